@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * X.509 by OpenSSL: a P-256 CA, leaves signed by it, and what a PEM says. */
+#ifndef STW_CERTS_ISSUE_H
+#define STW_CERTS_ISSUE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Both PEM, the caller's (the key wiped before it is freed: stw_pem_free). */
+struct stw_pem_pair {
+    char *cert, *key;
+};
+void stw_pem_pair_done(struct stw_pem_pair *p);
+
+int stw_issue_ca(const char *common_name, int64_t now_us, uint32_t days, struct stw_pem_pair *ret,
+                 struct stw_error *err);
+int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
+                   const char *const *ip_addresses, int64_t now_us, uint32_t days,
+                   struct stw_pem_pair *ret, struct stw_error *err);
+
+struct stw_cert_info {
+    int64_t not_before_us, not_after_us;
+    char serial[64];
+    char fingerprint[65]; /* SHA-256, hex */
+};
+/* Of the first certificate in the PEM. */
+int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret, struct stw_error *err);
+/* Key fits the first certificate, all parse, not expired at now_us.  0 or -1. */
+int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us,
+                   struct stw_error *err);
+/* The leaf's SANs hold every name and address asked for. */
+bool stw_cert_covers(const char *cert_pem, const char *const *dns_names,
+                     const char *const *ip_addresses);
+/* The leaf was signed by one of the CAs in the bundle. */
+bool stw_cert_signed_by(const char *cert_pem, const char *ca_bundle_pem);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A work queue of keys, as client-go's: a key waits once however often it is added, is never given to two workers
+ * at once, and one added while it is worked on comes again afterwards.  Failures back off for each key: 5 ms,
+ * doubled, to 16 minutes, with up to 20 % jitter.  Edits of people (priority 0) go before resyncs
+ * (priority -1). */
+#ifndef STW_CONTROLLER_QUEUE_H
+#define STW_CONTROLLER_QUEUE_H
+
+#include "base/clock.h"
+#include "base/metrics.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stw_queue;
+
+#define STW_QUEUE_BACKOFF_MIN_MS 5
+#define STW_QUEUE_BACKOFF_MAX_MS (16u * 60 * 1000)
+
+/* NULL: no memory.  `name` labels the metrics; `metrics` may be NULL. */
+struct stw_queue *stw_queue_create(const char *name, const struct stw_clock *clock,
+                                   struct stw_metrics *metrics);
+void stw_queue_destroy(struct stw_queue *q);
+
+int stw_queue_add(struct stw_queue *q, const char *key, int priority); /* -1: no memory */
+int stw_queue_add_after(struct stw_queue *q, const char *key, uint64_t delay_ms);
+/* After a failure: waits the key's backoff, at least `min_ms` (a Retry-After). */
+int stw_queue_add_backoff(struct stw_queue *q, const char *key, uint64_t min_ms);
+void stw_queue_forget(struct stw_queue *q, const char *key); /* success: backoff starts anew */
+/* The key's next wait, in ms; how often it failed in a row goes to ret_failures (may be NULL). */
+uint64_t stw_queue_backoff_ms(struct stw_queue *q, const char *key, uint32_t *ret_failures);
+
+/* Blocks for the next key (the caller frees it); NULL once the queue is shut. */
+char *stw_queue_get(struct stw_queue *q);
+void stw_queue_done(struct stw_queue *q, const char *key);
+/* get() answers NULL to all; what waits stays, open() goes on with it. */
+void stw_queue_shut(struct stw_queue *q);
+void stw_queue_open(struct stw_queue *q);
+uint32_t stw_queue_depth(const struct stw_queue *q);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One error value for every room: owned by the caller, last parameter, a code only where somebody
+ * acts on it and a text for people.  Needs no memory, so it works when there is none left. */
+#ifndef STW_BASE_ERROR_H
+#define STW_BASE_ERROR_H
+
+#include <stdarg.h>
+#include <stdint.h>
+
+enum stw_err {
+    STW_OK = 0,
+    STW_ERR_INTERNAL,    /* memory, threads, files: ours or the machine's fault */
+    STW_ERR_INVALID,     /* the input is wrong; the same input fails again */
+    STW_ERR_NOT_FOUND,   /* 404 */
+    STW_ERR_CONFLICT,    /* 409: read again, then retry */
+    STW_ERR_EXISTS,      /* 409 AlreadyExists */
+    STW_ERR_FORBIDDEN,   /* 401, 403 */
+    STW_ERR_GONE,        /* 410: the resourceVersion is too old, list again */
+    STW_ERR_TOO_LARGE,   /* a cap of ours or 413 */
+    STW_ERR_THROTTLED,   /* 429 */
+    STW_ERR_UNAVAILABLE, /* 5xx, or nobody answered */
+    STW_ERR_TIMEOUT,     /* our deadline passed */
+    STW_ERR_CANCELLED,   /* we are stopping */
+};
+
+struct stw_error {
+    enum stw_err code;
+    int http;                /* HTTP status where there was one, else 0 */
+    uint32_t retry_after_ms; /* what a Retry-After header asked for, else 0 */
+    char text[512];
+};
+
+/* Sets code and text (cut when too long).  `err` may be NULL.  Always returns -1. */
+int stw_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int stw_vfail(struct stw_error *err, enum stw_err code, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
+
+/* Puts "<text>: " before the text that is there and keeps the code.  Always returns -1. */
+int stw_error_wrap(struct stw_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A stable CamelCase word for a code, such as "NotFound"; for logs and metrics. */
+const char *stw_err_name(enum stw_err code);
+
+#endif

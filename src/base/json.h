@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading JSON without building a tree: one strict pass over the text checks all of it and leaves an
+ * array of tokens that point into the text.  Rules, informers and decoders walk the tokens.
+ *
+ * Strict means: whatever jansson refuses under JSON_REJECT_DUPLICATES is refused here (RFC 8259
+ * grammar, valid UTF-8, no lone surrogates, no NUL in strings, integers within int64, finite reals,
+ * no duplicate keys also when spelled with escapes, nothing behind the end), and deeper nesting than
+ * `max_depth` as well.  tests/fuzz/fuzz_json holds it against jansson.
+ *
+ * A document borrows the text; the text must outlive it.  One thread at a time. */
+#ifndef STW_BASE_JSON_H
+#define STW_BASE_JSON_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum stw_json_type {
+    STW_JSON_ABSENT = 0, /* not a value: the answer of a look-up that found none */
+    STW_JSON_NULL,
+    STW_JSON_FALSE,
+    STW_JSON_TRUE,
+    STW_JSON_INT,
+    STW_JSON_REAL,
+    STW_JSON_STRING,
+    STW_JSON_ARRAY,
+    STW_JSON_OBJECT,
+};
+
+struct stw_json_token {
+    uint32_t start; /* offset of the value's first byte; of a string: behind the quote */
+    uint32_t end;   /* offset behind its last byte; of a string: of the closing quote */
+    uint32_t next;  /* index of the token behind this value and all within it */
+    uint32_t size;  /* members, elements, or the decoded bytes of a string */
+    uint8_t type;   /* enum stw_json_type */
+    uint8_t escaped; /* string holds a backslash: text differs from value */
+};
+
+#define STW_JSON_MAX_DEPTH 128
+
+/* Zero-initialised is empty and valid; a scan reuses its memory. */
+struct stw_json_doc {
+    const char *text;
+    size_t len;
+    struct stw_json_token *tokens;
+    uint32_t count, cap;
+    struct stw_json_scratch *scratch; /* of the scanner: duplicate detection */
+};
+
+/* Text of up to UINT32_MAX - 1 bytes; the top value must be an object or an array.  On failure the
+ * document is empty and the error (STW_ERR_INVALID, or STW_ERR_TOO_LARGE for depth) names what is
+ * wrong with its line and column and byte offset. */
+int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err);
+void stw_json_done(struct stw_json_doc *doc);
+#define stw_autojson __attribute__((cleanup(stw_json_done)))
+
+/* A place in a document, passed by value.  Every call accepts an absent node and answers absent. */
+struct stw_json {
+    const struct stw_json_doc *doc;
+    uint32_t at;
+};
+#define STW_JSON_NONE ((struct stw_json){NULL, 0})
+
+struct stw_json stw_json_root(const struct stw_json_doc *doc);
+enum stw_json_type stw_json_type(struct stw_json v);
+static inline bool stw_json_there(struct stw_json v) /* present and not null */
+{
+    return stw_json_type(v) > STW_JSON_NULL;
+}
+uint32_t stw_json_size(struct stw_json v); /* members, elements, decoded string bytes, else 0 */
+
+struct stw_json stw_json_get(struct stw_json object, const char *key);
+struct stw_json stw_json_path(struct stw_json v, const char *dotted); /* "spec.template.spec" */
+struct stw_json stw_json_at(struct stw_json array, uint32_t index);
+
+/* Steps through an object (key and value) or an array (key is absent).  Start with it zeroed:
+ *     struct stw_json key, value;
+ *     stw_json_foreach (object, key, value) ...                                                  */
+struct stw_json stw_json_first(struct stw_json container, struct stw_json *ret_key);
+struct stw_json stw_json_after(struct stw_json container, struct stw_json value,
+                               struct stw_json *ret_key);
+#define stw_json_foreach(container, key, value)                                                    \
+    for ((value) = stw_json_first((container), &(key)); stw_json_type(value) != STW_JSON_ABSENT;   \
+         (value) = stw_json_after((container), (value), &(key)))
+
+bool stw_json_is(struct stw_json string, const char *text);
+bool stw_json_equal(struct stw_json a, struct stw_json b); /* by value; member order is no matter */
+/* Appends the decoded bytes of a string. */
+void stw_json_str(struct stw_json string, struct stw_buf *out);
+/* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is no string or does not fit. */
+int stw_json_strcpy(struct stw_json string, char *out, size_t out_size);
+char *stw_json_strdup(struct stw_json string); /* caller frees; NULL when no string, or no memory */
+int stw_json_int(struct stw_json v, int64_t *ret);   /* 0, or -1 when it is no integer */
+bool stw_json_bool(struct stw_json v, bool fallback);
+/* The bytes of the value as they stand in the text (strings with their quotes). */
+const char *stw_json_raw(struct stw_json v, size_t *ret_len);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Structured log lines: a constant message and typed keys.  One write(2) a line, so lines of several
+ * threads never mix.  Keys are those of the field (controller, namespace, name, reconcileID, ...).
+ * Secrets have no way in: there is no call that dumps an object or a body. */
+#ifndef STW_BASE_LOG_H
+#define STW_BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum stw_log_level { STW_LOG_DEBUG, STW_LOG_INFO, STW_LOG_WARN, STW_LOG_ERROR };
+enum stw_log_format { STW_LOG_JSON, STW_LOG_TEXT };
+
+struct stw_log_field {
+    const char *key;
+    enum { STW_FIELD_STR, STW_FIELD_INT, STW_FIELD_BOOL, STW_FIELD_SECONDS } type;
+    const char *str; /* NULL: the field is left out */
+    int64_t num;     /* INT, BOOL; microseconds for SECONDS */
+};
+
+#define STW_STR(k, v) ((struct stw_log_field){.key = (k), .type = STW_FIELD_STR, .str = (v)})
+#define STW_INT(k, v)                                                                              \
+    ((struct stw_log_field){.key = (k), .type = STW_FIELD_INT, .num = (int64_t)(v)})
+#define STW_BOOL(k, v) ((struct stw_log_field){.key = (k), .type = STW_FIELD_BOOL, .num = (v)})
+#define STW_SECONDS(k, us)                                                                         \
+    ((struct stw_log_field){.key = (k), .type = STW_FIELD_SECONDS, .num = (us)})
+
+/* stw_log(STW_LOG_INFO, "listening", STW_STR("address", a), STW_INT("port", p)) */
+#define stw_log(level, ...)                                                                        \
+    do {                                                                                           \
+        if (stw_log_on(level))                                                                     \
+            stw_log_pick_(level, __VA_ARGS__);                                                     \
+    } while (0)
+#define stw_log_pick_(level, msg, ...)                                                             \
+    stw_log_write(level, msg, (const struct stw_log_field[]){__VA_ARGS__ __VA_OPT__(, ) {0}})
+
+void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd);
+void stw_log_set_level(enum stw_log_level level);
+bool stw_log_on(enum stw_log_level level);
+void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_log_field *fields);
+
+/* Keys that every line of this thread carries until the next call: a list ended by a NULL key which
+ * must outlive its use; NULL takes them away. */
+void stw_log_context(const struct stw_log_field *fields);
+
+int stw_log_level_parse(const char *text, enum stw_log_level *ret);   /* debug|info|warn|error */
+int stw_log_format_parse(const char *text, enum stw_log_format *ret); /* json|text */
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A metrics registry in the Prometheus text format 0.0.4.  A family is made once, its series on
+ * first use; a series stays valid as long as the registry.  Updating a series takes no lock. */
+#ifndef STW_BASE_METRICS_H
+#define STW_BASE_METRICS_H
+
+#include "base/buf.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct stw_metrics; /* the registry */
+struct stw_family;
+struct stw_series;
+
+enum stw_metric_type { STW_COUNTER, STW_GAUGE, STW_HISTOGRAM };
+
+#define STW_METRIC_LABELS_MAX 6
+
+struct stw_metrics *stw_metrics_create(void);
+void stw_metrics_destroy(struct stw_metrics *m);
+
+/* `labels` and `buckets` (ascending upper bounds, without +Inf) are ended by NULL and by a negative
+ * number and are copied; NULL where there are none.  A name made twice gives the same family.
+ * NULL on no memory: every call below accepts NULL and does nothing. */
+struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_type type,
+                                      const char *name, const char *help,
+                                      const char *const *labels, const double *buckets);
+/* The series with these label values, one for each label of the family; made at 0 when new.  At most
+ * 1,000 series a family: beyond, NULL. */
+struct stw_series *stw_series(struct stw_family *f, const char *const *values);
+#define STW_SERIES(f, ...) stw_series((f), (const char *const[]){__VA_ARGS__, NULL})
+#define STW_SERIES0(f) stw_series((f), (const char *const[]){NULL})
+
+void stw_series_add(struct stw_series *s, double v);
+void stw_series_set(struct stw_series *s, double v);
+double stw_series_value(const struct stw_series *s); /* of a histogram: the count */
+void stw_series_observe(struct stw_series *s, double v);
+
+/* Called before each rendering, to set gauges from state that lives elsewhere. */
+int stw_metrics_on_collect(struct stw_metrics *m, void (*fn)(void *ctx), void *ctx);
+void stw_metrics_render(struct stw_metrics *m, struct stw_buf *out);
+
+/* process_cpu_seconds_total and its five companions. */
+void stw_metrics_add_process(struct stw_metrics *m);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cleanup attributes and the few small helpers that every file wants. */
+#ifndef STW_BASE_UTIL_H
+#define STW_BASE_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static inline void stw_freep(void *p)
+{
+    void *v;
+    memcpy(&v, p, sizeof(v));
+    free(v);
+}
+
+static inline void stw_closep(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+#define stw_autofree __attribute__((cleanup(stw_freep)))
+#define stw_autoclose __attribute__((cleanup(stw_closep)))
+
+/* Hands a pointer over and leaves NULL behind. */
+#define stw_take(p)                                                                                \
+    __extension__({                                                                                \
+        __typeof__(p) stw_taken_ = (p);                                                            \
+        (p) = NULL;                                                                                \
+        stw_taken_;                                                                                \
+    })
+
+#define STW_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define STW_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define STW_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+static inline bool stw_streq(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+/* Overwrites memory in a way that the compiler may not drop. */
+void stw_wipe(void *p, size_t len);
+
+/* 128-bit hash (XXH3) of some bytes: for tables and change detection, never for secrets. */
+struct stw_hash {
+    uint64_t lo, hi;
+};
+struct stw_hash stw_hash_bytes(const void *data, size_t len);
+
+/* Parses a whole decimal number within [min, max].  Returns 0 or -1 (also on blanks, signs other
+ * than a leading '-', and trailing text). */
+int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret);
+
+/* Reads a file of at most `max` bytes; `*ret` gets a NUL behind its end and is the caller's. */
+struct stw_error;
+int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct stw_error *err);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The small grammars of Kubernetes: names, image references, quantities. */
+#ifndef STW_KINDS_NAMES_H
+#define STW_KINDS_NAMES_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool stw_is_dns1035_label(const char *s);   /* <= 63 */
+bool stw_is_dns1123_label(const char *s);   /* <= 63 */
+bool stw_is_dns1123_subdomain(const char *s); /* <= 253 */
+
+/* A distribution reference: [host[:port]/]path[:tag][@sha256:...], <= 1024 bytes. */
+bool stw_is_image(const char *s);
+/* No tag and no digest, or ":latest". */
+bool stw_image_floats(const char *s);
+/* The tag, or "" (a digest is no tag); at most out_size - 1 bytes. */
+void stw_image_tag(const char *s, char *out, size_t out_size);
+
+/* resource.Quantity.  Parses into nano-units as a 128-bit integer.  0, or -1 when it is none. */
+typedef __int128 stw_quantity;
+int stw_quantity_parse(const char *s, stw_quantity *ret);
+/* The form that the API server writes back ("1000m" -> "1", "1024Mi" -> "1Gi"). -1: no quantity. */
+int stw_quantity_canonical(const char *s, struct stw_buf *out);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The API server's REST interface over libcurl.  One thread of its own drives one multi handle, so all
+ * requests and watches share one HTTP/2 connection; callers on any thread block in stw_client_do or
+ * get a callback.  A 429, or a 503 with Retry-After, is waited out and tried again within the
+ * deadline.  The token file is read again each minute and after a 401.
+ * Counts into rest_client_requests_total and rest_client_request_duration_seconds. */
+#ifndef STW_KUBE_CLIENT_H
+#define STW_KUBE_CLIENT_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/metrics.h"
+#include "kube/kubeconfig.h"
+#include "kube/resource.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct stw_client;
+
+#define STW_CLIENT_TIMEOUT_MS 30000
+#define STW_RESPONSE_MAX_BYTES (64u << 20) /* one response that is no watch */
+
+/* Borrows all but the strings of `config`, which it copies.  `metrics` may be NULL. */
+int stw_client_create(const struct stw_kubeconfig *config, const struct stw_clock *clock,
+                      struct stw_metrics *metrics, struct stw_client **ret, struct stw_error *err);
+/* Ends what is in flight with STW_ERR_CANCELLED and refuses what comes after; any thread, twice is
+ * fine. */
+void stw_client_cancel(struct stw_client *c);
+void stw_client_destroy(struct stw_client *c); /* cancels, joins the thread; NULL is fine */
+
+struct stw_request {
+    const char *method;       /* "GET" */
+    const char *path;         /* "/api/v1/..." encoded, with its query */
+    const char *content_type; /* of the body; NULL: application/json */
+    const char *accept;       /* NULL: application/json */
+    const char *body;         /* NULL: none; borrowed until the call returns, copied by submit */
+    size_t body_len;
+    uint32_t timeout_ms; /* 0: STW_CLIENT_TIMEOUT_MS */
+    bool no_retry;       /* hand a 429 back at once */
+    bool secret;         /* the answer is wiped when freed */
+};
+
+/* Blocks.  A status of 400 or more is an error whose text is the Status message of the server and
+ * whose code is told from status and reason.  `ret` (may be NULL) gets the body, the caller's. */
+int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
+                  struct stw_error *err);
+
+/* Fire and forget, for events: a bounded queue (256; beyond it the request is dropped and counted in
+ * steward_client_dropped_total).  Never blocks. */
+void stw_client_submit(struct stw_client *c, const struct stw_request *req);
+
+/* --- verbs.  `ret`, where there is one, may be NULL; the text in it is the object as answered. */
+
+int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                 const char *name, struct stw_buf *ret, struct stw_error *err);
+int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                    const json_t *object, struct stw_buf *ret, struct stw_error *err);
+/* PUT; the object carries its resourceVersion. */
+int stw_kube_update(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                    const char *name, const char *sub, const json_t *object, struct stw_buf *ret,
+                    struct stw_error *err);
+/* `uid` and `resource_version` are preconditions, or NULL; background propagation. */
+int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                    const char *name, const char *uid, const char *resource_version,
+                    struct stw_error *err);
+/* Server-side apply with force; `object` holds apiVersion, kind, metadata.name.  Under a
+ * metadata.resourceVersion or metadata.uid in it the server refuses with a conflict. */
+int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                   const char *name, const char *sub, const json_t *object, const char *manager,
+                   struct stw_buf *ret, struct stw_error *err);
+/* JSON merge patch; sub is NULL or "status". */
+int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                         const char *name, const char *sub, const json_t *patch,
+                         const char *manager, struct stw_buf *ret, struct stw_error *err);
+
+/* The merge patch that makes `from` into `to` (nulls for what goes); NULL when they are equal. */
+json_t *stw_merge_diff(const json_t *from, const json_t *to);
+
+#endif

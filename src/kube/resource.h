@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which resource of the API a call means, and keys of objects. */
+#ifndef STW_KUBE_RESOURCE_H
+#define STW_KUBE_RESOURCE_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+/* Made of statics: callers keep pointers to it. */
+struct stw_resource {
+    const char *group;   /* "" for the core group */
+    const char *version; /* "v1" */
+    const char *kind;    /* "ConfigMap" */
+    const char *plural;  /* "configmaps" */
+    bool namespaced;
+};
+
+extern const struct stw_resource stw_res_configmap, stw_res_service, stw_res_secret,
+    stw_res_deployment, stw_res_lease, stw_res_event, stw_res_namespace, stw_res_crd,
+    stw_res_mutating, stw_res_validating;
+
+/* "apps/v1", "v1" */
+void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out);
+/* "/apis/apps/v1/namespaces/NS/deployments/NAME/SUB", each part percent-encoded; ns, name and sub
+ * may be NULL (all namespaces; the collection; no subresource). */
+void stw_resource_path(const struct stw_resource *r, const char *ns, const char *name,
+                       const char *sub, struct stw_buf *out);
+
+/* An object's key: "namespace/name", or "name" of a cluster-wide one. */
+#define STW_KEY_LEN (253 + 1 + 253 + 1)
+void stw_key_make(const char *ns, const char *name, char out[STW_KEY_LEN]);
+/* Splits at the '/'; ns is "" where there is none.  Both outputs have STW_KEY_LEN bytes. */
+void stw_key_split(const char *key, char *ns, char *name);
+
+#endif
