@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A line is built in one buffer on the caller's stack and leaves by one write(2).  Called by every
+ * thread; the settings are atomics, the context is the thread's own. */
+#include "base/log.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define LINE_MAX_BYTES ((size_t)16 * 1024)
+#define TAIL_BYTES 8 /* kept free for what closes a cut line */
+
+static atomic_int log_level = STW_LOG_INFO;
+static atomic_int log_format = STW_LOG_TEXT;
+static atomic_int log_fd = STDERR_FILENO;
+static _Thread_local const struct stw_log_field *log_fields;
+
+struct line {
+    char data[LINE_MAX_BYTES];
+    size_t len;
+    bool full; /* something did not fit: nothing more is added */
+};
+
+static const char *const level_names[] = {
+    [STW_LOG_DEBUG] = "debug",
+    [STW_LOG_INFO] = "info",
+    [STW_LOG_WARN] = "warn",
+    [STW_LOG_ERROR] = "error",
+};
+static const char *const level_heads[] = {
+    [STW_LOG_DEBUG] = "DEBUG ",
+    [STW_LOG_INFO] = "INFO  ",
+    [STW_LOG_WARN] = "WARN  ",
+    [STW_LOG_ERROR] = "ERROR ",
+};
+
+void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd)
+{
+    atomic_store(&log_format, (int)format);
+    atomic_store(&log_level, (int)level);
+    atomic_store(&log_fd, fd);
+}
+
+void stw_log_set_level(enum stw_log_level level)
+{
+    atomic_store(&log_level, (int)level);
+}
+
+bool stw_log_on(enum stw_log_level level)
+{
+    return (int)level >= atomic_load_explicit(&log_level, memory_order_relaxed);
+}
+
+void stw_log_context(const struct stw_log_field *fields)
+{
+    log_fields = fields;
+}
+
+/* All or nothing, so that an escape or a UTF-8 sequence is never cut in two. */
+static bool add(struct line *l, const char *data, size_t len)
+{
+    if (l->full || len > sizeof(l->data) - TAIL_BYTES - l->len) {
+        l->full = true;
+        return false;
+    }
+    memcpy(l->data + l->len, data, len);
+    l->len += len;
+    return true;
+}
+
+static void adds(struct line *l, const char *text)
+{
+    (void)add(l, text, strlen(text));
+}
+
+/* Bytes of the valid UTF-8 sequence at `s` (NUL-terminated), or 0. */
+static size_t utf8_len(const unsigned char *s)
+{
+    static const struct {
+        unsigned char first, last, low, high; /* first byte's range, second byte's range */
+        size_t len;
+    } forms[] = {
+        {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
+        {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
+        {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+    };
+    if (s[0] < 0x80)
+        return 1;
+    for (size_t i = 0; i < STW_COUNT(forms); i++) {
+        if (s[0] < forms[i].first || s[0] > forms[i].last)
+            continue;
+        if (s[1] < forms[i].low || s[1] > forms[i].high)
+            return 0;
+        for (size_t k = 2; k < forms[i].len; k++)
+            if ((s[k] & 0xC0) != 0x80)
+                return 0;
+        return forms[i].len;
+    }
+    return 0;
+}
+
+static bool add_char(struct line *l, const unsigned char *s, size_t len)
+{
+    static const char shorts[256] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
+                                     ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\'};
+    char text[8];
+
+    if (len == 0)
+        return add(l, "\xEF\xBF\xBD", 3);
+    if (shorts[s[0]]) {
+        text[0] = '\\';
+        text[1] = shorts[s[0]];
+        return add(l, text, 2);
+    }
+    if (s[0] < 0x20 || s[0] == 0x7F) {
+        (void)snprintf(text, sizeof(text), "\\u%04x", s[0]);
+        return add(l, text, 6);
+    }
+    memcpy(text, s, len);
+    return add(l, text, len);
+}
+
+/* Quoted as JSON; what is not UTF-8 becomes U+FFFD.  Room for the closing quote is in the tail. */
+static void add_quoted(struct line *l, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (!add(l, "\"", 1))
+        return;
+    while (*s) {
+        size_t len = utf8_len(s);
+        if (!add_char(l, s, len))
+            break;
+        s += len ? len : 1;
+    }
+    l->data[l->len++] = '"';
+}
+
+/* A short value goes bare when nobody could misread it. */
+static bool is_bare(const char *text)
+{
+    size_t len = 0;
+    for (; text[len] && len < 256; len++) {
+        unsigned char c = (unsigned char)text[len];
+        if (c <= ' ' || c >= 0x7F || strchr("\"=\\", c))
+            return false;
+    }
+    return len > 0 && len < 256;
+}
+
+static void add_value(struct line *l, const struct stw_log_field *f, bool json)
+{
+    char num[48];
+    switch (f->type) {
+    case STW_FIELD_STR:
+        if (!json && is_bare(f->str))
+            adds(l, f->str);
+        else
+            add_quoted(l, f->str);
+        return;
+    case STW_FIELD_BOOL:
+        adds(l, f->num ? "true" : "false");
+        return;
+    case STW_FIELD_INT:
+        (void)snprintf(num, sizeof(num), "%" PRId64, f->num);
+        break;
+    case STW_FIELD_SECONDS:
+        (void)snprintf(num, sizeof(num), "%s%" PRIu64 ".%06" PRIu64, f->num < 0 ? "-" : "",
+                       (f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num) / 1000000,
+                       (f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num) % 1000000);
+        break;
+    }
+    adds(l, num);
+}
+
+/* A field goes in whole or not at all: a cut line still is a line that programs can read. */
+static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
+{
+    for (; f && f->key; f++) {
+        if (f->type == STW_FIELD_STR && !f->str)
+            continue;
+        size_t before = l->len;
+        if (json) {
+            adds(l, ",");
+            add_quoted(l, f->key);
+            adds(l, ":");
+        } else {
+            adds(l, " ");
+            adds(l, f->key);
+            adds(l, "=");
+        }
+        if (l->full) {
+            l->len = before;
+            return;
+        }
+        add_value(l, f, json);
+        if (l->full && f->type != STW_FIELD_STR) {
+            l->len = before;
+            return;
+        }
+    }
+}
+
+static void build_json(struct line *l, enum stw_log_level level, const char *now, const char *msg,
+                       const struct stw_log_field *fields)
+{
+    adds(l, "{\"time\":\"");
+    adds(l, now);
+    adds(l, "\",\"level\":\"");
+    adds(l, level_names[level]);
+    adds(l, "\",\"msg\":");
+    add_quoted(l, msg);
+    add_fields(l, log_fields, true);
+    add_fields(l, fields, true);
+    l->data[l->len++] = '}';
+}
+
+static void build_text(struct line *l, enum stw_log_level level, const char *now, const char *msg,
+                       const struct stw_log_field *fields)
+{
+    adds(l, now);
+    adds(l, " ");
+    adds(l, level_heads[level]);
+    if (strpbrk(msg, "\r\n"))
+        add_quoted(l, msg);
+    else
+        adds(l, msg);
+    add_fields(l, log_fields, false);
+    add_fields(l, fields, false);
+}
+
+static void write_line(const char *data, size_t len)
+{
+    int fd = atomic_load(&log_fd);
+    /* A pipe may take a part only; there is nobody to tell when it takes nothing. */
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        data += n;
+        len -= (size_t)n;
+    }
+}
+
+void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_log_field *fields)
+{
+    int saved = errno;
+    char now[STW_TIME_LEN];
+    struct line l;
+
+    l.len = 0;
+    l.full = false;
+    stw_time_format_micro(stw_wall_us(&stw_clock_system), now);
+    if (atomic_load(&log_format) == STW_LOG_JSON)
+        build_json(&l, level, now, msg, fields);
+    else
+        build_text(&l, level, now, msg, fields);
+    l.data[l.len++] = '\n';
+    write_line(l.data, l.len);
+    errno = saved;
+}
+
+int stw_log_level_parse(const char *text, enum stw_log_level *ret)
+{
+    for (size_t i = 0; i < STW_COUNT(level_names); i++) {
+        if (stw_streq(text, level_names[i])) {
+            *ret = (enum stw_log_level)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int stw_log_format_parse(const char *text, enum stw_log_format *ret)
+{
+    if (!stw_streq(text, "json") && !stw_streq(text, "text"))
+        return -1;
+    *ret = stw_streq(text, "json") ? STW_LOG_JSON : STW_LOG_TEXT;
+    return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/util.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+void stw_wipe(void *p, size_t len)
+{
+    if (p && len > 0)
+        explicit_bzero(p, len);
+}
+
+struct stw_hash stw_hash_bytes(const void *data, size_t len)
+{
+    XXH128_hash_t h = XXH3_128bits(data, len);
+    return (struct stw_hash){.lo = h.low64, .hi = h.high64};
+}
+
+int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret)
+{
+    const char *p = text;
+    bool negative = *p == '-';
+    int64_t v = 0;
+
+    p += negative;
+    if (*p == '\0')
+        return -1;
+    /* Counts downwards, as INT64_MIN has no positive twin. */
+    for (; *p; p++) {
+        if (*p < '0' || *p > '9')
+            return -1;
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, *p - '0', &v))
+            return -1;
+    }
+    if (!negative && __builtin_sub_overflow(0, v, &v))
+        return -1;
+    if (v < min || v > max)
+        return -1;
+    *ret = v;
+    return 0;
+}
+
+/* Reads to the end or until `cap` bytes are there; the number read, or -1 with errno. */
+static ssize_t read_full(int fd, char *data, size_t cap)
+{
+    size_t len = 0;
+    while (len < cap) {
+        ssize_t n = read(fd, data + len, cap - len);
+        if (n == 0)
+            break;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        len += (size_t)n;
+    }
+    return (ssize_t)len;
+}
+
+/* A file's size says nothing for pipes and /proc, so the buffer grows up to one byte over the cap.
+ * What was read may be a secret: nothing is left behind in memory that is given back. */
+static int slurp(int fd, size_t max, char **ret, size_t *ret_len)
+{
+    size_t cap = STW_MIN(max + 1, (size_t)16 * 1024), len = 0;
+    char *data = malloc(cap + 1);
+    while (data) {
+        ssize_t n = read_full(fd, data + len, cap - len);
+        if (n < 0)
+            break;
+        len += (size_t)n;
+        if (len < cap || len > max) {
+            data[len] = '\0';
+            *ret = data;
+            *ret_len = len;
+            return 0;
+        }
+        size_t grown = STW_MIN(max + 1, cap * 2);
+        char *bigger = malloc(grown + 1);
+        if (bigger)
+            memcpy(bigger, data, len);
+        stw_wipe(data, cap);
+        free(data);
+        data = bigger;
+        cap = grown;
+    }
+    int saved = data ? errno : ENOMEM;
+    stw_wipe(data, len);
+    free(data);
+    errno = saved;
+    return -1;
+}
+
+int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct stw_error *err)
+{
+    stw_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *data = NULL;
+    size_t len = 0;
+
+    if (fd < 0) {
+        enum stw_err code = errno == ENOENT || errno == ENOTDIR ? STW_ERR_NOT_FOUND
+                            : errno == EACCES                   ? STW_ERR_FORBIDDEN
+                                                                : STW_ERR_INTERNAL;
+        return stw_fail(err, code, "cannot open %s: %s", path, strerrordesc_np(errno));
+    }
+    if (slurp(fd, max, &data, &len) != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot read %s: %s", path, strerrordesc_np(errno));
+    if (len > max) {
+        stw_wipe(data, len);
+        free(data);
+        return stw_fail(err, STW_ERR_TOO_LARGE, "%s is larger than the %zu bytes allowed for it",
+                        path, max);
+    }
+    *ret = data;
+    if (ret_len)
+        *ret_len = len;
+    return 0;
+}
