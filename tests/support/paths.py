@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are: the checkout, and the program under test."""
+
+import os
+import pathlib
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = TOP / "scripts"
+SAMPLES = TOP / "config" / "samples"
+
+
+def steward_binary():
+    """$STEWARD_BINARY, else the one in $STEWARD_BUILD_DIR or build/."""
+    build = TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
+    path = pathlib.Path(os.environ.get("STEWARD_BINARY", build / "src" / "steward"))
+    if not os.access(path, os.X_OK):
+        raise RuntimeError(f"{path} is not there: run 'scripts/test' or 'ninja -C build' first")
+    return path

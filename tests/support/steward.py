@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Installs steward into a cluster and runs it beside it, as its own ServiceAccount."""
+
+import json
+import re
+import signal
+import subprocess
+
+from . import cluster as k8s
+from . import net, wait
+
+NAMESPACE = "steward-system"
+ACCOUNT = f"{NAMESPACE}/steward-controller-manager"
+WEBHOOK_CONFIGURATIONS = (
+    ("mutatingwebhookconfiguration", "steward-mutating-webhook-configuration"),
+    ("validatingwebhookconfiguration", "steward-validating-webhook-configuration"),
+)
+
+
+def install(cluster, binary):
+    """CRDs, the namespace, the ServiceAccount and its rights; not the webhooks."""
+    cluster.apply(k8s.run([binary, "print", "crds"]).stdout)
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    cluster.apply(k8s.run([binary, "print", "rbac"]).stdout)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+
+
+def install_webhooks(cluster, binary, port):
+    """The webhook configurations, for a steward that listens on 127.0.0.1:port."""
+    url = f"https://127.0.0.1:{port}"
+    cluster.apply(k8s.run([binary, "print", "webhooks", "--url", url]).stdout)
+
+
+def uninstall_webhooks(cluster):
+    """Without a steward behind them they would refuse everything."""
+    for kind, name in WEBHOOK_CONFIGURATIONS:
+        cluster.delete(kind, name)
+
+
+class Steward:
+    """One `steward run`, on ports of its own on loopback.
+
+    cluster     what it talks to
+    kubeconfig  as whom: the ServiceAccount's, unless a test wants to see rights go wrong
+    folder      for its log
+    """
+
+    def __init__(self, binary, cluster, kubeconfig, folder, args=(), name="steward"):
+        self.binary, self.cluster = binary, cluster
+        self.kubeconfig, self.args = kubeconfig, list(args)
+        self.log_path = folder / f"{name}.log"
+        self.webhook_port, self.health_port, self.metrics_port = (net.free_port() for _ in range(3))
+        self.process = None
+
+    def command(self):
+        """The command line it is started with."""
+        return [str(a) for a in [
+            self.binary, "run", "--kubeconfig", self.kubeconfig, "--namespace", NAMESPACE,
+            "--webhook-bind-address", f"127.0.0.1:{self.webhook_port}",
+            "--webhook-hosts", "127.0.0.1,localhost",
+            "--health-probe-bind-address", f"127.0.0.1:{self.health_port}",
+            "--metrics-bind-address", f"127.0.0.1:{self.metrics_port}",
+            "--log-level", "debug", *self.args]]
+
+    def start(self, ready=True):
+        """Starts it and, unless told not to, waits until /readyz says ok."""
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=subprocess.STDOUT, start_new_session=True)
+        if ready:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self, seconds=30):
+        """Until /readyz says ok; fails at once when the process has ended."""
+        def look():
+            if not self.running():
+                raise RuntimeError(f"steward ended:\n{self.log_tail()}")
+            return self.readyz()[0] == 200
+        try:
+            wait.until("steward to be ready", look, seconds)
+        except wait.TimedOut as error:
+            raise wait.TimedOut(f"{error}\n{self.readyz()[1]}\n{self.log_tail()}") from error
+
+    def wait_door(self, seconds=20):
+        """Until the API server asks this steward: it sees new webhook configurations only a moment
+        after they are written."""
+        probe = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+                 "metadata": {"name": "door-probe", "namespace": "default"},
+                 "spec": {"image": "nginx", "nodePortNumber": 1}}
+
+        def look():
+            reply = self.cluster.apply(probe, "--dry-run=server", check=False)
+            return reply.returncode != 0 and "spec.nodePortNumber" in reply.stderr
+        wait.until("the API server to ask steward", look, seconds)
+
+    def running(self):
+        """Whether the process lives."""
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self, sig=signal.SIGTERM, seconds=60):
+        """Sends the signal, waits for the end, and returns the exit status."""
+        if self.running():
+            self.process.send_signal(sig)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"steward did not end within {seconds} s of {sig.name}:\n"
+                                 f"{self.log_tail()}") from None
+
+    def kill(self):
+        """SIGKILL, as a crash would."""
+        return self.stop(signal.SIGKILL)
+
+    def readyz(self, query="?verbose"):
+        """(status, text) of /readyz."""
+        return net.http_get(f"http://127.0.0.1:{self.health_port}/readyz{query}")
+
+    def healthz(self):
+        """(status, text) of /healthz."""
+        return net.http_get(f"http://127.0.0.1:{self.health_port}/healthz")
+
+    def metrics_text(self):
+        """/metrics as it is."""
+        status, text = net.http_get(f"http://127.0.0.1:{self.metrics_port}/metrics")
+        assert status == 200, text
+        return text
+
+    def metric(self, name, **labels):
+        """The sum of all series of a metric that have these labels."""
+        total = 0.0
+        for line in self.metrics_text().splitlines():
+            match = re.fullmatch(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)", line)
+            if not match or match[1] != name:
+                continue
+            found = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
+            if all(found.get(k) == v for k, v in labels.items()):
+                total += float(match[3])
+        return total
+
+    def log(self):
+        """Every line of its log that is JSON, as a dict."""
+        lines = []
+        for line in self.log_path.read_text("utf-8", "replace").splitlines():
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                continue
+        return lines
+
+    def log_tail(self, lines=30):
+        """The end of its log, for messages."""
+        return "\n".join(self.log_path.read_text("utf-8", "replace").splitlines()[-lines:])
