@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Duplicate keys.  Looked for when an object is complete: few members are held against each other
+ * by a fingerprint, many go through a seeded hash table, so that 100,000 keys do not cost their
+ * square. */
+#include "base/json_priv.h"
+#include "base/util.h"
+
+#include <sys/random.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define PAIRWISE_MAX 24U
+
+/* Most documents never need it. */
+static struct stw_json_scratch *scratch_of(struct stw_json_doc *doc)
+{
+    if (doc->scratch)
+        return doc->scratch;
+    struct stw_json_scratch *s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    doc->scratch = s;
+    s->rooms[0] = STW_BUF_INIT(UINT32_MAX);
+    s->rooms[1] = STW_BUF_INIT(UINT32_MAX);
+    /* Without entropy the address still differs from process to process. */
+    if (getrandom(&s->seed, sizeof(s->seed), GRND_NONBLOCK) != (ssize_t)sizeof(s->seed))
+        s->seed = (uint64_t)(uintptr_t)s;
+    return s;
+}
+
+void stw_json_scratch_destroy(struct stw_json_scratch *s)
+{
+    if (!s)
+        return;
+    stw_buf_done(&s->rooms[0]);
+    stw_buf_done(&s->rooms[1]);
+    free(s->slots);
+    free(s);
+}
+
+/* The decoded bytes of a key: in the text itself, or in one of the two rooms when it holds escapes.
+ * NULL when there is no memory. */
+static const char *key_bytes(struct stw_json_doc *doc, uint32_t at, unsigned room)
+{
+    const struct stw_json_token *key = &doc->tokens[at];
+    const char *from = doc->text + key->start, *piece;
+    if (!key->escaped)
+        return from;
+    struct stw_json_scratch *s = scratch_of(doc);
+    if (!s)
+        return NULL;
+    struct stw_json_decoder d = {.p = from, .end = doc->text + key->end};
+    struct stw_buf *b = &s->rooms[room];
+    stw_buf_clear(b);
+    for (size_t n = stw_json_decode(&d, &piece); n > 0; n = stw_json_decode(&d, &piece))
+        stw_buf_add(b, piece, n);
+    return b->failed ? NULL : stw_buf_str(b);
+}
+
+/* 1 same, 0 not, -1 no memory. */
+static int same_key(struct stw_json_doc *doc, uint32_t a, uint32_t b)
+{
+    uint32_t size = doc->tokens[a].size;
+    if (size != doc->tokens[b].size)
+        return 0;
+    const char *p = key_bytes(doc, a, 0), *q = key_bytes(doc, b, 1);
+    if (!p || !q)
+        return -1;
+    return memcmp(p, q, size) == 0;
+}
+
+/* First and last eight bytes and the length, mixed: equal for equal keys, seldom for others. */
+static inline uint64_t fingerprint(const char *p, size_t len)
+{
+    uint64_t head = 0, tail = 0;
+    if (len >= 8) {
+        memcpy(&head, p, 8);
+        memcpy(&tail, p + len - 8, 8);
+    } else if (len >= 4) {
+        memcpy(&head, p, 4);
+        memcpy(&tail, p + len - 4, 4);
+    } else if (len > 0) {
+        head = (uint64_t)(unsigned char)p[0] << 8 | (unsigned char)p[len / 2];
+        tail = (unsigned char)p[len - 1];
+    }
+    return (head * UINT64_C(0x9E3779B97F4A7C15)) ^ (tail + ((uint64_t)len << 56));
+}
+
+static int pairwise(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
+{
+    uint64_t prints[PAIRWISE_MAX];
+    uint32_t keys[PAIRWISE_MAX], n = doc->tokens[object].size, at = object + 1;
+
+    for (uint32_t i = 0; i < n; i++, at = doc->tokens[at + 1].next) {
+        const char *bytes = key_bytes(doc, at, 0);
+        if (!bytes)
+            return -1;
+        keys[i] = at;
+        prints[i] = fingerprint(bytes, doc->tokens[at].size);
+        for (uint32_t k = 0; k < i; k++) {
+            int same = prints[k] == prints[i] ? same_key(doc, keys[k], at) : 0;
+            if (same != 0) {
+                *ret_key = at;
+                return same;
+            }
+        }
+    }
+    return 0;
+}
+
+static int reserve_slots(struct stw_json_scratch *s, uint32_t members)
+{
+    size_t cap = 64;
+    while (cap < (size_t)members * 2)
+        cap *= 2;
+    if (cap > s->cap) {
+        free(s->slots);
+        s->cap = 0;
+        s->slots = malloc(cap * sizeof(*s->slots));
+        if (!s->slots)
+            return -1;
+        s->cap = cap;
+    }
+    memset(s->slots, 0, cap * sizeof(*s->slots));
+    return 0;
+}
+
+static int by_hash(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
+{
+    struct stw_json_scratch *s = scratch_of(doc);
+    uint32_t n = doc->tokens[object].size, at = object + 1;
+    size_t mask = 64;
+
+    if (!s || reserve_slots(s, n) != 0)
+        return -1;
+    while (mask < (size_t)n * 2)
+        mask *= 2;
+    mask--;
+    for (uint32_t i = 0; i < n; i++, at = doc->tokens[at + 1].next) {
+        const char *bytes = key_bytes(doc, at, 0);
+        if (!bytes)
+            return -1;
+        uint64_t hash = XXH3_64bits_withSeed(bytes, doc->tokens[at].size, s->seed);
+        size_t slot = (size_t)hash & mask;
+        for (; s->slots[slot] != 0; slot = (slot + 1) & mask) {
+            int same = same_key(doc, s->slots[slot], at);
+            if (same != 0) {
+                *ret_key = at;
+                return same;
+            }
+        }
+        s->slots[slot] = at;
+    }
+    return 0;
+}
+
+int stw_json_find_duplicate(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
+{
+    uint32_t n = doc->tokens[object].size;
+    if (n < 2)
+        return 0;
+    return n <= PAIRWISE_MAX ? pairwise(doc, object, ret_key) : by_hash(doc, object, ret_key);
+}

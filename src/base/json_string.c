@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strings are most of what an admission review weighs (a page inside a MyWeb, say), so plain ASCII
+ * is skipped 16 bytes at a time, or 8 where there is no SSE2. */
+#include "base/json_priv.h"
+
+#include <string.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* The first byte from `p` on that is no plain ASCII: a quote, a backslash, a control character or
+ * part of a longer sequence; `end` when there is none. */
+static inline const unsigned char *skip_plain(const unsigned char *p, const unsigned char *end)
+{
+#ifdef __SSE2__
+    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+    const __m128i blank = _mm_set1_epi8(0x20);
+    while (end - p >= 16) {
+        __m128i v;
+        memcpy(&v, p, sizeof(v));
+        /* Signed: below a blank are the control characters and all from 0x80 on. */
+        __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
+                                   _mm_cmplt_epi8(v, blank));
+        unsigned mask = (unsigned)_mm_movemask_epi8(hit);
+        if (mask)
+            return p + __builtin_ctz(mask);
+        p += 16;
+    }
+#else
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+    while (end - p >= 8) {
+        uint64_t v;
+        memcpy(&v, p, sizeof(v));
+        uint64_t q = v ^ (ones * '"'), s = v ^ (ones * '\\');
+        /* May hit a byte too early behind a true hit, never misses one: the loop below decides. */
+        if ((((q - ones) & ~q) | ((s - ones) & ~s) | (v - ones * 0x20) | v) & highs)
+            break;
+        p += 8;
+    }
+#endif
+    while (p < end && *p >= 0x20 && *p < 0x80 && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
+/* Bytes of the valid UTF-8 sequence at `p` which begins from 0x80 on, or 0.  Shortest form only, no
+ * surrogates, nothing beyond U+10FFFF (RFC 3629). */
+static inline unsigned utf8_len(const unsigned char *p, const unsigned char *end)
+{
+    size_t left = (size_t)(end - p);
+    unsigned char c = p[0];
+    if (c < 0xC2 || c > 0xF4 || left < 2 || (p[1] & 0xC0) != 0x80)
+        return 0;
+    if (c < 0xE0)
+        return 2;
+    if (left < 3 || (p[2] & 0xC0) != 0x80)
+        return 0;
+    if (c < 0xF0) {
+        if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F))
+            return 0;
+        return 3;
+    }
+    if (left < 4 || (p[3] & 0xC0) != 0x80)
+        return 0;
+    if ((c == 0xF0 && p[1] < 0x90) || (c == 0xF4 && p[1] > 0x8F))
+        return 0;
+    return 4;
+}
+
+/* 1 + the value of a hexadecimal digit; 0 for any other byte. */
+static const unsigned char hex_of[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
+/* The character a one-letter escape stands for; 0 for a letter that is none. */
+static const char short_of[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
+
+/* The code unit of four hexadecimal digits, or -1. */
+static inline int32_t hex4(const unsigned char *p)
+{
+    unsigned a = hex_of[p[0]], b = hex_of[p[1]], c = hex_of[p[2]], d = hex_of[p[3]];
+    if (!a || !b || !c || !d)
+        return -1;
+    return (int32_t)((a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1));
+}
+
+static const unsigned char *refuse(struct stw_json_fault *fault, const char *what)
+{
+    fault->what = what;
+    return NULL;
+}
+
+/* From behind "\u" to behind the escape; `*decoded` grows by its UTF-8 bytes. */
+static const unsigned char *scan_unicode(const unsigned char *p, const unsigned char *end,
+                                         size_t *decoded, struct stw_json_fault *fault)
+{
+    int32_t unit = end - p >= 4 ? hex4(p) : -1;
+    if (unit < 0)
+        return refuse(fault, "\"\\u\" is not followed by four hexadecimal digits");
+    if (unit == 0)
+        return refuse(fault, "\"\\u0000\" is not allowed");
+    if (unit < 0xD800 || unit > 0xDFFF) {
+        *decoded += unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
+        return p + 4;
+    }
+    int32_t low = end - p >= 10 && p[4] == '\\' && p[5] == 'u' ? hex4(p + 6) : -1;
+    if (unit > 0xDBFF || low < 0xDC00 || low > 0xDFFF)
+        return refuse(fault, "half of a surrogate pair stands alone");
+    *decoded += 4;
+    return p + 10;
+}
+
+/* From a backslash to behind the escape. */
+static inline const unsigned char *scan_escape(const unsigned char *p, const unsigned char *end,
+                                               size_t *decoded, struct stw_json_fault *fault)
+{
+    if (end - p < 2)
+        return refuse(fault, "a string is not closed");
+    if (p[1] == 'u')
+        return scan_unicode(p + 2, end, decoded, fault);
+    if (!short_of[p[1]])
+        return refuse(fault, "a backslash is followed by a character that is no escape");
+    *decoded += 1;
+    return p + 2;
+}
+
+static const unsigned char *scan_special(const unsigned char *p, const unsigned char *end,
+                                         size_t *decoded, struct stw_json_fault *fault)
+{
+    if (p == end)
+        return refuse(fault, "a string is not closed");
+    if (*p < 0x20)
+        return refuse(fault, "a control character in a string must be escaped");
+    do {
+        unsigned len = utf8_len(p, end);
+        if (len == 0)
+            return refuse(fault, "a string is not valid UTF-8");
+        p += len;
+        *decoded += len;
+    } while (p < end && *p >= 0x80);
+    return p;
+}
+
+const char *stw_json_scan_string(const char *text, const char *from, const char *to,
+                                 struct stw_json_token *token, struct stw_json_fault *fault)
+{
+    const unsigned char *p = (const unsigned char *)from, *end = (const unsigned char *)to;
+    size_t decoded = 0;
+
+    token->escaped = 0;
+    for (;;) {
+        const unsigned char *hit = skip_plain(p, end), *behind;
+        decoded += (size_t)(hit - p);
+        p = hit;
+        if (p < end && *p == '"')
+            break;
+        if (p < end && *p == '\\') {
+            token->escaped = 1;
+            behind = scan_escape(p, end, &decoded, fault);
+        } else {
+            behind = scan_special(p, end, &decoded, fault);
+        }
+        if (!behind) {
+            fault->at = (size_t)((const char *)p - text);
+            return NULL;
+        }
+        p = behind;
+    }
+    token->size = (uint32_t)decoded;
+    return (const char *)p;
+}
+
+static size_t put_utf8(char *to, uint32_t c)
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        to[0] = (char)(0xC0 | c >> 6);
+        to[1] = (char)(0x80 | (c & 0x3F));
+        return 2;
+    }
+    if (c < 0x10000) {
+        to[0] = (char)(0xE0 | c >> 12);
+        to[1] = (char)(0x80 | (c >> 6 & 0x3F));
+        to[2] = (char)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    to[0] = (char)(0xF0 | c >> 18);
+    to[1] = (char)(0x80 | (c >> 12 & 0x3F));
+    to[2] = (char)(0x80 | (c >> 6 & 0x3F));
+    to[3] = (char)(0x80 | (c & 0x3F));
+    return 4;
+}
+
+size_t stw_json_decode(struct stw_json_decoder *d, const char **piece)
+{
+    if (d->p == d->end)
+        return 0;
+    if (*d->p != '\\') {
+        const char *slash = memchr(d->p, '\\', (size_t)(d->end - d->p));
+        *piece = d->p;
+        d->p = slash ? slash : d->end;
+        return (size_t)(d->p - *piece);
+    }
+    *piece = d->store;
+    const unsigned char *p = (const unsigned char *)d->p + 1;
+    if (*p != 'u') {
+        d->store[0] = short_of[*p];
+        d->p += 2;
+        return 1;
+    }
+    uint32_t c = (uint32_t)hex4(p + 1);
+    d->p += 6;
+    if (c >= 0xD800 && c <= 0xDBFF) {
+        c = 0x10000 + ((c - 0xD800) << 10) + ((uint32_t)hex4(p + 7) - 0xDC00);
+        d->p += 6;
+    }
+    return put_utf8(d->store, c);
+}
