@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integration and the end-to-end tests share; see support/ for the words they use."""
+"""Fixtures of the integration and the end-to-end tests: the program, a real cluster, steward in it.
 
+The cluster is brought up once for the whole run, or the one that $STEWARD_CLUSTER_NAME names is
+used (scripts/test sets it).  `steward` is started for each module that asks for it, since it takes
+only a moment; a test that kills it, or needs other flags, uses `run_steward`.
+"""
+
+import itertools
+import os
 import pathlib
 import sys
 
@@ -8,10 +15,105 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from support import paths  # noqa: E402  (the folder has to be on the path first)
+# Only now is the folder on the path.
+from support import cluster as k8s  # noqa: E402
+from support import paths  # noqa: E402
+from support import steward as stw  # noqa: E402
+
+_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
 def steward_binary():
     """The program under test, as a path."""
     return paths.steward_binary()
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A support.cluster.Cluster."""
+    given = os.environ.get("STEWARD_CLUSTER_NAME")
+    existing = os.environ.get("USE_EXISTING_CLUSTER") == "true"
+    name = given or ("" if existing else f"e2e-{os.getpid()}")
+    if not given:
+        node = ["--node"] if os.geteuid() == 0 else []
+        k8s.cluster_command(name, "up", "--audit", *node)
+    try:
+        yield k8s.Cluster(k8s.cluster_env(name))
+    finally:
+        if not given:
+            k8s.cluster_command(name, "down")
+
+
+@pytest.fixture(autouse=True)
+def _node_only(request):
+    """Skips what is marked `node` where no pod can run."""
+    if request.node.get_closest_marker("node") and not request.getfixturevalue("cluster").has_node:
+        pytest.skip("the cluster has no node: no pod can run (needs root)")
+
+
+@pytest.fixture(scope="session")
+def installed(cluster, steward_binary, tmp_path_factory):
+    """The cluster with CRDs and RBAC; `installed.kubeconfig_steward` acts as steward's account."""
+    stw.install(cluster, steward_binary)
+    path = tmp_path_factory.mktemp("account") / "kubeconfig"
+    cluster.kubeconfig_steward = cluster.kubeconfig_of(stw.ACCOUNT, path)
+    yield cluster
+    stw.uninstall_webhooks(cluster)
+
+
+def _factory(installed, binary, folder):
+    started = []
+
+    def start(*args, ready=True, door=False, kubeconfig=None):
+        number = next(_numbers)
+        one = stw.Steward(binary, installed, kubeconfig or installed.kubeconfig_steward, folder,
+                          args, name=f"steward-{number}")
+        started.append(one)
+        if door:
+            stw.install_webhooks(installed, binary, one.webhook_port)
+        one.start(ready=ready)
+        if door:
+            one.wait_door()
+        return one
+
+    return start, started
+
+
+def _end(installed, started):
+    stw.uninstall_webhooks(installed)
+    for one in started:
+        if one.running():
+            assert one.stop() == 0, one.log_tail()
+
+
+@pytest.fixture(scope="module")
+def steward(installed, steward_binary, tmp_path_factory):
+    """A steward that is ready and that the API server asks."""
+    start, started = _factory(installed, steward_binary, tmp_path_factory.mktemp("steward"))
+    try:
+        yield start(door=True)
+    finally:
+        _end(installed, started)
+
+
+@pytest.fixture
+def run_steward(installed, steward_binary, tmp_path):
+    """run_steward(*flags, ready=True, door=False): starts one more; all are stopped at the end.
+
+    With door=True the webhook configurations lead to this one.
+    """
+    start, started = _factory(installed, steward_binary, tmp_path)
+    try:
+        yield start
+    finally:
+        _end(installed, started)
+
+
+@pytest.fixture
+def namespace(installed):
+    """A namespace of its own for the test; everything in it goes with it."""
+    name = f"t{os.getpid()}-{next(_numbers)}"
+    installed.kubectl("create", "namespace", name)
+    yield name
+    installed.kubectl("delete", "namespace", name, "--wait=false")
