@@ -12,8 +12,8 @@ static const struct {
     const char *name;
     double ms;
 } units[] = {
-    {"ns", 1e-6},        {"us", 1e-3}, {"\xc2\xb5s", 1e-3}, {"\xce\xbcs", 1e-3},
-    {"ms", 1},           {"s", 1000},  {"m", 60000},        {"h", 3600000},
+    {"ns", 1e-6}, {"us", 1e-3}, {"\xc2\xb5s", 1e-3}, {"\xce\xbcs", 1e-3},
+    {"ms", 1},    {"s", 1000},  {"m", 60000},        {"h", 3600000},
 };
 
 /* "12", "1.5", ".5" without sign or exponent, which strtod would let in. */

@@ -3,7 +3,8 @@
  * The JSON reader against jansson under JSON_REJECT_DUPLICATES:
  *   - what jansson refuses is refused;
  *   - what is accepted has the same value as jansson's tree, walked side by side;
- *   - what jansson accepts may be refused for its depth only (STW_ERR_TOO_LARGE). */
+ *   - what jansson accepts may be refused for its depth (STW_ERR_TOO_LARGE), or for a NUL byte in
+ * the text: jansson 2.14 overlooks one that directly follows a number or a word, and no other. */
 #include "base/json.h"
 #include "base/util.h"
 
@@ -143,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         CHECK(err.text[0] && doc.count == 0);
         CHECK(stw_json_type(stw_json_root(&doc)) == STW_JSON_ABSENT);
-        CHECK(!tree || err.code == STW_ERR_TOO_LARGE);
+        CHECK(!tree || err.code == STW_ERR_TOO_LARGE || (size > 0 && memchr(data, 0, size)));
     }
     json_decref(tree);
     return 0;

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The six process metrics that every Prometheus client library exports, read from /proc/self.  A
+ * file that cannot be read leaves its gauge as it was. */
+#include "base/metrics.h"
+#include "base/metrics_priv.h"
+#include "base/util.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+void stw_metrics_add_number(struct stw_buf *out, double v)
+{
+    char text[40];
+    if (isnan(v)) {
+        stw_buf_adds(out, "NaN");
+    } else if (isinf(v)) {
+        stw_buf_adds(out, v > 0 ? "+Inf" : "-Inf");
+    } else {
+        for (int digits = 15; digits <= 17; digits++) {
+            (void)snprintf(text, sizeof(text), "%.*g", digits, v);
+            double back = strtod(text, NULL);
+            if (!(back < v) && !(back > v))
+                break;
+        }
+        stw_buf_adds(out, text);
+    }
+}
+
+enum process_metric { CPU, RSS, VIRTUAL, OPEN_FDS, MAX_FDS, START };
+
+static const struct {
+    const char *name, *help;
+    enum stw_metric_type type;
+} rows[] = {
+    [CPU] = {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+             STW_COUNTER},
+    [RSS] = {"process_resident_memory_bytes", "Resident memory size in bytes.", STW_GAUGE},
+    [VIRTUAL] = {"process_virtual_memory_bytes", "Virtual memory size in bytes.", STW_GAUGE},
+    [OPEN_FDS] = {"process_open_fds", "Number of open file descriptors.", STW_GAUGE},
+    [MAX_FDS] = {"process_max_fds", "Maximum number of open file descriptors.", STW_GAUGE},
+    [START] = {"process_start_time_seconds",
+               "Start time of the process since unix epoch in seconds.", STW_GAUGE},
+};
+
+static void set(struct stw_metrics *m, enum process_metric i, double v)
+{
+    struct stw_family *f =
+        stw_metrics_family(m, rows[i].type, rows[i].name, rows[i].help, NULL, NULL);
+    stw_series_set(STW_SERIES0(f), v);
+}
+
+/* The numbers behind the command's name in /proc/self/stat; the name may hold blanks and brackets,
+ * so they are counted from the last bracket on.  proc(5) numbers its fields from 1, state is 3. */
+static int read_stat(double *fields, unsigned first, unsigned last)
+{
+    stw_autofree char *text = NULL;
+    if (stw_read_file("/proc/self/stat", 4096, &text, NULL, NULL) != 0)
+        return -1;
+    const char *p = strrchr(text, ')');
+    for (unsigned i = 2; p && i < last; i++) {
+        p = strchr(p + 1, ' ');
+        if (p && i + 1 >= first)
+            fields[i + 1] = strtod(p + 1, NULL);
+    }
+    return p ? 0 : -1;
+}
+
+static double boot_time(void)
+{
+    stw_autofree char *text = NULL;
+    if (stw_read_file("/proc/stat", 1UL << 20, &text, NULL, NULL) != 0)
+        return 0;
+    const char *line = strstr(text, "\nbtime ");
+    return line ? strtod(line + 7, NULL) : 0;
+}
+
+static void collect_stat(struct stw_metrics *m)
+{
+    double f[25] = {0}, ticks = (double)sysconf(_SC_CLK_TCK);
+    if (read_stat(f, 14, 24) != 0)
+        return;
+    set(m, CPU, (f[14] + f[15]) / ticks);
+    set(m, START, boot_time() + f[22] / ticks);
+    set(m, VIRTUAL, f[23]);
+    set(m, RSS, f[24] * (double)sysconf(_SC_PAGESIZE));
+}
+
+static void collect_fds(struct stw_metrics *m)
+{
+    struct rlimit limit;
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    if (dir) {
+        for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+            count += e->d_name[0] != '.';
+        (void)closedir(dir);
+        set(m, OPEN_FDS, count - 1.0); /* less the one just used to look */
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        set(m, MAX_FDS, limit.rlim_cur == RLIM_INFINITY ? INFINITY : (double)limit.rlim_cur);
+}
+
+static void collect(void *ctx)
+{
+    collect_stat(ctx);
+    collect_fds(ctx);
+}
+
+void stw_metrics_add_process(struct stw_metrics *m)
+{
+    (void)stw_metrics_on_collect(m, collect, m);
+}
