@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Configures and compiles steward with meson.  Sourced by scripts/test, demo, lint and others.
+
+# build DIR [SANITIZER] [COMPILER]: the whole build, in DIR, which is made when it does not exist.
+# On failure shows what the compiler said and ends the script.
+build() {
+    local dir=$1 options=(-Dwerror=true) compiler=${3:-}
+    case ${2:-} in
+    address) options+=('-Db_sanitize=address,undefined' -Db_lundef=false) ;;
+    thread) options+=(-Db_sanitize=thread -Db_lundef=false) ;;
+    esac
+    need_commands build meson ninja "${compiler:-cc}"
+    mkdir -p "$dir"
+    STEP_LOG=$dir/build.log
+    : >"$STEP_LOG"
+    [[ -f $dir/build.ninja ]] ||
+        CC=${compiler:-${CC:-cc}} step 'configure' meson setup "$dir" "$TOP" "${options[@]}"
+    step "build (${dir#"$TOP"/})" ninja -C "$dir"
+}
