@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The API server's REST interface over libcurl.  One thread of its own drives one multi handle, so all
- * requests and watches share one HTTP/2 connection; callers on any thread block in stw_client_do or
- * get a callback.  A 429, or a 503 with Retry-After, is waited out and tried again within the
- * deadline.  The token file is read again each minute and after a 401.
- * Counts into rest_client_requests_total and rest_client_request_duration_seconds. */
+ * The API server's REST interface over libcurl.  One thread of its own drives one multi handle, so
+ * all requests and watches share one HTTP/2 connection; callers on any thread block in
+ * stw_client_do or get a callback.  A 429, or a 503 with Retry-After, is waited out and tried again
+ * within the deadline.  The token file is read again each minute and after a 401. Counts into
+ * rest_client_requests_total and rest_client_request_duration_seconds. */
 #ifndef STW_KUBE_CLIENT_H
 #define STW_KUBE_CLIENT_H
 
@@ -49,8 +49,8 @@ struct stw_request {
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err);
 
-/* Fire and forget, for events: a bounded queue (256; beyond it the request is dropped and counted in
- * steward_client_dropped_total).  Never blocks. */
+/* Fire and forget, for events: a bounded queue (256; beyond it the request is dropped and counted
+ * in steward_client_dropped_total).  Never blocks. */
 void stw_client_submit(struct stw_client *c, const struct stw_request *req);
 
 /* --- verbs.  `ret`, where there is one, may be NULL; the text in it is the object as answered. */

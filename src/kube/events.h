@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events as kubectl describe shows them (events.k8s.io/v1).  The same (object, type, reason, note) within
- * 6 minutes becomes one series: the first is created, repeats are counted and patched at most once in
- * 30 s.  A token bucket an object (25, one back in 5 min) keeps a fault from flooding the server.
- * Recording never blocks. */
+ * Events as kubectl describe shows them (events.k8s.io/v1).  The same (object, type, reason, note)
+ * within 6 minutes becomes one series: the first is created, repeats are counted and patched at
+ * most once in 30 s.  A token bucket an object (25, one back in 5 min) keeps a fault from flooding
+ * the server. Recording never blocks. */
 #ifndef STW_KUBE_EVENTS_H
 #define STW_KUBE_EVENTS_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * List and watch one resource into a cache of text.  Each object is kept as one projected JSON string:
- * the projection keeps what reconcilers read and may drop the object altogether.
+ * List and watch one resource into a cache of text.  Each object is kept as one projected JSON
+ * string: the projection keeps what reconcilers read and may drop the object altogether.
  *
  * The reflector pages its list, watches with bookmarks, resumes at the last resourceVersion, lists
  * again after 410 Gone (and reports what vanished meanwhile), backs off with jitter, and declares a
  * watch dead that was silent (no event, no bookmark) for 230 s, under the common 240 s of idle
  * load balancers.
  *
- * Own writes are seen at once: stw_informer_saw() puts an answer of the API server into the cache, and
- * older watch events of that object are passed over until the watch has caught up. */
+ * Own writes are seen at once: stw_informer_saw() puts an answer of the API server into the cache,
+ * and older watch events of that object are passed over until the watch has caught up. */
 #ifndef STW_KUBE_INFORMER_H
 #define STW_KUBE_INFORMER_H
 
@@ -27,8 +27,8 @@ struct stw_informer;
  * blocking, no calls back into the informer. */
 typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *out);
 
-/* Called after the cache changed, outside its lock, on the client's thread or the writer's: quick, for
- * enqueueing.  `old_text` is NULL for a new object, `new_text` for one that is gone; both NULL
+/* Called after the cache changed, outside its lock, on the client's thread or the writer's: quick,
+ * for enqueueing.  `old_text` is NULL for a new object, `new_text` for one that is gone; both NULL
  * never.  Not called when the projected text is the same as before. */
 typedef void stw_change_fn(void *ctx, const char *key, const char *old_text, const char *new_text);
 
@@ -63,8 +63,7 @@ void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_
 /* Copies the text of one object; `ret_rv` (may be NULL, STW_RV_LEN bytes) its resourceVersion.
  * Returns 0, or -1 when it is not there (out is cleared). */
 #define STW_RV_LEN 64
-int stw_informer_get(struct stw_informer *inf, const char *key, struct stw_buf *out,
-                     char *ret_rv);
+int stw_informer_get(struct stw_informer *inf, const char *key, struct stw_buf *out, char *ret_rv);
 /* Keys under an index key, or all for NULL, each ended by '\n'. */
 void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct stw_buf *out);
 uint32_t stw_informer_count(const struct stw_informer *inf);

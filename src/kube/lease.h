@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leader election by a Lease (coordination.k8s.io/v1), the algorithm and times of client-go: 15 s lease,
- * 10 s to renew, a try each 2 s, with jitter.  Who loses the lease stops working and stands for it again; the
- * process goes on. */
+ * Leader election by a Lease (coordination.k8s.io/v1), the algorithm and times of client-go: 15 s
+ * lease, 10 s to renew, a try each 2 s, with jitter.  Who loses the lease stops working and stands
+ * for it again; the process goes on. */
 #ifndef STW_KUBE_LEASE_H
 #define STW_KUBE_LEASE_H
 
@@ -11,11 +11,11 @@
 struct stw_lease;
 
 struct stw_lease_config {
-    const char *ns, *name; /* of the Lease */
-    const char *identity;  /* host name, "_", random */
+    const char *ns, *name;                    /* of the Lease */
+    const char *identity;                     /* host name, "_", random */
     uint32_t duration_ms, renew_ms, retry_ms; /* 0: 15000, 10000, 2000 */
-    /* On the lease's own thread.  started: we lead from now on.  stopped: we must have stopped writing when
-     * it returns. */
+    /* On the lease's own thread.  started: we lead from now on.  stopped: we must have stopped
+     * writing when it returns. */
     void (*started)(void *ctx);
     void (*stopped)(void *ctx);
     void *ctx;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What of a live object is ours.  The API server writes down in metadata.managedFields which fields a
- * server-side apply of ours owns; the digest over those fields' values stands for all of them in the
- * cache, so that drift is seen without keeping the object.  A field that somebody else changes leaves
- * our set, so its digest differs from that of what we want.
+ * What of a live object is ours.  The API server writes down in metadata.managedFields which fields
+ * a server-side apply of ours owns; the digest over those fields' values stands for all of them in
+ * the cache, so that drift is seen without keeping the object.  A field that somebody else changes
+ * leaves our set, so its digest differs from that of what we want.
  *
- * A digest is a sum over leaves of hash(path, value): the order of members does not matter; elements of
- * associative lists are told apart by their keys. Identity fields (apiVersion, kind, metadata.name,
- * metadata.namespace) are left out. */
+ * A digest is a sum over leaves of hash(path, value): the order of members does not matter;
+ * elements of associative lists are told apart by their keys. Identity fields (apiVersion, kind,
+ * metadata.name, metadata.namespace) are left out. */
 #ifndef STW_KUBE_OWNED_H
 #define STW_KUBE_OWNED_H
 
@@ -17,14 +17,14 @@
 
 #include <stdbool.h>
 
-/* Of a live object with its managedFields, for the Apply entry (no subresource) of `manager`. Zero when
- * there is none. */
+/* Of a live object with its managedFields, for the Apply entry (no subresource) of `manager`. Zero
+ * when there is none. */
 struct stw_hash stw_owned_live(struct stw_json object, const char *manager);
 /* Of what we are about to apply. */
 struct stw_hash stw_owned_desired(struct stw_json desired);
 
-/* Names the fields of `desired` that `live` lacks or has otherwise, as paths joined by ", " (at most
- * `max` of them, then "and N more").  Returns how many differ. */
+/* Names the fields of `desired` that `live` lacks or has otherwise, as paths joined by ", " (at
+ * most `max` of them, then "and N more").  Returns how many differ. */
 unsigned stw_owned_diff(struct stw_json desired, struct stw_json live, unsigned max,
                         struct stw_buf *out);
 

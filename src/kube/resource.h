@@ -28,6 +28,19 @@ void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
 void stw_resource_path(const struct stw_resource *r, const char *ns, const char *name,
                        const char *sub, struct stw_buf *out);
 
+/* Appends `text` percent-encoded, for one part of a path or one value of a query. */
+void stw_url_escape(const char *text, struct stw_buf *out);
+
+/* A right that some room needs: `steward print rbac` writes the roles from these tables (ended by a
+ * NULL resource), and tests/e2e runs under them. */
+struct stw_rule {
+    const struct stw_resource *resource;
+    const char *subresource; /* "status", or NULL */
+    const char *verbs;       /* "get,list,watch" */
+    const char *name;        /* only the object of this name, or NULL */
+    bool own_namespace;      /* only where steward itself lives: a Role there */
+};
+
 /* An object's key: "namespace/name", or "name" of a cluster-wide one. */
 #define STW_KEY_LEN (253 + 1 + 253 + 1)
 void stw_key_make(const char *ns, const char *name, char out[STW_KEY_LEN]);

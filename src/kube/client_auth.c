@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who we are and whom we trust.  A ServiceAccount's token is replaced on disk before it expires,
+ * and the CA of an API server may be: both are looked at again each minute, as client-go does. */
+#include "base/log.h"
+#include "base/util.h"
+#include "kube/base64.h"
+#include "kube/client_priv.h"
+#include "kube/kubeconfig_priv.h"
+
+#include <sys/stat.h>
+
+#define REFRESH_MS 60000
+#define TOKEN_MAX_BYTES (64u << 10)
+
+static void wipe_free(char *text)
+{
+    if (text)
+        stw_wipe(text, strlen(text));
+    free(text);
+}
+
+static int read_token(struct stw_auth *a, struct stw_error *err)
+{
+    char *token = NULL;
+    size_t len = 0;
+    if (stw_read_file(a->config->token_path, TOKEN_MAX_BYTES, &token, &len, err) < 0)
+        return -1;
+    while (len > 0 && strchr(" \t\r\n", token[len - 1]))
+        token[--len] = '\0';
+    if (len == 0 || strpbrk(token, "\r\n")) {
+        wipe_free(token);
+        return stw_fail(err, STW_ERR_INVALID, "%s: holds no token, which is one line of text",
+                        a->config->token_path);
+    }
+    wipe_free(a->token);
+    a->token = token;
+    return 0;
+}
+
+/* When and which file: a ConfigMap's or Secret's file changes by a new inode behind a symlink. */
+static int64_t stamp_of(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return 0;
+    return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec + (int64_t)st.st_ino;
+}
+
+static void refresh_ca(struct stw_auth *a)
+{
+    char *pem = NULL;
+    size_t len;
+    struct stw_error err;
+    int64_t stamp = a->config->ca_path ? stamp_of(a->config->ca_path) : 0;
+    if (stamp == 0 || stamp == a->ca_stamp)
+        return;
+    if (stw_read_file(a->config->ca_path, STW_KUBECONFIG_MAX_BYTES, &pem, &len, &err) < 0 ||
+        !strstr(pem, "-----BEGIN ")) {
+        free(pem);
+        return;
+    }
+    a->ca_stamp = stamp;
+    free(a->config->ca_pem);
+    a->config->ca_pem = pem;
+}
+
+int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint64_t now_ms,
+                  struct stw_error *err)
+{
+    a->config = stw_kubeconfig_copy(config);
+    if (!a->config)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    a->read_ms = now_ms;
+    a->ca_stamp = config->ca_path ? stamp_of(config->ca_path) : 0;
+    return config->token_path ? read_token(a, err) : 0;
+}
+
+void stw_auth_done(struct stw_auth *a)
+{
+    stw_kubeconfig_destroy(a->config);
+    wipe_free(a->token);
+    *a = (struct stw_auth){0};
+}
+
+void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force)
+{
+    struct stw_error err;
+    if (!force && now_ms - a->read_ms < REFRESH_MS)
+        return;
+    a->read_ms = now_ms;
+    refresh_ca(a);
+    if (a->config->token_path && read_token(a, &err) < 0)
+        stw_log(STW_LOG_WARN, "cannot read the token again, the old one stays in use",
+                STW_STR("error", err.text));
+}
+
+void stw_auth_header(const struct stw_auth *a, struct stw_buf *out)
+{
+    const char *token = a->token ? a->token : a->config->token;
+    if (token) {
+        stw_buf_adds(out, "Authorization: Bearer ");
+        stw_buf_adds(out, token);
+    } else if (a->config->username) {
+        struct stw_buf pair = STW_BUF_INIT(TOKEN_MAX_BYTES);
+        pair.secret = true;
+        stw_buf_adds(&pair, a->config->username);
+        stw_buf_addc(&pair, ':');
+        stw_buf_adds(&pair, a->config->password ? a->config->password : "");
+        stw_buf_adds(out, "Authorization: Basic ");
+        stw_base64_encode(pair.data, pair.len, out);
+        stw_buf_done(&pair);
+    }
+}

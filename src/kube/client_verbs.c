@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What callers on other threads use: blocking requests, fire and forget, and the verbs on objects.
+ */
+#include "base/util.h"
+#include "kube/client_priv.h"
+
+#define SUBMITTED_MAX 256
+#define PATH_MAX_BYTES 3072
+#define BODY_MAX_BYTES (16u << 20)
+
+/* --- a blocking request: a call on the caller's stack and a place to wait at */
+
+struct waiter {
+    struct stw_call call;
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool done;
+};
+
+static void wake(struct stw_call *call)
+{
+    struct waiter *w = call->ctx;
+    pthread_mutex_lock(&w->lock);
+    w->done = true;
+    pthread_cond_signal(&w->cond);
+    pthread_mutex_unlock(&w->lock);
+}
+
+int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
+                  struct stw_error *err)
+{
+    struct waiter w = {.call = {.req = *req, .on_done = wake}};
+    w.call.ctx = &w;
+    (void)pthread_mutex_init(&w.lock, NULL);
+    (void)pthread_cond_init(&w.cond, NULL);
+    stw_call_start(c, &w.call);
+    pthread_mutex_lock(&w.lock);
+    while (!w.done)
+        pthread_cond_wait(&w.cond, &w.lock);
+    pthread_mutex_unlock(&w.lock);
+    (void)pthread_cond_destroy(&w.cond);
+    (void)pthread_mutex_destroy(&w.lock);
+    bool ok = w.call.err.code == STW_OK;
+    if (!ok && err)
+        *err = w.call.err;
+    if (ok && ret) {
+        stw_buf_done(ret);
+        *ret = w.call.body;
+    } else {
+        stw_buf_done(&w.call.body);
+    }
+    return ok ? 0 : -1;
+}
+
+/* --- fire and forget: one block of memory with the call and copies of all texts */
+
+static void forget(struct stw_call *call)
+{
+    struct stw_client *c = call->client;
+    pthread_mutex_lock(&c->lock);
+    c->submitted--;
+    pthread_mutex_unlock(&c->lock);
+    stw_buf_done(&call->body);
+    free(call);
+}
+
+static const char *copy_text(char **at, const char *text, size_t len)
+{
+    char *to = *at;
+    if (!text)
+        return NULL;
+    memcpy(to, text, len);
+    to[len] = '\0';
+    *at += len + 1;
+    return to;
+}
+
+static size_t text_len(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+static struct stw_call *copy_request(const struct stw_request *r)
+{
+    size_t method = strlen(r->method), path = strlen(r->path), type = text_len(r->content_type),
+           accept = text_len(r->accept);
+    struct stw_call *call =
+        calloc(1, sizeof(*call) + method + path + type + accept + r->body_len + 5);
+    if (!call)
+        return NULL;
+    char *at = (char *)(call + 1);
+    call->req = *r;
+    call->req.method = copy_text(&at, r->method, method);
+    call->req.path = copy_text(&at, r->path, path);
+    call->req.content_type = copy_text(&at, r->content_type, type);
+    call->req.accept = copy_text(&at, r->accept, accept);
+    call->req.body = copy_text(&at, r->body, r->body_len);
+    call->background = true;
+    call->on_done = forget;
+    return call;
+}
+
+void stw_client_submit(struct stw_client *c, const struct stw_request *req)
+{
+    pthread_mutex_lock(&c->lock);
+    bool room = c->submitted < SUBMITTED_MAX && !c->cancelled;
+    c->submitted += room;
+    pthread_mutex_unlock(&c->lock);
+    struct stw_call *call = room ? copy_request(req) : NULL;
+    if (call) {
+        stw_call_start(c, call);
+        return;
+    }
+    stw_series_add(c->dropped, 1);
+    if (room) {
+        pthread_mutex_lock(&c->lock);
+        c->submitted--;
+        pthread_mutex_unlock(&c->lock);
+    }
+}
+
+/* --- verbs */
+
+struct verb {
+    const char *method, *content_type;
+    const char *manager; /* NULL: no fieldManager */
+    bool force;
+};
+
+static int run(struct stw_client *c, const struct verb *v, const struct stw_resource *r,
+               const char *ns, const char *name, const char *sub, const char *body,
+               struct stw_buf *ret, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
+    stw_resource_path(r, ns, name, sub, &path);
+    if (v->manager) {
+        stw_buf_adds(&path, "?fieldManager=");
+        stw_url_escape(v->manager, &path);
+        stw_buf_adds(&path, v->force ? "&force=true" : "");
+    }
+    if (path.failed)
+        return stw_fail(err, STW_ERR_INVALID, "the name \"%.64s...\" is too long",
+                        name ? name : "");
+    struct stw_request req = {.method = v->method,
+                              .path = path.data,
+                              .content_type = v->content_type,
+                              .body = body,
+                              .body_len = body ? strlen(body) : 0,
+                              .secret = r == &stw_res_secret};
+    return stw_client_do(c, &req, ret, err);
+}
+
+static int run_json(struct stw_client *c, const struct verb *v, const struct stw_resource *r,
+                    const char *ns, const char *name, const char *sub, const json_t *object,
+                    struct stw_buf *ret, struct stw_error *err)
+{
+    char *body = json_dumps(object, JSON_COMPACT);
+    if (!body)
+        return stw_fail(err, STW_ERR_INTERNAL,
+                        "cannot write the %s as JSON: out of memory, or "
+                        "text that is not UTF-8",
+                        r->kind);
+    int result = run(c, v, r, ns, name, sub, body, ret, err);
+    if (r == &stw_res_secret)
+        stw_wipe(body, strlen(body));
+    free(body);
+    return result;
+}
+
+int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                 const char *name, struct stw_buf *ret, struct stw_error *err)
+{
+    return run(c, &(struct verb){.method = "GET"}, r, ns, name, NULL, NULL, ret, err);
+}
+
+int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                    const json_t *object, struct stw_buf *ret, struct stw_error *err)
+{
+    return run_json(c, &(struct verb){.method = "POST"}, r, ns, NULL, NULL, object, ret, err);
+}
+
+int stw_kube_update(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                    const char *name, const char *sub, const json_t *object, struct stw_buf *ret,
+                    struct stw_error *err)
+{
+    return run_json(c, &(struct verb){.method = "PUT"}, r, ns, name, sub, object, ret, err);
+}
+
+int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                    const char *name, const char *uid, const char *resource_version,
+                    struct stw_error *err)
+{
+    json_auto_t *pre = json_pack("{s:s*, s:s*}", "uid", uid, "resourceVersion", resource_version);
+    json_auto_t *options = json_pack("{s:s, s:s, s:s, s:O*}", "apiVersion", "v1", "kind",
+                                     "DeleteOptions", "propagationPolicy", "Background",
+                                     "preconditions", uid || resource_version ? pre : NULL);
+    return run_json(c, &(struct verb){.method = "DELETE"}, r, ns, name, NULL, options, NULL, err);
+}
+
+int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                   const char *name, const char *sub, const json_t *object, const char *manager,
+                   struct stw_buf *ret, struct stw_error *err)
+{
+    /* The body is JSON, which is YAML; servers know no other name for an apply patch. */
+    const struct verb v = {"PATCH", "application/apply-patch+yaml", manager, true};
+    return run_json(c, &v, r, ns, name, sub, object, ret, err);
+}
+
+int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                         const char *name, const char *sub, const json_t *patch,
+                         const char *manager, struct stw_buf *ret, struct stw_error *err)
+{
+    const struct verb v = {"PATCH", "application/merge-patch+json", manager, false};
+    return run_json(c, &v, r, ns, name, sub, patch, ret, err);
+}

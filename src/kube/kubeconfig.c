@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads kubeconfig text: the context, its cluster and its user.  Rules are those of client-go's
+ * clientcmd: of several files the first that has a name wins, *-data beats the path of a file, and
+ * a tokenFile beats a token. */
+#include "base/json.h"
+#include "base/util.h"
+#include "base/yaml.h"
+#include "kube/base64.h"
+#include "kube/kubeconfig_file_priv.h"
+#include "kube/kubeconfig_priv.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <strings.h>
+
+enum how {
+    TEXT,      /* as it is */
+    DATA,      /* base64 */
+    FILE_TEXT, /* a path, read unless something filled the field before */
+    PATH,      /* a path, made absolute */
+};
+
+struct field {
+    const char *key;
+    enum how how;
+    size_t at;      /* of the char * that is set */
+    size_t path_at; /* FILE_TEXT: of the char * that keeps the path; 0: none */
+};
+
+#define AT(member) offsetof(struct stw_kubeconfig, member)
+
+static const struct field cluster_fields[] = {
+    {"server", TEXT, AT(server), 0},
+    {"certificate-authority-data", DATA, AT(ca_pem), 0},
+    {"certificate-authority", FILE_TEXT, AT(ca_pem), AT(ca_path)},
+    {"tls-server-name", TEXT, AT(tls_server_name), 0},
+    {"proxy-url", TEXT, AT(proxy_url), 0},
+    {NULL},
+};
+
+static const struct field user_fields[] = {
+    {"client-certificate-data", DATA, AT(cert_pem), 0},
+    {"client-certificate", FILE_TEXT, AT(cert_pem), 0},
+    {"client-key-data", DATA, AT(key_pem), 0},
+    {"client-key", FILE_TEXT, AT(key_pem), 0},
+    {"token", TEXT, AT(token), 0},
+    {"tokenFile", PATH, AT(token_path), 0},
+    {"username", TEXT, AT(username), 0},
+    {"password", TEXT, AT(password), 0},
+    {NULL},
+};
+
+#define INSTEAD                                                                                    \
+    "use a token, a tokenFile, a client-certificate with its client-key, or run as a "             \
+    "ServiceAccount in the cluster"
+
+/* What is in use elsewhere and would be wrong to pass over in silence. */
+static const struct {
+    const char *key, *why;
+} refused[] = {
+    {"exec", "credential plugins are not run; " INSTEAD},
+    {"auth-provider", "auth-provider is not supported (client-go dropped it too); " INSTEAD},
+    {"as", "impersonation is not supported; " INSTEAD},
+    {"as-uid", "impersonation is not supported; " INSTEAD},
+    {"as-groups", "impersonation is not supported; " INSTEAD},
+    {"as-user-extra", "impersonation is not supported; " INSTEAD},
+};
+
+static char **member(struct stw_kubeconfig *c, size_t at)
+{
+    return (char **)(void *)((char *)c + at);
+}
+
+/* --- one file */
+
+static int take_document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+{
+    struct stw_buf *out = ctx;
+    (void)line;
+    if (index == 0)
+        stw_buf_add(out, json->data, json->len);
+    return 0;
+}
+
+int stw_kubeconfig_file_init(struct stw_kubeconfig_file *f, const char *name, const char *text,
+                             size_t len, const char *dir, struct stw_error *err)
+{
+    *f = (struct stw_kubeconfig_file){.json = STW_BUF_INIT(4 * STW_KUBECONFIG_MAX_BYTES)};
+    f->json.secret = true;
+    if (len > STW_KUBECONFIG_MAX_BYTES)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "%s: a kubeconfig is at most %u bytes", name,
+                        STW_KUBECONFIG_MAX_BYTES);
+    f->name = strdup(name);
+    f->dir = dir ? strdup(dir) : NULL;
+    if (!f->name || (dir && !f->dir))
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (stw_yaml_each(name, text, len, take_document, &f->json, err) != 0)
+        return -1;
+    if (f->json.failed)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "%s: too large when its anchors are unfolded",
+                        name);
+    if (f->json.len == 0)
+        return 0; /* an empty file is an empty config */
+    if (stw_json_scan(&f->doc, f->json.data, f->json.len, err) < 0)
+        return stw_error_wrap(err, "%s", name);
+    return 0;
+}
+
+void stw_kubeconfig_file_done(struct stw_kubeconfig_file *f)
+{
+    stw_json_done(&f->doc);
+    stw_buf_done(&f->json);
+    free(f->name);
+    free(f->dir);
+    *f = (struct stw_kubeconfig_file){0};
+}
+
+static struct stw_json root_of(const struct stw_kubeconfig_file *f)
+{
+    return f->json.len > 0 ? stw_json_root(&f->doc) : STW_JSON_NONE;
+}
+
+/* --- fields */
+
+static int read_path(const struct stw_kubeconfig_file *f, const char *key, char *path, char **ret,
+                     struct stw_error *err)
+{
+    size_t len;
+    if (stw_read_file(path, STW_KUBECONFIG_MAX_BYTES, ret, &len, err) < 0)
+        return stw_error_wrap(err, "%s: %s", f->name, key);
+    return 0;
+}
+
+static char *absolute(const struct stw_kubeconfig_file *f, const char *path)
+{
+    char *out = NULL;
+    if (path[0] == '/' || !f->dir)
+        return strdup(path);
+    return asprintf(&out, "%s/%s", f->dir, path) < 0 ? NULL : out;
+}
+
+static int set_data(const struct stw_kubeconfig_file *f, const struct field *field,
+                    struct stw_json v, struct stw_kubeconfig *c, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_KUBECONFIG_MAX_BYTES * 2);
+    struct stw_buf plain = STW_BUF_INIT(STW_KUBECONFIG_MAX_BYTES * 2);
+    text.secret = plain.secret = true;
+    stw_json_str(v, &text);
+    if (text.failed || stw_base64_decode(stw_buf_str(&text), text.len, &plain) < 0 ||
+        memchr(stw_buf_str(&plain), '\0', plain.len)) {
+        stw_buf_done(&plain);
+        return stw_fail(err, STW_ERR_INVALID, "%s: %s is not the base64 of a PEM text", f->name,
+                        field->key);
+    }
+    *member(c, field->at) = stw_buf_take(&plain);
+    return *member(c, field->at) ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+}
+
+static int set_file(const struct stw_kubeconfig_file *f, const struct field *field, char *path,
+                    struct stw_kubeconfig *c, struct stw_error *err)
+{
+    if (*member(c, field->at) || !f->dir)
+        return 0;
+    if (read_path(f, field->key, path, member(c, field->at), err) < 0)
+        return -1;
+    if (field->path_at > 0)
+        *member(c, field->path_at) = strdup(path);
+    return 0;
+}
+
+static int set_field(const struct stw_kubeconfig_file *f, const struct field *field,
+                     struct stw_json v, struct stw_kubeconfig *c, struct stw_error *err)
+{
+    if (stw_json_type(v) <= STW_JSON_NULL)
+        return 0;
+    if (stw_json_type(v) != STW_JSON_STRING)
+        return stw_fail(err, STW_ERR_INVALID, "%s: %s must be a string", f->name, field->key);
+    if (stw_json_size(v) == 0)
+        return 0;
+    if (field->how == DATA)
+        return set_data(f, field, v, c, err);
+    stw_autofree char *text = stw_json_strdup(v);
+    if (!text)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (field->how == TEXT) {
+        *member(c, field->at) = stw_take(text);
+        return 0;
+    }
+    stw_autofree char *path = absolute(f, text);
+    if (!path)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (field->how == FILE_TEXT)
+        return set_file(f, field, path, c, err);
+    *member(c, field->at) = stw_take(path);
+    return 0;
+}
+
+static int set_fields(const struct stw_kubeconfig_file *f, const struct field *fields,
+                      struct stw_json from, struct stw_kubeconfig *c, struct stw_error *err)
+{
+    for (const struct field *field = fields; field->key; field++)
+        if (set_field(f, field, stw_json_get(from, field->key), c, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* --- the context, its cluster, its user */
+
+struct files {
+    const struct stw_kubeconfig_file *all;
+    size_t count;
+};
+
+/* {"contexts": [{"name": "x", "context": {...}}]}: the element, and the file that has it. */
+static struct stw_json find_named(struct files files, const char *list, const char *one,
+                                  const char *name, const struct stw_kubeconfig_file **ret)
+{
+    for (size_t i = 0; i < files.count; i++) {
+        struct stw_json key, v;
+        stw_json_foreach (stw_json_get(root_of(&files.all[i]), list), key, v) {
+            if (!stw_json_is(stw_json_get(v, "name"), name))
+                continue;
+            *ret = &files.all[i];
+            return stw_json_get(v, one);
+        }
+    }
+    return STW_JSON_NONE;
+}
+
+static int pick_context(struct files files, const char *wanted, char *out, size_t size,
+                        struct stw_error *err)
+{
+    if (wanted) {
+        (void)snprintf(out, size, "%s", wanted);
+        return 0;
+    }
+    for (size_t i = 0; i < files.count; i++) {
+        struct stw_json v = stw_json_get(root_of(&files.all[i]), "current-context");
+        if (stw_json_size(v) > 0 && stw_json_strcpy(v, out, size) == 0)
+            return 0;
+    }
+    return stw_fail(err, STW_ERR_INVALID,
+                    "%s: current-context is not set: run `kubectl config use-context NAME`, or "
+                    "name a context",
+                    files.count > 0 ? files.all[0].name : "kubeconfig");
+}
+
+static int take_cluster(struct files files, const char *context, const char *name,
+                        struct stw_kubeconfig *c, struct stw_error *err)
+{
+    const struct stw_kubeconfig_file *f = NULL;
+    struct stw_json cluster = find_named(files, "clusters", "cluster", name, &f);
+    if (stw_json_type(cluster) != STW_JSON_OBJECT)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "%s: context \"%s\" names cluster \"%s\", which is not there",
+                        files.all[0].name, context, name);
+    if (set_fields(f, cluster_fields, cluster, c, err) < 0)
+        return -1;
+    c->insecure = stw_json_bool(stw_json_get(cluster, "insecure-skip-tls-verify"), false);
+    if (c->insecure && c->ca_pem)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "%s: cluster \"%s\" has both a certificate-authority and "
+                        "insecure-skip-tls-verify: take one away",
+                        f->name, name);
+    c->source = strdup(f->name);
+    return stw_kubeconfig_check_server(c, err);
+}
+
+static int take_user(struct files files, const char *context, const char *name,
+                     struct stw_kubeconfig *c, struct stw_error *err)
+{
+    const struct stw_kubeconfig_file *f = NULL;
+    if (name[0] == '\0')
+        return 0; /* anonymous */
+    struct stw_json user = find_named(files, "users", "user", name, &f);
+    if (!f)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "%s: context \"%s\" names user \"%s\", which is not there",
+                        files.all[0].name, context, name);
+    for (size_t i = 0; i < STW_COUNT(refused); i++)
+        if (stw_json_there(stw_json_get(user, refused[i].key)))
+            return stw_fail(err, STW_ERR_INVALID, "%s: user \"%s\" has %s: %s", f->name, name,
+                            refused[i].key, refused[i].why);
+    if (set_fields(f, user_fields, user, c, err) < 0)
+        return -1;
+    if (!c->cert_pem != !c->key_pem)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "%s: user \"%s\" has only one of client-certificate and client-key: both "
+                        "are needed",
+                        f->name, name);
+    return 0;
+}
+
+static int resolve(struct files files, const char *wanted, struct stw_kubeconfig *c,
+                   struct stw_error *err)
+{
+    char context[512], cluster[512] = "", user[512] = "", ns[254] = "";
+    const struct stw_kubeconfig_file *f = NULL;
+    if (pick_context(files, wanted, context, sizeof(context), err) < 0)
+        return -1;
+    struct stw_json v = find_named(files, "contexts", "context", context, &f);
+    if (stw_json_type(v) != STW_JSON_OBJECT)
+        return stw_fail(err, STW_ERR_INVALID, "%s: there is no context \"%s\"",
+                        files.count > 0 ? files.all[0].name : "kubeconfig", context);
+    (void)stw_json_strcpy(stw_json_get(v, "cluster"), cluster, sizeof(cluster));
+    (void)stw_json_strcpy(stw_json_get(v, "user"), user, sizeof(user));
+    (void)stw_json_strcpy(stw_json_get(v, "namespace"), ns, sizeof(ns));
+    c->ns = ns[0] != '\0' ? strdup(ns) : NULL;
+    if (take_cluster(files, context, cluster, c, err) < 0)
+        return -1;
+    return take_user(files, context, user, c, err);
+}
+
+int stw_kubeconfig_resolve(const struct stw_kubeconfig_file *files, size_t count,
+                           const char *context, struct stw_kubeconfig **ret, struct stw_error *err)
+{
+    struct stw_kubeconfig *c = calloc(1, sizeof(*c));
+    if (!c)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (resolve((struct files){files, count}, context, c, err) < 0) {
+        stw_kubeconfig_destroy(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
+}
+
+int stw_kubeconfig_parse(const char *name, const char *text, size_t len, const char *dir,
+                         const char *context, struct stw_kubeconfig **ret, struct stw_error *err)
+{
+    struct stw_kubeconfig_file f;
+    int r = stw_kubeconfig_file_init(&f, name, text, len, dir, err);
+    if (r == 0)
+        r = stw_kubeconfig_resolve(&f, 1, context, ret, err);
+    stw_kubeconfig_file_done(&f);
+    return r;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The resources that the program itself uses, their URLs, and object keys. */
+#include "kube/resource.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct stw_resource stw_res_configmap = {"", "v1", "ConfigMap", "configmaps", true};
+const struct stw_resource stw_res_service = {"", "v1", "Service", "services", true};
+const struct stw_resource stw_res_secret = {"", "v1", "Secret", "secrets", true};
+const struct stw_resource stw_res_namespace = {"", "v1", "Namespace", "namespaces", false};
+const struct stw_resource stw_res_deployment = {"apps", "v1", "Deployment", "deployments", true};
+const struct stw_resource stw_res_lease = {"coordination.k8s.io", "v1", "Lease", "leases", true};
+const struct stw_resource stw_res_event = {"events.k8s.io", "v1", "Event", "events", true};
+const struct stw_resource stw_res_crd = {"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
+                                         "customresourcedefinitions", false};
+const struct stw_resource stw_res_mutating = {"admissionregistration.k8s.io", "v1",
+                                              "MutatingWebhookConfiguration",
+                                              "mutatingwebhookconfigurations", false};
+const struct stw_resource stw_res_validating = {"admissionregistration.k8s.io", "v1",
+                                                "ValidatingWebhookConfiguration",
+                                                "validatingwebhookconfigurations", false};
+
+void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
+{
+    if (r->group[0] != '\0') {
+        stw_buf_adds(out, r->group);
+        stw_buf_addc(out, '/');
+    }
+    stw_buf_adds(out, r->version);
+}
+
+/* The unreserved characters of RFC 3986, section 2.3. */
+static bool unreserved(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+void stw_url_escape(const char *text, struct stw_buf *out)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (const char *p = text; *p; p++) {
+        if (unreserved(*p)) {
+            stw_buf_addc(out, *p);
+            continue;
+        }
+        unsigned char c = (unsigned char)*p;
+        stw_buf_add(out, (char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
+    }
+}
+
+static void add_part(struct stw_buf *out, const char *part)
+{
+    if (part) {
+        stw_buf_addc(out, '/');
+        stw_url_escape(part, out);
+    }
+}
+
+void stw_resource_path(const struct stw_resource *r, const char *ns, const char *name,
+                       const char *sub, struct stw_buf *out)
+{
+    if (r->group[0] != '\0') {
+        stw_buf_adds(out, "/apis");
+        add_part(out, r->group);
+    } else {
+        stw_buf_adds(out, "/api");
+    }
+    add_part(out, r->version);
+    if (r->namespaced && ns && ns[0] != '\0') {
+        stw_buf_adds(out, "/namespaces");
+        add_part(out, ns);
+    }
+    add_part(out, r->plural);
+    add_part(out, name);
+    add_part(out, sub);
+}
+
+void stw_key_make(const char *ns, const char *name, char out[STW_KEY_LEN])
+{
+    if (ns && ns[0] != '\0')
+        (void)snprintf(out, STW_KEY_LEN, "%.253s/%.253s", ns, name);
+    else
+        (void)snprintf(out, STW_KEY_LEN, "%.253s", name);
+}
+
+void stw_key_split(const char *key, char *ns, char *name)
+{
+    const char *slash = strchr(key, '/');
+    int ns_len = slash ? (int)(slash - key) : 0;
+    (void)snprintf(ns, STW_KEY_LEN, "%.*s", ns_len, key);
+    (void)snprintf(name, STW_KEY_LEN, "%s", slash ? slash + 1 : key);
+}
