@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fields of a kind as const tables.  One row says all that is static about a field; the CRD schema, type and
- * range checks, defaults, unknown-field warnings, decoding and the docs are read from it. */
+ * Fields of a kind as const tables.  One row says all that is static about a field; the CRD schema,
+ * type and range checks, defaults, unknown-field warnings, decoding and the docs are read from it.
+ */
 #ifndef STW_KINDS_FIELD_H
 #define STW_KINDS_FIELD_H
 
@@ -18,24 +19,32 @@ enum stw_field_type {
     STW_T_LIST,     /* struct stw_json; elements checked by `item` */
     STW_T_MAP,      /* struct stw_json; string keys, values checked by `item` */
     STW_T_QUANTITY, /* string or int; struct stw_json */
-    STW_T_RAW,      /* a core type that is passed on as it is: struct stw_json, preserved by the schema */
+    STW_T_RAW,      /* a core type that is passed on as it is: struct stw_json.  With `fields` it is
+                     * described and checked by them, without it the schema preserves whatever is in it
+                     */
 };
 
 struct stw_field {
     const char *name; /* NULL ends a table */
     enum stw_field_type type;
-    const char *help;   /* description in the CRD and the docs: a sentence, units named */
-    const char *def;    /* default as JSON text; NULL: none */
+    const char *help; /* description in the CRD and the docs: a sentence, units named */
+    const char *def;  /* default as JSON text; NULL: none */
     bool required;
-    bool has_range;     /* min and max hold */
-    bool computed;      /* the default needs more than a constant: not in the schema, see default_more */
-    int64_t min, max;   /* value of an INT, bytes of a STRING or TEXT, entries of a LIST or MAP */
-    const char *range_text;         /* message when out of range; NULL: "must be between A and B" */
-    const char *const *values;      /* enum, ended by NULL */
-    const char *pattern;            /* ECMA 262, for the schema alone */
-    const char *format;             /* for the schema alone: "int64", "date-time" */
-    const char *const *list_keys;   /* x-kubernetes-list-map-keys */
-    const struct stw_field *fields; /* OBJECT */
+    bool has_range; /* min and max hold */
+    bool computed; /* the default needs more than a constant: not in the schema, see default_more */
+    bool rule_range;  /* the range is for the schema alone: a rule of the kind says it better */
+    bool immutable;   /* an UPDATE may not change it */
+    int64_t min, max; /* value of an INT, bytes of a STRING or TEXT, entries of a LIST or MAP */
+    const char *range_text;       /* message when out of range; NULL: "must be between A and B" */
+    const char *const *values;    /* enum, ended by NULL */
+    const char *pattern;          /* ECMA 262, for the schema alone */
+    const char *format;           /* for the schema alone: "int64", "date-time" */
+    const char *const *list_keys; /* x-kubernetes-list-map-keys */
+    /* STRING: what is wrong with a value, or what to warn of; NULL: nothing.  The text is a
+     * constant. */
+    const char *(*check)(const char *value);
+    const char *(*warn)(const char *value);
+    const struct stw_field *fields; /* OBJECT, RAW */
     const struct stw_field *item;   /* LIST, MAP: one row; its name is "" */
     size_t offset;                  /* into the struct of the table */
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is wrong with an object: (field path, code, value, message), in the words that the API server itself
- * uses.  Collected, never just the first.  Warnings stop nobody. */
+ * What is wrong with an object: (field path, code, value, message), in the words that the API
+ * server itself uses.  Collected, never just the first.  Warnings stop nobody. */
 #ifndef STW_KINDS_FINDING_H
 #define STW_KINDS_FINDING_H
 
 #include "base/buf.h"
+#include "base/json.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,9 +39,14 @@ struct stw_findings {
 void stw_findings_done(struct stw_findings *f);
 #define stw_autofindings __attribute__((cleanup(stw_findings_done)))
 
-/* `value` is JSON text or NULL; all are copied. */
+/* `value` is JSON text or NULL; all are copied.  A value is shown without blanks between its parts,
+ * with printable characters unescaped, and cut at a character's border with "...". */
 void stw_findings_add(struct stw_findings *f, const char *path, enum stw_finding_code code,
-                      const char *value, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+                      const char *value, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+void stw_findings_at(struct stw_findings *f, const char *path, enum stw_finding_code code,
+                     struct stw_json value, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 void stw_findings_warn(struct stw_findings *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

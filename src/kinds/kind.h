@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kind table: what each custom kind is.  The door, the housekeeping, the command line, the RBAC rules and
- * the docs all read it.  Pure: no I/O and no clock; what a rule must know of the world comes in by
- * struct stw_env. */
+ * The kind table: what each custom kind is.  The door, the housekeeping, the command line, the RBAC
+ * rules and the docs all read it.  Pure: no I/O and no clock; what a rule must know of the world
+ * comes in by struct stw_env. */
 #ifndef STW_KINDS_KIND_H
 #define STW_KINDS_KIND_H
 
@@ -20,10 +20,10 @@ enum stw_operation { STW_CREATE = 1, STW_UPDATE = 2, STW_DELETE = 4, STW_CONNECT
 /* Who else is there; answered from caches, so it may lag.  NULL where there is no cluster. */
 struct stw_lookup {
     void *ctx;
-    /* Whether an object other than `self` ("namespace/name") stands under `key` in a named index, such as
+    /* Whether an object other than `self` ("namespace/name") stands under `key` in a named index,
+     * such as
      * ("mywebs.nodePort", "30100"); its key goes to `ret_holder` (512 bytes). */
-    bool (*find)(void *ctx, const char *index, const char *key, const char *self,
-                 char *ret_holder);
+    bool (*find)(void *ctx, const char *index, const char *key, const char *self, char *ret_holder);
 };
 
 /* The world as far as rules may know it. */
@@ -44,7 +44,8 @@ struct stw_admission {
 };
 
 struct stw_column {
-    const char *name, *type, *json_path, *format, *help; /* type "string", "integer", "boolean", "date" */
+    const char *name, *type, *json_path, *format,
+        *help; /* type "string", "integer", "boolean", "date" */
     int priority;
 };
 
@@ -64,20 +65,20 @@ struct stw_kind {
     const char *group, *version, *kind, *plural, *singular;
     const char *const *short_names; /* ended by NULL */
     const char *const *categories;
-    const char *help;              /* description of the kind */
-    const struct stw_field *spec;  /* table of the spec struct */
-    size_t spec_size;              /* of that struct */
-    const struct stw_field *status; /* for the schema; beside the common fields of every kind */
+    const char *help;                 /* description of the kind */
+    const struct stw_field *spec;     /* table of the spec struct */
+    size_t spec_size;                 /* of that struct */
+    const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
     const struct stw_column *columns; /* ended by a NULL name */
-    unsigned operations;           /* enum stw_operation bits that the validating webhook asks for */
-    bool dns1035_name;             /* a Service gets the object's name */
-    uint32_t name_max;             /* longest metadata.name; 0: 253 */
+    unsigned operations; /* enum stw_operation bits that the validating webhook asks for */
+    bool dns1035_name;   /* a Service gets the object's name */
+    uint32_t name_max;   /* longest metadata.name; 0: 253 */
 
     /* Defaults that need more than a constant (may be NULL): adds through stw_default_add. */
     void (*default_more)(const struct stw_admission *a, struct stw_json spec,
                          struct stw_defaults *d);
-    /* Rules beyond the table.  `spec` is decoded, with defaults; `old_spec` NULL on CREATE.  Paths under
-     * "spec."; ratcheting is the caller's work. */
+    /* Rules beyond the table.  `spec` is decoded, with defaults; `old_spec` NULL on CREATE.  Paths
+     * under "spec."; ratcheting is the caller's work. */
     void (*validate)(const struct stw_admission *a, const void *spec, const void *old_spec,
                      struct stw_findings *f);
 };
@@ -86,23 +87,33 @@ struct stw_kind {
 extern const struct stw_kind *const stw_kinds[];
 const struct stw_kind *stw_kind_find(const char *group, const char *version, const char *kind);
 
-/* Decodes spec (with defaults) into `ret_spec` of kind->spec_size bytes; strings live in the arena, nodes in
- * the document.  Fields of a wrong type are left at their default and make it return -1 with the first
- * such finding as error text (STW_ERR_INVALID). */
+/* Decodes spec (with defaults) into `ret_spec` of kind->spec_size bytes; strings live in the arena,
+ * nodes in the document.  Fields of a wrong type are left at their default and make it return -1
+ * with the first such finding as error text (STW_ERR_INVALID). */
 int stw_kind_decode(const struct stw_kind *k, struct stw_json spec, struct stw_arena *arena,
                     void *ret_spec, struct stw_error *err);
 
-/* Each default that is absent from the object, in order: JSON pointer ("/spec/replicas") and JSON value.
- * A parent that is absent is added before its members.  Nothing of a wrong type is touched. */
+/* The same for the struct of any table, such as one element of a list; `ret` comes zeroed.
+ * -1: some field has a wrong type. */
+int stw_fields_decode(const struct stw_field *fields, struct stw_json object,
+                      struct stw_arena *arena, void *ret);
+
+/* Each default that is absent from the object, in order: JSON pointer ("/spec/replicas") and JSON
+ * value. A parent that is absent is added before its members.  Nothing of a wrong type is touched.
+ */
 typedef void stw_default_fn(void *ctx, const char *pointer, const char *json);
 struct stw_defaults {
     stw_default_fn *add;
     void *ctx;
 };
 void stw_kind_default(const struct stw_admission *a, struct stw_defaults *d);
+static inline void stw_default_add(struct stw_defaults *d, const char *pointer, const char *json)
+{
+    d->add(d->ctx, pointer, json);
+}
 
-/* The whole verdict on an object: metadata, table and rules, ratcheting, immutability, annotations, unknown
- * fields (warned of).  The API server's own order: all errors, then warnings. */
+/* The whole verdict on an object: metadata, table and rules, ratcheting, immutability, annotations,
+ * unknown fields (warned of).  The API server's own order: all errors, then warnings. */
 void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f);
 
 /* `MyWeb.operator.k8s-summit.org "web" is invalid: <finding>` or `...: [<finding>, <finding>]` */

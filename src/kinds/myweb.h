@@ -8,13 +8,13 @@
 
 struct stw_myweb {
     const char *image;
-    int64_t node_port; /* 0: the API server chooses */
+    int64_t node_port;    /* 0: the API server chooses */
     struct stw_json page; /* text; absent: "" */
     int64_t replicas;
     int64_t container_port;
     const char *mount_path;
     const char *content_update; /* "Roll", "Live" */
-    struct stw_json resources;          /* core/v1 ResourceRequirements; absent: steward's small ones */
+    struct stw_json resources;  /* core/v1 ResourceRequirements; absent: steward's small ones */
     struct stw_json image_pull_secrets; /* list of {name} */
     struct stw_json security_context;   /* core/v1 SecurityContext of the container */
 };
@@ -22,7 +22,6 @@ struct stw_myweb {
 extern const struct stw_kind stw_kind_myweb;
 
 /* What resources default to, as JSON. */
-#define STW_MYWEB_RESOURCES                                                                        \
-    "{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"}}"
+#define STW_MYWEB_RESOURCES "{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"}}"
 
 #endif

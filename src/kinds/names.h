@@ -5,13 +5,14 @@
 #define STW_KINDS_NAMES_H
 
 #include "base/buf.h"
+#include "base/json.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-bool stw_is_dns1035_label(const char *s);   /* <= 63 */
-bool stw_is_dns1123_label(const char *s);   /* <= 63 */
+bool stw_is_dns1035_label(const char *s);     /* <= 63 */
+bool stw_is_dns1123_label(const char *s);     /* <= 63 */
 bool stw_is_dns1123_subdomain(const char *s); /* <= 253 */
 
 /* A distribution reference: [host[:port]/]path[:tag][@sha256:...], <= 1024 bytes. */
@@ -21,10 +22,18 @@ bool stw_image_floats(const char *s);
 /* The tag, or "" (a digest is no tag); at most out_size - 1 bytes. */
 void stw_image_tag(const char *s, char *out, size_t out_size);
 
+/* The same as rows of field tables want them: NULL, or what is wrong (or doubtful) as a constant.
+ */
+const char *stw_check_dns1123_subdomain(const char *s);
+const char *stw_check_image(const char *s);
+const char *stw_warn_image(const char *s);
+
 /* resource.Quantity.  Parses into nano-units as a 128-bit integer.  0, or -1 when it is none. */
 typedef __int128 stw_quantity;
 int stw_quantity_parse(const char *s, stw_quantity *ret);
-/* The form that the API server writes back ("1000m" -> "1", "1024Mi" -> "1Gi"). -1: no quantity. */
+int stw_quantity_of(struct stw_json v, stw_quantity *ret); /* of a JSON string or number */
+/* The form that the API server writes back ("1000m" -> "1", "1024Mi" -> "1Gi"). It keeps "010m" and
+ * "1.500" as they are, and so does this.  -1: no quantity. */
 int stw_quantity_canonical(const char *s, struct stw_buf *out);
 
 #endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * resource.Quantity: <number><suffix>, as k8s.io/apimachinery/pkg/api/resource reads and writes it.
+ */
+#include "base/util.h"
+#include "kinds/names.h"
+
+#define NANO 1000000000
+#define DIGITS_MAX 20 /* significant ones that count; more than any sane quantity has */
+#define EXPONENT_MAX 100
+
+enum format { DECIMAL_SI, DECIMAL_EXPONENT, BINARY_SI };
+
+static const struct suffix {
+    const char *text;
+    enum format format;
+    int exponent; /* of 10, or of 2 */
+} suffixes[] = {
+    {"n", DECIMAL_SI, -9}, {"u", DECIMAL_SI, -6}, {"m", DECIMAL_SI, -3}, {"", DECIMAL_SI, 0},
+    {"k", DECIMAL_SI, 3},  {"M", DECIMAL_SI, 6},  {"G", DECIMAL_SI, 9},  {"T", DECIMAL_SI, 12},
+    {"P", DECIMAL_SI, 15}, {"E", DECIMAL_SI, 18}, {"Ki", BINARY_SI, 10}, {"Mi", BINARY_SI, 20},
+    {"Gi", BINARY_SI, 30}, {"Ti", BINARY_SI, 40}, {"Pi", BINARY_SI, 50}, {"Ei", BINARY_SI, 60},
+};
+
+struct number {
+    unsigned __int128 digits; /* without the point */
+    int fraction;             /* decimal places of `digits` */
+    bool negative, inexact;   /* some digits did not count */
+    const char *first;        /* of the text, behind sign and leading zeros */
+    int whole_len, fraction_len;
+};
+
+/* One more digit, or one power of ten more when there are too many. */
+static void add_digit(struct number *n, char c, int *count, bool behind_point)
+{
+    if (*count >= DIGITS_MAX) {
+        n->inexact |= c != '0';
+        n->fraction -= !behind_point;
+        return;
+    }
+    n->digits = n->digits * 10 + (unsigned)(c - '0');
+    n->fraction += behind_point;
+    *count += n->digits != 0;
+}
+
+/* Reads <signedNumber>; returns what follows it, or NULL when there is no digit. */
+static const char *read_number(const char *s, struct number *n)
+{
+    int count = 0, seen = 0;
+    n->negative = *s == '-';
+    s += *s == '-' || *s == '+';
+    for (; *s == '0'; s++)
+        seen++;
+    n->first = s;
+    for (; *s >= '0' && *s <= '9'; s++, seen++, n->whole_len++)
+        add_digit(n, *s, &count, false);
+    if (*s == '.')
+        for (s++; *s >= '0' && *s <= '9'; s++, seen++, n->fraction_len++)
+            add_digit(n, *s, &count, true);
+    return seen ? s : NULL;
+}
+
+static int read_suffix(const char *s, struct suffix *ret)
+{
+    for (size_t i = 0; i < STW_COUNT(suffixes); i++)
+        if (stw_streq(s, suffixes[i].text)) {
+            *ret = suffixes[i];
+            return 0;
+        }
+    int64_t exponent;
+    if (*s != 'e' && *s != 'E')
+        return -1;
+    s += s[1] == '+' && s[2] != '-' ? 2 : 1;
+    if (stw_parse_int(s, -EXPONENT_MAX, EXPONENT_MAX, &exponent) != 0)
+        return -1;
+    *ret = (struct suffix){"", DECIMAL_EXPONENT, (int)exponent};
+    return 0;
+}
+
+/* digits * 10^power, capped at 2^63-1 (in nano) and rounded away from zero. */
+static stw_quantity scale(unsigned __int128 digits, int power, bool inexact)
+{
+    const unsigned __int128 most = (unsigned __int128)INT64_MAX * NANO;
+    for (; power > 0 && digits != 0 && digits <= most; power--)
+        digits *= 10;
+    for (; power < 0 && digits != 0; power++) {
+        inexact |= digits % 10 != 0;
+        digits /= 10;
+    }
+    digits += inexact;
+    return (stw_quantity)STW_MIN(digits, most);
+}
+
+static int parse(const char *text, struct number *n, struct suffix *suffix, stw_quantity *ret)
+{
+    const char *rest = read_number(text, n);
+    if (!rest || read_suffix(rest, suffix) != 0)
+        return -1;
+    int power = 9 - n->fraction;
+    if (suffix->format == BINARY_SI)
+        n->digits <<= suffix->exponent; /* 20 digits and 60 bits fit into 128 */
+    else
+        power += suffix->exponent;
+    stw_quantity q = scale(n->digits, power, n->inexact);
+    *ret = n->negative ? -q : q;
+    return 0;
+}
+
+int stw_quantity_parse(const char *s, stw_quantity *ret)
+{
+    struct number n = {0};
+    struct suffix suffix;
+    return parse(s, &n, &suffix, ret);
+}
+
+int stw_quantity_of(struct stw_json v, stw_quantity *ret)
+{
+    char text[64];
+    size_t len;
+    if (stw_json_type(v) == STW_JSON_STRING)
+        return stw_json_strcpy(v, text, sizeof(text)) == 0 ? stw_quantity_parse(text, ret) : -1;
+    const char *raw = stw_json_raw(v, &len);
+    if ((stw_json_type(v) != STW_JSON_INT && stw_json_type(v) != STW_JSON_REAL) ||
+        len >= sizeof(text))
+        return -1;
+    memcpy(text, raw, len);
+    text[len] = '\0';
+    return stw_quantity_parse(text, ret);
+}
+
+static void add_number(struct stw_buf *out, bool negative, unsigned __int128 n)
+{
+    char digits[48];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + (int)(n % 10));
+        n /= 10;
+    } while (n);
+    if (negative)
+        stw_buf_addc(out, '-');
+    stw_buf_add(out, digits + at, sizeof(digits) - at);
+}
+
+static void add_suffix(struct stw_buf *out, enum format format, int exponent)
+{
+    if (format == DECIMAL_EXPONENT) {
+        if (exponent)
+            stw_buf_addf(out, "e%d", exponent);
+        return;
+    }
+    for (size_t i = 0; i < STW_COUNT(suffixes); i++)
+        if (suffixes[i].format == format && suffixes[i].exponent == exponent)
+            stw_buf_adds(out, suffixes[i].text);
+}
+
+/* The largest power of 1000 that leaves no fraction. */
+static void write_decimal(struct stw_buf *out, stw_quantity q, enum format format)
+{
+    unsigned __int128 n = (unsigned __int128)(q < 0 ? -q : q);
+    int exponent = -9;
+    while (n % 1000 == 0) {
+        n /= 1000;
+        exponent += 3;
+    }
+    add_number(out, q < 0, n);
+    add_suffix(out, format, exponent);
+}
+
+static void write_binary(struct stw_buf *out, stw_quantity q)
+{
+    unsigned __int128 n = (unsigned __int128)(q < 0 ? -q : q) / NANO;
+    int exponent = 0;
+    while (n % 1024 == 0) {
+        n /= 1024;
+        exponent += 10;
+    }
+    add_number(out, q < 0, n);
+    if (exponent)
+        add_suffix(out, BINARY_SI, exponent);
+}
+
+/* Where the API server's quick path finds a text canonical enough to keep it as it is. */
+static bool keeps_text(const struct number *n, const struct suffix *s)
+{
+    char digits[32];
+    int len = n->whole_len + n->fraction_len;
+    int places = s->exponent - n->fraction_len;
+    if (s->format == BINARY_SI)
+        return n->fraction_len == 0 && ((n->digits >> s->exponent) & 7) != 0 &&
+               15 - n->whole_len - (int)((float)s->exponent * 3 / 10) - 1 >= 0;
+    if (len == 0 || len > 18 || n->whole_len == 0 || places < -9 || places % 3 != 0)
+        return false;
+    memcpy(digits, n->first, (size_t)n->whole_len);
+    memcpy(digits + n->whole_len, n->first + n->whole_len + 1, (size_t)n->fraction_len);
+    return len < 3 || memcmp(digits + len - 3, "000", 3) != 0;
+}
+
+int stw_quantity_canonical(const char *s, struct stw_buf *out)
+{
+    struct number n = {0};
+    struct suffix suffix;
+    stw_quantity q;
+    if (parse(s, &n, &suffix, &q) != 0)
+        return -1;
+    bool small = q > -(stw_quantity)1024 * NANO && q < (stw_quantity)1024 * NANO;
+    if (q == 0)
+        stw_buf_adds(out, "0");
+    else if (keeps_text(&n, &suffix))
+        stw_buf_adds(out, s);
+    else if (suffix.format == BINARY_SI && !small && q % NANO == 0)
+        write_binary(out, q);
+    else
+        write_decimal(out, q, suffix.format == DECIMAL_EXPONENT ? DECIMAL_EXPONENT : DECIMAL_SI);
+    return 0;
+}

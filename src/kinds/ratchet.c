@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was wrong before an UPDATE and is as it was does not stop that UPDATE: rules that became
+ * stricter must not lock people out of objects which exist. */
+#include "base/util.h"
+#include "kinds/kind_priv.h"
+
+static void demote(struct stw_findings *f, size_t index)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
+    stw_finding_text(&f->errors[index], &text);
+    stw_findings_warn(f, "%s; not refused, because it has not changed", stw_buf_str(&text));
+    stw_findings_drop(f, index);
+}
+
+static bool same_at(struct stw_json a, struct stw_json b, const char *path)
+{
+    struct stw_json x = stw_path_find(a, path), y = stw_path_find(b, path);
+    bool there = stw_json_there(x);
+    return there == stw_json_there(y) && (!there || stw_json_equal(x, y));
+}
+
+static bool was_there(const struct stw_findings *before, const struct stw_finding *e)
+{
+    for (size_t i = 0; i < before->error_count; i++)
+        if (before->errors[i].code == e->code && stw_streq(before->errors[i].path, e->path))
+            return true;
+    return false;
+}
+
+/* The verdict on the old object, as of an UPDATE that changes nothing. */
+static void judge_old(const struct stw_admission *a, struct stw_findings *before)
+{
+    struct stw_admission old = *a;
+    old.object = a->old_object;
+    stw_kind_judge(&old, before);
+}
+
+static bool is_spec(const char *path)
+{
+    return strncmp(path, "spec", 4) == 0 && (path[4] == '\0' || path[4] == '.');
+}
+
+void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f)
+{
+    stw_autofindings struct stw_findings before = {0};
+    bool spec_same = same_at(a->object, a->old_object, "spec");
+    judge_old(a, &before);
+    for (size_t i = first; i < f->error_count;) {
+        const struct stw_finding *e = &f->errors[i];
+        bool old = (spec_same && is_spec(e->path)) ||
+                   (was_there(&before, e) && same_at(a->object, a->old_object, e->path));
+        if (old)
+            demote(f, i);
+        else
+            i++;
+    }
+    if (before.failed)
+        f->failed = true;
+}
