@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The subcommands: the top floor, which knows every room. */
+#ifndef STW_CMD_CMD_H
+#define STW_CMD_CMD_H
+
+#define STW_EXIT_OK 0
+#define STW_EXIT_REFUSED 1 /* validate: something was refused; elsewhere: it did not work */
+#define STW_EXIT_USAGE 2   /* called wrongly, or an input could not be read */
+
+struct stw_command {
+    const char *name;
+    const char *summary;               /* one line of `steward --help` */
+    int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
+};
+
+int stw_cmd_run(int argc, char **argv);
+int stw_cmd_webhook(int argc, char **argv);
+int stw_cmd_validate(int argc, char **argv);
+int stw_cmd_print(int argc, char **argv);
+int stw_cmd_version(int argc, char **argv);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options as a const table: the command line, the configuration file and --help are read from the
+ * same rows. */
+#ifndef STW_CMD_FLAGS_H
+#define STW_CMD_FLAGS_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum stw_flag_type { STW_FLAG_STRING, STW_FLAG_BOOL, STW_FLAG_INT, STW_FLAG_DURATION };
+
+struct stw_flag {
+    const char
+        *name;   /* "metrics-bind-address"; in the file: metricsBindAddress.  NULL ends a table */
+    char letter; /* "-o", or 0 */
+    enum stw_flag_type type;
+    const char *arg;  /* "ADDRESS", shown in the help; NULL for BOOL */
+    const char *def;  /* default as text; NULL: empty, 0, false */
+    const char *help; /* may have several lines */
+    size_t offset;    /* of a char * (owned), bool, int64_t, or int64_t milliseconds */
+    int64_t min, max; /* of INT and DURATION (ms); both 0: any that is not negative */
+    bool no_file;     /* makes no sense in the configuration file */
+};
+
+/* Sets defaults, then reads argv.  `*ret_operands` is the index of the first operand in argv, which
+ * is reordered. Returns 0, or -1: text for people in `err`.  A "--help" gives 1. */
+int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char **argv,
+                    int *ret_operands, struct stw_error *err);
+/* Reads a YAML file for what the command line has not set.  argv is looked through again for that.
+ */
+int stw_flags_file(const struct stw_flag *table, void *settings, const char *path, int argc,
+                   char **argv, struct stw_error *err);
+void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the strings */
+void stw_flags_help(const struct stw_flag *table, FILE *out);
+
+#endif

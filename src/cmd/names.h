@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names that the program and the manifests it prints must agree on. */
+#ifndef STW_CMD_NAMES_H
+#define STW_CMD_NAMES_H
+
+#define STW_DEFAULT_NAMESPACE "steward-system"
+#define STW_SERVICE_ACCOUNT "steward-controller-manager"
+#define STW_WEBHOOK_SERVICE "steward-webhook-service"
+#define STW_LEASE_NAME "steward.steward.dev"
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward print`: what a cluster needs before steward can work there, written from the kind table
+ * and the rule tables, so that manifests and program cannot differ. */
+#include "cmd/print.h"
+#include "base/util.h"
+#include "certs/certs.h"
+#include "cmd/cmd.h"
+#include "cmd/flags.h"
+#include "cmd/names.h"
+#include "kinds/kind.h"
+#include "webhook/server.h"
+
+#define OUTPUT_MAX (4u << 20)
+
+struct options {
+    char *ns, *namespaces, *url;
+};
+
+static const char usage[] =
+    "Usage: steward print crds|webhooks|rbac [OPTIONS]\n\n"
+    "  crds      CustomResourceDefinitions of steward's kinds\n"
+    "  webhooks  Mutating- and ValidatingWebhookConfiguration; a running steward fills in "
+    "caBundle\n"
+    "  rbac      ServiceAccount, roles and bindings: exactly what `steward run` uses\n\n"
+    "  steward print crds | kubectl apply -f -\n";
+
+static const struct stw_flag flags[] = {
+    {.name = "namespace",
+     .arg = "NAME",
+     .def = STW_DEFAULT_NAMESPACE,
+     .offset = offsetof(struct options, ns),
+     .help = "where steward runs (webhooks, rbac)"},
+    {.name = "namespaces",
+     .arg = "A,B",
+     .offset = offsetof(struct options, namespaces),
+     .help = "look after these namespaces only: roles there, no cluster role for objects (rbac)"},
+    {.name = "url",
+     .arg = "https://HOST:PORT",
+     .offset = offsetof(struct options, url),
+     .help = "the API server calls this address instead of the Service (webhooks)"},
+    {0},
+};
+
+static void print_crds(const struct options *o, struct stw_buf *out)
+{
+    (void)o;
+    for (size_t i = 0; stw_kinds[i]; i++) {
+        stw_buf_adds(out, "---\n");
+        stw_kind_crd(stw_kinds[i], out);
+    }
+}
+
+static void add_labels(struct stw_buf *out)
+{
+    stw_buf_adds(out, "  labels:\n"
+                      "    app.kubernetes.io/name: steward\n"
+                      "    app.kubernetes.io/part-of: steward\n");
+}
+
+static void add_client_config(const struct stw_kind *k, bool mutate, const struct options *o,
+                              struct stw_buf *out)
+{
+    stw_buf_adds(out, "  clientConfig:\n");
+    if (o->url && *o->url) {
+        stw_buf_addf(out, "    url: %s", o->url);
+        stw_webhook_path(k, mutate, out);
+        stw_buf_addc(out, '\n');
+        return;
+    }
+    stw_buf_addf(out,
+                 "    service:\n      name: %s\n      namespace: %s\n      port: 443\n"
+                 "      path: ",
+                 STW_WEBHOOK_SERVICE, o->ns);
+    stw_webhook_path(k, mutate, out);
+    stw_buf_addc(out, '\n');
+}
+
+static void add_operations(unsigned operations, struct stw_buf *out)
+{
+    static const struct {
+        enum stw_operation bit;
+        const char *name;
+    } names[] = {{STW_CREATE, "CREATE"}, {STW_UPDATE, "UPDATE"}, {STW_DELETE, "DELETE"}};
+    stw_buf_adds(out, "  - operations:\n");
+    for (size_t i = 0; i < STW_COUNT(names); i++)
+        if (operations & names[i].bit)
+            stw_buf_addf(out, "    - %s\n", names[i].name);
+}
+
+/* Defaulting fails open: the schema has the constant defaults too and the controller reads an
+ * object as if defaulted.  Validation fails closed. */
+static void add_webhook(const struct stw_kind *k, bool mutate, const struct options *o,
+                        struct stw_buf *out)
+{
+    stw_buf_addf(out, "- name: %s%s.%s\n", mutate ? "m" : "v", k->singular, k->group);
+    stw_buf_adds(out, "  admissionReviewVersions:\n  - v1\n");
+    add_client_config(k, mutate, o, out);
+    stw_buf_addf(out,
+                 "  failurePolicy: %s\n  matchPolicy: Equivalent\n  sideEffects: None\n"
+                 "  timeoutSeconds: %d\n",
+                 mutate ? "Ignore" : "Fail", mutate ? 2 : 3);
+    if (mutate)
+        stw_buf_adds(out, "  reinvocationPolicy: IfNeeded\n");
+    stw_buf_adds(out, "  rules:\n");
+    add_operations(mutate ? STW_CREATE | STW_UPDATE : k->operations, out);
+    stw_buf_addf(out,
+                 "    apiGroups:\n    - %s\n    apiVersions:\n    - %s\n    resources:\n    - %s\n"
+                 "    scope: Namespaced\n",
+                 k->group, k->version, k->plural);
+}
+
+static void print_configuration(bool mutate, const struct options *o, struct stw_buf *out)
+{
+    stw_buf_addf(out,
+                 "---\napiVersion: admissionregistration.k8s.io/v1\nkind: %sWebhookConfiguration\n",
+                 mutate ? "Mutating" : "Validating");
+    stw_buf_addf(out, "metadata:\n  name: %s\n",
+                 mutate ? STW_CERTS_MUTATING : STW_CERTS_VALIDATING);
+    add_labels(out);
+    stw_buf_adds(out, "webhooks:\n");
+    for (size_t i = 0; stw_kinds[i]; i++)
+        add_webhook(stw_kinds[i], mutate, o, out);
+}
+
+static void print_webhooks(const struct options *o, struct stw_buf *out)
+{
+    print_configuration(true, o, out);
+    print_configuration(false, o, out);
+}
+
+static void print_rbac(const struct options *o, struct stw_buf *out)
+{
+    stw_print_rbac(o->ns, o->namespaces, out);
+}
+
+static const struct {
+    const char *name;
+    void (*print)(const struct options *o, struct stw_buf *out);
+} things[] = {{"crds", print_crds}, {"webhooks", print_webhooks}, {"rbac", print_rbac}};
+
+static int usage_error(const char *text)
+{
+    fprintf(stderr, "steward print: %s\n`steward print --help` says how to call it.\n", text);
+    return STW_EXIT_USAGE;
+}
+
+static int print_thing(const struct options *o, const char *name)
+{
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(OUTPUT_MAX);
+    for (size_t i = 0; i < STW_COUNT(things); i++) {
+        if (!stw_streq(things[i].name, name))
+            continue;
+        things[i].print(o, &out);
+        if (out.failed)
+            return usage_error("out of memory");
+        (void)fwrite(stw_buf_str(&out), 1, out.len, stdout);
+        return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
+    }
+    return usage_error("print what? crds, webhooks or rbac");
+}
+
+static int print(const struct options *o, int count, char **operands)
+{
+    if (count != 1)
+        return usage_error("print what? crds, webhooks or rbac");
+    if (o->url && *o->url && strncmp(o->url, "https://", 8) != 0)
+        return usage_error("--url must start with https://, as the API server calls nothing else");
+    return print_thing(o, operands[0]);
+}
+
+int stw_cmd_print(int argc, char **argv)
+{
+    struct options options = {0};
+    struct stw_error err = {0};
+    int operands = argc, status;
+    int r = stw_flags_parse(flags, &options, argc, argv, &operands, &err);
+    if (r > 0) {
+        printf("%s\nOptions\n", usage);
+        stw_flags_help(flags, stdout);
+        status = STW_EXIT_OK;
+    } else if (r < 0) {
+        status = usage_error(err.text);
+    } else {
+        status = print(&options, argc - operands, argv + operands);
+    }
+    stw_flags_done(flags, &options);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RBAC manifests, for print.c. */
+#ifndef STW_CMD_PRINT_H
+#define STW_CMD_PRINT_H
+
+#include "base/buf.h"
+
+/* `namespaces` with commas, or NULL for the whole cluster. */
+void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rights of `steward run`, collected from the rule tables of the rooms that make requests. */
+#include "base/util.h"
+#include "certs/certs.h"
+#include "cmd/names.h"
+#include "cmd/print.h"
+#include "cmd/settings.h"
+#include "controller/controller.h"
+
+#define RULES_MAX 128
+
+struct rules {
+    const struct stw_rule *all[RULES_MAX];
+    size_t count;
+};
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && stw_streq(a, b));
+}
+
+/* Two reconcilers may ask for the same right. */
+static void collect(struct rules *r, const struct stw_rule *table)
+{
+    for (; table && table->resource; table++) {
+        bool known = false;
+        for (size_t i = 0; i < r->count && !known; i++)
+            known = r->all[i]->resource == table->resource &&
+                    same(r->all[i]->subresource, table->subresource) &&
+                    same(r->all[i]->name, table->name) && same(r->all[i]->verbs, table->verbs) &&
+                    r->all[i]->own_namespace == table->own_namespace;
+        if (!known && r->count < RULES_MAX)
+            r->all[r->count++] = table;
+    }
+}
+
+static void add_list(struct stw_buf *out, const char *key, const char *commas)
+{
+    stw_buf_addf(out, "  %s:\n", key);
+    for (const char *p = commas; *p;) {
+        size_t len = strcspn(p, ",");
+        stw_buf_addf(out, "  - %.*s\n", (int)len, p);
+        p += len + (p[len] == ',');
+    }
+}
+
+static void add_rule(const struct stw_rule *r, struct stw_buf *out)
+{
+    stw_buf_addf(out, "- apiGroups:\n  - %s\n  resources:\n  - %s%s%s\n",
+                 *r->resource->group ? r->resource->group : "\"\"", r->resource->plural,
+                 r->subresource ? "/" : "", r->subresource ? r->subresource : "");
+    if (r->name)
+        add_list(out, "resourceNames", r->name);
+    add_list(out, "verbs", r->verbs);
+}
+
+static void add_head(struct stw_buf *out, const char *kind, const char *name, const char *ns)
+{
+    stw_buf_addf(out, "---\napiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n",
+                 stw_streq(kind, "ServiceAccount") ? "v1" : "rbac.authorization.k8s.io/v1", kind,
+                 name);
+    if (ns)
+        stw_buf_addf(out, "  namespace: %s\n", ns);
+    stw_buf_adds(out, "  labels:\n"
+                      "    app.kubernetes.io/name: steward\n"
+                      "    app.kubernetes.io/part-of: steward\n");
+}
+
+/* A role and its binding to steward's ServiceAccount; `ns` NULL: for the whole cluster. */
+static void add_role(const struct rules *rules, bool (*wants)(const struct stw_rule *),
+                     const char *name, const char *ns, const char *steward_ns, struct stw_buf *out)
+{
+    char binding[128];
+    const char *role = ns ? "Role" : "ClusterRole";
+    add_head(out, role, name, ns);
+    stw_buf_adds(out, "rules:\n");
+    for (size_t i = 0; i < rules->count; i++)
+        if (wants(rules->all[i]))
+            add_rule(rules->all[i], out);
+    (void)snprintf(binding, sizeof(binding), "%sbinding", name);
+    add_head(out, ns ? "RoleBinding" : "ClusterRoleBinding", binding, ns);
+    stw_buf_addf(out,
+                 "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\n"
+                 "subjects:\n- kind: ServiceAccount\n  name: %s\n  namespace: %s\n",
+                 role, name, STW_SERVICE_ACCOUNT, steward_ns);
+}
+
+static bool own(const struct stw_rule *r)
+{
+    return r->own_namespace;
+}
+
+static bool cluster_wide(const struct stw_rule *r)
+{
+    return !r->own_namespace && !r->resource->namespaced;
+}
+
+static bool of_objects(const struct stw_rule *r)
+{
+    return !r->own_namespace && r->resource->namespaced;
+}
+
+void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
+{
+    struct rules rules = {0};
+    for (size_t i = 0; stw_controllers[i]; i++)
+        collect(&rules, stw_controllers[i]->rules);
+    collect(&rules, stw_manager_rules);
+    collect(&rules, stw_certs_rules);
+    add_head(out, "ServiceAccount", STW_SERVICE_ACCOUNT, ns);
+    char **list = stw_list_split(namespaces);
+    if (!list)
+        add_role(&rules, of_objects, "steward-manager-role", NULL, ns, out);
+    for (char **n = list; n && *n; n++)
+        add_role(&rules, of_objects, "steward-manager-role", *n, ns, out);
+    stw_list_free(list);
+    add_role(&rules, cluster_wide, "steward-webhook-ca-role", NULL, ns, out);
+    add_role(&rules, own, "steward-own-role", ns, ns, out);
+}

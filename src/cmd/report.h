@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The report of `steward validate`: text as compilers write it, or one JSON document. */
+#ifndef STW_CMD_REPORT_H
+#define STW_CMD_REPORT_H
+
+#include "base/yaml.h"
+#include "kinds/finding.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Which object is spoken of. */
+struct stw_subject {
+    const char *file;                   /* NULL: the text names it already */
+    const struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
+    const char *at;                     /* prefix of field paths in the document, "items[2]." */
+    size_t line;
+    bool prefixed; /* the text starts with file, line and column */
+    char kind[128], api_version[256], ns[254], name[254];
+};
+
+struct stw_report {
+    bool json, quiet;
+    unsigned accepted, refused, passed_over, unreadable;
+    json_t *objects;
+};
+
+void stw_report_init(struct stw_report *r, bool json, bool quiet);
+void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
+                        const struct stw_findings *f);
+void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s);
+void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, const char *why);
+/* Prints the end, frees, and returns the exit status. */
+int stw_report_finish(struct stw_report *r);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/serve.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cmd/build.h"
+
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define DRAIN_MS 10000
+
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* Two ways, as a core_pattern with a pipe does not look at the limit. */
+static void refuse_core_dumps(void)
+{
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings)
+{
+    *s = (struct stw_serve){.settings = settings};
+    s->env = (struct stw_env){settings->node_port_min, settings->node_port_max, NULL};
+    sigemptyset(&s->signals);
+    sigaddset(&s->signals, SIGTERM);
+    sigaddset(&s->signals, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
+    refuse_core_dumps();
+    /* An arena a thread would keep what each thread once used at its peak. */
+    (void)mallopt(M_ARENA_MAX, 2);
+    s->metrics = stw_metrics_create();
+    stw_metrics_add_process(s->metrics);
+    struct stw_family *build =
+        stw_metrics_family(s->metrics, STW_GAUGE, "steward_build_info", "Which program this is.",
+                           (const char *const[]){"version", "commit", NULL}, NULL);
+    stw_series_set(STW_SERIES(build, STW_VERSION, STW_COMMIT), 1);
+}
+
+static int use_certificate(void *ctx, const char *cert_pem, const char *key_pem,
+                           struct stw_error *err)
+{
+    struct stw_serve *s = ctx;
+    return stw_server_set_certificate(s->server, cert_pem, key_pem, err);
+}
+
+static bool certificate_ok(void *ctx, char *why, size_t why_size)
+{
+    struct stw_serve *s = ctx;
+    return stw_certs_ready(s->certs, why, why_size);
+}
+
+static bool ping(void *ctx, char *why, size_t why_size)
+{
+    (void)ctx;
+    (void)why;
+    (void)why_size;
+    return true;
+}
+
+static void add_probe(struct stw_probe *list, const struct stw_probe *probe)
+{
+    size_t n = 0;
+    while (list[n].name)
+        n++;
+    if (n < STW_PROBES_MAX)
+        list[n] = *probe;
+}
+
+void stw_serve_add_ready(struct stw_serve *s, const struct stw_probe *probe)
+{
+    add_probe(s->ready, probe);
+}
+
+void stw_serve_add_live(struct stw_serve *s, const struct stw_probe *probe)
+{
+    add_probe(s->live, probe);
+}
+
+int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err)
+{
+    struct stw_server_config config = {
+        .bind_address = s->settings->webhook_bind,
+        .kinds = stw_kinds,
+        .env = &s->env,
+        .clock = &stw_clock_system,
+        .metrics = s->metrics,
+    };
+    if (stw_server_create(&config, &s->server, err) < 0)
+        return stw_error_wrap(err, "webhook on %s", s->settings->webhook_bind);
+    certs->use = use_certificate;
+    certs->ctx = s;
+    if (stw_certs_create(certs, &stw_clock_system, s->metrics, &s->certs, err) < 0 ||
+        stw_certs_start(s->certs, err) < 0)
+        return -1;
+    /* The listener is up from here on, so its check is the same answer as ping; it is named for who
+     * looks. */
+    stw_serve_add_ready(s, &(struct stw_probe){"webhook", ping, NULL});
+    stw_serve_add_ready(s, &(struct stw_probe){"certificate", certificate_ok, s});
+    stw_serve_add_live(s, &(struct stw_probe){"ping", ping, NULL});
+    stw_log(STW_LOG_INFO, "serving admission", STW_STR("address", s->settings->webhook_bind),
+            STW_INT("port", stw_server_port(s->server)));
+    return 0;
+}
+
+int stw_serve_probes(struct stw_serve *s, struct stw_error *err)
+{
+    struct stw_probes_config config = {
+        .health_address = s->settings->health_bind,
+        .metrics_address = s->settings->metrics_bind,
+        .live = s->live,
+        .ready = s->ready,
+        .metrics = s->metrics,
+    };
+    if (stw_probes_create(&config, &s->probes, err) < 0)
+        return -1;
+    stw_log(STW_LOG_INFO, "serving probes and metrics",
+            STW_INT("healthPort", stw_probes_health_port(s->probes)),
+            STW_INT("metricsPort", stw_probes_metrics_port(s->probes)));
+    return 0;
+}
+
+static void second_signal(int number)
+{
+    _exit(128 + number);
+}
+
+void stw_serve_wait(struct stw_serve *s)
+{
+    int number = 0;
+    while (sigwait(&s->signals, &number) != 0)
+        ;
+    if (s->probes)
+        stw_probes_stopping(s->probes);
+    stw_log(STW_LOG_INFO, "stopping", STW_STR("signal", strsignal(number)));
+    (void)signal(SIGTERM, second_signal);
+    (void)signal(SIGINT, second_signal);
+    (void)pthread_sigmask(SIG_UNBLOCK, &s->signals, NULL);
+}
+
+void stw_serve_done(struct stw_serve *s)
+{
+    if (s->server)
+        stw_server_drain(s->server, DRAIN_MS);
+    stw_certs_destroy(s->certs); /* before the server that it hands pairs to */
+    stw_server_destroy(s->server);
+    stw_probes_destroy(s->probes);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `run` and `webhook` share: the door with its certificate, probes and metrics, and an orderly
+ * end. */
+#ifndef STW_CMD_SERVE_H
+#define STW_CMD_SERVE_H
+
+#include "base/error.h"
+#include "base/metrics.h"
+#include "certs/certs.h"
+#include "cmd/settings.h"
+#include "webhook/probes.h"
+#include "webhook/server.h"
+
+#include <signal.h>
+
+#define STW_PROBES_MAX 8
+
+struct stw_serve {
+    const struct stw_settings *settings;
+    struct stw_metrics *metrics;
+    struct stw_env env;
+    struct stw_server *server;
+    struct stw_certs *certs;
+    struct stw_probes *probes;
+    struct stw_probe ready[STW_PROBES_MAX + 1], live[STW_PROBES_MAX + 1];
+    sigset_t signals;
+};
+
+/* Before any thread: signals blocked, file limit raised, no core dumps (they would hold secrets).
+ */
+void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings);
+/* Listens; `certs` says where the certificate comes from (its use and ctx are filled in). */
+int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err);
+void stw_serve_add_ready(struct stw_serve *s, const struct stw_probe *probe);
+void stw_serve_add_live(struct stw_serve *s, const struct stw_probe *probe);
+/* The probes' server: after all probes were added. */
+int stw_serve_probes(struct stw_serve *s, struct stw_error *err);
+/* Until SIGTERM or SIGINT; a second one ends the process at once. */
+void stw_serve_wait(struct stw_serve *s);
+/* Drains and ends the door.  Safe at any stage of the above.  The metrics stay, as others still
+ * count into them: the caller destroys them last. */
+void stw_serve_done(struct stw_serve *s);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/settings.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cmd/cmd.h"
+
+#define OFFSET(member) .offset = offsetof(struct stw_settings, member)
+
+/* Rows that both commands have. */
+#define ROW_CONFIG                                                                                 \
+    {                                                                                              \
+        .name = "config", .arg = "FILE", .no_file = true, OFFSET(config),                          \
+        .help =                                                                                    \
+            "YAML file with any of these options in camelCase (metricsBindAddress: \":8080\");\n"  \
+            "what is given on the command line wins"                                               \
+    }
+#define ROW_BIND                                                                                   \
+    {                                                                                              \
+        .name = "webhook-bind-address", .arg = "ADDRESS", .def = ":9443", OFFSET(webhook_bind),    \
+        .help = "where admission is served over HTTPS; port 0 picks a free one"                    \
+    }
+#define ROW_METRICS                                                                                \
+    {                                                                                              \
+        .name = "metrics-bind-address", .arg = "ADDRESS", .def = ":8080", OFFSET(metrics_bind),    \
+        .help = "where /metrics is served; 0 turns it off"                                         \
+    }
+#define ROW_HEALTH                                                                                 \
+    {                                                                                              \
+        .name = "health-probe-bind-address", .arg = "ADDRESS", .def = ":8081",                     \
+        OFFSET(health_bind), .help = "where /healthz and /readyz are served; 0 turns them off"     \
+    }
+#define ROW_PORTS                                                                                  \
+    {                                                                                              \
+        .name = "node-port-range", .arg = "MIN-MAX", .def = "30000-32767",                         \
+        OFFSET(node_port_range), .help = "as the API server's --service-node-port-range"           \
+    }
+#define ROW_FORMAT                                                                                 \
+    {                                                                                              \
+        .name = "log-format", .arg = "json|text", .def = "json", OFFSET(log_format),               \
+        .help = "form of the log lines on standard error"                                          \
+    }
+#define ROW_LEVEL                                                                                  \
+    {                                                                                              \
+        .name = "log-level", .arg = "debug|info|warn|error", .def = "info", OFFSET(log_level),     \
+        .help = "what is not worth a log line"                                                     \
+    }
+#define ROW_DELAY                                                                                  \
+    {                                                                                              \
+        .name = "shutdown-delay", .type = STW_FLAG_DURATION, .arg = "DURATION", .def = "0",        \
+        .max = 600000, OFFSET(shutdown_delay_ms),                                                  \
+        .help = "how long admission goes on after SIGTERM, while the Service's endpoints move;\n"  \
+                "5s suits a cluster"                                                               \
+    }
+
+const struct stw_flag stw_settings_run[] = {
+    ROW_CONFIG,
+    {.name = "kubeconfig",
+     .arg = "FILE",
+     OFFSET(kubeconfig),
+     .help = "how to reach the API server; without it $KUBECONFIG, the pod's ServiceAccount,\n"
+             "~/.kube/config, in this order"},
+    {.name = "context",
+     .arg = "NAME",
+     OFFSET(context),
+     .help = "context of the kubeconfig; without it its current-context"},
+    {.name = "namespace",
+     .arg = "NAME",
+     OFFSET(ns),
+     .help = "where steward's own Lease and certificate Secret live; without it the pod's\n"
+             "namespace, else steward-system"},
+    {.name = "namespaces",
+     .arg = "A,B",
+     OFFSET(namespaces),
+     .help = "look after these namespaces only; without it all"},
+    {.name = "leader-elect",
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     OFFSET(leader_elect),
+     .help = "with several replicas: one, elected by a Lease, reconciles; all serve admission"},
+    {.name = "workers",
+     .type = STW_FLAG_INT,
+     .arg = "N",
+     .def = "4",
+     .min = 1,
+     .max = 64,
+     OFFSET(workers),
+     .help = "reconciles at the same time, for each kind"},
+    ROW_BIND,
+    {.name = "webhook-cert-path",
+     .arg = "FOLDER",
+     OFFSET(webhook_cert_path),
+     .help = "folder with tls.crt and tls.key, read again when they change; without it steward\n"
+             "keeps its own CA in a Secret and writes it into the webhook configurations"},
+    {.name = "webhook-service",
+     .arg = "NAME",
+     .def = "steward-webhook-service",
+     OFFSET(webhook_service),
+     .help = "the Service that steward's own certificate is for"},
+    {.name = "webhook-hosts",
+     .arg = "HOST,IP",
+     OFFSET(webhook_hosts),
+     .help = "more names and addresses for steward's own certificate, when the API server reaches\n"
+             "it by URL"},
+    ROW_METRICS,
+    ROW_HEALTH,
+    ROW_PORTS,
+    ROW_DELAY,
+    ROW_FORMAT,
+    ROW_LEVEL,
+    {0},
+};
+
+const struct stw_flag stw_settings_webhook[] = {
+    ROW_CONFIG,
+    ROW_BIND,
+    {.name = "webhook-cert-path",
+     .arg = "FOLDER",
+     OFFSET(webhook_cert_path),
+     .help = "folder with tls.crt and tls.key, read again when they change; needed"},
+    ROW_METRICS,
+    ROW_HEALTH,
+    ROW_PORTS,
+    ROW_DELAY,
+    ROW_FORMAT,
+    ROW_LEVEL,
+    {0},
+};
+
+int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,
+                              struct stw_error *err)
+{
+    char low[16];
+    int64_t min, max;
+    const char *dash = strchr(text, '-');
+    size_t len = dash ? (size_t)(dash - text) : sizeof(low);
+    if (len >= sizeof(low))
+        goto bad;
+    memcpy(low, text, len);
+    low[len] = '\0';
+    if (stw_parse_int(low, 1, 65535, &min) < 0 || stw_parse_int(dash + 1, min, 65535, &max) < 0)
+        goto bad;
+    *ret_min = (int32_t)min;
+    *ret_max = (int32_t)max;
+    return 0;
+bad:
+    return stw_fail(err, STW_ERR_INVALID,
+                    "node port range \"%s\" is not two ports such as 30000-32767", text);
+}
+
+char **stw_list_split(const char *text)
+{
+    size_t count = 1;
+    if (!text || !*text)
+        return NULL;
+    for (const char *p = text; *p; p++)
+        count += *p == ',';
+    char **list = calloc(count + 1, sizeof(*list));
+    for (size_t i = 0; list && i < count; i++) {
+        size_t len = strcspn(text, ",");
+        list[i] = strndup(text, len);
+        text += len + 1;
+    }
+    return list;
+}
+
+void stw_list_free(char **list)
+{
+    for (char **p = list; p && *p; p++)
+        free(*p);
+    free(list);
+}
+
+/* Words that only later code would trip over are looked at now, with the option's name. */
+static int settle(struct stw_settings *s, struct stw_error *err)
+{
+    enum stw_log_format format;
+    enum stw_log_level level;
+    if (stw_log_format_parse(s->log_format, &format) < 0)
+        return stw_fail(err, STW_ERR_INVALID, "--log-format: \"%s\" is not json or text",
+                        s->log_format);
+    if (stw_log_level_parse(s->log_level, &level) < 0)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "--log-level: \"%s\" is not debug, info, warn or error", s->log_level);
+    if (stw_node_port_range_parse(s->node_port_range, &s->node_port_min, &s->node_port_max, err) <
+        0)
+        return stw_error_wrap(err, "--node-port-range");
+    stw_log_setup(format, level, STDERR_FILENO);
+    return 0;
+}
+
+int stw_settings_load(const struct stw_flag *table, const char *usage, int argc, char **argv,
+                      struct stw_settings *s)
+{
+    struct stw_error err = {0};
+    int operands = argc;
+    int r = stw_flags_parse(table, s, argc, argv, &operands, &err);
+    if (r > 0) {
+        printf("%s\nOptions\n", usage);
+        stw_flags_help(table, stdout);
+        return STW_EXIT_OK;
+    }
+    if (r == 0 && operands < argc)
+        r = stw_fail(&err, STW_ERR_INVALID, "unexpected argument \"%s\"", argv[operands]);
+    if (r == 0 && s->config)
+        r = stw_flags_file(table, s, s->config, argc, argv, &err);
+    if (r == 0)
+        r = settle(s, &err);
+    if (r == 0)
+        return -1;
+    fprintf(stderr, "steward %s: %s\n`steward %s --help` lists the options.\n", argv[0], err.text,
+            argv[0]);
+    return STW_EXIT_USAGE;
+}

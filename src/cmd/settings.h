@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `steward run` and `steward webhook` can be told, by flag or by file. */
+#ifndef STW_CMD_SETTINGS_H
+#define STW_CMD_SETTINGS_H
+
+#include "base/error.h"
+#include "cmd/flags.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stw_settings {
+    char *config, *kubeconfig, *context;
+    char *ns, *namespaces;
+    char *webhook_bind, *webhook_cert_path, *webhook_hosts, *webhook_service;
+    char *metrics_bind, *health_bind;
+    char *node_port_range, *log_format, *log_level;
+    bool leader_elect;
+    int64_t workers, shutdown_delay_ms;
+
+    /* Told from the above. */
+    int32_t node_port_min, node_port_max;
+};
+
+extern const struct stw_flag stw_settings_run[];     /* options of `run` */
+extern const struct stw_flag stw_settings_webhook[]; /* options of `webhook` */
+
+/* Flags, then the file, then checks; sets up the log.  Prints help or error itself.  Returns -1 to
+ * go on, else the exit status. */
+int stw_settings_load(const struct stw_flag *table, const char *usage, int argc, char **argv,
+                      struct stw_settings *s);
+
+/* "30000-32767" */
+int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,
+                              struct stw_error *err);
+
+/* "a,b" as a list ended by NULL, NULL for ""; freed by stw_list_free. */
+char **stw_list_split(const char *text);
+void stw_list_free(char **list);
+
+#endif

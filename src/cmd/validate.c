@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward validate`: YAML through the very rules of the door, for people and for pipelines. */
+#include "base/util.h"
+#include "base/yaml.h"
+#include "cmd/cmd.h"
+#include "cmd/files.h"
+#include "cmd/report.h"
+#include "cmd/settings.h"
+#include "kinds/kind.h"
+
+static const char usage[] =
+    "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n\n"
+    "Gives each object in YAML or JSON files the verdict of the admission webhook, without a\n"
+    "cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  Kinds that "
+    "are\n"
+    "not steward's are passed over with a note.  Rules that look at other objects of the cluster "
+    "are not\n"
+    "asked.\n\n"
+    "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read.\n";
+
+struct options {
+    char *output, *node_port_range;
+    bool quiet;
+};
+
+static const struct stw_flag flags[] = {
+    {.name = "output",
+     .letter = 'o',
+     .arg = "text|json",
+     .def = "text",
+     .offset = offsetof(struct options, output),
+     .help = "form of the report"},
+    {.name = "node-port-range",
+     .arg = "MIN-MAX",
+     .def = "30000-32767",
+     .offset = offsetof(struct options, node_port_range),
+     .help = "as the API server's --service-node-port-range"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     .offset = offsetof(struct options, quiet),
+     .help = "say nothing of what was accepted or passed over"},
+    {0},
+};
+
+struct job {
+    struct stw_report *report;
+    struct stw_env env;
+    struct stw_yaml_marks *marks;
+    const char *file;
+    struct stw_error *err;
+};
+
+static void split_api_version(struct stw_json object, char *group, char *version, size_t size)
+{
+    char text[512];
+    group[0] = version[0] = '\0';
+    if (stw_json_strcpy(stw_json_get(object, "apiVersion"), text, sizeof(text)) < 0)
+        return;
+    char *slash = strchr(text, '/');
+    if (slash)
+        *slash = '\0';
+    (void)snprintf(group, size, "%s", slash ? text : "");
+    (void)snprintf(version, size, "%s", slash ? slash + 1 : text);
+}
+
+static void fill_subject(const struct job *job, struct stw_json object, const char *at,
+                         struct stw_subject *s)
+{
+    struct stw_json meta = stw_json_get(object, "metadata");
+    *s = (struct stw_subject){.file = job->file, .marks = job->marks, .at = at};
+    (void)stw_json_strcpy(stw_json_get(object, "kind"), s->kind, sizeof(s->kind));
+    (void)stw_json_strcpy(stw_json_get(object, "apiVersion"), s->api_version,
+                          sizeof(s->api_version));
+    (void)stw_json_strcpy(stw_json_get(meta, "namespace"), s->ns, sizeof(s->ns));
+    if (stw_json_strcpy(stw_json_get(meta, "name"), s->name, sizeof(s->name)) < 0)
+        (void)stw_json_strcpy(stw_json_get(meta, "generateName"), s->name, sizeof(s->name));
+}
+
+static void judge(struct job *job, struct stw_json object, const char *at)
+{
+    char group[256], version[256];
+    struct stw_subject subject;
+    stw_autofindings struct stw_findings findings = {0};
+    split_api_version(object, group, version, sizeof(group));
+    fill_subject(job, object, at, &subject);
+    if (!*subject.kind || !*subject.api_version) {
+        stw_report_unreadable(job->report, &subject,
+                              "not a Kubernetes object: apiVersion and kind must be set");
+        return;
+    }
+    const struct stw_kind *kind = stw_kind_find(group, version, subject.kind);
+    if (!kind) {
+        stw_report_passed_over(job->report, &subject);
+        return;
+    }
+    struct stw_admission question = {
+        .kind = kind,
+        .operation = STW_CREATE,
+        .ns = *subject.ns ? subject.ns : "default",
+        .name = subject.name,
+        .object = object,
+        .old_object = STW_JSON_NONE,
+        .env = &job->env,
+    };
+    stw_kind_validate(&question, &findings);
+    stw_report_verdict(job->report, &subject, &findings);
+}
+
+/* A document is an object, or a List of some. */
+static int document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+{
+    (void)index;
+    struct job *job = ctx;
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_subject subject = {.file = job->file, .line = line};
+    if (stw_json_scan(&doc, json->data, json->len, job->err) < 0) {
+        stw_report_unreadable(job->report, &subject, job->err->text);
+        return 0;
+    }
+    struct stw_json root = stw_json_root(&doc), items = stw_json_get(root, "items");
+    bool list = stw_json_is(stw_json_get(root, "apiVersion"), "v1") &&
+                stw_json_is(stw_json_get(root, "kind"), "List");
+    if (!list || stw_json_type(items) != STW_JSON_ARRAY) {
+        judge(job, root, "");
+        return 0;
+    }
+    for (uint32_t i = 0; i < stw_json_size(items); i++) {
+        char at[32];
+        (void)snprintf(at, sizeof(at), "items[%u].", i);
+        judge(job, stw_json_at(items, i), at);
+    }
+    return 0;
+}
+
+static void read_one(void *ctx, const char *name, const char *text, size_t len)
+{
+    struct job *job = ctx;
+    struct stw_error err = {0};
+    job->file = name;
+    job->err = &err;
+    job->marks = stw_yaml_marks_create();
+    if (stw_yaml_each_marked(name, text, len, document, job, job->marks, &err) < 0)
+        stw_report_unreadable(job->report, &(struct stw_subject){.prefixed = true}, err.text);
+    stw_yaml_marks_destroy(job->marks);
+    job->marks = NULL;
+}
+
+static void unreadable(void *ctx, const char *name, const char *why)
+{
+    struct job *job = ctx;
+    stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
+}
+
+static int usage_error(const char *text)
+{
+    fprintf(stderr, "steward validate: %s\n`steward validate --help` says how to call it.\n", text);
+    return STW_EXIT_USAGE;
+}
+
+static int validate(const struct options *o, char **operands)
+{
+    struct stw_error err = {0};
+    struct stw_report report;
+    struct job job = {.report = &report};
+    bool json = stw_streq(o->output, "json");
+    if (!json && !stw_streq(o->output, "text"))
+        return usage_error("--output is text or json");
+    if (!*operands)
+        return usage_error("which files? Name some, a folder, or - for standard input");
+    if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
+                                  &job.env.node_port_max, &err) < 0)
+        return usage_error(err.text);
+    stw_report_init(&report, json, o->quiet);
+    for (; *operands; operands++)
+        stw_files_each(*operands, read_one, unreadable, &job);
+    return stw_report_finish(&report);
+}
+
+int stw_cmd_validate(int argc, char **argv)
+{
+    struct options options = {0};
+    struct stw_error err = {0};
+    int operands = argc, status;
+    int r = stw_flags_parse(flags, &options, argc, argv, &operands, &err);
+    if (r > 0) {
+        printf("%s\nOptions\n", usage);
+        stw_flags_help(flags, stdout);
+        status = STW_EXIT_OK;
+    } else if (r < 0) {
+        status = usage_error(err.text);
+    } else {
+        status = validate(&options, argv + operands);
+    }
+    stw_flags_done(flags, &options);
+    return status;
+}

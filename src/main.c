@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * steward: one subcommand table, nothing else. */
+#include "base/util.h"
+#include "cmd/cmd.h"
+
+#include <stdio.h>
+
+static const struct stw_command commands[] = {
+    {"run", "admission webhook and controllers, in or beside a cluster", stw_cmd_run},
+    {"webhook", "admission alone, from a certificate folder; needs no cluster", stw_cmd_webhook},
+    {"validate", "give manifests the door's verdict, without a cluster", stw_cmd_validate},
+    {"print", "CRDs, webhook configurations and RBAC rules as YAML", stw_cmd_print},
+    {"version", "version and libraries", stw_cmd_version},
+};
+
+static void help(FILE *out)
+{
+    fputs("steward defaults and validates custom resources at the cluster's door and reconciles\n"
+          "what was let in.\n\n"
+          "Usage: steward COMMAND [OPTIONS]\n\nCommands\n",
+          out);
+    for (size_t i = 0; i < STW_COUNT(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`steward COMMAND --help` says more.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return STW_EXIT_USAGE;
+    }
+    if (stw_streq(argv[1], "--help") || stw_streq(argv[1], "-h") || stw_streq(argv[1], "help")) {
+        help(stdout);
+        return STW_EXIT_OK;
+    }
+    if (stw_streq(argv[1], "--version"))
+        return stw_cmd_version(argc - 1, argv + 1);
+    for (size_t i = 0; i < STW_COUNT(commands); i++)
+        if (stw_streq(argv[1], commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "steward: unknown command \"%s\"; `steward --help` lists them\n", argv[1]);
+    return STW_EXIT_USAGE;
+}
