@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the README shows of kubectl is what a user sees, and the samples are accepted."""
+
+import pytest
+
+from support import paths, readme
+
+
+@pytest.mark.parametrize("command, output", readme.commands("kubectl"))
+def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output):
+    assert steward.running()
+    arguments = command.split()[1:]
+    for name, text in readme.files().items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        arguments = [str(tmp_path / name) if a == name else a for a in arguments]
+    result = cluster.kubectl(*arguments, "-n", namespace, check=False)
+    assert (result.stdout + result.stderr).replace(f"{tmp_path}/", "") == output
+
+
+def test_samples_are_accepted(steward, cluster, namespace):
+    assert steward.running()
+    result = cluster.kubectl("apply", "-f", str(paths.SAMPLES), "-n", namespace)
+    assert "myweb.operator.k8s-summit.org/" in result.stdout
+    assert "Warning" not in result.stderr
+    cluster.kubectl("delete", "-f", str(paths.SAMPLES), "-n", namespace)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`steward print` and `steward version`: what they print can be read by machines."""
+
+import json
+import subprocess
+
+import pytest
+import yaml
+
+
+@pytest.fixture
+def steward_says(steward_binary):
+    """steward_says(*args): standard output of a run that must succeed."""
+    def run(*args):
+        result = subprocess.run([steward_binary, *args], text=True, capture_output=True, timeout=60,
+                                check=False)
+        assert result.returncode == 0, result
+        assert result.stderr == ""
+        return result.stdout
+    return run
+
+
+def objects(text):
+    """The documents of YAML text."""
+    return [d for d in yaml.safe_load_all(text) if d]
+
+
+def test_crds(steward_says):
+    crds = objects(steward_says("print", "crds"))
+    assert "mywebs.operator.k8s-summit.org" in [c["metadata"]["name"] for c in crds]
+    for crd in crds:
+        assert crd["kind"] == "CustomResourceDefinition"
+        version = crd["spec"]["versions"][0]
+        assert version["subresources"] == {"status": {}}
+        assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] == "object"
+        assert version["additionalPrinterColumns"]
+
+
+def test_webhooks_by_service(steward_says):
+    for configuration in objects(steward_says("print", "webhooks", "--namespace", "home")):
+        for webhook in configuration["webhooks"]:
+            service = webhook["clientConfig"]["service"]
+            assert service["name"] == "steward-webhook-service"
+            assert service["namespace"] == "home"
+            assert service["path"].startswith(("/mutate-", "/validate-"))
+            assert "caBundle" not in webhook["clientConfig"]
+
+
+def test_webhooks_by_url(steward_says):
+    text = steward_says("print", "webhooks", "--url=https://127.0.0.1:9443")
+    mutating, validating = objects(text)
+    assert mutating["webhooks"][0]["clientConfig"]["url"] == (
+        "https://127.0.0.1:9443/mutate-operator-k8s-summit-org-v1-myweb")
+    assert validating["webhooks"][0]["clientConfig"]["url"] == (
+        "https://127.0.0.1:9443/validate-operator-k8s-summit-org-v1-myweb")
+    assert validating["webhooks"][0]["failurePolicy"] == "Fail"
+
+
+def kinds_of(text):
+    """(kind, namespace) of each document."""
+    return [(o["kind"], o["metadata"].get("namespace")) for o in objects(text)]
+
+
+def test_rbac(steward_says):
+    found = kinds_of(steward_says("print", "rbac"))
+    assert ("ServiceAccount", "steward-system") in found
+    assert ("Role", "steward-system") in found
+    assert ("ClusterRole", None) in found
+
+
+def test_rbac_for_some_namespaces_gives_no_right_elsewhere(steward_says):
+    text = steward_says("print", "rbac", "--namespaces", "a,b", "--namespace", "home")
+    found = kinds_of(text)
+    assert {("Role", "a"), ("Role", "b"), ("Role", "home")} <= set(found)
+    for role in objects(text):
+        if role["kind"] == "ClusterRole":
+            groups = {g for rule in role["rules"] for g in rule["apiGroups"]}
+            assert groups == {"admissionregistration.k8s.io"}
+
+
+def test_rbac_has_no_stars(steward_says):
+    for role in objects(steward_says("print", "rbac")):
+        for rule in role.get("rules", []):
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"], rule
+
+
+def test_secrets_by_name_only(steward_says):
+    for role in objects(steward_says("print", "rbac")):
+        for rule in role.get("rules", []):
+            if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
+                assert rule.get("resourceNames"), rule
+
+
+def test_version(steward_says):
+    assert steward_says("version").startswith("steward 0.1.0\n")
+    assert json.loads(steward_says("version", "-o", "json"))["version"] == "0.1.0"
+
+
+@pytest.mark.parametrize("args", [
+    ("--help",), ("run", "--help"), ("webhook", "--help"), ("validate", "--help"),
+    ("print", "--help"), ("version", "--help")])
+def test_help(steward_says, args):
+    assert "Usage: steward" in steward_says(*args)
+
+
+@pytest.mark.parametrize("args, words", [
+    ((), "Usage: steward COMMAND"),
+    (("nonsense",), 'unknown command "nonsense"'),
+    (("print",), "print what?"),
+    (("print", "everything"), "print what?"),
+    (("print", "webhooks", "--url", "http://x"), "https://"),
+    (("run", "--log-level=loud"), "--log-level"),
+    (("run", "--workers=0"), "workers"),
+    (("run", "surplus"), "surplus"),
+    (("webhook",), "--webhook-cert-path is needed"),
+])
+def test_called_wrongly(steward_binary, args, words):
+    result = subprocess.run([steward_binary, *args], text=True, capture_output=True, timeout=60,
+                            check=False)
+    assert result.returncode == 2, result
+    assert words in result.stderr
+
+
+def test_configuration_file_errors_name_the_line(steward_binary, tmp_path):
+    path = tmp_path / "steward.yaml"
+    path.write_text('logLevel: info\nlogFromat: json\n', encoding="utf-8")
+    result = subprocess.run([steward_binary, "run", "--config", path], text=True,
+                            capture_output=True, timeout=60, check=False)
+    assert result.returncode == 2
+    assert f"{path}:2" in result.stderr
+    assert "logFromat" in result.stderr
