@@ -45,17 +45,20 @@ static bool in_range(const struct stw_field *row, int64_t n)
     return !row->has_range || row->rule_range || (n >= row->min && n <= row->max);
 }
 
+/* `unit` is what is counted, NULL for the value itself. */
 static void out_of_range(struct checker *c, const struct stw_path *p, const struct stw_field *row,
                          struct stw_json v, const char *unit)
 {
     char text[128];
+    long long min = row->min, max = row->max;
     if (!unit)
-        snprintf(text, sizeof(text), "must be between %lld and %lld", (long long)row->min,
-                 (long long)row->max);
-    else if (row->min > 0 && stw_json_size(v) < row->min)
-        snprintf(text, sizeof(text), "must be at least %lld %s", (long long)row->min, unit);
+        snprintf(text, sizeof(text), "must be between %lld and %lld", min, max);
+    else if (stw_json_size(v) > max)
+        snprintf(text, sizeof(text), "must be at most %lld %s", max, unit);
+    else if (min == 1)
+        snprintf(text, sizeof(text), "must not be empty");
     else
-        snprintf(text, sizeof(text), "must be at most %lld %s", (long long)row->max, unit);
+        snprintf(text, sizeof(text), "must be at least %lld %s", min, unit);
     add(c, p, STW_INVALID, v, row->range_text ? row->range_text : text);
 }
 

@@ -51,7 +51,7 @@ static bool is_safe(const char *text)
     for (size_t i = 0; i < STW_COUNT(words); i++)
         if (strcasecmp(text, words[i]) == 0)
             return false;
-    if (!isalpha((unsigned char)text[0]))
+    if (!isalpha((unsigned char)text[text[0] == '.']))
         return false;
     return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                              "0123456789 .,;-_/()")] == '\0';
