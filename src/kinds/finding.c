@@ -111,7 +111,7 @@ static char *short_value(const char *text, size_t len)
     return stw_buf_take(&out);
 }
 
-static char *message_text(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static char *message_text(const char *fmt, va_list ap)
 {
     char text[MESSAGE_MAX];
     if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
@@ -139,8 +139,9 @@ static bool grow_errors(struct stw_findings *f)
     return ok;
 }
 
-static void add(struct stw_findings *f, const char *path, enum stw_finding_code code,
-                const char *value, size_t value_len, const char *fmt, va_list ap)
+__attribute__((format(printf, 6, 0))) static void add(struct stw_findings *f, const char *path,
+                                                      enum stw_finding_code code, const char *value,
+                                                      size_t value_len, const char *fmt, va_list ap)
 {
     if (f->error_count == ERRORS_MAX) {
         f->errors_left_out++;
