@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plain HTTP for the kubelet and Prometheus: /healthz, /readyz (also /livez, ?verbose, ?exclude=, /readyz/<check>)
- * and /metrics, each on its own address. */
+ * Plain HTTP for the kubelet and Prometheus: /healthz, /readyz (also /livez, ?verbose, ?exclude=,
+ * /readyz/<check>) and /metrics, each on its own address. */
 #ifndef STW_WEBHOOK_PROBES_H
 #define STW_WEBHOOK_PROBES_H
 
@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 struct stw_probe {
-    const char *name; /* "webhook", "certificate", "caches" */
+    const char *name;                                  /* "webhook", "certificate", "caches" */
     bool (*ok)(void *ctx, char *why, size_t why_size); /* any thread, quick */
     void *ctx;
 };
 
 struct stw_probes_config {
-    const char *health_address;  /* ":8081"; "0": off */
-    const char *metrics_address; /* ":8080"; "0": off */
+    const char *health_address;    /* ":8081"; "0": off */
+    const char *metrics_address;   /* ":8080"; "0": off */
     const struct stw_probe *live;  /* ended by a NULL name; or NULL */
     const struct stw_probe *ready; /* the same */
     struct stw_metrics *metrics;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A certificate chain with its key, as GnuTLS wants them in a handshake.  Counted: whoever shakes
+ * hands holds one reference until the session is gone, so that a newer bundle can take over at any
+ * moment. */
+#ifndef STW_WEBHOOK_BUNDLE_PRIV_H
+#define STW_WEBHOOK_BUNDLE_PRIV_H
+
+#include "base/error.h"
+
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <stdint.h>
+
+struct stw_bundle;
+
+/* Refuses what does not parse, does not fit together or has expired at now_us. */
+int stw_bundle_load(const char *cert_pem, const char *key_pem, int64_t now_us,
+                    struct stw_bundle **ret, struct stw_error *err);
+struct stw_bundle *stw_bundle_ref(struct stw_bundle *b);
+void stw_bundle_unref(struct stw_bundle *b); /* NULL is fine */
+
+/* Lets the client resume this session later; tickets are worth nothing to another bundle. */
+void stw_bundle_enable_tickets(const struct stw_bundle *b, gnutls_session_t session);
+/* What a gnutls_certificate_retrieve_function3 answers; the bundle stays owner. */
+int stw_bundle_retrieve(const struct stw_bundle *b, gnutls_pcert_st **pcert, unsigned *pcert_length,
+                        gnutls_ocsp_data_st **ocsp, unsigned *ocsp_length, gnutls_privkey_t *key,
+                        unsigned *flags);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webhook/gate_priv.h"
+
+#include "base/log.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+/* Connections that are cut already but not closed yet: beyond so many the gate waits for the
+ * library. */
+#define DYING_MAX 256U
+#define ACCEPT_BURST 64
+#define CROWDED_WAIT_MS 5
+#define REPORT_EVERY_MS 10000U
+/* A kept connection this long without a request may go when all others are in use. */
+#define IDLE_GRACE_MS 1000U
+
+struct stw_gate {
+    struct stw_gate_config c;
+    pthread_t thread;
+    int wake_fd;
+    _Atomic bool closing, stopping;
+    _Atomic unsigned handed; /* given to the library and not entered yet */
+
+    pthread_mutex_t lock;
+    pthread_cond_t closed;
+    bool listening;
+    struct stw_gate_entry *first, *last;
+    unsigned count, cut_count;
+
+    /* the thread's own */
+    unsigned overdue, displaced, refused;
+    uint64_t report_ms;
+};
+
+static void wake(struct stw_gate *g)
+{
+    uint64_t one = 1;
+    (void)!write(g->wake_fd, &one, sizeof(one));
+}
+
+/* With the lock held.  Closing is the library's: it sees the end of the stream. */
+static void cut(struct stw_gate *g, struct stw_gate_entry *e)
+{
+    e->cut = true;
+    g->cut_count++;
+    (void)shutdown(e->fd, SHUT_RDWR);
+}
+
+/* Cuts what is overdue; returns the milliseconds until the next look. */
+static int expire(struct stw_gate *g)
+{
+    uint64_t now = stw_now_ms(g->c.clock), next = UINT64_MAX;
+    (void)pthread_mutex_lock(&g->lock);
+    for (struct stw_gate_entry *e = g->first; e; e = e->next) {
+        uint64_t deadline = atomic_load_explicit(&e->deadline_ms, memory_order_relaxed);
+        if (e->cut)
+            continue;
+        if (deadline <= now) {
+            cut(g, e);
+            g->overdue++;
+        } else {
+            next = STW_MIN(next, deadline);
+        }
+    }
+    bool any = g->count > 0 || atomic_load(&g->handed) > 0;
+    (void)pthread_mutex_unlock(&g->lock);
+    /* Deadlines also move while this thread sleeps, so it never sleeps long beside connections. */
+    uint64_t longest = STW_MAX(STW_MIN(g->c.request_timeout_ms / 4U, 1000U), 10U);
+    if (next == UINT64_MAX)
+        return any ? (int)longest : -1;
+    return (int)STW_MIN(STW_MAX(next - now, 5U), longest);
+}
+
+static bool idle_long(const struct stw_gate *g, const struct stw_gate_entry *e, uint64_t now)
+{
+    uint64_t deadline = atomic_load_explicit(&e->deadline_ms, memory_order_relaxed);
+    return !atomic_load(&e->busy) && deadline + IDLE_GRACE_MS <= now + g->c.idle_timeout_ms;
+}
+
+/* The oldest that never was given a decision; else the one that is idle longest. */
+static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t now)
+{
+    struct stw_gate_entry *idle = NULL;
+    for (struct stw_gate_entry *e = g->first; e; e = e->next) {
+        if (e->cut)
+            continue;
+        if (!atomic_load(&e->served))
+            return e;
+        if (idle_long(g, e, now) &&
+            (!idle || atomic_load(&e->deadline_ms) < atomic_load(&idle->deadline_ms)))
+            idle = e;
+    }
+    return idle;
+}
+
+/* Whether a newcomer may come in. */
+static bool make_room(struct stw_gate *g)
+{
+    bool room = true;
+    (void)pthread_mutex_lock(&g->lock);
+    if (g->count - g->cut_count + atomic_load(&g->handed) >= g->c.limit) {
+        struct stw_gate_entry *victim = pick_victim(g, stw_now_ms(g->c.clock));
+        room = victim != NULL;
+        if (victim) {
+            cut(g, victim);
+            g->displaced++;
+        }
+    }
+    (void)pthread_mutex_unlock(&g->lock);
+    return room;
+}
+
+static void admit(struct stw_gate *g, int fd, const struct sockaddr *addr, socklen_t len)
+{
+    if (!make_room(g)) {
+        g->refused++;
+        (void)close(fd);
+        return;
+    }
+    atomic_fetch_add(&g->handed, 1);
+    if (g->c.hand(g->c.ctx, fd, addr, len) != 0)
+        atomic_fetch_sub(&g->handed, 1);
+}
+
+/* Descriptors or memory are used up: somebody goes, and the kernel keeps the newcomer until then.
+ */
+static void relieve(struct stw_gate *g)
+{
+    (void)pthread_mutex_lock(&g->lock);
+    struct stw_gate_entry *victim = pick_victim(g, stw_now_ms(g->c.clock));
+    if (victim && g->cut_count == 0) {
+        cut(g, victim);
+        g->displaced++;
+    }
+    (void)pthread_mutex_unlock(&g->lock);
+    (void)poll(NULL, 0, CROWDED_WAIT_MS);
+}
+
+/* Takes up to `most` connections.  Whether none waits any more. */
+static bool accept_some(struct stw_gate *g, int most)
+{
+    for (int i = 0; i < most; i++) {
+        struct sockaddr_storage addr;
+        socklen_t len = sizeof(addr);
+        int fd =
+            accept4(g->c.listen_fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            admit(g, fd, (struct sockaddr *)&addr, len);
+        else if (errno == EAGAIN)
+            return true;
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            relieve(g);
+        /* Else the peer was gone before it was accepted: the next one. */
+    }
+    return false;
+}
+
+static bool crowded(struct stw_gate *g)
+{
+    (void)pthread_mutex_lock(&g->lock);
+    bool yes = g->count + atomic_load(&g->handed) >= g->c.limit + DYING_MAX;
+    (void)pthread_mutex_unlock(&g->lock);
+    return yes;
+}
+
+static void stop_listening(struct stw_gate *g)
+{
+    for (int rounds = 0; rounds < 64 && !accept_some(g, ACCEPT_BURST); rounds++)
+        ;
+    (void)pthread_mutex_lock(&g->lock);
+    stw_closep(&g->c.listen_fd);
+    g->c.listen_fd = -1;
+    g->listening = false;
+    (void)pthread_cond_broadcast(&g->closed);
+    (void)pthread_mutex_unlock(&g->lock);
+}
+
+/* One line in REPORT_EVERY_MS says what a flood of connections met. */
+static void report(struct stw_gate *g)
+{
+    uint64_t now = stw_now_ms(g->c.clock);
+    if (g->overdue + g->displaced + g->refused == 0 || now < g->report_ms)
+        return;
+    stw_log(STW_LOG_WARN, "admission connections were cut", STW_INT("tooSlow", g->overdue),
+            STW_INT("displacedByNewer", g->displaced), STW_INT("refused", g->refused),
+            STW_INT("limit", g->c.limit));
+    g->overdue = g->displaced = g->refused = 0;
+    g->report_ms = now + REPORT_EVERY_MS;
+}
+
+static void *run(void *arg)
+{
+    struct stw_gate *g = arg;
+    while (!atomic_load(&g->stopping)) {
+        int wait_ms = expire(g);
+        bool full = crowded(g);
+        struct pollfd p[] = {{.fd = g->wake_fd, .events = POLLIN},
+                             {.fd = full ? -1 : g->c.listen_fd, .events = POLLIN}};
+        (void)poll(p, STW_COUNT(p), full ? CROWDED_WAIT_MS : wait_ms);
+        uint64_t ignored;
+        if (p[0].revents)
+            (void)!read(g->wake_fd, &ignored, sizeof(ignored));
+        if (g->listening && atomic_load(&g->closing))
+            stop_listening(g);
+        else if (p[1].revents)
+            (void)accept_some(g, ACCEPT_BURST);
+        report(g);
+    }
+    return NULL;
+}
+
+/* Signals are for the thread that waits for them. */
+static int start_thread(struct stw_gate *g)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    int status = pthread_create(&g->thread, NULL, run, g);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (status == 0)
+        (void)pthread_setname_np(g->thread, "gate");
+    return status;
+}
+
+int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
+                    struct stw_error *err)
+{
+    struct stw_gate *g = calloc(1, sizeof(*g));
+    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (g && wake_fd >= 0) {
+        g->c = *config;
+        g->wake_fd = wake_fd;
+        g->listening = true;
+        (void)pthread_mutex_init(&g->lock, NULL);
+        (void)pthread_cond_init(&g->closed, NULL);
+        if (start_thread(g) == 0) {
+            *ret = g;
+            return 0;
+        }
+        (void)pthread_cond_destroy(&g->closed);
+        (void)pthread_mutex_destroy(&g->lock);
+    }
+    if (wake_fd >= 0)
+        (void)close(wake_fd);
+    (void)close(config->listen_fd);
+    free(g);
+    return stw_fail(err, STW_ERR_INTERNAL, "cannot start the thread that accepts connections: %s",
+                    strerror(errno));
+}
+
+void stw_gate_close(struct stw_gate *g)
+{
+    atomic_store(&g->closing, true);
+    wake(g);
+    (void)pthread_mutex_lock(&g->lock);
+    while (g->listening)
+        (void)pthread_cond_wait(&g->closed, &g->lock);
+    (void)pthread_mutex_unlock(&g->lock);
+}
+
+void stw_gate_destroy(struct stw_gate *g)
+{
+    if (!g)
+        return;
+    atomic_store(&g->stopping, true);
+    wake(g);
+    (void)pthread_join(g->thread, NULL);
+    (void)pthread_cond_destroy(&g->closed);
+    (void)pthread_mutex_destroy(&g->lock);
+    stw_closep(&g->c.listen_fd);
+    (void)close(g->wake_fd);
+    free(g);
+}
+
+void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd)
+{
+    e->fd = fd;
+    e->next = NULL;
+    atomic_store_explicit(&e->deadline_ms, stw_now_ms(g->c.clock) + g->c.request_timeout_ms,
+                          memory_order_relaxed);
+    (void)pthread_mutex_lock(&g->lock);
+    e->prev = g->last;
+    *(g->last ? &g->last->next : &g->first) = e;
+    g->last = e;
+    g->count++;
+    atomic_fetch_sub(&g->handed, 1);
+    (void)pthread_mutex_unlock(&g->lock);
+}
+
+void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
+{
+    (void)pthread_mutex_lock(&g->lock);
+    *(e->prev ? &e->prev->next : &g->first) = e->next;
+    *(e->next ? &e->next->prev : &g->last) = e->prev;
+    g->count--;
+    g->cut_count -= e->cut;
+    (void)pthread_mutex_unlock(&g->lock);
+}
+
+void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms)
+{
+    atomic_store_explicit(&e->busy, true, memory_order_relaxed);
+    /* The first request shares its time with the handshake before it. */
+    if (atomic_load_explicit(&e->served, memory_order_relaxed))
+        atomic_store_explicit(&e->deadline_ms, now_ms + g->c.request_timeout_ms,
+                              memory_order_relaxed);
+}
+
+void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms, bool served)
+{
+    atomic_store_explicit(&e->busy, false, memory_order_relaxed);
+    if (served)
+        atomic_store_explicit(&e->served, true, memory_order_relaxed);
+    else if (!atomic_load_explicit(&e->served, memory_order_relaxed))
+        return; /* who never got a decision earns no more time */
+    atomic_store_explicit(&e->deadline_ms, now_ms + g->c.idle_timeout_ms, memory_order_relaxed);
+}
+
+unsigned stw_gate_unfinished(struct stw_gate *g)
+{
+    unsigned n = atomic_load(&g->handed);
+    (void)pthread_mutex_lock(&g->lock);
+    for (struct stw_gate_entry *e = g->first; e; e = e->next)
+        n += !e->cut && (atomic_load(&e->busy) || !atomic_load(&e->served));
+    (void)pthread_mutex_unlock(&g->lock);
+    return n;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gate in front of libmicrohttpd: accepts, knows every open connection, and cuts those that
+ * take too long.  The library's own timeout is one of inactivity, which a client that sends a byte
+ * a second never meets; and its limit turns newcomers away, where here whoever has never finished a
+ * request goes.
+ *
+ * One thread of its own.  An entry is in the list from the library's "started" to its "closed",
+ * which come on the library's threads, before it closes the descriptor: with the lock held, the
+ * descriptor of an entry in the list is that connection's and no other's. */
+#ifndef STW_WEBHOOK_GATE_PRIV_H
+#define STW_WEBHOOK_GATE_PRIV_H
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct stw_gate;
+
+/* Embedded in what the owner keeps for a connection. */
+struct stw_gate_entry {
+    struct stw_gate_entry *prev, *next; /* by age; under the gate's lock, as is `cut` */
+    int fd;
+    bool cut;            /* shut down; the library is about to close it */
+    _Atomic bool busy;   /* between the first byte of a request and the last of its reply */
+    _Atomic bool served; /* was given a decision: no slow-loris */
+    _Atomic uint64_t deadline_ms;
+};
+
+/* Gives a connection to the library, which then owns the descriptor in any case.  0 or -1. */
+typedef int stw_gate_hand_fn(void *ctx, int fd, const struct sockaddr *addr, socklen_t len);
+
+struct stw_gate_config {
+    int listen_fd; /* the gate's from now on, also when create fails */
+    const struct stw_clock *clock;
+    uint32_t limit, request_timeout_ms, idle_timeout_ms;
+    stw_gate_hand_fn *hand;
+    void *ctx;
+};
+
+int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
+                    struct stw_error *err);
+/* Accepts what waits already, then closes the listening socket; returns when that is done. */
+void stw_gate_close(struct stw_gate *g);
+/* No connection may be open any more. */
+void stw_gate_destroy(struct stw_gate *g);
+
+void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd);
+void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e);
+
+/* A request begins and ends: no lock. */
+void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms);
+void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms, bool served);
+
+/* Connections that somebody waits at: in a handshake, or with a request not answered to its end. */
+unsigned stw_gate_unfinished(struct stw_gate *g);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bind addresses as Go programs take them: ":9443" (every address, both families), "host:port",
+ * "[v6]:port"; port 0 lets the kernel choose. */
+#ifndef STW_WEBHOOK_LISTEN_PRIV_H
+#define STW_WEBHOOK_LISTEN_PRIV_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A non-blocking listening socket; the caller closes it. */
+int stw_listen(const char *address, int *ret_fd, uint16_t *ret_port, struct stw_error *err);
+
+/* Splits into host ("" for every address) and port.  0 or -1 with a sentence. */
+int stw_address_split(const char *address, char host[256], char port[6], struct stw_error *err);
+
+#endif

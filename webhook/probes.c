@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two small HTTP servers on one thread.  The library runs without threads of its own here, so that
+ * everything below happens on that thread, the list of connections included; only `stopping` and
+ * `finish` are touched from outside.  Each reply ends its connection, and each connection has a few
+ * seconds: the kubelet must get an answer whoever else knocks. */
+#include "webhook/probes.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "webhook/checks_priv.h"
+#include "webhook/listen_priv.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#define CONNECTIONS_MAX 128U /* of one address */
+#define LIFETIME_MS 5000U
+#define CONNECTION_MEMORY ((size_t)8 << 10)
+#define TEXT_MAX ((size_t)64 << 20)
+#define EXCLUDES_MAX 16U
+
+/* One connection; the list is by age. */
+struct guest {
+    struct guest *prev, *next;
+    int fd;
+    uint64_t deadline_ms;
+    bool cut;
+};
+
+struct door {
+    struct stw_probes *probes;
+    struct MHD_Daemon *daemon; /* NULL: off */
+    uint16_t port;
+    int listen_fd, epoll_fd;
+    unsigned count;
+    struct guest *first, *last;
+};
+
+struct stw_probes {
+    struct stw_probes_config c;
+    struct door health, metrics;
+    pthread_t thread;
+    bool started;
+    int wake_fd;
+    _Atomic bool stopping, finish;
+};
+
+static enum MHD_Result answer(struct MHD_Connection *mhd, int code, const char *type,
+                              struct stw_buf *text)
+{
+    size_t len = text->len;
+    char *data = stw_buf_take(text);
+    struct MHD_Response *r =
+        data ? MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (!r) {
+        free(data);
+        return MHD_NO;
+    }
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    if (code == 405)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result status = MHD_queue_response(mhd, (unsigned)code, r);
+    MHD_destroy_response(r);
+    return status;
+}
+
+static enum MHD_Result say(struct MHD_Connection *mhd, int code, const char *words)
+{
+    struct stw_buf text = STW_BUF_INIT(1024);
+    stw_buf_adds(&text, words);
+    return answer(mhd, code, "text/plain; charset=utf-8", &text);
+}
+
+struct excludes {
+    const char *names[EXCLUDES_MAX + 1];
+    unsigned count;
+};
+
+static enum MHD_Result add_exclude(void *cls, enum MHD_ValueKind kind, const char *key,
+                                   const char *value)
+{
+    struct excludes *x = cls;
+    (void)kind;
+    if (value && stw_streq(key, "exclude") && x->count < EXCLUDES_MAX)
+        x->names[x->count++] = value;
+    return MHD_YES;
+}
+
+static bool has_argument(struct MHD_Connection *mhd, const char *name)
+{
+    return MHD_lookup_connection_value_n(mhd, MHD_GET_ARGUMENT_KIND, name, strlen(name), NULL,
+                                         NULL) == MHD_YES;
+}
+
+static enum MHD_Result answer_health(struct stw_probes *p, struct MHD_Connection *mhd,
+                                     const char *url)
+{
+    static const char *const endpoints[] = {"healthz", "livez", "readyz"};
+    struct excludes x = {0};
+    struct stw_buf text = STW_BUF_INIT(65536);
+    size_t name = strcspn(url + 1, "/");
+    const char *rest = url + 1 + name;
+    (void)MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, add_exclude, &x);
+    for (size_t i = 0; i < STW_COUNT(endpoints); i++) {
+        struct stw_check_query q = {.endpoint = endpoints[i],
+                                    .only = rest[0] && rest[1] ? rest + 1 : NULL,
+                                    .verbose = has_argument(mhd, "verbose"),
+                                    .exclude = x.names};
+        if (strlen(endpoints[i]) != name || memcmp(url + 1, endpoints[i], name) != 0)
+            continue;
+        bool ready = stw_streq(endpoints[i], "readyz");
+        int code =
+            stw_checks_run(&q, ready ? p->c.ready : p->c.live, atomic_load(&p->stopping), &text);
+        return answer(mhd, code, "text/plain; charset=utf-8", &text);
+    }
+    return say(mhd, 404,
+               "not found; try /healthz, /livez or /readyz, with ?verbose for all checks\n");
+}
+
+static enum MHD_Result answer_metrics(struct stw_probes *p, struct MHD_Connection *mhd,
+                                      const char *url)
+{
+    if (!stw_streq(url, "/metrics"))
+        return say(mhd, 404, "not found; try /metrics\n");
+    struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    stw_metrics_render(p->c.metrics, &text);
+    return answer(mhd, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
+}
+
+static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,
+                              const char *method, const char *version, const char *data,
+                              size_t *data_size, void **state)
+{
+    struct door *d = cls;
+    (void)version, (void)data, (void)data_size, (void)state;
+    if (url[0] != '/')
+        return say(mhd, 400, "bad request\n");
+    if (!stw_streq(method, MHD_HTTP_METHOD_GET) && !stw_streq(method, MHD_HTTP_METHOD_HEAD))
+        return say(mhd, 405, "only GET and HEAD are answered here\n");
+    if (d == &d->probes->health)
+        return answer_health(d->probes, mhd, url);
+    return answer_metrics(d->probes, mhd, url);
+}
+
+static void enter(struct door *d, struct MHD_Connection *mhd, void **context)
+{
+    struct guest *g = calloc(1, sizeof(*g));
+    int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    d->count++;
+    *context = g;
+    if (!g) {
+        (void)shutdown(fd, SHUT_RDWR);
+        return;
+    }
+    g->fd = fd;
+    g->deadline_ms = stw_now_ms(&stw_clock_system) + LIFETIME_MS;
+    g->prev = d->last;
+    *(d->last ? &d->last->next : &d->first) = g;
+    d->last = g;
+}
+
+static void leave(struct door *d, struct guest *g)
+{
+    d->count--;
+    if (!g)
+        return;
+    *(g->prev ? &g->prev->next : &d->first) = g->next;
+    *(g->next ? &g->next->prev : &d->last) = g->prev;
+    free(g);
+}
+
+static void notify(void *cls, struct MHD_Connection *mhd, void **context,
+                   enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        enter(cls, mhd, context);
+    else
+        leave(cls, *context);
+}
+
+/* Cuts those whose time is up, and the oldest when there are too many; the library closes them. */
+static int expire(struct door *d)
+{
+    uint64_t now = stw_now_ms(&stw_clock_system);
+    unsigned spare = d->count;
+    for (struct guest *g = d->first; g; g = g->next) {
+        if (g->deadline_ms > now && spare < CONNECTIONS_MAX)
+            return (int)(g->deadline_ms - now);
+        if (!g->cut)
+            (void)shutdown(g->fd, SHUT_RDWR);
+        g->cut = true;
+        spare--;
+    }
+    return d->first ? 10 : -1;
+}
+
+static void accept_guests(struct door *d)
+{
+    for (unsigned i = 0; i < CONNECTIONS_MAX && d->count < 2 * CONNECTIONS_MAX; i++) {
+        struct sockaddr_storage addr;
+        socklen_t len = sizeof(addr);
+        int fd =
+            accept4(d->listen_fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        (void)MHD_add_connection(d->daemon, fd, (struct sockaddr *)&addr, len);
+    }
+}
+
+static int sooner(int a, int b)
+{
+    return a < 0 ? b : b < 0 ? a : STW_MIN(a, b);
+}
+
+static int wait_ms(struct door *d)
+{
+    MHD_UNSIGNED_LONG_LONG library;
+    if (!d->daemon)
+        return -1;
+    int own = expire(d);
+    return MHD_get_timeout(d->daemon, &library) == MHD_YES
+               ? sooner(own, (int)STW_MIN(library, 1000U))
+               : own;
+}
+
+static void serve(struct door *d, const struct pollfd *listener)
+{
+    if (!d->daemon)
+        return;
+    if (listener->revents)
+        accept_guests(d);
+    (void)MHD_run(d->daemon);
+}
+
+static void *run(void *arg)
+{
+    struct stw_probes *p = arg;
+    while (!atomic_load(&p->finish)) {
+        struct pollfd fds[] = {{.fd = p->wake_fd, .events = POLLIN},
+                               {.fd = p->health.listen_fd, .events = POLLIN},
+                               {.fd = p->health.epoll_fd, .events = POLLIN},
+                               {.fd = p->metrics.listen_fd, .events = POLLIN},
+                               {.fd = p->metrics.epoll_fd, .events = POLLIN}};
+        (void)poll(fds, STW_COUNT(fds), sooner(wait_ms(&p->health), wait_ms(&p->metrics)));
+        serve(&p->health, &fds[1]);
+        serve(&p->metrics, &fds[3]);
+    }
+    return NULL;
+}
+
+static int open_door(struct door *d, const char *address, struct stw_error *err)
+{
+    if (!address || stw_streq(address, "0"))
+        return 0;
+    if (stw_listen(address, &d->listen_fd, &d->port, err) != 0)
+        return -1;
+    d->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, handle, d,
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+                                 MHD_OPTION_CONNECTION_LIMIT, 4 * CONNECTIONS_MAX,
+                                 MHD_OPTION_NOTIFY_CONNECTION, notify, d, MHD_OPTION_END);
+    const union MHD_DaemonInfo *info =
+        d->daemon ? MHD_get_daemon_info(d->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+    if (!info)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the HTTP server on %s: %s", address,
+                        strerror(errno));
+    d->epoll_fd = info->epoll_fd;
+    return 0;
+}
+
+static int start_thread(struct stw_probes *p, struct stw_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    int status = pthread_create(&p->thread, NULL, run, p);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (status != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the thread of the probes: %s",
+                        strerror(status));
+    (void)pthread_setname_np(p->thread, "probes");
+    p->started = true;
+    return 0;
+}
+
+int stw_probes_create(const struct stw_probes_config *config, struct stw_probes **ret,
+                      struct stw_error *err)
+{
+    struct stw_probes *p = calloc(1, sizeof(*p));
+    if (!p)
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the probes");
+    p->c = *config;
+    p->health = p->metrics = (struct door){.probes = p, .listen_fd = -1, .epoll_fd = -1};
+    p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int status =
+        p->wake_fd < 0 ? stw_fail(err, STW_ERR_INTERNAL, "no descriptor for the probes") : 0;
+    if (status == 0)
+        status = open_door(&p->health, config->health_address, err);
+    if (status == 0)
+        status = open_door(&p->metrics, config->metrics_address, err);
+    if (status == 0)
+        status = start_thread(p, err);
+    if (status != 0)
+        stw_probes_destroy(p);
+    else
+        *ret = p;
+    return status;
+}
+
+uint16_t stw_probes_health_port(const struct stw_probes *p)
+{
+    return p->health.port;
+}
+
+uint16_t stw_probes_metrics_port(const struct stw_probes *p)
+{
+    return p->metrics.port;
+}
+
+void stw_probes_stopping(struct stw_probes *p)
+{
+    atomic_store(&p->stopping, true);
+}
+
+static void close_door(struct door *d)
+{
+    if (d->daemon)
+        MHD_stop_daemon(d->daemon);
+    stw_closep(&d->listen_fd);
+}
+
+void stw_probes_destroy(struct stw_probes *p)
+{
+    uint64_t one = 1;
+    if (!p)
+        return;
+    atomic_store(&p->finish, true);
+    if (p->started) {
+        (void)!write(p->wake_fd, &one, sizeof(one));
+        (void)pthread_join(p->thread, NULL);
+    }
+    close_door(&p->health);
+    close_door(&p->metrics);
+    stw_closep(&p->wake_fd);
+    free(p);
+}

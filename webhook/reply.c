@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The AdmissionReview that goes back, and metav1.Status for everything that is no decision. */
+#include "base/util.h"
+#include "webhook/review_priv.h"
+
+/* What the API server passes on of warnings: 256 characters of each, 4096 of all; longer ones it
+ * cuts or drops (k8s.io/apiserver/pkg/endpoints/filters/warning.go).  Cut here, the reader learns
+ * of it. */
+#define WARNING_MAX 256U
+#define WARNINGS_MAX 4096U
+#define MORE_MAX 64U
+
+void stw_status_write(struct stw_buf *out, int code, const char *reason, const char *message)
+{
+    stw_buf_adds(out, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":"
+                      "\"Failure\",\"message\":");
+    stw_buf_json_strz(out, message);
+    stw_buf_adds(out, ",\"reason\":");
+    stw_buf_json_strz(out, reason);
+    stw_buf_adds(out, ",\"code\":");
+    stw_buf_addi(out, code);
+    stw_buf_addc(out, '}');
+}
+
+static void add_member(struct stw_buf *out, const char *key, const char *value)
+{
+    stw_buf_adds(out, key);
+    stw_buf_json_strz(out, value);
+}
+
+static void add_cause(const struct stw_finding *f, struct stw_buf *detail, struct stw_buf *out)
+{
+    stw_buf_clear(detail);
+    stw_finding_detail(f, detail);
+    add_member(out, "{\"reason\":", stw_finding_cause(f->code));
+    stw_buf_adds(out, ",\"message\":");
+    stw_buf_json_str(out, stw_buf_str(detail), detail->len);
+    add_member(out, ",\"field\":", f->path);
+    stw_buf_addc(out, '}');
+    out->failed |= detail->failed;
+}
+
+static void add_details(const struct stw_envelope *e, const struct stw_verdict *v,
+                        struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf detail = STW_BUF_INIT(out->max);
+    stw_buf_adds(out, ",\"details\":{");
+    if (v->name[0])
+        add_member(out, "\"name\":", v->name);
+    add_member(out, v->name[0] ? ",\"group\":" : "\"group\":", e->admission.kind->group);
+    add_member(out, ",\"kind\":", e->admission.kind->kind);
+    stw_buf_adds(out, ",\"causes\":[");
+    for (size_t i = 0; i < v->findings.error_count; i++) {
+        if (i > 0)
+            stw_buf_addc(out, ',');
+        add_cause(&v->findings.errors[i], &detail, out);
+    }
+    stw_buf_adds(out, "]}");
+}
+
+static void add_denial(const struct stw_envelope *e, const struct stw_verdict *v,
+                       struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf message = STW_BUF_INIT(out->max);
+    stw_kind_denial(&e->admission, &v->findings, &message);
+    stw_buf_adds(out, ",\"status\":{\"metadata\":{},\"status\":\"Failure\",\"message\":");
+    stw_buf_json_str(out, stw_buf_str(&message), message.len);
+    stw_buf_adds(out, ",\"reason\":\"Invalid\"");
+    add_details(e, v, out);
+    stw_buf_adds(out, ",\"code\":422}");
+    out->failed |= message.failed;
+}
+
+/* One line of at most WARNING_MAX bytes: the text goes into an HTTP header. */
+static void trim_warning(const char *text, char out[WARNING_MAX + 1])
+{
+    size_t len = 0;
+    for (; text[len] && len < WARNING_MAX; len++)
+        out[len] = (unsigned char)text[len] < ' ' || text[len] == 0x7f ? ' ' : text[len];
+    if (text[len]) {
+        len = WARNING_MAX - 3;
+        while (len > 0 && ((unsigned char)out[len] & 0xc0U) == 0x80U)
+            len--; /* not in the middle of a character */
+        memcpy(out + len, "...", 3);
+        len += 3;
+    }
+    out[len] = '\0';
+}
+
+static void add_warnings(const struct stw_findings *f, struct stw_buf *out)
+{
+    char line[WARNING_MAX + 1];
+    size_t used = 0, i;
+    if (f->warning_count == 0)
+        return;
+    stw_buf_adds(out, ",\"warnings\":[");
+    for (i = 0; i < f->warning_count; i++) {
+        trim_warning(f->warnings[i], line);
+        used += strlen(line);
+        if (used > WARNINGS_MAX - MORE_MAX)
+            break;
+        if (i > 0)
+            stw_buf_addc(out, ',');
+        stw_buf_json_strz(out, line);
+    }
+    if (i < f->warning_count)
+        stw_buf_addf(out, ",\"%zu more warnings are not shown\"", f->warning_count - i);
+    stw_buf_addc(out, ']');
+}
+
+void stw_reply_write(const struct stw_envelope *e, const struct stw_verdict *v,
+                     const struct stw_patch *patch, struct stw_buf *out)
+{
+    size_t len;
+    const char *uid = stw_json_raw(e->uid, &len);
+    stw_buf_adds(out, "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\","
+                      "\"response\":{\"uid\":");
+    stw_buf_add(out, uid, len);
+    stw_buf_adds(out, v->allowed ? ",\"allowed\":true" : ",\"allowed\":false");
+    if (!v->allowed)
+        add_denial(e, v, out);
+    if (patch && patch->count > 0) {
+        stw_buf_adds(out, ",\"patchType\":\"JSONPatch\",\"patch\":\"");
+        stw_patch_base64(patch, out);
+        stw_buf_addc(out, '"');
+    }
+    add_warnings(&v->findings, out);
+    stw_buf_adds(out, "}}");
+}

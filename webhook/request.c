@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One request from its first line to its reply: the transport's rules (path, method, type, size,
+ * time) here, everything about the review in review.c.  Runs on the library's threads. */
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "webhook/server_priv.h"
+
+#include <stdio.h>
+#include <strings.h>
+#include <time.h>
+
+#define REPLY_MAX ((size_t)16 << 20)
+#define REPLY_FIRST ((size_t)512)
+/* Of a body that is too large and comes in chunks, so much is read on before the connection is cut:
+ * the library can answer only behind its end. */
+#define OVERRUN_FACTOR 4U
+
+static const struct stw_refusal
+    not_found =
+        {404, "NotFound",
+         "there is no webhook on this path; the paths are /mutate-<group>-<version>-<kind> and "
+         "/validate-<group>-<version>-<kind>, dots as dashes"},
+    not_post = {405, "MethodNotAllowed", "an admission review must be sent with POST"},
+    not_json = {415, "UnsupportedMediaType",
+                "an admission review must be sent with Content-Type: application/json"},
+    too_large = {413, "RequestEntityTooLarge",
+                 "the body is larger than this webhook takes; make the object smaller"},
+    bad_framing =
+        {400, "BadRequest",
+         "the body must come with a Content-Length or Transfer-Encoding: chunked, not both"},
+    bad_timeout = {400, "BadRequest",
+                   "the timeout in the query must be a duration above zero such as 10s or 1m30s"},
+    too_busy = {503, "ServiceUnavailable",
+                "too many large admission reviews at once; try again in a second"},
+    too_late = {
+        504, "Timeout",
+        "the caller's timeout has passed before the review could be answered; the body arrived too "
+        "slowly, or timeoutSeconds in the webhook configuration is too short"};
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+static struct stw_route *find_route(struct stw_server *s, const char *uri, size_t len)
+{
+    for (size_t i = 0; i < s->route_count; i++) {
+        if (s->routes[i].path_len == len && memcmp(s->routes[i].path, uri, len) == 0)
+            return &s->routes[i];
+    }
+    return NULL;
+}
+
+/* Reads timeout= of a query into a deadline.  The API server counts from before it dials, so the
+ * first request of a connection counts from its opening; a margin is left for the way back. */
+static int read_timeout(const char *query, const struct stw_conn *conn, uint64_t now_ms,
+                        uint64_t *ret_deadline_ms)
+{
+    static const char name[] = "timeout=";
+    char value[32];
+    int64_t ms;
+    while (*query && strncmp(query, name, sizeof(name) - 1) != 0) {
+        const char *next = strchr(query, '&');
+        query = next ? next + 1 : "";
+    }
+    if (!*query)
+        return 0;
+    query += sizeof(name) - 1;
+    size_t len = strcspn(query, "&");
+    if (len >= sizeof(value))
+        return -1;
+    memcpy(value, query, len);
+    value[len] = '\0';
+    if (stw_duration_parse(value, &ms) != 0 || ms <= 0)
+        return -1;
+    uint64_t margin = STW_MIN((uint64_t)ms / 10, 200U);
+    *ret_deadline_ms = (conn->kept ? now_ms : conn->opened_ms) + (uint64_t)ms - margin;
+    return 0;
+}
+
+void *stw_request_begin(void *cls, const char *uri, struct MHD_Connection *mhd)
+{
+    struct stw_worker *w = cls;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct stw_conn *conn = info ? info->socket_context : NULL;
+    if (!conn)
+        return NULL; /* no memory when it was opened: the handler closes it */
+    struct stw_request *rq = &conn->rq;
+    uint64_t now_ms = stw_now_ms(w->server->c.clock);
+    size_t path_len = strcspn(uri, "?");
+    rq->begun = true;
+    rq->started_ns = monotonic_ns();
+    rq->deadline_ms = UINT64_MAX;
+    rq->route = find_route(w->server, uri, path_len);
+    if (!rq->route)
+        rq->refusal = not_found;
+    else if (uri[path_len] && read_timeout(uri + path_len + 1, conn, now_ms, &rq->deadline_ms) != 0)
+        rq->refusal = bad_timeout;
+    if (rq->route)
+        stw_series_add(rq->route->in_flight, 1);
+    stw_gate_begin(w->server->gate, &conn->entry, now_ms);
+    return conn;
+}
+
+static const char *header(struct MHD_Connection *mhd, const char *name)
+{
+    return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, name);
+}
+
+/* "application/json", with any parameters. */
+static bool is_json(const char *type)
+{
+    static const char json[] = "application/json";
+    if (!type || strncasecmp(type, json, sizeof(json) - 1) != 0)
+        return false;
+    type += sizeof(json) - 1;
+    type += strspn(type, " \t");
+    return *type == '\0' || *type == ';';
+}
+
+/* The length that the head announces.  -1: framing that nobody sends who means well. */
+static int read_length(struct MHD_Connection *mhd, uint64_t *ret)
+{
+    const char *length = header(mhd, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *coding = header(mhd, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    int64_t value = 0;
+    *ret = UINT64_MAX;
+    if (coding)
+        return !length && strcasecmp(coding, "chunked") == 0 ? 0 : -1;
+    if (length && stw_parse_int(length, 0, INT64_MAX, &value) != 0)
+        return -1;
+    *ret = (uint64_t)value;
+    return 0;
+}
+
+static void refuse(struct stw_request *rq, const struct stw_refusal *why)
+{
+    if (rq->refusal.code == 0)
+        rq->refusal = *why;
+}
+
+/* A large body is charged as a whole before any of it is kept. */
+static void charge(struct stw_server *s, struct stw_request *rq, uint64_t size)
+{
+    if (rq->charged > 0 || size <= STW_SMALL_BODY)
+        return;
+    size_t before = atomic_fetch_add(&s->large_bytes, (size_t)size);
+    rq->charged = (size_t)size;
+    if (before + size > STW_LARGE_BYTES_MAX)
+        refuse(rq, &too_busy);
+}
+
+static void check_head(struct stw_server *s, struct stw_request *rq, struct MHD_Connection *mhd,
+                       const char *method)
+{
+    if (strcmp(method, MHD_HTTP_METHOD_POST) != 0)
+        refuse(rq, &not_post);
+    if (read_length(mhd, &rq->length) != 0)
+        refuse(rq, &bad_framing);
+    else if (rq->length != UINT64_MAX && rq->length > s->c.body_max_bytes)
+        refuse(rq, &too_large);
+    else if (rq->length != UINT64_MAX && rq->refusal.code == 0)
+        charge(s, rq, rq->length);
+    if (!is_json(header(mhd, MHD_HTTP_HEADER_CONTENT_TYPE)))
+        refuse(rq, &not_json);
+}
+
+/* One line a second at most: a client that keeps sending nonsense must not fill the log. */
+static void complain(struct stw_server *s, const struct stw_request *rq)
+{
+    uint64_t now = stw_now_ms(s->c.clock), last = atomic_load(&s->complained_ms);
+    if (now - last >= 1000 && atomic_compare_exchange_strong(&s->complained_ms, &last, now))
+        stw_log(rq->code >= 500 ? STW_LOG_ERROR : STW_LOG_WARN,
+                "admission request was not answered "
+                "with a decision",
+                STW_STR("webhook", rq->route ? rq->route->path : NULL), STW_INT("code", rq->code),
+                STW_STR("reason", rq->refusal.code ? rq->refusal.reason : NULL));
+}
+
+static void log_denial(const struct stw_route *r, const struct stw_verdict *v)
+{
+    stw_log(STW_LOG_INFO, "admission denied", STW_STR("kind", r->kind->kind),
+            STW_STR("namespace", v->ns), STW_STR("name", v->name),
+            STW_STR("operation", v->operation), STW_STR("user", v->user),
+            STW_BOOL("dryRun", v->dry_run),
+            STW_INT("findings", v->findings.error_count + v->findings.errors_left_out),
+            STW_STR("requestUID", v->uid));
+}
+
+static void review(struct stw_conn *conn, const char *body, size_t len)
+{
+    struct stw_request *rq = &conn->rq;
+    struct stw_worker *w = conn->worker;
+    struct stw_verdict verdict;
+    if (stw_now_ms(w->server->c.clock) >= rq->deadline_ms) {
+        refuse(rq, &too_late);
+        return;
+    }
+    rq->reply = STW_BUF_INIT(REPLY_MAX);
+    (void)stw_buf_reserve(&rq->reply, REPLY_FIRST);
+    rq->code = stw_review_handle(rq->route->kind, rq->route->mutate, w->server->c.env, body, len,
+                                 &w->scratch, &rq->reply, &verdict);
+    rq->answered = true;
+    if (rq->code == 200) {
+        stw_tally_verdict(rq->route, &verdict);
+        if (!verdict.allowed)
+            log_denial(rq->route, &verdict);
+    }
+    stw_verdict_done(&verdict);
+}
+
+static void keep(struct stw_server *s, struct stw_request *rq, const char *data, size_t size)
+{
+    if (rq->length == UINT64_MAX && rq->got > STW_SMALL_BODY)
+        charge(s, rq, s->c.body_max_bytes);
+    if (rq->refusal.code)
+        return;
+    rq->body.max = s->c.body_max_bytes;
+    /* As much as was announced, but no more memory than STW_SMALL_BODY on a mere promise. */
+    if (rq->body.len == 0 && rq->length != UINT64_MAX)
+        (void)stw_buf_reserve(&rq->body, (size_t)STW_MIN(rq->length, STW_SMALL_BODY));
+    stw_buf_add(&rq->body, data, size);
+}
+
+/* -1: cut the connection. */
+static int take_body(struct stw_conn *conn, const char *data, size_t size)
+{
+    struct stw_request *rq = &conn->rq;
+    struct stw_server *s = conn->worker->server;
+    rq->got += size;
+    if (rq->got > s->c.body_max_bytes)
+        refuse(rq, &too_large);
+    if (rq->got / OVERRUN_FACTOR > s->c.body_max_bytes)
+        return -1;
+    if (rq->refusal.code)
+        return 0;
+    if (rq->got == size && size == rq->length)
+        review(conn, data, size); /* all of it in one piece: no copy */
+    else
+        keep(s, rq, data, size);
+    return 0;
+}
+
+static void write_refusal(struct stw_request *rq)
+{
+    stw_buf_done(&rq->reply);
+    rq->reply = STW_BUF_INIT(REPLY_MAX);
+    rq->code = rq->refusal.code;
+    stw_status_write(&rq->reply, rq->code, rq->refusal.reason, rq->refusal.message);
+}
+
+static enum MHD_Result queue(struct stw_conn *conn, struct MHD_Connection *mhd)
+{
+    struct stw_request *rq = &conn->rq;
+    size_t len = rq->reply.len;
+    char *text = stw_buf_take(&rq->reply);
+    struct MHD_Response *r =
+        text ? MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (!r) {
+        free(text);
+        return MHD_NO; /* no memory even for an answer: the connection is cut */
+    }
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    if (rq->code == 405)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_POST);
+    if (rq->code == 503)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (atomic_load_explicit(&conn->worker->server->retiring, memory_order_relaxed))
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    enum MHD_Result status = MHD_queue_response(mhd, (unsigned)rq->code, r);
+    MHD_destroy_response(r);
+    return status;
+}
+
+static enum MHD_Result finish(struct stw_conn *conn, struct MHD_Connection *mhd)
+{
+    struct stw_request *rq = &conn->rq;
+    if (rq->body.failed) {
+        static const struct stw_refusal no_memory = {500, "InternalError",
+                                                     "no memory to read the body; try again"};
+        refuse(rq, &no_memory);
+    }
+    if (!rq->refusal.code && !rq->answered)
+        review(conn, stw_buf_str(&rq->body), rq->body.len);
+    if (rq->refusal.code)
+        write_refusal(rq);
+    if (rq->code != 200)
+        complain(conn->worker->server, rq);
+    if (rq->route)
+        stw_tally_reply(rq->route, rq->code, (double)(monotonic_ns() - rq->started_ns) / 1e9);
+    return queue(conn, mhd);
+}
+
+/* Refusals wait for the end of the body, so that the connection can be kept; not so when the body
+ * is huge, or when the client waits for our word before it sends it. */
+static bool answer_early(const struct stw_request *rq, struct MHD_Connection *mhd)
+{
+    return rq->refusal.code == 413 || (rq->refusal.code && header(mhd, MHD_HTTP_HEADER_EXPECT));
+}
+
+enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const char *url,
+                                   const char *method, const char *version, const char *data,
+                                   size_t *data_size, void **state)
+{
+    struct stw_conn *conn = *state;
+    (void)cls, (void)url, (void)version;
+    if (!conn)
+        return MHD_NO;
+    if (!conn->rq.headed) {
+        conn->rq.headed = true;
+        check_head(conn->worker->server, &conn->rq, mhd, method);
+        return answer_early(&conn->rq, mhd) ? finish(conn, mhd) : MHD_YES;
+    }
+    if (*data_size > 0) {
+        size_t size = *data_size;
+        *data_size = 0;
+        return take_body(conn, data, size) == 0 ? MHD_YES : MHD_NO;
+    }
+    return finish(conn, mhd);
+}
+
+void stw_request_done(struct stw_conn *conn)
+{
+    struct stw_request *rq = &conn->rq;
+    struct stw_buf body = rq->body;
+    if (!rq->begun)
+        return;
+    if (rq->route)
+        stw_series_add(rq->route->in_flight, -1);
+    if (rq->charged > 0)
+        atomic_fetch_sub(&conn->worker->server->large_bytes, rq->charged);
+    stw_buf_done(&rq->reply);
+    /* The next body finds this one's memory, if that is not much. */
+    if (body.cap > 2 * STW_SMALL_BODY)
+        stw_buf_done(&body);
+    stw_buf_clear(&body);
+    *rq = (struct stw_request){.body = body};
+}
+
+void stw_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
+                           enum MHD_RequestTerminationCode why)
+{
+    struct stw_worker *w = cls;
+    struct stw_conn *conn = *state;
+    (void)mhd;
+    if (!conn || !conn->rq.begun)
+        return;
+    bool served = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && conn->rq.code == 200;
+    stw_request_done(conn);
+    conn->kept = true;
+    stw_gate_end(w->server->gate, &conn->entry, stw_now_ms(w->server->c.clock), served);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webhook/review.h"
+
+#include "base/util.h"
+#include "webhook/review_priv.h"
+
+#define SCRATCH_KEEP_TOKENS 16384U
+
+static void add_default(void *patch, const char *pointer, const char *json)
+{
+    stw_patch_add(patch, pointer, json);
+}
+
+static void mutate_object(const struct stw_envelope *e, struct stw_patch *patch)
+{
+    if (e->admission.operation == STW_CREATE || e->admission.operation == STW_UPDATE)
+        stw_kind_default(&e->admission, &(struct stw_defaults){.add = add_default, .ctx = patch});
+}
+
+/* Refusals of the transport kind: the body is no review that could be answered. */
+static int refuse(struct stw_buf *reply, const struct stw_error *err)
+{
+    bool ours = err->code == STW_ERR_INTERNAL;
+    stw_buf_clear(reply);
+    stw_status_write(reply, ours ? 500 : 400, ours ? "InternalError" : "BadRequest", err->text);
+    return ours ? 500 : 400;
+}
+
+static int fault(struct stw_buf *reply, struct stw_verdict *v)
+{
+    struct stw_error err;
+    v->allowed = false;
+    (void)stw_fail(&err, STW_ERR_INTERNAL,
+                   "no decision could be made on this object for lack of memory; try again");
+    return refuse(reply, &err);
+}
+
+/* One huge body must not make every thread keep tokens for it. */
+static void release_scratch(struct stw_review_scratch *scratch)
+{
+    if (scratch->doc.cap > SCRATCH_KEEP_TOKENS)
+        stw_json_done(&scratch->doc);
+}
+
+static int decide(struct stw_envelope *e, bool mutate, struct stw_buf *reply, struct stw_verdict *v)
+{
+    struct stw_patch patch;
+    stw_patch_init(&patch);
+    if (!e->bypass && mutate)
+        mutate_object(e, &patch);
+    else if (!e->bypass)
+        stw_kind_validate(&e->admission, &v->findings);
+    v->allowed = v->findings.error_count == 0 && v->findings.errors_left_out == 0;
+    stw_reply_write(e, v, &patch, reply);
+    bool failed = v->findings.failed || patch.ops.failed || reply->failed;
+    stw_patch_done(&patch);
+    return failed ? fault(reply, v) : 200;
+}
+
+int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw_env *env,
+                      const char *body, size_t len, struct stw_review_scratch *scratch,
+                      struct stw_buf *reply, struct stw_verdict *v)
+{
+    struct stw_error err = {0};
+    struct stw_envelope e = {.admission = {.env = env}};
+    int status;
+    *v = (struct stw_verdict){.operation = ""};
+    if (stw_json_scan(&scratch->doc, body, len, &err) != 0) {
+        (void)stw_error_wrap(&err, "the body is not valid JSON");
+        status = refuse(reply, &err);
+    } else if (stw_envelope_read(kind, &scratch->doc, &e, v, &err) != 0) {
+        (void)stw_error_wrap(&err, "the body is not an AdmissionReview that can be answered");
+        status = refuse(reply, &err);
+    } else {
+        status = decide(&e, mutate, reply, v);
+    }
+    release_scratch(scratch);
+    return status;
+}
+
+void stw_verdict_done(struct stw_verdict *v)
+{
+    stw_findings_done(&v->findings);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webhook/server.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "webhook/listen_priv.h"
+#include "webhook/server_priv.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define BODY_MAX_DEFAULT ((size_t)7 << 20)
+#define REQUEST_TIMEOUT_DEFAULT_MS 10000U
+#define IDLE_TIMEOUT_DEFAULT_MS 90000U
+#define CONNECTION_LIMIT_DEFAULT 1024U
+/* Of the library for one connection: head, and half of it as the read buffer, in which a TLS record
+ * of 16 KiB fits beside a head. */
+#define CONNECTION_MEMORY ((size_t)64 << 10)
+#define DRAIN_POLL_MS 5
+
+/* TLS 1.2 and 1.3, forward secrecy and AEAD only; AES-128 first, as the hardware does it fastest.
+ */
+#define PRIORITIES                                                                                 \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:"            \
+    "+CHACHA20-POLY1305:-RSA:-DHE-RSA:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:"                  \
+    "+GROUP-SECP384R1:%SERVER_PRECEDENCE"
+
+void stw_webhook_path(const struct stw_kind *k, bool mutate, struct stw_buf *out)
+{
+    stw_buf_addf(out, "/%s-%s-%s-%s", mutate ? "mutate" : "validate", k->group, k->version,
+                 k->kind);
+    for (size_t i = 0; i < out->len && out->data; i++)
+        out->data[i] = out->data[i] == '.' ? '-' : (char)tolower((unsigned char)out->data[i]);
+}
+
+static struct stw_conn *conn_of(gnutls_session_t session)
+{
+    struct MHD_Connection *mhd = gnutls_session_get_ptr(session);
+    const union MHD_ConnectionInfo *info =
+        mhd ? MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT) : NULL;
+    return info ? info->socket_context : NULL;
+}
+
+/* gnutls_certificate_retrieve_function3 */
+static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                    gnutls_pcert_st **pcert, unsigned *pcert_length, gnutls_ocsp_data_st **ocsp,
+                    unsigned *ocsp_length, gnutls_privkey_t *key, unsigned *flags)
+{
+    const struct stw_conn *conn = conn_of(session);
+    (void)info;
+    if (!conn || !conn->bundle)
+        return -1; /* ends the handshake */
+    return stw_bundle_retrieve(conn->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
+}
+
+static struct stw_bundle *current_bundle(struct stw_server *s)
+{
+    (void)pthread_mutex_lock(&s->bundle_lock);
+    struct stw_bundle *b = s->bundle ? stw_bundle_ref(s->bundle) : NULL;
+    (void)pthread_mutex_unlock(&s->bundle_lock);
+    return b;
+}
+
+static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connection *mhd)
+{
+    struct stw_server *s = w->server;
+    int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    struct stw_conn *conn = calloc(1, sizeof(*conn));
+    if (!conn) {
+        (void)shutdown(fd, SHUT_RDWR);
+        return NULL;
+    }
+    conn->worker = w;
+    conn->opened_ms = stw_now_ms(s->c.clock);
+    conn->bundle = current_bundle(s);
+    if (conn->bundle)
+        stw_bundle_enable_tickets(
+            conn->bundle,
+            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+    stw_gate_enter(s->gate, &conn->entry, fd);
+    return conn;
+}
+
+/* The library has freed the TLS session by then, and closes the descriptor after. */
+static void close_connection(struct stw_conn *conn)
+{
+    struct stw_worker *w = conn->worker;
+    stw_gate_leave(w->server->gate, &conn->entry);
+    stw_request_done(conn);
+    stw_buf_done(&conn->rq.body);
+    stw_bundle_unref(conn->bundle);
+    atomic_fetch_sub(&w->open, 1);
+    free(conn);
+}
+
+static void notify(void *cls, struct MHD_Connection *mhd, void **context,
+                   enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        *context = open_connection(cls, mhd);
+    else if (*context)
+        close_connection(stw_take(*context));
+}
+
+/* To the thread with the fewest connections: they are kept for long, so chance would not even out.
+ */
+static int hand_over(void *ctx, int fd, const struct sockaddr *addr, socklen_t len)
+{
+    struct stw_server *s = ctx;
+    struct stw_worker *least = &s->workers[0];
+    for (unsigned i = 1; i < s->c.threads; i++) {
+        if (atomic_load(&s->workers[i].open) < atomic_load(&least->open))
+            least = &s->workers[i];
+    }
+    atomic_fetch_add(&least->open, 1);
+    if (MHD_add_connection(least->daemon, fd, addr, len) == MHD_YES)
+        return 0;
+    atomic_fetch_sub(&least->open, 1);
+    return -1;
+}
+
+static void library_log(void *cls, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
+static void library_log(void *cls, const char *fmt, va_list ap)
+{
+    char text[256];
+    (void)cls;
+    if (!stw_log_on(STW_LOG_DEBUG))
+        return;
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    text[strcspn(text, "\n")] = '\0';
+    stw_log(STW_LOG_DEBUG, "libmicrohttpd", STW_STR("detail", text));
+}
+
+/* poll, not epoll: with epoll, 0.9.75 spins on a connection whose handshake waits for the client,
+ * and poll costs the same up to the few dozen connections that API servers keep. */
+static int start_worker(struct stw_server *s, struct stw_worker *w)
+{
+    const unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET |
+                           MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    w->server = s;
+    w->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, stw_request_handle, w, MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL,
+        MHD_OPTION_HTTPS_PRIORITIES, PRIORITIES, MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve,
+        MHD_OPTION_NOTIFY_CONNECTION, notify, w, MHD_OPTION_NOTIFY_COMPLETED, stw_request_completed,
+        w, MHD_OPTION_URI_LOG_CALLBACK, stw_request_begin, w, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        /* The gate limits and times out; the library's own limit is out of its way. */
+        MHD_OPTION_CONNECTION_LIMIT, 2 * s->c.connection_limit + 1024U, MHD_OPTION_END);
+    return w->daemon ? 0 : -1;
+}
+
+static int start_workers(struct stw_server *s, struct stw_error *err)
+{
+    sigset_t all, before;
+    int status = 0;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are not for the library's threads */
+    for (unsigned i = 0; i < s->c.threads && status == 0; i++)
+        status = start_worker(s, &s->workers[i]);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status == 0 ? 0
+                       : stw_fail(err, STW_ERR_INTERNAL, "cannot start the HTTPS server: %s",
+                                  strerror(errno));
+}
+
+static int make_routes(struct stw_server *s, struct stw_error *err)
+{
+    size_t kinds = 0;
+    while (s->c.kinds[kinds])
+        kinds++;
+    s->routes = calloc(2 * kinds + 1, sizeof(*s->routes));
+    if (!s->routes)
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the webhook's paths");
+    stw_tally_init(&s->tally, s->c.metrics);
+    for (size_t i = 0; i < 2 * kinds; i++) {
+        struct stw_buf path = STW_BUF_INIT(1024);
+        stw_webhook_path(s->c.kinds[i / 2], i % 2 == 0, &path);
+        char *text = stw_buf_take(&path);
+        if (!text)
+            return stw_fail(err, STW_ERR_INTERNAL, "no memory for the webhook's paths");
+        stw_route_init(&s->routes[s->route_count++], &s->tally, s->c.kinds[i / 2], i % 2 == 0,
+                       text);
+    }
+    return 0;
+}
+
+/* As many descriptors as the machine allows: a flood of connections must not use up those that
+ * everything else in the process needs. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static uint32_t default_threads(void)
+{
+    cpu_set_t set;
+    int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 2;
+    return (uint32_t)STW_MIN(STW_MAX(cores, 2), (int)STW_WORKERS_MAX);
+}
+
+/* Of the descriptors a quarter stays free for the rest of the process. */
+static uint32_t bounded_limit(uint32_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return wanted;
+    return (uint32_t)STW_MAX(STW_MIN((uint64_t)wanted, (uint64_t)limit.rlim_cur * 3 / 4), 1U);
+}
+
+static void set_defaults(struct stw_server_config *c)
+{
+    c->body_max_bytes = c->body_max_bytes ? c->body_max_bytes : BODY_MAX_DEFAULT;
+    c->request_timeout_ms =
+        c->request_timeout_ms ? c->request_timeout_ms : REQUEST_TIMEOUT_DEFAULT_MS;
+    c->idle_timeout_ms = c->idle_timeout_ms ? c->idle_timeout_ms : IDLE_TIMEOUT_DEFAULT_MS;
+    c->connection_limit =
+        bounded_limit(c->connection_limit ? c->connection_limit : CONNECTION_LIMIT_DEFAULT);
+    c->threads = c->threads ? STW_MIN(c->threads, STW_WORKERS_MAX) : default_threads();
+}
+
+static int open_gate(struct stw_server *s, struct stw_error *err)
+{
+    struct stw_gate_config gate = {.clock = s->c.clock,
+                                   .limit = s->c.connection_limit,
+                                   .request_timeout_ms = s->c.request_timeout_ms,
+                                   .idle_timeout_ms = s->c.idle_timeout_ms,
+                                   .hand = hand_over,
+                                   .ctx = s};
+    if (stw_listen(s->c.bind_address, &gate.listen_fd, &s->port, err) != 0)
+        return -1;
+    return stw_gate_create(&gate, &s->gate, err);
+}
+
+int stw_server_create(const struct stw_server_config *config, struct stw_server **ret,
+                      struct stw_error *err)
+{
+    struct stw_server *s = calloc(1, sizeof(*s));
+    if (!s)
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the admission server");
+    s->c = *config;
+    raise_descriptor_limit();
+    set_defaults(&s->c);
+    (void)pthread_mutex_init(&s->bundle_lock, NULL);
+    /* The gate last: with it connections come in. */
+    if (make_routes(s, err) != 0 || start_workers(s, err) != 0 || open_gate(s, err) != 0) {
+        stw_server_destroy(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+int stw_server_set_certificate(struct stw_server *s, const char *cert_pem, const char *key_pem,
+                               struct stw_error *err)
+{
+    struct stw_bundle *fresh = NULL;
+    if (stw_bundle_load(cert_pem, key_pem, stw_wall_us(s->c.clock), &fresh, err) != 0)
+        return -1;
+    (void)pthread_mutex_lock(&s->bundle_lock);
+    struct stw_bundle *old = s->bundle;
+    s->bundle = fresh;
+    (void)pthread_mutex_unlock(&s->bundle_lock);
+    stw_bundle_unref(old);
+    return 0;
+}
+
+uint16_t stw_server_port(const struct stw_server *s)
+{
+    return s->port;
+}
+
+void stw_server_retire(struct stw_server *s)
+{
+    atomic_store(&s->retiring, true);
+}
+
+void stw_server_drain(struct stw_server *s, uint32_t timeout_ms)
+{
+    const struct timespec pause = {.tv_nsec = DRAIN_POLL_MS * 1000000L};
+    uint64_t end = stw_now_ms(&stw_clock_system) + timeout_ms;
+    stw_server_retire(s);
+    stw_gate_close(s->gate);
+    while (stw_gate_unfinished(s->gate) > 0 && stw_now_ms(&stw_clock_system) < end)
+        (void)nanosleep(&pause, NULL);
+}
+
+void stw_server_destroy(struct stw_server *s)
+{
+    if (!s)
+        return;
+    if (s->gate)
+        stw_gate_close(s->gate);
+    for (unsigned i = 0; i < s->c.threads; i++) {
+        if (s->workers[i].daemon)
+            MHD_stop_daemon(s->workers[i].daemon);
+        stw_json_done(&s->workers[i].scratch.doc);
+    }
+    stw_gate_destroy(s->gate);
+    stw_bundle_unref(s->bundle);
+    for (size_t i = 0; i < s->route_count; i++)
+        stw_route_done(&s->routes[i]);
+    free(s->routes);
+    (void)pthread_mutex_destroy(&s->bundle_lock);
+    free(s);
+}

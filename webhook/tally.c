@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webhook/tally_priv.h"
+
+#include "base/util.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* controller-runtime's are decades; with these a p99 can be read off between 100 us and 10 s. */
+static const double latency_buckets[] = {
+    0.00001, 0.000025, 0.00005, 0.0001, 0.00015, 0.00025, 0.0005, 0.00075, 0.001, 0.0015,
+    0.0025,  0.005,    0.0075,  0.01,   0.015,   0.025,   0.05,   0.075,   0.1,   0.15,
+    0.25,    0.5,      0.75,    1,      1.5,     2.5,     5,      7.5,     10,    -1};
+
+static const char *const operation_names[STW_TALLY_OPERATIONS] = {"CREATE", "UPDATE", "DELETE",
+                                                                  "CONNECT"};
+
+void stw_tally_init(struct stw_tally *t, struct stw_metrics *m)
+{
+    t->requests = stw_metrics_family(m, STW_COUNTER, "controller_runtime_webhook_requests_total",
+                                     "Total number of admission requests by HTTP status code.",
+                                     (const char *const[]){"webhook", "code", NULL}, NULL);
+    t->in_flight = stw_metrics_family(m, STW_GAUGE, "controller_runtime_webhook_requests_in_flight",
+                                      "Current number of admission requests being served.",
+                                      (const char *const[]){"webhook", NULL}, NULL);
+    t->latency = stw_metrics_family(m, STW_HISTOGRAM, "controller_runtime_webhook_latency_seconds",
+                                    "Latency of processing admission requests.",
+                                    (const char *const[]){"webhook", NULL}, latency_buckets);
+    t->reviews = stw_metrics_family(
+        m, STW_COUNTER, "steward_admission_reviews_total", "Decisions on admission reviews.",
+        (const char *const[]){"webhook", "kind", "operation", "allowed", "dry_run", NULL}, NULL);
+    t->violations = stw_metrics_family(m, STW_COUNTER, "steward_admission_violations_total",
+                                       "Findings that objects were refused for.",
+                                       (const char *const[]){"kind", "field", "code", NULL}, NULL);
+}
+
+static const char *yes(bool v)
+{
+    return v ? "true" : "false";
+}
+
+static struct stw_series *review_series(struct stw_route *r, unsigned operation, bool allowed,
+                                        bool dry_run)
+{
+    struct stw_series *_Atomic *place = &r->reviews[operation][allowed][dry_run];
+    struct stw_series *s = atomic_load_explicit(place, memory_order_acquire);
+    if (!s) {
+        s = STW_SERIES(r->tally->reviews, r->path, r->kind->kind, operation_names[operation],
+                       yes(allowed), yes(dry_run));
+        atomic_store_explicit(place, s, memory_order_release);
+    }
+    return s;
+}
+
+void stw_route_init(struct stw_route *r, const struct stw_tally *t, const struct stw_kind *kind,
+                    bool mutate, char *path)
+{
+    r->path = path;
+    r->path_len = strlen(path);
+    r->kind = kind;
+    r->mutate = mutate;
+    r->tally = t;
+    r->in_flight = STW_SERIES(t->in_flight, path);
+    r->latency = STW_SERIES(t->latency, path);
+    r->ok = STW_SERIES(t->requests, path, "200");
+    (void)STW_SERIES(t->requests, path, "500");
+    for (unsigned op = 0; op < STW_TALLY_OPERATIONS; op++) {
+        unsigned asked = mutate ? STW_CREATE | STW_UPDATE : kind->operations;
+        if (!(asked & 1U << op))
+            continue;
+        (void)review_series(r, op, true, false);
+        if (!mutate)
+            (void)review_series(r, op, false, false);
+    }
+}
+
+void stw_route_done(struct stw_route *r)
+{
+    free(r->path);
+}
+
+void stw_tally_reply(const struct stw_route *r, int code, double seconds)
+{
+    char text[12];
+    stw_series_observe(r->latency, seconds);
+    if (code == 200) {
+        stw_series_add(r->ok, 1);
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%d", code);
+    stw_series_add(STW_SERIES(r->tally->requests, r->path, text), 1);
+}
+
+void stw_tally_field(const char *path, char *out, size_t size)
+{
+    size_t n = 0;
+    while (*path && n + 2 < size) {
+        out[n++] = *path;
+        if (*path++ != '[')
+            continue;
+        const char *end = strchr(path, ']');
+        path = end ? end : path + strlen(path);
+    }
+    out[n] = '\0';
+}
+
+void stw_tally_verdict(struct stw_route *r, const struct stw_verdict *v)
+{
+    char field[256];
+    for (unsigned op = 0; op < STW_TALLY_OPERATIONS; op++) {
+        if (stw_streq(v->operation, operation_names[op]))
+            stw_series_add(review_series(r, op, v->allowed, v->dry_run), 1);
+    }
+    for (size_t i = 0; i < v->findings.error_count; i++) {
+        const struct stw_finding *f = &v->findings.errors[i];
+        stw_tally_field(f->path, field, sizeof(field));
+        stw_series_add(
+            STW_SERIES(r->tally->violations, r->kind->kind, field, stw_finding_cause(f->code)), 1);
+    }
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the door counts.  A route is one admission path with its series at hand, so that a request
+ * that is served as usual looks nothing up. */
+#ifndef STW_WEBHOOK_TALLY_PRIV_H
+#define STW_WEBHOOK_TALLY_PRIV_H
+
+#include "base/metrics.h"
+#include "kinds/kind.h"
+#include "webhook/review.h"
+
+#include <stddef.h>
+
+struct stw_tally {
+    struct stw_family *requests, *in_flight, *latency, *reviews, *violations;
+};
+
+#define STW_TALLY_OPERATIONS 4U
+
+struct stw_route {
+    char *path;
+    size_t path_len;
+    const struct stw_kind *kind;
+    bool mutate;
+    const struct stw_tally *tally;
+    struct stw_series *in_flight, *latency, *ok;
+    /* [operation][allowed][dry run]; made on first use */
+    struct stw_series *_Atomic reviews[STW_TALLY_OPERATIONS][2][2];
+};
+
+void stw_tally_init(struct stw_tally *t,
+                    struct stw_metrics *metrics); /* NULL: nothing is counted */
+/* Makes the series that must be there from the start.  `path` becomes the route's. */
+void stw_route_init(struct stw_route *r, const struct stw_tally *t, const struct stw_kind *kind,
+                    bool mutate, char *path);
+void stw_route_done(struct stw_route *r);
+
+void stw_tally_reply(const struct stw_route *r, int code, double seconds);
+void stw_tally_verdict(struct stw_route *r, const struct stw_verdict *v);
+
+/* "spec.ports[3].port" -> "spec.ports[].port": indexes and keys would make series without end. */
+void stw_tally_field(const char *path, char *out, size_t size);
+
+#endif
