@@ -8,6 +8,7 @@
 
 #define RESOURCE_NAME_MAX 317 /* a DNS subdomain, '/', 63 more */
 #define NANO 1000000000
+#define MILLI (NANO / 1000)
 
 static const struct stw_field quantity = {.name = "", .type = STW_T_QUANTITY};
 
@@ -82,6 +83,9 @@ static void check_entry(const struct entry *e, struct stw_json limits, const cha
                "such as example.com/gpu");
     else if (e->quantity <= 0)
         refuse(e, path, f, "must be greater than 0");
+    else if (e->quantity % MILLI !=
+             0) /* rounded by the API server: for us a difference without end */
+        refuse(e, path, f, "must not be finer than 1m");
     else if (is_limit && stw_streq(e->name, "memory") &&
              e->quantity < (stw_quantity)(4 << 20) * NANO)
         refuse(e, path, f, "must be at least 4Mi, or no container starts");

@@ -191,10 +191,17 @@ static const struct {
     [STW_T_RAW] = {"object", object},
 };
 
+/* Kubernetes 1.20 refuses the default "" ("must be of type string: null"); steward adds it by
+ * itself. */
+static bool has_default(const struct stw_field *row)
+{
+    return row->def && !row->computed && !stw_streq(row->def, "\"\"");
+}
+
 static void schema(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     string(out, indent, "description", row->help);
-    if (row->def && !row->computed)
+    if (has_default(row))
         plain(out, indent, "default", row->def);
     strings(out, indent, "enum", row->values);
     string(out, indent, "format", row->format);

@@ -175,8 +175,7 @@ static void write_binary(struct stw_buf *out, stw_quantity q)
         exponent += 10;
     }
     add_number(out, q < 0, n);
-    if (exponent)
-        add_suffix(out, BINARY_SI, exponent);
+    add_suffix(out, BINARY_SI, exponent);
 }
 
 /* Where the API server's quick path finds a text canonical enough to keep it as it is. */
@@ -202,12 +201,12 @@ int stw_quantity_canonical(const char *s, struct stw_buf *out)
     stw_quantity q;
     if (parse(s, &n, &suffix, &q) != 0)
         return -1;
-    bool small = q > -(stw_quantity)1024 * NANO && q < (stw_quantity)1024 * NANO;
+    bool binary = suffix.format == BINARY_SI && q % ((stw_quantity)1024 * NANO) == 0;
     if (q == 0)
         stw_buf_adds(out, "0");
     else if (keeps_text(&n, &suffix))
         stw_buf_adds(out, s);
-    else if (suffix.format == BINARY_SI && !small && q % NANO == 0)
+    else if (binary) /* what has no factor of 1024 loses the format when it is read again */
         write_binary(out, q);
     else
         write_decimal(out, q, suffix.format == DECIMAL_EXPONENT ? DECIMAL_EXPONENT : DECIMAL_SI);

@@ -153,6 +153,8 @@ static void resources(void **state)
         {"{\"requests\":{\"memory\":\"1Mi\"}}", ""}, /* a small request is nobody's harm */
         {"{\"requests\":{\"cpu\":0}}",
          "spec.resources.requests[cpu]: Invalid value: 0: must be greater than 0\n"},
+        {"{\"requests\":{\"cpu\":\"0.5m\"}}",
+         "spec.resources.requests[cpu]: Invalid value: \"0.5m\": must not be finer than 1m\n"},
         {"{\"limits\":{\"cpu\":\"-1\"}}",
          "spec.resources.limits[cpu]: Invalid value: \"-1\": must be greater than 0\n"},
         {"{\"limits\":{\"cpu\":\"lots\"}}", "spec.resources.limits[cpu]: Invalid value: \"lots\": "
