@@ -33,9 +33,10 @@
 
 void stw_webhook_path(const struct stw_kind *k, bool mutate, struct stw_buf *out)
 {
+    size_t start = out->len;
     stw_buf_addf(out, "/%s-%s-%s-%s", mutate ? "mutate" : "validate", k->group, k->version,
                  k->kind);
-    for (size_t i = 0; i < out->len && out->data; i++)
+    for (size_t i = start; i < out->len && out->data; i++)
         out->data[i] = out->data[i] == '.' ? '-' : (char)tolower((unsigned char)out->data[i]);
 }
 
