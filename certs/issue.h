@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Both PEM, the caller's (the key wiped before it is freed: stw_pem_free). */
+/* Both PEM, the caller's (stw_pem_pair_done wipes the key before it frees it). */
 struct stw_pem_pair {
     char *cert, *key;
 };
@@ -28,9 +28,12 @@ struct stw_cert_info {
 };
 /* Of the first certificate in the PEM. */
 int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret, struct stw_error *err);
-/* Key fits the first certificate, all parse, not expired at now_us.  0 or -1. */
+/* Key fits the first certificate, all parse, not expired at now_us and not of the future (5 min are
+ * granted to clocks that differ).  0 or -1; the text says which of these it is. */
 int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us,
                    struct stw_error *err);
+/* The first certificate is that of an authority and valid at now_us. */
+int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err);
 /* The leaf's SANs hold every name and address asked for. */
 bool stw_cert_covers(const char *cert_pem, const char *const *dns_names,
                      const char *const *ip_addresses);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The certificate thread: waits for something to be reported or for the minute to pass, and lets
+ * its mode look.  What is served is known here, and whether it is good. */
+#include "certs_priv.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "certs/issue.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#define STACK_BYTES ((size_t)512 * 1024)
+#define CA_DAYS 3650
+#define LEAF_DAYS 90
+#define SETTLE_S 10
+#define OVERLAP_S 3600
+
+/* --- the configuration, copied */
+
+static int copy_string(const char **field, struct stw_error *err)
+{
+    if (!*field)
+        return 0;
+    *field = strdup(*field);
+    return *field ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+}
+
+static void free_list(const char *const *list)
+{
+    for (const char *const *p = list; p && *p; p++)
+        free((void *)(uintptr_t)*p);
+    free((void *)(uintptr_t)list);
+}
+
+static int copy_list(const char *const **field, struct stw_error *err)
+{
+    size_t n = 0;
+    while (*field && (*field)[n])
+        n++;
+    const char **list = calloc(n + 1, sizeof(*list));
+    for (size_t i = 0; list && i < n; i++) {
+        list[i] = strdup((*field)[i]);
+        if (!list[i]) {
+            free_list(list);
+            list = NULL;
+        }
+    }
+    *field = list;
+    return list ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+}
+
+/* Every field is copied or NULL afterwards, also when one of them failed. */
+static int copy_config(struct stw_certs_config *c, struct stw_error *err)
+{
+    const char **const strings[] = {&c->folder, &c->ns, &c->secret, &c->mutating, &c->validating};
+    int rc = 0;
+    for (size_t i = 0; i < STW_COUNT(strings); i++)
+        rc |= copy_string(strings[i], err);
+    rc |= copy_list(&c->dns_names, err);
+    rc |= copy_list(&c->ip_addresses, err);
+    return rc;
+}
+
+static void free_config(struct stw_certs_config *c)
+{
+    const char *const strings[] = {c->folder, c->ns, c->secret, c->mutating, c->validating};
+    for (size_t i = 0; i < STW_COUNT(strings); i++)
+        free((void *)(uintptr_t)strings[i]);
+    free_list(c->dns_names);
+    free_list(c->ip_addresses);
+}
+
+static bool empty_list(const char *const *list)
+{
+    return !list || !*list;
+}
+
+static int check_config(const struct stw_certs_config *c, struct stw_error *err)
+{
+    if (!c->folder == !c->client)
+        return stw_fail(
+            err, STW_ERR_INVALID,
+            "certificates come either from a folder or from a Secret: name one of them");
+    if (c->folder)
+        return 0;
+    if (!c->ns || !*c->ns || !c->secret || !*c->secret)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "the Secret for certificates needs a namespace and a name");
+    if (empty_list(c->dns_names) && empty_list(c->ip_addresses))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "a serving certificate needs at least one DNS name or IP address");
+    if (c->leaf_days > c->ca_days)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "a serving certificate of %u days would outlive its CA of %u days",
+                        c->leaf_days, c->ca_days);
+    return 0;
+}
+
+static void set_defaults(struct stw_certs_config *c)
+{
+    struct {
+        uint32_t *field, value;
+    } const defaults[] = {{&c->ca_days, CA_DAYS},
+                          {&c->leaf_days, STW_MIN(LEAF_DAYS, c->ca_days ? c->ca_days : CA_DAYS)},
+                          {&c->settle_seconds, SETTLE_S},
+                          {&c->overlap_seconds, OVERLAP_S}};
+    for (size_t i = 0; i < STW_COUNT(defaults); i++)
+        if (*defaults[i].field == 0)
+            *defaults[i].field = defaults[i].value;
+}
+
+/* --- making and ending */
+
+static void make_metrics(struct stw_certs *c)
+{
+    static const char *const labels[] = {"cert", NULL};
+    struct stw_family *end;
+    if (!c->metrics)
+        return;
+    end = stw_metrics_family(c->metrics, STW_GAUGE, "steward_certificate_not_after_seconds",
+                             "When the certificate expires, in seconds since the epoch.", labels,
+                             NULL);
+    c->serving_end = STW_SERIES(end, "serving");
+    c->ca_end = STW_SERIES(end, "ca");
+    c->reads = STW_SERIES0(stw_metrics_family(c->metrics, STW_COUNTER,
+                                              "certwatcher_read_certificate_total",
+                                              "Total number of certificate reads", NULL, NULL));
+    c->errors = STW_SERIES0(
+        stw_metrics_family(c->metrics, STW_COUNTER, "certwatcher_read_certificate_errors_total",
+                           "Total number of certificate read errors", NULL, NULL));
+}
+
+int stw_certs_create(const struct stw_certs_config *config, const struct stw_clock *clock,
+                     struct stw_metrics *metrics, struct stw_certs **ret, struct stw_error *err)
+{
+    struct stw_certs *c = calloc(1, sizeof(*c));
+    if (!c)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    c->config = *config;
+    c->clock = clock;
+    c->metrics = metrics;
+    c->folder.inotify = -1;
+    c->mode = config->folder ? &stw_certs_folder_mode : &stw_certs_secret_mode;
+    (void)pthread_mutex_init(&c->lock, NULL);
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    set_defaults(&c->config);
+    int rc = copy_config(&c->config, err);
+    if (c->wake < 0)
+        rc = stw_fail(err, STW_ERR_INTERNAL, "cannot make an eventfd: %s", strerrordesc_np(errno));
+    if (rc < 0 || check_config(&c->config, err) < 0) {
+        stw_certs_destroy(c);
+        return -1;
+    }
+    make_metrics(c);
+    *ret = c;
+    return 0;
+}
+
+void stw_certs_poke(struct stw_certs *c)
+{
+    uint64_t one = 1;
+    /* It fails only when the counter is full: then the thread is woken already. */
+    ssize_t n = write(c->wake, &one, sizeof(one));
+    (void)n;
+}
+
+void stw_certs_destroy(struct stw_certs *c)
+{
+    if (!c)
+        return;
+    atomic_store(&c->stop, true);
+    if (c->running) {
+        stw_certs_poke(c);
+        (void)pthread_join(c->thread, NULL);
+    }
+    c->mode->close(c);
+    if (c->wake >= 0)
+        (void)close(c->wake);
+    free_config(&c->config);
+    (void)pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+/* --- what is served */
+
+void stw_certs_set_problem(struct stw_certs *c, const char *text)
+{
+    pthread_mutex_lock(&c->lock);
+    (void)snprintf(c->problem, sizeof(c->problem), "%s", text);
+    pthread_mutex_unlock(&c->lock);
+}
+
+int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err)
+{
+    struct stw_certs *c = ctx;
+    struct stw_cert_info info;
+    char end[STW_TIME_LEN];
+    if (stw_pair_check(cert_pem, key_pem, stw_wall_us(c->clock), err) < 0 ||
+        stw_cert_info(cert_pem, &info, err) < 0 ||
+        c->config.use(c->config.ctx, cert_pem, key_pem, err) < 0)
+        return -1;
+    pthread_mutex_lock(&c->lock);
+    c->not_after_us = info.not_after_us;
+    pthread_mutex_unlock(&c->lock);
+    c->expired_said = false;
+    stw_series_set(c->serving_end, (double)(info.not_after_us / 1000000));
+    stw_time_format(info.not_after_us, end);
+    stw_log(STW_LOG_INFO, "serving certificate taken into service", STW_STR("serial", info.serial),
+            STW_STR("notAfter", end));
+    return 0;
+}
+
+static bool is_ready(struct stw_certs *c, char *why, size_t why_size)
+{
+    char when[STW_TIME_LEN];
+    const char *problem = c->problem;
+    if (c->not_after_us == 0) {
+        (void)snprintf(why, why_size, "no certificate yet%s%s", *problem ? ": " : "", problem);
+        return false;
+    }
+    if (c->not_after_us <= stw_wall_us(c->clock)) {
+        stw_time_format(c->not_after_us, when);
+        (void)snprintf(why, why_size, "the serving certificate expired at %s", when);
+        return false;
+    }
+    (void)snprintf(why, why_size, "%s", problem);
+    return *problem == '\0';
+}
+
+bool stw_certs_ready(struct stw_certs *c, char *why, size_t why_size)
+{
+    char unused[8];
+    pthread_mutex_lock(&c->lock);
+    bool ready = why ? is_ready(c, why, why_size) : is_ready(c, unused, sizeof(unused));
+    pthread_mutex_unlock(&c->lock);
+    return ready;
+}
+
+/* --- the thread */
+
+static void watch_expiry(struct stw_certs *c)
+{
+    pthread_mutex_lock(&c->lock);
+    int64_t end_us = c->not_after_us;
+    pthread_mutex_unlock(&c->lock);
+    if (end_us == 0 || end_us > stw_wall_us(c->clock) || c->expired_said)
+        return;
+    char end[STW_TIME_LEN];
+    stw_time_format(end_us, end);
+    stw_log(STW_LOG_ERROR, "the serving certificate has expired", STW_STR("notAfter", end));
+    c->expired_said = true;
+}
+
+/* True when something was reported rather than the time over. */
+static bool wait_for(struct stw_certs *c, uint64_t ms)
+{
+    struct pollfd fds[] = {{.fd = c->wake, .events = POLLIN},
+                           {.fd = c->mode->fd(c), .events = POLLIN}};
+    uint64_t count;
+    int n = poll(fds, STW_COUNT(fds), (int)STW_MIN(ms, (uint64_t)STW_CERTS_TICK_MS));
+    while (read(c->wake, &count, sizeof(count)) > 0)
+        ;
+    return n > 0;
+}
+
+static void *certs_thread(void *arg)
+{
+    struct stw_certs *c = arg;
+    bool woken = true;
+    while (!atomic_load(&c->stop)) {
+        uint64_t wait_ms = c->mode->step(c, woken);
+        watch_expiry(c);
+        woken = wait_for(c, wait_ms);
+    }
+    return NULL;
+}
+
+int stw_certs_start(struct stw_certs *c, struct stw_error *err)
+{
+    pthread_attr_t attr;
+    sigset_t all, old;
+    if (c->mode->open(c, err) < 0)
+        return -1;
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    int r = pthread_create(&c->thread, &attr, certs_thread, c);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    if (r != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the certificate thread: %s",
+                        strerrordesc_np(r));
+    c->running = true;
+    return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decide_priv.h"
+
+#include "base/util.h"
+
+const char *const stw_rota_action_names[STW_ROTA_ACTIONS] = {
+    [STW_ROTA_NONE] = "none",     [STW_ROTA_STAGE] = "stage",     [STW_ROTA_ISSUE] = "issue",
+    [STW_ROTA_WRITE] = "write",   [STW_ROTA_PROMOTE] = "promote", [STW_ROTA_STAMP] = "stamp",
+    [STW_ROTA_RETIRE] = "retire",
+};
+
+bool stw_rota_due(int64_t not_before_us, int64_t not_after_us, int64_t now_us)
+{
+    return now_us >= not_after_us - (not_after_us - not_before_us) / 3;
+}
+
+bool stw_rota_signs(const struct stw_rota_ca *ca)
+{
+    return ca->cert && ca->key;
+}
+
+static bool fresh(const struct stw_rota_ca *ca, int64_t now_us)
+{
+    return stw_rota_signs(ca) && !stw_rota_due(ca->not_before_us, ca->not_after_us, now_us);
+}
+
+/* A leaf that ends with its CA cannot be made to live longer by this CA. */
+static bool leaf_wanted(const struct stw_rota_facts *f, int64_t now_us)
+{
+    if (!f->leaf.pair || !f->leaf.covers || !f->leaf.by_ca)
+        return true;
+    return f->leaf.not_after_us < f->ca.not_after_us &&
+           stw_rota_due(f->leaf.not_before_us, f->leaf.not_after_us, now_us);
+}
+
+static bool any_hook(const struct stw_rota_facts *f, enum stw_hook_state state, bool exact)
+{
+    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++)
+        if (f->hooks[i].state == state && f->hooks[i].exact == exact)
+            return true;
+    return false;
+}
+
+/* Where nothing was ever signed that somebody could still be serving, there is nobody to wait for.
+ */
+static int64_t settle_left_us(const struct stw_rota_facts *f, const struct stw_rota_times *t)
+{
+    if (!f->ca.cert && !f->old)
+        return 0;
+    return STW_MAX(t->settle_us - f->exact_for_us, 0);
+}
+
+/* The successor is ready and only the configurations are to be looked at. */
+static bool promotable(const struct stw_rota_facts *f, int64_t now_us)
+{
+    return fresh(&f->next, now_us) && !any_hook(f, STW_HOOK_UNKNOWN, false) &&
+           !any_hook(f, STW_HOOK_FOUND, false);
+}
+
+static enum stw_rota_action decide_old(const struct stw_rota_facts *f, int64_t now_us,
+                                       const struct stw_rota_times *t)
+{
+    if (!f->old || !stw_rota_signs(&f->ca))
+        return STW_ROTA_NONE;
+    if (f->old_until_us <= 0 || f->old_until_us > now_us + t->overlap_us)
+        return STW_ROTA_STAMP;
+    return now_us >= f->old_until_us ? STW_ROTA_RETIRE : STW_ROTA_NONE;
+}
+
+enum stw_rota_action stw_rota_decide(const struct stw_rota_facts *f, int64_t now_us,
+                                     const struct stw_rota_times *t)
+{
+    if (!fresh(&f->ca, now_us) && !fresh(&f->next, now_us))
+        return STW_ROTA_STAGE;
+    if (stw_rota_signs(&f->ca) && leaf_wanted(f, now_us))
+        return STW_ROTA_ISSUE;
+    if (any_hook(f, STW_HOOK_FOUND, false))
+        return STW_ROTA_WRITE;
+    if (promotable(f, now_us) && settle_left_us(f, t) == 0)
+        return STW_ROTA_PROMOTE;
+    return decide_old(f, now_us, t);
+}
+
+int64_t stw_rota_wait_us(const struct stw_rota_facts *f, const struct stw_rota_times *t,
+                         int64_t max_us)
+{
+    int64_t left = stw_rota_signs(&f->next) ? settle_left_us(f, t) : 0;
+    return left > 0 ? STW_MIN(left, max_us) : max_us;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "folder_priv.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "certs/issue.h"
+#include "ssl_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+
+#define READS_MAX 5 /* of one pair, until two in a row agree */
+
+/* What a mount, an editor or a copy does to a folder.  Writes in place count when the file is
+ * closed. */
+#define FOLDER_EVENTS                                                                              \
+    (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |       \
+     IN_MOVE_SELF | IN_ATTRIB)
+
+struct pair {
+    char *cert, *key;
+    unsigned char digest[STW_FOLDER_DIGEST];
+};
+
+static void pair_done(struct pair *p)
+{
+    if (p->key)
+        stw_wipe(p->key, strlen(p->key));
+    free(p->key);
+    free(p->cert);
+    *p = (struct pair){0};
+}
+#define stw_autopair __attribute__((cleanup(pair_done)))
+
+static int read_one(const struct stw_folder *f, const char *name, char **ret, size_t *ret_len,
+                    struct stw_error *err)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof(path), "%s/%s", f->path, name);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return stw_fail(err, STW_ERR_INVALID, "the path of the certificate folder is too long");
+    return stw_read_file(path, STW_PEM_MAX_BYTES, ret, ret_len, err);
+}
+
+/* SHA-256 of both, each behind its length so that bytes cannot wander between them. */
+static int digest(struct pair *p, size_t cert_len, size_t key_len)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 &&
+             EVP_DigestUpdate(ctx, &cert_len, sizeof(cert_len)) == 1 &&
+             EVP_DigestUpdate(ctx, p->cert, cert_len) == 1 &&
+             EVP_DigestUpdate(ctx, p->key, key_len) == 1 &&
+             EVP_DigestFinal_ex(ctx, p->digest, NULL) == 1;
+    EVP_MD_CTX_free(ctx);
+    return ok ? 0 : -1;
+}
+
+static int read_once(const struct stw_folder *f, struct pair *ret, struct stw_error *err)
+{
+    struct pair stw_autopair p = {0};
+    size_t cert_len = 0, key_len = 0;
+    stw_ssl_init();
+    if (read_one(f, "tls.crt", &p.cert, &cert_len, err) < 0 ||
+        read_one(f, "tls.key", &p.key, &key_len, err) < 0)
+        return -1;
+    if (digest(&p, cert_len, key_len) < 0)
+        return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot hash the certificate");
+    *ret = p;
+    p = (struct pair){0};
+    return 0;
+}
+
+/* The `..data` link may be swapped between the two files: read until two readings agree. */
+static int read_pair(const struct stw_folder *f, struct pair *ret, struct stw_error *err)
+{
+    if (read_once(f, ret, err) < 0)
+        return -1;
+    for (unsigned i = 1; i < READS_MAX; i++) {
+        struct pair stw_autopair again = {0};
+        if (read_once(f, &again, err) < 0)
+            return -1;
+        if (memcmp(again.digest, ret->digest, sizeof(again.digest)) == 0)
+            return 0;
+        struct pair older = *ret;
+        *ret = again;
+        again = older;
+    }
+    return stw_fail(err, STW_ERR_UNAVAILABLE, "%s/tls.crt and tls.key keep changing", f->path);
+}
+
+static void note_ca(struct stw_folder *f)
+{
+    stw_autofree char *pem = NULL;
+    struct stw_cert_info info;
+    f->ca_not_after_us = 0;
+    if (read_one(f, "ca.crt", &pem, NULL, NULL) == 0 && stw_cert_info(pem, &info, NULL) == 0)
+        f->ca_not_after_us = info.not_after_us;
+}
+
+/* Any pair that differs from what is in service; `seen` becomes its digest once it was read. */
+static int load(struct stw_folder *f, unsigned char *seen, struct stw_error *err)
+{
+    struct pair stw_autopair p = {0};
+    if (read_pair(f, &p, err) < 0)
+        return -1;
+    memcpy(seen, p.digest, sizeof(p.digest));
+    note_ca(f);
+    if (f->have && memcmp(f->digest, p.digest, sizeof(p.digest)) == 0)
+        return 0;
+    if (stw_pair_check(p.cert, p.key, stw_wall_us(f->clock), err) < 0)
+        return stw_error_wrap(err, "%s/tls.crt and tls.key", f->path);
+    if (f->use(f->ctx, p.cert, p.key, err) < 0)
+        return stw_error_wrap(err, "%s/tls.crt and tls.key cannot be used", f->path);
+    memcpy(f->digest, p.digest, sizeof(p.digest));
+    f->have = true;
+    stw_series_add(f->reads, 1);
+    return 0;
+}
+
+int stw_folder_load(struct stw_folder *f, struct stw_error *err)
+{
+    unsigned char seen[STW_FOLDER_DIGEST] = {0};
+    return load(f, seen, err);
+}
+
+/* Each wrong content is logged once; the counter goes up at every look that finds it so. */
+static void complain(struct stw_folder *f, const struct stw_error *err)
+{
+    stw_series_add(f->errors, 1);
+    if (!f->said)
+        stw_log(STW_LOG_WARN, "certificate refused, the old one stays in service",
+                STW_STR("error", err->text));
+    f->said = true;
+}
+
+/* The first sight of something broken starts the time that it has to become whole. */
+static void note_broken(struct stw_folder *f, const unsigned char *seen, uint64_t now_ms)
+{
+    if (f->broken && memcmp(f->broken_digest, seen, sizeof(f->broken_digest)) == 0)
+        return;
+    f->broken = true;
+    f->said = false;
+    f->broken_since_ms = now_ms;
+    memcpy(f->broken_digest, seen, sizeof(f->broken_digest));
+}
+
+uint64_t stw_folder_check(struct stw_folder *f)
+{
+    unsigned char seen[STW_FOLDER_DIGEST] = {0};
+    struct stw_error err = {0};
+    uint64_t now = stw_now_ms(f->clock);
+    if (load(f, seen, &err) == 0) {
+        f->broken = f->said = false;
+        return STW_FOLDER_POLL_MS;
+    }
+    note_broken(f, seen, now);
+    if (now - f->broken_since_ms < STW_FOLDER_GRACE_MS)
+        return STW_FOLDER_RETRY_MS;
+    complain(f, &err);
+    return STW_FOLDER_POLL_MS;
+}
+
+/* --- the watch */
+
+void stw_folder_init(struct stw_folder *f, const char *path, const struct stw_clock *clock)
+{
+    *f = (struct stw_folder){.path = path, .clock = clock, .inotify = -1};
+}
+
+void stw_folder_done(struct stw_folder *f)
+{
+    if (f->inotify >= 0)
+        (void)close(f->inotify);
+    f->inotify = -1;
+}
+
+/* Adding the same folder again changes nothing, adding one that took its place moves the watch. */
+void stw_folder_watch(struct stw_folder *f)
+{
+    if (f->inotify < 0)
+        f->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (f->inotify >= 0 && inotify_add_watch(f->inotify, f->path, FOLDER_EVENTS) < 0)
+        stw_log(STW_LOG_DEBUG, "certificate folder cannot be watched, only looked at each minute",
+                STW_STR("folder", f->path), STW_STR("error", strerrordesc_np(errno)));
+}
+
+void stw_folder_drain(struct stw_folder *f)
+{
+    char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+    while (f->inotify >= 0 && read(f->inotify, events, sizeof(events)) > 0)
+        ;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hooks_priv.h"
+
+#include "base/json.h"
+#include "base/util.h"
+#include "certs/issue.h"
+#include "kube/base64.h"
+#include "ssl_priv.h"
+#include "steps_priv.h"
+
+#define OBJECT_MAX_BYTES ((size_t)4 * 1024 * 1024)
+
+void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name)
+{
+    *h = (struct stw_hook){.resource = resource, .name = name};
+    h->object = STW_BUF_INIT(OBJECT_MAX_BYTES);
+}
+
+void stw_hook_done(struct stw_hook *h)
+{
+    stw_buf_done(&h->object);
+}
+
+static int read_identity(struct stw_hook *h, struct stw_error *err)
+{
+    struct stw_json_doc stw_autojson doc = {0};
+    if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, err) < 0)
+        return -1;
+    struct stw_json meta = stw_json_get(stw_json_root(&doc), "metadata");
+    if (stw_json_strcpy(stw_json_get(meta, "resourceVersion"), h->rv, sizeof(h->rv)) < 0 ||
+        stw_json_strcpy(stw_json_get(meta, "uid"), h->uid, sizeof(h->uid)) < 0)
+        return stw_fail(err, STW_ERR_INVALID, "the answer has no resourceVersion or uid");
+    return 0;
+}
+
+int stw_hook_read(struct stw_hook *h, const struct stw_rota_api *api, struct stw_error *err)
+{
+    struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
+    struct stw_error e = {0};
+    stw_buf_clear(&h->object);
+    h->state = STW_HOOK_NONE;
+    if (!h->name || !*h->name)
+        return 0;
+    stw_resource_path(h->resource, NULL, h->name, NULL, &path);
+    const struct stw_request req = {.method = "GET", .path = stw_buf_str(&path)};
+    if (api->call(api->ctx, &req, &h->object, &e) == 0 && read_identity(h, &e) == 0) {
+        h->state = STW_HOOK_FOUND;
+        return 0;
+    }
+    stw_buf_clear(&h->object);
+    if (e.code == STW_ERR_NOT_FOUND)
+        return 0;
+    h->state = STW_HOOK_UNKNOWN;
+    if (err)
+        *err = e;
+    return stw_error_wrap(err, "cannot read %s \"%s\"", h->resource->kind, h->name);
+}
+
+/* --- looking at each caBundle */
+
+/* Called for each webhook; false ends the look. */
+typedef bool look_fn(void *ctx, const char *ca_bundle);
+
+static bool each_bundle(const struct stw_hook *h, look_fn *look, void *ctx)
+{
+    struct stw_json_doc stw_autojson doc = {0};
+    struct stw_json key, hook;
+    struct stw_buf stw_autobuf pem = STW_BUF_INIT(STW_PEM_MAX_BYTES);
+    if (h->state != STW_HOOK_FOUND)
+        return true;
+    if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, NULL) < 0)
+        return false;
+    stw_json_foreach (stw_json_get(stw_json_root(&doc), "webhooks"), key, hook) {
+        struct stw_json text = stw_json_path(hook, "clientConfig.caBundle");
+        size_t len = 0;
+        const char *raw = stw_json_type(text) == STW_JSON_STRING ? stw_json_raw(text, &len) : NULL;
+        stw_buf_clear(&pem);
+        if (raw && (stw_base64_decode(raw + 1, len - 2, &pem) < 0 || pem.failed))
+            stw_buf_clear(&pem);
+        if (!look(ctx, stw_buf_str(&pem)))
+            return false;
+    }
+    return true;
+}
+
+static bool same(void *ctx, const char *ca_bundle)
+{
+    return stw_streq(ca_bundle, (const char *)ctx);
+}
+
+bool stw_hook_exact(const struct stw_hook *h, const char *bundle)
+{
+    stw_autofree char *copy = strdup(bundle);
+    return h->state == STW_HOOK_FOUND && copy && each_bundle(h, same, copy);
+}
+
+struct trust {
+    const char *leaf;
+    struct stw_buf last; /* most configurations hold one text many times */
+};
+
+static bool trusts(void *ctx, const char *ca_bundle)
+{
+    struct trust *t = ctx;
+    if (t->last.len > 0 && stw_streq(stw_buf_str(&t->last), ca_bundle))
+        return true;
+    stw_buf_clear(&t->last);
+    stw_buf_adds(&t->last, ca_bundle);
+    return stw_cert_signed_by(t->leaf, ca_bundle);
+}
+
+bool stw_hook_trusts(const struct stw_hook *h, const char *leaf_pem)
+{
+    struct trust t = {.leaf = leaf_pem, .last = STW_BUF_INIT(STW_PEM_MAX_BYTES)};
+    bool all = each_bundle(h, trusts, &t);
+    stw_buf_done(&t.last);
+    return all;
+}
+
+struct collect {
+    int64_t now_us;
+    struct stw_buf *bundle;
+};
+
+static bool collect(void *ctx, const char *ca_bundle)
+{
+    const struct collect *c = ctx;
+    stw_bundle_add(c->bundle, ca_bundle, c->now_us);
+    return true;
+}
+
+void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *bundle)
+{
+    struct collect c = {.now_us = now_us, .bundle = bundle};
+    (void)each_bundle(h, collect, &c);
+}
+
+/* --- writing */
+
+static void add_entries(struct stw_json webhooks, const char *bundle, struct stw_buf *out)
+{
+    struct stw_json key, hook;
+    bool first = true;
+    stw_json_foreach (webhooks, key, hook) {
+        size_t len = 0;
+        const char *name = stw_json_raw(stw_json_get(hook, "name"), &len);
+        if (!name)
+            continue;
+        stw_buf_adds(out, first ? "{\"name\":" : ",{\"name\":");
+        stw_buf_add(out, name, len);
+        stw_buf_adds(out, ",\"clientConfig\":{\"caBundle\":\"");
+        stw_base64_encode(bundle, strlen(bundle), out);
+        stw_buf_adds(out, "\"}}");
+        first = false;
+    }
+}
+
+static int make_body(const struct stw_hook *h, const char *bundle, struct stw_buf *out,
+                     struct stw_error *err)
+{
+    struct stw_json_doc stw_autojson doc = {0};
+    if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, err) < 0)
+        return -1;
+    stw_buf_adds(out, "{\"apiVersion\":\"");
+    stw_resource_api_version(h->resource, out);
+    stw_buf_addf(out, "\",\"kind\":\"%s\",\"metadata\":{\"name\":", h->resource->kind);
+    stw_buf_json_strz(out, h->name);
+    stw_buf_addf(out, ",\"uid\":\"%s\",\"resourceVersion\":\"%s\"},\"webhooks\":[", h->uid, h->rv);
+    add_entries(stw_json_get(stw_json_root(&doc), "webhooks"), bundle, out);
+    stw_buf_adds(out, "]}");
+    if (out->failed)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "its caBundles would become too large");
+    return 0;
+}
+
+int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rota_api *api,
+                   struct stw_error *err)
+{
+    struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
+    struct stw_buf stw_autobuf body = STW_BUF_INIT(OBJECT_MAX_BYTES);
+    if (make_body(h, bundle, &body, err) < 0)
+        return stw_error_wrap(err, "cannot write %s \"%s\"", h->resource->kind, h->name);
+    stw_resource_path(h->resource, NULL, h->name, NULL, &path);
+    stw_buf_adds(&path, "?fieldManager=" STW_HOOK_MANAGER "&force=true");
+    const struct stw_request req = {.method = "PATCH",
+                                    .path = stw_buf_str(&path),
+                                    .content_type = "application/apply-patch+yaml",
+                                    .body = stw_buf_str(&body),
+                                    .body_len = body.len};
+    if (api->call(api->ctx, &req, NULL, err) < 0)
+        return stw_error_wrap(err, "cannot write the caBundle of %s \"%s\"", h->resource->kind,
+                              h->name);
+    return 0;
+}

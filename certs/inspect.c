@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a PEM says, and whether two of them belong together. */
+#include "certs/issue.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "ssl_priv.h"
+
+#include <openssl/bn.h>
+#include <openssl/err.h>
+#include <stdio.h>
+
+/* A pair made this moment on a machine whose clock is ahead is no fault. */
+#define SKEW_US ((int64_t)300 * 1000000)
+
+static void hex(const unsigned char *data, unsigned len, char *out)
+{
+    for (unsigned i = 0; i < len; i++)
+        (void)sprintf(out + (size_t)i * 2, "%02x", data[i]);
+}
+
+static int serial_text(const X509 *cert, char *out, size_t out_size)
+{
+    BIGNUM *bn = ASN1_INTEGER_to_BN(X509_get0_serialNumber(cert), NULL);
+    char *text = bn ? BN_bn2hex(bn) : NULL;
+    if (text)
+        (void)snprintf(out, out_size, "%s", text);
+    OPENSSL_free(text);
+    BN_free(bn);
+    return text ? 0 : -1;
+}
+
+static int read_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error *err)
+{
+    struct stw_cert_info info = {0};
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    if (stw_ssl_time(X509_get0_notBefore(cert), &info.not_before_us) < 0 ||
+        stw_ssl_time(X509_get0_notAfter(cert), &info.not_after_us) < 0)
+        return stw_ssl_fail(err, STW_ERR_INVALID, "the certificate's validity cannot be read");
+    if (serial_text(cert, info.serial, sizeof(info.serial)) < 0 ||
+        X509_digest(cert, EVP_sha256(), digest, &len) != 1 ||
+        (size_t)len * 2 >= sizeof(info.fingerprint))
+        return stw_ssl_fail(err, STW_ERR_INVALID, "the certificate's serial cannot be read");
+    hex(digest, len, info.fingerprint);
+    *ret = info;
+    return 0;
+}
+
+int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret, struct stw_error *err)
+{
+    stw_autox509 X509 *cert = stw_ssl_cert("the certificate", cert_pem, err);
+    return cert ? read_info(cert, ret, err) : -1;
+}
+
+static int check_times(const X509 *cert, int64_t now_us, struct stw_error *err)
+{
+    struct stw_cert_info info;
+    char when[STW_TIME_LEN];
+    if (read_info(cert, &info, err) < 0)
+        return -1;
+    if (info.not_after_us <= now_us) {
+        stw_time_format(info.not_after_us, when);
+        return stw_fail(err, STW_ERR_INVALID, "the certificate expired at %s", when);
+    }
+    if (info.not_before_us > now_us + SKEW_US) {
+        stw_time_format(info.not_before_us, when);
+        return stw_fail(err, STW_ERR_INVALID, "the certificate is not valid before %s", when);
+    }
+    return 0;
+}
+
+int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us, struct stw_error *err)
+{
+    stw_autocerts STACK_OF(X509) *chain = stw_ssl_certs("the certificate", cert_pem, err);
+    if (!chain)
+        return -1;
+    stw_autopkey EVP_PKEY *key = stw_ssl_key("the private key", key_pem, err);
+    if (!key)
+        return -1;
+    X509 *cert = sk_X509_value(chain, 0);
+    if (X509_check_private_key(cert, key) != 1) {
+        ERR_clear_error();
+        return stw_fail(err, STW_ERR_INVALID, "the private key does not belong to the certificate");
+    }
+    return check_times(cert, now_us, err);
+}
+
+int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err)
+{
+    stw_autox509 X509 *cert = stw_ssl_cert("the CA certificate", cert_pem, err);
+    if (!cert)
+        return -1;
+    if (X509_check_ca(cert) != 1) {
+        ERR_clear_error();
+        return stw_fail(err, STW_ERR_INVALID, "the certificate is not that of an authority");
+    }
+    return check_times(cert, now_us, err);
+}
+
+static bool covers_ip(X509 *cert, const char *address)
+{
+    return X509_check_ip_asc(cert, address, 0) == 1;
+}
+
+static bool covers_dns(X509 *cert, const char *name)
+{
+    return X509_check_host(cert, name, strlen(name), X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) ==
+           1;
+}
+
+bool stw_cert_covers(const char *cert_pem, const char *const *dns_names,
+                     const char *const *ip_addresses)
+{
+    stw_autox509 X509 *cert = stw_ssl_cert("the certificate", cert_pem, NULL);
+    bool all = cert != NULL;
+    for (; all && dns_names && *dns_names; dns_names++)
+        all = covers_dns(cert, *dns_names);
+    for (; all && ip_addresses && *ip_addresses; ip_addresses++)
+        all = covers_ip(cert, *ip_addresses);
+    ERR_clear_error();
+    return all;
+}
+
+bool stw_cert_signed_by(const char *cert_pem, const char *ca_bundle_pem)
+{
+    stw_autox509 X509 *cert = stw_ssl_cert("the certificate", cert_pem, NULL);
+    stw_autocerts STACK_OF(X509) *cas =
+        cert ? stw_ssl_certs("the bundle", ca_bundle_pem, NULL) : NULL;
+    bool found = false;
+    for (int i = 0; cas && !found && i < sk_X509_num(cas); i++) {
+        X509 *ca = sk_X509_value(cas, i);
+        found = X509_check_issued(ca, cert) == X509_V_OK &&
+                X509_verify(cert, X509_get0_pubkey(ca)) == 1;
+    }
+    ERR_clear_error();
+    return found;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Secret mode on the certificate thread.  Three watches, each on one object's metadata, only wake
+ * it; what it decides by is always read afresh. */
+#include "certs_priv.h"
+
+#include "base/log.h"
+#include "kube/informer.h"
+
+#include <stdio.h>
+
+#define RESYNC_MS ((uint64_t)10 * 60 * 1000) /* read again although nothing was reported */
+#define BACKOFF_MS 1000
+#define BACKOFF_MAX_MS 60000
+
+static int call_client(void *ctx, const struct stw_request *req, struct stw_buf *ret,
+                       struct stw_error *err)
+{
+    return stw_client_do(ctx, req, ret, err);
+}
+
+/* --- watches */
+
+/* Every version of the object is a change; of its content nothing is kept. */
+static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    size_t len = 0;
+    (void)ctx;
+    const char *raw = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
+    if (raw) {
+        stw_buf_adds(out, "{\"v\":");
+        stw_buf_add(out, raw, len);
+        stw_buf_addc(out, '}');
+    }
+}
+
+static void changed(void *ctx, const char *key, const char *old_text, const char *new_text)
+{
+    (void)key, (void)old_text, (void)new_text;
+    stw_certs_poke(ctx);
+}
+
+static int watch(struct stw_certs *c, unsigned i, const struct stw_resource *resource,
+                 const char *name, struct stw_error *err)
+{
+    if (!name || !*name)
+        return 0;
+    (void)snprintf(c->selectors[i], sizeof(c->selectors[i]), "metadata.name=%s", name);
+    const struct stw_informer_config config = {
+        .resource = resource,
+        .namespaces = resource->namespaced ? c->namespaces : NULL,
+        .field_selector = c->selectors[i],
+        .metadata_only = true,
+        .project = project,
+        .changed = changed,
+        .ctx = c,
+    };
+    if (stw_informer_create(c->config.client, &config, c->clock, c->metrics, &c->watches[i], err) <
+        0)
+        return -1;
+    return stw_informer_start(c->watches[i], err);
+}
+
+/* --- the mode */
+
+static int take_leaf(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err)
+{
+    struct stw_certs *c = ctx;
+    if (stw_certs_take(c, cert_pem, key_pem, err) == 0) {
+        stw_series_add(c->reads, 1);
+        return 0;
+    }
+    stw_series_add(c->errors, 1);
+    stw_log(STW_LOG_WARN, "certificate refused, the old one stays in service",
+            STW_STR("error", err->text));
+    return -1;
+}
+
+static int secret_open(struct stw_certs *c, struct stw_error *err)
+{
+    const struct stw_certs_config *f = &c->config;
+    c->rota = (struct stw_rota){
+        .config = {.ns = f->ns,
+                   .secret = f->secret,
+                   .dns_names = f->dns_names,
+                   .ip_addresses = f->ip_addresses,
+                   .hook_names = {f->mutating, f->validating},
+                   .ca_days = f->ca_days,
+                   .leaf_days = f->leaf_days,
+                   .times = {.settle_us = (int64_t)f->settle_seconds * 1000000,
+                             .overlap_us = (int64_t)f->overlap_seconds * 1000000}},
+        .api = {call_client, f->client},
+        .clock = c->clock,
+        .serve = take_leaf,
+        .ctx = c,
+    };
+    c->namespaces[0] = f->ns;
+    return watch(c, 0, &stw_res_secret, f->secret, err) == 0 &&
+                   watch(c, 1, &stw_res_mutating, f->mutating, err) == 0 &&
+                   watch(c, 2, &stw_res_validating, f->validating, err) == 0
+               ? 0
+               : -1;
+}
+
+static uint64_t failed(struct stw_certs *c, const struct stw_error *err)
+{
+    uint64_t wait_ms = (uint64_t)BACKOFF_MS << STW_MIN(c->failures, 6U);
+    c->failures++;
+    stw_certs_set_problem(c, err->text);
+    if (err->code != STW_ERR_CANCELLED)
+        stw_log(STW_LOG_WARN, "certificates could not be looked after, trying again",
+                STW_STR("error", err->text), STW_STR("code", stw_err_name(err->code)));
+    return STW_MIN(wait_ms, (uint64_t)BACKOFF_MAX_MS);
+}
+
+static uint64_t sync_now(struct stw_certs *c)
+{
+    struct stw_error err = {0};
+    uint64_t wait_ms = STW_CERTS_TICK_MS;
+    int rc = stw_rota_sync(&c->rota, &err);
+    if (c->rota.facts.ca.cert)
+        stw_series_set(c->ca_end, (double)(c->rota.facts.ca.not_after_us / 1000000));
+    if (rc < 0)
+        return failed(c, &err);
+    c->failures = 0;
+    c->synced_ms = stw_now_ms(c->clock);
+    stw_certs_set_problem(c, c->rota.problem);
+    (void)stw_rota_idle(&c->rota, STW_CERTS_TICK_MS, &wait_ms);
+    return wait_ms;
+}
+
+static uint64_t secret_step(struct stw_certs *c, bool woken)
+{
+    uint64_t wait_ms = STW_CERTS_TICK_MS;
+    bool old = stw_now_ms(c->clock) - c->synced_ms >= RESYNC_MS;
+    if (woken || old || c->failures > 0 || !stw_rota_idle(&c->rota, STW_CERTS_TICK_MS, &wait_ms))
+        return sync_now(c);
+    return wait_ms;
+}
+
+static void secret_close(struct stw_certs *c)
+{
+    for (unsigned i = 0; i < STW_CERTS_WATCHES; i++)
+        stw_informer_destroy(c->watches[i]);
+    stw_rota_done(&c->rota);
+}
+
+static int secret_fd(const struct stw_certs *c)
+{
+    (void)c;
+    return -1;
+}
+
+const struct stw_certs_mode stw_certs_secret_mode = {
+    .open = secret_open,
+    .step = secret_step,
+    .close = secret_close,
+    .fd = secret_fd,
+};

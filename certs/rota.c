@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rota_priv.h"
+
+#include "base/log.h"
+#include "certs/issue.h"
+
+#include <stdio.h>
+
+#define ROUNDS_MAX 32 /* actions and lost races in one sync; the longest honest way takes 6 */
+/* caBundles written within a minute before we say that somebody else keeps writing them. */
+#define REPAIRS_MAX 20
+#define REPAIRS_MS 60000
+
+/* What one round read. */
+struct view {
+    struct stw_hook hooks[STW_ROTA_HOOKS];
+    struct stw_error hook_err; /* of the first that could not be read */
+    struct stw_buf secret;     /* as answered */
+    struct stw_content content;
+    struct stw_buf bundle;
+    struct stw_rota_facts facts;
+    int64_t now_us;
+};
+
+static void view_init(struct view *v, const struct stw_rota *r)
+{
+    *v = (struct view){.now_us = stw_wall_us(r->clock)};
+    v->secret = (struct stw_buf){.max = STW_SECRET_MAX_BYTES, .secret = true};
+    v->bundle = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
+    stw_hook_init(&v->hooks[0], &stw_res_mutating, r->config.hook_names[0]);
+    stw_hook_init(&v->hooks[1], &stw_res_validating, r->config.hook_names[1]);
+}
+
+static void view_done(struct view *v)
+{
+    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++)
+        stw_hook_done(&v->hooks[i]);
+    stw_buf_done(&v->secret);
+    stw_content_done(&v->content);
+    stw_buf_done(&v->bundle);
+}
+
+/* --- reading */
+
+static void say_missing(struct stw_rota *r, unsigned i, const struct stw_hook *h)
+{
+    bool missing = h->state == STW_HOOK_NONE && h->name && *h->name;
+    if (missing && !r->missing_said[i])
+        stw_log(STW_LOG_WARN, "webhook configuration not found, waiting for it",
+                STW_STR("kind", h->resource->kind), STW_STR("name", h->name));
+    if (h->state != STW_HOOK_UNKNOWN)
+        r->missing_said[i] = missing;
+}
+
+static void read_hooks(struct stw_rota *r, struct view *v)
+{
+    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
+        struct stw_error e = {0};
+        if (stw_hook_read(&v->hooks[i], &r->api, &e) < 0 && v->hook_err.code == STW_OK)
+            v->hook_err = e;
+        say_missing(r, i, &v->hooks[i]);
+    }
+}
+
+static int read_secret(struct stw_rota *r, struct view *v, struct stw_error *err)
+{
+    struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
+    struct stw_error e = {0};
+    stw_resource_path(&stw_res_secret, r->config.ns, r->config.secret, NULL, &path);
+    const struct stw_request req = {.method = "GET", .path = stw_buf_str(&path), .secret = true};
+    if (r->api.call(r->api.ctx, &req, &v->secret, &e) == 0) {
+        if (stw_content_read(stw_buf_str(&v->secret), v->secret.len, &v->content, err) < 0)
+            return -1;
+        if (v->content.foreign)
+            return stw_fail(err, STW_ERR_INVALID,
+                            "Secret %s/%s is kept by cert-manager; mount it and use the folder, or "
+                            "name another Secret for steward's own certificates",
+                            r->config.ns, r->config.secret);
+        return 0;
+    }
+    if (e.code == STW_ERR_NOT_FOUND)
+        return 0;
+    if (err)
+        *err = e;
+    return stw_error_wrap(err, "cannot read Secret %s/%s", r->config.ns, r->config.secret);
+}
+
+static bool all_exact(const struct stw_rota_facts *f)
+{
+    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++)
+        if (f->hooks[i].state == STW_HOOK_UNKNOWN ||
+            (f->hooks[i].state == STW_HOOK_FOUND && !f->hooks[i].exact))
+            return false;
+    return true;
+}
+
+/* For how long this very bundle was seen in all of them. */
+static int64_t exact_for(struct stw_rota *r, const struct view *v)
+{
+    struct stw_hash h = stw_hash_bytes(stw_buf_str(&v->bundle), v->bundle.len);
+    uint64_t now = stw_now_ms(r->clock);
+    if (!all_exact(&v->facts)) {
+        r->exact_since_ms = 0;
+        return 0;
+    }
+    if (r->exact_since_ms == 0 || h.lo != r->exact_bundle.lo || h.hi != r->exact_bundle.hi) {
+        r->exact_since_ms = now ? now : 1;
+        r->exact_bundle = h;
+    }
+    return (int64_t)(now - STW_MIN(now, r->exact_since_ms)) * 1000;
+}
+
+static void look(struct stw_rota *r, struct view *v)
+{
+    stw_rota_examine(&v->content, &r->config, v->now_us, &v->facts, &v->bundle);
+    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
+        v->facts.hooks[i].state = v->hooks[i].state;
+        v->facts.hooks[i].exact = stw_hook_exact(&v->hooks[i], stw_buf_str(&v->bundle));
+    }
+    v->facts.exact_for_us = exact_for(r, v);
+}
+
+/* --- serving */
+
+/* A leaf that nobody would trust is not put in the place of one that is. */
+static void serve(struct stw_rota *r, const struct view *v)
+{
+    const char *cert = v->content.slot[STW_SLOT_TLS_CRT], *key = v->content.slot[STW_SLOT_TLS_KEY];
+    struct stw_error err = {0};
+    if (!v->facts.leaf.pair || (r->served && stw_streq(r->served, cert)) ||
+        !stw_cert_signed_by(cert, stw_buf_str(&v->bundle)))
+        return;
+    if (r->serve(r->ctx, cert, key, &err) < 0)
+        return;
+    free(r->served);
+    r->served = strdup(cert);
+}
+
+static void note_problem(struct stw_rota *r, const struct view *v)
+{
+    r->problem[0] = '\0';
+    for (unsigned i = 0; i < STW_ROTA_HOOKS && !r->problem[0]; i++) {
+        const struct stw_hook *h = &v->hooks[i];
+        if (h->state == STW_HOOK_UNKNOWN)
+            (void)snprintf(r->problem, sizeof(r->problem), "%s", v->hook_err.text);
+        else if (r->served && !stw_hook_trusts(h, r->served))
+            (void)snprintf(r->problem, sizeof(r->problem),
+                           "the caBundle of %s \"%s\" does not hold the CA of the serving "
+                           "certificate yet",
+                           h->resource->kind, h->name);
+    }
+}
+
+/* --- acting */
+
+static int put_secret(struct stw_rota *r, struct view *v, struct stw_error *err)
+{
+    struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
+    struct stw_buf stw_autobuf body = {.max = STW_SECRET_MAX_BYTES, .secret = true};
+    bool exists = v->content.exists;
+    if (stw_content_write(&v->content, r->config.ns, r->config.secret, exists ? &v->secret : NULL,
+                          &body, err) < 0)
+        return -1;
+    stw_resource_path(&stw_res_secret, r->config.ns, exists ? r->config.secret : NULL, NULL, &path);
+    const struct stw_request req = {.method = exists ? "PUT" : "POST",
+                                    .path = stw_buf_str(&path),
+                                    .body = stw_buf_str(&body),
+                                    .body_len = body.len,
+                                    .secret = true};
+    struct stw_buf stw_autobuf answer = {.max = STW_SECRET_MAX_BYTES, .secret = true};
+    if (r->api.call(r->api.ctx, &req, &answer, err) == 0)
+        return 0;
+    /* Nothing was taken away under us: the namespace is not there. */
+    if (!exists && err && err->code == STW_ERR_NOT_FOUND)
+        err->code = STW_ERR_INVALID;
+    return stw_error_wrap(err, "cannot write Secret %s/%s", r->config.ns, r->config.secret);
+}
+
+/* Without a CA of ours the configurations say whom somebody may still be serving: read after the
+ * Secret, as until it was gone others may have gone on. */
+static int find_trusted(struct stw_rota *r, struct view *v, struct stw_buf *found,
+                        struct stw_error *err)
+{
+    v->hook_err = (struct stw_error){0};
+    read_hooks(r, v);
+    if (v->hook_err.code != STW_OK) {
+        if (err)
+            *err = v->hook_err;
+        return -1;
+    }
+    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++)
+        stw_hook_collect(&v->hooks[i], v->now_us, found);
+    return 0;
+}
+
+static int change(struct stw_rota *r, struct view *v, enum stw_rota_action action,
+                  struct stw_error *err)
+{
+    struct stw_buf stw_autobuf found = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
+    bool lost = action == STW_ROTA_STAGE && !v->facts.ca.cert;
+    if (lost && find_trusted(r, v, &found, err) < 0)
+        return -1;
+    if (stw_rota_change(&v->content, action, &r->config, lost ? stw_buf_str(&found) : NULL,
+                        v->now_us, err) < 0)
+        return -1;
+    return put_secret(r, v, err);
+}
+
+static bool may_repair(struct stw_rota *r)
+{
+    uint64_t now = stw_now_ms(r->clock);
+    if (now - r->repair_since_ms >= REPAIRS_MS) {
+        r->repair_since_ms = now;
+        r->repairs = 0;
+    }
+    return r->repairs++ < REPAIRS_MAX;
+}
+
+static int write_hooks(struct stw_rota *r, struct view *v, struct stw_error *err)
+{
+    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
+        const struct stw_hook *h = &v->hooks[i];
+        if (h->state != STW_HOOK_FOUND || v->facts.hooks[i].exact)
+            continue;
+        if (!may_repair(r))
+            return stw_fail(
+                err, STW_ERR_THROTTLED,
+                "somebody else keeps overwriting the caBundle of %s \"%s\"; look at its "
+                "metadata.managedFields to see who",
+                h->resource->kind, h->name);
+        if (stw_hook_write(h, stw_buf_str(&v->bundle), &r->api, err) < 0)
+            return -1;
+        stw_log(STW_LOG_INFO, "caBundle written", STW_STR("kind", h->resource->kind),
+                STW_STR("name", h->name));
+    }
+    return 0;
+}
+
+/* Why a new CA or leaf is made: the first that holds. */
+static const char *reason(const struct view *v, enum stw_rota_action action)
+{
+    const struct stw_rota_facts *f = &v->facts;
+    const struct stw_content *c = &v->content;
+    if (action == STW_ROTA_STAGE)
+        return !c->exists                  ? "there is no Secret yet"
+               : !c->slot[STW_SLOT_CA_CRT] ? "the Secret holds no CA"
+               : !f->ca.cert               ? "the CA in the Secret is unreadable or has expired"
+               : !f->ca.key                ? "the CA's key is missing or does not fit"
+                                           : "two thirds of the CA's life are over";
+    if (action == STW_ROTA_ISSUE)
+        return !c->slot[STW_SLOT_TLS_CRT] ? "the Secret holds no certificate"
+               : !f->leaf.pair            ? "the pair is unreadable, does not fit, or has expired"
+               : !f->leaf.covers          ? "the certificate lacks a name that is asked for"
+               : !f->leaf.by_ca           ? "the certificate is not of the CA in the Secret"
+                                          : "two thirds of its life are over";
+    return NULL;
+}
+
+static void say(const struct stw_rota *r, enum stw_rota_action action, const char *why)
+{
+    static const char *const text[STW_ROTA_ACTIONS] = {
+        [STW_ROTA_STAGE] = "new certificate authority made, not in use before it is in every "
+                           "caBundle",
+        [STW_ROTA_ISSUE] = "new serving certificate issued",
+        [STW_ROTA_PROMOTE] = "new certificate authority in use, serving certificate issued by it",
+        [STW_ROTA_STAMP] = "time noted until which former certificate authorities stay trusted",
+        [STW_ROTA_RETIRE] = "former certificate authorities retired",
+    };
+    stw_log(STW_LOG_INFO, text[action], STW_STR("namespace", r->config.ns),
+            STW_STR("secret", r->config.secret), STW_STR("reason", why));
+}
+
+/* Returns 1 when something was done, 0 when there was nothing to do, -1 also when there may be but
+ * a configuration could not be read. */
+static int act(struct stw_rota *r, struct view *v, enum stw_rota_action action,
+               struct stw_error *err)
+{
+    const char *why = reason(v, action);
+    if (action == STW_ROTA_NONE && v->hook_err.code != STW_OK) {
+        *err = v->hook_err;
+        return -1;
+    }
+    if (action == STW_ROTA_NONE)
+        return 0;
+    if (action == STW_ROTA_WRITE)
+        return write_hooks(r, v, err) < 0 ? -1 : 1;
+    if (change(r, v, action, err) < 0)
+        return -1;
+    say(r, action, why);
+    return 1;
+}
+
+/* As act; `err` is not NULL. */
+static int run_round(struct stw_rota *r, struct stw_error *err)
+{
+    struct view v;
+    view_init(&v, r);
+    read_hooks(r, &v);
+    int rc = read_secret(r, &v, err);
+    if (rc == 0) {
+        look(r, &v);
+        serve(r, &v);
+        note_problem(r, &v);
+        r->facts = v.facts;
+        rc = act(r, &v, stw_rota_decide(&v.facts, v.now_us, &r->config.times), err);
+    }
+    view_done(&v);
+    return rc;
+}
+
+/* Somebody was faster, or took away what we read. */
+static bool lost_race(const struct stw_error *err)
+{
+    return err->code == STW_ERR_CONFLICT || err->code == STW_ERR_EXISTS ||
+           err->code == STW_ERR_NOT_FOUND;
+}
+
+int stw_rota_sync(struct stw_rota *r, struct stw_error *err)
+{
+    for (unsigned i = 0; i < ROUNDS_MAX; i++) {
+        struct stw_error e = {0};
+        int rc = run_round(r, &e);
+        if (rc == 0)
+            return 0;
+        if (rc < 0 && !lost_race(&e)) {
+            if (err)
+                *err = e;
+            return -1;
+        }
+    }
+    return stw_fail(err, STW_ERR_CONFLICT,
+                    "Secret %s/%s or a webhook configuration changed under us %d times in a row",
+                    r->config.ns, r->config.secret, ROUNDS_MAX);
+}
+
+bool stw_rota_idle(struct stw_rota *r, uint64_t max_ms, uint64_t *ret_wait_ms)
+{
+    struct stw_rota_facts f = r->facts;
+    int64_t now_us = stw_wall_us(r->clock);
+    if (r->exact_since_ms > 0)
+        f.exact_for_us = (int64_t)(stw_now_ms(r->clock) - r->exact_since_ms) * 1000;
+    *ret_wait_ms =
+        (uint64_t)stw_rota_wait_us(&f, &r->config.times, (int64_t)max_ms * 1000) / 1000 + 1;
+    return stw_rota_decide(&f, now_us, &r->config.times) == STW_ROTA_NONE;
+}
+
+void stw_rota_done(struct stw_rota *r)
+{
+    free(r->served);
+    r->served = NULL;
+}

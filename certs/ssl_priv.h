@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * OpenSSL for this room: objects that clean up after themselves, its error queue as text, PEM in
+ * and out.  Nothing here asks a person for a pass phrase. */
+#ifndef STW_CERTS_SSL_PRIV_H
+#define STW_CERTS_SSL_PRIV_H
+
+#include "base/error.h"
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#define STW_PEM_MAX_BYTES ((size_t)256 * 1024) /* one PEM text from outside */
+#define STW_PEM_MAX_CERTS 32                   /* certificates in it */
+
+static inline void stw_x509p(X509 **p)
+{
+    X509_free(*p);
+}
+static inline void stw_pkeyp(EVP_PKEY **p)
+{
+    EVP_PKEY_free(*p);
+}
+static inline void stw_biop(BIO **p)
+{
+    BIO_free_all(*p);
+}
+static inline void stw_certlistp(STACK_OF(X509) * *p)
+{
+    sk_X509_pop_free(*p, X509_free);
+}
+static inline void stw_namesp(GENERAL_NAMES **p)
+{
+    GENERAL_NAMES_free(*p);
+}
+#define stw_autox509 __attribute__((cleanup(stw_x509p)))
+#define stw_autopkey __attribute__((cleanup(stw_pkeyp)))
+#define stw_autobio __attribute__((cleanup(stw_biop)))
+#define stw_autocerts __attribute__((cleanup(stw_certlistp)))
+#define stw_autonames __attribute__((cleanup(stw_namesp)))
+
+/* Before the first use of OpenSSL in a call: no configuration file is read, which saves memory and
+ * keeps the outcome the same on every machine.  Cheap when done before. */
+void stw_ssl_init(void);
+
+/* As stw_fail, with the oldest entry of OpenSSL's error queue behind the text; empties the queue.
+ */
+int stw_ssl_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Every certificate of a PEM, at least one; NULL with `err` when one of them does not parse, or the
+ * text is larger than the caps above.  `what` names the text in messages: "tls.crt". */
+STACK_OF(X509) * stw_ssl_certs(const char *what, const char *pem, struct stw_error *err);
+/* The first certificate of the same. */
+X509 *stw_ssl_cert(const char *what, const char *pem, struct stw_error *err);
+/* An unencrypted private key. */
+EVP_PKEY *stw_ssl_key(const char *what, const char *pem, struct stw_error *err);
+
+/* PEM text, the caller's; NULL when there is no memory. */
+char *stw_ssl_cert_pem(X509 *cert);
+char *stw_ssl_key_pem(EVP_PKEY *key);
+
+/* Microseconds since the epoch; -1 when the time does not parse. */
+int stw_ssl_time(const ASN1_TIME *t, int64_t *ret_us);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "steps_priv.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "certs/issue.h"
+#include "ssl_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- bundles */
+
+struct entry {
+    char *pem;
+    int64_t not_before_us;
+};
+struct bundle {
+    struct entry list[STW_BUNDLE_MAX_CERTS + 1];
+    unsigned count;
+};
+
+static int older(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->not_before_us != y->not_before_us)
+        return x->not_before_us < y->not_before_us ? -1 : 1;
+    return strcmp(x->pem, y->pem);
+}
+
+/* Takes `pem` over. */
+static void bundle_push(struct bundle *b, char *pem, int64_t not_before_us)
+{
+    for (unsigned i = 0; i < b->count; i++) {
+        if (stw_streq(b->list[i].pem, pem)) {
+            free(pem);
+            return;
+        }
+    }
+    b->list[b->count++] = (struct entry){.pem = pem, .not_before_us = not_before_us};
+    qsort(b->list, b->count, sizeof(b->list[0]), older);
+    if (b->count <= STW_BUNDLE_MAX_CERTS)
+        return;
+    free(b->list[0].pem);
+    memmove(b->list, b->list + 1, --b->count * sizeof(b->list[0]));
+}
+
+static void bundle_read(struct bundle *b, const char *pem, int64_t now_us)
+{
+    stw_autocerts STACK_OF(X509) *certs = pem && *pem ? stw_ssl_certs("a bundle", pem, NULL) : NULL;
+    for (int i = 0; certs && i < sk_X509_num(certs); i++) {
+        char *text = stw_ssl_cert_pem(sk_X509_value(certs, i));
+        struct stw_cert_info info;
+        if (text && stw_ca_check(text, now_us, NULL) == 0 && stw_cert_info(text, &info, NULL) == 0)
+            bundle_push(b, stw_take(text), info.not_before_us);
+        free(text);
+    }
+}
+
+void stw_bundle_add(struct stw_buf *bundle, const char *pem, int64_t now_us)
+{
+    struct bundle b = {0};
+    bundle_read(&b, bundle->len ? stw_buf_str(bundle) : NULL, now_us);
+    bundle_read(&b, pem, now_us);
+    stw_buf_clear(bundle);
+    for (unsigned i = 0; i < b.count; i++) {
+        stw_buf_adds(bundle, b.list[i].pem);
+        free(b.list[i].pem);
+    }
+}
+
+/* --- facts */
+
+static struct stw_rota_ca examine_ca(const char *cert, const char *key, int64_t now_us)
+{
+    struct stw_rota_ca ca = {0};
+    struct stw_cert_info info;
+    if (!cert || stw_ca_check(cert, now_us, NULL) < 0 || stw_cert_info(cert, &info, NULL) < 0)
+        return ca;
+    ca.cert = true;
+    ca.key = key && stw_pair_check(cert, key, now_us, NULL) == 0;
+    ca.not_before_us = info.not_before_us;
+    ca.not_after_us = info.not_after_us;
+    return ca;
+}
+
+static void examine_leaf(const struct stw_content *c, const struct stw_rota_config *config,
+                         int64_t now_us, struct stw_rota_facts *f)
+{
+    const char *cert = c->slot[STW_SLOT_TLS_CRT], *key = c->slot[STW_SLOT_TLS_KEY];
+    struct stw_cert_info info;
+    if (!cert || !key || stw_pair_check(cert, key, now_us, NULL) < 0 ||
+        stw_cert_info(cert, &info, NULL) < 0)
+        return;
+    f->leaf.pair = true;
+    f->leaf.not_before_us = info.not_before_us;
+    f->leaf.not_after_us = info.not_after_us;
+    f->leaf.covers = stw_cert_covers(cert, config->dns_names, config->ip_addresses);
+    f->leaf.by_ca = f->ca.cert && stw_cert_signed_by(cert, c->slot[STW_SLOT_CA_CRT]);
+}
+
+void stw_rota_examine(const struct stw_content *c, const struct stw_rota_config *config,
+                      int64_t now_us, struct stw_rota_facts *facts, struct stw_buf *bundle)
+{
+    struct stw_rota_facts f = {0};
+    f.ca = examine_ca(c->slot[STW_SLOT_CA_CRT], c->slot[STW_SLOT_CA_KEY], now_us);
+    f.next = examine_ca(c->slot[STW_SLOT_NEXT_CRT], c->slot[STW_SLOT_NEXT_KEY], now_us);
+    examine_leaf(c, config, now_us, &f);
+    stw_buf_clear(bundle);
+    stw_bundle_add(bundle, c->slot[STW_SLOT_OLD_CRT], now_us);
+    f.old = bundle->len > 0;
+    if (!c->slot[STW_SLOT_OLD_UNTIL] ||
+        stw_time_parse(c->slot[STW_SLOT_OLD_UNTIL], &f.old_until_us) < 0)
+        f.old_until_us = 0;
+    if (f.ca.cert)
+        stw_bundle_add(bundle, c->slot[STW_SLOT_CA_CRT], now_us);
+    if (stw_rota_signs(&f.next))
+        stw_bundle_add(bundle, c->slot[STW_SLOT_NEXT_CRT], now_us);
+    *facts = f;
+}
+
+/* --- changes */
+
+static int set_copy(struct stw_content *c, enum stw_slot slot, const char *text,
+                    struct stw_error *err)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    stw_content_set(c, slot, copy);
+    return 0;
+}
+
+/* ca-old becomes what is in it and `more`; empty when nothing of that is of use. */
+static int keep_old(struct stw_content *c, const char *more, int64_t now_us, struct stw_error *err)
+{
+    struct stw_buf stw_autobuf old = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
+    stw_bundle_add(&old, c->slot[STW_SLOT_OLD_CRT], now_us);
+    stw_bundle_add(&old, more, now_us);
+    if (old.failed)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "the former CAs do not fit into the Secret");
+    stw_content_set(c, STW_SLOT_OLD_CRT, NULL);
+    return old.len > 0 ? set_copy(c, STW_SLOT_OLD_CRT, stw_buf_str(&old), err) : 0;
+}
+
+static int stamp(struct stw_content *c, const struct stw_rota_config *config, int64_t now_us,
+                 struct stw_error *err)
+{
+    char when[STW_TIME_LEN];
+    if (!c->slot[STW_SLOT_OLD_CRT]) {
+        stw_content_set(c, STW_SLOT_OLD_UNTIL, NULL);
+        return 0;
+    }
+    stw_time_format(now_us + config->times.overlap_us, when);
+    return set_copy(c, STW_SLOT_OLD_UNTIL, when, err);
+}
+
+/* The time in the name tells the CAs apart for people; their key identifiers do it for verifiers.
+ */
+static int stage(struct stw_content *c, const struct stw_rota_config *config, const char *found,
+                 int64_t now_us, struct stw_error *err)
+{
+    struct stw_pem_pair ca = {0};
+    char name[64];
+    (void)snprintf(name, sizeof(name), "steward-ca@%" PRId64, now_us / 1000000);
+    if (found && keep_old(c, found, now_us, err) < 0)
+        return -1;
+    if (stw_issue_ca(name, now_us, config->ca_days, &ca, err) < 0)
+        return -1;
+    stw_content_set(c, STW_SLOT_NEXT_CRT, stw_take(ca.cert));
+    stw_content_set(c, STW_SLOT_NEXT_KEY, stw_take(ca.key));
+    return 0;
+}
+
+static int issue(struct stw_content *c, const struct stw_rota_config *config, int64_t now_us,
+                 struct stw_error *err)
+{
+    const struct stw_pem_pair ca = {.cert = c->slot[STW_SLOT_CA_CRT],
+                                    .key = c->slot[STW_SLOT_CA_KEY]};
+    struct stw_pem_pair leaf = {0};
+    if (stw_issue_leaf(&ca, config->dns_names, config->ip_addresses, now_us, config->leaf_days,
+                       &leaf, err) < 0)
+        return -1;
+    stw_content_set(c, STW_SLOT_TLS_CRT, stw_take(leaf.cert));
+    stw_content_set(c, STW_SLOT_TLS_KEY, stw_take(leaf.key));
+    return 0;
+}
+
+/* The former CA's key ends here: nothing more is signed by it. */
+static int promote(struct stw_content *c, const struct stw_rota_config *config, int64_t now_us,
+                   struct stw_error *err)
+{
+    if (keep_old(c, c->slot[STW_SLOT_CA_CRT], now_us, err) < 0)
+        return -1;
+    stw_content_move(c, STW_SLOT_NEXT_CRT, STW_SLOT_CA_CRT);
+    stw_content_move(c, STW_SLOT_NEXT_KEY, STW_SLOT_CA_KEY);
+    if (stamp(c, config, now_us, err) < 0)
+        return -1;
+    return issue(c, config, now_us, err);
+}
+
+int stw_rota_change(struct stw_content *c, enum stw_rota_action action,
+                    const struct stw_rota_config *config, const char *found, int64_t now_us,
+                    struct stw_error *err)
+{
+    switch (action) {
+    case STW_ROTA_STAGE:
+        return stage(c, config, found, now_us, err);
+    case STW_ROTA_ISSUE:
+        return issue(c, config, now_us, err);
+    case STW_ROTA_PROMOTE:
+        return promote(c, config, now_us, err);
+    case STW_ROTA_STAMP:
+        return stamp(c, config, now_us, err);
+    case STW_ROTA_RETIRE:
+        stw_content_set(c, STW_SLOT_OLD_CRT, NULL);
+        stw_content_set(c, STW_SLOT_OLD_UNTIL, NULL);
+        return 0;
+    case STW_ROTA_NONE:
+    case STW_ROTA_WRITE:
+    case STW_ROTA_ACTIONS:
+        break;
+    }
+    return stw_fail(err, STW_ERR_INTERNAL, "action %d changes no Secret", (int)action);
+}

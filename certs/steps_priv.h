@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Secret's content as facts to decide by, and what each action does to it.  No I/O, no clock.
+ */
+#ifndef STW_CERTS_STEPS_PRIV_H
+#define STW_CERTS_STEPS_PRIV_H
+
+#include "base/buf.h"
+#include "content_priv.h"
+#include "decide_priv.h"
+
+struct stw_rota_config {
+    const char *ns, *secret;
+    const char *const *dns_names;
+    const char *const *ip_addresses;
+    const char *hook_names[STW_ROTA_HOOKS]; /* NULL or "": none */
+    uint32_t ca_days, leaf_days;
+    struct stw_rota_times times;
+};
+
+#define STW_BUNDLE_MAX_CERTS 8
+#define STW_BUNDLE_MAX_BYTES ((size_t)64 * 1024)
+
+/* Fills all but the hooks; `bundle` becomes the PEM that belongs into them. */
+void stw_rota_examine(const struct stw_content *c, const struct stw_rota_config *config,
+                      int64_t now_us, struct stw_rota_facts *facts, struct stw_buf *bundle);
+
+/* Appends those certificates of `pem` to `bundle` that are authorities, valid now and not in it
+ * yet; sorted by age, so that a bundle of the same CAs is the same text.  Cannot fail: what does
+ * not parse is not taken, and of more than STW_BUNDLE_MAX_CERTS the youngest are kept. */
+void stw_bundle_add(struct stw_buf *bundle, const char *pem, int64_t now_us);
+
+/* Changes `c` for STAGE, ISSUE, PROMOTE, STAMP or RETIRE.  `found` is, for a STAGE without a CA,
+ * what the configurations hold: somebody may be serving a leaf of these. */
+int stw_rota_change(struct stw_content *c, enum stw_rota_action action,
+                    const struct stw_rota_config *config, const char *found, int64_t now_us,
+                    struct stw_error *err);
+
+#endif
