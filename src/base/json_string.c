@@ -3,6 +3,7 @@
  * Strings are most of what an admission review weighs (a page inside a MyWeb, say), so plain ASCII
  * is skipped 16 bytes at a time, or 8 where there is no SSE2. */
 #include "base/json_priv.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -43,30 +44,6 @@ static inline const unsigned char *skip_plain(const unsigned char *p, const unsi
     while (p < end && *p >= 0x20 && *p < 0x80 && *p != '"' && *p != '\\')
         p++;
     return p;
-}
-
-/* Bytes of the valid UTF-8 sequence at `p` which begins from 0x80 on, or 0.  Shortest form only, no
- * surrogates, nothing beyond U+10FFFF (RFC 3629). */
-static inline unsigned utf8_len(const unsigned char *p, const unsigned char *end)
-{
-    size_t left = (size_t)(end - p);
-    unsigned char c = p[0];
-    if (c < 0xC2 || c > 0xF4 || left < 2 || (p[1] & 0xC0) != 0x80)
-        return 0;
-    if (c < 0xE0)
-        return 2;
-    if (left < 3 || (p[2] & 0xC0) != 0x80)
-        return 0;
-    if (c < 0xF0) {
-        if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F))
-            return 0;
-        return 3;
-    }
-    if (left < 4 || (p[3] & 0xC0) != 0x80)
-        return 0;
-    if ((c == 0xF0 && p[1] < 0x90) || (c == 0xF4 && p[1] > 0x8F))
-        return 0;
-    return 4;
 }
 
 /* 1 + the value of a hexadecimal digit; 0 for any other byte. */
@@ -139,7 +116,7 @@ static const unsigned char *scan_special(const unsigned char *p, const unsigned 
     if (*p < 0x20)
         return refuse(fault, "a control character in a string must be escaped");
     do {
-        unsigned len = utf8_len(p, end);
+        size_t len = stw_utf8_len(p, end);
         if (len == 0)
             return refuse(fault, "a string is not valid UTF-8");
         p += len;

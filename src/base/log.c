@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -78,32 +79,6 @@ static void adds(struct line *l, const char *text)
     (void)add(l, text, strlen(text));
 }
 
-/* Bytes of the valid UTF-8 sequence at `s` (NUL-terminated), or 0. */
-static size_t utf8_len(const unsigned char *s)
-{
-    static const struct {
-        unsigned char first, last, low, high; /* first byte's range, second byte's range */
-        size_t len;
-    } forms[] = {
-        {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
-        {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-        {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-    };
-    if (s[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < STW_COUNT(forms); i++) {
-        if (s[0] < forms[i].first || s[0] > forms[i].last)
-            continue;
-        if (s[1] < forms[i].low || s[1] > forms[i].high)
-            return 0;
-        for (size_t k = 2; k < forms[i].len; k++)
-            if ((s[k] & 0xC0) != 0x80)
-                return 0;
-        return forms[i].len;
-    }
-    return 0;
-}
-
 static bool add_char(struct line *l, const unsigned char *s, size_t len)
 {
     static const char shorts[256] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
@@ -128,11 +103,11 @@ static bool add_char(struct line *l, const unsigned char *s, size_t len)
 /* Quoted as JSON; what is not UTF-8 becomes U+FFFD.  Room for the closing quote is in the tail. */
 static void add_quoted(struct line *l, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
     if (!add(l, "\"", 1))
         return;
-    while (*s) {
-        size_t len = utf8_len(s);
+    while (s < end) {
+        size_t len = stw_utf8_len(s, end);
         if (!add_char(l, s, len))
             break;
         s += len ? len : 1;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/yaml.h"
+
+#include "base/json.h"
+#include "base/util.h"
+#include "base/yaml_priv.h"
+
+struct reader {
+    const char *name;
+    const char *text;
+    size_t len;
+    yaml_parser_t parser;
+    stw_yaml_fn *fn;
+    void *ctx;
+    struct stw_yaml_marks *marks;
+    unsigned index; /* of the next document */
+};
+
+/* Puts "file:line:column: " in front of the message. */
+static int locate(const struct reader *r, const struct yaml_place *at, struct stw_error *err)
+{
+    struct yaml_place place = *at;
+    if (place.line == 0 && r->parser.error == YAML_READER_ERROR) {
+        size_t offset = STW_MIN(r->parser.problem_offset, r->len);
+        place = (struct yaml_place){1, 1};
+        for (size_t i = 0; i < offset; i++) {
+            place.column += ((unsigned char)r->text[i] & 0xC0) != 0x80;
+            if (r->text[i] == '\n')
+                place = (struct yaml_place){place.line + 1, 1};
+        }
+    }
+    if (place.line == 0)
+        return stw_error_wrap(err, "%s", r->name);
+    return stw_error_wrap(err, "%s:%zu:%zu", r->name, place.line, place.column);
+}
+
+/* A document of which nothing is left but null: only comments, or "---" and nothing. */
+static bool is_empty(struct yaml_tree *t)
+{
+    struct yaml_value v;
+    if (t->count == 0)
+        return true;
+    return t->nodes[0].kind == YAML_KIND_SCALAR && yaml_resolve(t, &t->nodes[0], &v, NULL) == 0 &&
+           v.type == YAML_VALUE_NULL;
+}
+
+static int read_document(struct reader *r, struct yaml_tree *tree, struct stw_buf *json,
+                         struct yaml_place *place, struct stw_error *err)
+{
+    if (yaml_compose(tree, &r->parser, place, err) != 0)
+        return locate(r, place, err);
+    if (is_empty(tree))
+        return 0;
+    if (yaml_write(tree, json, r->marks, place, err) != 0)
+        return locate(r, place, err);
+    return r->fn(r->ctx, r->index++, tree->nodes[0].line, json);
+}
+
+static int read_stream(struct reader *r, struct stw_error *err)
+{
+    for (;;) {
+        struct yaml_place place = {0};
+        yaml_event_t e;
+        if (yaml_next(&r->parser, &e, &place, err) != 0)
+            return locate(r, &place, err);
+        yaml_event_type_t type = e.type;
+        yaml_event_delete(&e);
+        if (type == YAML_STREAM_END_EVENT)
+            return 0;
+        if (type != YAML_DOCUMENT_START_EVENT)
+            continue;
+        struct yaml_tree tree = {0};
+        struct stw_buf json = STW_BUF_INIT(YAML_JSON_MAX);
+        json.secret = true;
+        int rc = read_document(r, &tree, &json, &place, err);
+        stw_buf_done(&json);
+        yaml_tree_clear(&tree);
+        if (rc != 0)
+            return rc;
+    }
+}
+
+/* JSON is YAML but for surrogate pairs in \u escapes, which libyaml does not know: a text that is
+ * good JSON as it stands needs no YAML. */
+static bool is_json(const struct reader *r)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    size_t blank = 0;
+    while (blank < r->len && strchr(" \t\r\n", r->text[blank]) && r->text[blank])
+        blank++;
+    return blank < r->len && r->text[blank] == '{' && r->len <= YAML_JSON_MAX &&
+           stw_json_scan(&doc, r->text, r->len, NULL) == 0;
+}
+
+static int pass_json(struct reader *r, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf json = STW_BUF_INIT(YAML_JSON_MAX);
+    size_t line = 1;
+
+    json.secret = true;
+    stw_buf_add(&json, r->text, r->len);
+    if (json.failed)
+        return stw_fail(err, STW_ERR_INTERNAL, "%s: out of memory", r->name);
+    for (size_t i = 0; r->text[i] != '{'; i++)
+        line += r->text[i] == '\n';
+    if (r->marks) {
+        struct yaml_node root = {.line = (uint32_t)line, .column = 1};
+        yaml_marks_reset(r->marks, &root);
+    }
+    return r->fn(r->ctx, 0, line, &json);
+}
+
+int stw_yaml_each_marked(const char *name, const char *text, size_t len, stw_yaml_fn *fn, void *ctx,
+                         struct stw_yaml_marks *marks, struct stw_error *err)
+{
+    struct reader r = {.name = stw_streq(name, "-") ? "<stdin>" : name,
+                       .text = text,
+                       .len = len,
+                       .fn = fn,
+                       .ctx = ctx,
+                       .marks = marks};
+    if (!yaml_parser_initialize(&r.parser))
+        return stw_fail(err, STW_ERR_INTERNAL, "%s: out of memory", r.name);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
+    int rc = read_stream(&r, err);
+    bool broken = r.parser.error != YAML_NO_ERROR;
+    yaml_parser_delete(&r.parser);
+    if (rc != 0 && broken && r.index == 0 && is_json(&r))
+        return pass_json(&r, err);
+    return rc;
+}
+
+int stw_yaml_each(const char *name, const char *text, size_t len, stw_yaml_fn *fn, void *ctx,
+                  struct stw_error *err)
+{
+    return stw_yaml_each_marked(name, text, len, fn, ctx, NULL, err);
+}

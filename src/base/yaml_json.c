@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the tree to JSON.  Aliases are followed and merge keys applied here, under a budget of steps
+ * and bytes, so that a small file cannot become a large one.  Recursion ends at
+ * STW_JSON_MAX_DEPTH. */
+#include "base/json.h"
+#include "base/util.h"
+#include "base/yaml_priv.h"
+
+struct writer {
+    struct yaml_tree *tree;
+    struct stw_buf *out;
+    struct stw_yaml_marks *marks;
+    struct yaml_place *place;
+    struct stw_error *err;
+    uint32_t work; /* steps left */
+    uint32_t maps; /* maps read so far: tells the keys of one from those it merges */
+};
+
+/* A member of the object being put together. */
+struct member {
+    const char *key;
+    uint32_t value; /* node */
+    uint32_t map;   /* which map it came from */
+    uint32_t line;  /* of the key */
+};
+
+struct members {
+    struct stw_table index;
+    struct member **list; /* in order of first appearance */
+    uint32_t count, cap;
+};
+
+static int fail_at(struct writer *w, const struct yaml_node *n, enum stw_err code, const char *what)
+{
+    w->place->line = n->line;
+    w->place->column = n->column;
+    return stw_fail(w->err, code, "%s", what);
+}
+
+/* For errors that a call below has set already. */
+static int failed_at(struct writer *w, const struct yaml_node *n)
+{
+    w->place->line = n->line;
+    w->place->column = n->column;
+    return -1;
+}
+
+static int spend(struct writer *w, const struct yaml_node *n)
+{
+    if (w->out->failed || w->work == 0)
+        return fail_at(w, n, STW_ERR_TOO_LARGE,
+                       "the document grows too large when its aliases are written out");
+    w->work--;
+    return 0;
+}
+
+static const char *member_key(const void *entry)
+{
+    const struct member *m = entry;
+    return m->key;
+}
+
+static void members_done(struct members *m)
+{
+    stw_table_done(&m->index);
+    free(m->list);
+}
+
+static int members_add(struct writer *w, struct members *m, const struct member *add)
+{
+    if (m->count == m->cap) {
+        uint32_t cap = m->cap ? m->cap * 2 : 16;
+        struct member **list = reallocarray(m->list, cap, sizeof(struct member *));
+        if (!list)
+            return -1;
+        m->list = list;
+        m->cap = cap;
+    }
+    struct member *copy = yaml_alloc(w->tree, sizeof(*copy));
+    if (!copy)
+        return -1;
+    *copy = *add;
+    if (stw_table_put(&m->index, copy, NULL) != 0)
+        return -1;
+    m->list[m->count++] = copy;
+    return 0;
+}
+
+static const struct yaml_node *follow(const struct writer *w, const struct yaml_node *n)
+{
+    while (n->kind == YAML_KIND_ALIAS)
+        n = &w->tree->nodes[n->first];
+    return n;
+}
+
+static bool is_merge(const struct yaml_node *key)
+{
+    return key->kind == YAML_KIND_SCALAR && stw_streq(key->text, "<<") &&
+           ((key->tag == YAML_TAG_NONE && key->plain) || key->tag == YAML_TAG_MERGE);
+}
+
+static int key_text(struct writer *w, const struct yaml_node *key, const char **ret)
+{
+    const struct yaml_node *n = follow(w, key);
+    struct yaml_value v;
+    if (n->kind != YAML_KIND_SCALAR)
+        return fail_at(w, key, STW_ERR_INVALID, "a key must be a text, not a list or a map");
+    if (yaml_resolve(w->tree, n, &v, w->err) != 0 || yaml_value_key(w->tree, &v, ret, w->err) != 0)
+        return failed_at(w, key);
+    return 0;
+}
+
+/* One `key: value`.  A key that came by a merge, or that a merge repeats, is replaced. */
+static int put_member(struct writer *w, struct members *m, const struct yaml_node *key,
+                      uint32_t map)
+{
+    struct member add = {.value = key->next, .map = map, .line = key->line};
+    if (key_text(w, key, &add.key) != 0)
+        return -1;
+    struct member *known = stw_table_get(&m->index, add.key);
+    if (known && known->map == map) {
+        (void)failed_at(w, key);
+        return stw_fail(w->err, STW_ERR_INVALID, "the key \"%.64s\" is there already, in line %u",
+                        add.key, known->line);
+    }
+    if (known) {
+        add.key = known->key;
+        *known = add;
+        return 0;
+    }
+    if (members_add(w, m, &add) != 0)
+        return fail_at(w, key, STW_ERR_INTERNAL, "out of memory");
+    return 0;
+}
+
+static int put_map(struct writer *w, struct members *m, const struct yaml_node *map,
+                   unsigned depth);
+
+static int bad_merge(struct writer *w, const struct yaml_node *n)
+{
+    return fail_at(w, n, STW_ERR_INVALID, "a merge key (<<) needs a map or a list of maps");
+}
+
+/* The maps of a merge list, last one first: the earlier ones win. */
+static int put_merge_list(struct writer *w, struct members *m, const struct yaml_node *list,
+                          unsigned depth)
+{
+    uint32_t count = 0, i = 0;
+    for (uint32_t at = list->first; at; at = w->tree->nodes[at].next)
+        count++;
+    stw_autofree uint32_t *items = calloc(count + 1, sizeof(*items));
+    if (!items)
+        return fail_at(w, list, STW_ERR_INTERNAL, "out of memory");
+    for (uint32_t at = list->first; at; at = w->tree->nodes[at].next)
+        items[i++] = at;
+    while (i-- > 0) {
+        const struct yaml_node *item = &w->tree->nodes[items[i]], *map = follow(w, item);
+        if (spend(w, item) != 0)
+            return -1;
+        if (map->kind != YAML_KIND_MAP)
+            return bad_merge(w, item);
+        if (put_map(w, m, map, depth + 1) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_merge(struct writer *w, struct members *m, const struct yaml_node *value,
+                     unsigned depth)
+{
+    const struct yaml_node *n = follow(w, value);
+    if (n->kind == YAML_KIND_MAP)
+        return put_map(w, m, n, depth + 1);
+    /* go-yaml takes a list only where it stands, not through an alias. */
+    if (value->kind == YAML_KIND_SEQ)
+        return put_merge_list(w, m, value, depth);
+    return bad_merge(w, value);
+}
+
+/* All members of a map in the order in which they stand; a merge counts where it stands, as kubectl
+ * has it: what comes later wins. */
+static int put_map(struct writer *w, struct members *m, const struct yaml_node *map, unsigned depth)
+{
+    uint32_t id = ++w->maps;
+    if (depth > STW_JSON_MAX_DEPTH)
+        return fail_at(w, map, STW_ERR_TOO_LARGE, "nested too deeply");
+    for (uint32_t at = map->first; at; at = w->tree->nodes[w->tree->nodes[at].next].next) {
+        const struct yaml_node *key = &w->tree->nodes[at];
+        if (spend(w, key) != 0)
+            return -1;
+        int rc = is_merge(key) ? put_merge(w, m, &w->tree->nodes[key->next], depth)
+                               : put_member(w, m, key, id);
+        if (rc != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark, unsigned depth);
+
+/* A child of a collection, with its mark. */
+static int write_child(struct writer *w, uint32_t at, const char *key, uint32_t mark,
+                       unsigned depth)
+{
+    const struct yaml_node *n = follow(w, &w->tree->nodes[at]);
+    uint32_t own = 0;
+    if (w->marks) {
+        own = yaml_marks_add(w->marks, mark, key, n);
+        if (own == UINT32_MAX)
+            return fail_at(w, n, STW_ERR_INTERNAL, "out of memory");
+    }
+    return write_node(w, n, own, depth);
+}
+
+static int write_map(struct writer *w, const struct yaml_node *map, uint32_t mark, unsigned depth)
+{
+    struct members m = {.index = STW_TABLE_INIT(member_key)};
+    int rc = put_map(w, &m, map, depth);
+
+    stw_buf_addc(w->out, '{');
+    for (uint32_t i = 0; rc == 0 && i < m.count; i++) {
+        if (i > 0)
+            stw_buf_addc(w->out, ',');
+        stw_buf_json_strz(w->out, m.list[i]->key);
+        stw_buf_addc(w->out, ':');
+        rc = write_child(w, m.list[i]->value, m.list[i]->key, mark, depth);
+    }
+    stw_buf_addc(w->out, '}');
+    members_done(&m);
+    return rc;
+}
+
+static int write_list(struct writer *w, const struct yaml_node *list, uint32_t mark, unsigned depth)
+{
+    stw_buf_addc(w->out, '[');
+    for (uint32_t at = list->first; at; at = w->tree->nodes[at].next) {
+        if (at != list->first)
+            stw_buf_addc(w->out, ',');
+        if (write_child(w, at, NULL, mark, depth) != 0)
+            return -1;
+    }
+    stw_buf_addc(w->out, ']');
+    return 0;
+}
+
+static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark, unsigned depth)
+{
+    struct yaml_value v;
+    if (spend(w, n) != 0)
+        return -1;
+    if (n->kind == YAML_KIND_SCALAR) {
+        if (yaml_resolve(w->tree, n, &v, w->err) != 0 || yaml_value_json(&v, w->out, w->err) != 0)
+            return failed_at(w, n);
+        return 0;
+    }
+    if (depth == STW_JSON_MAX_DEPTH)
+        return fail_at(w, n, STW_ERR_TOO_LARGE, "nested too deeply");
+    return (n->kind == YAML_KIND_MAP ? write_map : write_list)(w, n, mark, depth + 1);
+}
+
+int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *marks,
+               struct yaml_place *place, struct stw_error *err)
+{
+    struct writer w = {
+        .tree = t, .out = out, .marks = marks, .place = place, .err = err, .work = YAML_WORK_MAX};
+    const struct yaml_node *root = follow(&w, &t->nodes[0]);
+
+    if (marks)
+        yaml_marks_reset(marks, root);
+    if (write_node(&w, root, 0, 0) != 0)
+        return -1;
+    return out->failed ? fail_at(&w, root, STW_ERR_TOO_LARGE,
+                                 "the document is larger than the 8 MiB allowed for one")
+                       : 0;
+}

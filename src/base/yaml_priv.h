@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the YAML reader share.  A document becomes a tree of nodes (yaml_tree.c), the
+ * tree becomes JSON (yaml_json.c) with scalars resolved (yaml_scalar.c), and marks remember where
+ * values stood (yaml_marks.c).  Files may hold tokens and keys, so all of it is wiped after use and
+ * no message quotes a value. */
+#ifndef STW_BASE_YAML_PRIV_H
+#define STW_BASE_YAML_PRIV_H
+
+#include "base/table.h"
+#include "base/yaml.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <yaml.h>
+
+#define YAML_NODES_MAX 1000000U         /* values in one document, as written */
+#define YAML_WORK_MAX 4000000U          /* steps to write it out, aliases and merges expanded */
+#define YAML_JSON_MAX ((size_t)8 << 20) /* bytes of JSON of one document */
+
+enum yaml_kind { YAML_KIND_SCALAR, YAML_KIND_SEQ, YAML_KIND_MAP, YAML_KIND_ALIAS };
+
+enum yaml_tag {
+    YAML_TAG_NONE,
+    YAML_TAG_STR,
+    YAML_TAG_NULL,
+    YAML_TAG_BOOL,
+    YAML_TAG_INT,
+    YAML_TAG_FLOAT,
+    YAML_TAG_BINARY,
+    YAML_TAG_TIMESTAMP,
+    YAML_TAG_MERGE,
+    YAML_TAG_OTHER, /* a scalar of an unknown tag is a string, a collection is what it is */
+};
+
+struct yaml_node {
+    uint8_t kind;          /* enum yaml_kind */
+    uint8_t tag;           /* enum yaml_tag */
+    bool plain;            /* scalar without quotes */
+    bool open;             /* collection whose end has not come yet */
+    uint32_t next;         /* sibling, 0: none (0 is the root, never a sibling) */
+    uint32_t first;        /* child; of a map keys and values by turns.  Of an alias: its target */
+    uint32_t line, column; /* from 1 */
+    const char *text;      /* of a scalar, NUL-terminated, in the arena */
+    size_t len;
+};
+
+struct yaml_chunk;
+struct yaml_tree {
+    struct yaml_node *nodes;
+    uint32_t count, cap;
+    struct yaml_chunk *chunks;
+    struct stw_table anchors;
+};
+
+/* All tree calls set `err` without the file's name; `*line` and `*column` say where (0: nowhere).
+ */
+struct yaml_place {
+    size_t line, column;
+};
+
+void yaml_tree_clear(struct yaml_tree *t); /* wipes and frees */
+void *yaml_alloc(struct yaml_tree *t, size_t size);
+/* Reads events up to the end of the document that has just begun. */
+int yaml_compose(struct yaml_tree *t, yaml_parser_t *parser, struct yaml_place *place,
+                 struct stw_error *err);
+/* Parses one event; -1 with the parser's own problem as error. */
+int yaml_next(yaml_parser_t *parser, yaml_event_t *event, struct yaml_place *place,
+              struct stw_error *err);
+
+/* A scalar as YAML 1.1 through go-yaml v2 reads it. */
+enum yaml_value_type {
+    YAML_VALUE_STR, /* the text of the node itself, or of `text` */
+    YAML_VALUE_NULL,
+    YAML_VALUE_BOOL,
+    YAML_VALUE_INT,
+    YAML_VALUE_UINT, /* above INT64_MAX */
+    YAML_VALUE_FLOAT,
+};
+struct yaml_value {
+    enum yaml_value_type type;
+    int64_t i; /* BOOL, INT */
+    uint64_t u;
+    double f;
+    const char *text;
+    size_t len;
+};
+int yaml_resolve(struct yaml_tree *t, const struct yaml_node *n, struct yaml_value *ret,
+                 struct stw_error *err);
+int yaml_value_json(const struct yaml_value *v, struct stw_buf *out, struct stw_error *err);
+/* The text of a key, in the arena. */
+int yaml_value_key(struct yaml_tree *t, const struct yaml_value *v, const char **ret,
+                   struct stw_error *err);
+
+int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *marks,
+               struct yaml_place *place, struct stw_error *err);
+
+/* Marks form a tree beside the JSON; `key` is copied.  Indexes, UINT32_MAX on no memory. */
+void yaml_marks_reset(struct stw_yaml_marks *m, const struct yaml_node *root);
+uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *key,
+                        const struct yaml_node *value);
+
+#endif
