@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The housekeeping: informers, one queue and its workers a kind, leader election.  Every replica keeps its caches
- * warm; the leader reconciles. */
+ * The housekeeping: informers, one queue and its workers a kind, leader election.  Every replica
+ * keeps its caches warm; the leader reconciles. */
 #ifndef STW_CONTROLLER_MANAGER_H
 #define STW_CONTROLLER_MANAGER_H
 
@@ -27,17 +27,18 @@ struct stw_manager_config {
     struct stw_metrics *metrics;
     const char *const *namespaces; /* ended by NULL; NULL: all */
     int32_t node_port_min, node_port_max;
-    uint32_t workers;      /* a kind; 0: 4 */
-    bool leader_elect;     /* false: reconcile at once */
+    uint32_t workers;  /* a kind; 0: 4 */
+    bool leader_elect; /* false: reconcile at once */
     const char *lease_ns, *lease_name, *identity;
-    uint32_t resync_ms;    /* 0: 10 hours, with jitter */
+    uint32_t resync_ms; /* 0: 10 hours, with jitter */
 };
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,
                        struct stw_error *err);
-int stw_manager_start(struct stw_manager *m, struct stw_error *err); /* returns at once */
+int stw_manager_start(struct stw_manager *m, struct stw_error *err);        /* returns at once */
 bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size); /* a probe */
-bool stw_manager_alive(struct stw_manager *m, char *why, size_t why_size); /* no reconcile hangs > 10 min */
+bool stw_manager_alive(struct stw_manager *m, char *why,
+                       size_t why_size); /* no reconcile hangs > 10 min */
 /* Look-ups over the caches for admission rules; lives as long as the manager. */
 const struct stw_lookup *stw_manager_lookup(struct stw_manager *m);
 /* Lets running reconciles end (at most timeout_ms), stops the workers, gives the lease back. */

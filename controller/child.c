@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/child.h"
+
+#include "base/log.h"
+#include "controller/condition.h"
+#include "controller/guard.h"
+#include "kube/owned.h"
+
+#include <stdio.h>
+
+#define OBJECT_MAX (4u << 20)
+
+/* What makes a create out of an apply: the API server drops metadata.deletionGracePeriodSeconds
+ * from a new object (rest.BeforeCreate) and refuses to set it on one that exists
+ * (ValidateObjectMetaUpdate: "field is immutable"). Without it, an apply would silently take over a
+ * foreign object of the same name.  A metadata.resourceVersion would say the same for most
+ * resources, but servers up to 1.22 answer it with a 500 for Services (kubernetes#106745). */
+#define CREATE_GUARD "deletionGracePeriodSeconds"
+
+/* All that the steps of one ensure share. */
+struct task {
+    struct stw_run *run;
+    const struct stw_owner *owner;
+    struct stw_child *child;
+    struct stw_informer *cache;
+    const struct stw_resource *resource;
+    const char *name; /* of the child */
+    char key[STW_KEY_LEN];
+    char what[STW_KEY_LEN + 64]; /* for the guard */
+    struct stw_hash wanted;
+};
+
+static void what_of(const struct stw_resource *r, const char *key, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s/%s", r->plural, key);
+}
+
+static int scan_tree(const json_t *tree, struct stw_buf *text, struct stw_json_doc *doc)
+{
+    stw_autofree char *dump = json_dumps(tree, JSON_COMPACT);
+    if (!dump)
+        return -1;
+    stw_buf_adds(text, dump);
+    return text->failed ? -1 : stw_json_scan(doc, text->data, text->len, NULL);
+}
+
+int stw_child_digest(const json_t *desired, struct stw_hash *ret)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
+    stw_autojson struct stw_json_doc doc = {0};
+    if (scan_tree(desired, &text, &doc) != 0)
+        return -1;
+    *ret = stw_owned_desired(stw_json_root(&doc));
+    return 0;
+}
+
+int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char *key,
+                     struct stw_child_live *ret)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
+    *ret = (struct stw_child_live){0};
+    if (stw_informer_get(stw_run_cache(run, w), key, &text, NULL) != 0)
+        return -1;
+    return stw_child_read(stw_buf_str(&text), text.len, ret);
+}
+
+void stw_child_forget(struct stw_run *run, const struct stw_watch *w, const char *key)
+{
+    char what[STW_KEY_LEN + 64];
+    what_of(w->resource, key, what, sizeof(what));
+    stw_guard_forget(stw_run_guard(run), what);
+}
+
+json_t *stw_owner_reference(const struct stw_resource *r, const struct stw_owner *owner)
+{
+    stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
+    stw_resource_api_version(r, &version);
+    return json_pack("{s:s,s:s,s:s,s:s,s:b,s:b}", "apiVersion", stw_buf_str(&version), "kind",
+                     r->kind, "name", owner->name, "uid", owner->uid, "controller", 1,
+                     "blockOwnerDeletion", 1);
+}
+
+static bool is_ours(const struct task *t, const struct stw_child_live *live)
+{
+    return *live->owner_uid && stw_streq(live->owner_uid, t->owner->uid);
+}
+
+static void finish(struct task *t, enum stw_child_state state)
+{
+    t->child->state = state;
+}
+
+/* Takes what the server answered into the cache and reads it as the cache would hold it. */
+static void take_answer(struct task *t, const struct stw_buf *answer)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
+    stw_informer_saw(t->cache, answer);
+    if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) != 0)
+        return;
+    t->child->watch->project(NULL, stw_json_root(&doc), &text);
+    (void)stw_child_read(stw_buf_str(&text), text.len, &t->child->live);
+}
+
+/* --- writing */
+
+/* The guard of the desired object's metadata: a uid that must match, or that there must be none. */
+static json_t *with_guard(const json_t *desired, const char *uid)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)desired);
+    json_t *metadata = json_copy(json_object_get(desired, "metadata"));
+    json_t *value = uid ? json_string(uid) : json_integer(INT32_MAX);
+    if (json_object_set_new(metadata, uid ? "uid" : CREATE_GUARD, value) == 0 &&
+        json_object_set_new(copy, "metadata", stw_take(metadata)) == 0)
+        return copy;
+    json_decref(metadata);
+    json_decref(copy);
+    return NULL;
+}
+
+enum precondition { MUST_NOT_EXIST, MUST_BE_UID, ANYTHING };
+
+static int apply(struct task *t, enum precondition condition, const char *uid)
+{
+    struct stw_child *c = t->child;
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    if (!stw_run_may_write(t->run))
+        return stw_fail(&c->err, STW_ERR_CANCELLED, "steward no longer leads");
+    json_auto_t *object = condition == ANYTHING
+                              ? json_deep_copy(c->desired)
+                              : with_guard(c->desired, condition == MUST_BE_UID ? uid : NULL);
+    if (!object)
+        return stw_fail(&c->err, STW_ERR_INTERNAL, "out of memory");
+    if (stw_kube_apply(t->run->client, t->resource, t->owner->ns, t->name, NULL, object,
+                       t->run->controller->field_manager, &answer, &c->err) != 0)
+        return -1;
+    take_answer(t, &answer);
+    if (!stw_hash_equal(c->live.digest, t->wanted))
+        stw_guard_accept(stw_run_guard(t->run), t->what, t->wanted, c->live.digest);
+    return 0;
+}
+
+/* An answer to a guarded create which says that there is an object already. */
+static bool refused_as_existing(const struct stw_error *err)
+{
+    return err->code == STW_ERR_CONFLICT || err->code == STW_ERR_EXISTS ||
+           (err->code == STW_ERR_INVALID && strstr(err->text, CREATE_GUARD));
+}
+
+/* --- changing what is there */
+
+/* Whether one more write is fine; else ends the task. */
+static bool may_rewrite(struct task *t)
+{
+    enum stw_guard_answer answer =
+        stw_guard_write(stw_run_guard(t->run), t->what, stw_now_ms(t->run->clock));
+    if (answer == STW_GUARD_GO)
+        return true;
+    if (answer == STW_GUARD_TRIPPED)
+        stw_run_count_hot_loop(t->run);
+    finish(t, STW_CHILD_HOT_LOOP);
+    return false;
+}
+
+static void name_drift(struct task *t, const struct stw_buf *live_text)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
+    stw_autobuf struct stw_buf names = STW_BUF_INIT(4096);
+    stw_autojson struct stw_json_doc wanted = {0}, live = {0};
+    if (scan_tree(t->child->desired, &text, &wanted) != 0 ||
+        stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
+        return;
+    (void)stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names);
+    (void)snprintf(t->child->fields, sizeof(t->child->fields), "%s", stw_buf_str(&names));
+    stw_message_clean(t->child->fields, sizeof(t->child->fields) - 1);
+}
+
+/* Our own object is not as it should be.  `live_text`: the whole of it, or NULL when the generation
+ * changed and so nobody needs to be told which fields differ. */
+static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_text)
+{
+    char copy[sizeof(t->child->live.uid)];
+    (void)snprintf(copy, sizeof(copy), "%s", uid);
+    if (live_text)
+        name_drift(t, live_text);
+    if (!may_rewrite(t))
+        return;
+    if (apply(t, MUST_BE_UID, copy) == 0) {
+        finish(t, live_text ? STW_CHILD_REPAIRED : STW_CHILD_UPDATED);
+        return;
+    }
+    if (t->child->err.code == STW_ERR_INVALID && strstr(t->child->err.text, "metadata.uid"))
+        t->child->err.code = STW_ERR_CONFLICT; /* another one stands there now */
+    finish(t, STW_CHILD_FAILED);
+}
+
+/* --- what is there although the cache does not show it, or shows it otherwise */
+
+static bool as_wanted(struct task *t, const struct stw_child_live *live)
+{
+    return stw_hash_equal(live->digest, t->wanted) ||
+           stw_guard_accepted(stw_run_guard(t->run), t->what, t->wanted, live->digest);
+}
+
+static void name_holder(struct task *t, struct stw_json object)
+{
+    char kind[64], name[254];
+    bool controlled = stw_owner_controller(object, kind, name, NULL) == 0;
+    (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
+                   "%s \"%s\" exists and is not controlled by this object (owner: %s%s%s)",
+                   t->resource->kind, t->name, controlled ? kind : "none", controlled ? "/" : "",
+                   controlled ? name : "");
+}
+
+static void judge_existing(struct task *t, const struct stw_buf *text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    char uid[64] = "", owner_uid[64] = "";
+    if (stw_json_scan(&doc, stw_buf_str(text), text->len, &t->child->err) != 0) {
+        finish(t, STW_CHILD_FAILED);
+        return;
+    }
+    struct stw_json root = stw_json_root(&doc), metadata = stw_json_get(root, "metadata");
+    bool controlled = stw_owner_controller(root, NULL, NULL, owner_uid) == 0;
+    bool ours = controlled && stw_streq(owner_uid, t->owner->uid);
+    (void)stw_json_strcpy(stw_json_get(metadata, "uid"), uid, sizeof(uid));
+    if (!ours)
+        name_holder(t, root);
+    if (stw_json_there(stw_json_get(metadata, "deletionTimestamp"))) {
+        finish(t, STW_CHILD_TERMINATING);
+        return;
+    }
+    if (!ours && (controlled || !t->owner->adopt)) {
+        finish(t, STW_CHILD_FOREIGN);
+        return;
+    }
+    take_answer(t, text);
+    if (ours && as_wanted(t, &t->child->live))
+        finish(t, STW_CHILD_SYNCED);
+    else
+        rewrite(t, uid, ours && t->child->applied_before ? text : NULL);
+}
+
+static void look_and_judge(struct task *t)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    struct stw_child *c = t->child;
+    c->err = (struct stw_error){0};
+    if (stw_kube_get(t->run->client, t->resource, t->owner->ns, t->name, &text, &c->err) == 0) {
+        judge_existing(t, &text);
+        return;
+    }
+    if (c->err.code != STW_ERR_NOT_FOUND) {
+        finish(t, STW_CHILD_FAILED);
+        return;
+    }
+    /* Gone between two requests, or a server that does not take our guard: nothing is there, so a
+     * plain apply creates. */
+    c->err = (struct stw_error){0};
+    finish(t, apply(t, ANYTHING, NULL) == 0 ? STW_CHILD_CREATED : STW_CHILD_FAILED);
+}
+
+static void create(struct task *t)
+{
+    struct stw_child *c = t->child;
+    if (c->applied_before && !may_rewrite(t))
+        return;
+    if (apply(t, MUST_NOT_EXIST, NULL) == 0)
+        finish(t, STW_CHILD_CREATED);
+    else if (refused_as_existing(&c->err))
+        look_and_judge(t);
+    else
+        finish(t, STW_CHILD_FAILED);
+    if (c->state == STW_CHILD_CREATED && c->applied_before)
+        finish(t, STW_CHILD_REPAIRED); /* somebody deleted it */
+}
+
+/* Our own child, by the cache, differs. */
+static void correct(struct task *t)
+{
+    if (t->child->applied_before)
+        look_and_judge(t);
+    else
+        rewrite(t, t->child->live.uid, NULL);
+}
+
+void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child)
+{
+    struct task t = {.run = run, .owner = owner, .child = child};
+    t.cache = stw_run_cache(run, child->watch);
+    t.resource = child->watch->resource;
+    t.name =
+        json_string_value(json_object_get(json_object_get(child->desired, "metadata"), "name"));
+    child->err = (struct stw_error){0};
+    if (!t.name || stw_child_digest(child->desired, &t.wanted) != 0) {
+        (void)stw_fail(&child->err, STW_ERR_INTERNAL, "out of memory");
+        finish(&t, STW_CHILD_FAILED);
+        return;
+    }
+    stw_key_make(owner->ns, t.name, t.key);
+    what_of(t.resource, t.key, t.what, sizeof(t.what));
+    bool cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
+    if (!cached || !is_ours(&t, &child->live))
+        create(&t);
+    else if (child->live.terminating)
+        finish(&t, STW_CHILD_TERMINATING);
+    else if (as_wanted(&t, &child->live))
+        finish(&t, STW_CHILD_SYNCED);
+    else
+        correct(&t);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How children are kept in the caches.  The keys are short, since there are three of them for each
+ * custom object: u uid   t being deleted   o {k, n, u} the controller (n left out when the name is
+ * the same) d digest of what it owns   p node ports   r rollout of a Deployment Runs on the
+ * client's thread. */
+#include "controller/child.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#define SELECTOR "app.kubernetes.io/managed-by=steward"
+
+static const struct stw_controller *controller_of(const char *kind)
+{
+    for (size_t i = 0; stw_controllers[i]; i++)
+        if (stw_streq(stw_controllers[i]->kind->kind, kind))
+            return stw_controllers[i];
+    return NULL;
+}
+
+static void add_member(struct stw_buf *out, const char *key, struct stw_json value)
+{
+    size_t len;
+    const char *raw = stw_json_raw(value, &len);
+    if (len == 0)
+        return;
+    stw_buf_addf(out, ",\"%s\":", key);
+    stw_buf_add(out, raw, len);
+}
+
+/* Writes everything but the closing brace; false when none of our kinds controls the object. */
+static bool add_ours(struct stw_json object, struct stw_buf *out)
+{
+    char kind[64], name[254], uid[64];
+    const struct stw_controller *c;
+    struct stw_json metadata = stw_json_get(object, "metadata");
+    if (stw_owner_controller(object, kind, name, uid) != 0 || !(c = controller_of(kind)))
+        return false;
+    struct stw_hash digest = stw_owned_live(object, c->field_manager);
+    stw_buf_addf(out, "{\"o\":{\"k\":\"%s\"", kind);
+    if (!stw_json_is(stw_json_get(metadata, "name"), name)) {
+        stw_buf_adds(out, ",\"n\":");
+        stw_buf_json_strz(out, name);
+    }
+    stw_buf_adds(out, ",\"u\":");
+    stw_buf_json_strz(out, uid);
+    stw_buf_addf(out, "},\"d\":\"%016llx%016llx\"", (unsigned long long)digest.hi,
+                 (unsigned long long)digest.lo);
+    add_member(out, "u", stw_json_get(metadata, "uid"));
+    if (stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
+        stw_buf_adds(out, ",\"t\":true");
+    return true;
+}
+
+static void project_plain(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    (void)ctx;
+    if (add_ours(object, out))
+        stw_buf_addc(out, '}');
+}
+
+/* --- Deployments */
+
+static void add_number(struct stw_buf *out, const char *key, struct stw_json value)
+{
+    int64_t n = 0;
+    (void)stw_json_int(value, &n);
+    stw_buf_addf(out, "%s\"%s\":%lld", out->data[out->len - 1] == '{' ? "" : ",", key,
+                 (long long)n);
+}
+
+static bool tells_why(struct stw_json condition)
+{
+    struct stw_json type = stw_json_get(condition, "type");
+    struct stw_json status = stw_json_get(condition, "status");
+    return (stw_json_is(type, "Progressing") && stw_json_is(status, "False")) ||
+           (stw_json_is(type, "ReplicaFailure") && stw_json_is(status, "True"));
+}
+
+static void add_stuck(struct stw_json conditions, struct stw_buf *out)
+{
+    struct stw_json key, condition;
+    stw_json_foreach (conditions, key, condition) {
+        if (!tells_why(condition))
+            continue;
+        if (stw_json_is(stw_json_get(condition, "type"), "Progressing"))
+            add_member(out, "why", stw_json_get(condition, "reason"));
+        else
+            stw_buf_adds(out, ",\"why\":\"ReplicaFailure\"");
+        add_member(out, "msg", stw_json_get(condition, "message"));
+        return;
+    }
+}
+
+static void project_deployment(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    struct stw_json status = stw_json_get(object, "status");
+    (void)ctx;
+    if (!add_ours(object, out))
+        return;
+    stw_buf_adds(out, ",\"r\":{");
+    add_number(out, "g", stw_json_path(object, "metadata.generation"));
+    add_number(out, "o", stw_json_get(status, "observedGeneration"));
+    add_number(out, "n", stw_json_get(status, "replicas"));
+    add_number(out, "u", stw_json_get(status, "updatedReplicas"));
+    add_number(out, "a", stw_json_get(status, "availableReplicas"));
+    add_stuck(stw_json_get(status, "conditions"), out);
+    stw_buf_adds(out, "}}");
+}
+
+/* --- Services */
+
+static unsigned add_ports(struct stw_json object, struct stw_buf *out)
+{
+    struct stw_json key, port;
+    unsigned found = 0;
+    stw_json_foreach (stw_json_path(object, "spec.ports"), key, port) {
+        int64_t n = 0;
+        if (stw_json_int(stw_json_get(port, "nodePort"), &n) != 0 || n == 0)
+            continue;
+        stw_buf_addf(out, "%s%lld", found++ ? "," : "", (long long)n);
+    }
+    return found;
+}
+
+static void project_service(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf ports = STW_BUF_INIT(64 * 1024);
+    (void)ctx;
+    unsigned found = add_ports(object, &ports);
+    bool ours = add_ours(object, out);
+    if (ours)
+        stw_buf_adds(out, found ? ",\"p\":[" : "}");
+    else if (found)
+        stw_buf_adds(out, "{\"p\":[");
+    if (found) {
+        stw_buf_add(out, ports.data, ports.len);
+        stw_buf_adds(out, "]}");
+    }
+}
+
+static void index_ports(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    struct stw_json key, port;
+    int64_t n;
+    (void)ctx;
+    stw_json_foreach (stw_json_get(projected, "p"), key, port)
+        if (stw_json_int(port, &n) == 0)
+            stw_buf_addf(out, "%lld\n", (long long)n);
+}
+
+/* --- who has to look after a change */
+
+static void enqueue_owner(struct stw_manager *m, const char *key, const char *text)
+{
+    struct stw_child_live live;
+    char ns[STW_KEY_LEN], name[STW_KEY_LEN], owner[STW_KEY_LEN];
+    if (!text || stw_child_read(text, strlen(text), &live) != 0 || !*live.owner_kind)
+        return;
+    stw_key_split(key, ns, name);
+    stw_key_make(ns, *live.owner_name ? live.owner_name : name, owner);
+    stw_manager_enqueue(m, live.owner_kind, owner);
+}
+
+static void child_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                          const char *old_text, const char *new_text)
+{
+    (void)w;
+    enqueue_owner(m, key, old_text);
+    enqueue_owner(m, key, new_text);
+}
+
+static bool has_port(struct stw_json ports, int64_t wanted)
+{
+    struct stw_json key, port;
+    int64_t n;
+    stw_json_foreach (ports, key, port)
+        if (stw_json_int(port, &n) == 0 && n == wanted)
+            return true;
+    return false;
+}
+
+/* Whoever waits for a port that is free now. */
+static void wake_waiting(struct stw_manager *m, const char *old_text, const char *new_text)
+{
+    stw_autojson struct stw_json_doc was = {0}, is = {0};
+    struct stw_json key, port, now = STW_JSON_NONE;
+    char text[24];
+    int64_t n;
+    if (!old_text || stw_json_scan(&was, old_text, strlen(old_text), NULL) != 0)
+        return;
+    if (new_text && stw_json_scan(&is, new_text, strlen(new_text), NULL) == 0)
+        now = stw_json_get(stw_json_root(&is), "p");
+    stw_json_foreach (stw_json_get(stw_json_root(&was), "p"), key, port) {
+        if (stw_json_int(port, &n) != 0 || has_port(now, n))
+            continue;
+        (void)snprintf(text, sizeof(text), "%lld", (long long)n);
+        stw_manager_wake(m, "nodePort", text);
+    }
+}
+
+static void service_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                            const char *old_text, const char *new_text)
+{
+    child_changed(m, w, key, old_text, new_text);
+    wake_waiting(m, old_text, new_text);
+}
+
+const struct stw_watch stw_watch_configmaps = {
+    .resource = &stw_res_configmap,
+    .label_selector = SELECTOR,
+    .project = project_plain,
+    .changed = child_changed,
+};
+const struct stw_watch stw_watch_deployments = {
+    .resource = &stw_res_deployment,
+    .label_selector = SELECTOR,
+    .project = project_deployment,
+    .changed = child_changed,
+};
+const struct stw_watch stw_watch_services = {
+    .resource = &stw_res_service,
+    .project = project_service,
+    .index = index_ports,
+    .index_name = "services.nodePort",
+    .changed = service_changed,
+};
+
+/* --- reading it back */
+
+static uint64_t read_hex(const char *text)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 16 && isxdigit((unsigned char)text[i]); i++)
+        v = v * 16 + (uint64_t)(isdigit((unsigned char)text[i]) ? text[i] - '0'
+                                                                : tolower(text[i]) - 'a' + 10);
+    return v;
+}
+
+static void read_rollout(struct stw_json r, struct stw_rollout *to)
+{
+    (void)stw_json_int(stw_json_get(r, "g"), &to->generation);
+    (void)stw_json_int(stw_json_get(r, "o"), &to->observed_generation);
+    (void)stw_json_int(stw_json_get(r, "n"), &to->replicas);
+    (void)stw_json_int(stw_json_get(r, "u"), &to->updated);
+    (void)stw_json_int(stw_json_get(r, "a"), &to->available);
+    (void)stw_json_strcpy(stw_json_get(r, "why"), to->stuck_reason, sizeof(to->stuck_reason));
+    stw_autobuf struct stw_buf message = STW_BUF_INIT(64 * 1024);
+    stw_json_str(stw_json_get(r, "msg"), &message);
+    (void)snprintf(to->stuck_message, sizeof(to->stuck_message), "%s", stw_buf_str(&message));
+}
+
+int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    char digest[33] = "";
+    *ret = (struct stw_child_live){0};
+    if (stw_json_scan(&doc, text, len, NULL) != 0)
+        return -1;
+    struct stw_json root = stw_json_root(&doc), o = stw_json_get(root, "o");
+    (void)stw_json_strcpy(stw_json_get(root, "u"), ret->uid, sizeof(ret->uid));
+    (void)stw_json_strcpy(stw_json_get(o, "k"), ret->owner_kind, sizeof(ret->owner_kind));
+    (void)stw_json_strcpy(stw_json_get(o, "n"), ret->owner_name, sizeof(ret->owner_name));
+    (void)stw_json_strcpy(stw_json_get(o, "u"), ret->owner_uid, sizeof(ret->owner_uid));
+    if (stw_json_strcpy(stw_json_get(root, "d"), digest, sizeof(digest)) == 0)
+        ret->digest = (struct stw_hash){.hi = read_hex(digest), .lo = read_hex(digest + 16)};
+    ret->terminating = stw_json_bool(stw_json_get(root, "t"), false);
+    (void)stw_json_int(stw_json_at(stw_json_get(root, "p"), 0), &ret->node_port);
+    read_rollout(stw_json_get(root, "r"), &ret->rollout);
+    return 0;
+}

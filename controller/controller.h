@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a reconciler is, and what the housekeeping hands to it.
+ *
+ * A reconciler is given a key, never an event.  It reads the caches, works out the whole desired
+ * state, compares, writes only what differs and then the status, once.  A new kind brings one
+ * struct stw_controller and one row in stw_controllers. */
+#ifndef STW_CONTROLLER_CONTROLLER_H
+#define STW_CONTROLLER_CONTROLLER_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "controller/manager.h"
+#include "kinds/kind.h"
+#include "kube/client.h"
+#include "kube/events.h"
+#include "kube/informer.h"
+#include "kube/resource.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One resource that is listed and watched.  Controllers share a watch by naming the same one: the
+ * manager keeps one cache for each. */
+struct stw_watch {
+    const struct stw_resource *resource;
+    const char *label_selector; /* or NULL */
+    stw_project_fn *project;    /* without a context: ctx is NULL */
+    stw_index_fn *index;        /* or NULL; likewise */
+    const char *index_name;     /* "mywebs.nodePort", for stw_manager_lookup and stw_manager_wake */
+    /* Which objects are to be looked at again, by stw_manager_enqueue and stw_manager_wake.  Texts
+     * as in stw_change_fn. */
+    void (*changed)(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                    const char *old_text, const char *new_text);
+};
+
+/* How a run ended, and so when the key comes again. */
+enum stw_outcome {
+    STW_RUN_DONE,     /* when something changes */
+    STW_RUN_AFTER,    /* after after_ms at the latest */
+    STW_RUN_CONFLICT, /* at once, from a fresh read; the queue's own backoff, from 5 ms */
+    STW_RUN_FAILED,   /* after after_ms, which is the wait that status.retry tells; an error in the
+                         metrics */
+    STW_RUN_STALLED,  /* after after_ms; only a change by a person helps */
+};
+
+struct stw_result {
+    enum stw_outcome outcome;
+    uint64_t after_ms;
+    struct stw_error err; /* of CONFLICT, FAILED and STALLED; for the log */
+};
+
+/* One run over one key; borrowed, for the time of the call. */
+struct stw_run {
+    struct stw_manager *manager;
+    const struct stw_controller *controller;
+    struct stw_client *client;
+    struct stw_events *events;
+    const struct stw_clock *clock;
+    const struct stw_env *env; /* with the lookup over our caches */
+    const char *key, *ns, *name;
+    uint32_t failures; /* runs of this key that failed in a row before this one */
+};
+
+struct stw_controller {
+    const char *name; /* "myweb"; the label of its metrics, and "steward-myweb" its field manager */
+    const char *field_manager; /* "steward-myweb" */
+    const struct stw_kind *kind;
+    const struct stw_resource *resource;
+    const struct stw_watch *own;            /* of the kind itself */
+    const struct stw_watch *const *watches; /* of children and others, ended by NULL */
+    const struct stw_rule *rules;           /* ended by a NULL resource; beside stw_manager_rules */
+    const char *const *conditions;          /* types counted in steward_objects, ended by NULL */
+    void (*reconcile)(struct stw_run *run, struct stw_result *result);
+};
+
+/* What the manager itself needs: events, and the Lease of the election; ended by a NULL resource.
+ */
+extern const struct stw_rule stw_manager_rules[];
+
+/* --- for watches and reconcilers */
+
+/* The cache of a watch that the controller named. */
+struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w);
+/* The API server's leave to write is ours still: false once the lease is lost or steward stops.  To
+ * be asked before each write. */
+bool stw_run_may_write(const struct stw_run *run);
+
+/* Puts a key of `kind` ("MyWeb") into the queue of its controller; kinds without one are passed
+ * over. */
+void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *key);
+/* Puts every custom object into its queue which stands under `value` in an index
+ * "<plural>.<field>". */
+void stw_manager_wake(struct stw_manager *m, const char *field, const char *value);
+/* A changed() for the watch of a kind itself. */
+void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                           const char *old_text, const char *new_text);
+
+/* Guard against writing in circles; shared by all workers. */
+struct stw_guard;
+struct stw_guard *stw_run_guard(const struct stw_run *run);
+/* The guard tripped over a write of this run: counted in steward_hot_loop_total. */
+void stw_run_count_hot_loop(const struct stw_run *run);
+
+#endif

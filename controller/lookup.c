@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What can be asked of the caches: indexes for rules and for waking who waits, and how the fleet
+ * is. */
+#include "base/util.h"
+#include "controller/manager_priv.h"
+
+#include <stdio.h>
+
+#define KEYS_MAX (64u << 20)
+#define TEXT_MAX (8u << 20)
+
+struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w)
+{
+    for (uint32_t i = 0; i < m->cache_count; i++)
+        if (m->caches[i].watch == w)
+            return &m->caches[i];
+    return NULL;
+}
+
+static struct stw_cache *find_index(struct stw_manager *m, const char *index)
+{
+    for (uint32_t i = 0; i < m->cache_count; i++)
+        if (m->caches[i].watch->index_name && stw_streq(m->caches[i].watch->index_name, index))
+            return &m->caches[i];
+    return NULL;
+}
+
+bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
+                      char *ret_holder)
+{
+    struct stw_cache *cache = find_index(ctx, index);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    char *rest = NULL;
+    if (!cache)
+        return false;
+    stw_informer_keys(cache->informer, key, &keys);
+    for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
+         k = strtok_r(NULL, "\n", &rest)) {
+        if (self && stw_streq(k, self))
+            continue;
+        (void)snprintf(ret_holder, 512, "%s", k);
+        return true;
+    }
+    return false;
+}
+
+const struct stw_lookup *stw_manager_lookup(struct stw_manager *m)
+{
+    return &m->lookup;
+}
+
+/* --- waking */
+
+static struct stw_crew *crew_of(struct stw_manager *m, const char *kind)
+{
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        if (stw_streq(m->crews[i].controller->kind->kind, kind))
+            return &m->crews[i];
+    return NULL;
+}
+
+void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *key)
+{
+    struct stw_crew *crew = crew_of(m, kind);
+    if (crew)
+        (void)stw_queue_add(crew->queue, key, 0);
+}
+
+void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                           const char *old_text, const char *new_text)
+{
+    (void)old_text;
+    (void)new_text;
+    stw_manager_enqueue(m, w->resource->kind, key);
+}
+
+void stw_manager_wake(struct stw_manager *m, const char *field, const char *value)
+{
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        const struct stw_watch *own = m->crews[i].controller->own;
+        const char *dot = own->index_name ? strrchr(own->index_name, '.') : NULL;
+        stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+        char *rest = NULL;
+        if (!dot || !stw_streq(dot + 1, field) || !m->crews[i].own)
+            continue;
+        stw_informer_keys(m->crews[i].own->informer, value, &keys);
+        for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
+             k = strtok_r(NULL, "\n", &rest))
+            (void)stw_queue_add(m->crews[i].queue, k, 0);
+    }
+}
+
+/* --- how many objects have which condition: counted when somebody asks, from the caches
+ * themselves, so that the numbers cannot drift away from what is there */
+
+static const char *const states[] = {"True", "False", "Unknown"};
+
+#define TYPES_MAX 32
+
+struct census {
+    uint32_t of[TYPES_MAX][STW_COUNT(states)];
+};
+
+static void count_object(const struct stw_controller *c, struct stw_json root, struct census *to)
+{
+    struct stw_json key, condition;
+    stw_json_foreach (stw_json_path(root, "status.conditions"), key, condition) {
+        struct stw_json type = stw_json_get(condition, "type");
+        for (size_t t = 0; c->conditions[t] && t < TYPES_MAX; t++) {
+            if (!stw_json_is(type, c->conditions[t]))
+                continue;
+            for (size_t s = 0; s < STW_COUNT(states); s++)
+                to->of[t][s] += stw_json_is(stw_json_get(condition, "status"), states[s]);
+        }
+    }
+}
+
+static void take_census(struct stw_informer *inf, const struct stw_controller *c, struct census *to)
+{
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    stw_autojson struct stw_json_doc doc = {0};
+    char *rest = NULL;
+    stw_informer_keys(inf, NULL, &keys);
+    for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
+         k = strtok_r(NULL, "\n", &rest)) {
+        stw_buf_clear(&text);
+        if (stw_informer_get(inf, k, &text, NULL) == 0 &&
+            stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) == 0)
+            count_object(c, stw_json_root(&doc), to);
+    }
+}
+
+void stw_manager_measure(void *ctx)
+{
+    struct stw_manager *m = ctx;
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        const struct stw_controller *c = m->crews[i].controller;
+        struct census census = {0};
+        stw_queue_measure(m->crews[i].queue);
+        take_census(m->crews[i].own->informer, c, &census);
+        for (size_t t = 0; c->conditions[t] && t < TYPES_MAX; t++)
+            for (size_t s = 0; s < STW_COUNT(states); s++)
+                stw_series_set(STW_SERIES(m->objects, c->kind->kind, c->conditions[t], states[s]),
+                               census.of[t][s]);
+    }
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Start, leadership and stop.  Every replica fills its caches and its queues; workers take keys
+ * only while this replica leads, so that a new leader begins with everything it has seen. */
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/manager_priv.h"
+
+#include <stdio.h>
+
+#define DEFAULT_WORKERS 4
+#define DEFAULT_RESYNC_MS (10u * 3600 * 1000)
+#define SYNC_POLL_MS 5
+#define LOST_LEASE_DRAIN_MS 4000 /* the lease has 5 s left when its renewal is given up */
+#define HANGS_MS (10u * 60000)
+/* A replica that stops gives the lease back; the next one must see that within 2 s. */
+#define LEASE_RETRY_MS 1000
+
+const struct stw_rule stw_manager_rules[] = {
+    {.resource = &stw_res_event, .verbs = "create,patch"},
+    {.resource = &stw_res_lease, .verbs = "get,create,update", .own_namespace = true},
+    {0},
+};
+
+static void cache_changed(void *ctx, const char *key, const char *old_text, const char *new_text)
+{
+    const struct stw_cache *cache = ctx;
+    cache->watch->changed(cache->manager, cache->watch, key, old_text, new_text);
+}
+
+/* --- making */
+
+static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct stw_error *err)
+{
+    if (stw_manager_cache(m, w))
+        return 0;
+    if (m->cache_count == STW_MANAGER_CACHES_MAX)
+        return stw_fail(err, STW_ERR_INTERNAL, "more than %d watches", STW_MANAGER_CACHES_MAX);
+    struct stw_cache *cache = &m->caches[m->cache_count];
+    *cache = (struct stw_cache){.manager = m, .watch = w};
+    struct stw_informer_config config = {.resource = w->resource,
+                                         .namespaces = m->config.namespaces,
+                                         .label_selector = w->label_selector,
+                                         .project = w->project,
+                                         .changed = cache_changed,
+                                         .index = w->index,
+                                         .ctx = cache};
+    if (stw_informer_create(m->config.client, &config, m->config.clock, m->config.metrics,
+                            &cache->informer, err) != 0)
+        return -1;
+    m->cache_count++;
+    return 0;
+}
+
+static int add_crew(struct stw_manager *m, const struct stw_controller *c, struct stw_error *err)
+{
+    if (m->crew_count == STW_MANAGER_CONTROLLERS_MAX)
+        return stw_fail(err, STW_ERR_INTERNAL, "more than %d controllers",
+                        STW_MANAGER_CONTROLLERS_MAX);
+    struct stw_crew *crew = &m->crews[m->crew_count++];
+    *crew = (struct stw_crew){.manager = m, .controller = c};
+    crew->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);
+    if (!crew->queue)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    stw_queue_shut(crew->queue);
+    stw_crew_make_metrics(crew, m->config.metrics, m->config.workers);
+    if (stw_events_create(m->config.client, m->config.clock, c->field_manager, &crew->events,
+                          err) != 0 ||
+        add_cache(m, c->own, err) != 0)
+        return -1;
+    for (size_t i = 0; c->watches[i]; i++)
+        if (add_cache(m, c->watches[i], err) != 0)
+            return -1;
+    crew->own = stw_manager_cache(m, c->own);
+    return 0;
+}
+
+static void make_metrics(struct stw_manager *m)
+{
+    static const char *const labels[] = {"kind", "condition", "status", NULL};
+    if (!m->config.metrics)
+        return;
+    m->objects =
+        stw_metrics_family(m->config.metrics, STW_GAUGE, "steward_objects",
+                           "Custom objects, by the conditions in their status.", labels, NULL);
+    (void)stw_metrics_on_collect(m->config.metrics, stw_manager_measure, m);
+}
+
+static int init_locks(struct stw_manager *m, struct stw_error *err)
+{
+    if (pthread_mutex_init(&m->lock, NULL) != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot make a lock");
+    if (stw_cond_init(&m->turn) == 0)
+        return 0;
+    pthread_mutex_destroy(&m->lock);
+    return stw_fail(err, STW_ERR_INTERNAL, "cannot make a condition variable");
+}
+
+static void set_defaults(struct stw_manager *m)
+{
+    if (m->config.workers == 0)
+        m->config.workers = DEFAULT_WORKERS;
+    m->config.workers = STW_MIN(m->config.workers, STW_MANAGER_WORKERS_MAX);
+    if (m->config.resync_ms == 0)
+        m->config.resync_ms = DEFAULT_RESYNC_MS;
+    m->lookup = (struct stw_lookup){.ctx = m, .find = stw_manager_find};
+    m->env = (struct stw_env){.node_port_min = m->config.node_port_min,
+                              .node_port_max = m->config.node_port_max,
+                              .lookup = &m->lookup};
+}
+
+int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,
+                       struct stw_error *err)
+{
+    struct stw_manager *m = calloc(1, sizeof(*m));
+    if (!m)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    m->config = *config;
+    set_defaults(m);
+    if (init_locks(m, err) != 0) {
+        free(m);
+        return -1;
+    }
+    m->guard = stw_guard_create();
+    int rc = m->guard ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    for (size_t i = 0; rc == 0 && stw_controllers[i]; i++)
+        rc = add_crew(m, stw_controllers[i], err);
+    if (rc != 0) {
+        stw_manager_destroy(m);
+        return -1;
+    }
+    make_metrics(m);
+    *ret = m;
+    return 0;
+}
+
+/* --- leading */
+
+static void set_working(struct stw_manager *m, bool working)
+{
+    pthread_mutex_lock(&m->lock);
+    working = working && !m->stopping;
+    m->working = working;
+    if (working)
+        atomic_store(&m->may_write, true);
+    pthread_cond_broadcast(&m->turn);
+    pthread_mutex_unlock(&m->lock);
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        if (working)
+            stw_queue_open(m->crews[i].queue);
+        else
+            stw_queue_shut(m->crews[i].queue);
+    }
+}
+
+static bool drain(struct stw_manager *m, uint64_t timeout_ms)
+{
+    uint64_t deadline = stw_now_ms(&stw_clock_system) + timeout_ms;
+    bool idle = true;
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        uint64_t now = stw_now_ms(&stw_clock_system);
+        idle &= stw_queue_drain(m->crews[i].queue, deadline > now ? deadline - now : 0);
+    }
+    return idle;
+}
+
+static void lead(void *ctx)
+{
+    struct stw_manager *m = ctx;
+    stw_log(STW_LOG_INFO, "leading: reconciling begins", STW_STR("identity", m->config.identity));
+    set_working(m, true);
+}
+
+/* The lease is gone or about to be given back. */
+static void step_down(void *ctx)
+{
+    struct stw_manager *m = ctx;
+    atomic_store(&m->may_write, false);
+    set_working(m, false);
+    if (!drain(m, LOST_LEASE_DRAIN_MS))
+        stw_log(STW_LOG_WARN, "a reconcile still waits for the API server; it will write no more");
+    stw_log(STW_LOG_INFO, "no longer leading: reconciling stopped");
+}
+
+static int stand_for_election(struct stw_manager *m, struct stw_error *err)
+{
+    struct stw_lease_config config = {.ns = m->config.lease_ns,
+                                      .name = m->config.lease_name,
+                                      .identity = m->config.identity,
+                                      .retry_ms = LEASE_RETRY_MS,
+                                      .started = lead,
+                                      .stopped = step_down,
+                                      .ctx = m};
+    if (stw_lease_create(m->config.client, &config, m->config.clock, m->config.metrics, &m->lease,
+                         err) != 0)
+        return -1;
+    return 0;
+}
+
+/* --- the housekeeping thread */
+
+/* Sleeps until `deadline` or until the manager stops; true: it stops. */
+static bool keeper_sleeps(struct stw_manager *m, uint64_t deadline)
+{
+    pthread_mutex_lock(&m->lock);
+    while (!m->stopping && stw_now_ms(&stw_clock_system) < deadline)
+        stw_cond_wait_until(&m->turn, &m->lock, deadline);
+    bool stopping = m->stopping;
+    pthread_mutex_unlock(&m->lock);
+    return stopping;
+}
+
+static bool all_synced(const struct stw_manager *m)
+{
+    for (uint32_t i = 0; i < m->cache_count; i++)
+        if (!stw_informer_synced(m->caches[i].informer))
+            return false;
+    return true;
+}
+
+/* Once in a while everything is looked at, though nothing seems to have happened: behind all that
+ * people do. */
+static void resync(struct stw_manager *m)
+{
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        struct stw_crew *crew = &m->crews[i];
+        stw_autobuf struct stw_buf keys = STW_BUF_INIT(64u << 20);
+        char *rest = NULL;
+        stw_informer_keys(crew->own->informer, NULL, &keys);
+        for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
+             k = strtok_r(NULL, "\n", &rest))
+            (void)stw_queue_add(crew->queue, k, -1);
+    }
+}
+
+/* Up to a tenth later, so that replicas and restarts do not fall into step. */
+static uint64_t next_resync(const struct stw_manager *m)
+{
+    return stw_now_ms(&stw_clock_system) + m->config.resync_ms +
+           stw_dice() % (m->config.resync_ms / 10 + 1);
+}
+
+static void *keep(void *ctx)
+{
+    struct stw_manager *m = ctx;
+    struct stw_error err = {0};
+    uint64_t begin = stw_now_ms(&stw_clock_system);
+    while (!all_synced(m))
+        if (keeper_sleeps(m, stw_now_ms(&stw_clock_system) + SYNC_POLL_MS))
+            return NULL;
+    stw_log(STW_LOG_INFO, "caches are filled",
+            STW_INT("tookMs", stw_now_ms(&stw_clock_system) - begin));
+    if (!m->lease)
+        lead(m);
+    else if (stw_lease_start(m->lease, &err) != 0)
+        stw_log(STW_LOG_ERROR, "cannot stand for election", STW_STR("error", err.text));
+    while (!keeper_sleeps(m, next_resync(m)))
+        resync(m);
+    return NULL;
+}
+
+/* --- start, probes, stop */
+
+int stw_manager_start(struct stw_manager *m, struct stw_error *err)
+{
+    if (m->config.leader_elect && stand_for_election(m, err) != 0)
+        return -1;
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        if (stw_crew_start(&m->crews[i], err) != 0)
+            return -1;
+    for (uint32_t i = 0; i < m->cache_count; i++)
+        if (stw_informer_start(m->caches[i].informer, err) != 0)
+            return -1;
+    if (pthread_create(&m->keeper, NULL, keep, m) != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the housekeeping thread");
+    m->keeper_started = true;
+    return 0;
+}
+
+bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size)
+{
+    for (uint32_t i = 0; i < m->cache_count; i++) {
+        char problem[256] = "";
+        if (stw_informer_synced(m->caches[i].informer))
+            continue;
+        stw_informer_problem(m->caches[i].informer, problem, sizeof(problem));
+        (void)snprintf(why, why_size, "%s are not listed yet%s%s",
+                       m->caches[i].watch->resource->plural, *problem ? ": " : "", problem);
+        return false;
+    }
+    return true;
+}
+
+bool stw_manager_alive(struct stw_manager *m, char *why, size_t why_size)
+{
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        uint64_t ms = stw_queue_longest_ms(m->crews[i].queue);
+        if (ms <= HANGS_MS)
+            continue;
+        (void)snprintf(why, why_size, "a run of the %s controller hangs since %llu s",
+                       m->crews[i].controller->name, (unsigned long long)(ms / 1000));
+        return false;
+    }
+    return true;
+}
+
+void stw_manager_stop(struct stw_manager *m, uint32_t timeout_ms)
+{
+    pthread_mutex_lock(&m->lock);
+    bool again = m->stopping;
+    m->stopping = true;
+    pthread_cond_broadcast(&m->turn);
+    pthread_mutex_unlock(&m->lock);
+    if (again)
+        return;
+    if (m->keeper_started)
+        pthread_join(m->keeper, NULL);
+    set_working(m, false);
+    if (!drain(m, timeout_ms))
+        stw_log(STW_LOG_WARN, "stopping although a reconcile is not done",
+                STW_INT("timeoutMs", timeout_ms));
+    atomic_store(&m->may_write, false);
+    if (m->lease)
+        stw_lease_stop(m->lease);
+}
+
+static void end_workers(struct stw_manager *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->ending = true;
+    pthread_cond_broadcast(&m->turn);
+    pthread_mutex_unlock(&m->lock);
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        stw_crew_join(&m->crews[i]);
+}
+
+void stw_manager_destroy(struct stw_manager *m)
+{
+    if (!m)
+        return;
+    stw_manager_stop(m, 0);
+    if (m->crew_count > 0)
+        stw_client_cancel(m->config.client); /* a worker may wait for an answer */
+    end_workers(m);
+    stw_lease_destroy(m->lease);
+    for (uint32_t i = 0; i < m->cache_count; i++)
+        stw_informer_destroy(m->caches[i].informer);
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        stw_events_destroy(m->crews[i].events);
+        stw_queue_destroy(m->crews[i].queue);
+    }
+    stw_guard_destroy(m->guard);
+    pthread_cond_destroy(&m->turn);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}

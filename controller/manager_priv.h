@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The manager's inside, shared by its start and stop (manager.c), the workers (worker.c), and what
+ * others may ask of the caches (lookup.c). */
+#ifndef STW_CONTROLLER_MANAGER_PRIV_H
+#define STW_CONTROLLER_MANAGER_PRIV_H
+
+#include "controller/controller.h"
+#include "controller/guard.h"
+#include "controller/queue.h"
+#include "kube/lease.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define STW_MANAGER_CONTROLLERS_MAX 16
+#define STW_MANAGER_CACHES_MAX 48
+#define STW_MANAGER_WORKERS_MAX 64
+
+struct stw_cache {
+    struct stw_manager *manager;
+    const struct stw_watch *watch;
+    struct stw_informer *informer;
+};
+
+/* One controller at work. */
+struct stw_crew {
+    struct stw_manager *manager;
+    const struct stw_controller *controller;
+    struct stw_cache *own; /* of the kind itself */
+    struct stw_queue *queue;
+    struct stw_events *events;
+    pthread_t *threads;
+    uint32_t thread_count;
+    struct stw_series *by_outcome[5]; /* enum stw_outcome */
+    struct stw_series *errors, *terminal, *seconds, *active, *hot_loops;
+};
+
+struct stw_manager {
+    struct stw_manager_config config;
+    struct stw_env env;
+    struct stw_lookup lookup;
+    struct stw_guard *guard;
+    struct stw_lease *lease;
+    struct stw_cache caches[STW_MANAGER_CACHES_MAX];
+    uint32_t cache_count;
+    struct stw_crew crews[STW_MANAGER_CONTROLLERS_MAX];
+    uint32_t crew_count;
+    struct stw_family *objects; /* steward_objects */
+
+    pthread_mutex_t lock; /* for the three below, and for `turn` */
+    pthread_cond_t turn;  /* one of them changed */
+    bool working;         /* workers take keys */
+    bool stopping;        /* the housekeeping thread ends */
+    bool ending;          /* workers end */
+    atomic_bool may_write;
+
+    pthread_t keeper; /* waits for the caches, then stands for election; resyncs */
+    bool keeper_started;
+};
+
+/* --- worker.c */
+int stw_crew_start(struct stw_crew *crew, struct stw_error *err);
+void stw_crew_join(struct stw_crew *crew); /* m->ending is set */
+uint64_t stw_dice(void);                   /* random, not for secrets */
+void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_t workers);
+
+/* --- lookup.c */
+struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);
+bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
+                      char *ret_holder);
+void stw_manager_measure(void *ctx); /* before each scrape */
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/myweb.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/condition.h"
+#include "controller/guard.h"
+#include "controller/myweb_priv.h"
+
+#include <stdio.h>
+
+/* How often the numbers of a rollout that goes on are written: a new MyWeb must not cost a request
+ * for each of its pods. */
+#define MINOR_MS 10000
+#define INVALID_AGAIN_MS (10u * 60000)
+
+/* --- which MyWebs want a node port */
+
+static void index_port(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    int64_t port;
+    (void)ctx;
+    if (stw_json_int(stw_json_path(projected, "spec.nodePortNumber"), &port) == 0 && port > 0)
+        stw_buf_addf(out, "%lld\n", (long long)port);
+}
+
+static int64_t port_of(const char *text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    int64_t port = 0;
+    if (text && stw_json_scan(&doc, text, strlen(text), NULL) == 0)
+        (void)stw_json_int(stw_json_path(stw_json_root(&doc), "spec.nodePortNumber"), &port);
+    return port;
+}
+
+/* A MyWeb that no longer claims a port makes way for the next one that does. */
+static void myweb_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                          const char *old_text, const char *new_text)
+{
+    char value[24];
+    int64_t was = port_of(old_text);
+    stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (was == 0 || was == port_of(new_text))
+        return;
+    (void)snprintf(value, sizeof(value), "%lld", (long long)was);
+    stw_manager_wake(m, "nodePort", value);
+}
+
+static bool claims_before(const struct stw_object *other, const char *other_key,
+                          const struct myweb *w)
+{
+    int order = strcmp(other->created, w->object.created); /* RFC 3339 in UTC sorts as text */
+    return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, w->run->key) < 0));
+}
+
+/* An older MyWeb that wants the same port has it, even when its Service is not there yet. */
+static bool find_older_claim(struct myweb *w)
+{
+    char port[24];
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(1u << 20);
+    (void)snprintf(port, sizeof(port), "%lld", (long long)w->spec.node_port);
+    stw_informer_keys(stw_run_cache(w->run, w->run->controller->own), port, &keys);
+    char *rest = NULL;
+    for (char *key = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; key;
+         key = strtok_r(NULL, "\n", &rest)) {
+        stw_autoobject struct stw_object other = {0};
+        if (stw_streq(key, w->run->key) || stw_object_load_key(w->run, key, &other) != 0 ||
+            !claims_before(&other, key, w))
+            continue;
+        (void)snprintf(w->holder, sizeof(w->holder), "MyWeb %s", key);
+        return true;
+    }
+    return false;
+}
+
+/* --- children */
+
+static void begin_child(struct myweb *w, int child, const struct stw_watch *watch, json_t *desired)
+{
+    w->desired[child] = desired;
+    w->children[child] = (struct stw_child){
+        .watch = watch, .desired = desired, .applied_before = myweb_was_applied(w, child)};
+}
+
+static void ensure(struct myweb *w, int child)
+{
+    struct stw_child *c = &w->children[child];
+    if (c->desired) {
+        stw_child_ensure(w->run, &w->owner, c);
+    } else {
+        (void)stw_fail(&c->err, STW_ERR_INTERNAL, "out of memory");
+        c->state = STW_CHILD_FAILED;
+    }
+}
+
+/* With an automatic port the field is not ours and the API server keeps what it chose.  A port that
+ * was asked for before and no longer is stays too, but only as long as we go on applying it:
+ * servers up to 1.20 give a new one to a Service whose nodePort field goes. */
+static json_t *service_with_automatic_port(struct myweb *w, const struct stw_child_live *live)
+{
+    struct stw_hash digest;
+    json_t *plain = myweb_service(w, 0);
+    bool ours = stw_streq(live->owner_uid, w->owner.uid) && live->node_port != 0;
+    if (!plain || !ours || stw_child_digest(plain, &digest) != 0 ||
+        stw_hash_equal(digest, live->digest))
+        return plain;
+    json_decref(plain);
+    return myweb_service(w, live->node_port);
+}
+
+static void name_port_holder(struct myweb *w)
+{
+    char port[24], key[512] = "";
+    const struct stw_lookup *lookup = w->run->env->lookup;
+    (void)snprintf(port, sizeof(port), "%lld", (long long)w->spec.node_port);
+    if (lookup && lookup->find(lookup->ctx, "services.nodePort", port, w->run->key, key))
+        (void)snprintf(w->holder, sizeof(w->holder), "Service %s", key);
+    else
+        (void)snprintf(w->holder, sizeof(w->holder), "another Service");
+}
+
+/* The API server says 422, not 409, for a port that is taken (kubernetes#64466). */
+static void read_port_refusal(struct myweb *w)
+{
+    const struct stw_child *c = &w->children[MYWEB_SERVICE];
+    if (c->state != STW_CHILD_FAILED || c->err.code != STW_ERR_INVALID)
+        return;
+    if (strstr(c->err.text, "port is already allocated")) {
+        w->port = MYWEB_PORT_TAKEN;
+        name_port_holder(w);
+    } else if (strstr(c->err.text, "not in the valid range")) {
+        w->port = MYWEB_PORT_IMPOSSIBLE;
+    }
+}
+
+/* A Service that works is never touched for the sake of a port it cannot have. */
+static void ensure_service(struct myweb *w)
+{
+    struct stw_child_live live;
+    (void)stw_child_cached(w->run, &stw_watch_services, w->run->key, &live);
+    bool holds = stw_streq(live.owner_uid, w->owner.uid) && live.node_port == w->spec.node_port;
+    json_t *desired = w->spec.node_port ? myweb_service(w, w->spec.node_port)
+                                        : service_with_automatic_port(w, &live);
+    begin_child(w, MYWEB_SERVICE, &stw_watch_services, desired);
+    if (w->spec.node_port && !holds && find_older_claim(w)) {
+        w->port = MYWEB_PORT_TAKEN;
+        w->children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
+        if (stw_streq(live.owner_uid, w->owner.uid))
+            w->children[MYWEB_SERVICE].live = live;
+        return;
+    }
+    ensure(w, MYWEB_SERVICE);
+    read_port_refusal(w);
+}
+
+static void ensure_children(struct myweb *w)
+{
+    begin_child(w, MYWEB_CONFIGMAP, &stw_watch_configmaps, myweb_configmap(w));
+    ensure(w, MYWEB_CONFIGMAP); /* first: pods that start must find the page */
+    begin_child(w, MYWEB_DEPLOYMENT, &stw_watch_deployments, myweb_deployment(w));
+    ensure(w, MYWEB_DEPLOYMENT);
+    ensure_service(w);
+}
+
+static void forget_children(struct stw_run *run)
+{
+    stw_child_forget(run, &stw_watch_configmaps, run->key);
+    stw_child_forget(run, &stw_watch_deployments, run->key);
+    stw_child_forget(run, &stw_watch_services, run->key);
+}
+
+/* --- telling people */
+
+/* "ConfigMap, Deployment and Service" of the children in this state; how many. */
+static unsigned list_kinds(const struct myweb *w, enum stw_child_state state, struct stw_buf *out)
+{
+    unsigned total = 0, n = 0;
+    for (int i = 0; i < MYWEB_CHILDREN; i++)
+        total += w->children[i].state == state;
+    for (int i = 0; i < MYWEB_CHILDREN; i++) {
+        if (w->children[i].state != state)
+            continue;
+        stw_buf_adds(out, n == 0 ? "" : n + 1 == total ? " and " : ", ");
+        stw_buf_adds(out, w->children[i].watch->resource->kind);
+        n++;
+    }
+    return total;
+}
+
+static void tell_writes(struct myweb *w, enum stw_child_state state, const char *reason,
+                        const char *action, const char *verb)
+{
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(256);
+    if (list_kinds(w, state, &kinds) == 0)
+        return;
+    stw_object_event(w->run, &w->object, false, reason, action, "%s %s \"%s\"", verb,
+                     stw_buf_str(&kinds), w->owner.name);
+    stw_log(STW_LOG_INFO, "wrote children", STW_STR("what", reason),
+            STW_STR("kinds", stw_buf_str(&kinds)));
+}
+
+static void tell_repairs(struct myweb *w)
+{
+    for (int i = 0; i < MYWEB_CHILDREN; i++) {
+        const struct stw_child *c = &w->children[i];
+        const char *kind = c->watch->resource->kind;
+        if (c->state != STW_CHILD_REPAIRED)
+            continue;
+        if (*c->fields)
+            stw_object_event(w->run, &w->object, false, "DriftRepaired", "Repair",
+                             "%s \"%s\" had been changed and is as wanted again: %s", kind,
+                             w->owner.name, c->fields);
+        else
+            stw_object_event(w->run, &w->object, false, "DriftRepaired", "Repair",
+                             "%s \"%s\" had been deleted and is there again", kind, w->owner.name);
+        stw_log(STW_LOG_INFO, "repaired a child", STW_STR("kind", kind),
+                STW_STR("fields", *c->fields ? c->fields : "(deleted)"));
+    }
+}
+
+static const char *text_of(const json_t *condition, const char *key)
+{
+    const char *text = json_string_value(json_object_get(condition, key));
+    return text ? text : "";
+}
+
+/* A warning, when the trouble is a new one. */
+static void tell_trouble(struct myweb *w, const char *reason, const char *message)
+{
+    const json_t *ready =
+        stw_condition_find(json_object_get(w->object.status, "conditions"), STW_READY);
+    if (stw_streq(text_of(ready, "reason"), reason) &&
+        strncmp(text_of(ready, "message"), message, 200) == 0)
+        return;
+    stw_object_event(w->run, &w->object, true, reason, "Reconcile", "%s", message);
+    stw_log(STW_LOG_WARN, "cannot go on", STW_STR("reason", reason), STW_STR("why", message));
+}
+
+/* --- ending a run */
+
+static const struct stw_error *first_error(const struct myweb *w, enum stw_err code)
+{
+    for (int i = 0; i < MYWEB_CHILDREN; i++)
+        if (w->children[i].state == STW_CHILD_FAILED && w->children[i].err.code == code)
+            return &w->children[i].err;
+    return NULL;
+}
+
+static void set_outcome(struct myweb *w, const struct myweb_verdict *v, json_t *status,
+                        struct stw_result *result)
+{
+    result->after_ms = v->again_ms;
+    switch (v->level) {
+    case MYWEB_STALLED:
+        result->outcome = STW_RUN_STALLED;
+        (void)stw_fail(&result->err, STW_ERR_INVALID, "%s: %s", v->reason, v->message);
+        break;
+    case MYWEB_RETRYING:
+        result->outcome = STW_RUN_FAILED;
+        result->err = *v->err;
+        result->after_ms = stw_object_retry_ms(w->run, v->err);
+        (void)json_object_set_new(status, "retry",
+                                  stw_object_retry(w->run, v->err, result->after_ms));
+        break;
+    case MYWEB_WAITING:
+        result->outcome = STW_RUN_AFTER;
+        break;
+    default:
+        result->outcome = STW_RUN_DONE;
+        break;
+    }
+}
+
+/* The numbers of a rollout can wait until the last ones are some seconds old. */
+static bool put_off(struct myweb *w, const struct myweb_verdict *v, const json_t *status,
+                    struct stw_result *result)
+{
+    int64_t last;
+    const char *text = json_string_value(json_object_get(w->object.status, "lastReconcileTime"));
+    if (v->level != MYWEB_PROGRESSING || !text || stw_time_parse(text, &last) != 0 ||
+        !myweb_status_is_minor(w->object.status, status))
+        return false;
+    int64_t age_ms = (stw_wall_us(w->run->clock) - last) / 1000;
+    if (age_ms < 0 || age_ms >= MINOR_MS)
+        return false;
+    json_auto_t *diff = stw_merge_diff(w->object.status, status);
+    const char *only = diff ? json_object_iter_key(json_object_iter(diff)) : NULL;
+    if (only && !(json_object_size(diff) == 1 && stw_streq(only, "lastReconcileTime"))) {
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = (uint64_t)(MINOR_MS - age_ms);
+    }
+    return true;
+}
+
+/* An error of the way, not of the object: told by the log and the queue's backoff. */
+static void fail_run(struct stw_run *run, const struct stw_error *err, struct stw_result *result)
+{
+    result->err = *err;
+    if (err->code == STW_ERR_CONFLICT || err->code == STW_ERR_NOT_FOUND) {
+        result->outcome = STW_RUN_CONFLICT;
+        return;
+    }
+    result->outcome = STW_RUN_FAILED;
+    result->after_ms = stw_object_retry_ms(run, err);
+}
+
+static void finish(struct myweb *w, struct stw_result *result)
+{
+    struct myweb_verdict verdict;
+    struct stw_error err = {0};
+    json_t *tree;
+    const struct stw_error *conflict = first_error(w, STW_ERR_CONFLICT);
+    const struct stw_error *cancelled = first_error(w, STW_ERR_CANCELLED);
+    tell_writes(w, STW_CHILD_CREATED, "Created", "Create", "created");
+    tell_writes(w, STW_CHILD_UPDATED, "Updated", "Update", "updated");
+    tell_repairs(w);
+    if (conflict || cancelled) {
+        fail_run(w->run, cancelled ? cancelled : conflict, result);
+        return;
+    }
+    myweb_judge(w, &verdict, &tree);
+    json_auto_t *status = tree;
+    if (!status) {
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        fail_run(w->run, &err, result);
+        return;
+    }
+    set_outcome(w, &verdict, status, result);
+    if (put_off(w, &verdict, status, result))
+        return;
+    int written = stw_object_write_status(w->run, &w->object, status, &err);
+    if (written < 0)
+        fail_run(w->run, &err, result);
+    else if (written > 0 && verdict.level < MYWEB_PROGRESSING)
+        tell_trouble(w, verdict.reason, verdict.message);
+}
+
+/* Takes over `status` (NULL: no memory), writes it and is done. */
+static int write_and_end(struct myweb *w, json_t *status, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    json_auto_t *own = status;
+    if (!own)
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+    int written = own ? stw_object_write_status(w->run, &w->object, own, &err) : -1;
+    if (written < 0)
+        fail_run(w->run, &err, result);
+    return written;
+}
+
+static void stop_at_invalid(struct myweb *w, const char *text, struct stw_result *result)
+{
+    result->outcome = STW_RUN_STALLED;
+    result->after_ms = INVALID_AGAIN_MS;
+    (void)stw_fail(&result->err, STW_ERR_INVALID, "%s", text);
+    if (write_and_end(w, myweb_status_invalid(w, text), result) > 0)
+        tell_trouble(w, STW_REASON_INVALID_SPEC, text);
+}
+
+static void reconcile(struct stw_run *run, struct stw_result *result)
+{
+    struct myweb w = {.run = run};
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    struct stw_error err = {0};
+    if (stw_object_load(run, &w.object) != 0 || w.object.deleting) {
+        forget_children(run); /* the garbage collector sees to the rest */
+        stw_object_done(&w.object);
+        return;
+    }
+    w.owner = (struct stw_owner){.kind = stw_kind_myweb.kind,
+                                 .ns = run->ns,
+                                 .name = run->name,
+                                 .uid = w.object.uid,
+                                 .adopt = w.object.adopt};
+    w.arena = stw_arena_create();
+    if (w.object.paused) {
+        (void)write_and_end(&w, myweb_status_paused(&w), result);
+    } else if (stw_object_judge(run, &w.object, &findings) > 0) {
+        stop_at_invalid(&w, stw_buf_str(&findings), result);
+    } else if (!w.arena || stw_kind_decode(&stw_kind_myweb, stw_json_get(w.object.root, "spec"),
+                                           w.arena, &w.spec, &err) != 0) {
+        fail_run(run, &err, result);
+    } else {
+        myweb_hash_content(&w);
+        ensure_children(&w);
+        finish(&w, result);
+    }
+    for (int i = 0; i < MYWEB_CHILDREN; i++)
+        json_decref(w.desired[i]);
+    stw_arena_destroy(w.arena);
+    stw_object_done(&w.object);
+}
+
+/* --- the kind in the table */
+
+static const struct stw_resource myweb_resource = {.group = "operator.k8s-summit.org",
+                                                   .version = "v1",
+                                                   .kind = "MyWeb",
+                                                   .plural = "mywebs",
+                                                   .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &myweb_resource,
+    .project = stw_object_project,
+    .index = index_port,
+    .index_name = "mywebs.nodePort",
+    .changed = myweb_changed,
+};
+
+static const struct stw_watch *const watches[] = {&stw_watch_configmaps, &stw_watch_deployments,
+                                                  &stw_watch_services, NULL};
+
+/* Children go by the garbage collector, so nothing is ever deleted.  finalizers: the API server
+ * asks for it where blockOwnerDeletion is guarded (OwnerReferencesPermissionEnforcement). */
+static const struct stw_rule rules[] = {
+    {.resource = &myweb_resource, .verbs = "get,list,watch"},
+    {.resource = &myweb_resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &myweb_resource, .subresource = "finalizers", .verbs = "update"},
+    {.resource = &stw_res_configmap, .verbs = "get,list,watch,create,patch"},
+    {.resource = &stw_res_deployment, .verbs = "get,list,watch,create,patch"},
+    {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
+    {0},
+};
+
+static const char *const conditions[] = {
+    STW_READY,       STW_RECONCILING,     STW_STALLED, "ConfigMapSynced", "DeploymentAvailable",
+    "ServiceSynced", "NodePortAllocated", NULL};
+
+const struct stw_controller stw_controller_myweb = {
+    .name = "myweb",
+    .field_manager = "steward-myweb",
+    .kind = &stw_kind_myweb,
+    .resource = &myweb_resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .conditions = conditions,
+    .reconcile = reconcile,
+};

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps MyWebs: a ConfigMap with the page, a Deployment that serves it, and a Service with a node
+ * port, all named as the MyWeb. */
+#ifndef STW_CONTROLLER_MYWEB_H
+#define STW_CONTROLLER_MYWEB_H
+
+#include "controller/controller.h"
+
+extern const struct stw_controller stw_controller_myweb;
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/object.h"
+
+#include "base/util.h"
+#include "controller/condition.h"
+#include "controller/queue.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define TEXT_MAX (8u << 20)
+#define ANNOTATIONS "steward.dev/"
+#define STATUS_TRIES 3
+
+/* --- the projection */
+
+static void add_raw(struct stw_buf *out, const char *before, struct stw_json value)
+{
+    size_t len;
+    const char *raw = stw_json_raw(value, &len);
+    if (len == 0)
+        return;
+    stw_buf_adds(out, before);
+    stw_buf_add(out, raw, len);
+}
+
+static void add_annotations(struct stw_json annotations, struct stw_buf *out)
+{
+    struct stw_json key, value;
+    bool any = false;
+    stw_json_foreach (annotations, key, value) {
+        size_t len;
+        const char *raw = stw_json_raw(key, &len);
+        if (len <= strlen(ANNOTATIONS) || strncmp(raw + 1, ANNOTATIONS, strlen(ANNOTATIONS)) != 0)
+            continue;
+        stw_buf_adds(out, any ? "," : ",\"annotations\":{");
+        stw_buf_add(out, raw, len);
+        add_raw(out, ":", value);
+        any = true;
+    }
+    stw_buf_adds(out, any ? "}" : "");
+}
+
+void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    struct stw_json m = stw_json_get(object, "metadata");
+    (void)ctx;
+    add_raw(out, "{\"metadata\":{\"name\":", stw_json_get(m, "name"));
+    add_raw(out, ",\"namespace\":", stw_json_get(m, "namespace"));
+    add_raw(out, ",\"uid\":", stw_json_get(m, "uid"));
+    add_raw(out, ",\"generation\":", stw_json_get(m, "generation"));
+    add_raw(out, ",\"creationTimestamp\":", stw_json_get(m, "creationTimestamp"));
+    add_raw(out, ",\"deletionTimestamp\":", stw_json_get(m, "deletionTimestamp"));
+    add_annotations(stw_json_get(m, "annotations"), out);
+    stw_buf_adds(out, "}");
+    add_raw(out, ",\"spec\":", stw_json_get(object, "spec"));
+    add_raw(out, ",\"status\":", stw_json_get(object, "status"));
+    stw_buf_adds(out, "}");
+}
+
+/* --- reading */
+
+static bool is_on(struct stw_json metadata, const char *annotation)
+{
+    return stw_json_is(stw_json_get(stw_json_get(metadata, "annotations"), annotation), "true");
+}
+
+static json_t *read_status(struct stw_json root)
+{
+    size_t len;
+    const char *raw = stw_json_raw(stw_json_get(root, "status"), &len);
+    json_t *status = len > 0 ? json_loadb(raw, len, 0, NULL) : NULL;
+    return status ? status : json_object();
+}
+
+int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_object *ret)
+{
+    ret->text = STW_BUF_INIT(TEXT_MAX);
+    struct stw_informer *cache = stw_run_cache(run, run->controller->own);
+    if (stw_informer_get(cache, key, &ret->text, ret->resource_version) != 0 ||
+        stw_json_scan(&ret->doc, stw_buf_str(&ret->text), ret->text.len, NULL) != 0)
+        return -1;
+    ret->root = stw_json_root(&ret->doc);
+    struct stw_json m = stw_json_get(ret->root, "metadata");
+    (void)stw_json_strcpy(stw_json_get(m, "uid"), ret->uid, sizeof(ret->uid));
+    (void)stw_json_strcpy(stw_json_get(m, "creationTimestamp"), ret->created, sizeof(ret->created));
+    (void)stw_json_int(stw_json_get(m, "generation"), &ret->generation);
+    ret->deleting = stw_json_there(stw_json_get(m, "deletionTimestamp"));
+    ret->paused = is_on(m, ANNOTATIONS "paused");
+    ret->adopt = is_on(m, ANNOTATIONS "adopt");
+    ret->status = read_status(ret->root);
+    return ret->status ? 0 : -1;
+}
+
+int stw_object_load(const struct stw_run *run, struct stw_object *ret)
+{
+    return stw_object_load_key(run, run->key, ret);
+}
+
+void stw_object_done(struct stw_object *o)
+{
+    json_decref(o->status);
+    stw_json_done(&o->doc);
+    stw_buf_done(&o->text);
+    o->status = NULL;
+}
+
+size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, struct stw_buf *out)
+{
+    stw_autofindings struct stw_findings f = {0};
+    struct stw_env env = *run->env;
+    struct stw_admission a = {.kind = run->controller->kind,
+                              .operation = STW_CREATE,
+                              .ns = run->ns,
+                              .name = run->name,
+                              .object = o->root,
+                              .env = &env};
+    env.lookup = NULL;
+    stw_kind_validate(&a, &f);
+    for (size_t i = 0; i < f.error_count; i++) {
+        stw_buf_adds(out, i ? ", " : "");
+        stw_finding_text(&f.errors[i], out);
+    }
+    return f.error_count;
+}
+
+/* --- writing */
+
+static int refresh(struct stw_run *run, const struct stw_object *o, char *rv, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    int64_t generation = 0;
+    if (stw_kube_get(run->client, run->controller->resource, run->ns, run->name, &text, err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
+        return -1;
+    struct stw_json m = stw_json_get(stw_json_root(&doc), "metadata");
+    (void)stw_json_int(stw_json_get(m, "generation"), &generation);
+    if (!stw_json_is(stw_json_get(m, "uid"), o->uid) || generation != o->generation ||
+        stw_json_strcpy(stw_json_get(m, "resourceVersion"), rv, STW_RV_LEN) != 0)
+        return stw_fail(err, STW_ERR_CONFLICT, "%s %s has changed meanwhile",
+                        run->controller->kind->kind, run->key);
+    return 0;
+}
+
+static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    json_auto_t *patch =
+        json_pack("{s:{s:s},s:O}", "metadata", "resourceVersion", rv, "status", diff);
+    if (!patch)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (!stw_run_may_write(run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    if (stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, "status",
+                             patch, run->controller->field_manager, &answer, err) != 0)
+        return -1;
+    stw_informer_saw(stw_run_cache(run, run->controller->own), &answer);
+    return 1;
+}
+
+int stw_object_write_status(struct stw_run *run, const struct stw_object *o, json_t *status,
+                            struct stw_error *err)
+{
+    char now[STW_TIME_LEN], rv[STW_RV_LEN];
+    json_t *last = json_object_get(o->status, "lastReconcileTime");
+    if (last)
+        (void)json_object_set(status, "lastReconcileTime", last);
+    json_auto_t *diff = stw_merge_diff(o->status, status);
+    if (!diff)
+        return 0;
+    stw_time_format(stw_wall_us(run->clock), now);
+    (void)json_object_set_new(diff, "lastReconcileTime", json_string(now));
+    (void)snprintf(rv, sizeof(rv), "%s", o->resource_version);
+    for (int i = 0;; i++) {
+        int rc = patch_once(run, diff, rv, err);
+        if (rc > 0 || !err || err->code != STW_ERR_CONFLICT || i == STATUS_TRIES)
+            return rc;
+        *err = (struct stw_error){0};
+        if (refresh(run, o, rv, err) != 0)
+            return -1;
+    }
+}
+
+void stw_object_event(const struct stw_run *run, const struct stw_object *o, bool warning,
+                      const char *reason, const char *action, const char *fmt, ...)
+{
+    char note[STW_CONDITION_MESSAGE_MAX + 8];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(note, sizeof(note), fmt, ap);
+    va_end(ap);
+    stw_message_clean(note, STW_CONDITION_MESSAGE_MAX);
+    struct stw_event_object regarding = {.resource = run->controller->resource,
+                                         .ns = run->ns,
+                                         .name = run->name,
+                                         .uid = o->uid,
+                                         .resource_version = o->resource_version};
+    stw_events_record(run->events, &regarding, warning, reason, action, note);
+}
+
+uint64_t stw_object_retry_ms(const struct stw_run *run, const struct stw_error *err)
+{
+    bool nobody = err->code == STW_ERR_UNAVAILABLE && err->http == 0;
+    uint64_t wait = stw_backoff_ms(run->key, run->failures, 1000, nobody ? 30000 : 300000);
+    return STW_MAX(wait, err->retry_after_ms);
+}
+
+json_t *stw_object_retry(const struct stw_run *run, const struct stw_error *err, uint64_t wait_ms)
+{
+    char next[STW_TIME_LEN], text[sizeof(err->text)];
+    stw_time_format(stw_wall_us(run->clock) + (int64_t)wait_ms * 1000, next);
+    (void)snprintf(text, sizeof(text), "%s", err->text);
+    stw_message_clean(text, sizeof(text));
+    return json_pack("{s:I,s:s,s:s}", "count", (json_int_t)run->failures + 1, "nextTime", next,
+                     "lastError", text);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The threads that run reconcilers, and how a run's outcome becomes the key's next turn. */
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/manager_priv.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+static const double run_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                     1,     2.5,  5,     10,   25,  60,   -1};
+
+/* What controller-runtime's dashboards call the outcomes. */
+static const char *const result_names[] = {
+    [STW_RUN_DONE] = "success", [STW_RUN_AFTER] = "requeue_after", [STW_RUN_CONFLICT] = "requeue",
+    [STW_RUN_FAILED] = "error", [STW_RUN_STALLED] = "error",
+};
+
+static struct stw_series *make(struct stw_metrics *m, enum stw_metric_type type, const char *name,
+                               const char *help, const char *controller)
+{
+    static const char *const labels[] = {"controller", NULL};
+    struct stw_family *f =
+        stw_metrics_family(m, type, name, help, labels, type == STW_HISTOGRAM ? run_buckets : NULL);
+    return STW_SERIES(f, controller);
+}
+
+void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_t workers)
+{
+    static const char *const labels[] = {"controller", "result", NULL};
+    const char *name = crew->controller->name;
+    if (!m)
+        return;
+    struct stw_family *total =
+        stw_metrics_family(m, STW_COUNTER, "controller_runtime_reconcile_total",
+                           "Runs of a reconciler, by how they ended.", labels, NULL);
+    for (size_t i = 0; i < STW_COUNT(result_names); i++)
+        crew->by_outcome[i] = STW_SERIES(total, name, result_names[i]);
+    crew->errors = make(m, STW_COUNTER, "controller_runtime_reconcile_errors_total",
+                        "Runs of a reconciler that failed.", name);
+    crew->terminal =
+        make(m, STW_COUNTER, "controller_runtime_terminal_reconcile_errors_total",
+             "Runs of a reconciler that failed in a way which only a person can mend.", name);
+    (void)make(m, STW_COUNTER, "controller_runtime_reconcile_panics_total",
+               "Runs of a reconciler that panicked; a program in C has none.", name);
+    crew->seconds = make(m, STW_HISTOGRAM, "controller_runtime_reconcile_time_seconds",
+                         "Seconds that a run of a reconciler took.", name);
+    crew->active = make(m, STW_GAUGE, "controller_runtime_active_workers",
+                        "Workers that run a reconciler now.", name);
+    crew->hot_loops =
+        make(m, STW_COUNTER, "steward_hot_loop_total",
+             "Children that were written again and again until steward stopped.", name);
+    stw_series_set(make(m, STW_GAUGE, "controller_runtime_max_concurrent_reconciles",
+                        "Workers of a controller.", name),
+                   workers);
+}
+
+/* --- one run */
+
+uint64_t stw_dice(void)
+{
+    uint64_t dice;
+    if (getrandom(&dice, sizeof(dice), GRND_NONBLOCK) == sizeof(dice))
+        return dice;
+    int64_t now = stw_wall_us(&stw_clock_system); /* before the kernel has any entropy */
+    return stw_hash_bytes(&now, sizeof(now)).lo;
+}
+
+static void random_id(char out[17])
+{
+    (void)snprintf(out, 17, "%016llx", (unsigned long long)stw_dice());
+}
+
+static void log_result(const struct stw_result *result, uint64_t took_ms)
+{
+    bool failed = result->outcome == STW_RUN_FAILED && result->err.code != STW_ERR_CANCELLED;
+    stw_log(failed ? STW_LOG_WARN : STW_LOG_DEBUG, failed ? "reconcile failed" : "reconciled",
+            STW_STR("result", result_names[result->outcome]),
+            STW_STR("error", *result->err.text ? result->err.text : NULL),
+            STW_INT("requeueAfterMs", result->after_ms), STW_INT("tookMs", took_ms));
+}
+
+static void count_result(struct stw_crew *crew, const struct stw_result *result, uint64_t took_ms)
+{
+    stw_series_add(crew->by_outcome[result->outcome], 1);
+    stw_series_observe(crew->seconds, (double)took_ms / 1000.0);
+    if (result->outcome == STW_RUN_FAILED || result->outcome == STW_RUN_STALLED)
+        stw_series_add(crew->errors, 1);
+    if (result->outcome == STW_RUN_STALLED)
+        stw_series_add(crew->terminal, 1);
+}
+
+/* When the key comes again.  Without memory for that it comes with the next resync, as any key. */
+static void plan_next(struct stw_queue *q, const char *key, const struct stw_result *result)
+{
+    switch (result->outcome) {
+    case STW_RUN_DONE:
+        stw_queue_forget(q, key);
+        break;
+    case STW_RUN_AFTER:
+    case STW_RUN_STALLED:
+        stw_queue_forget(q, key);
+        (void)stw_queue_add_after(q, key, result->after_ms);
+        break;
+    case STW_RUN_CONFLICT:
+        (void)stw_queue_add_backoff(q, key, result->err.retry_after_ms);
+        break;
+    case STW_RUN_FAILED:
+        (void)stw_queue_add_failed(q, key, result->after_ms);
+        break;
+    }
+}
+
+static void run_key(struct stw_crew *crew, const char *key)
+{
+    char ns[STW_KEY_LEN], name[STW_KEY_LEN], id[17];
+    struct stw_manager *m = crew->manager;
+    struct stw_result result = {.outcome = STW_RUN_DONE};
+    struct stw_run run = {.manager = m,
+                          .controller = crew->controller,
+                          .client = m->config.client,
+                          .events = crew->events,
+                          .clock = m->config.clock,
+                          .env = &m->env,
+                          .key = key,
+                          .ns = ns,
+                          .name = name};
+    stw_key_split(key, ns, name);
+    random_id(id);
+    const struct stw_log_field context[] = {STW_STR("controller", crew->controller->name),
+                                            STW_STR("namespace", ns),
+                                            STW_STR("name", name),
+                                            STW_STR("reconcileID", id),
+                                            {0}};
+    stw_log_context(context);
+    (void)stw_queue_backoff_ms(crew->queue, key, &run.failures);
+    uint64_t begin = stw_now_ms(m->config.clock);
+    crew->controller->reconcile(&run, &result);
+    uint64_t took = stw_now_ms(m->config.clock) - begin;
+    if (result.err.code == STW_ERR_CANCELLED) { /* for whoever leads next, maybe for us */
+        result.outcome = STW_RUN_AFTER;
+        result.after_ms = 0;
+    }
+    log_result(&result, took);
+    stw_log_context(NULL);
+    count_result(crew, &result, took);
+    plan_next(crew->queue, key, &result);
+}
+
+/* --- threads */
+
+/* False: the worker shall end. */
+static bool wait_for_turn(struct stw_manager *m)
+{
+    pthread_mutex_lock(&m->lock);
+    while (!m->working && !m->ending)
+        pthread_cond_wait(&m->turn, &m->lock);
+    bool go = !m->ending;
+    pthread_mutex_unlock(&m->lock);
+    return go;
+}
+
+static void *work(void *ctx)
+{
+    struct stw_crew *crew = ctx;
+    while (wait_for_turn(crew->manager)) {
+        stw_autofree char *key = stw_queue_get(crew->queue);
+        if (!key)
+            continue;
+        stw_series_add(crew->active, 1);
+        run_key(crew, key);
+        stw_series_add(crew->active, -1);
+        stw_queue_done(crew->queue, key);
+    }
+    return NULL;
+}
+
+int stw_crew_start(struct stw_crew *crew, struct stw_error *err)
+{
+    uint32_t wanted = crew->manager->config.workers;
+    crew->threads = calloc(wanted, sizeof(*crew->threads));
+    if (!crew->threads)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    for (; crew->thread_count < wanted; crew->thread_count++)
+        if (pthread_create(&crew->threads[crew->thread_count], NULL, work, crew) != 0)
+            return stw_fail(err, STW_ERR_INTERNAL, "cannot start a worker thread");
+    return 0;
+}
+
+void stw_crew_join(struct stw_crew *crew)
+{
+    for (uint32_t i = 0; i < crew->thread_count; i++)
+        pthread_join(crew->threads[i], NULL);
+    free(crew->threads);
+    crew->threads = NULL;
+    crew->thread_count = 0;
+}
+
+/* --- what a run asks for */
+
+struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w)
+{
+    struct stw_cache *cache = stw_manager_cache(run->manager, w);
+    return cache ? cache->informer : NULL;
+}
+
+bool stw_run_may_write(const struct stw_run *run)
+{
+    return atomic_load(&run->manager->may_write);
+}
+
+struct stw_guard *stw_run_guard(const struct stw_run *run)
+{
+    return run->manager->guard;
+}
+
+void stw_run_count_hot_loop(const struct stw_run *run)
+{
+    struct stw_manager *m = run->manager;
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        if (m->crews[i].controller == run->controller)
+            stw_series_add(m->crews[i].hot_loops, 1);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void test_trips_and_opens_again(void **state)
+{
+    (void)state;
+    struct stw_guard *g = stw_guard_create();
+    uint64_t now = 100000;
+    for (int i = 0; i < STW_GUARD_WRITES; i++)
+        assert_int_equal(stw_guard_write(g, "services/n/a", now += 100), STW_GUARD_GO);
+    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100), STW_GUARD_TRIPPED);
+    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100), STW_GUARD_CLOSED);
+    assert_int_equal(stw_guard_write(g, "services/n/b", now), STW_GUARD_GO); /* others go on */
+    assert_int_equal(stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS - 200),
+                     STW_GUARD_CLOSED);
+    assert_int_equal(stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS), STW_GUARD_GO);
+    stw_guard_destroy(g);
+}
+
+static void test_slow_writes_never_trip(void **state)
+{
+    (void)state;
+    struct stw_guard *g = stw_guard_create();
+    for (uint64_t i = 0; i < 200; i++)
+        assert_int_equal(stw_guard_write(g, "configmaps/n/a",
+                                         1000 + i * (STW_GUARD_WINDOW_MS / STW_GUARD_WRITES + 200)),
+                         STW_GUARD_GO);
+    stw_guard_destroy(g);
+}
+
+static void test_accepted(void **state)
+{
+    (void)state;
+    struct stw_guard *g = stw_guard_create();
+    struct stw_hash wanted = {1, 2}, live = {3, 4}, other = {5, 6};
+    assert_false(stw_guard_accepted(g, "a", wanted, live));
+    stw_guard_accept(g, "a", wanted, live);
+    assert_true(stw_guard_accepted(g, "a", wanted, live));
+    assert_false(stw_guard_accepted(g, "a", wanted, other)); /* drift */
+    assert_false(stw_guard_accepted(g, "a", other, live));   /* we want something else now */
+    assert_false(stw_guard_accepted(g, "b", wanted, live));
+    /* survives the sweep of old counts */
+    for (uint64_t i = 1; i < 5; i++)
+        (void)stw_guard_write(g, "b", i * 10 * STW_GUARD_WINDOW_MS);
+    assert_true(stw_guard_accepted(g, "a", wanted, live));
+    stw_guard_forget(g, "a");
+    assert_false(stw_guard_accepted(g, "a", wanted, live));
+    stw_guard_forget(g, "never there");
+    stw_guard_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trips_and_opens_again),
+        cmocka_unit_test(test_slow_writes_never_trip),
+        cmocka_unit_test(test_accepted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
