@@ -33,7 +33,7 @@ typedef __int128 stw_quantity;
 int stw_quantity_parse(const char *s, stw_quantity *ret);
 int stw_quantity_of(struct stw_json v, stw_quantity *ret); /* of a JSON string or number */
 /* The form that the API server writes back ("1000m" -> "1", "1024Mi" -> "1Gi"). It keeps "010m" and
- * "1.500" as they are, and so does this.  Exact up to 20 digits and 2^63-1; in resources of
+ * "1.500" as they are, and so does this.  Exact up to 2^63-1; in resources of
  * containers the API server rounds up to 1m besides.  -1: no quantity. */
 int stw_quantity_canonical(const char *s, struct stw_buf *out);
 

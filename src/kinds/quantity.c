@@ -6,7 +6,7 @@
 #include "kinds/names.h"
 
 #define NANO 1000000000
-#define DIGITS_MAX 20 /* significant ones that count; more than any sane quantity has */
+#define DIGITS_MAX 28 /* significant ones that count: what 2^63-1 in nano has */
 #define EXPONENT_MAX 100
 
 enum format { DECIMAL_SI, DECIMAL_EXPONENT, BINARY_SI };
@@ -77,6 +77,17 @@ static int read_suffix(const char *s, struct suffix *ret)
     return 0;
 }
 
+/* Times 2^power; digits that then have no room in 128 bits stand no more for themselves. */
+static void shift(struct number *n, int power)
+{
+    while (n->digits >> (127 - power)) {
+        n->inexact |= n->digits % 10 != 0;
+        n->digits /= 10;
+        n->fraction--;
+    }
+    n->digits <<= power;
+}
+
 /* digits * 10^power, capped at 2^63-1 (in nano) and rounded away from zero. */
 static stw_quantity scale(unsigned __int128 digits, int power, bool inexact)
 {
@@ -96,12 +107,11 @@ static int parse(const char *text, struct number *n, struct suffix *suffix, stw_
     const char *rest = read_number(text, n);
     if (!rest || read_suffix(rest, suffix) != 0)
         return -1;
-    int power = 9 - n->fraction;
     if (suffix->format == BINARY_SI)
-        n->digits <<= suffix->exponent; /* 20 digits and 60 bits fit into 128 */
+        shift(n, suffix->exponent);
     else
-        power += suffix->exponent;
-    stw_quantity q = scale(n->digits, power, n->inexact);
+        n->fraction -= suffix->exponent;
+    stw_quantity q = scale(n->digits, 9 - n->fraction, n->inexact);
     *ret = n->negative ? -q : q;
     return 0;
 }
@@ -186,7 +196,7 @@ static bool keeps_text(const struct number *n, const struct suffix *s)
     int places = s->exponent - n->fraction_len;
     if (s->format == BINARY_SI)
         return n->fraction_len == 0 && ((n->digits >> s->exponent) & 7) != 0 &&
-               15 - n->whole_len - (int)((float)s->exponent * 3 / 10) - 1 >= 0;
+               n->whole_len + s->exponent * 3 / 10 <= 14;
     if (len == 0 || len > 18 || n->whole_len == 0 || places < -9 || places % 3 != 0)
         return false;
     memcpy(digits, n->first, (size_t)n->whole_len);
