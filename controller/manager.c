@@ -18,7 +18,11 @@
 
 const struct stw_rule stw_manager_rules[] = {
     {.resource = &stw_res_event, .verbs = "create,patch"},
-    {.resource = &stw_res_lease, .verbs = "get,create,update", .own_namespace = true},
+    {.resource = &stw_res_lease, .verbs = "create", .own_namespace = true},
+    {.resource = &stw_res_lease,
+     .verbs = "get,list,watch,update",
+     .name = STW_MANAGER_LEASE,
+     .own_namespace = true},
     {0},
 };
 

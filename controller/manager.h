@@ -16,6 +16,10 @@
 #include <stdint.h>
 
 struct stw_manager;
+
+/* The Lease of the shipped manifests; the rights are for just this one. */
+#define STW_MANAGER_LEASE "steward.steward.dev"
+
 struct stw_controller; /* controller.h: what a reconciler is */
 
 /* All reconcilers, ended by NULL. */

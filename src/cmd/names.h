@@ -7,6 +7,5 @@
 #define STW_DEFAULT_NAMESPACE "steward-system"
 #define STW_SERVICE_ACCOUNT "steward-controller-manager"
 #define STW_WEBHOOK_SERVICE "steward-webhook-service"
-#define STW_LEASE_NAME "steward.steward.dev"
 
 #endif

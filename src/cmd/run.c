@@ -109,7 +109,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .workers = (uint32_t)s->workers,
         .leader_elect = s->leader_elect,
         .lease_ns = r->ns,
-        .lease_name = STW_LEASE_NAME,
+        .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
     };
     if (stw_manager_create(&config, &r->manager, err) < 0)

@@ -79,16 +79,18 @@ static void fill_subject(const struct job *job, struct stw_json object, const ch
         (void)stw_json_strcpy(stw_json_get(meta, "generateName"), s->name, sizeof(s->name));
 }
 
+#define NOT_AN_OBJECT "not a Kubernetes object: apiVersion and kind must be set"
+
 static void judge(struct job *job, struct stw_json object, const char *at)
 {
-    char group[256], version[256];
+    char group[512], version[512];
     struct stw_subject subject;
     stw_autofindings struct stw_findings findings = {0};
     split_api_version(object, group, version, sizeof(group));
     fill_subject(job, object, at, &subject);
     if (!*subject.kind || !*subject.api_version) {
         stw_report_unreadable(job->report, &subject,
-                              "not a Kubernetes object: apiVersion and kind must be set");
+                              NOT_AN_OBJECT);
         return;
     }
     const struct stw_kind *kind = stw_kind_find(group, version, subject.kind);
@@ -116,6 +118,10 @@ static int document(void *ctx, unsigned index, size_t line, const struct stw_buf
     struct job *job = ctx;
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_subject subject = {.file = job->file, .line = line};
+    if (json->len && json->data[0] != '{') {
+        stw_report_unreadable(job->report, &subject, NOT_AN_OBJECT);
+        return 0;
+    }
     if (stw_json_scan(&doc, json->data, json->len, job->err) < 0) {
         stw_report_unreadable(job->report, &subject, job->err->text);
         return 0;

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Leader election.  One thread does all of it: it tries, renews, and calls back.  Another holder's
+ * clock is never trusted: a lease runs out when its record has not changed for its duration by our
+ * own clock (as in client-go's tools/leaderelection).  A watch on the Lease wakes a candidate the
+ * moment it is given back. */
+#include "kube/lease.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "kube/informer.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#define DURATION_MS 15000
+#define RENEW_MS 10000
+#define RETRY_MS 2000
+#define JITTER 1.2 /* a candidate waits retry_ms to 2.2 * retry_ms */
+#define NAME_LEN 320
+#define RELEASE_TIMEOUT_MS 3000
+
+/* What the API server holds, as far as the election cares. */
+struct record {
+    char holder[NAME_LEN];
+    char rv[STW_RV_LEN];
+    char acquire_time[STW_TIME_LEN];
+    int64_t duration_s, transitions;
+};
+
+struct stw_lease {
+    struct stw_client *client;
+    const struct stw_clock *clock;
+    struct stw_lease_config config;
+    char ns[254], name[254], identity[NAME_LEN], selector[300];
+    const char *namespaces[2];
+    struct stw_series *master;
+    struct stw_informer *watch;
+    pthread_t thread;
+    bool started;
+
+    pthread_mutex_t lock;
+    pthread_cond_t turn;
+    bool stopping, released; /* released: the watch saw the Lease without a holder */
+    _Atomic bool held;
+
+    /* the thread's own */
+    struct record seen;
+    uint64_t seen_ms;    /* when `seen` changed, by our clock */
+    uint64_t renewed_ms; /* our last success */
+};
+
+static void copy(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%s", from ? from : "");
+}
+
+static int parse(const struct stw_buf *text, struct record *r)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_error err;
+    if (stw_json_scan(&doc, stw_buf_str(text), text->len, &err) != 0)
+        return -1;
+    struct stw_json spec = stw_json_get(stw_json_root(&doc), "spec");
+    *r = (struct record){.duration_s = DURATION_MS / 1000};
+    (void)stw_json_strcpy(stw_json_get(spec, "holderIdentity"), r->holder, sizeof(r->holder));
+    (void)stw_json_strcpy(stw_json_get(spec, "acquireTime"), r->acquire_time,
+                          sizeof(r->acquire_time));
+    (void)stw_json_int(stw_json_get(spec, "leaseDurationSeconds"), &r->duration_s);
+    (void)stw_json_int(stw_json_get(spec, "leaseTransitions"), &r->transitions);
+    return stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.resourceVersion"), r->rv,
+                           sizeof(r->rv));
+}
+
+static void observe(struct stw_lease *l, const struct record *r)
+{
+    if (!stw_streq(l->seen.rv, r->rv))
+        l->seen_ms = stw_now_ms(l->clock);
+    l->seen = *r;
+}
+
+static json_t *lease_object(const struct stw_lease *l, const char *holder, int64_t duration_s,
+                            const char *acquire_time, int64_t transitions, const char *rv)
+{
+    char now[STW_TIME_LEN];
+    stw_time_format_micro(stw_wall_us(l->clock), now);
+    json_t *meta = json_pack("{s:s, s:s}", "name", l->name, "namespace", l->ns);
+    if (rv)
+        json_object_set_new(meta, "resourceVersion", json_string(rv));
+    return json_pack("{s:s, s:s, s:o, s:{s:s, s:I, s:s, s:s, s:I}}", "apiVersion",
+                     "coordination.k8s.io/v1", "kind", "Lease", "metadata", meta, "spec",
+                     "holderIdentity", holder, "leaseDurationSeconds", (json_int_t)duration_s,
+                     "acquireTime", *acquire_time ? acquire_time : now, "renewTime", now,
+                     "leaseTransitions", (json_int_t)transitions);
+}
+
+static int take_answer(struct stw_lease *l, const struct stw_buf *answer)
+{
+    struct record r;
+    if (parse(answer, &r) != 0)
+        return -1;
+    observe(l, &r);
+    return 0;
+}
+
+static int create(struct stw_lease *l, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
+    json_auto_t *object = lease_object(l, l->identity, l->config.duration_ms / 1000, "", 0, NULL);
+    if (stw_kube_create(l->client, &stw_res_lease, l->ns, object, &answer, err) != 0)
+        return -1;
+    return take_answer(l, &answer);
+}
+
+static bool is_ours(const struct stw_lease *l)
+{
+    return stw_streq(l->seen.holder, l->identity);
+}
+
+/* Writes ourselves over the record that was seen last; a conflict when it is not the newest. */
+static int write_record(struct stw_lease *l, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
+    bool ours = is_ours(l);
+    json_auto_t *object =
+        lease_object(l, l->identity, l->config.duration_ms / 1000, ours ? l->seen.acquire_time : "",
+                     l->seen.transitions + (ours ? 0 : 1), l->seen.rv);
+    if (stw_kube_update(l->client, &stw_res_lease, l->ns, l->name, NULL, object, &answer, err) != 0)
+        return -1;
+    return take_answer(l, &answer);
+}
+
+static bool runs_still(const struct stw_lease *l)
+{
+    return *l->seen.holder && !is_ours(l) &&
+           stw_now_ms(l->clock) < l->seen_ms + (uint64_t)l->seen.duration_s * 1000;
+}
+
+static int read_record(struct stw_lease *l, struct stw_error *err)
+{
+    struct record r;
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
+    if (stw_kube_get(l->client, &stw_res_lease, l->ns, l->name, &answer, err) != 0)
+        return -1;
+    if (parse(&answer, &r) != 0)
+        return stw_fail(err, STW_ERR_INVALID, "Lease %s/%s cannot be read", l->ns, l->name);
+    observe(l, &r);
+    return 0;
+}
+
+/* One try to get or keep the lease.  0: ours; 1: somebody else's; -1: not known. */
+static int attempt(struct stw_lease *l, struct stw_error *err)
+{
+    if (atomic_load(&l->held) && write_record(l, err) == 0)
+        return 0; /* nobody wrote since our last renewal: one request */
+    if (read_record(l, err) != 0)
+        return err->code == STW_ERR_NOT_FOUND ? create(l, err) : -1;
+    if (runs_still(l))
+        return 1;
+    return write_record(l, err);
+}
+
+static void set_held(struct stw_lease *l, bool held)
+{
+    atomic_store(&l->held, held);
+    stw_series_set(l->master, held);
+    if (held)
+        l->config.started(l->config.ctx);
+    else
+        l->config.stopped(l->config.ctx);
+}
+
+/* A leader that cannot renew has stopped before another may begin: renew_ms is less than
+ * duration_ms. */
+static void turn_of_leader(struct stw_lease *l, int result, const struct stw_error *err)
+{
+    uint64_t now = stw_now_ms(l->clock);
+    if (result == 0) {
+        l->renewed_ms = now;
+        return;
+    }
+    if (result < 0 && now < l->renewed_ms + l->config.renew_ms) {
+        stw_log(STW_LOG_DEBUG, "lease not renewed yet", STW_STR("error", err->text));
+        return;
+    }
+    stw_log(STW_LOG_WARN, "lost the lease", STW_STR("holder", l->seen.holder),
+            STW_STR("error", result < 0 ? err->text : NULL));
+    set_held(l, false);
+}
+
+static void turn_of_candidate(struct stw_lease *l, int result, const struct stw_error *err)
+{
+    if (result == 0) {
+        l->renewed_ms = stw_now_ms(l->clock);
+        set_held(l, true);
+    } else if (result < 0 && err->code != STW_ERR_CONFLICT && err->code != STW_ERR_EXISTS) {
+        stw_log(STW_LOG_WARN, "cannot stand for the lease", STW_STR("error", err->text));
+    }
+}
+
+static uint64_t pause_ms(const struct stw_lease *l)
+{
+    uint32_t dice = 0;
+    if (atomic_load(&l->held))
+        return l->config.retry_ms;
+    if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice))
+        dice = 0;
+    return l->config.retry_ms +
+           (uint64_t)(JITTER * l->config.retry_ms * (double)dice / (double)UINT32_MAX);
+}
+
+/* Sleeps until it is time for another try; true: stop. */
+static bool rest(struct stw_lease *l)
+{
+    uint64_t deadline = stw_now_ms(&stw_clock_system) + pause_ms(l);
+    (void)pthread_mutex_lock(&l->lock);
+    while (!l->stopping && !l->released && stw_now_ms(&stw_clock_system) < deadline)
+        stw_cond_wait_until(&l->turn, &l->lock, deadline);
+    l->released = false;
+    bool stopping = l->stopping;
+    (void)pthread_mutex_unlock(&l->lock);
+    return stopping;
+}
+
+/* Not held by anybody from now on; the next candidate need not wait. */
+static void give_back(struct stw_lease *l)
+{
+    struct stw_error err = {0};
+    json_auto_t *object = lease_object(l, "", 1, "", l->seen.transitions, l->seen.rv);
+    set_held(l, false);
+    if (stw_kube_update(l->client, &stw_res_lease, l->ns, l->name, NULL, object, NULL, &err) != 0)
+        stw_log(STW_LOG_WARN, "the lease runs out by itself, as it could not be given back",
+                STW_STR("error", err.text));
+}
+
+static void *run(void *arg)
+{
+    struct stw_lease *l = arg;
+    do {
+        struct stw_error err = {0};
+        int result = attempt(l, &err);
+        if (atomic_load(&l->held))
+            turn_of_leader(l, result, &err);
+        else
+            turn_of_candidate(l, result, &err);
+    } while (!rest(l));
+    if (atomic_load(&l->held))
+        give_back(l);
+    return NULL;
+}
+
+/* --- the watch */
+
+/* Only the holder is of interest, so that renewals change nothing. */
+static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    char holder[NAME_LEN] = "";
+    (void)ctx;
+    (void)stw_json_strcpy(stw_json_path(object, "spec.holderIdentity"), holder, sizeof(holder));
+    stw_buf_adds(out, "{\"holder\":");
+    stw_buf_json_strz(out, holder);
+    stw_buf_addc(out, '}');
+}
+
+static void changed(void *ctx, const char *key, const char *old_text, const char *new_text)
+{
+    struct stw_lease *l = ctx;
+    (void)key;
+    if (!old_text || (new_text && !stw_streq(new_text, "{\"holder\":\"\"}")))
+        return;
+    (void)pthread_mutex_lock(&l->lock);
+    l->released = true;
+    (void)pthread_cond_signal(&l->turn);
+    (void)pthread_mutex_unlock(&l->lock);
+}
+
+static int create_watch(struct stw_lease *l, struct stw_metrics *metrics, struct stw_error *err)
+{
+    l->namespaces[0] = l->ns;
+    (void)snprintf(l->selector, sizeof(l->selector), "metadata.name=%s", l->name);
+    struct stw_informer_config config = {
+        .resource = &stw_res_lease,
+        .namespaces = l->namespaces,
+        .field_selector = l->selector,
+        .project = project,
+        .changed = changed,
+        .ctx = l,
+    };
+    return stw_informer_create(l->client, &config, l->clock, metrics, &l->watch, err);
+}
+
+/* --- life */
+
+int stw_lease_create(struct stw_client *client, const struct stw_lease_config *config,
+                     const struct stw_clock *clock, struct stw_metrics *metrics,
+                     struct stw_lease **ret, struct stw_error *err)
+{
+    struct stw_lease *l = calloc(1, sizeof(*l));
+    if (!l)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    l->client = client;
+    l->clock = clock;
+    l->config = *config;
+    l->config.duration_ms = config->duration_ms ? config->duration_ms : DURATION_MS;
+    l->config.renew_ms = config->renew_ms ? config->renew_ms : RENEW_MS;
+    l->config.retry_ms = config->retry_ms ? config->retry_ms : RETRY_MS;
+    copy(l->ns, sizeof(l->ns), config->ns);
+    copy(l->name, sizeof(l->name), config->name);
+    copy(l->identity, sizeof(l->identity), config->identity);
+    (void)pthread_mutex_init(&l->lock, NULL);
+    (void)stw_cond_init(&l->turn);
+    struct stw_family *family =
+        stw_metrics_family(metrics, STW_GAUGE, "leader_election_master_status",
+                           "1 while this process leads, 0 while it stands by.",
+                           (const char *const[]){"name", NULL}, NULL);
+    l->master = STW_SERIES(family, l->name);
+    if (create_watch(l, metrics, err) != 0) {
+        stw_lease_destroy(l);
+        return -1;
+    }
+    *ret = l;
+    return 0;
+}
+
+int stw_lease_start(struct stw_lease *l, struct stw_error *err)
+{
+    sigset_t all, before;
+    if (stw_informer_start(l->watch, err) != 0)
+        return -1;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    int r = pthread_create(&l->thread, NULL, run, l);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the election's thread: %s",
+                        strerror(r));
+    l->started = true;
+    return 0;
+}
+
+bool stw_lease_held(const struct stw_lease *l)
+{
+    return atomic_load(&l->held);
+}
+
+void stw_lease_stop(struct stw_lease *l)
+{
+    (void)pthread_mutex_lock(&l->lock);
+    l->stopping = true;
+    (void)pthread_cond_signal(&l->turn);
+    (void)pthread_mutex_unlock(&l->lock);
+    if (l->started)
+        (void)pthread_join(l->thread, NULL);
+    l->started = false;
+}
+
+void stw_lease_destroy(struct stw_lease *l)
+{
+    if (!l)
+        return;
+    stw_lease_stop(l);
+    stw_informer_destroy(l->watch);
+    (void)pthread_cond_destroy(&l->turn);
+    (void)pthread_mutex_destroy(&l->lock);
+    free(l);
+}
