@@ -26,6 +26,7 @@ generated_crds() {
     local steward=$1 dir=$2 all document name
     all=$("$steward" print crds)
     while IFS= read -r -d $'\f' document; do
+        document=$(sed '/./,$!d' <<<"$document") # without blank lines at either end
         name=$(sed -n 's/^  name: //p' <<<"$document" | head -n 1)
         [[ -n $name ]] || continue
         {

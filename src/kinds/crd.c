@@ -191,11 +191,9 @@ static const struct {
     [STW_T_RAW] = {"object", object},
 };
 
-/* Kubernetes 1.20 refuses the default "" ("must be of type string: null"); steward adds it by
- * itself. */
 static bool has_default(const struct stw_field *row)
 {
-    return row->def && !row->computed && !stw_streq(row->def, "\"\"");
+    return row->def && !row->computed;
 }
 
 static void schema(struct stw_buf *out, int indent, const struct stw_field *row)

@@ -28,7 +28,9 @@ struct stw_field {
     const char *name; /* NULL ends a table */
     enum stw_field_type type;
     const char *help; /* description in the CRD and the docs: a sentence, units named */
-    const char *def;  /* default as JSON text; NULL: none */
+    /* Default as JSON text; NULL: none.  Never an empty string, which absence means anyway: an API
+     * server 1.20 that was built with Go 1.18 or later takes it for null. */
+    const char *def;
     bool required;
     bool has_range; /* min and max hold */
     bool computed; /* the default needs more than a constant: not in the schema, see default_more */

@@ -80,13 +80,13 @@ def test_rbac_for_some_namespaces_gives_no_right_elsewhere(steward_says):
 
 def test_rbac_has_no_stars(steward_says):
     for role in objects(steward_says("print", "rbac")):
-        for rule in role.get("rules", []):
+        for rule in role.get("rules") or []:
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"], rule
 
 
 def test_secrets_by_name_only(steward_says):
     for role in objects(steward_says("print", "rbac")):
-        for rule in role.get("rules", []):
+        for rule in role.get("rules") or []:
             if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
                 assert rule.get("resourceNames"), rule
 
