@@ -14,7 +14,8 @@ def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output
         (tmp_path / name).write_text(text, encoding="utf-8")
         arguments = [str(tmp_path / name) if a == name else a for a in arguments]
     result = cluster.kubectl(*arguments, "-n", namespace, check=False)
-    assert (result.stdout + result.stderr).replace(f"{tmp_path}/", "") == output
+    printed = (result.stdout + result.stderr).replace(f"{tmp_path}/", "")
+    assert [line.rstrip() for line in printed.splitlines()] == output.splitlines()
 
 
 def test_samples_are_accepted(steward, cluster, namespace):

@@ -13,7 +13,9 @@ from support import readme
 def test_shown_is_printed(steward_binary, tmp_path, command, output):
     for name, text in readme.files().items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    env = dict(os.environ, PATH=f"{steward_binary.parent}:{os.environ['PATH']}")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "steward").symlink_to(steward_binary)
+    env = dict(os.environ, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
     result = subprocess.run(command, shell=True, cwd=tmp_path, env=env, text=True, check=False,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     assert result.stdout == output
