@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cache's entries, and which of two versions of an object stays. */
+#include "kube/cache_priv.h"
+
+#include "base/util.h"
+
+/* Overhead beyond the text: 12 bytes here, key and resourceVersion, and malloc's own. */
+struct stw_entry {
+    uint32_t text_len;
+    uint32_t gate_s; /* written by us: older events are passed over until then; 0: no gate */
+    uint16_t key_len;
+    uint8_t rv_room; /* bytes for the resourceVersion, without its NUL */
+    bool listed;     /* was in the list that is being read */
+    char data[];     /* key NUL rv NUL text NUL */
+};
+
+/* A delete of ours. */
+struct tomb {
+    uint64_t until_ms;
+    char rv[STW_RV_LEN]; /* of the object when we deleted it */
+    char key[];
+};
+
+static const char *tomb_key(const void *tomb)
+{
+    return ((const struct tomb *)tomb)->key;
+}
+
+static const char *entry_key(const void *entry)
+{
+    return ((const struct stw_entry *)entry)->data;
+}
+
+const char *stw_entry_key(const struct stw_entry *e)
+{
+    return e->data;
+}
+
+static const char *entry_rv(const struct stw_entry *e)
+{
+    return e->data + e->key_len + 1;
+}
+
+const char *stw_entry_text(const struct stw_entry *e)
+{
+    return e->data + e->key_len + 1 + e->rv_room + 1;
+}
+
+void stw_entry_free(struct stw_entry *e)
+{
+    free(e);
+}
+
+static size_t entry_size(const struct stw_entry *e)
+{
+    return sizeof(*e) + e->key_len + 1U + e->rv_room + 1U + e->text_len + 1U;
+}
+
+static struct stw_entry *entry_create(const struct stw_version *v)
+{
+    size_t key_len = strlen(v->key), rv_len = strlen(v->rv);
+    struct stw_entry *e = malloc(sizeof(*e) + key_len + rv_len + v->text_len + 3);
+    if (!e)
+        return NULL;
+    *e = (struct stw_entry){.text_len = (uint32_t)v->text_len,
+                            .key_len = (uint16_t)key_len,
+                            .rv_room = (uint8_t)rv_len};
+    char *at = e->data;
+    memcpy(at, v->key, key_len + 1);
+    memcpy(at + key_len + 1, v->rv, rv_len + 1);
+    memcpy(at + key_len + 1 + rv_len + 1, v->text, v->text_len);
+    at[key_len + 1 + rv_len + 1 + v->text_len] = '\0';
+    return e;
+}
+
+/* --- versions */
+
+/* The number that a resourceVersion is; 0 when it is none. */
+static uint64_t number(const char *rv)
+{
+    int64_t n;
+    return stw_parse_int(rv, 1, INT64_MAX, &n) == 0 ? (uint64_t)n : 0;
+}
+
+enum order { OLDER, SAME, NEWER, UNKNOWN };
+
+static enum order compare(const char *rv, const char *with)
+{
+    uint64_t a = number(rv), b = number(with);
+    if (stw_streq(rv, with))
+        return SAME;
+    if (a == 0 || b == 0)
+        return UNKNOWN;
+    return a < b ? OLDER : NEWER;
+}
+
+static bool in_scope(const struct stw_cache_scope *scope, const char *key)
+{
+    size_t len = scope->ns ? strlen(scope->ns) : 0;
+    return len == 0 || (strncmp(key, scope->ns, len) == 0 && key[len] == '/');
+}
+
+/* A watch or list brings `rv` of an object that we wrote ourselves: is it from before that? */
+static bool before_our_write(struct stw_entry *e, const char *rv, bool gone, uint64_t now_ms)
+{
+    if (e->gate_s == 0)
+        return false;
+    enum order o = compare(rv, entry_rv(e));
+    if (e->gate_s < now_ms / 1000 || o == SAME || o == NEWER || (o == UNKNOWN && gone)) {
+        e->gate_s = 0;
+        return false;
+    }
+    return true;
+}
+
+/* The same for an object that we deleted.  Anything newer than what we deleted is let in: either
+ * the object lives on behind a finalizer, or its DELETED event follows. */
+static bool before_our_delete(struct stw_cache *c, const struct stw_version *v, uint64_t now_ms)
+{
+    struct tomb *t = stw_table_get(&c->deleted, v->key);
+    if (!t)
+        return false;
+    enum order o = compare(v->rv, t->rv);
+    if (v->text && t->until_ms > now_ms && (o == OLDER || o == SAME))
+        return true;
+    free(stw_table_remove(&c->deleted, v->key));
+    return false;
+}
+
+/* --- changes, under the lock */
+
+static struct stw_entry *take_out(struct stw_cache *c, const char *key)
+{
+    struct stw_entry *e = stw_table_get(&c->entries, key);
+    if (!e)
+        return NULL;
+    stw_cache_index_remove(c, e);
+    (void)stw_table_remove(&c->entries, key);
+    c->bytes -= entry_size(e);
+    return e;
+}
+
+static bool same_text(const struct stw_entry *e, const struct stw_version *v)
+{
+    return e->text_len == v->text_len && memcmp(stw_entry_text(e), v->text, v->text_len) == 0;
+}
+
+/* Puts a version in.  Returns the new entry (NULL: no memory, the old stays) and the old one. */
+static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v,
+                                struct stw_entry **ret_old)
+{
+    struct stw_entry *e = entry_create(v), *old = stw_table_get(&c->entries, v->key);
+    void *replaced = NULL;
+    if (!e)
+        return NULL;
+    if (old)
+        stw_cache_index_remove(c, old);
+    if (stw_table_put(&c->entries, e, &replaced) < 0) {
+        if (old)
+            stw_cache_index_add(c, old);
+        free(e);
+        return NULL;
+    }
+    stw_cache_index_add(c, e);
+    c->bytes += entry_size(e) - (old ? entry_size(old) : 0);
+    *ret_old = old;
+    return e;
+}
+
+/* Takes a version in; `*ret_entry` is where it is now (NULL: nowhere). */
+static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw_entry **ret_entry,
+                    struct stw_entry **ret_old)
+{
+    struct stw_entry *old = stw_table_get(&c->entries, v->key), *e = NULL;
+    *ret_old = NULL;
+    *ret_entry = NULL;
+    if (!v->text) {
+        *ret_old = take_out(c, v->key);
+        return *ret_old != NULL;
+    }
+    size_t rv_len = strlen(v->rv);
+    if (old && same_text(old, v) && rv_len <= old->rv_room) {
+        memcpy(old->data + old->key_len + 1, v->rv, rv_len + 1);
+        *ret_entry = old;
+        return false;
+    }
+    e = put_in(c, v, &old);
+    if (!e)
+        return false;
+    *ret_entry = e;
+    if (old && same_text(old, v)) { /* only its resourceVersion has grown by a digit */
+        free(old);
+        return false;
+    }
+    *ret_old = old;
+    return true;
+}
+
+/* --- what comes from the server */
+
+void stw_cache_init(struct stw_cache *c, stw_index_fn *index_fn, void *ctx)
+{
+    *c = (struct stw_cache){.entries = STW_TABLE_INIT(entry_key),
+                            .deleted = STW_TABLE_INIT(tomb_key),
+                            .index_fn = index_fn,
+                            .ctx = ctx};
+    stw_index_init(&c->index);
+    (void)pthread_mutex_init(&c->lock, NULL);
+}
+
+static void free_all(struct stw_table *t)
+{
+    uint32_t pos = 0;
+    for (void *p; (p = stw_table_next(t, &pos));)
+        free(p);
+    stw_table_done(t);
+}
+
+void stw_cache_done(struct stw_cache *c)
+{
+    stw_index_done(&c->index);
+    free_all(&c->entries);
+    free_all(&c->deleted);
+    stw_json_done(&c->doc);
+    (void)pthread_mutex_destroy(&c->lock);
+}
+
+/* Both for lists and watches. */
+static bool arrive(struct stw_cache *c, const struct stw_version *v, bool listed, uint64_t now_ms,
+                   struct stw_entry **ret_old)
+{
+    struct stw_entry *e = stw_table_get(&c->entries, v->key);
+    *ret_old = NULL;
+    if (e && before_our_write(e, v->rv, !v->text, now_ms)) {
+        e->listed = e->listed || listed;
+        return false;
+    }
+    if (before_our_delete(c, v, now_ms))
+        return false;
+    bool changed = take_in(c, v, &e, ret_old);
+    if (e)
+        e->listed = e->listed || listed;
+    return changed;
+}
+
+bool stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
+                      const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old)
+{
+    if (!in_scope(scope, v->key)) {
+        *ret_old = NULL;
+        return false;
+    }
+    pthread_mutex_lock(&c->lock);
+    bool changed = arrive(c, v, true, now_ms, ret_old);
+    pthread_mutex_unlock(&c->lock);
+    return changed;
+}
+
+bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
+                       const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old)
+{
+    if (!in_scope(scope, v->key)) {
+        *ret_old = NULL;
+        return false;
+    }
+    pthread_mutex_lock(&c->lock);
+    bool changed = arrive(c, v, false, now_ms, ret_old);
+    scope->seen = number(v->rv);
+    pthread_mutex_unlock(&c->lock);
+    return changed;
+}
+
+void stw_cache_reached(struct stw_cache *c, struct stw_cache_scope *scope, const char *rv)
+{
+    pthread_mutex_lock(&c->lock);
+    scope->seen = number(rv);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* --- our own writes */
+
+void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
+                   const struct stw_version *v, uint64_t now_ms)
+{
+    struct stw_entry *old = NULL, *e;
+    uint64_t n = number(v->rv);
+    pthread_mutex_lock(&c->lock);
+    e = stw_table_get(&c->entries, v->key);
+    enum order o = e ? compare(v->rv, entry_rv(e)) : NEWER;
+    /* What the watch has passed already it has told us better: the object may be gone by now. */
+    bool passed = n > 0 && n <= scope->seen;
+    if (!passed && o != SAME && o != OLDER) {
+        free(stw_table_remove(&c->deleted, v->key));
+        (void)take_in(c, v, &e, &old);
+        if (e)
+            e->gate_s = (uint32_t)((now_ms + STW_CACHE_GATE_MS) / 1000) + 1;
+    }
+    pthread_mutex_unlock(&c->lock);
+    free(old);
+}
+
+/* Drops tombs whose time is over, so that there are never more than deletes in one gate's time. */
+static void sweep_tombs(struct stw_cache *c, uint64_t now_ms)
+{
+    uint32_t pos = 0;
+    for (struct tomb *t; (t = stw_table_next(&c->deleted, &pos));)
+        if (t->until_ms <= now_ms)
+            free(stw_table_remove(&c->deleted, t->key));
+}
+
+void stw_cache_saw_delete(struct stw_cache *c, const char *key, uint64_t now_ms)
+{
+    size_t len = strlen(key);
+    void *former = NULL;
+    struct tomb *t = malloc(sizeof(*t) + len + 1);
+    pthread_mutex_lock(&c->lock);
+    struct stw_entry *e = take_out(c, key);
+    if (e && t) {
+        t->until_ms = now_ms + STW_CACHE_GATE_MS;
+        memcpy(t->key, key, len + 1);
+        memcpy(t->rv, entry_rv(e), strlen(entry_rv(e)) + 1);
+        sweep_tombs(c, now_ms);
+        if (stw_table_put(&c->deleted, t, &former) == 0)
+            t = NULL;
+    }
+    pthread_mutex_unlock(&c->lock);
+    free(former);
+    free(t);
+    free(e);
+}
+
+/* --- lists */
+
+void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *scope)
+{
+    uint32_t pos = 0;
+    pthread_mutex_lock(&c->lock);
+    for (struct stw_entry *e; (e = stw_table_next(&c->entries, &pos));)
+        if (in_scope(scope, e->data))
+            e->listed = false;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Not in the list of `rv`, and not written by us since it was taken. */
+static bool vanished(const struct stw_entry *e, const char *rv, uint64_t now_ms)
+{
+    if (e->listed)
+        return false;
+    if (e->gate_s == 0 || e->gate_s < now_ms / 1000)
+        return true;
+    enum order o = compare(entry_rv(e), rv);
+    return o == OLDER || o == SAME;
+}
+
+struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope *scope,
+                                     const char *rv, uint64_t now_ms, uint32_t *pos)
+{
+    struct stw_entry *e;
+    pthread_mutex_lock(&c->lock);
+    while ((e = stw_table_next(&c->entries, pos)))
+        if (in_scope(scope, e->data) && vanished(e, rv, now_ms))
+            break;
+    if (e)
+        (void)take_out(c, e->data);
+    else
+        scope->seen = number(rv);
+    pthread_mutex_unlock(&c->lock);
+    return e;
+}
+
+/* --- reading */
+
+int stw_cache_get(struct stw_cache *c, const char *key, struct stw_buf *out, char *ret_rv)
+{
+    stw_buf_clear(out);
+    pthread_mutex_lock(&c->lock);
+    const struct stw_entry *e = stw_table_get(&c->entries, key);
+    if (e) {
+        stw_buf_add(out, stw_entry_text(e), e->text_len);
+        if (ret_rv)
+            memcpy(ret_rv, entry_rv(e), strlen(entry_rv(e)) + 1);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return e && !out->failed ? 0 : -1;
+}
+
+void stw_cache_keys(struct stw_cache *c, const char *index_key, struct stw_buf *out)
+{
+    uint32_t pos = 0;
+    pthread_mutex_lock(&c->lock);
+    if (index_key)
+        stw_index_keys(&c->index, index_key, out);
+    for (struct stw_entry *e; !index_key && (e = stw_table_next(&c->entries, &pos));) {
+        stw_buf_adds(out, e->data);
+        stw_buf_addc(out, '\n');
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t stw_cache_count(struct stw_cache *c, size_t *ret_bytes)
+{
+    pthread_mutex_lock(&c->lock);
+    uint32_t n = stw_table_size(&c->entries);
+    if (ret_bytes)
+        *ret_bytes = c->bytes;
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The secondary index: from an index key to the entries under it.  The index keys of an entry are
+ * not kept: they are worked out again from its text when it leaves. */
+#include "base/util.h"
+#include "kube/cache_priv.h"
+
+#define INDEX_KEYS_MAX_BYTES (64u << 10)
+
+/* One index key: most have one entry, so it is one small block. */
+struct node {
+    uint32_t count, room;
+    struct stw_entry *entries[]; /* `room` of them, then the key */
+};
+
+static const char *key_of(const void *node)
+{
+    const struct node *n = node;
+    return (const char *)&n->entries[n->room];
+}
+
+void stw_index_init(struct stw_table *index)
+{
+    *index = STW_TABLE_INIT(key_of);
+}
+
+void stw_index_done(struct stw_table *index)
+{
+    uint32_t pos = 0;
+    for (void *p; (p = stw_table_next(index, &pos));)
+        free(p);
+    stw_table_done(index);
+}
+
+/* A node with more room and the entries of `old`, which may be NULL. */
+static struct node *grown(const struct node *old, const char *key)
+{
+    uint32_t room = old ? old->room * 2 : 1;
+    size_t key_size = strlen(key) + 1;
+    struct node *n = malloc(sizeof(*n) + room * sizeof(void *) + key_size);
+    if (!n)
+        return NULL;
+    n->room = room;
+    n->count = old ? old->count : 0;
+    if (old)
+        memcpy(n->entries, old->entries, old->count * sizeof(void *));
+    memcpy(&n->entries[room], key, key_size);
+    return n;
+}
+
+/* Without memory the entry is not found by this key until the next relist; the object is kept. */
+static void add_one(struct stw_table *index, const char *key, struct stw_entry *e)
+{
+    struct node *n = stw_table_get(index, key);
+    void *old = NULL;
+    if (!n || n->count == n->room) {
+        struct node *more = grown(n, key);
+        if (!more)
+            return;
+        if (stw_table_put(index, more, &old) < 0) {
+            free(more);
+            return;
+        }
+        free(old);
+        n = more;
+    }
+    n->entries[n->count++] = e;
+}
+
+static void remove_one(struct stw_table *index, const char *key, struct stw_entry *e)
+{
+    struct node *n = stw_table_get(index, key);
+    for (uint32_t i = 0; n && i < n->count; i++) {
+        if (n->entries[i] != e)
+            continue;
+        n->entries[i] = n->entries[--n->count];
+        break;
+    }
+    if (n && n->count == 0)
+        free(stw_table_remove(index, key));
+}
+
+static void each_key(struct stw_cache *c, struct stw_entry *e,
+                     void (*fn)(struct stw_table *, const char *, struct stw_entry *))
+{
+    const char *text = stw_entry_text(e);
+    if (!c->index_fn || stw_json_scan(&c->doc, text, strlen(text), NULL) < 0)
+        return;
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(INDEX_KEYS_MAX_BYTES);
+    c->index_fn(c->ctx, stw_json_root(&c->doc), &keys);
+    for (char *key = keys.data, *nl; key && (nl = strchr(key, '\n')); key = nl + 1) {
+        *nl = '\0';
+        fn(&c->index, key, e);
+    }
+}
+
+void stw_cache_index_add(struct stw_cache *c, struct stw_entry *e)
+{
+    each_key(c, e, add_one);
+}
+
+void stw_cache_index_remove(struct stw_cache *c, struct stw_entry *e)
+{
+    each_key(c, e, remove_one);
+}
+
+void stw_index_keys(const struct stw_table *index, const char *index_key, struct stw_buf *out)
+{
+    const struct node *n = stw_table_get(index, index_key);
+    for (uint32_t i = 0; n && i < n->count; i++) {
+        stw_buf_adds(out, stw_entry_key(n->entries[i]));
+        stw_buf_addc(out, '\n');
+    }
+}

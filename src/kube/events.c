@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two bounded memories: series (what was said of whom, and how often since) and buckets (how much
+ * may still be said of an object).  Both forget the least recently used.  Any thread; one lock,
+ * never held over a request. */
+#include "kube/events.h"
+
+#include "base/table.h"
+#include "base/util.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#define ENTRIES_MAX 1024
+#define SERIES_MS (6u * 60 * 1000) /* a repeat later than this is a new event */
+#define PATCH_EVERY_MS 30000u      /* a series' count is written at most so often */
+#define BUCKET_SIZE 25
+#define BUCKET_REFILL_MS (5u * 60 * 1000) /* for one event */
+#define NOTE_MAX_BYTES 1024
+#define NAME_KEEP 230 /* of the object's name in the event's: 253 less the stamp */
+#define BODY_MAX 8192
+
+struct node {
+    struct node *prev, *next;
+    uint64_t first_ms, last_ms; /* series: created, last seen; bucket: last refill */
+    uint64_t patched_ms;
+    uint32_t count; /* series: how often seen; bucket: what is left */
+    uint32_t said;  /* series: the count that the server knows */
+    char *path;     /* series: of the Event, for the patch */
+    char key[];
+};
+
+struct lru {
+    struct stw_table table;
+    struct node *newest, *oldest;
+    uint32_t count;
+};
+
+struct stw_events {
+    struct stw_client *client;
+    const struct stw_clock *clock;
+    char component[64], host[256];
+    pthread_mutex_t lock;
+    struct lru series, buckets;
+    uint64_t swept_ms;
+};
+
+static const char *node_key(const void *entry)
+{
+    return ((const struct node *)entry)->key;
+}
+
+static void unlink_node(struct lru *l, struct node *n)
+{
+    *(n->prev ? &n->prev->next : &l->newest) = n->next;
+    *(n->next ? &n->next->prev : &l->oldest) = n->prev;
+}
+
+static void push(struct lru *l, struct node *n)
+{
+    n->prev = NULL;
+    n->next = l->newest;
+    *(l->newest ? &l->newest->prev : &l->oldest) = n;
+    l->newest = n;
+}
+
+static void drop(struct lru *l, struct node *n)
+{
+    (void)stw_table_remove(&l->table, n->key);
+    unlink_node(l, n);
+    l->count--;
+    free(n->path);
+    free(n);
+}
+
+/* The node of a key, made new (zeroed but for the key) when there is none; NULL: no memory. */
+static struct node *touch(struct lru *l, const char *key, bool *ret_new)
+{
+    struct node *n = stw_table_get(&l->table, key);
+    size_t len = strlen(key) + 1;
+    *ret_new = !n;
+    if (n) {
+        unlink_node(l, n);
+        push(l, n);
+        return n;
+    }
+    n = calloc(1, sizeof(*n) + len);
+    if (!n)
+        return NULL;
+    memcpy(n->key, key, len);
+    if (stw_table_put(&l->table, n, NULL) != 0) {
+        free(n);
+        return NULL;
+    }
+    push(l, n);
+    if (++l->count > ENTRIES_MAX)
+        drop(l, l->oldest);
+    return n;
+}
+
+static void lru_done(struct lru *l)
+{
+    while (l->oldest)
+        drop(l, l->oldest);
+    stw_table_done(&l->table);
+}
+
+int stw_events_create(struct stw_client *client, const struct stw_clock *clock,
+                      const char *component, struct stw_events **ret, struct stw_error *err)
+{
+    struct stw_events *e = calloc(1, sizeof(*e));
+    if (!e)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    e->client = client;
+    e->clock = clock;
+    (void)snprintf(e->component, sizeof(e->component), "%s", component);
+    if (gethostname(e->host, sizeof(e->host) - 1) != 0)
+        (void)snprintf(e->host, sizeof(e->host), "unknown");
+    e->series.table = STW_TABLE_INIT(node_key);
+    e->buckets.table = STW_TABLE_INIT(node_key);
+    (void)pthread_mutex_init(&e->lock, NULL);
+    *ret = e;
+    return 0;
+}
+
+/* --- requests */
+
+static void submit(struct stw_events *e, const char *method, const char *type, const char *path,
+                   const struct stw_buf *body)
+{
+    if (body->failed)
+        return;
+    stw_client_submit(e->client, &(struct stw_request){.method = method,
+                                                       .path = path,
+                                                       .content_type = type,
+                                                       .body = body->data,
+                                                       .body_len = body->len});
+}
+
+/* The new count of a series, once what it had to wait is over. */
+static void patch_series(struct stw_events *e, struct node *n, uint64_t now)
+{
+    char stamp[STW_TIME_LEN];
+    stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX);
+    if (!n->path || n->count == n->said)
+        return;
+    int64_t ago_us = (int64_t)(now - n->last_ms) * 1000;
+    stw_time_format_micro(stw_wall_us(e->clock) - ago_us, stamp);
+    stw_buf_addf(&body, "{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", n->count, stamp);
+    submit(e, "PATCH", "application/merge-patch+json", n->path, &body);
+    n->said = n->count;
+    n->patched_ms = now;
+}
+
+static void add_member(struct stw_buf *out, const char *name, const char *value, size_t len)
+{
+    if (!value)
+        return;
+    if (out->data[out->len - 1] != '{')
+        stw_buf_addc(out, ',');
+    stw_buf_json_strz(out, name);
+    stw_buf_addc(out, ':');
+    stw_buf_json_str(out, value, len);
+}
+
+static void add_text(struct stw_buf *out, const char *name, const char *value)
+{
+    add_member(out, name, value, value ? strlen(value) : 0);
+}
+
+/* Bytes of a note that fit, not cutting a character of UTF-8. */
+static size_t note_len(const char *note)
+{
+    size_t len = strnlen(note, NOTE_MAX_BYTES + 1);
+    if (len <= NOTE_MAX_BYTES)
+        return len;
+    len = NOTE_MAX_BYTES;
+    while (len > 0 && ((unsigned char)note[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}
+
+static void add_regarding(struct stw_buf *out, const struct stw_event_object *o)
+{
+    stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
+    stw_resource_api_version(o->resource, &version);
+    stw_buf_adds(out, ",\"regarding\":{");
+    add_text(out, "apiVersion", stw_buf_str(&version));
+    add_text(out, "kind", o->resource->kind);
+    add_text(out, "namespace", o->resource->namespaced ? o->ns : NULL);
+    add_text(out, "name", o->name);
+    add_text(out, "uid", o->uid);
+    add_text(out, "resourceVersion", o->resource_version);
+    stw_buf_addc(out, '}');
+}
+
+static const char *event_namespace(const struct stw_event_object *o)
+{
+    return o->resource->namespaced && o->ns && *o->ns ? o->ns : "default";
+}
+
+static void create_event(struct stw_events *e, const struct stw_event_object *o, bool warning,
+                         const char *reason, const char *action, const char *note,
+                         const char *event_name)
+{
+    char stamp[STW_TIME_LEN];
+    stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX);
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(1024);
+    stw_time_format_micro(stw_wall_us(e->clock), stamp);
+    stw_buf_adds(&body, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{");
+    add_text(&body, "name", event_name);
+    add_text(&body, "namespace", event_namespace(o));
+    stw_buf_adds(&body, "}");
+    add_text(&body, "eventTime", stamp);
+    add_text(&body, "type", warning ? "Warning" : "Normal");
+    add_text(&body, "reason", reason);
+    add_text(&body, "action", action);
+    add_member(&body, "note", note, note_len(note));
+    add_text(&body, "reportingController", e->component);
+    add_text(&body, "reportingInstance", e->host);
+    add_regarding(&body, o);
+    stw_buf_addc(&body, '}');
+    stw_resource_path(&stw_res_event, event_namespace(o), NULL, NULL, &path);
+    submit(e, "POST", NULL, stw_buf_str(&path), &body);
+}
+
+/* --- what is said */
+
+/* Whether this object may still be spoken of; takes one from its bucket. */
+static bool allowed(struct stw_events *e, const char *object_key, uint64_t now)
+{
+    bool is_new;
+    struct node *b = touch(&e->buckets, object_key, &is_new);
+    if (!b)
+        return false;
+    if (is_new) {
+        b->count = BUCKET_SIZE;
+        b->last_ms = now;
+    }
+    uint64_t refill = (now - b->last_ms) / BUCKET_REFILL_MS;
+    if (refill > 0) {
+        b->count = (uint32_t)STW_MIN((uint64_t)b->count + refill, BUCKET_SIZE);
+        b->last_ms += refill * BUCKET_REFILL_MS;
+    }
+    if (b->count == 0)
+        return false;
+    b->count--;
+    return true;
+}
+
+/* Counts that still wait for their patch are looked at along with other events. */
+static void sweep(struct stw_events *e, uint64_t now)
+{
+    if (now < e->swept_ms + PATCH_EVERY_MS)
+        return;
+    e->swept_ms = now;
+    for (struct node *n = e->series.newest; n; n = n->next)
+        if (now >= n->patched_ms + PATCH_EVERY_MS)
+            patch_series(e, n, now);
+}
+
+static void start_series(struct stw_events *e, struct node *n, const struct stw_event_object *o,
+                         const char *event_name, uint64_t now)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(1024);
+    stw_resource_path(&stw_res_event, event_namespace(o), event_name, NULL, &path);
+    free(n->path);
+    n->path = path.failed ? NULL : stw_buf_take(&path);
+    n->first_ms = n->last_ms = n->patched_ms = now;
+    n->count = n->said = 1;
+}
+
+static void repeat(struct stw_events *e, struct node *n, uint64_t now)
+{
+    n->count++;
+    n->last_ms = now;
+    if (now >= n->patched_ms + PATCH_EVERY_MS)
+        patch_series(e, n, now);
+}
+
+static void record(struct stw_events *e, const struct stw_event_object *o, bool warning,
+                   const char *reason, const char *action, const char *note, const char *object_key,
+                   const char *key)
+{
+    bool is_new;
+    uint64_t now = stw_now_ms(e->clock);
+    sweep(e, now);
+    struct node *n = touch(&e->series, key, &is_new);
+    if (!n)
+        return;
+    if (!is_new && now < n->last_ms + SERIES_MS) {
+        repeat(e, n, now);
+        return;
+    }
+    if (!allowed(e, object_key, now)) {
+        drop(&e->series, n);
+        return;
+    }
+    char event_name[NAME_KEEP + 32];
+    (void)snprintf(event_name, sizeof(event_name), "%.*s.%llx", NAME_KEEP, o->name,
+                   (unsigned long long)stw_wall_us(e->clock) * 1000);
+    start_series(e, n, o, event_name, now);
+    create_event(e, o, warning, reason, action, note, event_name);
+}
+
+void stw_events_record(struct stw_events *e, const struct stw_event_object *o, bool warning,
+                       const char *reason, const char *action, const char *note)
+{
+    stw_autobuf struct stw_buf object_key = STW_BUF_INIT(1024), key = STW_BUF_INIT(4096);
+    struct stw_hash h = stw_hash_bytes(note, strlen(note));
+    stw_buf_addf(&object_key, "%s/%s/%s/%s", o->resource->kind, o->ns ? o->ns : "", o->name,
+                 o->uid ? o->uid : "");
+    stw_buf_addf(&key, "%s/%d/%s/%s/%llx%llx", stw_buf_str(&object_key), warning, reason, action,
+                 (unsigned long long)h.hi, (unsigned long long)h.lo);
+    if (key.failed)
+        return;
+    (void)pthread_mutex_lock(&e->lock);
+    record(e, o, warning, reason, action, note, stw_buf_str(&object_key), stw_buf_str(&key));
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+void stw_events_destroy(struct stw_events *e)
+{
+    if (!e)
+        return;
+    for (struct node *n = e->series.newest; n; n = n->next)
+        patch_series(e, n, stw_now_ms(e->clock));
+    lru_done(&e->series);
+    lru_done(&e->buckets);
+    (void)pthread_mutex_destroy(&e->lock);
+    free(e);
+}

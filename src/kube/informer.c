@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The informer: one cache, and a reflector for each namespace that fills it. */
+#include "base/util.h"
+#include "kube/reflector_priv.h"
+
+#include <stdio.h>
+
+#define PAGE_SIZE 500
+#define SILENCE_MS 230000
+#define TEXT_MAX_BYTES (8u << 20)
+
+/* --- for the reflectors */
+
+void stw_informer_ended(struct stw_informer *inf)
+{
+    pthread_mutex_lock(&inf->lock);
+    inf->running--;
+    pthread_cond_broadcast(&inf->ended);
+    pthread_mutex_unlock(&inf->lock);
+}
+
+void stw_informer_set_problem(struct stw_informer *inf, const char *text)
+{
+    pthread_mutex_lock(&inf->lock);
+    (void)snprintf(inf->problem, sizeof(inf->problem), "%s", text);
+    pthread_mutex_unlock(&inf->lock);
+}
+
+void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
+                          const char *new_text)
+{
+    if (inf->config.changed)
+        inf->config.changed(inf->config.ctx, key, old_text, new_text);
+}
+
+void stw_informer_gauges(struct stw_informer *inf)
+{
+    size_t bytes;
+    uint32_t count = stw_cache_count(&inf->cache, &bytes);
+    stw_series_set(inf->objects, count);
+    stw_series_set(inf->bytes, (double)bytes);
+}
+
+int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct stw_object_id *id,
+                      struct stw_buf *text, struct stw_version *ret)
+{
+    char ns[STW_KEY_LEN] = "", name[STW_KEY_LEN];
+    struct stw_json meta = stw_json_get(object, "metadata");
+    (void)stw_json_strcpy(stw_json_get(meta, "namespace"), ns, 254);
+    if (stw_json_strcpy(stw_json_get(meta, "name"), name, 254) < 0 || name[0] == '\0' ||
+        stw_json_strcpy(stw_json_get(meta, "resourceVersion"), id->rv, sizeof(id->rv)) < 0)
+        return -1;
+    stw_key_make(ns, name, id->key);
+    stw_buf_clear(text);
+    inf->config.project(inf->config.ctx, object, text);
+    bool keep = text->len > 0 && !text->failed;
+    *ret = (struct stw_version){
+        .key = id->key, .rv = id->rv, .text = keep ? text->data : NULL, .text_len = text->len};
+    return 0;
+}
+
+/* --- making and ending */
+
+static void make_metrics(struct stw_informer *inf, struct stw_metrics *m)
+{
+    static const char *const labels[] = {"resource", NULL};
+    const char *plural = inf->config.resource->plural;
+    if (!m)
+        return;
+    inf->last_event = STW_SERIES(
+        stw_metrics_family(m, STW_GAUGE, "steward_watch_last_event_timestamp_seconds",
+                           "When the last list, event or bookmark of a resource came in.", labels,
+                           NULL),
+        plural);
+    inf->objects = STW_SERIES(stw_metrics_family(m, STW_GAUGE, "steward_cache_objects",
+                                                 "Objects in the cache.", labels, NULL),
+                              plural);
+    inf->bytes = STW_SERIES(stw_metrics_family(m, STW_GAUGE, "steward_cache_bytes",
+                                               "Bytes of the objects in the cache, keys included.",
+                                               labels, NULL),
+                            plural);
+}
+
+static int make_reflectors(struct stw_informer *inf, struct stw_error *err)
+{
+    static const char *const everywhere[] = {"", NULL};
+    const char *const *ns = inf->config.namespaces;
+    if (!ns || !ns[0] || !inf->config.resource->namespaced)
+        ns = everywhere;
+    unsigned n = 0;
+    while (ns[n])
+        n++;
+    inf->reflectors = calloc(n, sizeof(*inf->reflectors));
+    if (!inf->reflectors)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    for (unsigned i = 0; i < n; i++) {
+        inf->reflector_count++;
+        if (stw_reflector_init(&inf->reflectors[i], inf, ns[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int stw_informer_create(struct stw_client *client, const struct stw_informer_config *config,
+                        const struct stw_clock *clock, struct stw_metrics *metrics,
+                        struct stw_informer **ret, struct stw_error *err)
+{
+    struct stw_informer *inf = calloc(1, sizeof(*inf));
+    if (!inf)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    inf->client = client;
+    inf->config = *config;
+    inf->clock = clock;
+    if (inf->config.page_size == 0)
+        inf->config.page_size = PAGE_SIZE;
+    if (inf->config.silence_ms == 0)
+        inf->config.silence_ms = SILENCE_MS;
+    (void)pthread_mutex_init(&inf->lock, NULL);
+    (void)pthread_cond_init(&inf->ended, NULL);
+    (void)snprintf(inf->problem, sizeof(inf->problem), "%s: not listed yet",
+                   config->resource->plural);
+    stw_cache_init(&inf->cache, config->index, config->ctx);
+    make_metrics(inf, metrics);
+    if (make_reflectors(inf, err) < 0) {
+        stw_informer_destroy(inf);
+        return -1;
+    }
+    *ret = inf;
+    return 0;
+}
+
+int stw_informer_start(struct stw_informer *inf, struct stw_error *err)
+{
+    pthread_mutex_lock(&inf->lock);
+    bool again = inf->running > 0;
+    if (!again)
+        inf->running = inf->reflector_count;
+    pthread_mutex_unlock(&inf->lock);
+    if (again)
+        return stw_fail(err, STW_ERR_INTERNAL, "the informer for %s was started before",
+                        inf->config.resource->plural);
+    for (unsigned i = 0; i < inf->reflector_count; i++)
+        stw_reflector_start(&inf->reflectors[i]);
+    return 0;
+}
+
+void stw_informer_destroy(struct stw_informer *inf)
+{
+    if (!inf)
+        return;
+    atomic_store(&inf->stopping, true);
+    for (unsigned i = 0; i < inf->reflector_count; i++)
+        stw_call_cancel(inf->client, &inf->reflectors[i].call);
+    pthread_mutex_lock(&inf->lock);
+    while (inf->running > 0)
+        pthread_cond_wait(&inf->ended, &inf->lock);
+    pthread_mutex_unlock(&inf->lock);
+    for (unsigned i = 0; i < inf->reflector_count; i++)
+        stw_reflector_done(&inf->reflectors[i]);
+    free(inf->reflectors);
+    stw_cache_done(&inf->cache);
+    (void)pthread_cond_destroy(&inf->ended);
+    (void)pthread_mutex_destroy(&inf->lock);
+    free(inf);
+}
+
+/* --- for everybody */
+
+bool stw_informer_synced(const struct stw_informer *inf)
+{
+    for (unsigned i = 0; i < inf->reflector_count; i++)
+        if (!atomic_load(&inf->reflectors[i].synced))
+            return false;
+    return true;
+}
+
+void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_size)
+{
+    /* The lock is no part of what const promises here. */
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&inf->lock;
+    pthread_mutex_lock(lock);
+    (void)snprintf(out, out_size, "%s", inf->problem);
+    pthread_mutex_unlock(lock);
+}
+
+int stw_informer_get(struct stw_informer *inf, const char *key, struct stw_buf *out, char *ret_rv)
+{
+    return stw_cache_get(&inf->cache, key, out, ret_rv);
+}
+
+void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct stw_buf *out)
+{
+    stw_cache_keys(&inf->cache, index_key, out);
+}
+
+uint32_t stw_informer_count(const struct stw_informer *inf)
+{
+    return stw_cache_count((struct stw_cache *)(uintptr_t)&inf->cache, NULL);
+}
+
+static const struct stw_cache_scope *scope_of(const struct stw_informer *inf, const char *key)
+{
+    for (unsigned i = 0; i < inf->reflector_count; i++) {
+        const struct stw_cache_scope *s = &inf->reflectors[i].scope;
+        size_t len = strlen(s->ns);
+        if (len == 0 || (strncmp(key, s->ns, len) == 0 && key[len] == '/'))
+            return s;
+    }
+    return NULL;
+}
+
+void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES);
+    struct stw_object_id id;
+    struct stw_version v;
+    if (stw_json_scan(&doc, stw_buf_str(object), object->len, NULL) < 0 ||
+        stw_informer_read(inf, stw_json_root(&doc), &id, &text, &v) < 0)
+        return;
+    const struct stw_cache_scope *scope = scope_of(inf, v.key);
+    if (scope)
+        stw_cache_saw(&inf->cache, scope, &v, stw_now_ms(inf->clock));
+}
+
+void stw_informer_saw_delete(struct stw_informer *inf, const char *key)
+{
+    stw_cache_saw_delete(&inf->cache, key, stw_now_ms(inf->clock));
+}

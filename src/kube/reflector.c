@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * List and watch.  The rules are client-go's reflector's, with these differences: every list is
+ * paged and read at the latest state (resourceVersion ""), never from the server's cache at "0",
+ * because the latter ignores paging and may go back in time after a 410; and no page's parsed form
+ * is kept. */
+#include "kube/reflector_priv.h"
+
+#include "base/log.h"
+#include "base/util.h"
+
+#include <stdio.h>
+
+#define PATH_MAX_BYTES 3072
+#define CONTINUE_MAX_BYTES (64u << 10)
+#define TEXT_MAX_BYTES (8u << 20)
+#define KEEP_BYTES (32u << 10) /* scratch memory kept from event to event */
+#define LIST_TIMEOUT_MS 60000
+#define WATCH_MIN_S 300
+#define WATCH_SPREAD_S 300
+#define BACKOFF_MIN_MS 800
+#define BACKOFF_MAX_MS 30000
+/* A watch that lasted so long was a success, events or not. */
+#define WATCH_GOOD_MS 5000
+/* So many watches in a row that could not begin: something may be wrong with where they begin. */
+#define WATCH_FAILURES_MAX 5
+
+static const char *const accept_list =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;"
+    "v=v1,application/json";
+static const char *const accept_watch = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;"
+                                        "v=v1,application/json";
+
+/* 800 ms doubled for each failure up to 30 s, and up to half as much again. */
+static uint64_t backoff_ms(struct stw_reflector *r)
+{
+    uint64_t base = BACKOFF_MIN_MS;
+    for (unsigned i = 1; i < r->failures && base < BACKOFF_MAX_MS; i++)
+        base *= 2;
+    base = STW_MIN(base, (uint64_t)BACKOFF_MAX_MS);
+    return base + (uint64_t)rand_r(&r->seed) % (base / 2);
+}
+
+/* --- requests */
+
+static void add_query(struct stw_buf *path, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    stw_buf_addc(path, memchr(path->data, '?', path->len) ? '&' : '?');
+    stw_buf_adds(path, name);
+    stw_buf_addc(path, '=');
+    stw_url_escape(value, path);
+}
+
+static void make_path(struct stw_reflector *r)
+{
+    const struct stw_informer_config *c = &r->inf->config;
+    char number[16];
+    stw_buf_clear(&r->path);
+    stw_resource_path(c->resource, r->scope.ns, NULL, NULL, &r->path);
+    add_query(&r->path, "labelSelector", c->label_selector);
+    add_query(&r->path, "fieldSelector", c->field_selector);
+    if (r->phase == STW_LISTING) {
+        (void)snprintf(number, sizeof(number), "%u", r->page_size);
+        add_query(&r->path, "limit", number);
+        add_query(&r->path, "continue", r->paging ? stw_buf_str(&r->next) : NULL);
+        return;
+    }
+    (void)snprintf(number, sizeof(number), "%u",
+                   WATCH_MIN_S + (unsigned)rand_r(&r->seed) % WATCH_SPREAD_S);
+    add_query(&r->path, "watch", "1");
+    add_query(&r->path, "allowWatchBookmarks", "true");
+    add_query(&r->path, "timeoutSeconds", number);
+    add_query(&r->path, "resourceVersion", r->rv);
+}
+
+static int on_event_line(struct stw_call *call, const char *line, size_t len);
+static void on_done(struct stw_call *call);
+
+/* Begins what `phase` says, after a wait. */
+static void go_on(struct stw_reflector *r, uint64_t wait_ms)
+{
+    struct stw_informer *inf = r->inf;
+    bool watch = r->phase == STW_WATCHING;
+    make_path(r);
+    r->call.req =
+        (struct stw_request){.method = "GET", .path = stw_buf_str(&r->path), .no_retry = true};
+    if (inf->config.metadata_only)
+        r->call.req.accept = watch ? accept_watch : accept_list;
+    r->call.req.timeout_ms = watch ? (WATCH_MIN_S + WATCH_SPREAD_S + 30) * 1000 : LIST_TIMEOUT_MS;
+    r->call.silence_ms = watch ? inf->config.silence_ms : 0;
+    r->call.on_line = watch ? on_event_line : NULL;
+    r->call.on_done = on_done;
+    r->call.ctx = r;
+    r->began_ms = stw_now_ms(inf->clock) + wait_ms;
+    r->call.start_at_ms = wait_ms > 0 ? r->began_ms : 0;
+    r->alive = r->relist = false;
+    stw_call_start(inf->client, &r->call);
+}
+
+static void begin_list(struct stw_reflector *r, uint64_t wait_ms)
+{
+    r->phase = STW_LISTING;
+    r->paging = false;
+    stw_buf_clear(&r->next);
+    stw_cache_list_begin(&r->inf->cache, &r->scope);
+    go_on(r, wait_ms);
+}
+
+static void begin_watch(struct stw_reflector *r, uint64_t wait_ms)
+{
+    r->phase = STW_WATCHING;
+    go_on(r, wait_ms);
+}
+
+/* --- failures */
+
+static void log_failure(struct stw_reflector *r, const char *what, const struct stw_error *err)
+{
+    struct stw_informer *inf = r->inf;
+    /* A fault that lasts is one line when it begins; /readyz and the metrics show it further on. */
+    enum stw_log_level level = r->failures == 1 ? STW_LOG_WARN : STW_LOG_DEBUG;
+    stw_log(level, what, STW_STR("resource", inf->config.resource->plural),
+            STW_STR("namespace", r->scope.ns), STW_STR("error", err->text));
+}
+
+static uint64_t failed(struct stw_reflector *r, const char *what, const struct stw_error *err)
+{
+    char text[512];
+    r->failures++;
+    log_failure(r, what, err);
+    (void)snprintf(text, sizeof(text), "%s: %.440s", r->inf->config.resource->plural, err->text);
+    stw_informer_set_problem(r->inf, text);
+    uint64_t wait = backoff_ms(r);
+    return STW_MAX(wait, (uint64_t)err->retry_after_ms);
+}
+
+static void recovered(struct stw_reflector *r)
+{
+    if (r->failures > 0)
+        stw_log(STW_LOG_INFO, "watching again",
+                STW_STR("resource", r->inf->config.resource->plural),
+                STW_STR("namespace", r->scope.ns));
+    r->failures = r->watch_failures = 0;
+    stw_informer_set_problem(r->inf, "");
+}
+
+/* --- lists */
+
+static void note_event(struct stw_reflector *r)
+{
+    stw_series_set(r->inf->last_event, (double)stw_wall_us(r->inf->clock) / 1e6);
+}
+
+static void take_item(struct stw_reflector *r, struct stw_json object)
+{
+    struct stw_informer *inf = r->inf;
+    struct stw_object_id id;
+    struct stw_version v;
+    struct stw_entry *old;
+    if (stw_informer_read(inf, object, &id, &r->text, &v) < 0)
+        return;
+    if (stw_cache_listed(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old))
+        stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
+    stw_entry_free(old);
+}
+
+static void report_vanished(struct stw_reflector *r)
+{
+    struct stw_informer *inf = r->inf;
+    uint64_t now = stw_now_ms(inf->clock);
+    uint32_t pos = 0;
+    for (struct stw_entry *e; (e = stw_cache_list_end(&inf->cache, &r->scope, r->rv, now, &pos));) {
+        stw_informer_changed(inf, stw_entry_key(e), stw_entry_text(e), NULL);
+        stw_entry_free(e);
+    }
+}
+
+/* Takes a page in.  1: there is more, 0: that was the last, -1: it is no list. */
+static int take_page(struct stw_reflector *r, const struct stw_buf *body, struct stw_error *err)
+{
+    struct stw_json key, item;
+    stw_autojson struct stw_json_doc doc = {0};
+    if (stw_json_scan(&doc, stw_buf_str(body), body->len, err) < 0)
+        return stw_error_wrap(err, "the list that was answered");
+    struct stw_json root = stw_json_root(&doc), items = stw_json_get(root, "items");
+    if (stw_json_strcpy(stw_json_path(root, "metadata.resourceVersion"), r->rv, sizeof(r->rv)) <
+            0 ||
+        (stw_json_type(items) != STW_JSON_ARRAY && stw_json_there(items)))
+        return stw_fail(err, STW_ERR_INVALID, "what was answered is no list");
+    stw_json_foreach (items, key, item)
+        take_item(r, item);
+    stw_buf_clear(&r->next);
+    stw_json_str(stw_json_path(root, "metadata.continue"), &r->next);
+    if (r->next.failed)
+        return stw_fail(err, STW_ERR_INVALID, "the list's continue token is too long");
+    return r->next.len > 0 ? 1 : 0;
+}
+
+static void list_failed(struct stw_reflector *r, const struct stw_error *err)
+{
+    /* A token that has expired while we paged: once more from the start, at once the first time. */
+    bool expired = err->code == STW_ERR_GONE && r->paging && r->failures == 0;
+    if (err->code == STW_ERR_TOO_LARGE && r->page_size > 1)
+        r->page_size /= 2;
+    uint64_t wait = failed(r, "cannot list", err);
+    begin_list(r, expired ? 0 : wait);
+}
+
+static void list_done(struct stw_reflector *r)
+{
+    struct stw_error err = {0};
+    struct stw_buf body = r->call.body;
+    r->call.body = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    int more = take_page(r, &body, &err);
+    stw_buf_done(&body);
+    if (more < 0) {
+        list_failed(r, &err);
+        return;
+    }
+    note_event(r);
+    if (more > 0) {
+        r->paging = true;
+        go_on(r, 0);
+        return;
+    }
+    report_vanished(r);
+    stw_informer_gauges(r->inf);
+    atomic_store(&r->synced, true);
+    if (r->failures == 0)
+        stw_informer_set_problem(r->inf, "");
+    begin_watch(r, 0);
+}
+
+/* --- watches */
+
+static bool goes_back(const char *from, const char *to)
+{
+    int64_t a, b;
+    return stw_parse_int(from, 1, INT64_MAX, &a) == 0 && stw_parse_int(to, 1, INT64_MAX, &b) == 0 &&
+           b < a;
+}
+
+/* Only the resourceVersion of a bookmark counts. */
+static int on_bookmark(struct stw_reflector *r, struct stw_json object)
+{
+    char rv[STW_RV_LEN];
+    if (stw_json_strcpy(stw_json_path(object, "metadata.resourceVersion"), rv, sizeof(rv)) < 0)
+        return 0;
+    /* The store was restored from a backup: what we have may never have been. */
+    if (goes_back(r->rv, rv)) {
+        r->relist = true;
+        return 1;
+    }
+    memcpy(r->rv, rv, sizeof(rv));
+    stw_cache_reached(&r->inf->cache, &r->scope, rv);
+    return 0;
+}
+
+static int on_error_event(struct stw_reflector *r, struct stw_json status)
+{
+    stw_status_object_error(0, status, &r->call.err);
+    return 1;
+}
+
+static int on_change(struct stw_reflector *r, struct stw_json object, bool deleted)
+{
+    struct stw_informer *inf = r->inf;
+    struct stw_object_id id;
+    struct stw_version v;
+    struct stw_entry *old;
+    if (stw_informer_read(inf, object, &id, &r->text, &v) < 0)
+        return 0;
+    if (deleted)
+        v.text = NULL;
+    if (stw_cache_watched(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old))
+        stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
+    stw_entry_free(old);
+    memcpy(r->rv, id.rv, sizeof(r->rv));
+    stw_informer_gauges(inf);
+    return 0;
+}
+
+static int dispatch(struct stw_reflector *r, struct stw_json event)
+{
+    struct stw_json type = stw_json_get(event, "type"), object = stw_json_get(event, "object");
+    if (stw_json_is(type, "BOOKMARK"))
+        return on_bookmark(r, object);
+    if (stw_json_is(type, "ERROR"))
+        return on_error_event(r, object);
+    if (stw_json_is(type, "ADDED") || stw_json_is(type, "MODIFIED"))
+        return on_change(r, object, false);
+    return stw_json_is(type, "DELETED") ? on_change(r, object, true) : 0;
+}
+
+static int on_event_line(struct stw_call *call, const char *line, size_t len)
+{
+    struct stw_reflector *r = call->ctx;
+    if (stw_json_scan(&r->doc, line, len, &call->err) < 0)
+        return stw_error_wrap(&call->err, "an event of the watch");
+    int end = dispatch(r, stw_json_root(&r->doc));
+    if (r->doc.cap * sizeof(struct stw_json_token) > KEEP_BYTES)
+        stw_json_done(&r->doc);
+    if (r->text.cap > KEEP_BYTES)
+        stw_buf_done(&r->text);
+    if (end)
+        return end;
+    note_event(r);
+    r->alive = true;
+    if (r->failures > 0 || r->watch_failures > 0)
+        recovered(r);
+    return 0;
+}
+
+/* What a watch's end means for the next: whether the resourceVersion is still good. */
+static bool must_relist(struct stw_reflector *r, const struct stw_error *err)
+{
+    bool bad = r->relist || err->code == STW_ERR_GONE || err->code == STW_ERR_INVALID ||
+               err->code == STW_ERR_NOT_FOUND || err->code == STW_ERR_TOO_LARGE;
+    /* A server that runs behind our resourceVersion refuses it with a 504 for ever. */
+    bool stuck = err->http > 0 && r->watch_failures >= WATCH_FAILURES_MAX;
+    return bad || stuck;
+}
+
+static void watch_done(struct stw_reflector *r)
+{
+    struct stw_error err = r->call.err;
+    bool lasted = r->alive || stw_now_ms(r->inf->clock) >= r->began_ms + WATCH_GOOD_MS;
+    if (err.code == STW_OK && !r->relist && lasted) { /* its timeoutSeconds are over */
+        if (r->failures > 0)
+            recovered(r);
+        begin_watch(r, 0);
+        return;
+    }
+    if (err.code == STW_OK)
+        (void)stw_fail(&err, STW_ERR_UNAVAILABLE, "the server ended the watch at once");
+    r->watch_failures++;
+    bool relist = must_relist(r, &err);
+    bool first = r->failures == 0;
+    uint64_t wait =
+        failed(r, relist ? "the watch is over, listing again" : "the watch broke", &err);
+    if (relist)
+        begin_list(r, first ? 0 : wait);
+    else
+        begin_watch(r, first && r->alive && err.retry_after_ms == 0 ? 0 : wait);
+}
+
+/* --- one step */
+
+static void on_done(struct stw_call *call)
+{
+    struct stw_reflector *r = call->ctx;
+    struct stw_error err = call->err;
+    if (atomic_load(&r->inf->stopping) || (err.code == STW_ERR_CANCELLED && !r->relist)) {
+        stw_informer_ended(r->inf);
+        return;
+    }
+    if (r->phase == STW_WATCHING)
+        watch_done(r);
+    else if (err.code != STW_OK)
+        list_failed(r, &err);
+    else
+        list_done(r);
+}
+
+int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const char *ns,
+                       struct stw_error *err)
+{
+    r->inf = inf;
+    r->scope.ns = ns;
+    r->page_size = inf->config.page_size;
+    r->path = STW_BUF_INIT(PATH_MAX_BYTES + CONTINUE_MAX_BYTES);
+    r->next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
+    r->text = STW_BUF_INIT(TEXT_MAX_BYTES);
+    r->seed = (unsigned)stw_wall_us(inf->clock) ^ (unsigned)(uintptr_t)r;
+    r->phase = STW_LISTING;
+    atomic_init(&r->synced, false);
+    make_path(r);
+    if (r->path.failed || r->path.len > PATH_MAX_BYTES)
+        return stw_fail(err, STW_ERR_INVALID, "the selector for %s is too long",
+                        inf->config.resource->plural);
+    return 0;
+}
+
+void stw_reflector_done(struct stw_reflector *r)
+{
+    stw_buf_done(&r->path);
+    stw_buf_done(&r->next);
+    stw_buf_done(&r->text);
+    stw_buf_done(&r->call.body);
+    stw_json_done(&r->doc);
+}
+
+void stw_reflector_start(struct stw_reflector *r)
+{
+    begin_list(r, 0);
+}

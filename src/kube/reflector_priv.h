@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps one scope (a namespace, or all) of a cache in step with the API server: list, watch, list
+ * again.  A state machine on the client's thread that always has exactly one call under way or
+ * waiting, so there is nothing to lock but what others read. */
+#ifndef STW_KUBE_REFLECTOR_PRIV_H
+#define STW_KUBE_REFLECTOR_PRIV_H
+
+#include "kube/cache_priv.h"
+#include "kube/client_priv.h"
+
+#include <stdatomic.h>
+
+enum stw_reflector_phase { STW_LISTING, STW_WATCHING };
+
+struct stw_reflector {
+    struct stw_informer *inf;
+    struct stw_cache_scope scope;
+    struct stw_call call;
+    struct stw_buf path;
+    enum stw_reflector_phase phase;
+    bool paging;         /* a list is half read: `next` says where it goes on */
+    struct stw_buf next; /* the continue token */
+    char rv[STW_RV_LEN]; /* where the watch resumes */
+    uint32_t page_size;
+    unsigned failures;       /* in a row; what the backoff grows by */
+    unsigned watch_failures; /* in a row, of watches at one resourceVersion */
+    uint64_t began_ms;       /* of this watch */
+    bool relist;             /* the watch said that its resourceVersion is gone */
+    bool alive;              /* this watch brought something */
+    unsigned seed;           /* of the jitter */
+    struct stw_json_doc doc; /* scratch of events */
+    struct stw_buf text;     /* scratch of the projection */
+    atomic_bool synced;
+};
+
+struct stw_informer {
+    struct stw_client *client;
+    struct stw_informer_config config;
+    const struct stw_clock *clock;
+    struct stw_cache cache;
+    struct stw_series *last_event, *objects, *bytes;
+
+    struct stw_reflector *reflectors;
+    unsigned reflector_count;
+    atomic_bool stopping;
+
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    unsigned running;  /* lock: reflectors that still use their call */
+    char problem[512]; /* lock */
+};
+
+int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const char *ns,
+                       struct stw_error *err);
+void stw_reflector_done(struct stw_reflector *r);
+void stw_reflector_start(struct stw_reflector *r);
+
+/* --- informer.c, for the reflector */
+
+/* The reflector uses its call no more: the last thing it does. */
+void stw_informer_ended(struct stw_informer *inf);
+void stw_informer_set_problem(struct stw_informer *inf, const char *text);
+void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
+                          const char *new_text);
+void stw_informer_gauges(struct stw_informer *inf);
+
+/* Key and resourceVersion of an object, and its projection in `text`.  -1: it is not an object that
+ * a cache could keep.  version->text is NULL when the projection wants none of it. */
+struct stw_object_id {
+    char key[STW_KEY_LEN];
+    char rv[STW_RV_LEN];
+};
+int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct stw_object_id *id,
+                      struct stw_buf *text, struct stw_version *ret);
+
+#endif
