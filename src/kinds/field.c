@@ -17,7 +17,7 @@ static const struct {
     [STW_T_OBJECT] = {"an object", BIT(STW_JSON_OBJECT)},
     [STW_T_LIST] = {"a list", BIT(STW_JSON_ARRAY)},
     [STW_T_MAP] = {"an object", BIT(STW_JSON_OBJECT)},
-    [STW_T_QUANTITY] = {"a quantity such as 100m or 64Mi",
+    [STW_T_QUANTITY] = {"a quantity such as 100m, \"0.1\" or 64Mi",
                         BIT(STW_JSON_STRING) | BIT(STW_JSON_INT) | BIT(STW_JSON_REAL)},
     [STW_T_RAW] = {"an object", BIT(STW_JSON_OBJECT)},
 };
@@ -50,5 +50,8 @@ bool stw_field_fits(const struct stw_field *row, struct stw_json value)
     int64_t n;
     if (!(types[row->type].json & BIT(stw_json_type(value))))
         return false;
-    return row->type != STW_T_INT || stw_field_int(value, &n) == 0;
+    if (row->type != STW_T_INT && row->type != STW_T_QUANTITY)
+        return true;
+    /* a quantity is x-kubernetes-int-or-string: 0.5 without quotes is neither */
+    return stw_json_type(value) == STW_JSON_STRING || stw_field_int(value, &n) == 0;
 }

@@ -158,9 +158,13 @@ static void resources(void **state)
         {"{\"limits\":{\"cpu\":\"-1\"}}",
          "spec.resources.limits[cpu]: Invalid value: \"-1\": must be greater than 0\n"},
         {"{\"limits\":{\"cpu\":\"lots\"}}", "spec.resources.limits[cpu]: Invalid value: \"lots\": "
-                                            "must be a quantity such as 100m or 64Mi\n"},
+                                            "must be a quantity such as 100m, \"0.1\" or 64Mi\n"},
+        {"{\"limits\":{\"cpu\":1.0}}", ""},
+        {"{\"limits\":{\"cpu\":0.5}}",
+         "spec.resources.limits[cpu]: Invalid value: 0.5: must be a quantity such as 100m, "
+         "\"0.1\" or 64Mi\n"},
         {"{\"limits\":{\"cpu\":null}}", "spec.resources.limits[cpu]: Invalid value: null: must be "
-                                        "a quantity such as 100m or 64Mi\n"},
+                                        "a quantity such as 100m, \"0.1\" or 64Mi\n"},
         {"{\"limits\":{\"example.com/gpu\":2,\"ephemeral-storage\":\"1Gi\",\"hugepages-2Mi\":"
          "\"4Mi\"}}",
          ""},
@@ -297,7 +301,7 @@ static void defaults_are_few(void **state)
 {
     (void)state;
     assert_defaults(&stw_kind_myweb, WEB("\"image\":\"nginx\""),
-                    "/spec/nodePortNumber=0\n/spec/pageContentHtml=\"\"\n/spec/replicas=1\n"
+                    "/spec/nodePortNumber=0\n/spec/replicas=1\n"
                     "/spec/containerPort=80\n/spec/mountPath=\"/usr/share/nginx/html\"\n"
                     "/spec/contentUpdate=\"Roll\"\n/spec/resources=" STW_MYWEB_RESOURCES "\n");
     assert_defaults(&stw_kind_myweb,
