@@ -16,6 +16,7 @@
 #define DYING_MAX 256U
 #define ACCEPT_BURST 64
 #define CROWDED_WAIT_MS 5
+#define ROOM_WAIT_MS 1000
 #define REPORT_EVERY_MS 10000U
 /* A kept connection this long without a request may go when all others are in use. */
 #define IDLE_GRACE_MS 1000U
@@ -99,14 +100,17 @@ static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t now
     return idle;
 }
 
-/* Whether a newcomer may come in. */
-static bool make_room(struct stw_gate *g)
+enum room { ROOM, ROOM_SOON, NO_ROOM };
+
+/* Whether a newcomer may come in; ROOM_SOON: those handed over have yet to show who may be cut. */
+static enum room make_room(struct stw_gate *g)
 {
-    bool room = true;
+    enum room room = ROOM;
     (void)pthread_mutex_lock(&g->lock);
-    if (g->count - g->cut_count + atomic_load(&g->handed) >= g->c.limit) {
+    unsigned handed = atomic_load(&g->handed);
+    if (g->count - g->cut_count + handed >= g->c.limit) {
         struct stw_gate_entry *victim = pick_victim(g, stw_now_ms(g->c.clock));
-        room = victim != NULL;
+        room = victim ? ROOM : handed > 0 ? ROOM_SOON : NO_ROOM;
         if (victim) {
             cut(g, victim);
             g->displaced++;
@@ -116,9 +120,19 @@ static bool make_room(struct stw_gate *g)
     return room;
 }
 
+static bool wait_for_room(struct stw_gate *g)
+{
+    enum room room = make_room(g);
+    for (int waited_ms = 0; room == ROOM_SOON && waited_ms < ROOM_WAIT_MS; waited_ms++) {
+        (void)poll(NULL, 0, 1);
+        room = make_room(g);
+    }
+    return room == ROOM;
+}
+
 static void admit(struct stw_gate *g, int fd, const struct sockaddr *addr, socklen_t len)
 {
-    if (!make_room(g)) {
+    if (!wait_for_room(g)) {
         g->refused++;
         (void)close(fd);
         return;

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The server in this process, with a TLS client: what needs more than the command line offers
+ * (limits, certificates that come and go).  The rest is in tests/integration/test_door_*.py. */
+#include "webhook/server.h"
+
+#include "base/util.h"
+#include "pki.h"
+
+#include <gnutls/gnutls.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#define REVIEW                                                                                     \
+    "{\"apiVersion\":\"admission.k8s.io/"                                                          \
+    "v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u\","                                \
+    "\"kind\":{\"group\":\"operator.k8s-summit.org\",\"version\":\"v1\",\"kind\":\"MyWeb\"},"      \
+    "\"resource\":{\"group\":\"operator.k8s-summit.org\",\"version\":\"v1\",\"resource\":"         \
+    "\"mywebs\"},"                                                                                 \
+    "\"operation\":\"CREATE\",\"object\":{\"metadata\":{\"name\":\"web\"},\"spec\":{\"image\":"    \
+    "\"nginx:1\"}}}}"
+#define PATH "/validate-operator-k8s-summit-org-v1-myweb"
+
+static const struct stw_env env;
+static gnutls_certificate_credentials_t trust_all;
+
+static struct stw_server *start(struct stw_server_config c)
+{
+    struct stw_server *s = NULL;
+    struct stw_error err = {0};
+    c.bind_address = "127.0.0.1:0";
+    c.kinds = stw_kinds;
+    c.env = &env;
+    c.clock = &stw_clock_system;
+    if (stw_server_create(&c, &s, &err) != 0)
+        fail_msg("%s", err.text);
+    return s;
+}
+
+static void use(struct stw_server *s, const struct stw_pem_pair *pair)
+{
+    struct stw_error err = {0};
+    if (stw_server_set_certificate(s, pair->cert, pair->key, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+struct client {
+    int fd;
+    gnutls_session_t tls;
+    char serial[64]; /* of the certificate it was shown */
+};
+
+static int dial(const struct stw_server *s)
+{
+    const struct timeval patience = {.tv_sec = 10};
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_port = htons(stw_server_port(s)),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    return fd;
+}
+
+/* 0, or GnuTLS' error. */
+static int handshake(struct client *c, const struct stw_server *s, const char *priorities)
+{
+    *c = (struct client){.fd = dial(s)};
+    assert_int_equal(gnutls_init(&c->tls, GNUTLS_CLIENT), 0);
+    assert_int_equal(gnutls_priority_set_direct(c->tls, priorities, NULL), 0);
+    assert_int_equal(gnutls_credentials_set(c->tls, GNUTLS_CRD_CERTIFICATE, trust_all), 0);
+    gnutls_transport_set_int(c->tls, c->fd);
+    return gnutls_handshake(c->tls);
+}
+
+static void hang_up(struct client *c)
+{
+    gnutls_deinit(c->tls);
+    (void)close(c->fd);
+}
+
+static void send_all(struct client *c, const char *text)
+{
+    assert_int_equal(gnutls_record_send(c->tls, text, strlen(text)), strlen(text));
+}
+
+/* Head and body of one small reply; the status, or 0 when the connection ended. */
+static int receive(struct client *c, char *reply, size_t size)
+{
+    size_t got = 0;
+    int status = 0;
+    reply[0] = '\0';
+    while (got + 1 < size) {
+        ssize_t n = gnutls_record_recv(c->tls, reply + got, size - 1 - got);
+        if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
+            continue; /* a session ticket came */
+        if (n <= 0)
+            break;
+        got += (size_t)n;
+        reply[got] = '\0';
+        const char *body = strstr(reply, "\r\n\r\n");
+        const char *length = strstr(reply, "Content-Length: ");
+        if (body && length && strlen(body + 4) >= strtoul(length + 16, NULL, 10))
+            break;
+    }
+    return sscanf(reply, "HTTP/1.1 %d", &status) == 1 ? status : 0;
+}
+
+static int post(struct client *c, const char *body, char *reply, size_t size)
+{
+    char head[256];
+    (void)snprintf(head, sizeof(head),
+                   "POST " PATH " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                   "Content-Length: %zu\r\n\r\n",
+                   strlen(body));
+    send_all(c, head);
+    send_all(c, body);
+    return receive(c, reply, size);
+}
+
+static void certificates_come_and_go(void **state)
+{
+    char reply[4096];
+    int64_t now = stw_wall_us(&stw_clock_system);
+    struct stw_pem_pair one = make_pair(now, 30), two = make_pair(now, 30);
+    struct stw_server *s = start((struct stw_server_config){.threads = 2});
+    struct client before, kept, after;
+    struct stw_error err = {0};
+    (void)state;
+    assert_int_not_equal(handshake(&before, s, "NORMAL"), 0); /* no certificate yet */
+    hang_up(&before);
+    use(s, &one);
+    assert_int_equal(handshake(&kept, s, "NORMAL"), 0);
+    assert_int_equal(post(&kept, REVIEW, reply, sizeof(reply)), 200);
+    /* a pair that does not fit changes nothing */
+    assert_int_equal(stw_server_set_certificate(s, one.cert, two.key, &err), -1);
+    assert_non_null(strstr(err.text, "does not belong"));
+    use(s, &two);
+    assert_int_equal(post(&kept, REVIEW, reply, sizeof(reply)), 200); /* over the old one still */
+    assert_int_equal(handshake(&after, s, "NORMAL"), 0);
+    unsigned n = 0;
+    const gnutls_datum_t *old = gnutls_certificate_get_peers(kept.tls, &n);
+    const gnutls_datum_t *new = gnutls_certificate_get_peers(after.tls, &n);
+    assert_true(old->size != new->size || memcmp(old->data, new->data, old->size) != 0);
+    assert_int_equal(post(&after, REVIEW, reply, sizeof(reply)), 200);
+    hang_up(&kept);
+    hang_up(&after);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&one);
+    stw_pem_pair_done(&two);
+}
+
+static void old_protocols_are_refused(void **state)
+{
+    struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_server *s = start((struct stw_server_config){.threads = 1});
+    struct client c;
+    (void)state;
+    use(s, &pair);
+    assert_int_equal(handshake(&c, s, "NORMAL:-VERS-ALL:+VERS-TLS1.2"), 0);
+    hang_up(&c);
+    assert_int_equal(handshake(&c, s, "NORMAL:-VERS-ALL:+VERS-TLS1.3"), 0);
+    hang_up(&c);
+    assert_int_not_equal(handshake(&c, s, "NORMAL:-VERS-ALL:+VERS-TLS1.1:+VERS-TLS1.0"), 0);
+    hang_up(&c);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&pair);
+}
+
+/* A session can be resumed, but not across certificates. */
+static void sessions_resume(void **state)
+{
+    char reply[4096];
+    struct stw_pem_pair one = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_pem_pair two = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_server *s = start((struct stw_server_config){.threads = 1});
+    gnutls_datum_t ticket = {0};
+    (void)state;
+    use(s, &one);
+    for (int round = 0; round < 3; round++) {
+        struct client c = {.fd = dial(s)};
+        if (round == 2)
+            use(s, &two);
+        if (round == 2) { /* the connection must be younger than the certificate */
+            (void)close(c.fd);
+            c.fd = dial(s);
+        }
+        assert_int_equal(gnutls_init(&c.tls, GNUTLS_CLIENT), 0);
+        assert_int_equal(gnutls_set_default_priority(c.tls), 0);
+        assert_int_equal(gnutls_credentials_set(c.tls, GNUTLS_CRD_CERTIFICATE, trust_all), 0);
+        gnutls_transport_set_int(c.tls, c.fd);
+        if (round > 0)
+            assert_int_equal(gnutls_session_set_data(c.tls, ticket.data, ticket.size), 0);
+        assert_int_equal(gnutls_handshake(c.tls), 0);
+        assert_int_equal(post(&c, REVIEW, reply, sizeof(reply)), 200);
+        assert_int_equal(gnutls_session_is_resumed(c.tls) != 0, round == 1);
+        gnutls_free(ticket.data);
+        assert_int_equal(gnutls_session_get_data2(c.tls, &ticket), 0);
+        hang_up(&c);
+    }
+    gnutls_free(ticket.data);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&one);
+    stw_pem_pair_done(&two);
+}
+
+/* Bytes that trickle in are no sign of life: the time for the whole request is what counts. */
+static void a_trickle_is_cut(void **state)
+{
+    char byte;
+    struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_server *s =
+        start((struct stw_server_config){.threads = 1, .request_timeout_ms = 400});
+    struct client c;
+    (void)state;
+    use(s, &pair);
+    assert_int_equal(handshake(&c, s, "NORMAL"), 0);
+    send_all(&c, "POST " PATH " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 "Content-Length: 1000000\r\n\r\n");
+    uint64_t end = stw_now_ms(&stw_clock_system) + 10000;
+    bool cut = false;
+    const struct timeval tick = {.tv_usec = 20000};
+    (void)setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof(tick));
+    while (!cut && stw_now_ms(&stw_clock_system) < end) {
+        cut = gnutls_record_send(c.tls, " ", 1) < 0;
+        ssize_t n = gnutls_record_recv(c.tls, &byte, 1);
+        cut |= n == 0 || (n < 0 && n != GNUTLS_E_AGAIN && n != GNUTLS_E_INTERRUPTED);
+    }
+    assert_true(cut);
+    hang_up(&c);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&pair);
+}
+
+/* With the limit reached by silent connections, both an established client and a newcomer are
+ * served. */
+static void silence_makes_way(void **state)
+{
+    enum { LIMIT = 16, CROWD = 80 };
+    char reply[4096];
+    int crowd[CROWD];
+    struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_server *s =
+        start((struct stw_server_config){.threads = 2, .connection_limit = LIMIT});
+    struct client kept, fresh;
+    (void)state;
+    use(s, &pair);
+    assert_int_equal(handshake(&kept, s, "NORMAL"), 0);
+    assert_int_equal(post(&kept, REVIEW, reply, sizeof(reply)), 200);
+    for (int i = 0; i < CROWD; i++)
+        crowd[i] = dial(s);
+    assert_int_equal(post(&kept, REVIEW, reply, sizeof(reply)), 200);
+    assert_int_equal(handshake(&fresh, s, "NORMAL"), 0);
+    assert_int_equal(post(&fresh, REVIEW, reply, sizeof(reply)), 200);
+    for (int i = 0; i < CROWD; i++)
+        (void)close(crowd[i]);
+    hang_up(&kept);
+    hang_up(&fresh);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&pair);
+}
+
+static void draining(void **state)
+{
+    char reply[4096];
+    struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_server *s = start((struct stw_server_config){.threads = 2});
+    struct client c, d;
+    (void)state;
+    use(s, &pair);
+    assert_int_equal(handshake(&c, s, "NORMAL"), 0);
+    assert_int_equal(post(&c, REVIEW, reply, sizeof(reply)), 200);
+    assert_null(strstr(reply, "Connection: close"));
+    stw_server_retire(s);
+    assert_int_equal(post(&c, REVIEW, reply, sizeof(reply)), 200);
+    assert_non_null(strstr(reply, "Connection: close"));
+    assert_int_equal(handshake(&d, s, "NORMAL"), 0); /* newcomers are still served */
+    assert_int_equal(post(&d, REVIEW, reply, sizeof(reply)), 200);
+    uint64_t before = stw_now_ms(&stw_clock_system);
+    stw_server_drain(s, 5000);
+    assert_true(stw_now_ms(&stw_clock_system) - before < 4000); /* nobody is in flight */
+    hang_up(&c);
+    hang_up(&d);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&pair);
+}
+
+/* The body cap, with and without a length; and what a body over it costs its neighbour: nothing. */
+static void bodies_have_a_cap(void **state)
+{
+    char reply[4096], body[2001];
+    struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_server *s = start((struct stw_server_config){.threads = 1, .body_max_bytes = 1000});
+    struct client c;
+    (void)state;
+    use(s, &pair);
+    memset(body, ' ', sizeof(body) - 1);
+    body[sizeof(body) - 1] = '\0';
+    assert_int_equal(handshake(&c, s, "NORMAL"), 0);
+    assert_int_equal(post(&c, REVIEW, reply, sizeof(reply)), 200);
+    assert_int_equal(post(&c, body, reply, sizeof(reply)), 413);
+    assert_non_null(strstr(reply, "\"RequestEntityTooLarge\""));
+    hang_up(&c);
+    assert_int_equal(handshake(&c, s, "NORMAL"), 0);
+    send_all(&c, "POST " PATH " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 "Transfer-Encoding: chunked\r\n\r\n7d0\r\n");
+    send_all(&c, body);
+    send_all(&c, "\r\n0\r\n\r\n");
+    assert_int_equal(receive(&c, reply, sizeof(reply)), 413);
+    /* that body was read to its end, so that the connection is good for another */
+    assert_int_equal(post(&c, REVIEW, reply, sizeof(reply)), 200);
+    hang_up(&c);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&pair);
+}
+
+static void bad_addresses(void **state)
+{
+    struct stw_server *s = NULL;
+    struct stw_error err = {0};
+    struct stw_server_config c = {
+        .bind_address = "nowhere", .kinds = stw_kinds, .env = &env, .clock = &stw_clock_system};
+    (void)state;
+    assert_int_equal(stw_server_create(&c, &s, &err), -1);
+    assert_non_null(strstr(err.text, "nowhere"));
+    assert_null(s);
+}
+
+static void paths(void **state)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(256);
+    (void)state;
+    stw_webhook_path(stw_kinds[0], true, &path);
+    assert_string_equal(stw_buf_str(&path), "/mutate-operator-k8s-summit-org-v1-myweb");
+    stw_buf_clear(&path);
+    stw_webhook_path(stw_kinds[0], false, &path);
+    assert_string_equal(stw_buf_str(&path), PATH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(certificates_come_and_go),
+        cmocka_unit_test(old_protocols_are_refused),
+        cmocka_unit_test(sessions_resume),
+        cmocka_unit_test(a_trickle_is_cut),
+        cmocka_unit_test(silence_makes_way),
+        cmocka_unit_test(draining),
+        cmocka_unit_test(bodies_have_a_cap),
+        cmocka_unit_test(bad_addresses),
+        cmocka_unit_test(paths),
+    };
+    int failed;
+    (void)gnutls_certificate_allocate_credentials(&trust_all);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    gnutls_certificate_free_credentials(trust_all);
+    return failed;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gate alone: what it hands over is entered here at once, as the library would do, and left
+ * when the test sees it cut. */
+#include "webhook/gate_priv.h"
+
+#include "base/util.h"
+#include "webhook/listen_priv.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define GUESTS_MAX 64
+#define PATIENCE_MS 5000U
+
+struct house {
+    struct stw_gate *gate;
+    uint16_t port;
+    pthread_mutex_t lock;
+    struct stw_gate_entry guests[GUESTS_MAX];
+    unsigned count;
+    /* a clock that the test turns */
+    _Atomic uint64_t now_ms;
+    struct stw_clock clock;
+};
+
+static uint64_t house_now(void *ctx)
+{
+    struct house *h = ctx;
+    return atomic_load(&h->now_ms);
+}
+
+static int house_enter(void *ctx, int fd, const struct sockaddr *addr, socklen_t len)
+{
+    struct house *h = ctx;
+    (void)addr, (void)len;
+    (void)pthread_mutex_lock(&h->lock);
+    struct stw_gate_entry *e = &h->guests[h->count++];
+    (void)pthread_mutex_unlock(&h->lock);
+    stw_gate_enter(h->gate, e, fd);
+    return 0;
+}
+
+static void house_open(struct house *h, uint32_t limit)
+{
+    struct stw_error err = {0};
+    struct stw_gate_config c = {.limit = limit,
+                                .request_timeout_ms = 1000,
+                                .idle_timeout_ms = 60000,
+                                .clock = &h->clock,
+                                .hand = house_enter,
+                                .ctx = h};
+    memset(h, 0, sizeof(*h));
+    (void)pthread_mutex_init(&h->lock, NULL);
+    h->clock = (struct stw_clock){.ctx = h, .monotonic_ms = house_now};
+    atomic_store(&h->now_ms, 1000000);
+    assert_int_equal(stw_listen("127.0.0.1:0", &c.listen_fd, &h->port, &err), 0);
+    assert_int_equal(stw_gate_create(&c, &h->gate, &err), 0);
+}
+
+static unsigned house_count(struct house *h)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    unsigned n = h->count;
+    (void)pthread_mutex_unlock(&h->lock);
+    return n;
+}
+
+static void house_close(struct house *h)
+{
+    stw_gate_close(h->gate);
+    for (unsigned i = 0; i < h->count; i++) {
+        int fd = h->guests[i].fd;
+        stw_gate_leave(h->gate, &h->guests[i]);
+        (void)close(fd);
+    }
+    stw_gate_destroy(h->gate);
+    (void)pthread_mutex_destroy(&h->lock);
+}
+
+/* A client; returns when it was handed over. */
+static int come(struct house *h)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_port = htons(h->port),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    unsigned before = house_count(h);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    uint64_t end = stw_now_ms(&stw_clock_system) + PATIENCE_MS;
+    while (house_count(h) == before && stw_now_ms(&stw_clock_system) < end)
+        (void)poll(NULL, 0, 1);
+    return fd;
+}
+
+/* Whether the other side ends the connection within the patience. */
+static bool is_cut(int fd, unsigned patience_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char c;
+    return poll(&p, 1, (int)patience_ms) == 1 && recv(fd, &c, 1, MSG_DONTWAIT) <= 0;
+}
+
+static void the_oldest_goes_that_never_finished(void **state)
+{
+    struct house h;
+    int fd[4];
+    (void)state;
+    house_open(&h, 3);
+    for (int i = 0; i < 3; i++)
+        fd[i] = come(&h);
+    /* the first is served, so that the second is the oldest of the others */
+    stw_gate_begin(h.gate, &h.guests[0], 1000000);
+    stw_gate_end(h.gate, &h.guests[0], 1000000, true);
+    fd[3] = come(&h);
+    assert_true(is_cut(fd[1], PATIENCE_MS));
+    assert_false(is_cut(fd[0], 0));
+    assert_false(is_cut(fd[2], 0));
+    assert_false(is_cut(fd[3], 0));
+    for (int i = 0; i < 4; i++)
+        (void)close(fd[i]);
+    house_close(&h);
+}
+
+static void serve_all(struct house *h, uint64_t now)
+{
+    for (unsigned i = 0; i < h->count; i++) {
+        stw_gate_begin(h->gate, &h->guests[i], now);
+        stw_gate_end(h->gate, &h->guests[i], now, true);
+    }
+}
+
+static void then_the_one_idle_longest(void **state)
+{
+    struct house h;
+    int fd[4];
+    (void)state;
+    house_open(&h, 2);
+    fd[0] = come(&h);
+    fd[1] = come(&h);
+    serve_all(&h, 1000000);
+    /* just served, all of them: the newcomer is the one to go */
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_port = htons(h.port),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    fd[2] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd[2], (struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_true(is_cut(fd[2], PATIENCE_MS));
+    /* later the first works, and the second has been idle for two seconds */
+    atomic_store(&h.now_ms, 1002000);
+    stw_gate_begin(h.gate, &h.guests[0], 1002000);
+    fd[3] = come(&h);
+    assert_true(is_cut(fd[1], PATIENCE_MS));
+    assert_false(is_cut(fd[0], 0));
+    for (int i = 0; i < 4; i++)
+        (void)close(fd[i]);
+    house_close(&h);
+}
+
+static void time_is_up(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 10);
+    int slow = come(&h), kept = come(&h);
+    stw_gate_begin(h.gate, &h.guests[1], 1000000);
+    stw_gate_end(h.gate, &h.guests[1], 1000000, true);
+    atomic_store(&h.now_ms, 1000999);
+    assert_false(is_cut(slow, 300));
+    atomic_store(&h.now_ms, 1001000);
+    assert_true(is_cut(slow, PATIENCE_MS));
+    assert_false(is_cut(kept, 300));
+    /* a request on a kept connection has the same time again */
+    atomic_store(&h.now_ms, 1010000);
+    stw_gate_begin(h.gate, &h.guests[1], 1010000);
+    atomic_store(&h.now_ms, 1011000);
+    assert_true(is_cut(kept, PATIENCE_MS));
+    (void)close(slow);
+    (void)close(kept);
+    house_close(&h);
+}
+
+static void idle_is_up(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 10);
+    int kept = come(&h);
+    serve_all(&h, 1000000);
+    atomic_store(&h.now_ms, 1059999);
+    assert_false(is_cut(kept, 300));
+    atomic_store(&h.now_ms, 1060000);
+    assert_true(is_cut(kept, PATIENCE_MS));
+    (void)close(kept);
+    house_close(&h);
+}
+
+static void unfinished_business(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 10);
+    assert_int_equal(stw_gate_unfinished(h.gate), 0);
+    int fd = come(&h); /* in its handshake */
+    assert_int_equal(stw_gate_unfinished(h.gate), 1);
+    stw_gate_begin(h.gate, &h.guests[0], 1000000);
+    assert_int_equal(stw_gate_unfinished(h.gate), 1);
+    stw_gate_end(h.gate, &h.guests[0], 1000000, true);
+    assert_int_equal(stw_gate_unfinished(h.gate), 0);
+    (void)close(fd);
+    house_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_oldest_goes_that_never_finished),
+        cmocka_unit_test(then_the_one_idle_longest),
+        cmocka_unit_test(time_is_up),
+        cmocka_unit_test(idle_is_up),
+        cmocka_unit_test(unfinished_business),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
