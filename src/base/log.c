@@ -65,7 +65,7 @@ void stw_log_context(const struct stw_log_field *fields)
 /* All or nothing, so that an escape or a UTF-8 sequence is never cut in two. */
 static bool add(struct line *l, const char *data, size_t len)
 {
-    if (l->full || len > sizeof(l->data) - TAIL_BYTES - l->len) {
+    if (l->full || l->len + len > sizeof(l->data) - TAIL_BYTES) {
         l->full = true;
         return false;
     }
@@ -152,7 +152,8 @@ static void add_value(struct line *l, const struct stw_log_field *f, bool json)
     adds(l, num);
 }
 
-/* A field goes in whole or not at all: a cut line still is a line that programs can read. */
+/* The last string may be cut, all else goes in whole or not at all: a cut line still is a line that
+ * programs can read. */
 static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
 {
     for (; f && f->key; f++) {
@@ -172,8 +173,9 @@ static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
             l->len = before;
             return;
         }
+        size_t value = l->len;
         add_value(l, f, json);
-        if (l->full && f->type != STW_FIELD_STR) {
+        if (l->full && (f->type != STW_FIELD_STR || l->len == value)) {
             l->len = before;
             return;
         }

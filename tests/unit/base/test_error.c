@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void fail_sets_all(void **state)
+{
+    (void)state;
+    struct stw_error err = {.http = 404, .retry_after_ms = 7};
+    assert_int_equal(stw_fail(&err, STW_ERR_CONFLICT, "configmap %s/%s", "a", "b"), -1);
+    assert_int_equal(err.code, STW_ERR_CONFLICT);
+    assert_int_equal(err.http, 0);
+    assert_int_equal(err.retry_after_ms, 0);
+    assert_string_equal(err.text, "configmap a/b");
+    assert_int_equal(stw_fail(NULL, STW_ERR_GONE, "nobody listens"), -1);
+}
+
+static void wrap_keeps_the_code(void **state)
+{
+    (void)state;
+    struct stw_error err;
+    (void)stw_fail(&err, STW_ERR_NOT_FOUND, "inner");
+    err.http = 404;
+    err.retry_after_ms = 9;
+    assert_int_equal(stw_error_wrap(&err, "outer %d", 1), -1);
+    assert_string_equal(err.text, "outer 1: inner");
+    assert_int_equal(err.code, STW_ERR_NOT_FOUND);
+    assert_int_equal(err.http, 404);
+    assert_int_equal(err.retry_after_ms, 9);
+    assert_int_equal(stw_error_wrap(NULL, "x"), -1);
+}
+
+/* Texts are cut, never written past the end. */
+static void long_texts(void **state)
+{
+    (void)state;
+    struct stw_error err;
+    char text[2000];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    (void)stw_fail(&err, STW_ERR_INVALID, "%s", text);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+    (void)stw_error_wrap(&err, "head");
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+    assert_memory_equal(err.text, "head: xxx", 9);
+    (void)stw_error_wrap(&err, "%s", text);
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+}
+
+static void names(void **state)
+{
+    (void)state;
+    for (enum stw_err c = STW_OK; c <= STW_ERR_CANCELLED; c++) {
+        assert_non_null(stw_err_name(c));
+        for (enum stw_err d = STW_OK; d < c; d++)
+            assert_string_not_equal(stw_err_name(c), stw_err_name(d));
+    }
+    assert_string_equal(stw_err_name(STW_ERR_EXISTS), "AlreadyExists");
+    assert_string_equal(stw_err_name((enum stw_err)99), "Unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fail_sets_all),
+        cmocka_unit_test(wrap_keeps_the_code),
+        cmocka_unit_test(long_texts),
+        cmocka_unit_test(names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
