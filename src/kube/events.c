@@ -154,7 +154,7 @@ static void patch_series(struct stw_events *e, struct node *n, uint64_t now)
 
 static void add_member(struct stw_buf *out, const char *name, const char *value, size_t len)
 {
-    if (!value)
+    if (!value || out->failed)
         return;
     if (out->data[out->len - 1] != '{')
         stw_buf_addc(out, ',');
@@ -259,8 +259,8 @@ static void sweep(struct stw_events *e, uint64_t now)
             patch_series(e, n, now);
 }
 
-static void start_series(struct stw_events *e, struct node *n, const struct stw_event_object *o,
-                         const char *event_name, uint64_t now)
+static void start_series(struct node *n, const struct stw_event_object *o, const char *event_name,
+                         uint64_t now)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(1024);
     stw_resource_path(&stw_res_event, event_namespace(o), event_name, NULL, &path);
@@ -299,7 +299,7 @@ static void record(struct stw_events *e, const struct stw_event_object *o, bool 
     char event_name[NAME_KEEP + 32];
     (void)snprintf(event_name, sizeof(event_name), "%.*s.%llx", NAME_KEEP, o->name,
                    (unsigned long long)stw_wall_us(e->clock) * 1000);
-    start_series(e, n, o, event_name, now);
+    start_series(n, o, event_name, now);
     create_event(e, o, warning, reason, action, note, event_name);
 }
 
