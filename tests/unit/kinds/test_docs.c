@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The page of each kind is true: each of its YAML blocks is judged, and the text block that follows
+ * it (if one does, before the next YAML block) must be what is said, word for word.  The samples
+ * cause not even a warning. */
+#include "base/yaml.h"
+#include "judge.h"
+
+struct page {
+    const char *path;
+    struct stw_buf said; /* of one YAML block */
+    unsigned blocks;
+};
+
+static void say(const struct stw_findings *f, struct stw_buf *out)
+{
+    for (size_t i = 0; i < f->error_count; i++) {
+        stw_finding_text(&f->errors[i], out);
+        stw_buf_addc(out, '\n');
+    }
+    for (size_t i = 0; i < f->warning_count; i++)
+        stw_buf_addf(out, "Warning: %s\n", f->warnings[i]);
+}
+
+static const struct stw_kind *kind_of(struct stw_json object)
+{
+    char version[256], kind[64];
+    assert_int_equal(stw_json_strcpy(stw_json_get(object, "apiVersion"), version, sizeof(version)),
+                     0);
+    assert_int_equal(stw_json_strcpy(stw_json_get(object, "kind"), kind, sizeof(kind)), 0);
+    char *slash = strchr(version, '/');
+    assert_non_null(slash);
+    *slash = '\0';
+    const struct stw_kind *k = stw_kind_find(version, slash + 1, kind);
+    assert_non_null(k);
+    return k;
+}
+
+static int judge(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+{
+    struct page *page = ctx;
+    stw_autofindings struct stw_findings f = {0};
+    struct question q;
+    (void)index, (void)line;
+    ask(&q, NULL, stw_buf_str(json), NULL, NULL);
+    q.a.kind = kind_of(q.a.object);
+    stw_kind_validate(&q.a, &f);
+    say(&f, &page->said);
+    ask_done(&q);
+    return 0;
+}
+
+static void judge_yaml(struct page *page, const char *text, size_t len)
+{
+    struct stw_error err = {0};
+    stw_buf_clear(&page->said);
+    if (stw_yaml_each(page->path, text, len, judge, page, &err) != 0)
+        fail_msg("%s", err.text);
+    page->blocks++;
+}
+
+static char *read_source(const char *name)
+{
+    char path[512];
+    char *text = NULL;
+    size_t len;
+    struct stw_error err = {0};
+    snprintf(path, sizeof(path), STW_SOURCE_ROOT "/%s", name);
+    if (stw_read_file(path, 1 << 20, &text, &len, &err) != 0)
+        fail_msg("%s", err.text);
+    return text;
+}
+
+static void compare(const struct page *page, const char *text, size_t len)
+{
+    const char *said = stw_buf_str(&page->said);
+    if (strlen(said) != len || memcmp(said, text, len) != 0)
+        fail_msg("%s, YAML block %u\nshown <%.*s>\nsaid  <%s>", page->path, page->blocks, (int)len,
+                 text, said);
+}
+
+/* A block that no text follows is one that nothing is said about. */
+static void read_blocks(struct page *page, const char *text)
+{
+    bool open = false;
+    for (const char *at = text, *end; (at = strstr(at, "\n```")); at = end + 4) {
+        bool yaml = strncmp(at + 4, "yaml\n", 5) == 0, answer = strncmp(at + 4, "text\n", 5) == 0;
+        const char *start = strchr(at + 4, '\n');
+        end = start ? strstr(start, "\n```") : NULL;
+        assert_non_null(end);
+        if (yaml && open)
+            compare(page, "", 0);
+        if (yaml)
+            judge_yaml(page, start + 1, (size_t)(end - start));
+        if (answer)
+            compare(page, start + 1, (size_t)(end - start));
+        open = yaml || (open && !answer);
+    }
+    if (open)
+        compare(page, "", 0);
+}
+
+static void pages_are_true(void **state)
+{
+    (void)state;
+    for (const struct stw_kind *const *k = stw_kinds; *k; k++) {
+        char name[128];
+        snprintf(name, sizeof(name), "docs/%s.md", (*k)->singular);
+        struct page page = {.path = name, .said = STW_BUF_INIT(65536)};
+        stw_autofree char *text = read_source(name);
+        read_blocks(&page, text);
+        assert_true(page.blocks >= 2);
+        stw_buf_done(&page.said);
+    }
+}
+
+static void samples_are_good(void **state)
+{
+    (void)state;
+    for (const struct stw_kind *const *k = stw_kinds; *k; k++) {
+        char name[256], group[64];
+        snprintf(group, sizeof(group), "%.*s", (int)strcspn((*k)->group, "."), (*k)->group);
+        snprintf(name, sizeof(name), "config/samples/%s_%s_%s.yaml", group, (*k)->version,
+                 (*k)->singular);
+        struct page page = {.path = name, .said = STW_BUF_INIT(65536)};
+        stw_autofree char *text = read_source(name);
+        judge_yaml(&page, text, strlen(text));
+        compare(&page, "", 0);
+        stw_buf_done(&page.said);
+    }
+}
+
+/* The manifest of the article that MyWeb comes from. */
+static void the_first_manifest_still_applies(void **state)
+{
+    static const char manifest[] = "apiVersion: operator.k8s-summit.org/v1\n"
+                                   "kind: MyWeb\n"
+                                   "metadata:\n"
+                                   "  name: myweb\n"
+                                   "  namespace: default\n"
+                                   "spec:\n"
+                                   "  image: nginx\n"
+                                   "  nodePortNumber: 30100\n"
+                                   "  pageContentHtml: |\n"
+                                   "    <html>\n"
+                                   "      <body>\n"
+                                   "        <h1>Hello, World!</h1>\n"
+                                   "      </body>\n"
+                                   "    </html>\n";
+    static const char want[] =
+        "Warning: image has no tag or uses \":latest\"; rollouts are not reproducible\n"
+        "Warning: node port 30100 may be given to a Service that asks for no certain port; "
+        "30000-30085 are kept for ports chosen by hand\n";
+    struct page page = {.path = "-", .said = STW_BUF_INIT(65536)};
+    (void)state;
+    judge_yaml(&page, manifest, strlen(manifest));
+    compare(&page, want, strlen(want));
+    stw_buf_done(&page.said);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_are_true),
+        cmocka_unit_test(samples_are_good),
+        cmocka_unit_test(the_first_manifest_still_applies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
