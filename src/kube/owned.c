@@ -1,455 +1,257 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Both sides of the digest flatten to leaves "path = value"; they meet because elements of
- * associative lists get their keys into the path, not their place.  The form of managedFields is
- * that of structured-merge-diff (fieldpath/serialize-pe.go): "f:name", "k:{keys}", "v:value",
- * "i:index", "." for the item itself, and an empty map for a leaf. */
+ * The digests.  A path is a running hash of its parts; a leaf adds hash(path, value) to the sum. */
 #include "kube/owned.h"
 
 #include "base/util.h"
+#include "kube/owned_priv.h"
 
 #include <stdio.h>
 
-#define PATH_MAX_BYTES 4096
-#define DEPTH_MAX 64
+#define PART_MAX_BYTES 4096
 
-/* Associative lists of the types that operators create, by the Kubernetes OpenAPI's list-map-keys,
- * keys in order of the alphabet as the API server writes them.  A list of plain values that is a
- * set has no keys.  A list that is missing here, or is another kind of list to some server, costs
- * one needless apply after a restart, never a wrong one. */
-static const struct list_type {
-    const char *name, *keys[2];
-    const char *fallback; /* value of the second key when it is left out */
-} list_types[] = {
-    {"containers", {"name"}, NULL},
-    {"initContainers", {"name"}, NULL},
-    {"ephemeralContainers", {"name"}, NULL},
-    {"volumes", {"name"}, NULL},
-    {"volumeMounts", {"mountPath"}, NULL},
-    {"volumeDevices", {"devicePath"}, NULL},
-    {"ports", {"containerPort", "protocol"}, "TCP"},
-    {"ports", {"port", "protocol"}, "TCP"},
-    {"env", {"name"}, NULL},
-    {"imagePullSecrets", {"name"}, NULL},
-    {"secrets", {"name"}, NULL},
-    {"hostAliases", {"ip"}, NULL},
-    {"topologySpreadConstraints", {"topologyKey", "whenUnsatisfiable"}, NULL},
-    {"ownerReferences", {"uid"}, NULL},
-    {"conditions", {"type"}, NULL},
-    {"webhooks", {"name"}, NULL},
-    {"finalizers", {NULL}, NULL},
+/* Where a walk is.  Parts are member names as in fieldsV1 ("f:spec" without its "f:") and element
+ * identities ("[name=web]"). */
+struct place {
+    struct stw_hash path;
+    const char *name; /* of the member that we are in: lists are known by it */
+    unsigned depth;
 };
 
-static bool is_set(const struct list_type *t)
+struct sum {
+    struct stw_hash total;
+    struct stw_buf part; /* scratch: one part of a path, or one decoded string */
+    bool any;
+};
+
+static struct stw_hash mix(const struct stw_hash *a, char tag, const struct stw_hash *b)
 {
-    return !t->keys[0];
+    unsigned char bytes[2 * sizeof(*a) + 1];
+    memcpy(bytes, a, sizeof(*a));
+    bytes[sizeof(*a)] = (unsigned char)tag;
+    memcpy(bytes + sizeof(*a) + 1, b, sizeof(*b));
+    return stw_hash_bytes(bytes, sizeof(bytes));
 }
 
-static const struct list_type *list_type(const char *name, struct stw_json element)
+static struct place below(const struct place *at, const char *part, size_t len, const char *name)
 {
-    for (size_t i = 0; i < STW_COUNT(list_types); i++) {
-        const struct list_type *t = &list_types[i];
-        if (stw_streq(t->name, name) &&
-            (is_set(t) || stw_json_there(stw_json_get(element, t->keys[0]))))
-            return t;
+    struct stw_hash h = stw_hash_bytes(part, len);
+    return (struct place){mix(&at->path, '/', &h), name, at->depth + 1};
+}
+
+/* The decoded text of a string: where it lies when it has no escapes, else in the scratch. */
+static const char *text_of(struct sum *s, struct stw_json v, size_t *ret_len)
+{
+    stw_buf_clear(&s->part);
+    stw_json_str(v, &s->part);
+    *ret_len = s->part.len;
+    return stw_buf_str(&s->part);
+}
+
+static void add_leaf(struct sum *s, const struct place *at, struct stw_json v)
+{
+    size_t len = 0;
+    char tag = 'e';
+    const char *bytes = "";
+    if (!stw_owned_empty(v)) {
+        bool string = stw_json_type(v) == STW_JSON_STRING;
+        tag = string ? 's' : 'v';
+        bytes = string ? text_of(s, v, &len) : stw_json_raw(v, &len);
     }
-    return NULL;
+    struct stw_hash value = stw_hash_bytes(bytes, len), h = mix(&at->path, tag, &value);
+    s->total.hi += h.hi;
+    s->total.lo += h.lo;
+    s->any = true;
 }
 
-static void add_scalar(struct stw_json v, struct stw_buf *out)
+/* --- what we want: every leaf below */
+
+static void flatten(struct sum *s, const struct place *at, struct stw_json v);
+
+static void flatten_member(struct sum *s, const struct place *at, struct stw_json key,
+                           struct stw_json v)
 {
+    char name[256];
     size_t len;
-    if (stw_json_type(v) == STW_JSON_STRING) {
-        stw_json_str(v, out);
-    } else {
-        const char *raw = stw_json_raw(v, &len);
-        stw_buf_add(out, raw, len);
-    }
+    const char *text = text_of(s, key, &len);
+    (void)snprintf(name, sizeof(name), "%s", text);
+    struct place to = below(at, text, len, name);
+    flatten(s, &to, v);
 }
 
-/* "[web]", "[80/TCP]": what tells an element from the others of its list; its place where nothing
- * does. */
-static void add_element(const char *list, struct stw_json element, uint32_t index,
-                        struct stw_buf *path)
+static struct place at_element(struct sum *s, const struct place *at, struct stw_json v,
+                               uint32_t index)
 {
-    const struct list_type *t = list_type(list, element);
-    stw_buf_addc(path, '[');
-    if (!t) {
-        stw_buf_addi(path, index);
-    } else if (is_set(t)) {
-        add_scalar(element, path);
-    } else {
-        add_scalar(stw_json_get(element, t->keys[0]), path);
-        struct stw_json second = t->keys[1] ? stw_json_get(element, t->keys[1]) : STW_JSON_NONE;
-        if (t->keys[1])
-            stw_buf_addc(path, '/');
-        if (t->keys[1] && stw_json_there(second))
-            add_scalar(second, path);
-        else if (t->fallback)
-            stw_buf_adds(path, t->fallback);
-    }
-    stw_buf_addc(path, ']');
+    stw_buf_clear(&s->part);
+    stw_owned_element(at->name, v, index, &s->part);
+    return below(at, stw_buf_str(&s->part), s->part.len, "");
 }
 
-static void add_name(struct stw_json key, struct stw_buf *path)
+static void flatten(struct sum *s, const struct place *at, struct stw_json v)
 {
-    if (path->len)
-        stw_buf_addc(path, '.');
-    stw_json_str(key, path);
-}
-
-static void cut(struct stw_buf *path, size_t len)
-{
-    if (path->failed)
-        return;
-    path->len = len;
-    if (path->data)
-        path->data[len] = '\0';
-}
-
-/* The last name in a path, "ports" of "spec.ports"; a copy, as the path grows. */
-static void last_name(const struct stw_buf *path, char out[64])
-{
-    const char *dot = path->len ? strrchr(path->data, '.') : NULL;
-    (void)snprintf(out, 64, "%s", dot ? dot + 1 : stw_buf_str(path));
-}
-
-/* --- leaves */
-
-/* What one walk collects: a digest, or the differences to another object. */
-struct walk {
-    struct stw_buf path;
-    struct stw_hash sum;
-    bool failed;
-};
-
-static void add_leaf(struct walk *w, struct stw_json v)
-{
-    stw_autobuf struct stw_buf leaf = STW_BUF_INIT(64u << 20);
-    static const char marks[] = {
-        [STW_JSON_NULL] = 'n',  [STW_JSON_FALSE] = 'b',  [STW_JSON_TRUE] = 'b',
-        [STW_JSON_INT] = 'i',   [STW_JSON_REAL] = 'r',   [STW_JSON_STRING] = 's',
-        [STW_JSON_ARRAY] = '[', [STW_JSON_OBJECT] = '{',
-    };
+    struct stw_json key, child;
+    uint32_t index = 0;
     enum stw_json_type type = stw_json_type(v);
-    stw_buf_add(&leaf, w->path.data, w->path.len);
-    stw_buf_addc(&leaf, '\0');
-    stw_buf_addc(&leaf, marks[type]);
-    if (type < STW_JSON_ARRAY)
-        add_scalar(v, &leaf);
-    w->failed |= leaf.failed || w->path.failed;
-    struct stw_hash h = stw_hash_bytes(leaf.data, leaf.len);
-    w->sum.lo += h.lo;
-    w->sum.hi += h.hi;
-}
-
-static void flatten(struct walk *w, struct stw_json v, unsigned depth);
-
-static void flatten_list(struct walk *w, struct stw_json list, unsigned depth)
-{
-    struct stw_json key, element;
-    char name[64];
-    uint32_t index = 0;
-    size_t len = w->path.len;
-    last_name(&w->path, name);
-    stw_json_foreach (list, key, element) {
-        add_element(name, element, index++, &w->path);
-        flatten(w, element, depth + 1);
-        cut(&w->path, len);
-    }
-}
-
-/* A null is not applied, so it is no leaf. */
-static void flatten(struct walk *w, struct stw_json v, unsigned depth)
-{
-    struct stw_json key, member;
-    size_t len = w->path.len;
-    if (!stw_json_there(v) || depth > DEPTH_MAX)
-        return;
-    if (stw_json_type(v) < STW_JSON_ARRAY || stw_json_size(v) == 0) {
-        add_leaf(w, v);
+    bool object = type == STW_JSON_OBJECT;
+    if ((!object && type != STW_JSON_ARRAY) || stw_json_size(v) == 0 ||
+        at->depth >= STW_OWNED_DEPTH_MAX) {
+        add_leaf(s, at, v);
         return;
     }
-    if (stw_json_type(v) == STW_JSON_ARRAY) {
-        flatten_list(w, v, depth);
-        return;
-    }
-    stw_json_foreach (v, key, member) {
-        add_name(key, &w->path);
-        flatten(w, member, depth + 1);
-        cut(&w->path, len);
-    }
-}
-
-/* --- the live side */
-
-static void owned(struct walk *w, struct stw_json fields, struct stw_json v, unsigned depth);
-
-static bool has_keys(struct stw_json element, struct stw_json keys)
-{
-    struct stw_json key, want;
-    char name[128];
-    stw_json_foreach (keys, key, want)
-        if (stw_json_strcpy(key, name, sizeof(name)) != 0 ||
-            !stw_json_equal(stw_json_get(element, name), want))
-            return false;
-    return true;
-}
-
-static void owned_element(struct walk *w, struct stw_json fields, const char *keys,
-                          struct stw_json list, unsigned depth)
-{
-    stw_autojson struct stw_json_doc doc = {0};
-    struct stw_error err;
-    struct stw_json key, element;
-    char name[64];
-    uint32_t index = 0;
-    size_t len = w->path.len;
-    if (stw_json_scan(&doc, keys, strlen(keys), &err) != 0)
-        return;
-    last_name(&w->path, name);
-    stw_json_foreach (list, key, element) {
-        if (has_keys(element, stw_json_root(&doc))) {
-            add_element(name, element, index, &w->path);
-            owned(w, fields, element, depth + 1);
-            cut(&w->path, len);
-            return;
-        }
-        index++;
-    }
-}
-
-/* "v:..." holds the value as JSON text. */
-static void owned_value(struct walk *w, const char *text, struct stw_json list)
-{
-    struct stw_json key, element;
-    size_t len = w->path.len, raw_len;
-    stw_json_foreach (list, key, element) {
-        const char *raw = stw_json_raw(element, &raw_len);
-        if (raw_len != strlen(text) || memcmp(raw, text, raw_len) != 0)
+    stw_json_foreach (v, key, child) {
+        if (object &&
+            (stw_owned_left_out(at->depth, at->name, key) || stw_json_type(child) == STW_JSON_NULL))
             continue;
-        stw_buf_addc(&w->path, '[');
-        add_scalar(element, &w->path);
-        stw_buf_addc(&w->path, ']');
-        add_leaf(w, element);
-        cut(&w->path, len);
-        return;
-    }
-}
-
-static void owned_index(struct walk *w, struct stw_json fields, const char *text,
-                        struct stw_json list, unsigned depth)
-{
-    int64_t index;
-    size_t len = w->path.len;
-    if (stw_parse_int(text, 0, UINT32_MAX, &index) != 0)
-        return;
-    stw_buf_addf(&w->path, "[%lld]", (long long)index);
-    owned(w, fields, stw_json_at(list, (uint32_t)index), depth + 1);
-    cut(&w->path, len);
-}
-
-static void owned_member(struct walk *w, struct stw_json fields, const char *name,
-                         struct stw_json object, unsigned depth)
-{
-    size_t len = w->path.len;
-    if (len)
-        stw_buf_addc(&w->path, '.');
-    stw_buf_adds(&w->path, name);
-    owned(w, fields, stw_json_get(object, name), depth + 1);
-    cut(&w->path, len);
-}
-
-static void owned(struct walk *w, struct stw_json fields, struct stw_json v, unsigned depth)
-{
-    struct stw_json key, below;
-    if (!stw_json_there(v) || depth > DEPTH_MAX)
-        return;
-    if (stw_json_size(fields) == 0) {
-        flatten(w, v, depth);
-        return;
-    }
-    stw_json_foreach (fields, key, below) {
-        stw_autofree char *element = stw_json_strdup(key);
-        if (!element) {
-            w->failed = true;
-            return;
+        if (object) {
+            flatten_member(s, at, key, child);
+        } else {
+            struct place to = at_element(s, at, child, index++);
+            flatten(s, &to, child);
         }
-        if (strncmp(element, "f:", 2) == 0)
-            owned_member(w, below, element + 2, v, depth);
-        else if (strncmp(element, "k:", 2) == 0)
-            owned_element(w, below, element + 2, v, depth);
-        else if (strncmp(element, "v:", 2) == 0)
-            owned_value(w, element + 2, v);
-        else if (strncmp(element, "i:", 2) == 0)
-            owned_index(w, below, element + 2, v, depth);
     }
 }
 
-/* Zero says "nothing of ours"; a walk that ran out of memory says so too, and an apply follows. */
-static struct stw_hash walk_done(struct walk *w)
+static struct sum sum_init(void)
 {
-    bool failed = w->failed || w->path.failed;
-    stw_buf_done(&w->path);
-    return failed ? (struct stw_hash){0} : w->sum;
+    return (struct sum){.part = STW_BUF_INIT(16u << 20)};
 }
 
-static bool is_our_entry(struct stw_json entry, const char *manager)
+static struct stw_hash sum_take(struct sum *s)
 {
-    struct stw_json sub = stw_json_get(entry, "subresource");
-    return stw_json_is(stw_json_get(entry, "manager"), manager) &&
-           stw_json_is(stw_json_get(entry, "operation"), "Apply") &&
-           (!stw_json_there(sub) || stw_json_size(sub) == 0);
-}
-
-struct stw_hash stw_owned_live(struct stw_json object, const char *manager)
-{
-    struct stw_json key, entry;
-    struct walk w = {.path = STW_BUF_INIT(PATH_MAX_BYTES)};
-    stw_json_foreach (stw_json_path(object, "metadata.managedFields"), key, entry)
-        if (is_our_entry(entry, manager))
-            owned(&w, stw_json_get(entry, "fieldsV1"), object, 0);
-    return walk_done(&w);
-}
-
-/* --- the desired side */
-
-static bool names_object(struct stw_json key, bool in_metadata)
-{
-    return in_metadata ? stw_json_is(key, "name") || stw_json_is(key, "namespace") ||
-                             stw_json_is(key, "uid") || stw_json_is(key, "resourceVersion")
-                       : stw_json_is(key, "apiVersion") || stw_json_is(key, "kind");
-}
-
-static void flatten_object(struct walk *w, struct stw_json object, bool metadata)
-{
-    struct stw_json key, member;
-    size_t len = w->path.len;
-    stw_json_foreach (object, key, member) {
-        if (names_object(key, metadata))
-            continue;
-        add_name(key, &w->path);
-        if (!metadata && stw_json_is(key, "metadata"))
-            flatten_object(w, member, true);
-        else
-            flatten(w, member, 0);
-        cut(&w->path, len);
-    }
+    stw_buf_done(&s->part);
+    return s->any ? s->total : (struct stw_hash){0};
 }
 
 struct stw_hash stw_owned_desired(struct stw_json desired)
 {
-    struct walk w = {.path = STW_BUF_INIT(PATH_MAX_BYTES)};
-    flatten_object(&w, desired, false);
-    return walk_done(&w);
+    struct sum s = sum_init();
+    flatten(&s, &(struct place){.name = ""}, desired);
+    return sum_take(&s);
 }
 
-/* --- differences, for people */
+/* --- what we own: the leaves that fieldsV1 names, with their live values */
 
-struct diff {
-    struct stw_buf path, *out;
-    unsigned count, max;
-};
+static void walk(struct sum *s, const struct place *at, struct stw_json fields,
+                 struct stw_json live);
 
-static void add_difference(struct diff *d)
+/* {"name":"web"} names the element of `list` that has all these. */
+static struct stw_json find_by_keys(struct stw_json list, const char *keys, uint32_t *ret_index)
 {
-    if (d->count++ >= d->max)
-        return;
-    if (d->count > 1)
-        stw_buf_adds(d->out, ", ");
-    stw_buf_add(d->out, d->path.data, d->path.len);
-}
-
-static void compare(struct diff *d, struct stw_json want, struct stw_json have, unsigned depth);
-
-/* The element of `list` that has the place in it which `path` ends with. */
-static struct stw_json counterpart(const char *name, struct stw_json list,
-                                   const struct stw_buf *path, size_t from)
-{
-    struct stw_json key, element;
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_json none, element, key, want, found = STW_JSON_NONE;
     uint32_t index = 0;
-    stw_json_foreach (list, key, element) {
-        stw_autobuf struct stw_buf id = STW_BUF_INIT(PATH_MAX_BYTES);
-        add_element(name, element, index++, &id);
-        if (id.len == path->len - from && memcmp(id.data, path->data + from, id.len) == 0)
+    char name[128];
+    if (stw_json_scan(&doc, keys, strlen(keys), NULL) < 0)
+        return found;
+    stw_json_foreach (list, none, element) {
+        bool all = true;
+        stw_json_foreach (stw_json_root(&doc), key, want)
+            all = all && stw_json_strcpy(key, name, sizeof(name)) == 0 &&
+                  stw_json_equal(stw_json_get(element, name), want);
+        if (all) {
+            *ret_index = index;
             return element;
+        }
+        index++;
+    }
+    return found;
+}
+
+/* "web" or 8 names the element of a set that equals it.  The value is no JSON document by itself.
+ */
+static struct stw_json find_by_value(struct stw_json list, const char *value, uint32_t *ret_index)
+{
+    struct stw_json none, element;
+    uint32_t index = 0;
+    size_t len;
+    stw_json_foreach (list, none, element) {
+        const char *raw = stw_json_raw(element, &len);
+        if (len == strlen(value) && memcmp(raw, value, len) == 0) {
+            *ret_index = index;
+            return element;
+        }
+        index++;
     }
     return STW_JSON_NONE;
 }
 
-static void compare_lists(struct diff *d, struct stw_json want, struct stw_json have,
-                          unsigned depth)
+static struct stw_json find_by_index(struct stw_json list, const char *text, uint32_t *ret_index)
 {
-    struct stw_json key, element;
-    char name[64];
+    int64_t n;
+    if (stw_parse_int(text, 0, UINT32_MAX, &n) < 0)
+        return STW_JSON_NONE;
+    *ret_index = (uint32_t)n;
+    return stw_json_at(list, (uint32_t)n);
+}
+
+static void walk_element(struct sum *s, const struct place *at, const char *part,
+                         struct stw_json fields, struct stw_json list)
+{
+    static struct stw_json (*const find[128])(struct stw_json, const char *, uint32_t *) = {
+        ['k'] = find_by_keys, ['v'] = find_by_value, ['i'] = find_by_index};
     uint32_t index = 0;
-    size_t len = d->path.len;
-    last_name(&d->path, name);
-    stw_json_foreach (want, key, element) {
-        add_element(name, element, index++, &d->path);
-        if (!d->path.failed)
-            compare(d, element, counterpart(name, have, &d->path, len), depth + 1);
-        cut(&d->path, len);
-    }
-}
-
-static void compare_members(struct diff *d, struct stw_json want, struct stw_json have,
-                            unsigned depth)
-{
-    struct stw_json key, member;
-    size_t len = d->path.len;
-    stw_json_foreach (want, key, member) {
-        stw_autofree char *name = stw_json_strdup(key);
-        if (!name || !stw_json_there(member))
-            continue;
-        add_name(key, &d->path);
-        compare(d, member, stw_json_get(have, name), depth + 1);
-        cut(&d->path, len);
-    }
-}
-
-/* Lists and maps may hold more than we want, except where we want them empty. */
-static void compare(struct diff *d, struct stw_json want, struct stw_json have, unsigned depth)
-{
-    enum stw_json_type type = stw_json_type(want);
-    if (depth > DEPTH_MAX)
+    unsigned char kind = (unsigned char)part[0];
+    if (kind >= 128 || !find[kind])
         return;
-    if (type < STW_JSON_ARRAY || stw_json_size(want) == 0) {
-        if (!stw_json_equal(want, have))
-            add_difference(d);
-    } else if (stw_json_type(have) != type) {
-        add_difference(d);
-    } else if (type == STW_JSON_ARRAY) {
-        compare_lists(d, want, have, depth);
-    } else {
-        compare_members(d, want, have, depth);
+    struct stw_json element = find[kind](list, part + 2, &index);
+    /* Owned and yet not there: counts, so that the digest differs from what we want. */
+    struct place to = stw_json_type(element) == STW_JSON_ABSENT ? below(at, part, strlen(part), "")
+                                                                : at_element(s, at, element, index);
+    walk(s, &to, fields, element);
+}
+
+static void walk_child(struct sum *s, const struct place *at, const char *part,
+                       struct stw_json fields, struct stw_json live)
+{
+    if (strncmp(part, "f:", 2) != 0) {
+        if (part[0] != '\0' && part[1] == ':')
+            walk_element(s, at, part, fields, live);
+        return; /* ".": the parent itself, of which the leaves below speak */
+    }
+    struct place to = below(at, part + 2, strlen(part + 2), part + 2);
+    walk(s, &to, fields, stw_json_get(live, part + 2));
+}
+
+static bool only_dot(struct stw_json fields)
+{
+    struct stw_json key;
+    (void)stw_json_first(fields, &key);
+    return stw_json_size(fields) == 1 && stw_json_is(key, ".");
+}
+
+static void walk(struct sum *s, const struct place *at, struct stw_json fields,
+                 struct stw_json live)
+{
+    struct stw_json key, child;
+    if (at->depth >= STW_OWNED_DEPTH_MAX)
+        return;
+    if (stw_json_size(fields) == 0 || only_dot(fields)) {
+        flatten(s, at, live);
+        return;
+    }
+    stw_json_foreach (fields, key, child) {
+        stw_autofree char *part = stw_json_strdup(key);
+        if (part)
+            walk_child(s, at, part, child, live);
     }
 }
 
-unsigned stw_owned_diff(struct stw_json desired, struct stw_json live, unsigned max,
-                        struct stw_buf *out)
+static struct stw_json our_fields(struct stw_json object, const char *manager)
 {
-    struct diff d = {.path = STW_BUF_INIT(PATH_MAX_BYTES), .out = out, .max = max};
-    compare(&d, desired, live, 0);
-    if (d.count > max)
-        stw_buf_addf(out, " and %u more", d.count - max);
-    stw_buf_done(&d.path);
-    return d.count;
+    struct stw_json none, entry;
+    stw_json_foreach (stw_json_path(object, "metadata.managedFields"), none, entry)
+        if (stw_json_is(stw_json_get(entry, "manager"), manager) &&
+            stw_json_is(stw_json_get(entry, "operation"), "Apply") &&
+            stw_json_size(stw_json_get(entry, "subresource")) == 0)
+            return stw_json_get(entry, "fieldsV1");
+    return STW_JSON_NONE;
 }
 
-int stw_owner_controller(struct stw_json object, char *ret_kind, char *ret_name, char *ret_uid)
+struct stw_hash stw_owned_live(struct stw_json object, const char *manager)
 {
-    struct stw_json key, owner;
-    stw_json_foreach (stw_json_path(object, "metadata.ownerReferences"), key, owner) {
-        if (!stw_json_bool(stw_json_get(owner, "controller"), false))
-            continue;
-        if (ret_kind && stw_json_strcpy(stw_json_get(owner, "kind"), ret_kind, 64) != 0)
-            return -1;
-        if (ret_name && stw_json_strcpy(stw_json_get(owner, "name"), ret_name, 254) != 0)
-            return -1;
-        if (ret_uid && stw_json_strcpy(stw_json_get(owner, "uid"), ret_uid, 64) != 0)
-            return -1;
-        return 0;
-    }
-    return -1;
+    struct sum s = sum_init();
+    struct stw_json fields = our_fields(object, manager);
+    if (stw_json_size(fields) > 0)
+        walk(&s, &(struct place){.name = ""}, fields, object);
+    return sum_take(&s);
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How both sides of a comparison (what we want, what we own of the live object) name the elements
+ * of lists, and what they leave out. */
+#ifndef STW_KUBE_OWNED_PRIV_H
+#define STW_KUBE_OWNED_PRIV_H
+
+#include "kube/owned.h"
+
+#include <stdint.h>
+
+#define STW_OWNED_DEPTH_MAX 64
+
+/* Writes what tells `element` of the list `name` from its neighbours: "[name=web]" in an
+ * associative list or a set, "[3]" in any other. */
+void stw_owned_element(const char *name, struct stw_json element, uint32_t index,
+                       struct stw_buf *out);
+
+/* Whether a top-level or metadata member never counts; `depth` is 0 for members of the object, 1
+ * for those of `parent`. */
+bool stw_owned_left_out(unsigned depth, const char *parent, struct stw_json key);
+
+/* "", 0, false, {}, [] and null: values that the server may drop when it writes an object, and so
+ * cannot be told from an absent one. */
+bool stw_owned_empty(struct stw_json v);
+
+#endif
