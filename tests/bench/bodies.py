@@ -12,11 +12,9 @@ _SENTENCE = ("<p>The quick brown fox jumps over the lazy dog; \u00fcber den Zaun
 
 def _managed_fields(spec):
     return [{
-        "manager": "kubectl-client-side-apply", "operation": "Update",
+        "manager": "kubectl-create", "operation": "Update",
         "apiVersion": f"{GROUP}/{VERSION}", "time": "2026-11-21T03:49:35Z", "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:metadata": {"f:annotations": {
-            ".": {}, "f:kubectl.kubernetes.io/last-applied-configuration": {}}},
-            "f:spec": {".": {}, **{f"f:{name}": {} for name in spec}}},
+        "fieldsV1": {"f:spec": {".": {}, **{f"f:{name}": {} for name in spec}}},
     }]
 
 
@@ -32,7 +30,6 @@ def my_web(page, complete):
             "name": "storefront", "namespace": "shop", "generation": 1,
             "uid": "7c0f4f0c-64d6-4c9b-90f2-3b0c8d9f2b11",
             "creationTimestamp": "2026-11-21T03:49:35Z",
-            "labels": {"app.kubernetes.io/name": "storefront", "team": "checkout"},
             "managedFields": _managed_fields(spec),
         },
         "spec": spec,
@@ -48,11 +45,10 @@ def review(obj):
         "request": {
             "uid": UID, "kind": gvk, "resource": gvr, "requestKind": gvk, "requestResource": gvr,
             "name": "storefront", "namespace": "shop", "operation": "CREATE",
-            "userInfo": {"username": "jane@example.com", "groups": ["developers",
-                                                                   "system:authenticated"]},
+            "userInfo": {"username": "jane@example.com", "groups": ["system:authenticated"]},
             "object": obj, "oldObject": None, "dryRun": False,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
-                        "fieldManager": "kubectl-client-side-apply",
+                        "fieldManager": "kubectl-create",
                         "fieldValidation": "Strict"},
         }}, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -60,7 +56,7 @@ def review(obj):
 def body(size, mutate):
     """An AdmissionReview of about `size` bytes: the page makes up the rest."""
     bare = len(review(my_web("", not mutate)))
-    page = _SENTENCE * (max(size - bare, 0) // len(json.dumps(_SENTENCE, ensure_ascii=False)) + 1)
+    page = _SENTENCE * (max(size - bare, 0) // len(json.dumps(_SENTENCE, ensure_ascii=False)) + 8)
     while page and len(review(my_web(page, not mutate))) > size:
         page = page[:-1]
     return review(my_web(page, not mutate))

@@ -129,10 +129,12 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void run(struct client *clients, int ep, double seconds)
+static void run(struct client *clients, uint32_t count, int ep, double seconds)
 {
     struct epoll_event events[64];
     uint64_t start = now_ns(), end = start + (uint64_t)(seconds * 1e9);
+    for (uint32_t i = 0; i < count; i++)
+        clients[i].sent_ns = start; /* their replies have waited since the last round */
     sample_count = 0;
     errors = 0;
     while (now_ns() < end) {
@@ -175,7 +177,7 @@ int main(int argc, char **argv)
     }
     char line[64];
     while (fgets(line, sizeof(line), stdin))
-        run(clients, ep, strtod(line, NULL));
+        run(clients, count, ep, strtod(line, NULL));
     for (uint32_t i = 0; i < count; i++)
         SSL_free(clients[i].ssl);
     SSL_CTX_free(ctx);
