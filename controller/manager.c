@@ -13,8 +13,6 @@
 #define SYNC_POLL_MS 5
 #define LOST_LEASE_DRAIN_MS 4000 /* the lease has 5 s left when its renewal is given up */
 #define HANGS_MS (10u * 60000)
-/* A replica that stops gives the lease back; the next one must see that within 2 s. */
-#define LEASE_RETRY_MS 1000
 
 const struct stw_rule stw_manager_rules[] = {
     {.resource = &stw_res_event, .verbs = "create,patch"},
@@ -191,7 +189,6 @@ static int stand_for_election(struct stw_manager *m, struct stw_error *err)
     struct stw_lease_config config = {.ns = m->config.lease_ns,
                                       .name = m->config.lease_name,
                                       .identity = m->config.identity,
-                                      .retry_ms = LEASE_RETRY_MS,
                                       .started = lead,
                                       .stopped = step_down,
                                       .ctx = m};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/child.h"
+
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define OWNER                                                                                      \
+    "\"ownerReferences\":[{\"apiVersion\":\"operator.k8s-summit.org/v1\",\"kind\":\"MyWeb\","      \
+    "\"name\":\"web\",\"uid\":\"owner-uid\",\"controller\":true}]"
+#define MANAGED                                                                                    \
+    "\"managedFields\":[{\"manager\":\"steward-myweb\",\"operation\":\"Apply\","                   \
+    "\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\","                                           \
+    "\"fieldsV1\":{\"f:data\":{\"f:index.html\":{}}}}]"
+
+static void project(const struct stw_watch *w, const char *text, struct stw_buf *out)
+{
+    struct stw_json_doc doc = {0};
+    struct stw_error err = {0};
+    if (stw_json_scan(&doc, text, strlen(text), &err) != 0)
+        fail_msg("%s", err.text);
+    w->project(NULL, stw_json_root(&doc), out);
+    assert_false(out->failed);
+    stw_json_done(&doc);
+}
+
+static void read_back(const struct stw_watch *w, const char *text, struct stw_child_live *live)
+{
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
+    project(w, text, &out);
+    assert_true(out.len > 0);
+    assert_int_equal(stw_child_read(out.data, out.len, live), 0);
+}
+
+static void expect_dropped(const struct stw_watch *w, const char *text)
+{
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
+    project(w, text, &out);
+    assert_int_equal(out.len, 0);
+}
+
+static void test_configmap(void **state)
+{
+    struct stw_child_live a, b;
+    struct stw_hash wanted;
+    (void)state;
+    read_back(&stw_watch_configmaps,
+              "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\",\"uid\":\"u1\"," OWNER
+              "," MANAGED "},\"data\":{\"index.html\":\"hello\",\"other\":\"x\"}}",
+              &a);
+    assert_string_equal(a.uid, "u1");
+    assert_string_equal(a.owner_kind, "MyWeb");
+    assert_string_equal(a.owner_name, ""); /* the same as its own */
+    assert_string_equal(a.owner_uid, "owner-uid");
+    assert_false(a.terminating);
+    json_auto_t *desired = json_pack("{s:{s:s}}", "data", "index.html", "hello");
+    assert_int_equal(stw_child_digest(desired, &wanted), 0);
+    assert_memory_equal(&wanted, &a.digest, sizeof(wanted));
+
+    read_back(&stw_watch_configmaps,
+              "{\"metadata\":{\"name\":\"other\",\"uid\":\"u1\",\"deletionTimestamp\":"
+              "\"2024-01-01T00:00:00Z\"," OWNER "," MANAGED
+              "},\"data\":{\"index.html\":\"edited\"}}",
+              &b);
+    assert_string_equal(b.owner_name, "web");
+    assert_true(b.terminating);
+    assert_memory_not_equal(&b.digest, &a.digest, sizeof(b.digest));
+}
+
+static void test_what_is_not_ours_is_not_kept(void **state)
+{
+    (void)state;
+    expect_dropped(&stw_watch_configmaps, "{\"metadata\":{\"name\":\"a\"},\"data\":{}}");
+    expect_dropped(&stw_watch_deployments,
+                   "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[{\"kind\":\"Other\","
+                   "\"name\":\"x\",\"uid\":\"y\",\"controller\":true}]}}");
+    expect_dropped(&stw_watch_services,
+                   "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"ports\":[{\"port\":80}]}}");
+}
+
+static void test_deployment(void **state)
+{
+    struct stw_child_live live;
+    (void)state;
+    read_back(&stw_watch_deployments,
+              "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"generation\":7," OWNER
+              "},\"status\":{\"observedGeneration\":6,\"replicas\":3,\"updatedReplicas\":2,"
+              "\"availableReplicas\":1,\"conditions\":[{\"type\":\"Available\",\"status\":"
+              "\"False\",\"message\":\"no\"},{\"type\":\"Progressing\",\"status\":\"False\","
+              "\"reason\":\"ProgressDeadlineExceeded\",\"message\":\"it \\\"hangs\\\"\"}]}}",
+              &live);
+    assert_int_equal(live.rollout.generation, 7);
+    assert_int_equal(live.rollout.observed_generation, 6);
+    assert_int_equal(live.rollout.replicas, 3);
+    assert_int_equal(live.rollout.updated, 2);
+    assert_int_equal(live.rollout.available, 1);
+    assert_string_equal(live.rollout.stuck_reason, "ProgressDeadlineExceeded");
+    assert_string_equal(live.rollout.stuck_message, "it \"hangs\"");
+
+    read_back(&stw_watch_deployments,
+              "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\"," OWNER
+              "},\"status\":{\"conditions\":[{\"type\":\"ReplicaFailure\",\"status\":\"True\","
+              "\"reason\":\"FailedCreate\",\"message\":\"quota\"}]}}",
+              &live);
+    assert_string_equal(live.rollout.stuck_reason, "ReplicaFailure");
+    assert_string_equal(live.rollout.stuck_message, "quota");
+}
+
+static void test_services_and_their_ports(void **state)
+{
+    struct stw_child_live live;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096), keys = STW_BUF_INIT(4096);
+    stw_autojson struct stw_json_doc doc = {0};
+    (void)state;
+    read_back(&stw_watch_services,
+              "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\"," OWNER
+              "},\"spec\":{\"ports\":[{\"port\":80,\"nodePort\":30100}]}}",
+              &live);
+    assert_int_equal(live.node_port, 30100);
+    assert_string_equal(live.owner_uid, "owner-uid");
+    read_back(&stw_watch_services,
+              "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\"," OWNER "},\"spec\":{}}", &live);
+    assert_int_equal(live.node_port, 0);
+    /* somebody else's, with node ports: kept for who asks about them */
+    project(&stw_watch_services,
+            "{\"metadata\":{\"name\":\"x\"},\"spec\":{\"ports\":[{\"nodePort\":30001},"
+            "{\"port\":1},{\"nodePort\":30002}]}}",
+            &text);
+    assert_string_equal(stw_buf_str(&text), "{\"p\":[30001,30002]}");
+    assert_int_equal(stw_json_scan(&doc, text.data, text.len, NULL), 0);
+    stw_watch_services.index(NULL, stw_json_root(&doc), &keys);
+    assert_string_equal(stw_buf_str(&keys), "30001\n30002\n");
+    assert_int_equal(stw_child_read(text.data, text.len, &live), 0);
+    assert_string_equal(live.owner_kind, "");
+}
+
+static void test_reading_rubbish(void **state)
+{
+    struct stw_child_live live;
+    static const char *const texts[] = {"", "{", "[]", "{\"o\":3,\"d\":\"zz\",\"p\":{},\"r\":[]}"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(texts); i++) {
+        (void)stw_child_read(texts[i], strlen(texts[i]), &live);
+        assert_string_equal(live.uid, "");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_configmap),       cmocka_unit_test(test_what_is_not_ours_is_not_kept),
+        cmocka_unit_test(test_deployment),      cmocka_unit_test(test_services_and_their_ports),
+        cmocka_unit_test(test_reading_rubbish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

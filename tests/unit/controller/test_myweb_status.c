@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "myweb_fixture.h"
+
+#include "base/util.h"
+#include "controller/condition.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SPEC "{\"image\":\"nginx:1.25\",\"replicas\":2,\"nodePortNumber\":30100}"
+
+/* Everything as it should be. */
+static void all_well(struct fixture *f)
+{
+    assert_int_equal(fixture_init(f, SPEC, ""), 0);
+    f->web.children[MYWEB_SERVICE].live.node_port = 30100;
+    f->web.children[MYWEB_DEPLOYMENT].live.rollout = (struct stw_rollout){
+        .generation = 5, .observed_generation = 5, .replicas = 2, .updated = 2, .available = 2};
+}
+
+static const json_t *condition(const json_t *status, const char *type)
+{
+    return stw_condition_find(json_object_get(status, "conditions"), type);
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+/* kstatus: Reconciling and Stalled never both; Ready first; CamelCase reasons; messages that say
+ * something. */
+static void check_shape(const json_t *status)
+{
+    static const char *const order[] = {
+        "Ready",         "Reconciling",      "Stalled", "ConfigMapSynced", "DeploymentAvailable",
+        "ServiceSynced", "NodePortAllocated"};
+    const json_t *list = json_object_get(status, "conditions"), *c;
+    size_t i, at = 0;
+    json_array_foreach ((json_t *)(uintptr_t)list, i, c) {
+        const char *reason = text(c, "reason");
+        while (at < STW_COUNT(order) && !stw_streq(order[at], text(c, "type")))
+            at++;
+        assert_true(at < STW_COUNT(order)); /* known, and in order */
+        assert_true(isupper((unsigned char)reason[0]));
+        for (const char *r = reason; *r; r++)
+            assert_true(isalnum((unsigned char)*r));
+        assert_true(strlen(text(c, "message")) > 0);
+        assert_true(strlen(text(c, "message")) <= STW_CONDITION_MESSAGE_MAX);
+        assert_int_equal(json_integer_value(json_object_get(c, "observedGeneration")), 3);
+    }
+    assert_false(condition(status, "Reconciling") && condition(status, "Stalled"));
+    assert_int_equal(json_integer_value(json_object_get(status, "observedGeneration")), 3);
+}
+
+static json_t *judge(struct fixture *f, struct myweb_verdict *v)
+{
+    json_t *status;
+    myweb_judge(&f->web, v, &status);
+    assert_non_null(status);
+    check_shape(status);
+    return status;
+}
+
+static void test_completed(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, MYWEB_FINE);
+    assert_true(json_is_true(json_object_get(s, "completed")));
+    assert_string_equal(text(condition(s, "Ready"), "status"), "True");
+    assert_string_equal(text(condition(s, "Ready"), "reason"), "Completed");
+    assert_null(condition(s, "Reconciling"));
+    assert_null(condition(s, "Stalled"));
+    assert_string_equal(text(s, "url"), ":30100");
+    assert_int_equal(json_integer_value(json_object_get(s, "nodePort")), 30100);
+    assert_int_equal(json_integer_value(json_object_get(s, "availableReplicas")), 2);
+    assert_int_equal(strlen(text(s, "contentHash")), 32);
+    assert_null(json_object_get(s, "repairs"));
+    fixture_done(&f);
+}
+
+/* Each of these alone means "not completed". */
+static void test_not_completed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct fixture f;
+        struct myweb_verdict v;
+        all_well(&f);
+        struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
+        switch (i) {
+        case 0:
+            r->observed_generation = 4; /* the Deployment controller has not looked yet */
+            break;
+        case 1:
+            r->updated = 1;
+            break;
+        case 2:
+            r->available = 1;
+            break;
+        case 3:
+            r->replicas = 3; /* an old pod is still there */
+            break;
+        case 4:
+            f.web.children[MYWEB_SERVICE].live.node_port = 0;
+            break;
+        default:
+            f.web.children[MYWEB_CONFIGMAP].state = STW_CHILD_TERMINATING;
+            break;
+        }
+        json_auto_t *s = judge(&f, &v);
+        assert_true(json_is_false(json_object_get(s, "completed")));
+        assert_string_equal(text(condition(s, "Ready"), "status"), "False");
+        assert_string_equal(text(condition(s, "Reconciling"), "status"), "True");
+        fixture_done(&f);
+    }
+}
+
+static void test_replicas_zero_completes(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    f.web.spec.replicas = 0;
+    f.web.children[MYWEB_DEPLOYMENT].live.rollout =
+        (struct stw_rollout){.generation = 1, .observed_generation = 1};
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, MYWEB_FINE);
+    fixture_done(&f);
+}
+
+static const struct {
+    const char *about;
+    enum stw_child_state state;
+    enum stw_err code;
+    const char *error;
+    enum myweb_level level;
+    const char *reason; /* of Ready and of ServiceSynced */
+    const char *says;   /* part of the message */
+} child_cases[] = {
+    {"quota", STW_CHILD_FAILED, STW_ERR_FORBIDDEN,
+     "services \"web\" is forbidden: exceeded quota: small", MYWEB_STALLED, "QuotaExceeded",
+     "exceeded quota"},
+    {"no right", STW_CHILD_FAILED, STW_ERR_FORBIDDEN, "services is forbidden: User \"x\" cannot",
+     MYWEB_STALLED, "Forbidden", "cannot"},
+    {"namespace goes", STW_CHILD_FAILED, STW_ERR_FORBIDDEN,
+     "forbidden: unable to create new content in namespace x because it is being terminated",
+     MYWEB_WAITING, "Terminating", "being terminated"},
+    {"refused", STW_CHILD_FAILED, STW_ERR_INVALID, "Service \"web\" is invalid: spec.x",
+     MYWEB_STALLED, "InvalidSpec", "spec.x"},
+    {"too large", STW_CHILD_FAILED, STW_ERR_TOO_LARGE, "request is too large", MYWEB_STALLED,
+     "InvalidSpec", "too large"},
+    {"server down", STW_CHILD_FAILED, STW_ERR_UNAVAILABLE, "connection refused", MYWEB_RETRYING,
+     "ApplyFailed", "connection refused"},
+    {"timeout", STW_CHILD_FAILED, STW_ERR_TIMEOUT, "no answer in 30 s", MYWEB_RETRYING,
+     "ApplyFailed", "30 s"},
+    {"throttled", STW_CHILD_FAILED, STW_ERR_THROTTLED, "too many requests", MYWEB_RETRYING,
+     "ApplyFailed", "too many"},
+    {"name conflict", STW_CHILD_FOREIGN, STW_ERR_EXISTS,
+     "Service \"web\" exists and is not controlled by this object (owner: none)", MYWEB_STALLED,
+     "NameConflict", "(owner: none)"},
+    {"terminating", STW_CHILD_TERMINATING, STW_OK, "", MYWEB_WAITING, "Terminating",
+     "being deleted"},
+    {"hot loop", STW_CHILD_HOT_LOOP, STW_OK, "", MYWEB_STALLED, "HotLoop", "--show-managed-fields"},
+};
+
+static void test_children(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(child_cases); i++) {
+        struct fixture f;
+        struct myweb_verdict v;
+        all_well(&f);
+        struct stw_child *c = &f.web.children[MYWEB_SERVICE];
+        c->state = child_cases[i].state;
+        (void)stw_fail(&c->err, child_cases[i].code, "%s", child_cases[i].error);
+        json_auto_t *s = judge(&f, &v);
+        const json_t *ready = condition(s, "Ready"), *synced = condition(s, "ServiceSynced");
+        const char *other = child_cases[i].level == MYWEB_STALLED ? "Stalled" : "Reconciling";
+        if (v.level != child_cases[i].level || !strstr(v.message, child_cases[i].says))
+            fail_msg("%s: level %d, %s", child_cases[i].about, v.level, v.message);
+        assert_string_equal(text(ready, "reason"), child_cases[i].reason);
+        assert_string_equal(text(synced, "reason"), child_cases[i].reason);
+        assert_string_equal(text(synced, "status"), "False");
+        assert_string_equal(text(condition(s, other), "status"), "True");
+        assert_string_equal(text(condition(s, "ConfigMapSynced"), "status"), "True");
+        fixture_done(&f);
+    }
+}
+
+static void test_stuck_rollouts(void **state)
+{
+    static const char *const reasons[] = {"ProgressDeadlineExceeded", "ReplicaFailure"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(reasons); i++) {
+        struct fixture f;
+        struct myweb_verdict v;
+        all_well(&f);
+        struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
+        r->available = 0;
+        (void)snprintf(r->stuck_reason, sizeof(r->stuck_reason), "%s", reasons[i]);
+        (void)snprintf(r->stuck_message, sizeof(r->stuck_message), "pods \"web\" is forbidden");
+        json_auto_t *s = judge(&f, &v);
+        assert_int_equal(v.level, MYWEB_STALLED);
+        assert_string_equal(text(condition(s, "DeploymentAvailable"), "reason"), reasons[i]);
+        assert_non_null(strstr(text(condition(s, "Stalled"), "message"), "is forbidden"));
+        fixture_done(&f);
+    }
+}
+
+static void test_ports(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    f.web.children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
+    f.web.port = MYWEB_PORT_TAKEN;
+    (void)snprintf(f.web.holder, sizeof(f.web.holder), "Service other/x");
+    json_auto_t *taken = judge(&f, &v);
+    assert_int_equal(v.level, MYWEB_WAITING);
+    assert_int_equal(v.again_ms, 60000);
+    assert_string_equal(text(condition(taken, "NodePortAllocated"), "reason"),
+                        "NodePortUnavailable");
+    assert_string_equal(text(condition(taken, "Ready"), "message"),
+                        "node port 30100 is in use by Service other/x; free it, or choose another "
+                        "spec.nodePortNumber");
+    f.web.port = MYWEB_PORT_IMPOSSIBLE;
+    json_auto_t *range = judge(&f, &v);
+    assert_int_equal(v.level, MYWEB_STALLED);
+    assert_string_equal(text(condition(range, "NodePortAllocated"), "reason"), "OutOfRange");
+    fixture_done(&f);
+}
+
+static void test_repairs_are_counted(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    json_decref(f.web.object.status);
+    f.web.object.status = json_loads("{\"repairs\":4}", 0, NULL);
+    f.web.children[MYWEB_SERVICE].state = STW_CHILD_REPAIRED;
+    (void)snprintf(f.web.children[MYWEB_SERVICE].fields, 256, "spec.type");
+    json_auto_t *s = judge(&f, &v);
+    const json_t *last = json_object_get(s, "lastRepair");
+    assert_int_equal(json_integer_value(json_object_get(s, "repairs")), 5);
+    assert_string_equal(text(last, "object"), "Service/web");
+    assert_string_equal(text(last, "fields"), "spec.type");
+    assert_string_equal(text(last, "time"), "2024-01-01T00:00:01Z");
+    fixture_done(&f);
+}
+
+/* The next run, from the status of the last one. */
+static void next_run(struct fixture *f, const json_t *status)
+{
+    json_t *copy = json_deep_copy(status);
+    all_well(f);
+    json_decref(f->web.object.status);
+    f->web.object.status = copy;
+}
+
+static void test_paused(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    json_auto_t *before = judge(&f, &v);
+    fixture_done(&f);
+    next_run(&f, before);
+    f.web.object.generation = 4; /* edited while paused: not looked at */
+    json_auto_t *s = myweb_status_paused(&f.web);
+    assert_string_equal(text(condition(s, "Ready"), "status"), "True");
+    assert_string_equal(text(condition(s, "Ready"), "reason"), "Paused");
+    assert_int_equal(json_integer_value(json_object_get(s, "observedGeneration")), 3);
+    assert_true(json_is_true(json_object_get(s, "completed")));
+    fixture_done(&f);
+
+    assert_int_equal(fixture_init(&f, SPEC, "{\"observedGeneration\":-1}"), 0);
+    json_auto_t *fresh = myweb_status_paused(&f.web);
+    assert_string_equal(text(condition(fresh, "Ready"), "status"), "Unknown");
+    fixture_done(&f);
+}
+
+static void test_invalid(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    json_auto_t *before = judge(&f, &v);
+    fixture_done(&f);
+    next_run(&f, before);
+    json_auto_t *s = myweb_status_invalid(&f.web, "spec.replicas: Invalid value: 900: too many");
+    check_shape(s);
+    assert_string_equal(text(condition(s, "Stalled"), "reason"), "InvalidSpec");
+    assert_string_equal(text(condition(s, "Stalled"), "message"),
+                        "spec.replicas: Invalid value: 900: too many");
+    assert_true(json_is_false(json_object_get(s, "completed")));
+    assert_int_equal(json_integer_value(json_object_get(s, "nodePort")), 30100);
+    fixture_done(&f);
+}
+
+static void test_applied_before(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    assert_false(myweb_was_applied(&f.web, MYWEB_SERVICE)); /* no status yet */
+    f.web.children[MYWEB_SERVICE].state = STW_CHILD_FOREIGN;
+    (void)stw_fail(&f.web.children[MYWEB_SERVICE].err, STW_ERR_EXISTS, "it is foreign");
+    f.web.children[MYWEB_DEPLOYMENT].live.rollout.available = 0;
+    json_auto_t *status = judge(&f, &v);
+    fixture_done(&f);
+    next_run(&f, status);
+    assert_true(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
+    assert_true(myweb_was_applied(&f.web, MYWEB_DEPLOYMENT));
+    assert_false(myweb_was_applied(&f.web, MYWEB_SERVICE));
+    f.web.object.generation++;
+    assert_false(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
+    fixture_done(&f);
+}
+
+static void test_minor(void **state)
+{
+    struct fixture f;
+    struct myweb_verdict v;
+    (void)state;
+    all_well(&f);
+    struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
+    r->available = 0;
+    json_auto_t *none = judge(&f, &v);
+    r->available = 1;
+    json_auto_t *one = judge(&f, &v);
+    r->available = 2;
+    json_auto_t *two = judge(&f, &v);
+    assert_true(myweb_status_is_minor(none, one));
+    assert_false(myweb_status_is_minor(one, two));
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_completed),
+        cmocka_unit_test(test_not_completed),
+        cmocka_unit_test(test_replicas_zero_completes),
+        cmocka_unit_test(test_children),
+        cmocka_unit_test(test_stuck_rollouts),
+        cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_repairs_are_counted),
+        cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_applied_before),
+        cmocka_unit_test(test_minor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
