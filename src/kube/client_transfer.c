@@ -14,7 +14,6 @@
 #endif
 
 #define CONNECT_TIMEOUT_MS 10000L
-#define BUFFER_BYTES 16384L
 #define HEADER_MAX_BYTES (128u << 10)
 #define RETRY_AFTER_DEFAULT_MS 1000
 #define RETRY_AFTER_MAX_S 3600
@@ -197,7 +196,6 @@ static int set_connection(struct stw_client *c, CURL *easy)
     bad |= (int)curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 20L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
-    bad |= (int)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     if (c->auth.config->proxy_url)
         bad |= (int)curl_easy_setopt(easy, CURLOPT_PROXY, c->auth.config->proxy_url);
