@@ -24,6 +24,7 @@ static void add(struct checker *c, const struct stw_path *p, enum stw_finding_co
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
     stw_path_text(p, &path);
     stw_findings_at(c->f, stw_buf_str(&path), code, v, "%s", message);
+    c->f->failed |= path.failed; /* a path fits unless there is no memory */
 }
 
 void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct stw_findings *f)
@@ -37,6 +38,7 @@ void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct st
         stw_buf_addc(&path, '.');
     }
     stw_findings_warn(f, "unknown field \"%s%s\"", stw_buf_str(&path), name);
+    f->failed |= path.failed;
 }
 
 /* Ranges that only the schema states are told by a rule of the kind, in its own words. */
@@ -81,6 +83,7 @@ static void check_enum(struct checker *c, const struct stw_path *p, const struct
         stw_buf_json_strz(&text, *value);
     }
     add(c, p, STW_NOT_SUPPORTED, v, stw_buf_str(&text));
+    c->f->failed |= text.failed;
 }
 
 static void check_rules(struct checker *c, const struct stw_path *p, const struct stw_field *row,

@@ -36,6 +36,7 @@ static void refuse(const struct stw_path *p, struct stw_json old, struct stw_fin
     const char *value = was.error_count && was.errors[0].value ? was.errors[0].value : "not set";
     stw_findings_add(f, stw_buf_str(&path), STW_FORBIDDEN, NULL, "field is immutable (was %s)",
                      value);
+    f->failed |= path.failed || was.failed;
 }
 
 void stw_check_immutable(const struct stw_path *at, const struct stw_field *rows,

@@ -2,9 +2,20 @@
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 
+#define KEY_SHOWN 256 /* bytes of a map's key; paths stay bounded by that */
+
 static bool has_key(const struct stw_path *p)
 {
     return stw_json_type(p->key) == STW_JSON_STRING;
+}
+
+static void add_key(struct stw_json key, struct stw_buf *out)
+{
+    char text[KEY_SHOWN + 1];
+    if (stw_json_strcpy(key, text, sizeof(text)) == 0)
+        stw_buf_adds(out, text);
+    else
+        stw_buf_addf(out, "(a key of %u bytes)", stw_json_size(key));
 }
 
 void stw_path_text(const struct stw_path *p, struct stw_buf *out)
@@ -17,7 +28,7 @@ void stw_path_text(const struct stw_path *p, struct stw_buf *out)
         stw_buf_adds(out, p->name);
     } else if (has_key(p)) {
         stw_buf_addc(out, '[');
-        stw_json_str(p->key, out);
+        add_key(p->key, out);
         stw_buf_addc(out, ']');
     } else {
         stw_buf_addf(out, "[%u]", p->index);

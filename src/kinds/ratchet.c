@@ -11,13 +11,23 @@ static void demote(struct stw_findings *f, size_t index)
     stw_finding_text(&f->errors[index], &text);
     stw_findings_warn(f, "%s; not refused, because it has not changed", stw_buf_str(&text));
     stw_findings_drop(f, index);
+    f->failed |= text.failed;
 }
 
+/* Absent from both is the same. */
 static bool same_at(struct stw_json a, struct stw_json b, const char *path)
 {
     struct stw_json x = stw_path_find(a, path), y = stw_path_find(b, path);
     bool there = stw_json_there(x);
     return there == stw_json_there(y) && (!there || stw_json_equal(x, y));
+}
+
+/* Only what is required may be missing: any other path that leads nowhere is one that cannot be
+ * followed, such as one with a very long key. */
+static bool unchanged(const struct stw_admission *a, const struct stw_finding *e)
+{
+    bool there = stw_json_there(stw_path_find(a->object, e->path));
+    return (there || e->code == STW_REQUIRED) && same_at(a->object, a->old_object, e->path);
 }
 
 static bool was_there(const struct stw_findings *before, const struct stw_finding *e)
@@ -48,8 +58,7 @@ void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_finding
     judge_old(a, &before);
     for (size_t i = first; i < f->error_count;) {
         const struct stw_finding *e = &f->errors[i];
-        bool old = (spec_same && is_spec(e->path)) ||
-                   (was_there(&before, e) && same_at(a->object, a->old_object, e->path));
+        bool old = (spec_same && is_spec(e->path)) || (was_there(&before, e) && unchanged(a, e));
         if (old)
             demote(f, i);
         else

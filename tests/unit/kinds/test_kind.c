@@ -216,6 +216,7 @@ static void annotations(void **state)
         assert_answer(&stw_kind_myweb, cases[i].object, NULL, NULL, cases[i].want);
 }
 
+#define A300 A63 A63 A63 A63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define KEPT "; not refused, because it has not changed\n"
 
 static void updates(void **state)
@@ -234,6 +235,9 @@ static void updates(void **state)
          "W: spec.tags[x.y]: Invalid value: \"a b\": must hold no blank" KEPT},
         {LAMP("\"bulbs\":[{}]"), LAMP("\"bulbs\":[{},{}]"),
          "spec.bulbs[1].socket: Required value\nW: spec.bulbs[0].socket: Required value" KEPT},
+        /* a path that cannot be followed keeps its verdict */
+        {LAMP("\"tags\":{\"" A300 "\":1}"), LAMP("\"tags\":{\"" A300 "\":1},\"lit\":true"),
+         "spec.tags[(a key of 300 bytes)]: Invalid value: 1: must be a string\n"},
         /* a rule between two fields: broken by the other one */
         {LAMP("\"shade\":{\"level\":50}"), LAMP("\"shade\":{\"level\":50},\"tags\":{}"),
          "W: spec.shade.level: Invalid value: must be at most watts" KEPT},
