@@ -207,14 +207,15 @@ static void leave_out_warning(struct stw_findings *f)
 
 void stw_findings_warn(struct stw_findings *f, const char *fmt, ...)
 {
+    va_list ap;
     if (f->warning_count >= WARNINGS_MAX) {
         leave_out_warning(f);
         return;
     }
-    va_list ap;
     va_start(ap, fmt);
-    append_warning(f, message_text(fmt, ap));
+    char *text = message_text(fmt, ap);
     va_end(ap);
+    append_warning(f, text);
 }
 
 void stw_finding_detail(const struct stw_finding *e, struct stw_buf *out)
