@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certificates that change, numbers that are counted, and a stop that nobody notices."""
+
+import contextlib
+import json
+import ssl
+import subprocess
+import threading
+import time
+
+from support import net, wait
+from support.door import (JSON, MUTATE, VALIDATE, as_bytes, ask, make_pair, my_web, raw_post,
+                          read_reply, review, swap_pair)
+
+GOOD = as_bytes(review())
+
+
+def shown_certificate(door):
+    """What a new client is shown, as DER."""
+    return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", door.port)))
+
+
+def der(folder):
+    """The certificate of a folder, as DER."""
+    return ssl.PEM_cert_to_DER_cert((folder / "tls.crt").read_text())
+
+
+def test_reload_keeps_connections(make_door, tmp_path):
+    """A new pair is served to newcomers; who is connected notices nothing."""
+    door = make_door()
+    new = make_pair(tmp_path / "new", "new")
+    with contextlib.closing(door.https()) as kept:
+        assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
+        sock = kept.sock
+        assert shown_certificate(door) == der(door.certs)
+        swap_pair(door.certs, new)
+        wait.until("the new certificate to be served", lambda: shown_certificate(door) == der(new), 20)
+        assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
+        assert kept.sock is sock
+    assert door.post(review())[0] == 200
+
+
+def test_broken_pair_is_refused(make_door, tmp_path):
+    """The old pair goes on, the failure is counted and said."""
+    door = make_door()
+    old = der(door.certs)
+    other = make_pair(tmp_path / "other", "other")
+    before = door.metric("certwatcher_read_certificate_errors_total")
+    (door.certs / "tls.key").write_bytes((other / "tls.key").read_bytes())
+    wait.until("the failure to be counted",
+               lambda: door.metric("certwatcher_read_certificate_errors_total") > before, 20)
+    assert shown_certificate(door) == old
+    assert "PRIVATE KEY" not in door.log_text()
+    # and the whole pair mends it
+    swap_pair(door.certs, other)
+    wait.until("the new certificate to be served", lambda: shown_certificate(door) == der(other), 20)
+
+
+def test_rotation_under_load(make_door, tmp_path):
+    """New connections all the while, each with a review: none fails."""
+    door = make_door()
+    pairs = [make_pair(tmp_path / f"pair-{i}", f"pair-{i}") for i in range(4)]
+    context = ssl._create_unverified_context()  # the certificate changes under its feet
+    failures, count, stop = [], [0], threading.Event()
+
+    def client():
+        while not stop.is_set():
+            try:
+                with context.wrap_socket(door.tcp()) as sock:
+                    sock.sendall(raw_post(GOOD))
+                    assert read_reply(sock)[0] == 200
+                    count[0] += 1
+            except (OSError, AssertionError) as error:
+                failures.append(repr(error))
+    threads = [threading.Thread(target=client) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for pair in pairs:
+            swap_pair(door.certs, pair)
+            wait.until("the pair to be served", lambda p=pair: shown_certificate(door) == der(p), 20)
+            enough = count[0] + 20
+            wait.until("more reviews", lambda n=enough: failures or count[0] >= n)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failures, failures[:3]
+
+
+def test_metrics(make_door):
+    """Requests, decisions and findings are counted under the names that dashboards know."""
+    door = make_door()
+    requests = "controller_runtime_webhook_requests_total"
+    reviews = "steward_admission_reviews_total"
+    status, text = net.http_get(f"http://127.0.0.1:{door.metrics_port}/metrics")
+    assert status == 200
+    for path in (VALIDATE, MUTATE):
+        for code in (200, 500):
+            assert f'{requests}{{webhook="{path}",code="{code}"}} 0' in text
+    assert door.post(review())[0] == 200
+    assert door.post(review(), MUTATE)[0] == 200
+    assert door.post(review(my_web(nodePortNumber=1, image="")))[0] == 200
+    assert door.post(review(my_web(nodePortNumber=1), dryRun=True))[0] == 200
+    assert door.post(b"{")[0] == 400
+    assert door.metric(requests, webhook=VALIDATE, code="200") == 3
+    assert door.metric(requests, webhook=MUTATE, code="200") == 1
+    assert door.metric(requests, webhook=VALIDATE, code="400") == 1
+    assert door.metric(reviews, webhook=VALIDATE, kind="MyWeb", operation="CREATE", allowed="true") == 1
+    assert door.metric(reviews, webhook=VALIDATE, allowed="false", dry_run="false") == 1
+    assert door.metric(reviews, webhook=VALIDATE, allowed="false", dry_run="true") == 1
+    assert door.metric("steward_admission_violations_total", kind="MyWeb", field="spec.nodePortNumber",
+                       code="FieldValueInvalid") == 2
+    assert door.metric("controller_runtime_webhook_latency_seconds_count", webhook=VALIDATE) == 4
+    assert door.metric("controller_runtime_webhook_requests_in_flight") == 0
+
+
+def test_denials_are_logged_without_content(make_door):
+    """Who, what and how many findings; nothing of the object."""
+    door = make_door()
+    door.post(review(my_web(image="No Image", pageContentHtml="s3cret", nodePortNumber=1)))
+    line = next(e for e in door.log() if e["msg"] == "admission denied")
+    assert line["kind"] == "MyWeb" and line["namespace"] == "shop" and line["name"] == "web"
+    assert line["operation"] == "CREATE" and line["user"] == "jane" and line["findings"] == 2
+    assert "s3cret" not in door.log_text() and "No Image" not in door.log_text()
+
+
+def test_stop_finishes_what_has_begun(make_door):
+    """SIGTERM in the middle of a request: it is answered, then the connection closed, exit 0."""
+    door = make_door()
+    request = raw_post(GOOD)
+    with door.tls() as sock:
+        sock.sendall(request[:-1])
+        wait.until("the request to be in flight",
+                   lambda: door.metric("controller_runtime_webhook_requests_in_flight") == 1)
+        door.terminate()
+        wait.until("the stop to begin", lambda: any(e["msg"] == "stopping" for e in door.log()))
+        sock.sendall(request[-1:])
+        status, body = read_reply(sock)
+        assert status == 200 and json.loads(body)["response"]["allowed"]
+        assert sock.recv(1) == b""
+    assert door.stop() == 0
+
+
+def test_stop_with_idle_connections_is_quick(make_door):
+    """Kept connections without a request keep nobody waiting."""
+    door = make_door()
+    with contextlib.closing(door.https()) as kept:
+        assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
+        begin = time.monotonic()
+        assert door.stop() == 0
+        assert time.monotonic() - begin < 5
+
+
+def test_readiness_goes_first(make_door):
+    """From SIGTERM on /readyz fails while admission goes on for the shutdown delay."""
+    door = make_door("--shutdown-delay", "3s")
+    door.terminate()
+    wait.until("readiness to go", lambda: door.readyz()[0] == 500)
+    assert "shutting down" in door.readyz()[1]
+    assert door.post(review())[0] == 200
+    assert net.http_get(f"http://127.0.0.1:{door.health_port}/healthz")[0] == 200
+    assert door.stop() == 0
+
+
+def test_address_in_use(make_door, steward_binary):
+    """Said clearly, and the end of it."""
+    door = make_door()
+    second = subprocess.run(
+        [str(steward_binary), "webhook", "--webhook-cert-path", str(door.certs),
+         "--webhook-bind-address", f"127.0.0.1:{door.port}", "--health-probe-bind-address", "0",
+         "--metrics-bind-address", "0"], capture_output=True, text=True, timeout=20, check=False)
+    assert second.returncode != 0
+    assert f"127.0.0.1:{door.port}" in second.stderr and "in use" in second.stderr

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow clients, and the time that the caller gives."""
+
+import concurrent.futures
+import contextlib
+import resource
+import time
+
+import pytest
+
+from support import wait
+from support.door import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
+
+REQUEST_TIMEOUT_S = 10
+GOOD = as_bytes(review())
+
+
+@pytest.mark.parametrize("value", ["10s", "30s", "1m", "1m30s", "2h", "500ms", "1.5s"])
+def test_timeout_in_time(door, value):
+    """What is answered at once is in time for any of them."""
+    assert door.post(review(), f"{VALIDATE}?timeout={value}")[0] == 200
+
+
+@pytest.mark.parametrize("query", ["timeout=", "timeout=x", "timeout=10", "timeout=-1s", "timeout=0s",
+                                   "timeout=1d", "a=b&timeout=nonsense", "timeout=" + "9" * 100 + "s"])
+def test_bad_timeout(door, query):
+    """A 400 that shows how it is written."""
+    status, reply = door.post(review(), f"{VALIDATE}?{query}")
+    assert status == 400 and "10s" in reply["message"]
+
+
+@pytest.mark.parametrize("query", ["", "a=b", "xtimeout=x", "a=timeout=x"])
+def test_other_queries(door, query):
+    """Only `timeout` is looked at."""
+    assert door.post(review(), f"{VALIDATE}?{query}")[0] == 200
+
+
+def test_timeout_passed(door):
+    """A body that arrives behind the caller's deadline is answered with a named error, not reviewed:
+    the API server has given up by then."""
+    request = raw_post(GOOD, f"{VALIDATE}?timeout=300ms")
+    with door.tls() as sock:
+        sock.sendall(request[:-10])
+        time.sleep(0.35)  # the lateness itself is what is tested
+        sock.sendall(request[-10:])
+        status, body = read_reply(sock)
+    assert status == 504 and b"timeout" in body
+
+
+def _last_until_cut(sock, feed):
+    """Seconds until the other side ends the connection, while `feed` is sent each 0.2 s."""
+    begin = time.monotonic()
+    sock.settimeout(0.2)
+    while time.monotonic() - begin < 4 * REQUEST_TIMEOUT_S:
+        try:
+            if feed:
+                sock.send(feed)
+            if sock.recv(1) == b"":
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return time.monotonic() - begin
+
+
+def test_slow_in_every_phase(door):
+    """Silence or a trickle, in the handshake, the head or the body: cut when the time is up."""
+    def handshake(feed):
+        sock = door.tcp()
+        sock.send(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a ClientHello of 512 bytes
+        return sock, feed and b"\x00"
+
+    def head(feed):
+        sock = door.tls()
+        sock.send(b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\nX: ")
+        return sock, feed and b"y"
+
+    def body(feed):
+        sock = door.tls()
+        sock.send(raw_post(b"{", length=100000))
+        return sock, feed and b" "
+
+    def nothing(_):
+        return door.tcp(), None
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        slow = [phase(feed) for phase in (handshake, head, body, nothing) for feed in (None, True)]
+        times = list(pool.map(lambda each: _last_until_cut(*each), slow))
+        for sock, _ in slow:
+            sock.close()
+    assert all(REQUEST_TIMEOUT_S - 2 < t < REQUEST_TIMEOUT_S + 3 for t in times), times
+
+
+def _thread_time(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_stalled_handshakes_cost_nothing(make_door):
+    """Fifty clients that stop in the middle of a handshake keep no processor busy."""
+    door = make_door()
+    socks = [door.tcp() for _ in range(50)]
+    for sock in socks:
+        sock.send(b"\x16\x03\x01\x02\x00\x01")
+    assert door.post(review())[0] == 200
+    before = _thread_time(door.process.pid)
+    time.sleep(1)  # a second in which nothing should happen
+    assert _thread_time(door.process.pid) - before < 0.2
+    for sock in socks:
+        sock.close()
+
+
+CROWD = 10000
+
+
+@pytest.fixture
+def crowd_size():
+    """As many as the limits allow, 10,000 at most; the limit is put back afterwards."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield min(CROWD, hard - 500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _arrive(door, number):
+    """One slow connection: a third say nothing, a third begin a handshake, a third nearly all."""
+    sock = door.tcp(f"127.{1 + number // 60000}.{number // 250 % 240}.{1 + number % 250}", 10)
+    with contextlib.suppress(OSError):
+        if number % 3 == 1:
+            sock.send(b"\x16\x03\x01\x02\x00\x01")
+        elif number % 3 == 2:
+            sock.send(b"\x16\x03\x01\x02\x00\x01" + b"\x00" * 200)
+    return sock
+
+
+def test_ten_thousand_slow_connections(make_door, crowd_size):
+    """While they pour in, an established client and newcomers are served, and nothing is left after."""
+    door = make_door()
+    crowd, slowest = [], 0.0
+    with contextlib.closing(door.https()) as kept:
+        assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
+        sock = kept.sock
+        for number in range(crowd_size):
+            crowd.append(_arrive(door, number))
+            if number % 500 == 499:
+                begin = time.monotonic()
+                assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
+                slowest = max(slowest, time.monotonic() - begin)
+                assert door.post(review())[0] == 200
+        assert kept.sock is sock, "the established client lost its connection"
+        assert door.readyz()[0] == 200
+    assert slowest < 2, f"an established client waited {slowest:.2f} s"
+    assert door.metric("process_open_fds") < 2000
+    for sock in crowd:
+        sock.close()
+    wait.until("the descriptors to be given back",
+               lambda: door.metric("process_open_fds") < 100, 20)
+    assert door.metric("process_resident_memory_bytes") < 400 << 20

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the door answers to requests that are no good: a status that says whose fault it is, a Status
+with a sentence, and never the end of the process."""
+
+import contextlib
+import json
+
+import pytest
+
+from support.door import JSON, MUTATE, VALIDATE, as_bytes, ask, my_web, raw_post, read_reply, review
+
+MIB = 1 << 20
+BODY_MAX = 7 * MIB
+
+
+@pytest.fixture(autouse=True)
+def _alive(door):
+    """Whatever a test sends, the next good review is answered."""
+    yield
+    status, reply = door.post(review())
+    assert status == 200 and reply["response"]["allowed"], door.log_text()[-2000:]
+
+
+def assert_status(reply, code, words=""):
+    """A metav1.Status of failure, with a sentence."""
+    assert reply["kind"] == "Status" and reply["apiVersion"] == "v1"
+    assert reply["status"] == "Failure" and reply["code"] == code
+    assert words in reply["message"]
+
+
+@pytest.mark.parametrize("method, path, headers, body, code, words", [
+    ("GET", "/", {}, None, 404, "no webhook on this path"),
+    ("HEAD", "/", {}, None, 404, ""),
+    ("POST", "/", JSON, b"{}", 404, "no webhook on this path"),
+    ("POST", VALIDATE + "/", JSON, b"{}", 404, ""),
+    ("POST", VALIDATE.upper(), JSON, b"{}", 404, ""),
+    ("POST", "/validate-operator-k8s-summit-org-v2-myweb", JSON, b"{}", 404, ""),
+    ("GET", VALIDATE, {}, None, 405, "POST"),
+    ("HEAD", VALIDATE, {}, None, 405, ""),
+    ("PUT", MUTATE, JSON, b"{}", 405, "POST"),
+    ("DELETE", VALIDATE, {}, None, 405, "POST"),
+    ("POST", VALIDATE, {}, b"{}", 415, "application/json"),
+    ("POST", VALIDATE, {"Content-Type": "text/plain"}, b"{}", 415, "application/json"),
+    ("POST", VALIDATE, {"Content-Type": "application/jsonp"}, b"{}", 415, ""),
+    ("POST", VALIDATE, {"Content-Type": "application/yaml"}, b"a: 1", 415, ""),
+    ("POST", VALIDATE, JSON, b"", 400, "not valid JSON"),
+])
+def test_transport(door, method, path, headers, body, code, words):
+    """Paths, methods and types."""
+    status, reply_headers, reply = door.request(method, path, body, headers)
+    assert status == code
+    if method != "HEAD":
+        assert_status(reply, code, words)
+        assert reply_headers["Content-Type"] == "application/json"
+    assert ("Allow" in reply_headers) == (code == 405)
+
+
+@pytest.mark.parametrize("content_type", [
+    "application/json", "Application/JSON", "application/json; charset=utf-8",
+    "application/json;charset=UTF-8"])
+def test_content_type_may_have_parameters(door, content_type):
+    """Only the type itself counts."""
+    assert door.post(review(), headers={"Content-Type": content_type})[0] == 200
+
+
+GOOD = as_bytes(review())
+
+
+@pytest.mark.parametrize("body, words", [
+    (GOOD[:-1], "line 1"),
+    (GOOD[:len(GOOD) // 2], ""),
+    (GOOD + b"x", ""),
+    (b"\xef\xbb\xbf" + GOOD, ""),
+    (b"null", ""), (b"7", ""), (b'"text"', ""),
+    (b"[" * 100000, ""),
+    (b'{"a":' * 100000, ""),
+    (GOOD.replace(b'"uid"', b'"uid": "x", "uid"'), ""),
+    (GOOD.replace(b'"uid"', b'"\\u0075id": "x", "uid"'), ""),
+    (GOOD.replace(b"hello", b"\xff\xfe"), ""),
+    (GOOD.replace(b"hello", b"\xc0\xaf"), ""),
+    (GOOD.replace(b"hello", b"\xed\xa0\x80"), ""),
+    (GOOD.replace(b"hello", b"\\ud800"), ""),
+    (GOOD.replace(b"hello", b"\\u0000"), ""),
+    (GOOD.replace(b"hello", b"a\x00b"), ""),
+    (GOOD.replace(b"false", b"1e999"), ""),
+    (GOOD.replace(b"false", b"99999999999999999999"), ""),
+])
+@pytest.mark.parametrize("path", [VALIDATE, MUTATE])
+def test_bodies_that_are_no_json(door, path, body, words):
+    """A 400 that names the place, for both webhooks."""
+    status, reply = door.post(body, path)
+    assert status == 400
+    assert_status(reply, 400, words)
+    assert "not valid JSON" in reply["message"] or "AdmissionReview" in reply["message"]
+
+
+@pytest.mark.parametrize("uid", [None, 7, 1.5, True, [], {}, "", "x" * 65])
+def test_uid_of_a_wrong_type(door, uid):
+    """The answer must name the question; a UID that cannot is refused."""
+    status, reply = door.post(review(uid=uid))
+    assert status == 400
+    assert_status(reply, 400, "request.uid")
+
+
+WRONG = [None, True, 7, -1.5, "text", [], ["x"], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("value", WRONG, ids=json.dumps)
+def test_specs_of_every_wrong_type(door, value):
+    """Defaulting leaves it alone; validation says so, all at once."""
+    obj = {**my_web(), "spec": value}
+    status, reply = door.post(review(obj), MUTATE)
+    assert status == 200 and reply["response"]["allowed"]
+    status, reply = door.post(review(obj))
+    assert status == 200 and not reply["response"]["allowed"]
+    assert reply["response"]["status"]["code"] == 422
+    assert all(cause["field"].startswith("spec")
+               for cause in reply["response"]["status"]["details"]["causes"])
+
+
+@pytest.mark.parametrize("field", [
+    "image", "nodePortNumber", "pageContentHtml", "replicas", "containerPort", "mountPath",
+    "contentUpdate", "resources", "imagePullSecrets", "securityContext"])
+@pytest.mark.parametrize("value", WRONG, ids=json.dumps)
+def test_fields_of_every_wrong_type(door, field, value):
+    """Nothing of a wrong type is repaired, and nothing of it ends the program."""
+    obj = my_web(**{field: value})
+    status, reply = door.post(review(obj), MUTATE)
+    assert status == 200 and reply["response"]["allowed"]
+    status, reply = door.post(review(obj))
+    assert status == 200
+    if not reply["response"]["allowed"]:
+        causes = reply["response"]["status"]["details"]["causes"]
+        assert {cause["field"].split(".")[1].split("[")[0] for cause in causes} == {field}
+
+
+@pytest.mark.parametrize("where", ["object", "oldObject", "userInfo", "kind", "resource", "name",
+                                   "namespace", "operation", "dryRun", "subResource", "options"])
+@pytest.mark.parametrize("value", WRONG, ids=json.dumps)
+def test_requests_with_every_wrong_type(door, where, value):
+    """Answered or refused, with a sentence in either case."""
+    status, reply = door.post(review(**{where: value}))
+    assert status in (200, 400)
+    if status == 400:
+        assert_status(reply, 400, f"request.{where}")
+
+
+def test_all_findings_at_once(door):
+    """One denial lists everything, in the message and as causes."""
+    _, reply = door.post(review(my_web(image="No Image", nodePortNumber=80, replicas="two")))
+    status = reply["response"]["status"]
+    fields = [cause["field"] for cause in status["details"]["causes"]]
+    assert sorted(fields) == ["spec.image", "spec.nodePortNumber", "spec.replicas"]
+    assert all(field in status["message"] for field in fields)
+    assert status["reason"] == "Invalid" and status["code"] == 422
+
+
+def test_announced_too_large(door):
+    """Refused by its head; nothing of the body need be sent."""
+    with door.tls() as sock:
+        sock.sendall(raw_post(b"", length=BODY_MAX + 1))
+        status, body = read_reply(sock)
+    assert status == 413
+    assert_status(json.loads(body), 413, "larger")
+
+
+def test_largest_allowed(door):
+    """Just below the cap it is read, whatever it says."""
+    status, reply = door.post(b" " * BODY_MAX)
+    assert status == 400
+    assert_status(reply, 400)
+
+
+def test_chunked(door):
+    """Chunks of any size are put together."""
+    with contextlib.closing(door.https()) as connection:
+        pieces = [GOOD[i:i + 7] for i in range(0, len(GOOD), 7)]
+        connection.request("POST", VALIDATE, iter(pieces), JSON, encode_chunked=True)
+        assert connection.getresponse().status == 200
+
+
+def test_chunked_too_large(door):
+    """Without an announced size the cap holds while reading; the answer comes behind the end."""
+    with contextlib.closing(door.https()) as connection:
+        pieces = [b" " * MIB] * 8
+        connection.request("POST", VALIDATE, iter(pieces), JSON, encode_chunked=True)
+        reply = connection.getresponse()
+        assert reply.status == 413
+        assert_status(json.loads(reply.read()), 413)
+
+
+def test_endless_chunks_are_cut(door):
+    """Nobody is listened to for ever."""
+    chunk = b"100000\r\n" + b" " * MIB + b"\r\n"
+    with door.tls() as sock:
+        sock.sendall(b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\n"
+                     b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with pytest.raises(OSError):
+            for _ in range(200):
+                sock.sendall(chunk)
+
+
+@pytest.mark.parametrize("head", [
+    b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip\r\n",
+])
+def test_framing_of_smugglers(door, head):
+    """Two opinions on where the body ends are one too many."""
+    with door.tls() as sock:
+        sock.sendall(b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\n"
+                     b"Content-Type: application/json\r\n" + head + b"\r\n2\r\n{}\r\n0\r\n\r\n")
+        sock.settimeout(15)
+        assert read_reply(sock)[0] in (0, 400)
+
+
+@pytest.mark.parametrize("text", [
+    b"\x00" * 100, b"GET\r\n\r\n", b"POST / HTTP/9.9\r\n\r\n", b"\r\n" * 50,
+    b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n",
+    b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\n\r\n",
+    b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 100000 + b"\r\n\r\n",
+])
+def test_no_http(door, text):
+    """What is not HTTP is refused or cut."""
+    with door.tls() as sock:
+        with contextlib.suppress(OSError):
+            sock.sendall(text)
+            sock.settimeout(0.5)
+            data = sock.recv(65536)
+            assert data == b"" or data.split()[1][:1] in (b"4", b"5")
+
+
+def test_plain_http_on_the_tls_port(door):
+    """No TLS, no answer."""
+    with door.tcp() as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"HTTP" not in sock.recv(1000)
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100, 300, len(GOOD)])
+def test_client_goes_away(door, cut):
+    """A connection that ends in the middle of a request leaves nothing behind."""
+    before = door.metric("controller_runtime_webhook_requests_in_flight")
+    with door.tls() as sock:
+        sock.sendall(raw_post(GOOD)[:cut])
+    assert door.post(review())[0] == 200
+    assert door.metric("controller_runtime_webhook_requests_in_flight") <= before
+
+
+def test_refusals_keep_the_connection(door):
+    """The API server must not pay a handshake for each mistake."""
+    with contextlib.closing(door.https()) as connection:
+        connection.connect()
+        sock = connection.sock
+        for path, headers, code in ((VALIDATE, {"Content-Type": "text/plain"}, 415),
+                                    ("/nowhere", JSON, 404), (VALIDATE, JSON, 200)):
+            assert ask(connection, "POST", path, GOOD, headers)[0] == code
+        assert connection.sock is sock
+
+
+def test_many_reviews_on_one_connection(door):
+    """Kept connections are kept."""
+    with contextlib.closing(door.https()) as connection:
+        connection.connect()
+        sock = connection.sock
+        for size in (10, 1000, 20000, 100000, 1, 500000, 5):
+            body = as_bytes(review(my_web(pageContentHtml="x" * size)))
+            status, _, reply = ask(connection, "POST", VALIDATE, body, JSON)
+            assert status == 200 and reply["response"]["allowed"]
+        assert connection.sock is sock

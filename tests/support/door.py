@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`steward webhook` on loopback, and TLS clients for it that can misbehave."""
+
+import contextlib
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+
+from . import net, wait
+
+GROUP, VERSION, KIND, PLURAL = "operator.k8s-summit.org", "v1", "MyWeb", "mywebs"
+VALIDATE = "/validate-operator-k8s-summit-org-v1-myweb"
+MUTATE = "/mutate-operator-k8s-summit-org-v1-myweb"
+JSON = {"Content-Type": "application/json"}
+
+
+def make_pair(folder, name="localhost", days=2):
+    """Writes tls.crt and tls.key into a folder, P-256, self-signed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+         "-days", str(days), "-subj", f"/CN={name}", "-addext",
+         "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(folder / "tls.key"),
+         "-out", str(folder / "tls.crt")], check=True, stderr=subprocess.DEVNULL)
+    return folder
+
+
+def my_web(name="web", **spec):
+    """A MyWeb that is fine unless `spec` says otherwise."""
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND,
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"image": "nginx:1.25", "pageContentHtml": "<p>hello</p>", **spec}}
+
+
+def review(obj=None, operation="CREATE", **more):
+    """An AdmissionReview as a dict; `more` replaces members of the request."""
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "2bcb1e43-4a5c-4a7e-9f3b-0d3a7c1f6a55",
+        "kind": {"group": GROUP, "version": VERSION, "kind": KIND},
+        "resource": {"group": GROUP, "version": VERSION, "resource": PLURAL},
+        "name": "web", "namespace": "shop", "operation": operation,
+        "userInfo": {"username": "jane"},
+        "object": my_web() if obj is None else obj, "oldObject": None, "dryRun": False, **more}}
+
+
+class Door:
+    """One `steward webhook` with a certificate folder of its own."""
+
+    def __init__(self, binary, folder, args=()):
+        self.certs = make_pair(folder / "certs")
+        self.log_path = folder / "steward.log"
+        self.binary, self.args = binary, list(args)
+        self.process, self.stopping = None, False
+        self.port = self.health_port = self.metrics_port = 0
+
+    def start(self):
+        """Starts it, learns its ports from the log, waits until it is ready."""
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                [str(self.binary), "webhook", "--webhook-cert-path", str(self.certs),
+                 "--webhook-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
+                 "--metrics-bind-address", "127.0.0.1:0", "--log-format", "json", *self.args],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+
+        def ports():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"steward ended:\n{self.log_text()}")
+            for entry in self.log():
+                self.port = entry.get("port", self.port)
+                self.health_port = entry.get("healthPort", self.health_port)
+                self.metrics_port = entry.get("metricsPort", self.metrics_port)
+            return self.port and self.health_port and self.readyz()[0] == 200
+        wait.until("steward webhook to be ready", ports, 30)
+        return self
+
+    def terminate(self):
+        """SIGTERM, once: a second one ends it at once."""
+        if not self.stopping and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.stopping = True
+
+    def stop(self, seconds=30):
+        """Asks it to end, and waits for that; the exit status."""
+        self.terminate()
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"steward did not end:\n{self.log_text()}") from None
+
+    def log_text(self):
+        """Its log as it is."""
+        return self.log_path.read_text("utf-8", "replace")
+
+    def log(self):
+        """Its log lines as dicts."""
+        lines = []
+        for line in self.log_text().splitlines():
+            with contextlib.suppress(ValueError):
+                lines.append(json.loads(line))
+        return lines
+
+    def readyz(self):
+        """(status, text)"""
+        return net.http_get(f"http://127.0.0.1:{self.health_port}/readyz?verbose")
+
+    def metric(self, name, **labels):
+        """The sum of all series of a metric that have these labels."""
+        total = 0.0
+        _, text = net.http_get(f"http://127.0.0.1:{self.metrics_port}/metrics")
+        for line in text.splitlines():
+            match = re.fullmatch(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)", line)
+            if match and match[1] == name:
+                found = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
+                if all(found.get(k) == v for k, v in labels.items()):
+                    total += float(match[3])
+        return total
+
+    # Clients
+
+    def tcp(self, source="127.0.0.1", timeout=30):
+        """A connection without TLS."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout, (source, 0))
+
+    def tls(self, source="127.0.0.1", timeout=30):
+        """A connection after the handshake, for raw bytes."""
+        context = ssl.create_default_context(cafile=str(self.certs / "tls.crt"))
+        return context.wrap_socket(self.tcp(source, timeout), server_hostname="localhost")
+
+    def https(self, timeout=30):
+        """A kept connection."""
+        context = ssl.create_default_context(cafile=str(self.certs / "tls.crt"))
+        return http.client.HTTPSConnection("localhost", self.port, timeout=timeout, context=context)
+
+    def request(self, method, path, body=None, headers=None):
+        """(status, headers, parsed body) of one request on a connection of its own."""
+        with contextlib.closing(self.https()) as connection:
+            return ask(connection, method, path, body, headers)
+
+    def post(self, body, path=VALIDATE, headers=None):
+        """(status, parsed body) of a review: bytes as they are, anything else as JSON."""
+        status, _, reply = self.request("POST", path, as_bytes(body), headers or JSON)
+        return status, reply
+
+
+def as_bytes(body):
+    """JSON, unless it is bytes already."""
+    return body if isinstance(body, bytes) else json.dumps(body).encode()
+
+
+def ask(connection, method, path, body=None, headers=None):
+    """One request on a kept connection: (status, headers, parsed body or None)."""
+    connection.request(method, path, body, headers or {})
+    reply = connection.getresponse()
+    text = reply.read()
+    return reply.status, dict(reply.getheaders()), json.loads(text) if text else None
+
+
+def raw_post(body, path=VALIDATE, length=None):
+    """The bytes of a POST; `length` when Content-Length shall say something else."""
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body) if length is None else length}\r\n\r\n").encode() + body
+
+
+def read_reply(sock):
+    """(status, body) from a raw connection; status 0 when it ended instead."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = _receive(sock)
+        if not piece:
+            return 0, b""
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])
+    while len(body) < length:
+        piece = _receive(sock)
+        if not piece:
+            break
+        body += piece
+    return int(head.split()[1]), body
+
+
+def _receive(sock):
+    try:
+        return sock.recv(65536)
+    except (ConnectionError, ssl.SSLError):
+        return b""
+
+
+def swap_pair(certs, other):
+    """Puts the pair of another folder in place, the key first, each by a rename."""
+    for name in ("tls.key", "tls.crt"):
+        new = certs / f".{name}.new"
+        shutil.copy(other / name, new)
+        new.rename(certs / name)
