@@ -93,8 +93,10 @@ static void flatten(struct sum *s, const struct place *at, struct stw_json v)
     uint32_t index = 0;
     enum stw_json_type type = stw_json_type(v);
     bool object = type == STW_JSON_OBJECT;
-    if ((!object && type != STW_JSON_ARRAY) || stw_json_size(v) == 0 ||
-        at->depth >= STW_OWNED_DEPTH_MAX) {
+    bool deep = at->depth >= STW_OWNED_DEPTH_MAX;
+    if (stw_owned_nothing(at->name, v) && !deep)
+        return;
+    if ((!object && type != STW_JSON_ARRAY) || stw_json_size(v) == 0 || deep) {
         add_leaf(s, at, v);
         return;
     }
@@ -200,9 +202,19 @@ static void walk_element(struct sum *s, const struct place *at, const char *part
     walk(s, &to, fields, element);
 }
 
+/* An apply that must create says so by this field (controller/child.c); the server drops it from the
+ * new object and yet writes down that it is ours. */
+static bool is_create_guard(const struct place *at, const char *part)
+{
+    return at->depth == 1 && stw_streq(at->name, "metadata") &&
+           stw_streq(part, "f:deletionGracePeriodSeconds");
+}
+
 static void walk_child(struct sum *s, const struct place *at, const char *part,
                        struct stw_json fields, struct stw_json live)
 {
+    if (is_create_guard(at, part))
+        return;
     if (strncmp(part, "f:", 2) != 0) {
         if (part[0] != '\0' && part[1] == ':')
             walk_element(s, at, part, fields, live);

@@ -20,7 +20,8 @@
 /* Of a live object with its managedFields, for the Apply entry (no subresource) of `manager`. Zero
  * when there is none. */
 struct stw_hash stw_owned_live(struct stw_json object, const char *manager);
-/* Of what we are about to apply. */
+/* Of what we are about to apply.  It is to be written as the server writes it (quantities in their
+ * canonical form, protocol with every port), without maps that are empty but for emptyDir. */
 struct stw_hash stw_owned_desired(struct stw_json desired);
 
 /* Names the fields of `desired` that `live` lacks or has otherwise, as paths joined by ", " (at

@@ -80,6 +80,17 @@ void stw_owned_element(const char *name, struct stw_json element, uint32_t index
     stw_buf_addc(out, ']');
 }
 
+bool stw_owned_nothing(const char *name, struct stw_json v)
+{
+    enum stw_json_type type = stw_json_type(v);
+    if ((type != STW_JSON_OBJECT && type != STW_JSON_ARRAY) || stw_json_size(v) > 0)
+        return false;
+    for (size_t i = 0; type == STW_JSON_ARRAY && i < STW_COUNT(lists); i++)
+        if (stw_streq(lists[i].name, name))
+            return true;
+    return type == STW_JSON_OBJECT;
+}
+
 bool stw_owned_left_out(unsigned depth, const char *parent, struct stw_json key)
 {
     static const char *const top[] = {"apiVersion", "kind"};

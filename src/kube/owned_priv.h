@@ -20,6 +20,10 @@ void stw_owned_element(const char *name, struct stw_json element, uint32_t index
  * for those of `parent`. */
 bool stw_owned_left_out(unsigned depth, const char *parent, struct stw_json key);
 
+/* {}, and [] of an associative list: fieldsV1 has no word for their being there (Kubernetes before
+ * 1.21 for {}), so they count on neither side. */
+bool stw_owned_nothing(const char *name, struct stw_json v);
+
 /* "", 0, false, {}, [] and null: values that the server may drop when it writes an object, and so
  * cannot be told from an absent one. */
 bool stw_owned_empty(struct stw_json v);
