@@ -202,7 +202,7 @@ static void walk_element(struct sum *s, const struct place *at, const char *part
     walk(s, &to, fields, element);
 }
 
-/* An apply that must create says so by this field (controller/child.c); the server drops it from the
+/* An apply that must create, and not change, says so by this field; the server drops it from the
  * new object and yet writes down that it is ours. */
 static bool is_create_guard(const struct place *at, const char *part)
 {

@@ -15,7 +15,8 @@
 #define MANAGED                                                                                    \
     "\"managedFields\":[{\"manager\":\"steward-myweb\",\"operation\":\"Apply\","                   \
     "\"apiVersion\":\"v1\",\"fieldsType\":\"FieldsV1\","                                           \
-    "\"fieldsV1\":{\"f:data\":{\"f:index.html\":{}}}}]"
+    "\"fieldsV1\":{\"f:data\":{\"f:index.html\":{}},"                                              \
+    "\"f:metadata\":{\"f:deletionGracePeriodSeconds\":{}}}}]"
 
 static void project(const struct stw_watch *w, const char *text, struct stw_buf *out)
 {
