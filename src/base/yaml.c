@@ -80,33 +80,31 @@ static int read_stream(struct reader *r, struct stw_error *err)
     }
 }
 
-/* JSON is YAML but for surrogate pairs in \u escapes, which libyaml does not know: a text that is
- * good JSON as it stands needs no YAML. */
-static bool is_json(const struct reader *r)
+/* kubectl takes a file that begins with a brace for JSON, and so it must be: JSON is YAML nearly,
+ * but not where it holds surrogate pairs, DEL or U+0085 in its strings.  What is not quite JSON is
+ * YAML in flow style.  Returns whether `doc` now holds the text. */
+static bool is_json(const struct reader *r, struct stw_json_doc *doc)
 {
-    stw_autojson struct stw_json_doc doc = {0};
-    size_t blank = 0;
-    while (blank < r->len && strchr(" \t\r\n", r->text[blank]) && r->text[blank])
-        blank++;
-    return blank < r->len && r->text[blank] == '{' && r->len <= YAML_JSON_MAX &&
-           stw_json_scan(&doc, r->text, r->len, NULL) == 0;
+    size_t i = 0;
+    while (i < r->len &&
+           (r->text[i] == ' ' || r->text[i] == '\t' || r->text[i] == '\r' || r->text[i] == '\n'))
+        i++;
+    return i < r->len && r->text[i] == '{' && r->len <= YAML_JSON_MAX &&
+           stw_json_scan(doc, r->text, r->len, NULL) == 0;
 }
 
-static int pass_json(struct reader *r, struct stw_error *err)
+static int pass_json(struct reader *r, const struct stw_json_doc *doc, struct stw_error *err)
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(YAML_JSON_MAX);
-    size_t line = 1;
+    size_t len, line = 1;
+    const char *raw = stw_json_raw(stw_json_root(doc), &len);
 
     json.secret = true;
-    stw_buf_add(&json, r->text, r->len);
-    if (json.failed)
+    stw_buf_add(&json, raw, len);
+    if (json.failed || (r->marks && yaml_marks_of_json(r->marks, doc) != 0))
         return stw_fail(err, STW_ERR_INTERNAL, "%s: out of memory", r->name);
-    for (size_t i = 0; r->text[i] != '{'; i++)
-        line += r->text[i] == '\n';
-    if (r->marks) {
-        struct yaml_node root = {.line = (uint32_t)line, .column = 1};
-        yaml_marks_reset(r->marks, &root);
-    }
+    for (const char *p = r->text; p < raw; p++)
+        line += *p == '\n';
     return r->fn(r->ctx, 0, line, &json);
 }
 
@@ -119,14 +117,14 @@ int stw_yaml_each_marked(const char *name, const char *text, size_t len, stw_yam
                        .fn = fn,
                        .ctx = ctx,
                        .marks = marks};
+    stw_autojson struct stw_json_doc doc = {0};
+    if (is_json(&r, &doc))
+        return pass_json(&r, &doc, err);
     if (!yaml_parser_initialize(&r.parser))
         return stw_fail(err, STW_ERR_INTERNAL, "%s: out of memory", r.name);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
     int rc = read_stream(&r, err);
-    bool broken = r.parser.error != YAML_NO_ERROR;
     yaml_parser_delete(&r.parser);
-    if (rc != 0 && broken && r.index == 0 && is_json(&r))
-        return pass_json(&r, err);
     return rc;
 }
 

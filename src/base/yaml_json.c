@@ -206,7 +206,7 @@ static int write_child(struct writer *w, uint32_t at, const char *key, uint32_t 
     const struct yaml_node *n = follow(w, &w->tree->nodes[at]);
     uint32_t own = 0;
     if (w->marks) {
-        own = yaml_marks_add(w->marks, mark, key, n);
+        own = yaml_marks_add(w->marks, mark, key, (struct yaml_place){n->line, n->column});
         if (own == UINT32_MAX)
             return fail_at(w, n, STW_ERR_INTERNAL, "out of memory");
     }
@@ -267,7 +267,7 @@ int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *
     const struct yaml_node *root = follow(&w, &t->nodes[0]);
 
     if (marks)
-        yaml_marks_reset(marks, root);
+        yaml_marks_reset(marks, (struct yaml_place){root->line, root->column});
     if (write_node(&w, root, 0, 0) != 0)
         return -1;
     return out->failed ? fail_at(&w, root, STW_ERR_TOO_LARGE,

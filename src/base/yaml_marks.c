@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where values stood: a tree beside the JSON, searched by the field paths of findings. */
+#include "base/json.h"
 #include "base/util.h"
 #include "base/yaml_priv.h"
 
@@ -36,7 +37,7 @@ void stw_yaml_marks_destroy(struct stw_yaml_marks *m)
     free(m);
 }
 
-static uint32_t push(struct stw_yaml_marks *m, const struct yaml_node *n)
+static uint32_t push(struct stw_yaml_marks *m, struct yaml_place at)
 {
     if (m->count == m->cap) {
         uint32_t cap = m->cap ? m->cap * 2 : 64;
@@ -46,11 +47,11 @@ static uint32_t push(struct stw_yaml_marks *m, const struct yaml_node *n)
         m->list = list;
         m->cap = cap;
     }
-    m->list[m->count] = (struct mark){.line = n->line, .column = n->column};
+    m->list[m->count] = (struct mark){.line = (uint32_t)at.line, .column = (uint32_t)at.column};
     return m->count++;
 }
 
-void yaml_marks_reset(struct stw_yaml_marks *m, const struct yaml_node *root)
+void yaml_marks_reset(struct stw_yaml_marks *m, struct yaml_place root)
 {
     m->count = 0;
     stw_buf_clear(&m->keys);
@@ -58,7 +59,7 @@ void yaml_marks_reset(struct stw_yaml_marks *m, const struct yaml_node *root)
 }
 
 uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *key,
-                        const struct yaml_node *value)
+                        struct yaml_place value)
 {
     uint32_t at = m->count > 0 ? push(m, value) : UINT32_MAX;
     if (at == UINT32_MAX)
@@ -77,6 +78,49 @@ uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *k
         up->first = at;
     up->last = at;
     return at;
+}
+
+/* Offsets only grow from value to value, so lines are counted once over the whole text. */
+struct cursor {
+    const struct stw_json_doc *doc;
+    uint32_t offset;
+    struct yaml_place place;
+};
+
+static struct yaml_place place_of(struct cursor *c, struct stw_json v)
+{
+    size_t len;
+    uint32_t start = (uint32_t)(stw_json_raw(v, &len) - c->doc->text);
+    for (; c->offset < start; c->offset++) {
+        c->place.column += ((unsigned char)c->doc->text[c->offset] & 0xC0) != 0x80;
+        if (c->doc->text[c->offset] == '\n')
+            c->place = (struct yaml_place){c->place.line + 1, 1};
+    }
+    return c->place;
+}
+
+/* Recursion ends at STW_JSON_MAX_DEPTH, which the document kept. */
+static int add_children(struct stw_yaml_marks *m, struct cursor *c, struct stw_json parent,
+                        uint32_t mark)
+{
+    struct stw_json key, v;
+    stw_json_foreach (parent, key, v) {
+        stw_autofree char *name = stw_json_strdup(key);
+        if (!name && stw_json_type(key) != STW_JSON_ABSENT)
+            return -1;
+        uint32_t own = yaml_marks_add(m, mark, name, place_of(c, v));
+        if (own == UINT32_MAX || add_children(m, c, v, own) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc)
+{
+    struct cursor c = {.doc = doc, .place = {1, 1}};
+    struct stw_json root = stw_json_root(doc);
+    yaml_marks_reset(m, place_of(&c, root));
+    return add_children(m, &c, root, 0);
 }
 
 /* How much of `path` names this child: "name" or "[name]" or "[3]" with what separates it from the

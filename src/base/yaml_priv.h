@@ -96,8 +96,11 @@ int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *
                struct yaml_place *place, struct stw_error *err);
 
 /* Marks form a tree beside the JSON; `key` is copied.  Indexes, UINT32_MAX on no memory. */
-void yaml_marks_reset(struct stw_yaml_marks *m, const struct yaml_node *root);
+void yaml_marks_reset(struct stw_yaml_marks *m, struct yaml_place root);
 uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *key,
-                        const struct yaml_node *value);
+                        struct yaml_place value);
+/* Marks for a text that is JSON.  Returns 0, or -1 on no memory. */
+struct stw_json_doc;
+int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc);
 
 #endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* Scans an exact copy, so that a sanitizer sees reads behind the end. */
+static int scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err)
+{
+    static char *copy;
+    free(copy);
+    copy = malloc(len ? len : 1);
+    assert_non_null(copy);
+    memcpy(copy, text, len);
+    return stw_json_scan(doc, copy, len, err);
+}
+
+static void accepted(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "{}",
+        "[]",
+        " \t\r\n[ ] \n",
+        "[0,-0,1,-1,10,9223372036854775807,-9223372036854775808]",
+        "[0.0,-0.0,1.5,1e5,1E+5,1e-5,1.25e10,1e-400,0e999999999999999999999]",
+        "[1.7976931348623157e308,179769313486231570000000e285,0.00000017976931348623157e315]",
+        /* the largest real that still rounds down to a finite one */
+        "[1.7976931348623158079e308]",
+        "[true,false,null]",
+        "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}],\"\":0}",
+        "[\"\",\"\\\"\\\\\\/\\b\\f\\n\\r\\t\",\"\\u0001\\uABCD\\uabcd\",\"\\ud83d\\ude00\"]",
+        "[\"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf\xf0\x90\x80\x80"
+        "\xf4\x8f\xbf\xbf\"]",
+        "{\"ab\":1,\"ba\":2,\"\\u0061b\\u0063\":3}",
+    };
+    stw_autojson struct stw_json_doc doc = {0};
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_error err = {.text = ""};
+        int rc = scan(&doc, rows[i], strlen(rows[i]), &err);
+        if (rc != 0)
+            fail_msg("%s: %s", rows[i], err.text);
+        assert_true(stw_json_type(stw_json_root(&doc)) >= STW_JSON_ARRAY);
+    }
+}
+
+static const struct {
+    const char *text, *what; /* part of the message */
+} refusals[] = {
+    {"", "line 1 column 1 (byte 0): the text ends too early"},
+    {" ", "the text ends too early"},
+    {"1", "an object or an array is expected here"},
+    {"\"a\"", "an object or an array"},
+    {"\xef\xbb\xbf{}", "an object or an array"},
+    {"{", "the text ends too early"},
+    {"{\"a\"", "the text ends too early"},
+    {"{\"a\":", "the text ends too early"},
+    {"{\"a\":1", "the text ends too early"},
+    {"[1,", "the text ends too early"},
+    {"[1,]", "a value is expected here"},
+    {"[,1]", "a value is expected here"},
+    {"{\"a\":1,}", "a key in double quotes"},
+    {"{a:1}", "a key in double quotes"},
+    {"{'a':1}", "a key in double quotes"},
+    {"{1:1}", "a key in double quotes"},
+    {"{\"a\" 1}", "a colon is expected"},
+    {"{\"a\":1 \"b\":2}", "a comma or a closing brace"},
+    {"[1 2]", "a comma or a closing bracket"},
+    {"[1}", "a comma or a closing bracket"},
+    {"{\"a\":1]", "a comma or a closing brace"},
+    {"[]]", "more text behind the end"},
+    {"{}{}", "more text behind the end"},
+    {"[tru]", "a value is expected"},
+    {"[True]", "a value is expected"},
+    {"[truee]", "a comma or a closing bracket"},
+    {"[nul", "a value is expected"},
+    {"[01]", "must not begin with 0"},
+    {"[-01]", "must not begin with 0"},
+    {"[-]", "not followed by a digit"},
+    {"[+1]", "a value is expected"},
+    {"[.5]", "a value is expected"},
+    {"[1.]", "point is not followed"},
+    {"[1.e5]", "point is not followed"},
+    {"[1e]", "an exponent has no digits"},
+    {"[1e+]", "an exponent has no digits"},
+    {"[0x1]", "a comma or a closing bracket"},
+    {"[NaN]", "a value is expected"},
+    {"[9223372036854775808]", "outside the 64-bit range"},
+    {"[-9223372036854775809]", "outside the 64-bit range"},
+    {"[10000000000000000000000]", "outside the 64-bit range"},
+    {"[1e309]", "a number is too large"},
+    {"[-1e309]", "a number is too large"},
+    {"[1.7976931348623159e308]", "a number is too large"},
+    {"[1e99999999999999999999]", "a number is too large"},
+    {"[\"a]", "a string is not closed"},
+    {"[\"a\\\"]", "a string is not closed"},
+    {"[\"\\", "a string is not closed"},
+    {"[\"\n\"]", "a control character"},
+    {"[\"\x1f\"]", "a control character"},
+    {"[\"\\x\"]", "no escape"},
+    {"[\"\\u12\"]", "four hexadecimal digits"},
+    {"[\"\\u12g4\"]", "four hexadecimal digits"},
+    {"[\"\\u0000\"]", "is not allowed"},
+    {"[\"\\ud800\"]", "surrogate"},
+    {"[\"\\ud800\\u0041\"]", "surrogate"},
+    {"[\"\\ud800\\ud800\"]", "surrogate"},
+    {"[\"\\udc00\"]", "surrogate"},
+    {"[\"\\ud800\\udc\"]", "surrogate"},
+    {"[\"\x80\"]", "not valid UTF-8"},
+    {"[\"\xc0\xaf\"]", "not valid UTF-8"},
+    {"[\"\xc1\xbf\"]", "not valid UTF-8"},
+    {"[\"\xe0\x9f\xbf\"]", "not valid UTF-8"},
+    {"[\"\xed\xa0\x80\"]", "not valid UTF-8"},
+    {"[\"\xf0\x8f\xbf\xbf\"]", "not valid UTF-8"},
+    {"[\"\xf4\x90\x80\x80\"]", "not valid UTF-8"},
+    {"[\"\xf5\x80\x80\x80\"]", "not valid UTF-8"},
+    {"[\"\xe6\xac\"]", "not valid UTF-8"},
+    {"[\"\xe6", "not valid UTF-8"},
+    {"{\"a\":1,\"a\":2}", "line 1 column 8 (byte 7): duplicate key \"a\""},
+    {"{\"a\":1,\"\\u0061\":2}", "duplicate key \"\\u0061\""},
+    {"[{\"x\":{\"kk\":1,\"b\":2,\"kk\":3}}]", "duplicate key \"kk\""},
+    {"{\"\":1,\"\":2}", "duplicate key \"\""},
+    {"[\n  1,\n  \"\xe6\xac\xa2\" x]", "line 3 column 7 (byte 15)"},
+};
+
+static void refused(void **state)
+{
+    (void)state;
+    stw_autojson struct stw_json_doc doc = {0};
+    for (size_t i = 0; i < STW_COUNT(refusals); i++) {
+        struct stw_error err = {.text = ""};
+        const char *text = refusals[i].text;
+        assert_int_equal(scan(&doc, text, strlen(text), &err), -1);
+        assert_int_equal(err.code, STW_ERR_INVALID);
+        if (!strstr(err.text, refusals[i].what))
+            fail_msg("%s: \"%s\" lacks \"%s\"", text, err.text, refusals[i].what);
+        assert_int_equal(stw_json_type(stw_json_root(&doc)), STW_JSON_ABSENT);
+    }
+    assert_int_equal(scan(&doc, "[1\0]", 4, NULL), -1);
+    assert_int_equal(scan(&doc, "[\"\0\"]", 5, NULL), -1);
+}
+
+/* Every proper prefix of a text is refused. */
+static void truncated(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"a\":[1,-2.5e3,true,null,\"x\\u00e9\\ud83d\\ude00 long enough for a vector\"],\"b\":{}}";
+    stw_autojson struct stw_json_doc doc = {0};
+    assert_int_equal(scan(&doc, text, sizeof(text) - 1, NULL), 0);
+    for (size_t len = 0; len < sizeof(text) - 1; len++)
+        assert_int_equal(scan(&doc, text, len, NULL), -1);
+}
+
+static int scan_nested(unsigned depth, struct stw_error *err)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf b = STW_BUF_INIT(1 << 20);
+    for (unsigned i = 0; i < depth; i++)
+        stw_buf_adds(&b, i % 2 ? "{\"a\":" : "[");
+    if (depth % 2 == 0)
+        stw_buf_addc(&b, '1');
+    for (unsigned i = depth; i-- > 0;)
+        stw_buf_addc(&b, i % 2 ? '}' : ']');
+    return stw_json_scan(&doc, stw_buf_str(&b), b.len, err);
+}
+
+static void depth(void **state)
+{
+    (void)state;
+    struct stw_error err;
+    assert_int_equal(scan_nested(STW_JSON_MAX_DEPTH, &err), 0);
+    assert_int_equal(scan_nested(STW_JSON_MAX_DEPTH + 1, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    assert_non_null(strstr(err.text, "nested too deeply"));
+    assert_int_equal(scan_nested(100001, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+}
+
+/* Special bytes at each place of a vector and around it. */
+static void string_positions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *piece, *value; /* NULL: refused */
+    } rows[] = {
+        {"\\n", "\n"},  {"\\\"", "\""}, {"\\u003c", "<"}, {"\xe6\xac\xa2", "\xe6\xac\xa2"},
+        {"\x1f", NULL}, {"\x80", NULL}, {"\x7f", "\x7f"}, {"\\ud83d\\ude00", "\xf0\x9f\x98\x80"},
+    };
+    stw_autojson struct stw_json_doc doc = {0};
+    for (size_t row = 0; row < STW_COUNT(rows); row++) {
+        for (int before = 0; before < 40; before++) {
+            for (int behind = 0; behind < 40; behind += 13) {
+                char text[160], want[160], got[160];
+                static const char fill[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
+                (void)snprintf(text, sizeof(text), "[\"%.*s%s%.*s\"]", before, fill,
+                               rows[row].piece, behind, fill);
+                (void)snprintf(want, sizeof(want), "%.*s%s%.*s", before, fill,
+                               rows[row].value ? rows[row].value : "", behind, fill);
+                int rc = scan(&doc, text, strlen(text), NULL);
+                assert_int_equal(rc, rows[row].value ? 0 : -1);
+                if (rc != 0)
+                    continue;
+                struct stw_json v = stw_json_at(stw_json_root(&doc), 0);
+                assert_int_equal(stw_json_size(v), strlen(want));
+                assert_int_equal(stw_json_strcpy(v, got, sizeof(got)), 0);
+                assert_string_equal(got, want);
+                assert_true(stw_json_is(v, want));
+            }
+        }
+    }
+}
+
+static void duplicates_among_many(void **state)
+{
+    (void)state;
+    /* Around the switch from pairs to hashing, the twin of each key in turn. */
+    static const unsigned counts[] = {2, 8, 24, 25, 26, 200};
+    for (size_t c = 0; c < STW_COUNT(counts); c++) {
+        for (unsigned twin = 0; twin <= counts[c]; twin++) {
+            stw_autojson struct stw_json_doc doc = {0};
+            stw_autobuf struct stw_buf b = STW_BUF_INIT(1 << 20);
+            struct stw_error err;
+            for (unsigned i = 0; i < counts[c]; i++)
+                stw_buf_addf(&b, "%s\"app.kubernetes.io/%03u-same-end\":[%u]", i ? "," : "{", i, i);
+            /* the last one is no twin of any; another is spelled with an escape */
+            stw_buf_addf(&b, ",\"app.kubernetes.io\\u002f%03u-same-end\":0}", twin);
+            int rc = scan(&doc, stw_buf_str(&b), b.len, &err);
+            assert_int_equal(rc, twin < counts[c] ? -1 : 0);
+            if (rc != 0)
+                assert_non_null(strstr(err.text, "duplicate key"));
+        }
+    }
+}
+
+static void accessors(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"a\":{\"b\":{\"c\":-42}},\"list\":[10,\"two\",3.5,true,null],\"s\":\"x\\u00e9\","
+        "\"e\\\"s\":1,\"yes\":true,\"no\":false}";
+    stw_autojson struct stw_json_doc doc = {0};
+    assert_int_equal(scan(&doc, text, sizeof(text) - 1, NULL), 0);
+    struct stw_json root = stw_json_root(&doc), list = stw_json_get(root, "list"), key, v;
+    int64_t n = 0;
+    size_t len;
+    char small[4];
+
+    assert_int_equal(stw_json_size(root), 6);
+    assert_int_equal(stw_json_int(stw_json_path(root, "a.b.c"), &n), 0);
+    assert_int_equal(n, -42);
+    assert_int_equal(stw_json_type(stw_json_path(root, "a.b.x")), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(stw_json_path(root, "a.x.c")), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(stw_json_path(root, "list.x")), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(stw_json_get(root, "e\"s")), STW_JSON_INT);
+    assert_int_equal(stw_json_type(stw_json_get(root, "e\\\"s")), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_size(list), 5);
+    assert_true(stw_json_is(stw_json_at(list, 1), "two"));
+    assert_false(stw_json_is(stw_json_at(list, 1), "tw"));
+    assert_false(stw_json_is(stw_json_at(list, 0), "10"));
+    assert_false(stw_json_there(stw_json_at(list, 4)));
+    assert_int_equal(stw_json_type(stw_json_at(list, 4)), STW_JSON_NULL);
+    assert_int_equal(stw_json_type(stw_json_at(list, 5)), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_int(stw_json_at(list, 2), &n), -1);
+    assert_int_equal(n, -42);
+    assert_true(stw_json_bool(stw_json_get(root, "yes"), false));
+    assert_false(stw_json_bool(stw_json_get(root, "no"), true));
+    assert_true(stw_json_bool(stw_json_get(root, "s"), true));
+    assert_false(stw_json_bool(stw_json_get(root, "none"), false));
+    assert_int_equal(stw_json_strcpy(stw_json_get(root, "s"), small, sizeof(small)), 0);
+    assert_string_equal(small, "x\xc3\xa9");
+    assert_int_equal(stw_json_strcpy(stw_json_get(root, "s"), small, 3), -1);
+    assert_memory_equal(stw_json_raw(stw_json_get(root, "s"), &len), "\"x\\u00e9\"", 9);
+    assert_int_equal(len, 9);
+    assert_memory_equal(stw_json_raw(stw_json_get(root, "a"), &len), "{\"b\":{\"c\":-42}}", 15);
+    assert_int_equal(len, 15);
+    n = 0;
+    stw_json_foreach (root, key, v)
+        n += stw_json_type(key) == STW_JSON_STRING;
+    assert_int_equal(n, 6);
+    n = 0;
+    stw_json_foreach (list, key, v)
+        n += stw_json_type(key) == STW_JSON_ABSENT;
+    assert_int_equal(n, 5);
+}
+
+static void absent(void **state)
+{
+    (void)state;
+    struct stw_json none = STW_JSON_NONE, key, v;
+    struct stw_json_doc empty = {0};
+    stw_autobuf struct stw_buf b = STW_BUF_INIT(10);
+    int64_t n;
+    size_t len = 9;
+    char out[4];
+
+    assert_int_equal(stw_json_type(stw_json_root(&empty)), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(none), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_size(none), 0);
+    assert_int_equal(stw_json_type(stw_json_get(none, "a")), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(stw_json_path(none, "a.b")), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(stw_json_at(none, 0)), STW_JSON_ABSENT);
+    assert_false(stw_json_is(none, ""));
+    assert_null(stw_json_strdup(none));
+    assert_int_equal(stw_json_strcpy(none, out, sizeof(out)), -1);
+    assert_int_equal(stw_json_int(none, &n), -1);
+    assert_string_equal(stw_json_raw(none, &len), "");
+    assert_int_equal(len, 0);
+    assert_true(stw_json_equal(none, none));
+    stw_json_str(none, &b);
+    assert_int_equal(b.len, 0);
+    stw_json_foreach (none, key, v)
+        fail();
+    stw_json_done(&empty);
+}
+
+static void equal(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {
+        {"{}", "{ }", true},
+        {"{}", "[]", false},
+        {"[1,2]", "[1, 2]", true},
+        {"[1,2]", "[2,1]", false},
+        {"[1,2]", "[1]", false},
+        {"{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true},
+        {"{\"a\":1,\"b\":2}", "{\"b\":1,\"a\":2}", false},
+        {"{\"a\":1}", "{\"b\":1}", false},
+        {"{\"\\u0061\":\"\\u003cp\\u003e\"}", "{\"a\":\"<p>\"}", true},
+        {"[\"a\"]", "[\"b\"]", false},
+        {"[-0]", "[0]", true},
+        {"[1]", "[1.0]", false}, /* an integer and a real are of two types, as in jansson */
+        {"[1.50]", "[15e-1]", true},
+        {"[1.5]", "[1.6]", false},
+        {"[null]", "[false]", false},
+        {"[true]", "[true]", true},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autojson struct stw_json_doc a = {0}, b = {0};
+        assert_int_equal(stw_json_scan(&a, rows[i].a, strlen(rows[i].a), NULL), 0);
+        assert_int_equal(stw_json_scan(&b, rows[i].b, strlen(rows[i].b), NULL), 0);
+        assert_int_equal(stw_json_equal(stw_json_root(&a), stw_json_root(&b)), rows[i].same);
+        assert_int_equal(stw_json_equal(stw_json_root(&b), stw_json_root(&a)), rows[i].same);
+    }
+}
+
+/* Objects in another order at every level: neither depth nor width may multiply the work. */
+static void equal_in_bad_order(void **state)
+{
+    (void)state;
+    stw_autobuf struct stw_buf x = STW_BUF_INIT(1 << 24), y = STW_BUF_INIT(1 << 24);
+    stw_autojson struct stw_json_doc a = {0}, b = {0};
+
+    for (unsigned i = 0; i < STW_JSON_MAX_DEPTH - 1; i++) {
+        stw_buf_adds(&x, "{\"b\":1,\"c\":2,\"a\":");
+        stw_buf_adds(&y, "{\"c\":2,\"b\":1,\"a\":");
+    }
+    stw_buf_addc(&x, '{');
+    stw_buf_addc(&y, '{');
+    for (unsigned i = 0; i < 50000; i++) {
+        stw_buf_addf(&x, "%s\"k%u\":%u", i ? "," : "", i, i);
+        stw_buf_addf(&y, "%s\"k%u\":%u", i ? "," : "", 49999 - i, 49999 - i);
+    }
+    for (unsigned i = 0; i < STW_JSON_MAX_DEPTH; i++) {
+        stw_buf_addc(&x, '}');
+        stw_buf_addc(&y, '}');
+    }
+    assert_int_equal(stw_json_scan(&a, stw_buf_str(&x), x.len, NULL), 0);
+    assert_int_equal(stw_json_scan(&b, stw_buf_str(&y), y.len, NULL), 0);
+    assert_true(stw_json_equal(stw_json_root(&a), stw_json_root(&b)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accepted),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(truncated),
+        cmocka_unit_test(depth),
+        cmocka_unit_test(string_positions),
+        cmocka_unit_test(duplicates_among_many),
+        cmocka_unit_test(accessors),
+        cmocka_unit_test(absent),
+        cmocka_unit_test(equal),
+        cmocka_unit_test(equal_in_bad_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
