@@ -70,7 +70,8 @@ static enum stw_rota_action decide_old(const struct stw_rota_facts *f, int64_t n
 enum stw_rota_action stw_rota_decide(const struct stw_rota_facts *f, int64_t now_us,
                                      const struct stw_rota_times *t)
 {
-    if (!fresh(&f->ca, now_us) && !fresh(&f->next, now_us))
+    bool lost = !f->ca.cert && !f->rescued;
+    if (lost || (!fresh(&f->ca, now_us) && !fresh(&f->next, now_us)))
         return STW_ROTA_STAGE;
     if (stw_rota_signs(&f->ca) && leaf_wanted(f, now_us))
         return STW_ROTA_ISSUE;

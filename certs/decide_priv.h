@@ -13,9 +13,11 @@
  *     RETIRE   ca-old goes, after the overlap           Secret: ca
  *     WRITE    the bundle without it
  *
- * The first CA of all takes the same way.  Each step is one conditional write, so a crash between
- * two of them, or another replica doing the same, only means that somebody decides again from what
- * is there.  PROMOTE waits until every configuration that exists was read holding the bundle. */
+ * The first CA of all takes the same way, and so does a Secret that was deleted or spoiled: STAGE
+ * then takes what the configurations still hold for former CAs, as somebody may be serving a leaf
+ * of them.  Each step is one conditional write, so a crash between two of them, or another replica
+ * doing the same, only means that somebody decides again from what is there.  PROMOTE waits until
+ * every configuration that exists was read holding the bundle. */
 #ifndef STW_CERTS_DECIDE_PRIV_H
 #define STW_CERTS_DECIDE_PRIV_H
 
@@ -55,6 +57,7 @@ struct stw_rota_hook {
 
 struct stw_rota_facts {
     struct stw_rota_ca ca, next;
+    bool rescued;         /* there is no ca, and STAGE has noted what the configurations held */
     bool old;             /* ca-old holds a certificate that has not expired */
     int64_t old_until_us; /* 0: not noted */
     struct {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a PEM says, and whether two of them belong together. */
-#include "certs/issue.h"
+#include "inspect_priv.h"
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "ssl_priv.h"
 
 #include <openssl/bn.h>
 #include <openssl/err.h>
@@ -31,7 +30,7 @@ static int serial_text(const X509 *cert, char *out, size_t out_size)
     return text ? 0 : -1;
 }
 
-static int read_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error *err)
+int stw_x509_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error *err)
 {
     struct stw_cert_info info = {0};
     unsigned char digest[EVP_MAX_MD_SIZE];
@@ -51,14 +50,14 @@ static int read_info(const X509 *cert, struct stw_cert_info *ret, struct stw_err
 int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret, struct stw_error *err)
 {
     stw_autox509 X509 *cert = stw_ssl_cert("the certificate", cert_pem, err);
-    return cert ? read_info(cert, ret, err) : -1;
+    return cert ? stw_x509_info(cert, ret, err) : -1;
 }
 
-static int check_times(const X509 *cert, int64_t now_us, struct stw_error *err)
+int stw_x509_check_times(const X509 *cert, int64_t now_us, struct stw_error *err)
 {
     struct stw_cert_info info;
     char when[STW_TIME_LEN];
-    if (read_info(cert, &info, err) < 0)
+    if (stw_x509_info(cert, &info, err) < 0)
         return -1;
     if (info.not_after_us <= now_us) {
         stw_time_format(info.not_after_us, when);
@@ -71,20 +70,32 @@ static int check_times(const X509 *cert, int64_t now_us, struct stw_error *err)
     return 0;
 }
 
+int stw_x509_check_key(X509 *cert, const char *key_pem, struct stw_error *err)
+{
+    stw_autopkey EVP_PKEY *key = stw_ssl_key("the private key", key_pem, err);
+    if (!key)
+        return -1;
+    if (X509_check_private_key(cert, key) == 1)
+        return 0;
+    ERR_clear_error();
+    return stw_fail(err, STW_ERR_INVALID, "the private key does not belong to the certificate");
+}
+
 int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us, struct stw_error *err)
 {
     stw_autocerts STACK_OF(X509) *chain = stw_ssl_certs("the certificate", cert_pem, err);
     if (!chain)
         return -1;
-    stw_autopkey EVP_PKEY *key = stw_ssl_key("the private key", key_pem, err);
-    if (!key)
-        return -1;
     X509 *cert = sk_X509_value(chain, 0);
-    if (X509_check_private_key(cert, key) != 1) {
-        ERR_clear_error();
-        return stw_fail(err, STW_ERR_INVALID, "the private key does not belong to the certificate");
-    }
-    return check_times(cert, now_us, err);
+    return stw_x509_check_key(cert, key_pem, err) < 0 ? -1
+                                                      : stw_x509_check_times(cert, now_us, err);
+}
+
+bool stw_x509_is_ca(X509 *cert)
+{
+    bool ca = X509_check_ca(cert) == 1;
+    ERR_clear_error();
+    return ca;
 }
 
 int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err)
@@ -92,16 +103,9 @@ int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err)
     stw_autox509 X509 *cert = stw_ssl_cert("the CA certificate", cert_pem, err);
     if (!cert)
         return -1;
-    if (X509_check_ca(cert) != 1) {
-        ERR_clear_error();
+    if (!stw_x509_is_ca(cert))
         return stw_fail(err, STW_ERR_INVALID, "the certificate is not that of an authority");
-    }
-    return check_times(cert, now_us, err);
-}
-
-static bool covers_ip(X509 *cert, const char *address)
-{
-    return X509_check_ip_asc(cert, address, 0) == 1;
+    return stw_x509_check_times(cert, now_us, err);
 }
 
 static bool covers_dns(X509 *cert, const char *name)
@@ -110,17 +114,30 @@ static bool covers_dns(X509 *cert, const char *name)
            1;
 }
 
+bool stw_x509_covers(X509 *cert, const char *const *dns_names, const char *const *ip_addresses)
+{
+    bool all = true;
+    for (; all && dns_names && *dns_names; dns_names++)
+        all = covers_dns(cert, *dns_names);
+    for (; all && ip_addresses && *ip_addresses; ip_addresses++)
+        all = X509_check_ip_asc(cert, *ip_addresses, 0) == 1;
+    ERR_clear_error();
+    return all;
+}
+
 bool stw_cert_covers(const char *cert_pem, const char *const *dns_names,
                      const char *const *ip_addresses)
 {
     stw_autox509 X509 *cert = stw_ssl_cert("the certificate", cert_pem, NULL);
-    bool all = cert != NULL;
-    for (; all && dns_names && *dns_names; dns_names++)
-        all = covers_dns(cert, *dns_names);
-    for (; all && ip_addresses && *ip_addresses; ip_addresses++)
-        all = covers_ip(cert, *ip_addresses);
+    return cert && stw_x509_covers(cert, dns_names, ip_addresses);
+}
+
+bool stw_x509_signed_by(X509 *cert, X509 *ca)
+{
+    bool by =
+        X509_check_issued(ca, cert) == X509_V_OK && X509_verify(cert, X509_get0_pubkey(ca)) == 1;
     ERR_clear_error();
-    return all;
+    return by;
 }
 
 bool stw_cert_signed_by(const char *cert_pem, const char *ca_bundle_pem)
@@ -129,11 +146,7 @@ bool stw_cert_signed_by(const char *cert_pem, const char *ca_bundle_pem)
     stw_autocerts STACK_OF(X509) *cas =
         cert ? stw_ssl_certs("the bundle", ca_bundle_pem, NULL) : NULL;
     bool found = false;
-    for (int i = 0; cas && !found && i < sk_X509_num(cas); i++) {
-        X509 *ca = sk_X509_value(cas, i);
-        found = X509_check_issued(ca, cert) == X509_V_OK &&
-                X509_verify(cert, X509_get0_pubkey(ca)) == 1;
-    }
-    ERR_clear_error();
+    for (int i = 0; cas && !found && i < sk_X509_num(cas); i++)
+        found = stw_x509_signed_by(cert, sk_X509_value(cas, i));
     return found;
 }

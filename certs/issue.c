@@ -211,7 +211,7 @@ static int add_names(X509 *cert, const char *const *dns, const char *const *ips,
 /* The alternative names count; the common name is only what tools show, and has room for less. */
 static const char *leaf_name(const char *const *dns)
 {
-    return dns && *dns && strlen(*dns) <= CN_MAX ? *dns : "steward";
+    return dns && *dns && **dns && strlen(*dns) <= CN_MAX ? *dns : "steward";
 }
 
 /* Never beyond its issuer: a chain that outlives its root is refused anyway. */

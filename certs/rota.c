@@ -136,14 +136,17 @@ static void serve(struct stw_rota *r, const struct view *v)
     r->served = strdup(cert);
 }
 
+/* Most of the time they all hold the bundle, which then need not be looked through for each. */
 static void note_problem(struct stw_rota *r, const struct view *v)
 {
+    bool bundle_trusts = r->served && stw_cert_signed_by(r->served, stw_buf_str(&v->bundle));
     r->problem[0] = '\0';
     for (unsigned i = 0; i < STW_ROTA_HOOKS && !r->problem[0]; i++) {
         const struct stw_hook *h = &v->hooks[i];
         if (h->state == STW_HOOK_UNKNOWN)
             (void)snprintf(r->problem, sizeof(r->problem), "%s", v->hook_err.text);
-        else if (r->served && !stw_hook_trusts(h, r->served))
+        else if (r->served && !(v->facts.hooks[i].exact && bundle_trusts) &&
+                 !stw_hook_trusts(h, r->served))
             (void)snprintf(r->problem, sizeof(r->problem),
                            "the caBundle of %s \"%s\" does not hold the CA of the serving "
                            "certificate yet",

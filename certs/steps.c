@@ -3,8 +3,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "certs/issue.h"
-#include "ssl_priv.h"
+#include "inspect_priv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,16 +44,32 @@ static void bundle_push(struct bundle *b, char *pem, int64_t not_before_us)
     memmove(b->list, b->list + 1, --b->count * sizeof(b->list[0]));
 }
 
+static void bundle_add(struct bundle *b, X509 *cert, int64_t now_us)
+{
+    struct stw_cert_info info;
+    if (!stw_x509_is_ca(cert) || stw_x509_check_times(cert, now_us, NULL) < 0 ||
+        stw_x509_info(cert, &info, NULL) < 0)
+        return;
+    char *text = stw_ssl_cert_pem(cert);
+    if (text)
+        bundle_push(b, text, info.not_before_us);
+}
+
 static void bundle_read(struct bundle *b, const char *pem, int64_t now_us)
 {
     stw_autocerts STACK_OF(X509) *certs = pem && *pem ? stw_ssl_certs("a bundle", pem, NULL) : NULL;
-    for (int i = 0; certs && i < sk_X509_num(certs); i++) {
-        char *text = stw_ssl_cert_pem(sk_X509_value(certs, i));
-        struct stw_cert_info info;
-        if (text && stw_ca_check(text, now_us, NULL) == 0 && stw_cert_info(text, &info, NULL) == 0)
-            bundle_push(b, stw_take(text), info.not_before_us);
-        free(text);
+    for (int i = 0; certs && i < sk_X509_num(certs); i++)
+        bundle_add(b, sk_X509_value(certs, i), now_us);
+}
+
+static void bundle_write(struct bundle *b, struct stw_buf *out)
+{
+    stw_buf_clear(out);
+    for (unsigned i = 0; i < b->count; i++) {
+        stw_buf_adds(out, b->list[i].pem);
+        free(b->list[i].pem);
     }
+    b->count = 0;
 }
 
 void stw_bundle_add(struct stw_buf *bundle, const char *pem, int64_t now_us)
@@ -62,60 +77,72 @@ void stw_bundle_add(struct stw_buf *bundle, const char *pem, int64_t now_us)
     struct bundle b = {0};
     bundle_read(&b, bundle->len ? stw_buf_str(bundle) : NULL, now_us);
     bundle_read(&b, pem, now_us);
-    stw_buf_clear(bundle);
-    for (unsigned i = 0; i < b.count; i++) {
-        stw_buf_adds(bundle, b.list[i].pem);
-        free(b.list[i].pem);
-    }
+    bundle_write(&b, bundle);
 }
 
 /* --- facts */
 
-static struct stw_rota_ca examine_ca(const char *cert, const char *key, int64_t now_us)
+static struct stw_rota_ca examine_ca(X509 *cert, const char *key, int64_t now_us)
 {
     struct stw_rota_ca ca = {0};
     struct stw_cert_info info;
-    if (!cert || stw_ca_check(cert, now_us, NULL) < 0 || stw_cert_info(cert, &info, NULL) < 0)
+    if (!cert || !stw_x509_is_ca(cert) || stw_x509_check_times(cert, now_us, NULL) < 0 ||
+        stw_x509_info(cert, &info, NULL) < 0)
         return ca;
     ca.cert = true;
-    ca.key = key && stw_pair_check(cert, key, now_us, NULL) == 0;
+    ca.key = key && stw_x509_check_key(cert, key, NULL) == 0;
     ca.not_before_us = info.not_before_us;
     ca.not_after_us = info.not_after_us;
     return ca;
 }
 
 static void examine_leaf(const struct stw_content *c, const struct stw_rota_config *config,
-                         int64_t now_us, struct stw_rota_facts *f)
+                         X509 *ca, int64_t now_us, struct stw_rota_facts *f)
 {
-    const char *cert = c->slot[STW_SLOT_TLS_CRT], *key = c->slot[STW_SLOT_TLS_KEY];
+    const char *pem = c->slot[STW_SLOT_TLS_CRT], *key = c->slot[STW_SLOT_TLS_KEY];
+    stw_autocerts STACK_OF(X509) *chain = pem && key ? stw_ssl_certs("tls.crt", pem, NULL) : NULL;
+    X509 *cert = chain ? sk_X509_value(chain, 0) : NULL;
     struct stw_cert_info info;
-    if (!cert || !key || stw_pair_check(cert, key, now_us, NULL) < 0 ||
-        stw_cert_info(cert, &info, NULL) < 0)
+    if (!cert || stw_x509_check_key(cert, key, NULL) < 0 ||
+        stw_x509_check_times(cert, now_us, NULL) < 0 || stw_x509_info(cert, &info, NULL) < 0)
         return;
     f->leaf.pair = true;
     f->leaf.not_before_us = info.not_before_us;
     f->leaf.not_after_us = info.not_after_us;
-    f->leaf.covers = stw_cert_covers(cert, config->dns_names, config->ip_addresses);
-    f->leaf.by_ca = f->ca.cert && stw_cert_signed_by(cert, c->slot[STW_SLOT_CA_CRT]);
+    f->leaf.covers = stw_x509_covers(cert, config->dns_names, config->ip_addresses);
+    f->leaf.by_ca = f->ca.cert && stw_x509_signed_by(cert, ca);
+}
+
+static void examine_until(const char *until, struct stw_rota_facts *f)
+{
+    f->rescued = !f->ca.cert && until && stw_streq(until, STW_UNTIL_OPEN);
+    if (!until || stw_time_parse(until, &f->old_until_us) < 0)
+        f->old_until_us = 0;
+}
+
+static X509 *slot_cert(const struct stw_content *c, enum stw_slot slot)
+{
+    return c->slot[slot] ? stw_ssl_cert(stw_slot_names[slot], c->slot[slot], NULL) : NULL;
 }
 
 void stw_rota_examine(const struct stw_content *c, const struct stw_rota_config *config,
                       int64_t now_us, struct stw_rota_facts *facts, struct stw_buf *bundle)
 {
     struct stw_rota_facts f = {0};
-    f.ca = examine_ca(c->slot[STW_SLOT_CA_CRT], c->slot[STW_SLOT_CA_KEY], now_us);
-    f.next = examine_ca(c->slot[STW_SLOT_NEXT_CRT], c->slot[STW_SLOT_NEXT_KEY], now_us);
-    examine_leaf(c, config, now_us, &f);
-    stw_buf_clear(bundle);
-    stw_bundle_add(bundle, c->slot[STW_SLOT_OLD_CRT], now_us);
-    f.old = bundle->len > 0;
-    if (!c->slot[STW_SLOT_OLD_UNTIL] ||
-        stw_time_parse(c->slot[STW_SLOT_OLD_UNTIL], &f.old_until_us) < 0)
-        f.old_until_us = 0;
+    struct bundle b = {0};
+    stw_autox509 X509 *ca = slot_cert(c, STW_SLOT_CA_CRT);
+    stw_autox509 X509 *next = slot_cert(c, STW_SLOT_NEXT_CRT);
+    f.ca = examine_ca(ca, c->slot[STW_SLOT_CA_KEY], now_us);
+    f.next = examine_ca(next, c->slot[STW_SLOT_NEXT_KEY], now_us);
+    examine_leaf(c, config, ca, now_us, &f);
+    examine_until(c->slot[STW_SLOT_OLD_UNTIL], &f);
+    bundle_read(&b, c->slot[STW_SLOT_OLD_CRT], now_us);
+    f.old = b.count > 0;
     if (f.ca.cert)
-        stw_bundle_add(bundle, c->slot[STW_SLOT_CA_CRT], now_us);
+        bundle_add(&b, ca, now_us);
     if (stw_rota_signs(&f.next))
-        stw_bundle_add(bundle, c->slot[STW_SLOT_NEXT_CRT], now_us);
+        bundle_add(&b, next, now_us);
+    bundle_write(&b, bundle);
     *facts = f;
 }
 
@@ -163,7 +190,8 @@ static int stage(struct stw_content *c, const struct stw_rota_config *config, co
     struct stw_pem_pair ca = {0};
     char name[64];
     (void)snprintf(name, sizeof(name), "steward-ca@%" PRId64, now_us / 1000000);
-    if (found && keep_old(c, found, now_us, err) < 0)
+    if (found && (keep_old(c, found, now_us, err) < 0 ||
+                  set_copy(c, STW_SLOT_OLD_UNTIL, STW_UNTIL_OPEN, err) < 0))
         return -1;
     if (stw_issue_ca(name, now_us, config->ca_days, &ca, err) < 0)
         return -1;

@@ -18,6 +18,9 @@ struct stw_rota_config {
     struct stw_rota_times times;
 };
 
+/* In the place of a time in ca-old.until: STAGE found no CA, and the overlap has not begun yet. */
+#define STW_UNTIL_OPEN "open"
+
 #define STW_BUNDLE_MAX_CERTS 8
 #define STW_BUNDLE_MAX_BYTES ((size_t)64 * 1024)
 

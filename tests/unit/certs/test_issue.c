@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Certificates as they are made, verified by OpenSSL as the API server's TLS client would, and
+ * broken ones. */
+#include "certs/issue.h"
+
+#include "base/util.h"
+#include "certs/ssl_priv.h"
+
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define DAY ((int64_t)86400 * 1000000)
+#define HOUR ((int64_t)3600 * 1000000)
+#define NOW ((int64_t)1700000000 * 1000000)
+
+static const char *const dns[] = {"steward.ns.svc", "steward.ns.svc.cluster.local", NULL};
+static const char *const ips[] = {"127.0.0.1", "::1", NULL};
+static const char *const none[] = {NULL};
+
+static struct stw_pem_pair ca, other_ca, leaf;
+
+static int setup(void **state)
+{
+    (void)state;
+    assert_int_equal(stw_issue_ca("one", NOW, 3650, &ca, NULL), 0);
+    assert_int_equal(stw_issue_ca("one", NOW, 3650, &other_ca, NULL), 0);
+    assert_int_equal(stw_issue_leaf(&ca, dns, ips, NOW, 90, &leaf, NULL), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    stw_pem_pair_done(&ca);
+    stw_pem_pair_done(&other_ca);
+    stw_pem_pair_done(&leaf);
+    return 0;
+}
+
+/* As a TLS client: chain, purpose, name, time. */
+static int verify(const char *leaf_pem, const char *root_pem, const char *host, const char *ip,
+                  int64_t now_us)
+{
+    X509_STORE *store = X509_STORE_new();
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    stw_autox509 X509 *cert = stw_ssl_cert("leaf", leaf_pem, NULL);
+    stw_autox509 X509 *root = stw_ssl_cert("root", root_pem, NULL);
+    assert_non_null(cert);
+    assert_int_equal(X509_STORE_add_cert(store, root), 1);
+    assert_int_equal(X509_STORE_CTX_init(ctx, store, cert, NULL), 1);
+    X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(ctx);
+    (void)X509_VERIFY_PARAM_set_purpose(param, X509_PURPOSE_SSL_SERVER);
+    (void)X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_X509_STRICT);
+    X509_VERIFY_PARAM_set_time(param, (time_t)(now_us / 1000000));
+    if (host)
+        (void)X509_VERIFY_PARAM_set1_host(param, host, 0);
+    if (ip)
+        (void)X509_VERIFY_PARAM_set1_ip_asc(param, ip);
+    int rc = X509_verify_cert(ctx) == 1 ? 0 : X509_STORE_CTX_get_error(ctx);
+    X509_STORE_CTX_free(ctx);
+    X509_STORE_free(store);
+    ERR_clear_error();
+    return rc;
+}
+
+static void test_verifies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *ip;
+        int64_t after;
+        int want;
+    } rows[] = {
+        {"steward.ns.svc", NULL, 0, X509_V_OK},
+        {"steward.ns.svc.cluster.local", NULL, 0, X509_V_OK},
+        {NULL, "127.0.0.1", 0, X509_V_OK},
+        {NULL, "::1", 0, X509_V_OK},
+        {"other.ns.svc", NULL, 0, X509_V_ERR_HOSTNAME_MISMATCH},
+        {NULL, "127.0.0.2", 0, X509_V_ERR_IP_ADDRESS_MISMATCH},
+        /* a client whose clock is behind */
+        {"steward.ns.svc", NULL, -HOUR, X509_V_OK},
+        {"steward.ns.svc", NULL, -2 * HOUR, X509_V_ERR_CERT_NOT_YET_VALID},
+        {"steward.ns.svc", NULL, 89 * DAY, X509_V_OK},
+        {"steward.ns.svc", NULL, 91 * DAY, X509_V_ERR_CERT_HAS_EXPIRED},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++)
+        assert_int_equal(verify(leaf.cert, ca.cert, rows[i].host, rows[i].ip, NOW + rows[i].after),
+                         rows[i].want);
+    assert_int_not_equal(verify(leaf.cert, other_ca.cert, dns[0], NULL, NOW), X509_V_OK);
+}
+
+/* pathlen 0: what a leaf would sign is worth nothing. */
+static void test_leaf_signs_nothing(void **state)
+{
+    (void)state;
+    stw_autox509 X509 *cert = stw_ssl_cert("leaf", leaf.cert, NULL);
+    stw_autox509 X509 *root = stw_ssl_cert("ca", ca.cert, NULL);
+    assert_int_equal(X509_check_ca(cert), 0);
+    assert_int_equal(X509_check_ca(root), 1);
+    assert_int_equal(X509_get_pathlen(root), 0);
+    assert_int_equal(X509_get_key_usage(root),
+                     KU_KEY_CERT_SIGN | KU_CRL_SIGN | KU_DIGITAL_SIGNATURE);
+    assert_int_equal(X509_get_key_usage(cert), KU_DIGITAL_SIGNATURE);
+    assert_int_equal(X509_get_extended_key_usage(cert), XKU_SSL_SERVER);
+    assert_non_null(X509_get0_subject_key_id(cert));
+    assert_non_null(X509_get0_authority_key_id(cert));
+    assert_int_equal(X509_get_signature_nid(cert), NID_ecdsa_with_SHA256);
+}
+
+static void test_info(void **state)
+{
+    (void)state;
+    struct stw_cert_info a, b;
+    assert_int_equal(stw_cert_info(leaf.cert, &a, NULL), 0);
+    assert_int_equal(a.not_before_us, NOW - HOUR);
+    assert_int_equal(a.not_after_us, NOW + 90 * DAY);
+    assert_int_equal(strlen(a.fingerprint), 64);
+    assert_in_range(strlen(a.serial), 24, 32); /* 128 bits, but for leading zeros */
+    struct stw_pem_pair again = {0};
+    assert_int_equal(stw_issue_leaf(&ca, dns, ips, NOW, 90, &again, NULL), 0);
+    assert_int_equal(stw_cert_info(again.cert, &b, NULL), 0);
+    assert_string_not_equal(a.serial, b.serial);
+    assert_string_not_equal(a.fingerprint, b.fingerprint);
+    stw_pem_pair_done(&again);
+}
+
+static void test_never_beyond_the_ca(void **state)
+{
+    (void)state;
+    struct stw_pem_pair p = {0};
+    struct stw_cert_info info;
+    struct stw_error err = {0};
+    assert_int_equal(stw_issue_leaf(&ca, dns, none, NOW + 3600 * DAY, 90, &p, NULL), 0);
+    assert_int_equal(stw_cert_info(p.cert, &info, NULL), 0);
+    assert_int_equal(info.not_after_us, NOW + 3650 * DAY);
+    stw_pem_pair_done(&p);
+    assert_int_equal(stw_issue_leaf(&ca, dns, none, NOW + 3650 * DAY, 90, &p, &err), -1);
+    assert_non_null(strstr(err.text, "expired"));
+    assert_null(p.cert);
+}
+
+static void test_wrong_input(void **state)
+{
+    (void)state;
+    static const char *const bad_dns[] = {"a b", NULL}, *const empty_dns[] = {"", NULL};
+    static const char *const bad_ip[] = {"300.1.1.1", NULL};
+    char long_name[300];
+    memset(long_name, 'a', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    const char *const long_dns[] = {long_name, NULL};
+    const struct stw_pem_pair mixed = {ca.cert, other_ca.key},
+                              junk = {(char *)(uintptr_t) "x", ca.key};
+    const struct {
+        const struct stw_pem_pair *ca;
+        const char *const *dns, *const *ips;
+        uint32_t days;
+        const char *text;
+    } rows[] = {
+        {&ca, none, none, 90, "at least one DNS name"},
+        {&ca, NULL, NULL, 90, "at least one DNS name"},
+        {&ca, bad_dns, none, 90, "\"a b\" is not a DNS name"},
+        {&ca, empty_dns, none, 90, "is not a DNS name"},
+        {&ca, long_dns, none, 90, "is not a DNS name"},
+        {&ca, none, bad_ip, 90, "\"300.1.1.1\" is not an IP address"},
+        {&ca, dns, none, 0, "cannot be valid for 0 days"},
+        {&ca, dns, none, 4000000, "cannot be valid"},
+        {&mixed, dns, none, 90, "does not fit the CA certificate"},
+        {&junk, dns, none, 90, "holds no PEM certificate"},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_pem_pair p = {0};
+        struct stw_error err = {0};
+        assert_int_equal(
+            stw_issue_leaf(rows[i].ca, rows[i].dns, rows[i].ips, NOW, rows[i].days, &p, &err), -1);
+        if (!strstr(err.text, rows[i].text))
+            fail_msg("row %zu: %s", i, err.text);
+        assert_null(p.key);
+        assert_null(strstr(err.text, "PRIVATE"));
+    }
+}
+
+static void test_long_first_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "a-very-long-service-name-that-somebody-chose.in-a-namespace-with-a-long-name.svc", NULL};
+    struct stw_pem_pair p = {0};
+    assert_int_equal(stw_issue_leaf(&ca, names, none, NOW, 90, &p, NULL), 0);
+    assert_int_equal(verify(p.cert, ca.cert, names[0], NULL, NOW), X509_V_OK);
+    stw_pem_pair_done(&p);
+}
+
+/* A key that needs a pass phrase: must be refused, and never ask on the terminal. */
+static const char encrypted[] = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+                                "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAi3oc5jsSnfzwICCAAw\n"
+                                "-----END ENCRYPTED PRIVATE KEY-----\n";
+
+static void test_pair_check(void **state)
+{
+    (void)state;
+    char *cut = strdup(leaf.cert), *chain = NULL, *broken_chain = NULL;
+    cut[strlen(cut) / 2] = '\0';
+    assert_true(asprintf(&chain, "%s%s", leaf.cert, ca.cert) > 0);
+    assert_true(asprintf(&broken_chain,
+                         "%s-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+                         leaf.cert) > 0);
+    const struct {
+        const char *cert, *key;
+        int64_t after;
+        const char *text; /* NULL: good */
+    } rows[] = {
+        {leaf.cert, leaf.key, 0, NULL},
+        {chain, leaf.key, 0, NULL},
+        {leaf.cert, leaf.key, -HOUR - 200000000, NULL}, /* a little skew */
+        {leaf.cert, leaf.key, 90 * DAY - 1, NULL},
+        {leaf.cert, leaf.key, 90 * DAY, "expired at 2024-02-12"},
+        {leaf.cert, leaf.key, -2 * HOUR, "not valid before 2023-11-14T21:13:20Z"},
+        {leaf.cert, ca.key, 0, "does not belong to the certificate"},
+        {ca.cert, leaf.key, 0, "does not belong to the certificate"},
+        {broken_chain, leaf.key, 0, "certificate 2 of the certificate cannot be read"},
+        {cut, leaf.key, 0, "cannot be read"},
+        {"", leaf.key, 0, "is empty"},
+        {"hello", leaf.key, 0, "holds no PEM certificate"},
+        {leaf.key, leaf.cert, 0, "holds no PEM certificate"},
+        {leaf.cert, "", 0, "is empty"},
+        {leaf.cert, leaf.cert, 0, "no private key"},
+        {leaf.cert, encrypted, 0, "is encrypted"},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_error err = {0};
+        int rc = stw_pair_check(rows[i].cert, rows[i].key, NOW + rows[i].after, &err);
+        assert_int_equal(rc, rows[i].text ? -1 : 0);
+        if (rows[i].text && !strstr(err.text, rows[i].text))
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(ERR_peek_error(), 0);
+    }
+    free(cut);
+    free(chain);
+    free(broken_chain);
+}
+
+static void test_too_much(void **state)
+{
+    (void)state;
+    struct stw_error err = {0};
+    size_t one = strlen(ca.cert), n = STW_PEM_MAX_CERTS + 1;
+    stw_autofree char *many = malloc(one * n + 1);
+    assert_non_null(many);
+    for (size_t i = 0; i < n; i++)
+        memcpy(many + i * one, ca.cert, one);
+    many[one * n] = '\0';
+    assert_int_equal(stw_pair_check(many, ca.key, NOW, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    stw_autofree char *big = malloc(STW_PEM_MAX_BYTES + 2);
+    assert_non_null(big);
+    memset(big, '\n', STW_PEM_MAX_BYTES + 1);
+    big[STW_PEM_MAX_BYTES + 1] = '\0';
+    assert_int_equal(stw_pair_check(big, ca.key, NOW, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+}
+
+static void test_covers(void **state)
+{
+    (void)state;
+    static const char *const part[] = {"steward.ns.svc", NULL}, *const more[] = {"x.ns.svc", NULL};
+    static const char *const more_ip[] = {"10.0.0.1", NULL}, *const name_as_ip[] = {"x", NULL};
+    assert_true(stw_cert_covers(leaf.cert, dns, ips));
+    assert_true(stw_cert_covers(leaf.cert, part, NULL));
+    assert_true(stw_cert_covers(leaf.cert, NULL, NULL));
+    assert_false(stw_cert_covers(leaf.cert, more, NULL));
+    assert_false(stw_cert_covers(leaf.cert, part, more_ip));
+    assert_false(stw_cert_covers(leaf.cert, part, name_as_ip));
+    assert_false(stw_cert_covers("garbage", part, NULL));
+}
+
+static void test_signed_by(void **state)
+{
+    (void)state;
+    char *both = NULL, *reversed = NULL;
+    assert_true(asprintf(&both, "%s%s", ca.cert, other_ca.cert) > 0);
+    assert_true(asprintf(&reversed, "%s\njunk\n%s", other_ca.cert, ca.cert) > 0);
+    assert_true(stw_cert_signed_by(leaf.cert, ca.cert));
+    assert_true(stw_cert_signed_by(leaf.cert, both));
+    assert_true(stw_cert_signed_by(leaf.cert, reversed));
+    /* the same subject, another key */
+    assert_false(stw_cert_signed_by(leaf.cert, other_ca.cert));
+    assert_false(stw_cert_signed_by(leaf.cert, leaf.cert));
+    assert_false(stw_cert_signed_by(leaf.cert, ""));
+    assert_false(stw_cert_signed_by("", ca.cert));
+    free(both);
+    free(reversed);
+}
+
+static void test_ca_check(void **state)
+{
+    (void)state;
+    struct stw_error err = {0};
+    assert_int_equal(stw_ca_check(ca.cert, NOW, &err), 0);
+    assert_int_equal(stw_ca_check(leaf.cert, NOW, &err), -1);
+    assert_non_null(strstr(err.text, "authority"));
+    assert_int_equal(stw_ca_check(ca.cert, NOW + 3650 * DAY, &err), -1);
+    assert_int_equal(stw_ca_check("x", NOW, &err), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_verifies),    cmocka_unit_test(test_leaf_signs_nothing),
+        cmocka_unit_test(test_info),        cmocka_unit_test(test_never_beyond_the_ca),
+        cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_long_first_name),
+        cmocka_unit_test(test_pair_check),  cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_covers),      cmocka_unit_test(test_signed_by),
+        cmocka_unit_test(test_ca_check),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

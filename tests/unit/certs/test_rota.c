@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Secret mode with real certificates over an API in memory: the first start, rotation, repair, and
+ * the same again with a crash or another replica at every single request. */
+#include "certs/rota_priv.h"
+#include "fake_api.h"
+
+#include "base/log.h"
+#include "certs/issue.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define DAY ((int64_t)86400 * 1000000)
+#define START ((int64_t)1700000000 * 1000000)
+#define REPLICAS 2
+
+static int64_t fake_wall_us;
+static uint64_t fake_ms;
+
+static uint64_t monotonic(void *ctx)
+{
+    (void)ctx;
+    return fake_ms;
+}
+static int64_t wall(void *ctx)
+{
+    (void)ctx;
+    return fake_wall_us;
+}
+static const struct stw_clock fake_clock = {.monotonic_ms = monotonic, .wall_us = wall};
+
+static const char *const dns_a[] = {"steward.ns.svc", "steward.ns.svc.cluster.local", NULL};
+static const char *const dns_b[] = {"renamed.ns.svc", NULL};
+static const char *const ips[] = {"127.0.0.1", "::1", NULL};
+
+struct replica {
+    struct stw_rota rota;
+    char *cert; /* what it serves */
+};
+
+struct world {
+    struct fake_api api;
+    struct replica replicas[REPLICAS];
+};
+
+static int use(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err)
+{
+    struct replica *r = ctx;
+    assert_int_equal(stw_pair_check(cert_pem, key_pem, fake_wall_us, err), 0);
+    free(r->cert);
+    r->cert = strdup(cert_pem);
+    return 0;
+}
+
+static void pass(int64_t us)
+{
+    fake_wall_us += us;
+    fake_ms += (uint64_t)us / 1000;
+}
+
+static void boot(struct world *w, unsigned i)
+{
+    struct replica *r = &w->replicas[i];
+    stw_rota_done(&r->rota);
+    free(r->cert);
+    *r = (struct replica){
+        .rota = {.config = {.ns = "ns",
+                            .secret = "pair",
+                            .dns_names = dns_a,
+                            .ip_addresses = ips,
+                            .hook_names = {"hooks", "hooks"},
+                            .ca_days = 300,
+                            .leaf_days = 30,
+                            .times = {.settle_us = 10 * 1000000, .overlap_us = DAY / 24}},
+                 .api = {fake_call, &w->api},
+                 .clock = &fake_clock,
+                 .serve = use,
+                 .ctx = r}};
+}
+
+/* Verifying is what costs here, and most pairs come again and again. */
+static bool trusts(const char *bundle, const char *leaf)
+{
+    static struct stw_hash known[256];
+    struct stw_hash b = stw_hash_bytes(bundle, strlen(bundle));
+    struct stw_hash l = stw_hash_bytes(leaf, strlen(leaf));
+    struct stw_hash both = {.lo = b.lo ^ (l.lo << 1), .hi = b.hi ^ (l.hi << 1)};
+    struct stw_hash *slot = &known[both.lo % STW_COUNT(known)];
+    if (slot->lo == both.lo && slot->hi == both.hi)
+        return true;
+    if (!stw_cert_signed_by(leaf, bundle))
+        return false;
+    *slot = both;
+    return true;
+}
+
+/* Whoever serves is trusted by every caBundle that was written. */
+static void check_trust(void *ctx)
+{
+    const struct world *w = ctx;
+    for (unsigned i = 0; i < REPLICAS; i++) {
+        for (enum fake_object h = FAKE_MUTATING; h <= FAKE_VALIDATING; h++) {
+            if (!w->replicas[i].cert || !w->api.objects[h])
+                continue;
+            stw_autofree char *bundle = fake_bundle(&w->api, h, 0);
+            if (*bundle && !trusts(bundle, w->replicas[i].cert))
+                fail_msg("replica %u is not trusted by configuration %d", i, (int)h);
+        }
+    }
+}
+
+static struct world *world_new(void)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    assert_non_null(w);
+    fake_wall_us = START;
+    fake_ms = 1000;
+    fake_init(&w->api);
+    w->api.wrote = check_trust;
+    w->api.ctx = w;
+    fake_add_hook(&w->api, FAKE_MUTATING);
+    fake_add_hook(&w->api, FAKE_VALIDATING);
+    for (unsigned i = 0; i < REPLICAS; i++)
+        boot(w, i);
+    return w;
+}
+
+static void world_end(struct world *w)
+{
+    for (unsigned i = 0; i < REPLICAS; i++) {
+        stw_rota_done(&w->replicas[i].rota);
+        free(w->replicas[i].cert);
+    }
+    fake_done(&w->api);
+    free(w);
+}
+
+static void sync_ok(struct world *w, unsigned i)
+{
+    struct stw_error err = {0};
+    if (stw_rota_sync(&w->replicas[i].rota, &err) < 0)
+        fail_msg("replica %u: %s", i, err.text);
+    check_trust(w);
+}
+
+static unsigned certs_in(const char *pem)
+{
+    unsigned n = 0;
+    for (const char *p = pem; p && (p = strstr(p, "BEGIN CERTIFICATE")); p++)
+        n++;
+    return n;
+}
+
+static bool has(const struct world *w, const char *key)
+{
+    stw_autofree char *value = fake_data(&w->api, key);
+    return value && *value;
+}
+
+/* All is at rest: one CA, in every caBundle, and everybody serves its leaf. */
+static void assert_settled(struct world *w, unsigned replicas)
+{
+    stw_autofree char *leaf = fake_data(&w->api, "tls.crt"), *key = fake_data(&w->api, "tls.key");
+    stw_autofree char *ca = fake_data(&w->api, "ca.crt");
+    assert_non_null(leaf);
+    assert_non_null(ca);
+    assert_int_equal(stw_pair_check(leaf, key, fake_wall_us, NULL), 0);
+    assert_true(stw_cert_signed_by(leaf, ca));
+    assert_false(has(w, "ca-next.crt"));
+    assert_false(has(w, "ca-next.key"));
+    assert_false(has(w, "ca-old.crt"));
+    assert_false(has(w, "ca-old.until"));
+    for (enum fake_object h = FAKE_MUTATING; h <= FAKE_VALIDATING; h++) {
+        for (size_t i = 0; w->api.objects[h] && i < 2; i++) {
+            stw_autofree char *bundle = fake_bundle(&w->api, h, i);
+            assert_string_equal(bundle, ca);
+        }
+    }
+    for (unsigned i = 0; i < replicas; i++) {
+        assert_string_equal(w->replicas[i].cert, leaf);
+        assert_string_equal(w->replicas[i].rota.problem, "");
+    }
+}
+
+/* Lets replicas look each few seconds and then each hour, as their thread would, until all is over.
+ */
+static void come_to_rest(struct world *w, unsigned replicas)
+{
+    static const int64_t waits[] = {0, 11, 3601, 0};
+    for (size_t i = 0; i < STW_COUNT(waits); i++) {
+        pass(waits[i] * 1000000);
+        for (unsigned r = 0; r < replicas; r++)
+            sync_ok(w, r);
+    }
+}
+
+static void test_first_start(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    json_t *secret = w->api.objects[FAKE_SECRET];
+    assert_string_equal(json_string_value(json_object_get(secret, "type")), "kubernetes.io/tls");
+    /* Secret, two caBundles, promotion */
+    assert_int_equal(w->api.writes, 4);
+    unsigned calls = w->api.calls;
+    sync_ok(w, 1);
+    assert_settled(w, 2);
+    assert_int_equal(w->api.writes, 4);
+    assert_int_equal(w->api.calls - calls, 3);
+    world_end(w);
+}
+
+static void test_no_configurations_yet(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    fake_remove(&w->api, FAKE_MUTATING);
+    fake_remove(&w->api, FAKE_VALIDATING);
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    fake_add_hook(&w->api, FAKE_VALIDATING);
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    world_end(w);
+}
+
+static void test_configuration_unreadable(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    struct stw_error err = {0};
+    sync_ok(w, 0);
+    w->api.fail_before = w->api.calls + 2; /* the validating one */
+    w->api.fail_code = STW_ERR_FORBIDDEN;
+    assert_int_equal(stw_rota_sync(&w->replicas[0].rota, &err), -1);
+    assert_int_equal(err.code, STW_ERR_FORBIDDEN);
+    assert_non_null(strstr(err.text, "ValidatingWebhookConfiguration \"hooks\""));
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    world_end(w);
+}
+
+static void test_drift(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    sync_ok(w, 0);
+    fake_set_bundle(&w->api, FAKE_MUTATING, "");
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    fake_set_bundle(&w->api, FAKE_VALIDATING, "not a certificate");
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    fake_remove(&w->api, FAKE_VALIDATING);
+    fake_add_hook(&w->api, FAKE_VALIDATING);
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    world_end(w);
+}
+
+static void test_somebody_keeps_overwriting(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    struct stw_error err = {0};
+    sync_ok(w, 0);
+    unsigned i;
+    for (i = 0; i < 100; i++) {
+        fake_set_bundle(&w->api, FAKE_MUTATING, "");
+        if (stw_rota_sync(&w->replicas[0].rota, &err) < 0)
+            break;
+    }
+    assert_in_range(i, 5, 30);
+    assert_int_equal(err.code, STW_ERR_THROTTLED);
+    assert_non_null(strstr(err.text, "managedFields"));
+    pass((int64_t)60 * 1000000);
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    world_end(w);
+}
+
+static void test_leaf_renewal(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    uint64_t wait_ms;
+    sync_ok(w, 0);
+    sync_ok(w, 1);
+    stw_autofree char *first = fake_data(&w->api, "tls.crt"), *ca = fake_data(&w->api, "ca.crt");
+    pass(19 * DAY);
+    assert_true(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    pass(2 * DAY);
+    assert_false(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    sync_ok(w, 0);
+    sync_ok(w, 1);
+    assert_settled(w, 2);
+    stw_autofree char *second = fake_data(&w->api, "tls.crt"), *ca2 = fake_data(&w->api, "ca.crt");
+    assert_string_not_equal(first, second);
+    assert_string_equal(ca, ca2);
+    world_end(w);
+}
+
+static void test_rotation(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    uint64_t wait_ms;
+    sync_ok(w, 0);
+    sync_ok(w, 1);
+    pass(205 * DAY);
+    sync_ok(w, 0); /* the leaf expired meanwhile, and the CA is due */
+    stw_autofree char *old_ca = fake_data(&w->api, "ca.crt");
+    stw_autofree char *bundle = fake_bundle(&w->api, FAKE_VALIDATING, 1);
+    assert_true(has(w, "ca-next.key"));
+    assert_int_equal(certs_in(bundle), 2);
+    assert_true(stw_cert_signed_by(w->replicas[0].cert, old_ca));
+    assert_true(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    assert_in_range(wait_ms, 9000, 11000);
+    pass(11 * 1000000);
+    sync_ok(w, 0); /* settled: promoted */
+    assert_false(has(w, "ca-next.key"));
+    assert_int_equal(certs_in(fake_data(&w->api, "ca-old.crt")), 1);
+    assert_false(stw_cert_signed_by(w->replicas[0].cert, old_ca));
+    sync_ok(w, 1);
+    assert_string_equal(w->replicas[0].cert, w->replicas[1].cert);
+    pass((int64_t)3599 * 1000000);
+    assert_true(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    pass((int64_t)2 * 1000000);
+    sync_ok(w, 1);
+    assert_settled(w, 2);
+    world_end(w);
+}
+
+struct spoil {
+    const char *key, *value;
+};
+
+/* Each of these is told from a good Secret, and mended without a gap. */
+static void test_spoiled_secret(void **state)
+{
+    (void)state;
+    static const struct spoil rows[] = {
+        {"tls.crt", NULL},
+        {"tls.key", NULL},
+        {"tls.crt", "garbage"},
+        {"tls.key", "garbage"},
+        {"ca.crt", NULL},
+        {"ca.crt", "garbage"},
+        {"ca.key", NULL},
+        {"ca.key", "garbage"},
+        {"ca-next.crt", "garbage"},
+        {"ca-old.crt", "garbage"},
+        {"ca-old.until", "garbage"},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct world *w = world_new();
+        sync_ok(w, 0);
+        sync_ok(w, 1);
+        fake_set_data(&w->api, rows[i].key, rows[i].value);
+        if (strncmp(rows[i].key, "ca-", 3) == 0) {
+            sync_ok(w, 0);
+            fake_set_data(&w->api, rows[i].key, NULL);
+        }
+        come_to_rest(w, REPLICAS);
+        assert_settled(w, REPLICAS);
+        world_end(w);
+    }
+}
+
+static void test_deleted_secret(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    sync_ok(w, 0);
+    sync_ok(w, 1);
+    stw_autofree char *before = strdup(w->replicas[0].cert);
+    fake_remove(&w->api, FAKE_SECRET);
+    sync_ok(w, 0);
+    /* what is served goes on, and is trusted, until the new CA has settled */
+    assert_string_equal(w->replicas[0].cert, before);
+    come_to_rest(w, REPLICAS);
+    assert_settled(w, REPLICAS);
+    assert_string_not_equal(w->replicas[0].cert, before);
+    world_end(w);
+}
+
+static void test_renamed_service(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    sync_ok(w, 0);
+    boot(w, 0);
+    w->replicas[0].rota.config.dns_names = dns_b;
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    assert_true(stw_cert_covers(w->replicas[0].cert, dns_b, ips));
+    world_end(w);
+}
+
+static void test_foreign_fields_stay(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    sync_ok(w, 0);
+    json_t *secret = w->api.objects[FAKE_SECRET];
+    json_object_set_new(json_object_get(secret, "metadata"), "annotations",
+                        json_pack("{s:s}", "team", "a"));
+    fake_set_data(&w->api, "extra", "kept");
+    fake_set_data(&w->api, "tls.crt", "garbage");
+    sync_ok(w, 0);
+    stw_autofree char *extra = fake_data(&w->api, "extra");
+    assert_string_equal(extra, "kept");
+    secret = w->api.objects[FAKE_SECRET];
+    json_t *notes = json_object_get(json_object_get(secret, "metadata"), "annotations");
+    assert_string_equal(json_string_value(json_object_get(notes, "team")), "a");
+    world_end(w);
+}
+
+static void test_cert_manager_secret(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    struct stw_error err = {0};
+    sync_ok(w, 0);
+    json_t *meta = json_object_get(w->api.objects[FAKE_SECRET], "metadata");
+    json_object_set_new(meta, "annotations",
+                        json_pack("{s:s}", "cert-manager.io/certificate-name", "x"));
+    fake_set_data(&w->api, "tls.crt", NULL);
+    assert_int_equal(stw_rota_sync(&w->replicas[0].rota, &err), -1);
+    assert_non_null(strstr(err.text, "cert-manager"));
+    world_end(w);
+}
+
+/* --- at every single request */
+
+/* Where each of the walks below begins. */
+enum from { FROM_NOTHING, FROM_OLD_CA, FROM_SETTLED_NEXT, FROM_RETIRE, FROM_DELETED, FROMS };
+
+static void prepare(struct world *w, enum from from)
+{
+    if (from == FROM_NOTHING)
+        return;
+    sync_ok(w, 0);
+    sync_ok(w, 1);
+    if (from == FROM_DELETED)
+        fake_remove(&w->api, FAKE_SECRET);
+    else
+        pass(205 * DAY);
+    if (from == FROM_SETTLED_NEXT || from == FROM_RETIRE) {
+        sync_ok(w, 0);
+        sync_ok(w, 1);
+        pass(11 * 1000000);
+    }
+    if (from == FROM_RETIRE) {
+        sync_ok(w, 0);
+        sync_ok(w, 1);
+        pass((int64_t)3601 * 1000000);
+    }
+}
+
+/* One sync of replica 0 is cut off at its n-th request; it starts again and ends well.  Returns
+ * false when the sync had fewer requests. */
+static bool crash_at(enum from from, unsigned n, bool after)
+{
+    struct world *w = world_new();
+    prepare(w, from);
+    unsigned base = w->api.calls;
+    *(after ? &w->api.fail_after : &w->api.fail_before) = base + n;
+    (void)stw_rota_sync(&w->replicas[0].rota, NULL);
+    bool hit = w->api.calls >= base + n;
+    w->api.fail_before = w->api.fail_after = 0;
+    boot(w, 0);
+    come_to_rest(w, REPLICAS);
+    assert_settled(w, REPLICAS);
+    world_end(w);
+    return hit;
+}
+
+static void test_crash_everywhere(void **state)
+{
+    (void)state;
+    for (enum from from = 0; from < FROMS; from++)
+        for (unsigned after = 0; after < 2; after++)
+            for (unsigned n = 1; crash_at(from, n, after != 0); n++)
+                assert_in_range(n, 1, 60);
+}
+
+static void other_syncs(void *ctx)
+{
+    struct world *w = ctx;
+    w->api.intrude_at = 0;
+    sync_ok(w, 1);
+}
+
+static bool race_at(enum from from, unsigned n)
+{
+    struct world *w = world_new();
+    prepare(w, from);
+    unsigned base = w->api.calls;
+    w->api.intrude = other_syncs;
+    w->api.intrude_at = base + n;
+    sync_ok(w, 0);
+    bool hit = w->api.intrude_at == 0;
+    w->api.intrude_at = 0;
+    come_to_rest(w, REPLICAS);
+    assert_settled(w, REPLICAS);
+    world_end(w);
+    return hit;
+}
+
+static void test_race_everywhere(void **state)
+{
+    (void)state;
+    for (enum from from = 0; from < FROMS; from++)
+        for (unsigned n = 1; race_at(from, n); n++)
+            assert_in_range(n, 1, 60);
+}
+
+/* --- what must not be seen */
+
+static void test_no_key_in_log(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/steward-test-XXXXXX", text[16384];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    (void)unlink(path);
+    stw_log_setup(STW_LOG_JSON, STW_LOG_DEBUG, fd);
+    struct world *w = world_new();
+    sync_ok(w, 0);
+    fake_set_data(&w->api, "ca.key", "garbage");
+    come_to_rest(w, 1);
+    stw_log_setup(STW_LOG_JSON, STW_LOG_ERROR, 2);
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    assert_in_range(n, 100, sizeof(text) - 2);
+    text[n] = '\0';
+    assert_non_null(strstr(text, "the CA's key is missing or does not fit"));
+    assert_null(strstr(text, "PRIVATE"));
+    stw_autofree char *key = fake_data(&w->api, "tls.key");
+    key[60] = '\0';
+    assert_null(strstr(text, key + 30));
+    (void)close(fd);
+    world_end(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_start),
+        cmocka_unit_test(test_no_configurations_yet),
+        cmocka_unit_test(test_configuration_unreadable),
+        cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_somebody_keeps_overwriting),
+        cmocka_unit_test(test_leaf_renewal),
+        cmocka_unit_test(test_rotation),
+        cmocka_unit_test(test_spoiled_secret),
+        cmocka_unit_test(test_deleted_secret),
+        cmocka_unit_test(test_renamed_service),
+        cmocka_unit_test(test_foreign_fields_stay),
+        cmocka_unit_test(test_cert_manager_secret),
+        cmocka_unit_test(test_crash_everywhere),
+        cmocka_unit_test(test_race_everywhere),
+        cmocka_unit_test(test_no_key_in_log),
+    };
+    stw_log_setup(STW_LOG_JSON, STW_LOG_ERROR, 2);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
