@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API client and its cache beside a real API server: kube_probe.c is the program driven."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+from support import paths, wait
+
+DATA = paths.TOP / "tests" / "data" / "owned"
+MANAGER = "steward-test"
+
+
+class Probe:
+    """kube_probe: one command a line, one line of JSON back."""
+
+    def __init__(self, cluster, resource, namespace):
+        binary = paths.steward_binary().parents[1] / "tests" / "integration" / "kube_probe"
+        self.process = subprocess.Popen([binary, resource, namespace], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=dict(os.environ, KUBECONFIG=cluster.kubeconfig))
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def keys(self):
+        return set(self.ask("keys")["keys"].split())
+
+    def end(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.close()
+        try:
+            return self.process.wait(timeout=20)
+        finally:
+            self.process.kill()
+
+
+@pytest.fixture
+def place(cluster):
+    """A namespace, without steward in the cluster."""
+    name = f"kube-{os.getpid()}-{os.urandom(3).hex()}"
+    cluster.kubectl("create", "namespace", name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def probe(cluster, place):
+    one = Probe(cluster, "configmaps", place)
+    try:
+        wait.until("the first list", lambda: one.ask("synced")["synced"])
+        yield one
+    finally:
+        assert one.end() == 0
+
+
+def _configmaps(namespace, numbers, text):
+    return [{"apiVersion": "v1", "kind": "ConfigMap",
+             "metadata": {"name": f"cm-{n}", "namespace": namespace}, "data": {"text": text}}
+            for n in numbers]
+
+
+def _cached(probe, cluster, namespace):
+    """True when the cache holds just what kubectl sees, versions included."""
+    real = {f"{namespace}/{o['metadata']['name']}": o["metadata"]["resourceVersion"]
+            for o in cluster.list("configmap", namespace)}
+    return probe.keys() == set(real) and all(
+        probe.ask("version", key)["rv"] == rv for key, rv in real.items())
+
+
+def test_cache_follows_through_crashes(cluster, place, probe):
+    """1,000 objects; the API server is killed, and the world changes while nobody watches."""
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": _configmaps(place, range(1000), "first")}),
+        timeout=300)
+    wait.until("1,000 objects in the cache", lambda: _cached(probe, cluster, place))
+
+    cluster.component("kill", "apiserver")
+    wait.until("the cache to notice", lambda: probe.ask("problem")["problem"])
+    probe.process.send_signal(signal.SIGSTOP)
+    cluster.component("start", "apiserver")
+    cluster.kubectl("delete", "configmap", "-n", place, *[f"cm-{n}" for n in range(100)],
+                    timeout=120)
+    cluster.apply(_configmaps(place, range(100, 110), "second"))
+    cluster.apply(_configmaps(place, range(2000, 2010), "new"))
+    probe.process.send_signal(signal.SIGCONT)
+    wait.until("the cache to catch up", lambda: _cached(probe, cluster, place), seconds=60)
+    assert probe.ask("version", f"{place}/cm-105")["object"] == {"data": {"text": "second"}}
+    wait.until("the problem to be over", lambda: not probe.ask("problem")["problem"], seconds=60)
+
+    # The watch that follows works as the first did.
+    cluster.kubectl("delete", "configmap", "-n", place, "cm-500")
+    wait.until("the deletion", lambda: f"{place}/cm-500" not in probe.keys())
+
+
+def _desired(name, namespace, folder):
+    manifest = json.loads((DATA / f"{name}.desired.json").read_text(encoding="utf-8"))
+    manifest["metadata"]["namespace"] = namespace
+    for port in manifest["spec"].get("ports", []) if "spec" in manifest else []:
+        port.pop("nodePort", None)
+    path = pathlib.Path(folder) / f"{name}.json"
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    return path
+
+
+OWNED = [  # what is applied, its kind, somebody else's edit, an edit of ours, the path that differs
+    ("configmap", "configmap", {"data": {"other": "x"}}, {"data": {"index.html": "x"}},
+     "data.index.html"),
+    ("service", "service", {"spec": {"sessionAffinity": "ClientIP"}},
+     {"spec": {"selector": {"app.kubernetes.io/name": "other"}}},
+     "spec.selector.app.kubernetes.io/name"),
+    ("deployment", "deployment", {"spec": {"paused": True}}, {"spec": {"replicas": 3}},
+     "spec.replicas"),
+    ("empties", "deployment", {"spec": {"paused": True}}, {"spec": {"replicas": 1}},
+     "spec.replicas"),
+]
+
+
+@pytest.mark.parametrize("name,kind,foreign,ours,path", OWNED, ids=[row[0] for row in OWNED])
+def test_drift_is_seen(cluster, place, probe, tmp_path, name, kind, foreign, ours, path):
+    file = _desired(name, place, tmp_path)
+    named = json.loads(file.read_text(encoding="utf-8"))["metadata"]["name"]
+    first = probe.ask("apply", MANAGER, file)
+    assert first["same"], first
+    again = probe.ask("apply", MANAGER, file)
+    assert again["same"], again
+
+    cluster.patch(kind, named, place, foreign)
+    assert probe.ask("owned", MANAGER, file)["same"]
+
+    cluster.patch(kind, named, place, ours)
+    drifted = probe.ask("owned", MANAGER, file)
+    assert (drifted["same"], drifted["diff"]) == (False, path)
+
+    healed = probe.ask("apply", MANAGER, file)
+    assert (healed["same"], healed["diff"]) == (True, "")
+
+
+def test_own_write_is_seen_at_once(place, probe, tmp_path):
+    file = _desired("configmap", place, tmp_path)
+    answer = probe.ask("apply", MANAGER, file)
+    assert probe.ask("version", f"{place}/page")["rv"] == answer["rv"]
