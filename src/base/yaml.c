@@ -82,15 +82,19 @@ static int read_stream(struct reader *r, struct stw_error *err)
 
 /* kubectl takes a file that begins with a brace for JSON, and so it must be: JSON is YAML nearly,
  * but not where it holds surrogate pairs, DEL or U+0085 in its strings.  What is not quite JSON is
- * YAML in flow style.  Returns whether `doc` now holds the text. */
-static bool is_json(const struct reader *r, struct stw_json_doc *doc)
+ * YAML in flow style.  Returns 1 and the text in `doc`, 0 for YAML, or -1. */
+static int is_json(const struct reader *r, struct stw_json_doc *doc, struct stw_error *err)
 {
+    struct stw_error why = {.code = STW_OK};
     size_t i = 0;
     while (i < r->len &&
            (r->text[i] == ' ' || r->text[i] == '\t' || r->text[i] == '\r' || r->text[i] == '\n'))
         i++;
-    return i < r->len && r->text[i] == '{' && r->len <= YAML_JSON_MAX &&
-           stw_json_scan(doc, r->text, r->len, NULL) == 0;
+    if (i == r->len || r->text[i] != '{' || r->len > YAML_JSON_MAX)
+        return 0;
+    if (stw_json_scan(doc, r->text, r->len, &why) == 0)
+        return 1;
+    return why.code == STW_ERR_INTERNAL ? stw_fail(err, why.code, "%s: %s", r->name, why.text) : 0;
 }
 
 static int pass_json(struct reader *r, const struct stw_json_doc *doc, struct stw_error *err)
@@ -118,8 +122,9 @@ int stw_yaml_each_marked(const char *name, const char *text, size_t len, stw_yam
                        .ctx = ctx,
                        .marks = marks};
     stw_autojson struct stw_json_doc doc = {0};
-    if (is_json(&r, &doc))
-        return pass_json(&r, &doc, err);
+    int json = is_json(&r, &doc, err);
+    if (json != 0)
+        return json < 0 ? -1 : pass_json(&r, &doc, err);
     if (!yaml_parser_initialize(&r.parser))
         return stw_fail(err, STW_ERR_INTERNAL, "%s: out of memory", r.name);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
