@@ -2,10 +2,9 @@
 """scripts/demo, as a newcomer runs it: it must succeed and leave nothing behind."""
 
 import os
+import pathlib
 import signal
 import subprocess
-
-import pytest
 
 from support import cluster as k8s
 from support import paths, wait
@@ -20,30 +19,24 @@ def demo(binary, *args, **kwargs):
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kwargs)
 
 
-def names_of_clusters():
-    """What `scripts/cluster list` knows, without its heading."""
-    lines = k8s.cluster_command("", "list").stdout.splitlines()[1:]
-    return {line.split()[0] for line in lines}
-
-
-def processes_of(binary):
-    """The pids of everything that runs this binary."""
+def processes_that_name(what):
+    """The command line of every process in which this text stands."""
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if os.path.samefile(f"/proc/{pid}/exe", binary):
-                found.add(pid)
+            line = pathlib.Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace")
         except OSError:
             continue
+        if what in line:
+            found.add((pid, line.replace("\0", " ")))
     return found
 
 
-@pytest.fixture(autouse=True)
-def nothing_left(steward_binary):
-    """What was there before is what is there afterwards."""
-    before = names_of_clusters(), processes_of(steward_binary)
-    yield
-    assert (names_of_clusters(), processes_of(steward_binary)) == before
+def assert_nothing_is_left(process):
+    """Its cluster is called after its process id, and so is the folder of all that it started."""
+    name = f"demo-{process.pid}"
+    assert name not in k8s.cluster_command("", "list").stdout
+    assert processes_that_name(f"/{name}/") == set()
 
 
 def test_the_whole_play(cluster, steward_binary):
@@ -51,6 +44,7 @@ def test_the_whole_play(cluster, steward_binary):
     process = demo(steward_binary, *node)
     output, _ = process.communicate(timeout=600)
     assert process.returncode == 0, output
+    assert_nothing_is_left(process)
     for words in ("$ kubectl apply -f bad.yaml", "spec.nodePortNumber: Invalid value: 80",
                   "hello created", "DriftRepaired", "No resources found"):
         assert words in output, output
@@ -71,6 +65,7 @@ def test_interrupted(steward_binary):
     rest, _ = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "is gone" in rest
+    assert_nothing_is_left(process)
 
 
 def test_help():
