@@ -143,6 +143,9 @@ void stw_serve_wait(struct stw_serve *s)
         ;
     if (s->probes)
         stw_probes_stopping(s->probes);
+    if (s->server)
+        stw_server_retire(
+            s->server); /* the next connection of each caller goes to another replica */
     stw_log(STW_LOG_INFO, "stopping", STW_STR("signal", strsignal(number)));
     (void)signal(SIGTERM, second_signal);
     (void)signal(SIGINT, second_signal);
@@ -153,7 +156,7 @@ void stw_serve_done(struct stw_serve *s)
 {
     if (s->server)
         stw_server_drain(s->server, DRAIN_MS);
-    stw_certs_destroy(s->certs); /* before the server that it hands pairs to */
+    stw_probes_destroy(s->probes); /* before what the checks look at */
+    stw_certs_destroy(s->certs);   /* before the server that it hands pairs to */
     stw_server_destroy(s->server);
-    stw_probes_destroy(s->probes);
 }
