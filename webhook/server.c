@@ -19,9 +19,9 @@
 #define REQUEST_TIMEOUT_DEFAULT_MS 10000U
 #define IDLE_TIMEOUT_DEFAULT_MS 90000U
 #define CONNECTION_LIMIT_DEFAULT 1024U
-/* Of the library for one connection: head, and half of it as the read buffer, in which a TLS record
- * of 16 KiB fits beside a head. */
-#define CONNECTION_MEMORY ((size_t)64 << 10)
+/* Of the library for one connection: half of it is the read buffer, which holds a TLS record of 16
+ * KiB. Not more, as the library wipes all of it behind each request. */
+#define CONNECTION_MEMORY ((size_t)40 << 10)
 #define DRAIN_POLL_MS 5
 
 /* TLS 1.2 and 1.3, forward secrecy and AEAD only; AES-128 first, as the hardware does it fastest.
