@@ -28,6 +28,15 @@ void fake_done(struct fake_api *f)
         json_decref(f->objects[i]);
 }
 
+void fake_copy(struct fake_api *f, const struct fake_api *from)
+{
+    for (unsigned i = 0; i < FAKE_OBJECTS; i++) {
+        json_decref(f->objects[i]);
+        f->objects[i] = json_deep_copy(from->objects[i]);
+    }
+    f->version = from->version;
+}
+
 static json_t *meta(const struct fake_api *f, enum fake_object which)
 {
     return json_object_get(f->objects[which], "metadata");
@@ -225,10 +234,11 @@ int fake_call(void *ctx, const struct stw_request *req, struct stw_buf *ret, str
     unsigned call = ++f->calls;
     if (call == f->intrude_at)
         f->intrude(f->ctx);
-    if (call == f->fail_before)
+    if (call == f->fail_call)
         return stw_fail(err, f->fail_code, "made to fail");
+    unsigned writes = f->writes;
     int rc = serve(f, req, ret, err);
-    if (call == f->fail_after) {
+    if (f->writes > writes && f->writes == f->fail_write) {
         if (ret)
             stw_buf_clear(ret);
         return stw_fail(err, f->fail_code, "made to fail, afterwards");

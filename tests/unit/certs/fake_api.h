@@ -16,9 +16,9 @@ struct fake_api {
     json_t *objects[FAKE_OBJECTS]; /* NULL: not there */
     unsigned version;              /* the last one given out */
     unsigned calls, writes;
-    /* The call with this number (from 1) fails: before it has an effect, or after (the answer is
-     * lost). */
-    unsigned fail_before, fail_after;
+    /* The call with this number (from 1) fails without effect, or the write with this number has
+     * its effect and the answer is lost. */
+    unsigned fail_call, fail_write;
     enum stw_err fail_code;
     /* Runs before the call with this number. */
     unsigned intrude_at;
@@ -30,6 +30,8 @@ struct fake_api {
 
 void fake_init(struct fake_api *f);
 void fake_done(struct fake_api *f);
+/* The objects of another, in the place of ours. */
+void fake_copy(struct fake_api *f, const struct fake_api *from);
 stw_rota_call_fn fake_call;
 
 /* A configuration of two webhooks, with no caBundle. */
