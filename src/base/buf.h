@@ -24,7 +24,8 @@ struct stw_buf {
 
 void stw_buf_done(struct stw_buf *b);  /* frees; the buffer is as after STW_BUF_INIT */
 void stw_buf_clear(struct stw_buf *b); /* empties, keeps the memory, forgets a failure */
-char *stw_buf_take(struct stw_buf *b); /* hands the memory to the caller ("" never NULL unless failed) */
+char *
+stw_buf_take(struct stw_buf *b); /* hands the memory to the caller ("" never NULL unless failed) */
 const char *stw_buf_str(const struct stw_buf *b); /* "" when empty */
 
 void stw_buf_add(struct stw_buf *b, const void *data, size_t len);

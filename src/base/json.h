@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading JSON without building a tree: one strict pass over the text checks all of it and leaves an
- * array of tokens that point into the text.  Rules, informers and decoders walk the tokens.
+ * Reading JSON without building a tree: one strict pass over the text checks all of it and leaves
+ * an array of tokens that point into the text.  Rules, informers and decoders walk the tokens.
  *
  * Strict means: whatever jansson refuses under JSON_REJECT_DUPLICATES is refused here (RFC 8259
  * grammar, valid UTF-8, no lone surrogates, no NUL in strings, integers within int64, finite reals,
- * no duplicate keys also when spelled with escapes, nothing behind the end), and deeper nesting than
- * `max_depth` as well.  tests/fuzz/fuzz_json holds it against jansson.
+ * no duplicate keys also when spelled with escapes, nothing behind the end), and deeper nesting
+ * than `max_depth` as well.  tests/fuzz/fuzz_json holds it against jansson.
  *
  * A document borrows the text; the text must outlive it.  One thread at a time. */
 #ifndef STW_BASE_JSON_H
@@ -32,11 +32,11 @@ enum stw_json_type {
 };
 
 struct stw_json_token {
-    uint32_t start; /* offset of the value's first byte; of a string: behind the quote */
-    uint32_t end;   /* offset behind its last byte; of a string: of the closing quote */
-    uint32_t next;  /* index of the token behind this value and all within it */
-    uint32_t size;  /* members, elements, or the decoded bytes of a string */
-    uint8_t type;   /* enum stw_json_type */
+    uint32_t start;  /* offset of the value's first byte; of a string: behind the quote */
+    uint32_t end;    /* offset behind its last byte; of a string: of the closing quote */
+    uint32_t next;   /* index of the token behind this value and all within it */
+    uint32_t size;   /* members, elements, or the decoded bytes of a string */
+    uint8_t type;    /* enum stw_json_type */
     uint8_t escaped; /* string holds a backslash: text differs from value */
 };
 
@@ -94,7 +94,7 @@ void stw_json_str(struct stw_json string, struct stw_buf *out);
 /* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is no string or does not fit. */
 int stw_json_strcpy(struct stw_json string, char *out, size_t out_size);
 char *stw_json_strdup(struct stw_json string); /* caller frees; NULL when no string, or no memory */
-int stw_json_int(struct stw_json v, int64_t *ret);   /* 0, or -1 when it is no integer */
+int stw_json_int(struct stw_json v, int64_t *ret); /* 0, or -1 when it is no integer */
 bool stw_json_bool(struct stw_json v, bool fallback);
 /* The bytes of the value as they stand in the text (strings with their quotes). */
 const char *stw_json_raw(struct stw_json v, size_t *ret_len);

@@ -49,8 +49,10 @@ static double real_of(struct stw_json v)
 {
     size_t len;
     const char *raw = stw_json_raw(v, &len);
-    stw_autofree char *copy = strndup(raw, len);
-    return copy ? strtod(copy, NULL) : NAN;
+    char *copy = strndup(raw, len);
+    double value = copy ? strtod(copy, NULL) : NAN;
+    free(copy);
+    return value;
 }
 
 static bool equal_reals(struct stw_json a, struct stw_json b)

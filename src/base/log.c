@@ -119,7 +119,7 @@ static void add_quoted(struct line *l, const char *text)
 static bool is_bare(const char *text)
 {
     size_t len = 0;
-    for (; text[len] && len < 256; len++) {
+    for (; len < 256 && text[len]; len++) {
         unsigned char c = (unsigned char)text[len];
         if (c <= ' ' || c >= 0x7F || strchr("\"=\\", c))
             return false;

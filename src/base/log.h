@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Structured log lines: a constant message and typed keys.  One write(2) a line, so lines of several
- * threads never mix.  Keys are those of the field (controller, namespace, name, reconcileID, ...).
- * Secrets have no way in: there is no call that dumps an object or a body. */
+ * Structured log lines: a constant message and typed keys.  One write(2) a line, so lines of
+ * several threads never mix.  Keys are those of the field (controller, namespace, name,
+ * reconcileID, ...). Secrets have no way in: there is no call that dumps an object or a body. */
 #ifndef STW_BASE_LOG_H
 #define STW_BASE_LOG_H
 
@@ -33,7 +33,7 @@ struct stw_log_field {
             stw_log_pick_(level, __VA_ARGS__);                                                     \
     } while (0)
 #define stw_log_pick_(level, msg, ...)                                                             \
-    stw_log_write(level, msg, (const struct stw_log_field[]){__VA_ARGS__ __VA_OPT__(, ) {0}})
+    stw_log_write(level, msg, (const struct stw_log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 
 void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd);
 void stw_log_set_level(enum stw_log_level level);

@@ -25,10 +25,10 @@ void stw_metrics_destroy(struct stw_metrics *m);
  * number and are copied; NULL where there are none.  A name made twice gives the same family.
  * NULL on no memory: every call below accepts NULL and does nothing. */
 struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_type type,
-                                      const char *name, const char *help,
-                                      const char *const *labels, const double *buckets);
-/* The series with these label values, one for each label of the family; made at 0 when new.  At most
- * 1,000 series a family: beyond, NULL. */
+                                      const char *name, const char *help, const char *const *labels,
+                                      const double *buckets);
+/* The series with these label values, one for each label of the family; made at 0 when new.  At
+ * most 1,000 series a family: beyond, NULL. */
 struct stw_series *stw_series(struct stw_family *f, const char *const *values);
 #define STW_SERIES(f, ...) stw_series((f), (const char *const[]){__VA_ARGS__, NULL})
 #define STW_SERIES0(f) stw_series((f), (const char *const[]){NULL})

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -80,13 +81,13 @@ static double boot_time(void)
 
 static void collect_stat(struct stw_metrics *m)
 {
-    double f[25] = {0}, ticks = (double)sysconf(_SC_CLK_TCK);
+    double f[25] = {0}, ticks = (double)getauxval(AT_CLKTCK);
     if (read_stat(f, 14, 24) != 0)
         return;
     set(m, CPU, (f[14] + f[15]) / ticks);
     set(m, START, boot_time() + f[22] / ticks);
     set(m, VIRTUAL, f[23]);
-    set(m, RSS, f[24] * (double)sysconf(_SC_PAGESIZE));
+    set(m, RSS, f[24] * (double)getauxval(AT_PAGESZ));
 }
 
 static void collect_fds(struct stw_metrics *m)
@@ -96,7 +97,8 @@ static void collect_fds(struct stw_metrics *m)
     unsigned count = 0;
 
     if (dir) {
-        for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+        /* A stream of one's own is safe with glibc and musl. */
+        for (struct dirent *e; (e = readdir(dir));) // NOLINT(concurrency-mt-unsafe)
             count += e->d_name[0] != '.';
         (void)closedir(dir);
         set(m, OPEN_FDS, count - 1.0); /* less the one just used to look */

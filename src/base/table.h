@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A hash table from byte keys to pointers, small in memory: open addressing over (hash, entry) pairs;
- * the key lives in the entry, found by `key_of`.  Not thread-safe; the owner of the table locks. */
+ * A hash table from byte keys to pointers, small in memory: open addressing over (hash, entry)
+ * pairs; the key lives in the entry, found by `key_of`.  Not thread-safe; the owner of the table
+ * locks. */
 #ifndef STW_BASE_TABLE_H
 #define STW_BASE_TABLE_H
 
@@ -22,7 +23,8 @@ void *stw_table_get(const struct stw_table *t, const char *key);
 /* Adds, or replaces the entry of the same key and hands the old one out.  -1: no memory. */
 int stw_table_put(struct stw_table *t, void *entry, void **ret_old);
 void *stw_table_remove(struct stw_table *t, const char *key); /* the entry, or NULL */
-/* Steps through all: start with *pos = 0; NULL at the end.  Removing the entry just given is fine. */
+/* Steps through all: start with *pos = 0; NULL at the end.  Removing the entry just given is fine.
+ */
 void *stw_table_next(const struct stw_table *t, uint32_t *pos);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * YAML to JSON by libyaml's events: anchors and aliases (with a budget against expansion bombs),
  * several documents, merge keys, and plain scalars read as kubectl reads them (YAML 1.1 through
- * sigs.k8s.io/yaml: yes/no/on/off are booleans, 0o17 and 017 octal, .inf refused, dates are strings). */
+ * sigs.k8s.io/yaml: yes/no/on/off are booleans, 0o17 and 017 octal, .inf refused, dates are
+ * strings). */
 #ifndef STW_BASE_YAML_H
 #define STW_BASE_YAML_H
 
@@ -11,9 +12,9 @@
 
 #include <stddef.h>
 
-/* Called for each document in turn: `index` from 0, `line` where it starts (from 1), `json` one JSON
- * text (borrowed).  A document without content is passed over.  Non-zero ends the reading, and is
- * what stw_yaml_each returns then. */
+/* Called for each document in turn: `index` from 0, `line` where it starts (from 1), `json` one
+ * JSON text (borrowed).  A document without content is passed over.  Non-zero ends the reading, and
+ * is what stw_yaml_each returns then. */
 typedef int stw_yaml_fn(void *ctx, unsigned index, size_t line, const struct stw_buf *json);
 
 /* `name` is for messages ("-" becomes "<stdin>"): "file.yaml:3:7: did not find expected key".
@@ -26,7 +27,8 @@ int stw_yaml_each(const char *name, const char *text, size_t len, stw_yaml_fn *f
 struct stw_yaml_marks;
 struct stw_yaml_marks *stw_yaml_marks_create(void);
 void stw_yaml_marks_destroy(struct stw_yaml_marks *marks);
-/* The mark of `path`, or of its nearest parent that has one.  Returns 0, or -1 when there is none. */
+/* The mark of `path`, or of its nearest parent that has one.  Returns 0, or -1 when there is none.
+ */
 int stw_yaml_marks_find(const struct stw_yaml_marks *marks, const char *path, size_t *ret_line,
                         size_t *ret_column);
 int stw_yaml_each_marked(const char *name, const char *text, size_t len, stw_yaml_fn *fn, void *ctx,

@@ -142,20 +142,11 @@ static int bad_merge(struct writer *w, const struct yaml_node *n)
     return fail_at(w, n, STW_ERR_INVALID, "a merge key (<<) needs a map or a list of maps");
 }
 
-/* The maps of a merge list, last one first: the earlier ones win. */
-static int put_merge_list(struct writer *w, struct members *m, const struct yaml_node *list,
-                          unsigned depth)
+static int put_merge_items(struct writer *w, struct members *m, const uint32_t *items,
+                           uint32_t count, unsigned depth)
 {
-    uint32_t count = 0, i = 0;
-    for (uint32_t at = list->first; at; at = w->tree->nodes[at].next)
-        count++;
-    stw_autofree uint32_t *items = calloc(count + 1, sizeof(*items));
-    if (!items)
-        return fail_at(w, list, STW_ERR_INTERNAL, "out of memory");
-    for (uint32_t at = list->first; at; at = w->tree->nodes[at].next)
-        items[i++] = at;
-    while (i-- > 0) {
-        const struct yaml_node *item = &w->tree->nodes[items[i]], *map = follow(w, item);
+    while (count-- > 0) {
+        const struct yaml_node *item = &w->tree->nodes[items[count]], *map = follow(w, item);
         if (spend(w, item) != 0)
             return -1;
         if (map->kind != YAML_KIND_MAP)
@@ -164,6 +155,23 @@ static int put_merge_list(struct writer *w, struct members *m, const struct yaml
             return -1;
     }
     return 0;
+}
+
+/* The maps of a merge list, last one first: the earlier ones win. */
+static int put_merge_list(struct writer *w, struct members *m, const struct yaml_node *list,
+                          unsigned depth)
+{
+    uint32_t count = 0, i = 0;
+    for (uint32_t at = list->first; at; at = w->tree->nodes[at].next)
+        count++;
+    uint32_t *items = calloc((size_t)count + 1, sizeof(*items));
+    if (!items)
+        return fail_at(w, list, STW_ERR_INTERNAL, "out of memory");
+    for (uint32_t at = list->first; at; at = w->tree->nodes[at].next)
+        items[i++] = at;
+    int rc = put_merge_items(w, m, items, count, depth);
+    free(items);
+    return rc;
 }
 
 static int put_merge(struct writer *w, struct members *m, const struct yaml_node *value,

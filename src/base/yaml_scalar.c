@@ -159,7 +159,7 @@ static bool parse_float(const char *text, struct yaml_value *ret)
 /* A number without its underscores.  Behind a leading dot Go wants them between digits only. */
 static bool parse_number(const char *text, struct yaml_value *ret)
 {
-    char plain[512];
+    char plain[512] = "";
     size_t n = 0;
     bool dot = *text == '.';
 
@@ -182,7 +182,7 @@ static void resolve_plain(const char *text, struct yaml_value *ret)
         return;
     if (find_word(text, ret))
         return;
-    if (strchr("+-.0123456789", *text) && !parse_number(text, ret))
+    if (*text && strchr("+-.0123456789", *text) && !parse_number(text, ret))
         ret->type = YAML_VALUE_STR;
 }
 

@@ -21,13 +21,13 @@ static const struct {
     {"2000000ns", 2},
     {"3000\xc2\xb5s", 3},
     {"", -1},
-    {"10", -1},       /* a unit is needed */
-    {"s", -1},        /* and a number */
-    {"-1s", -1},      /* never negative */
-    {"1e3s", -1},     /* no exponents */
-    {"1s ", -1},      /* nothing behind */
-    {"1d", -1},       /* Go has no days */
-    {".s", -1},       /* a point alone is no number */
+    {"10", -1},   /* a unit is needed */
+    {"s", -1},    /* and a number */
+    {"-1s", -1},  /* never negative */
+    {"1e3s", -1}, /* no exponents */
+    {"1s ", -1},  /* nothing behind */
+    {"1d", -1},   /* Go has no days */
+    {".s", -1},   /* a point alone is no number */
     {"99999999999h", -1},
 };
 
