@@ -85,8 +85,26 @@ static bool is_ours(const struct task *t, const struct stw_child_live *live)
     return *live->owner_uid && stw_streq(live->owner_uid, t->owner->uid);
 }
 
+/* Go prints pointers into some errors ("(*bool)(0xc008a440f0)"), other ones each time: told as they
+ * are, they would make each status differ from the last one. */
+static void mask_pointers(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from;) {
+        bool pointer = strncmp(from, "0xc", 3) == 0;
+        *to++ = *from++;
+        if (pointer) {
+            *to++ = *from++;
+            from += strspn(from, "0123456789abcdef");
+        }
+    }
+    *to = '\0';
+}
+
 static void finish(struct task *t, enum stw_child_state state)
 {
+    if (state == STW_CHILD_FAILED)
+        mask_pointers(t->child->err.text);
     t->child->state = state;
 }
 
@@ -140,11 +158,13 @@ static int apply(struct task *t, enum precondition condition, const char *uid)
     return 0;
 }
 
-/* An answer to a guarded create which says that there is an object already. */
+/* An answer to a guarded create which may mean that there is an object already.  A 422 lists all
+ * that is wrong with what would come of it, so the guard's own word may be beyond the end of our
+ * text. */
 static bool refused_as_existing(const struct stw_error *err)
 {
     return err->code == STW_ERR_CONFLICT || err->code == STW_ERR_EXISTS ||
-           (err->code == STW_ERR_INVALID && strstr(err->text, CREATE_GUARD));
+           err->code == STW_ERR_INVALID;
 }
 
 /* --- changing what is there */
@@ -241,23 +261,32 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
         rewrite(t, uid, ours && t->child->applied_before ? text : NULL);
 }
 
+/* Nothing is there.  A refusal that was not about our guard stands; else it went between two
+ * requests, or the server does not take the guard: a plain apply creates. */
+static void create_plainly(struct task *t, const struct stw_error *refusal)
+{
+    struct stw_child *c = t->child;
+    if (refusal->code == STW_ERR_INVALID && !strstr(refusal->text, CREATE_GUARD)) {
+        c->err = *refusal;
+        finish(t, STW_CHILD_FAILED);
+        return;
+    }
+    c->err = (struct stw_error){0};
+    finish(t, apply(t, ANYTHING, NULL) == 0 ? STW_CHILD_CREATED : STW_CHILD_FAILED);
+}
+
 static void look_and_judge(struct task *t)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     struct stw_child *c = t->child;
+    struct stw_error refusal = c->err;
     c->err = (struct stw_error){0};
-    if (stw_kube_get(t->run->client, t->resource, t->owner->ns, t->name, &text, &c->err) == 0) {
+    if (stw_kube_get(t->run->client, t->resource, t->owner->ns, t->name, &text, &c->err) == 0)
         judge_existing(t, &text);
-        return;
-    }
-    if (c->err.code != STW_ERR_NOT_FOUND) {
+    else if (c->err.code == STW_ERR_NOT_FOUND)
+        create_plainly(t, &refusal);
+    else
         finish(t, STW_CHILD_FAILED);
-        return;
-    }
-    /* Gone between two requests, or a server that does not take our guard: nothing is there, so a
-     * plain apply creates. */
-    c->err = (struct stw_error){0};
-    finish(t, apply(t, ANYTHING, NULL) == 0 ? STW_CHILD_CREATED : STW_CHILD_FAILED);
 }
 
 static void create(struct task *t)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/object.h"
 
+#include "base/log.h"
 #include "base/util.h"
 #include "controller/condition.h"
+#include "controller/guard.h"
 #include "controller/queue.h"
 
 #include <stdarg.h>
@@ -159,6 +161,32 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
     return 1;
 }
 
+static const char *ready_of(const json_t *status)
+{
+    const json_t *ready = stw_condition_find(json_object_get(status, "conditions"), STW_READY);
+    const char *truth = json_string_value(json_object_get(ready, "status"));
+    return truth ? truth : "";
+}
+
+/* Whether a write brings nothing but other words about the same state, again and again: then
+ * something in them changes by itself, and each write would lead to the next. */
+static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, const json_t *status)
+{
+    char what[STW_KEY_LEN + 64];
+    json_int_t seen = json_integer_value(json_object_get(o->status, "observedGeneration"));
+    if (seen != o->generation || !stw_streq(ready_of(o->status), ready_of(status)))
+        return false;
+    (void)snprintf(what, sizeof(what), "%s/%s", run->controller->resource->plural, run->key);
+    enum stw_guard_answer answer =
+        stw_guard_write(stw_run_guard(run), what, stw_now_ms(run->clock));
+    if (answer == STW_GUARD_TRIPPED) {
+        stw_run_count_hot_loop(run);
+        stw_log(STW_LOG_WARN, "the status was written too often, waiting with the next one",
+                STW_INT("writes", STW_GUARD_WRITES), STW_INT("waitMs", STW_GUARD_PAUSE_MS));
+    }
+    return answer != STW_GUARD_GO;
+}
+
 int stw_object_write_status(struct stw_run *run, const struct stw_object *o, json_t *status,
                             struct stw_error *err)
 {
@@ -167,7 +195,7 @@ int stw_object_write_status(struct stw_run *run, const struct stw_object *o, jso
     if (last)
         (void)json_object_set(status, "lastReconcileTime", last);
     json_auto_t *diff = stw_merge_diff(o->status, status);
-    if (!diff)
+    if (!diff || goes_in_circles(run, o, status))
         return 0;
     stw_time_format(stw_wall_us(run->clock), now);
     (void)json_object_set_new(diff, "lastReconcileTime", json_string(now));
