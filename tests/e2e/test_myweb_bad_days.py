@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pauses, invalid objects, crashes, an API server that goes away, and two replicas."""
+
+import random
+import signal
+import time
+
+import pytest
+from support import myweb, wait
+from support.cluster import condition
+
+
+def test_paused(controller, installed, namespace):
+    web = myweb.create_settled(installed, "web", namespace)
+    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused=true")
+    ready = myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
+    assert ready["status"] == "True"
+    installed.patch("configmap", "web", namespace, {"data": {"index.html": "by hand"}})
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"containerPort": 81}})
+    wait.stays("untouched", lambda: installed.get(
+        "configmap", "web", namespace)["data"]["index.html"] == "by hand", 2)
+    paused = installed.get(myweb.KIND, "web", namespace)
+    assert paused["status"]["observedGeneration"] == web["metadata"]["generation"]
+    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused-")
+    web = myweb.wait_settled(installed, "web", namespace)
+    assert condition(web, "Ready")["reason"] == "Completed"
+    assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "<p>web</p>"
+
+
+def test_paused_from_the_start_and_deleted(controller, installed, namespace):
+    installed.apply(myweb.manifest("web", namespace, annotations={"steward.dev/paused": "true"}))
+    ready = myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
+    assert ready["status"] == "Unknown"
+    assert not any(myweb.children(installed, "web", namespace).values())
+    installed.delete(myweb.KIND, "web", namespace)
+
+
+def test_invalid_object_that_is_stored(controller, installed, namespace):
+    """The webhook was away: the same words, as a condition; nothing is made of it."""
+    installed.apply(myweb.manifest("web", namespace, nodePortNumber=80, mountPath="/a/../b"))
+    stalled = myweb.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
+    assert "spec.nodePortNumber: Invalid value: 80: must be 0 or between 30000 and 32767" in \
+        stalled["message"]
+    assert "spec.mountPath: Invalid value" in stalled["message"]
+    assert not any(myweb.children(installed, "web", namespace).values())
+    web = installed.get(myweb.KIND, "web", namespace)
+    assert condition(web, "Ready")["status"] == "False"
+    assert web["status"]["completed"] is False
+    myweb.wait_event(installed, "web", namespace, "InvalidSpec", "nodePortNumber")
+    installed.patch(myweb.KIND, "web", namespace,
+                    {"spec": {"nodePortNumber": 0, "mountPath": "/srv"}})
+    web = myweb.wait_settled(installed, "web", namespace)
+    assert not condition(web, "Stalled")
+
+
+def test_a_valid_one_made_invalid_keeps_its_children(controller, installed, namespace):
+    myweb.create_settled(installed, "web", namespace)
+    before = myweb.children(installed, "web", namespace)
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"nodePortNumber": 80}})
+    myweb.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
+    after = myweb.children(installed, "web", namespace)
+    for kind in myweb.CHILDREN:
+        assert after[kind]["metadata"]["uid"] == before[kind]["metadata"]["uid"]
+        assert after[kind].get("spec") == before[kind].get("spec")
+
+
+def test_killed_at_random_moments(controller, installed, namespace, run_steward):
+    """SIGKILL again and again while 100 MyWebs are made and changed: nothing is lost or doubled."""
+    assert controller.stop() == 0
+    dice = random.Random(20240101)
+    one = None
+    try:
+        names = [f"web{n}" for n in range(100)]
+        installed.apply([myweb.manifest(n, namespace) for n in names])
+        for round_ in range(12):
+            one = run_steward()
+            if round_ % 3 == 1:
+                installed.apply([myweb.manifest(n, namespace, pageContentHtml=f"round {round_}")
+                                 for n in dice.sample(names, 30)])
+            deadline = time.monotonic() + dice.uniform(0.0, 0.4)
+            wait.until("its last moment", lambda at=deadline: time.monotonic() >= at, every=0.005)
+            one.kill()
+        one = run_steward()
+        wait.until("all to be complete", lambda: all(
+            myweb.is_settled(w) for w in installed.list(myweb.KIND, namespace)), 90, every=0.5)
+        pages = {w["metadata"]["name"]: w["spec"]["pageContentHtml"]
+                 for w in installed.list(myweb.KIND, namespace)}
+        for kind in myweb.CHILDREN:
+            found = installed.list(kind, namespace, "app.kubernetes.io/managed-by=steward")
+            assert sorted(o["metadata"]["name"] for o in found) == sorted(names)
+        for c in installed.list("configmap", namespace, "app.kubernetes.io/managed-by=steward"):
+            assert c["data"]["index.html"] == pages[c["metadata"]["name"]]
+        ports = [w["status"]["nodePort"] for w in installed.list(myweb.KIND, namespace)]
+        assert len(set(ports)) == len(names)
+        # A restart finds nothing to do and changes nothing.
+        assert one.stop() == 0
+        before = len(myweb.requests(installed, namespace, changing=True))
+        again = run_steward()
+        wait.until("a look at each", lambda: again.metric(
+            "controller_runtime_reconcile_total", result="success") >= len(names))
+        assert len(myweb.requests(installed, namespace, changing=True)) == before
+        assert again.stop() == 0
+    finally:
+        controller.start()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_api_server_away(controller, installed, namespace, how):
+    if not installed.name:
+        pytest.skip("the cluster is not ours to stop")
+    myweb.create_settled(installed, "web", namespace)
+    installed.component(how, "apiserver")
+    try:
+        wait.until("steward to notice", lambda: any(
+            "refused" in str(line) for line in controller.log()[-200:]), 30)
+        assert controller.healthz()[0] == 200
+    finally:
+        installed.component("start", "apiserver")
+    assert controller.running()
+    installed.apply(myweb.manifest("after", namespace))
+    myweb.wait_settled(installed, "after", namespace, 60)
+    installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired", seconds=60)
+    assert controller.readyz()[0] == 200
+
+
+def leads(steward):
+    """Whether this replica reconciles."""
+    return steward.metric("leader_election_master_status") == 1
+
+
+@pytest.fixture
+def replicas(controller, run_steward):
+    """Two replicas: (leader, other)."""
+    controller.stop()
+    leader = run_steward("--leader-elect")
+    wait.until("the first to lead", lambda: leads(leader), 40)
+    other = run_steward("--leader-elect")
+    assert not leads(other)
+    yield leader, other
+    controller.start()
+
+
+def test_leader_stops(replicas, installed, namespace):
+    leader, other = replicas
+    myweb.create_settled(installed, "first", namespace)
+    assert other.metric("controller_runtime_reconcile_total") == 0
+    assert other.readyz()[0] == 200
+    leader.process.terminate()
+    leader.process.wait(30)
+    gone = time.monotonic()
+    wait.until("the other to lead", lambda: leads(other), 10, every=0.02)
+    assert time.monotonic() - gone <= 2
+    assert leader.process.returncode == 0
+    myweb.create_settled(installed, "second", namespace)
+    # Its caches were warm: what was settled is left alone.
+    assert condition(installed.get(myweb.KIND, "first", namespace), "Ready")["status"] == "True"
+
+
+def test_leader_dies(replicas, installed, namespace):
+    leader, other = replicas
+    leader.kill()
+    gone = time.monotonic()
+    installed.apply(myweb.manifest("web", namespace))
+    wait.until("the other to lead", lambda: leads(other), 30, every=0.1)
+    assert time.monotonic() - gone <= 15 + 5
+    myweb.wait_settled(installed, "web", namespace)
+
+
+def test_leader_is_paused_and_comes_back(replicas, installed, namespace):
+    """A leader that slept through its lease must not go on writing as if nothing had been."""
+    leader, other = replicas
+    leader.process.send_signal(signal.SIGSTOP)
+    try:
+        wait.until("the other to lead", lambda: leads(other), 40, every=0.1)
+    finally:
+        leader.process.send_signal(signal.SIGCONT)
+    wait.until("the first to step down", lambda: not leads(leader), 20)
+    assert leader.running()
+    myweb.create_settled(installed, "web", namespace)
+    runs = leader.metric("controller_runtime_reconcile_total")
+    myweb.create_settled(installed, "web2", namespace)
+    assert leader.metric("controller_runtime_reconcile_total") == runs

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A MyWeb's three children: made, changed with it, gone with it."""
+
+import re
+
+import pytest
+from support import myweb, wait
+from support.cluster import condition
+
+MANAGED = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/component": "web",
+           "app.kubernetes.io/managed-by": "steward", "app.kubernetes.io/version": "1.0"}
+
+
+def test_complete_with_few_requests(controller, installed, namespace):
+    web = myweb.create_settled(installed, "web", namespace)
+    myweb.wait_event(installed, "web", namespace, "Created", "ConfigMap, Deployment and Service")
+    made = myweb.requests(installed, namespace)
+    assert 4 < len(made) <= 6, made
+    assert all(status in (200, 201) for _, _, status in made), made
+
+    status = web["status"]
+    assert [c["type"] for c in status["conditions"]] == [
+        "Ready", "ConfigMapSynced", "DeploymentAvailable", "ServiceSynced", "NodePortAllocated"]
+    assert all(c["status"] == "True" and c["observedGeneration"] == 1 for c in status["conditions"])
+    assert condition(web, "Ready")["reason"] == "Completed"
+    assert re.fullmatch("[0-9a-f]{32}", status["contentHash"])
+    assert status["url"] == f":{status['nodePort']}"
+    assert 30000 <= status["nodePort"] <= 32767
+
+
+def test_children_are_what_they_should_be(controller, installed, namespace):
+    web = myweb.create_settled(installed, "web", namespace, pageContentHtml="<h1>hi \u20ac</h1>")
+    found = myweb.children(installed, "web", namespace)
+    for child in found.values():
+        labels = child["metadata"]["labels"]
+        assert {**labels, **MANAGED} == labels
+        assert labels["app.kubernetes.io/instance"] == "web"
+        [owner] = child["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("MyWeb", web["metadata"]["uid"])
+        assert owner["controller"] and owner["blockOwnerDeletion"]
+    assert found["configmap"]["data"] == {"index.html": "<h1>hi \u20ac</h1>"}
+    selector = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/instance": "web"}
+    assert found["deployment"]["spec"]["selector"]["matchLabels"] == selector
+    assert found["service"]["spec"]["selector"] == selector
+    pod = found["deployment"]["spec"]["template"]
+    assert pod["metadata"]["labels"]["app"] == "web"
+    [container] = pod["spec"]["containers"]
+    [mount] = container["volumeMounts"]
+    assert mount["mountPath"] == "/usr/share/nginx/html" and "subPath" not in mount
+
+
+def test_a_settled_one_costs_nothing(controller, installed, namespace):
+    for n in range(5):
+        myweb.create_settled(installed, f"web{n}", namespace)
+    # The events are on their way still.
+    for n in range(5):
+        myweb.wait_event(installed, f"web{n}", namespace, "Created")
+    before = myweb.requests(installed, namespace)
+    # A pass over each of them, as a resync makes it.
+    runs = controller.metric("controller_runtime_reconcile_total")
+    for n in range(5):
+        installed.kubectl("annotate", myweb.KIND, f"web{n}", "-n", namespace,
+                          "steward.dev/reconcile-at=now")
+    wait.until("five passes", lambda: controller.metric("controller_runtime_reconcile_total") >=
+               runs + 5)
+    wait.stays("no request", lambda: myweb.requests(installed, namespace) == before, 5, every=0.5)
+
+
+def test_changes_follow(controller, installed, namespace):
+    web = myweb.create_settled(installed, "web", namespace)
+    template = installed.get("deployment", "web", namespace)["spec"]["template"]
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"pageContentHtml": "second"}})
+    after = myweb.wait_settled(installed, "web", namespace)
+    assert after["status"]["contentHash"] != web["status"]["contentHash"]
+    assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "second"
+    rolled = installed.get("deployment", "web", namespace)["spec"]["template"]
+    assert rolled["metadata"]["annotations"] != template["metadata"]["annotations"]
+    myweb.wait_event(installed, "web", namespace, "Updated", "ConfigMap and Deployment")
+    assert "repairs" not in after["status"]
+
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"contentUpdate": "Live"}})
+    myweb.wait_settled(installed, "web", namespace)
+    live = installed.get("deployment", "web", namespace)["spec"]["template"]
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"pageContentHtml": "third"}})
+    myweb.wait_settled(installed, "web", namespace)
+    assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "third"
+    assert installed.get("deployment", "web", namespace)["spec"]["template"] == live
+
+
+def test_fields_that_go_are_taken_out(controller, installed, namespace):
+    myweb.create_settled(installed, "web", namespace, securityContext={"runAsUser": 101},
+                         resources={"limits": {"memory": "1024Mi"}, "requests": {"cpu": "1000m"}})
+    [before] = installed.get("deployment", "web", namespace)["spec"]["template"]["spec"]["containers"]
+    assert before["securityContext"] == {"runAsUser": 101}
+    assert before["resources"] == {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1"}}
+    installed.patch(myweb.KIND, "web", namespace,
+                    {"spec": {"securityContext": None, "resources": None}})
+    myweb.wait_settled(installed, "web", namespace)
+    [after] = installed.get("deployment", "web", namespace)["spec"]["template"]["spec"]["containers"]
+    assert not after.get("securityContext")
+    assert "limits" not in after["resources"]
+
+
+def test_node_port(controller, installed, namespace):
+    """Moved in place; back to automatic, it stays as it is."""
+    port = myweb.free_node_port(installed)
+    web = myweb.create_settled(installed, "web", namespace)
+    cluster_ip = installed.get("service", "web", namespace)["spec"]["clusterIP"]
+    assert web["status"]["nodePort"] != port
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"nodePortNumber": port}})
+    web = myweb.wait_settled(installed, "web", namespace)
+    assert web["status"]["nodePort"] == port
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"nodePortNumber": 0}})
+    web = myweb.wait_settled(installed, "web", namespace)
+    assert web["status"]["nodePort"] == port
+    # Also when the Service changes for another reason.
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"containerPort": 8080}})
+    myweb.wait_settled(installed, "web", namespace)
+    service = installed.get("service", "web", namespace)["spec"]
+    assert service["clusterIP"] == cluster_ip
+    assert service["ports"][0]["nodePort"] == port
+    assert service["ports"][0]["targetPort"] == 8080
+
+
+def test_children_go_with_it(controller, installed, namespace):
+    myweb.create_settled(installed, "web", namespace)
+    installed.delete(myweb.KIND, "web", namespace)
+    wait.until("the garbage collector to take the children",
+               lambda: not any(myweb.children(installed, "web", namespace).values()), 60)
+
+
+def test_two_do_not_share_pods(controller, installed, namespace):
+    myweb.create_settled(installed, "one", namespace)
+    myweb.create_settled(installed, "two", namespace)
+    one, two = (installed.get("service", n, namespace)["spec"]["selector"] for n in ("one", "two"))
+    assert one != two
+
+
+def test_not_available_is_told(controller, installed, namespace):
+    installed.apply(myweb.manifest("web", namespace, replicas=2))
+    found = myweb.wait_condition(installed, "web", namespace, "DeploymentAvailable", "Progressing")
+    assert found["status"] == "False"
+    assert "of 2 replicas" in found["message"]
+    web = installed.get(myweb.KIND, "web", namespace)
+    assert web["status"]["completed"] is False
+    assert condition(web, "Ready")["status"] == "False"
+    assert condition(web, "Reconciling")["status"] == "True"
+    assert condition(web, "ConfigMapSynced")["status"] == "True"
+    assert web["status"]["availableReplicas"] == 0
+    # And it does not become complete by itself.
+    wait.stays("incomplete", lambda: not myweb.is_settled(
+        installed.get(myweb.KIND, "web", namespace)), 1)
+
+
+@pytest.mark.parametrize("word", ["Ready", "Reconciling", "ConfigMapSynced"])
+def test_fleet_metric(controller, installed, namespace, word):
+    installed.apply(myweb.manifest("web", namespace, replicas=1))
+    myweb.wait_condition(installed, "web", namespace, "Ready", "Progressing")
+    state = "False" if word == "Ready" else "True"
+    assert controller.metric("steward_objects", kind="MyWeb", condition=word, status=state) >= 1

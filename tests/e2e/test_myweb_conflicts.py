@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and ports that somebody else has."""
+
+import pytest
+from support import myweb, wait
+from support.cluster import condition
+
+FOREIGN = {
+    "configmap": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "kept"}},
+    "deployment": {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {
+        "replicas": 0, "selector": {"matchLabels": {"app": "theirs"}},
+        "template": {"metadata": {"labels": {"app": "theirs"}},
+                     "spec": {"containers": [{"name": "c", "image": myweb.NO_IMAGE}]}}}},
+    "service": {"apiVersion": "v1", "kind": "Service",
+                "spec": {"ports": [{"port": 1234}], "selector": {"app": "theirs"}}},
+}
+
+
+def foreign(kind, name, namespace, **metadata):
+    """An object that has nothing to do with steward."""
+    return {**FOREIGN[kind], "metadata": {"name": name, "namespace": namespace, **metadata}}
+
+
+@pytest.mark.parametrize("kind", myweb.CHILDREN)
+def test_name_conflict_at_creation(controller, installed, namespace, kind):
+    installed.apply(foreign(kind, "web", namespace))
+    before = installed.get(kind, "web", namespace)
+    installed.apply(myweb.manifest("web", namespace))
+    stalled = myweb.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
+    assert stalled["message"] == f'{before["kind"]} "web" exists and is not controlled by this ' \
+                                 'object (owner: none)'
+    myweb.wait_event(installed, "web", namespace, "NameConflict", "owner: none")
+    after = installed.get(kind, "web", namespace)
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"] or \
+        (after.get("data"), after["metadata"].get("labels")) == \
+        (before.get("data"), before["metadata"].get("labels"))
+    assert "ownerReferences" not in after["metadata"]
+    web = installed.get(myweb.KIND, "web", namespace)
+    assert condition(web, "Ready")["reason"] == "NameConflict"
+    assert not condition(web, "Reconciling")
+
+    # It goes, and a pass is asked for.
+    installed.delete(kind, "web", namespace)
+    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1")
+    myweb.wait_settled(installed, "web", namespace)
+
+
+def test_name_conflict_later(controller, installed, namespace):
+    """Our child is deleted and somebody else is quicker to take its name."""
+    myweb.create_settled(installed, "web", namespace)
+    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused=true")
+    myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
+    installed.delete("configmap", "web", namespace)
+    installed.apply(foreign("configmap", "web", namespace))
+    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused-")
+    myweb.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
+    assert installed.get("configmap", "web", namespace)["data"] == {"theirs": "kept"}
+    # And deleting the MyWeb takes nothing that is not its own.
+    installed.delete(myweb.KIND, "web", namespace)
+    wait.until("our own children to go", lambda: not any(
+        installed.get(k, "web", namespace) for k in ("deployment", "service")), 60)
+    assert installed.get("configmap", "web", namespace)["data"] == {"theirs": "kept"}
+
+
+def test_owner_is_named(controller, installed, namespace):
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "someone", "controller": True,
+             "uid": "11111111-2222-3333-4444-555555555555"}
+    # The garbage collector takes it in a moment, since there is no such Pod: so it holds on.
+    installed.apply(foreign("configmap", "web", namespace, ownerReferences=[owner],
+                            finalizers=["example.com/hold"]))
+    installed.apply(myweb.manifest("web", namespace))
+    web = installed.wait_for(myweb.KIND, "web", namespace, lambda o: condition(
+        o, "ConfigMapSynced").get("reason") in ("NameConflict", "Terminating"))
+    if condition(web, "ConfigMapSynced")["reason"] == "NameConflict":
+        assert "(owner: Pod/someone)" in condition(web, "ConfigMapSynced")["message"]
+    # While the holder goes, ours is not a case for a person: it waits, and then gets the name.
+    installed.delete("configmap", "web", namespace, "--wait=false")
+    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1",
+                      "--overwrite")
+    myweb.wait_condition(installed, "web", namespace, "ConfigMapSynced", "Terminating")
+    installed.patch("configmap", "web", namespace, {"metadata": {"finalizers": None}})
+    myweb.wait_settled(installed, "web", namespace)
+
+
+def test_adoption(controller, installed, namespace):
+    installed.apply(foreign("configmap", "web", namespace))
+    uid = installed.get("configmap", "web", namespace)["metadata"]["uid"]
+    installed.apply(myweb.manifest("web", namespace, annotations={"steward.dev/adopt": "true"}))
+    web = myweb.wait_settled(installed, "web", namespace)
+    taken = installed.get("configmap", "web", namespace)
+    assert taken["metadata"]["uid"] == uid
+    assert taken["metadata"]["ownerReferences"][0]["uid"] == web["metadata"]["uid"]
+    assert taken["data"] == {"theirs": "kept", "index.html": "<p>web</p>"}
+
+
+def test_port_of_a_service(controller, installed, namespace):
+    port = myweb.free_node_port(installed)
+    installed.apply({**foreign("service", "holder", namespace), "spec": {
+        "type": "NodePort", "ports": [{"port": 80, "nodePort": port}]}})
+    installed.apply(myweb.manifest("web", namespace, nodePortNumber=port))
+    found = myweb.wait_condition(installed, "web", namespace, "NodePortAllocated",
+                                 "NodePortUnavailable")
+    assert found["message"].startswith(f"node port {port} is in use by Service {namespace}/holder;")
+    web = installed.get(myweb.KIND, "web", namespace)
+    assert condition(web, "Reconciling") and not condition(web, "Stalled")
+    assert condition(web, "Ready")["reason"] == "NodePortUnavailable"
+    assert installed.get("deployment", "web", namespace)
+    myweb.wait_event(installed, "web", namespace, "NodePortUnavailable", str(port))
+    # Freed, it is taken without waiting for the next try in a minute.
+    installed.delete("service", "holder", namespace)
+    assert myweb.wait_settled(installed, "web", namespace, 15)["status"]["nodePort"] == port
+
+
+def test_a_working_service_survives_a_port_it_cannot_have(controller, installed, namespace):
+    port = myweb.free_node_port(installed)
+    installed.apply({**foreign("service", "holder", namespace), "spec": {
+        "type": "NodePort", "ports": [{"port": 80, "nodePort": port}]}})
+    web = myweb.create_settled(installed, "web", namespace)
+    service = installed.get("service", "web", namespace)
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"nodePortNumber": port}})
+    myweb.wait_condition(installed, "web", namespace, "NodePortAllocated", "NodePortUnavailable")
+    now = installed.get("service", "web", namespace)
+    assert now["metadata"]["uid"] == service["metadata"]["uid"]
+    assert now["spec"] == service["spec"]
+    status = installed.get(myweb.KIND, "web", namespace)["status"]
+    assert status["nodePort"] == web["status"]["nodePort"]
+    assert status["completed"] is False
+
+
+def test_two_of_one_port(controller, installed, namespace):
+    port = myweb.free_node_port(installed)
+    older = myweb.create_settled(installed, "older", namespace, nodePortNumber=port)
+    installed.apply(myweb.manifest("younger", namespace, nodePortNumber=port))
+    found = myweb.wait_condition(installed, "younger", namespace, "NodePortAllocated",
+                                 "NodePortUnavailable")
+    assert f"MyWeb {namespace}/older" in found["message"]
+    assert older["status"]["nodePort"] == port
+    assert installed.get("service", "younger", namespace) is None
+    # The older one moves away: the younger gets it at once.
+    installed.patch(myweb.KIND, "older", namespace, {"spec": {"nodePortNumber": 0}})
+    other = myweb.free_node_port(installed)
+    installed.patch(myweb.KIND, "older", namespace, {"spec": {"nodePortNumber": other}})
+    assert myweb.wait_settled(installed, "younger", namespace, 15)["status"]["nodePort"] == port
+
+
+def test_port_outside_the_cluster_s_range(controller, installed, namespace, run_steward):
+    """steward was told a wider range than the API server has."""
+    controller.stop()
+    try:
+        run_steward("--node-port-range", "20000-40000")
+        installed.apply(myweb.manifest("web", namespace, nodePortNumber=25000))
+        found = myweb.wait_condition(installed, "web", namespace, "Stalled", "OutOfRange")
+        assert "25000" in found["message"]
+        installed.patch(myweb.KIND, "web", namespace, {"spec": {"nodePortNumber": 0}})
+        myweb.wait_settled(installed, "web", namespace)
+    finally:
+        controller.start()
+
+
+def test_permanent_and_passing_refusals(controller, installed, namespace):
+    """A quota stalls; lifted, the next pass goes on."""
+    installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
+                     "metadata": {"name": "none", "namespace": namespace},
+                     "spec": {"hard": {"services": "0"}}})
+    # The quota must have been counted before it refuses anything.
+    installed.wait_for("resourcequota", "none", namespace, lambda o: "hard" in o.get("status", {}))
+    installed.apply(myweb.manifest("web", namespace))
+    found = myweb.wait_condition(installed, "web", namespace, "Stalled", "QuotaExceeded")
+    assert "exceeded quota: none" in found["message"]
+    assert found["message"].startswith('Service "web" could not be written')
+    installed.delete("resourcequota", "none", namespace)
+    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1")
+    myweb.wait_settled(installed, "web", namespace)

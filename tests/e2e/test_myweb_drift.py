@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Children that somebody changes by hand are put right, once, and it is told what was wrong."""
+
+import pytest
+from support import myweb, wait
+from support.cluster import condition
+
+EDITS = [
+    ("configmap", {"data": {"index.html": "defaced"}}, "data.index.html"),
+    ("deployment", {"spec": {"replicas": 3}}, "spec.replicas"),
+    ("deployment", {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}},
+     "automountServiceAccountToken"),
+    ("service", {"spec": {"selector": {"app.kubernetes.io/instance": "other"}}}, "spec.selector"),
+    ("service", {"metadata": {"labels": {"app.kubernetes.io/part-of": "mine"}}},
+     "metadata.labels"),
+    # Without this label the watches no longer show the object.
+    ("configmap", {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}},
+     "app.kubernetes.io/managed-by"),
+    ("deployment", {"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}},
+     "app.kubernetes.io/managed-by"),
+]
+
+
+@pytest.mark.parametrize("kind, patch, field", EDITS, ids=lambda v: v if isinstance(v, str) else "")
+def test_edit(controller, installed, namespace, kind, patch, field):
+    web = myweb.create_settled(installed, "web", namespace)
+    assert "repairs" not in web["status"]
+    before = installed.get(kind, "web", namespace)
+    installed.patch(kind, "web", namespace, patch)
+
+    message = myweb.wait_event(installed, "web", namespace, "DriftRepaired", field)
+    assert f'{before["kind"]} "web"' in message
+    web = installed.wait_for(myweb.KIND, "web", namespace,
+                             lambda o: o["status"].get("repairs") == 1 and myweb.is_settled(o))
+    assert web["status"]["lastRepair"]["object"] == f'{before["kind"]}/web'
+    assert field in web["status"]["lastRepair"]["fields"]
+    after = installed.get(kind, "web", namespace)
+    for part in ("spec", "data"):
+        assert after.get(part) == before.get(part)
+    assert after["metadata"]["labels"] == before["metadata"]["labels"]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("kind", myweb.CHILDREN)
+def test_delete(controller, installed, namespace, kind):
+    myweb.create_settled(installed, "web", namespace)
+    uid = installed.get(kind, "web", namespace)["metadata"]["uid"]
+    installed.delete(kind, "web", namespace, "--wait=false")
+    installed.wait_for(kind, "web", namespace, lambda o: o["metadata"]["uid"] != uid)
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "deleted")
+    web = installed.wait_for(myweb.KIND, "web", namespace,
+                             lambda o: o["status"].get("repairs") == 1 and myweb.is_settled(o))
+    assert web["status"]["lastRepair"]["fields"] == "(deleted)"
+
+
+def _child_writes(cluster, namespace):
+    """Requests that change a child; not the status, nor events."""
+    return [r for r in myweb.requests(cluster, namespace, changing=True)
+            if "/mywebs/" not in r[1] and "/events" not in r[1]]
+
+
+def test_what_others_own_is_left_alone(controller, installed, namespace):
+    """An annotation, another key and an autoscaler's hint are nobody's business of ours."""
+    myweb.create_settled(installed, "web", namespace)
+    writes = _child_writes(installed, namespace)
+    installed.patch("configmap", "web", namespace, {"data": {"robots.txt": "none"}})
+    installed.patch("deployment", "web", namespace, {"metadata": {"annotations": {"a": "b"}}})
+    installed.patch("service", "web", namespace, {"spec": {"sessionAffinity": "ClientIP"}})
+    wait.stays("no repair", lambda: "repairs" not in
+               installed.get(myweb.KIND, "web", namespace)["status"], 2)
+    assert installed.get("configmap", "web", namespace)["data"]["robots.txt"] == "none"
+    assert _child_writes(installed, namespace) == writes
+
+
+def test_after_a_repair_all_is_quiet(controller, installed, namespace):
+    myweb.create_settled(installed, "web", namespace)
+    installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired")
+    installed.wait_for(myweb.KIND, "web", namespace, lambda o: o["status"].get("repairs") == 1)
+    before = myweb.requests(installed, namespace)
+    wait.stays("no request", lambda: myweb.requests(installed, namespace) == before, 3, every=0.5)
+
+
+def test_a_fight_is_given_up(controller, installed, namespace):
+    """Somebody who changes a field back again and again is not answered for ever."""
+    myweb.create_settled(installed, "web", namespace)
+    loops = controller.metric("steward_hot_loop_total", controller="myweb")
+
+    def stalled():
+        web = installed.get(myweb.KIND, "web", namespace)
+        return condition(web, "Stalled").get("reason") == "HotLoop"
+
+    for n in range(30):
+        installed.patch("configmap", "web", namespace, {"data": {"index.html": f"mine {n}"}})
+        wait.until("a repair or the end of patience", lambda: stalled() or installed.get(
+            "configmap", "web", namespace)["data"]["index.html"] == "<p>web</p>", every=0.02)
+        if stalled():
+            break
+    assert stalled()
+    assert n >= 15
+    myweb.wait_event(installed, "web", namespace, "HotLoop", "ConfigMap")
+    assert controller.metric("steward_hot_loop_total", controller="myweb") == loops + 1
+    assert installed.get(myweb.KIND, "web", namespace)["status"]["completed"] is False
+    before = myweb.requests(installed, namespace, changing=True)
+    installed.patch("configmap", "web", namespace, {"data": {"index.html": "mine"}})
+    wait.stays("no more writes", lambda: installed.get(
+        "configmap", "web", namespace)["data"]["index.html"] == "mine", 2)
+    assert myweb.requests(installed, namespace, changing=True) == before
