@@ -11,10 +11,19 @@ static void add_default(void *patch, const char *pointer, const char *json)
     stw_patch_add(patch, pointer, json);
 }
 
-static void mutate_object(const struct stw_envelope *e, struct stw_patch *patch)
+/* The API server holds an object against its schema after this step and before the validating one,
+ * and in its own words.  So what would be refused is refused here already, with all findings and in
+ * ours; the validating step still judges what it finally becomes, and says the warnings. */
+static void mutate_object(const struct stw_envelope *e, struct stw_patch *patch,
+                          struct stw_findings *f)
 {
-    if (e->admission.operation == STW_CREATE || e->admission.operation == STW_UPDATE)
-        stw_kind_default(&e->admission, &(struct stw_defaults){.add = add_default, .ctx = patch});
+    if (e->admission.operation != STW_CREATE && e->admission.operation != STW_UPDATE)
+        return;
+    stw_kind_validate(&e->admission, f);
+    if (f->error_count > 0 || f->failed)
+        return;
+    stw_findings_done(f);
+    stw_kind_default(&e->admission, &(struct stw_defaults){.add = add_default, .ctx = patch});
 }
 
 /* Refusals of the transport kind: the body is no review that could be answered. */
@@ -47,7 +56,7 @@ static int decide(struct stw_envelope *e, bool mutate, struct stw_buf *reply, st
     struct stw_patch patch;
     stw_patch_init(&patch);
     if (!e->bypass && mutate)
-        mutate_object(e, &patch);
+        mutate_object(e, &patch, &v->findings);
     else if (!e->bypass)
         stw_kind_validate(&e->admission, &v->findings);
     v->allowed = v->findings.error_count == 0 && v->findings.errors_left_out == 0;

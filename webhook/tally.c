@@ -69,8 +69,7 @@ void stw_route_init(struct stw_route *r, const struct stw_tally *t, const struct
         if (!(asked & 1U << op))
             continue;
         (void)review_series(r, op, true, false);
-        if (!mutate)
-            (void)review_series(r, op, false, false);
+        (void)review_series(r, op, false, false);
     }
 }
 
