@@ -43,6 +43,7 @@ static void list_remove(struct stw_call_list *l, struct stw_call *call)
 void stw_call_start(struct stw_client *c, struct stw_call *call)
 {
     call->err = (struct stw_error){0};
+    stw_buf_clear(&call->body);
     call->client = c;
     call->state = STW_CALL_WAITING;
     call->retried_auth = call->retried_reset = false;

@@ -21,7 +21,8 @@ struct stw_call {
     uint64_t start_at_ms; /* not before this time of the client's clock; 0: at once */
     uint32_t silence_ms;  /* ended with STW_ERR_TIMEOUT when nothing came for so long; 0: never */
     bool background;      /* waits its turn: few of these run at a time */
-    /* A watch: called for each line of a 200 answer; non-zero ends the call with STW_ERR_CANCELLED.
+    /* A watch: called for each line of a 200 answer; non-zero ends the call, with what it
+     * put into `err`, or else with STW_ERR_CANCELLED.
      * Not this call, nor any other, may be started or ended from within. */
     int (*on_line)(struct stw_call *call, const char *line, size_t len);
     /* On the client's thread.  `err.code` is STW_OK, or what went wrong. */

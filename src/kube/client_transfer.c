@@ -93,7 +93,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     if (r < 0)
         (void)stw_fail(&call->err, STW_ERR_TOO_LARGE, "an event of the watch is over %u bytes",
                        STW_LINE_MAX_BYTES);
-    else if (r > 0)
+    else if (r > 0 && call->err.code == STW_OK)
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the watch was ended");
     return r == 0 ? len : 0;
 }
@@ -190,7 +190,9 @@ static int set_connection(struct stw_client *c, CURL *easy)
     int bad = set_protocols(c, easy);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    bad |= (int)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    /* Only TLS can tell whether a connection multiplexes; without it nobody should wait for that.
+     */
+    bad |= (int)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, c->secure ? 1L : 0L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 20L);

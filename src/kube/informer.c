@@ -8,6 +8,7 @@
 
 #define PAGE_SIZE 500
 #define SILENCE_MS 230000
+#define BACKOFF_MS 800
 #define TEXT_MAX_BYTES (8u << 20)
 
 /* --- for the reflectors */
@@ -116,6 +117,8 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
         inf->config.page_size = PAGE_SIZE;
     if (inf->config.silence_ms == 0)
         inf->config.silence_ms = SILENCE_MS;
+    if (inf->config.backoff_ms == 0)
+        inf->config.backoff_ms = BACKOFF_MS;
     (void)pthread_mutex_init(&inf->lock, NULL);
     (void)pthread_cond_init(&inf->ended, NULL);
     (void)snprintf(inf->problem, sizeof(inf->problem), "%s: not listed yet",

@@ -47,6 +47,7 @@ struct stw_informer_config {
     void *ctx;              /* for the three */
     uint32_t page_size;     /* 0: 500 */
     uint32_t silence_ms;    /* 0: 230000; tests pass less */
+    uint32_t backoff_ms;    /* after a first failure; 0: 800; tests pass less */
 };
 
 /* Strings of `config` are borrowed for the informer's life. */

@@ -143,7 +143,8 @@ static int add_file(struct stw_kubeconfig_file *f, const char *path, struct stw_
     char *text = NULL;
     size_t len = 0;
     const char *slash = strrchr(path, '/');
-    stw_autofree char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    stw_autofree char *dir =
+        slash ? strndup(path, STW_MAX((size_t)(slash - path), 1U)) : strdup(".");
     if (stw_read_file(path, STW_KUBECONFIG_MAX_BYTES, &text, &len, err) < 0) {
         *f = (struct stw_kubeconfig_file){0};
         return -1;

@@ -18,7 +18,6 @@
 #define LIST_TIMEOUT_MS 60000
 #define WATCH_MIN_S 300
 #define WATCH_SPREAD_S 300
-#define BACKOFF_MIN_MS 800
 #define BACKOFF_MAX_MS 30000
 /* A watch that lasted so long was a success, events or not. */
 #define WATCH_GOOD_MS 5000
@@ -34,11 +33,11 @@ static const char *const accept_watch = "application/json;as=PartialObjectMetada
 /* 800 ms doubled for each failure up to 30 s, and up to half as much again. */
 static uint64_t backoff_ms(struct stw_reflector *r)
 {
-    uint64_t base = BACKOFF_MIN_MS;
+    uint64_t base = r->inf->config.backoff_ms;
     for (unsigned i = 1; i < r->failures && base < BACKOFF_MAX_MS; i++)
         base *= 2;
     base = STW_MIN(base, (uint64_t)BACKOFF_MAX_MS);
-    return base + (uint64_t)rand_r(&r->seed) % (base / 2);
+    return base + (uint64_t)rand_r(&r->seed) % (base / 2 + 1);
 }
 
 /* --- requests */
@@ -95,7 +94,7 @@ static void go_on(struct stw_reflector *r, uint64_t wait_ms)
     r->call.ctx = r;
     r->began_ms = stw_now_ms(inf->clock) + wait_ms;
     r->call.start_at_ms = wait_ms > 0 ? r->began_ms : 0;
-    r->alive = r->relist = false;
+    r->alive = false;
     stw_call_start(inf->client, &r->call);
 }
 
@@ -249,10 +248,9 @@ static int on_bookmark(struct stw_reflector *r, struct stw_json object)
     if (stw_json_strcpy(stw_json_path(object, "metadata.resourceVersion"), rv, sizeof(rv)) < 0)
         return 0;
     /* The store was restored from a backup: what we have may never have been. */
-    if (goes_back(r->rv, rv)) {
-        r->relist = true;
-        return 1;
-    }
+    if (goes_back(r->rv, rv))
+        return stw_fail(&r->call.err, STW_ERR_GONE,
+                        "the server's resourceVersion went back from %s to %s", r->rv, rv);
     memcpy(r->rv, rv, sizeof(rv));
     stw_cache_reached(&r->inf->cache, &r->scope, rv);
     return 0;
@@ -316,7 +314,7 @@ static int on_event_line(struct stw_call *call, const char *line, size_t len)
 /* What a watch's end means for the next: whether the resourceVersion is still good. */
 static bool must_relist(struct stw_reflector *r, const struct stw_error *err)
 {
-    bool bad = r->relist || err->code == STW_ERR_GONE || err->code == STW_ERR_INVALID ||
+    bool bad = err->code == STW_ERR_GONE || err->code == STW_ERR_INVALID ||
                err->code == STW_ERR_NOT_FOUND || err->code == STW_ERR_TOO_LARGE;
     /* A server that runs behind our resourceVersion refuses it with a 504 for ever. */
     bool stuck = err->http > 0 && r->watch_failures >= WATCH_FAILURES_MAX;
@@ -327,7 +325,7 @@ static void watch_done(struct stw_reflector *r)
 {
     struct stw_error err = r->call.err;
     bool lasted = r->alive || stw_now_ms(r->inf->clock) >= r->began_ms + WATCH_GOOD_MS;
-    if (err.code == STW_OK && !r->relist && lasted) { /* its timeoutSeconds are over */
+    if (err.code == STW_OK && lasted) { /* its timeoutSeconds are over */
         if (r->failures > 0)
             recovered(r);
         begin_watch(r, 0);
@@ -352,7 +350,7 @@ static void on_done(struct stw_call *call)
 {
     struct stw_reflector *r = call->ctx;
     struct stw_error err = call->err;
-    if (atomic_load(&r->inf->stopping) || (err.code == STW_ERR_CANCELLED && !r->relist)) {
+    if (atomic_load(&r->inf->stopping) || err.code == STW_ERR_CANCELLED) {
         stw_informer_ended(r->inf);
         return;
     }

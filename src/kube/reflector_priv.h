@@ -26,7 +26,6 @@ struct stw_reflector {
     unsigned failures;       /* in a row; what the backoff grows by */
     unsigned watch_failures; /* in a row, of watches at one resourceVersion */
     uint64_t began_ms;       /* of this watch */
-    bool relist;             /* the watch said that its resourceVersion is gone */
     bool alive;              /* this watch brought something */
     unsigned seed;           /* of the jitter */
     struct stw_json_doc doc; /* scratch of events */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/support/fake_api.py as a child of a test, and a client that talks to it. */
+#ifndef STW_TESTS_KUBE_FAKE_H
+#define STW_TESTS_KUBE_FAKE_H
+
+#include "kube/client.h"
+
+#include <sys/types.h>
+
+struct fake {
+    pid_t pid;
+    int in;                             /* its standard input: it ends when this is closed */
+    char server[64];                    /* "http://127.0.0.1:40000" */
+    char cert[256], key[256], dir[200]; /* with TLS */
+    struct stw_client *control;         /* for steps and the log */
+};
+
+void fake_start(struct fake *f);
+/* With a certificate for `name` (a DNS name), made by openssl; its PEM lies at f->cert. */
+void fake_start_tls(struct fake *f, const char *name);
+void fake_stop(struct fake *f);
+
+void fake_steps(struct fake *f, const char *json); /* ['...'] with ' for " */
+void fake_go(struct fake *f, const char *name);
+/* How many requests so far contain `part` in "METHOD TARGET BODY AUTHORIZATION". */
+unsigned fake_count(struct fake *f, const char *part);
+
+/* A client of this server; `config` may be NULL. */
+struct stw_client *fake_client(struct fake *f, const struct stw_kubeconfig *config,
+                               struct stw_metrics *metrics);
+
+/* Polls until check(ctx) holds; fails the test after 10 s. */
+#define wait_until(condition)                                                                      \
+    do {                                                                                           \
+        uint64_t deadline_ = stw_now_ms(&stw_clock_system) + 10000;                                \
+        while (!(condition)) {                                                                     \
+            if (stw_now_ms(&stw_clock_system) > deadline_)                                         \
+                fail_msg("%s:%d: never came: %s", __FILE__, __LINE__, #condition);                 \
+            (void)usleep(2000);                                                                    \
+        }                                                                                          \
+    } while (0)
+
+#endif

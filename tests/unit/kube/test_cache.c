@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which version of an object stays, whatever order lists, events and own writes come in. */
+#include "base/util.h"
+#include "kube/cache_priv.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void index_by_owner(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    struct stw_json none, owner;
+    (void)ctx;
+    stw_json_foreach (stw_json_get(object, "o"), none, owner) {
+        stw_json_str(owner, out);
+        stw_buf_addc(out, '\n');
+    }
+}
+
+struct fixture {
+    struct stw_cache cache;
+    struct stw_cache_scope scope;
+    uint64_t now;
+};
+
+static struct fixture begin(void)
+{
+    struct fixture f = {.scope = {.ns = ""}, .now = 1000};
+    return f;
+}
+
+static struct stw_version version(const char *key, const char *rv, const char *text)
+{
+    return (struct stw_version){key, rv, text, text ? strlen(text) : 0};
+}
+
+/* "+old>new" for a change, "." for none. */
+static const char *deliver(struct fixture *f, bool list, const char *key, const char *rv,
+                           const char *text)
+{
+    static char said[200];
+    struct stw_version v = version(key, rv, text);
+    struct stw_entry *old = NULL;
+    bool changed = list ? stw_cache_listed(&f->cache, &f->scope, &v, f->now, &old)
+                        : stw_cache_watched(&f->cache, &f->scope, &v, f->now, &old);
+    (void)snprintf(said, sizeof(said), "+%s>%s", old ? stw_entry_text(old) : "", text ? text : "");
+    stw_entry_free(old);
+    return changed ? said : ".";
+}
+
+static void saw(struct fixture *f, const char *key, const char *rv, const char *text)
+{
+    struct stw_version v = version(key, rv, text);
+    stw_cache_saw(&f->cache, &f->scope, &v, f->now);
+}
+
+static void assert_has(struct fixture *f, const char *key, const char *text)
+{
+    struct stw_buf out = STW_BUF_INIT(1000);
+    int r = stw_cache_get(&f->cache, key, &out, NULL);
+    assert_int_equal(r, text ? 0 : -1);
+    assert_string_equal(stw_buf_str(&out), text ? text : "");
+    stw_buf_done(&out);
+}
+
+/* Ends a list; "a,b," of what vanished. */
+static const char *end_list(struct fixture *f, const char *rv)
+{
+    static char gone[200];
+    uint32_t pos = 0;
+    gone[0] = '\0';
+    for (struct stw_entry *e; (e = stw_cache_list_end(&f->cache, &f->scope, rv, f->now, &pos));) {
+        (void)snprintf(gone + strlen(gone), sizeof(gone) - strlen(gone), "%s,", stw_entry_key(e));
+        stw_entry_free(e);
+    }
+    return gone;
+}
+
+static void changes(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    assert_string_equal(deliver(&f, false, "a", "9", "{\"v\":1}"), "+>{\"v\":1}");
+    assert_string_equal(deliver(&f, false, "a", "9", "{\"v\":1}"), ".");
+    assert_string_equal(deliver(&f, false, "a", "10", "{\"v\":1}"), "."); /* a longer version */
+    char rv[STW_RV_LEN];
+    struct stw_buf out = STW_BUF_INIT(100);
+    assert_int_equal(stw_cache_get(&f.cache, "a", &out, rv), 0);
+    assert_string_equal(rv, "10");
+    stw_buf_done(&out);
+    assert_string_equal(deliver(&f, false, "a", "11", "{\"v\":2}"), "+{\"v\":1}>{\"v\":2}");
+    assert_string_equal(deliver(&f, false, "a", "12", NULL), "+{\"v\":2}>");
+    assert_string_equal(deliver(&f, false, "a", "12", NULL), ".");
+    assert_int_equal(stw_cache_count(&f.cache, NULL), 0);
+    stw_cache_done(&f.cache);
+}
+
+static void own_writes(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    (void)deliver(&f, false, "a", "5", "{\"v\":5}");
+    saw(&f, "a", "8", "{\"v\":8}");
+    assert_has(&f, "a", "{\"v\":8}");
+    /* what the watch still has to tell is older */
+    assert_string_equal(deliver(&f, false, "a", "6", "{\"v\":6}"), ".");
+    assert_string_equal(deliver(&f, false, "a", "7", NULL), ".");
+    assert_has(&f, "a", "{\"v\":8}");
+    assert_string_equal(deliver(&f, false, "a", "8", "{\"v\":8}"), ".");
+    assert_string_equal(deliver(&f, false, "a", "9", "{\"v\":9}"), "+{\"v\":8}>{\"v\":9}");
+    /* an answer that comes late */
+    saw(&f, "a", "8", "{\"v\":8}");
+    assert_has(&f, "a", "{\"v\":9}");
+    stw_cache_done(&f.cache);
+}
+
+/* The object was deleted, and the watch said so, before our answer came to the cache. */
+static void a_late_answer_makes_no_ghost(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    (void)deliver(&f, false, "a", "5", "{\"v\":5}");
+    (void)deliver(&f, false, "a", "7", NULL);
+    saw(&f, "a", "6", "{\"v\":6}");
+    assert_has(&f, "a", NULL);
+    /* nor with a list in between */
+    stw_cache_list_begin(&f.cache, &f.scope);
+    saw(&f, "b", "8", "{\"v\":8}");
+    assert_string_equal(end_list(&f, "10"), "b,");
+    saw(&f, "b", "9", "{\"v\":9}");
+    assert_has(&f, "b", NULL);
+    stw_cache_done(&f.cache);
+}
+
+static void versions_that_are_no_numbers(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    (void)deliver(&f, false, "a", "x1", "{\"v\":1}");
+    saw(&f, "a", "x3", "{\"v\":3}");
+    assert_string_equal(deliver(&f, false, "a", "x2", "{\"v\":2}"), ".");
+    assert_string_equal(deliver(&f, false, "a", "x3", "{\"v\":3}"), ".");
+    assert_string_equal(deliver(&f, false, "a", "x2", "{\"v\":2}"), "+{\"v\":3}>{\"v\":2}");
+    saw(&f, "a", "x5", "{\"v\":5}");
+    assert_string_equal(deliver(&f, false, "a", "x4", NULL), "+{\"v\":5}>"); /* gone is gone */
+    saw(&f, "a", "x6", "{\"v\":6}");
+    f.now += STW_CACHE_GATE_MS + 2000; /* no gate stands for ever */
+    assert_string_equal(deliver(&f, false, "a", "x7", "{\"v\":7}"), "+{\"v\":6}>{\"v\":7}");
+    stw_cache_done(&f.cache);
+}
+
+static void own_deletes(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    (void)deliver(&f, false, "a", "5", "{\"v\":5}");
+    stw_cache_saw_delete(&f.cache, "a", f.now);
+    assert_has(&f, "a", NULL);
+    assert_string_equal(deliver(&f, false, "a", "5", "{\"v\":5}"), ".");
+    assert_string_equal(deliver(&f, false, "a", "6", NULL), ".");
+    assert_string_equal(deliver(&f, false, "a", "7", "{\"v\":7}"), "+>{\"v\":7}"); /* a new one */
+    /* a finalizer keeps it: it comes back, and goes in the end */
+    stw_cache_saw_delete(&f.cache, "a", f.now);
+    assert_string_equal(deliver(&f, false, "a", "8", "{\"v\":8}"), "+>{\"v\":8}");
+    assert_string_equal(deliver(&f, false, "a", "9", NULL), "+{\"v\":8}>");
+    /* of what was never there */
+    stw_cache_saw_delete(&f.cache, "z", f.now);
+    assert_int_equal(stw_table_size(&f.cache.deleted), 0);
+    stw_cache_done(&f.cache);
+}
+
+static void lists(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    for (const char *const *k = (const char *const[]){"n/a", "n/b", "n/c", "o/d", NULL}; *k; k++)
+        (void)deliver(&f, true, *k, "1", "{}");
+    f.scope.ns = "n";
+    /* a list that breaks off deletes nothing, the next one does; another namespace's stay */
+    stw_cache_list_begin(&f.cache, &f.scope);
+    (void)deliver(&f, true, "n/a", "1", "{}");
+    stw_cache_list_begin(&f.cache, &f.scope);
+    assert_int_equal(stw_cache_count(&f.cache, NULL), 4);
+    assert_string_equal(deliver(&f, true, "n/b", "2", "{\"v\":2}"), "+{}>{\"v\":2}");
+    assert_string_equal(deliver(&f, true, "o/e", "2", "{}"), "."); /* not this list's business */
+    saw(&f, "n/new", "30", "{}"); /* made while the list was read */
+    const char *gone = end_list(&f, "20");
+    assert_non_null(strstr(gone, "n/a,"));
+    assert_non_null(strstr(gone, "n/c,"));
+    assert_int_equal(strlen(gone), 8);
+    assert_has(&f, "n/b", "{\"v\":2}");
+    assert_has(&f, "n/new", "{}");
+    assert_has(&f, "o/d", "{}");
+    /* a store restored from a backup counts lower: the list is believed */
+    stw_cache_list_begin(&f.cache, &f.scope);
+    f.now += STW_CACHE_GATE_MS + 2000;
+    assert_string_equal(deliver(&f, true, "n/b", "1", "{\"v\":1}"), "+{\"v\":2}>{\"v\":1}");
+    assert_string_equal(end_list(&f, "5"), "n/new,");
+    stw_cache_done(&f.cache);
+}
+
+static unsigned count_keys(struct fixture *f, const char *index_key)
+{
+    unsigned n = 0;
+    struct stw_buf out = STW_BUF_INIT(1u << 20);
+    stw_cache_keys(&f->cache, index_key, &out);
+    for (const char *p = stw_buf_str(&out); *p; p++)
+        n += *p == '\n';
+    stw_buf_done(&out);
+    return n;
+}
+
+static void the_index(void **state)
+{
+    struct fixture f = begin();
+    char key[32];
+    (void)state;
+    stw_cache_init(&f.cache, index_by_owner, NULL);
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        (void)deliver(&f, false, key, "1",
+                      i % 2 ? "{\"o\":[\"odd\",\"all\"]}" : "{\"o\":[\"all\"]}");
+    }
+    assert_int_equal(count_keys(&f, "odd"), 50);
+    assert_int_equal(count_keys(&f, "all"), 100);
+    assert_int_equal(count_keys(&f, NULL), 100);
+    assert_int_equal(count_keys(&f, "none"), 0);
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        (void)deliver(&f, false, key, "2", i < 10 ? "{\"o\":[\"few\"]}" : NULL);
+    }
+    assert_int_equal(count_keys(&f, "odd"), 0);
+    assert_int_equal(count_keys(&f, "few"), 10);
+    assert_int_equal(stw_table_size(&f.cache.index), 1);
+    stw_cache_done(&f.cache);
+}
+
+/* No more than 64 bytes an object beyond its text, key and version counted. */
+static void overhead(void **state)
+{
+    struct fixture f = begin();
+    char key[64], text[200];
+    size_t texts = 0, bytes;
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(key, sizeof(key), "namespace-%d/name-%d", i % 10, i);
+        (void)snprintf(text, sizeof(text), "{\"spec\":{\"text\":\"%0100d\"}}", i);
+        (void)deliver(&f, false, key, "123456789", text);
+        texts += strlen(text);
+    }
+    (void)stw_cache_count(&f.cache, &bytes);
+    assert_true(bytes - texts <= 64 * 1000);
+    stw_cache_done(&f.cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes),
+        cmocka_unit_test(own_writes),
+        cmocka_unit_test(a_late_answer_makes_no_ghost),
+        cmocka_unit_test(versions_that_are_no_numbers),
+        cmocka_unit_test(own_deletes),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(the_index),
+        cmocka_unit_test(overhead),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

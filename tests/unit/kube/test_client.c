@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The client against the scripted server: errors, retries, deadlines, cancelling, credentials. */
+#include "base/util.h"
+#include "fake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct fake fake;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fake_start(&fake);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    fake_stop(&fake);
+    return 0;
+}
+
+static int get(struct stw_client *c, const char *path, struct stw_buf *ret, struct stw_error *err)
+{
+    return stw_client_do(c, &(struct stw_request){.method = "GET", .path = path}, ret, err);
+}
+
+#define STATUS(code, reason, message)                                                              \
+    "'status':" #code ",'body':{'kind':'Status','code':" #code ",'reason':'" reason                \
+    "','message':'" message "'}"
+
+static void answers_and_errors(void **state)
+{
+    static const struct {
+        const char *step, *text;
+        enum stw_err code;
+    } rows[] = {
+        {"'body':{'a':1}", "", STW_OK},
+        {"'status':201,'body':'x'", "", STW_OK},
+        {STATUS(409, "AlreadyExists", "x exists"), "x exists", STW_ERR_EXISTS},
+        {STATUS(409, "Conflict", "was modified"), "was modified", STW_ERR_CONFLICT},
+        {STATUS(422, "Invalid", "Service x is invalid: no"), "Service x is invalid: no",
+         STW_ERR_INVALID},
+        {STATUS(400, "BadRequest", "bad"), "bad", STW_ERR_INVALID},
+        {STATUS(404, "NotFound", "gone"), "gone", STW_ERR_NOT_FOUND},
+        {STATUS(410, "Expired", "old"), "old", STW_ERR_GONE},
+        {STATUS(401, "Unauthorized", "who"), "who", STW_ERR_FORBIDDEN},
+        {STATUS(403, "Forbidden", "no"), "no", STW_ERR_FORBIDDEN},
+        {STATUS(500, "InternalError", "oops"), "oops", STW_ERR_UNAVAILABLE},
+        {STATUS(504, "Timeout", "slow"), "slow", STW_ERR_TIMEOUT},
+        {"'status':503,'body':'<html>'", "the server answered 503", STW_ERR_UNAVAILABLE},
+        {"'status':502,'body':'no backend\\nx'", "the server answered 502: no backend",
+         STW_ERR_UNAVAILABLE},
+        {"'status':302,'headers':{'Location':'/y'}", "the server answered 302", STW_ERR_INVALID},
+        {"'status':413", "the server answered 413", STW_ERR_TOO_LARGE},
+    };
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        char path[32], step[512];
+        struct stw_error err = {0};
+        (void)snprintf(path, sizeof(path), "/answers/%zu", i);
+        (void)snprintf(step, sizeof(step), "[{'match':'GET %s$',%s}]", path, rows[i].step);
+        fake_steps(&fake, step);
+        assert_int_equal(get(c, path, NULL, &err), rows[i].code == STW_OK ? 0 : -1);
+        assert_int_equal(err.code, rows[i].code);
+        assert_string_equal(err.text, rows[i].text);
+    }
+    stw_client_destroy(c);
+}
+
+static void nobody_there(void **state)
+{
+    struct stw_kubeconfig config = {.server = (char[]){"http://127.0.0.1:1"}};
+    struct stw_client *c = NULL;
+    struct stw_error err = {0};
+    (void)state;
+    assert_int_equal(stw_client_create(&config, &stw_clock_system, NULL, &c, &err), 0);
+    assert_int_equal(get(c, "/x", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    assert_string_equal(err.text, "http://127.0.0.1:1: connection refused");
+    stw_client_destroy(c);
+}
+
+static void throttled(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    struct stw_request once = {.method = "POST", .path = "/once", .no_retry = true},
+                       soon = {.method = "GET", .path = "/late", .timeout_ms = 2000};
+    (void)state;
+    fake_steps(&fake,
+               "[{'match':'/busy','status':429,'headers':{'Retry-After':'1'}},"
+               "{'match':'/busy','status':503,'headers':{'Retry-After':'1'}},{'match':'/busy'},"
+               "{'match':'/once','times':0,'status':429,'headers':{'Retry-After':'7'}},"
+               "{'match':'/late','times':0,'status':429,'headers':{'Retry-After':'60'}},"
+               "{'match':'/plain503','times':0,'status':503}]");
+    uint64_t began = stw_now_ms(&stw_clock_system);
+    assert_int_equal(get(c, "/busy", NULL, &err), 0);
+    assert_true(stw_now_ms(&stw_clock_system) - began >= 2000);
+    assert_int_equal(fake_count(&fake, "GET /busy"), 3);
+    assert_int_equal(stw_client_do(c, &once, NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_THROTTLED);
+    assert_int_equal(err.retry_after_ms, 7000);
+    assert_int_equal(fake_count(&fake, "POST /once"), 1);
+    /* what would come after the deadline is not waited for */
+    began = stw_now_ms(&stw_clock_system);
+    assert_int_equal(stw_client_do(c, &soon, NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_THROTTLED);
+    assert_true(stw_now_ms(&stw_clock_system) - began < 1500);
+    assert_int_equal(get(c, "/plain503", NULL, &err), -1);
+    assert_int_equal(fake_count(&fake, "GET /plain503"), 1);
+    stw_client_destroy(c);
+}
+
+static void a_stalled_socket(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    struct stw_request req = {.method = "GET", .path = "/stall", .timeout_ms = 150};
+    (void)state;
+    fake_steps(&fake, "[{'match':'/stall','then':'stall'},{'match':'/after','times':0}]");
+    assert_int_equal(stw_client_do(c, &req, NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TIMEOUT);
+    assert_int_equal(get(c, "/after", NULL, &err), 0);
+    stw_client_destroy(c);
+}
+
+/* On a kept connection that breaks: GET, PUT and PATCH are said twice, a POST is not. */
+static void resets(void **state)
+{
+    static const struct {
+        const char *method;
+        unsigned times;
+    } rows[] = {{"PUT", 2}, {"PATCH", 2}, {"DELETE", 1}};
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    (void)state;
+    fake_steps(&fake, "[{'match':'/warm','times':0}]");
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        char step[256], name[32];
+        struct stw_error err = {0};
+        struct stw_request req = {
+            .method = rows[i].method, .path = "/cut", .body = "{}", .body_len = 2};
+        /* Headers come first, so that libcurl's own second try of a silent connection stays out. */
+        (void)snprintf(step, sizeof(step),
+                       "[{'match':'%s /cut','status':200,'body':'abc','then':'cut'},"
+                       "{'match':'%s /cut'}]",
+                       rows[i].method, rows[i].method);
+        (void)snprintf(name, sizeof(name), "%s /cut", rows[i].method);
+        fake_steps(&fake, step);
+        assert_int_equal(get(c, "/warm", NULL, &err), 0);
+        int r = stw_client_do(c, &req, NULL, &err);
+        assert_int_equal(r, rows[i].times == 2 ? 0 : -1);
+        assert_int_equal(fake_count(&fake, name), rows[i].times);
+    }
+    stw_client_destroy(c);
+}
+
+static void cut_answers_are_errors(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    struct stw_buf body = STW_BUF_INIT(100);
+    (void)state;
+    fake_steps(&fake, "[{'match':'/half','status':200,'body':'{\\'a\\':','then':'cut','times':0}]");
+    assert_int_equal(get(c, "/half", &body, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    assert_int_equal(body.len, 0);
+    stw_client_destroy(c);
+}
+
+static void too_large(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake,
+               "[{'match':'/huge','stream':[{'repeat':'0123456789abcdef','bytes':67200000}]}]");
+    assert_int_equal(get(c, "/huge", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    stw_client_destroy(c);
+}
+
+static void *cancel_soon(void *c)
+{
+    wait_until(fake_count(&fake, "GET /hang") > 0);
+    stw_client_cancel(c);
+    return NULL;
+}
+
+static void cancelled(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    pthread_t thread;
+    (void)state;
+    fake_steps(&fake, "[{'match':'/hang','then':'stall'}]");
+    assert_int_equal(pthread_create(&thread, NULL, cancel_soon, c), 0);
+    assert_int_equal(get(c, "/hang", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_CANCELLED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(get(c, "/hang", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_CANCELLED);
+    stw_client_cancel(c);
+    stw_client_destroy(c);
+}
+
+static void submitted(void **state)
+{
+    struct stw_metrics *m = stw_metrics_create();
+    struct stw_client *c = fake_client(&fake, NULL, m);
+    struct stw_request req = {.method = "POST", .path = "/submit", .body = "{}", .body_len = 2};
+    struct stw_series *dropped = STW_SERIES0(
+        stw_metrics_family(m, STW_COUNTER, "steward_client_dropped_total", "", NULL, NULL));
+    (void)state;
+    fake_steps(&fake, "[{'match':'/submit','stream':[{'wait':'submit'}],'times':4},"
+                      "{'match':'/submit','times':0}]");
+    for (int i = 0; i < 300; i++)
+        stw_client_submit(c, &req);
+    assert_int_equal((int)stw_series_value(dropped), 300 - 256);
+    fake_go(&fake, "submit");
+    wait_until(fake_count(&fake, "POST /submit {}") == 256);
+    stw_client_destroy(c);
+    stw_metrics_destroy(m);
+}
+
+static void write_token(const char *path, const char *token)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fprintf(f, "%s\n", token);
+    (void)fclose(f);
+}
+
+static void a_rotated_token(void **state)
+{
+    char path[] = "/tmp/steward-token-XXXXXX";
+    struct stw_kubeconfig config = {.token_path = path, .token = (char[]){"unused"}};
+    struct stw_error err = {0};
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    write_token(path, "old");
+    struct stw_client *c = fake_client(&fake, &config, NULL);
+    fake_steps(&fake, "[{'match':'/who','times':2},{'match':'/who','status':401},{'match':'/who'},"
+                      "{'match':'/never','status':401,'times':0}]");
+    assert_int_equal(get(c, "/who", NULL, &err), 0);
+    write_token(path, "new");
+    assert_int_equal(get(c, "/who", NULL, &err), 0); /* not looked at for a minute */
+    assert_int_equal(fake_count(&fake, "Bearer old"), 2);
+    assert_int_equal(get(c, "/who", NULL, &err), 0); /* 401: looked at, and asked once more */
+    assert_int_equal(fake_count(&fake, "Bearer new"), 1);
+    assert_int_equal(get(c, "/never", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_FORBIDDEN);
+    assert_int_equal(fake_count(&fake, "GET /never"), 2);
+    assert_int_equal(fake_count(&fake, "unused"), 0);
+    stw_client_destroy(c);
+    (void)unlink(path);
+}
+
+static void basic_credentials(void **state)
+{
+    struct stw_kubeconfig config = {.username = (char[]){"me"}, .password = (char[]){"pass"}};
+    struct stw_client *c = fake_client(&fake, &config, NULL);
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake, "[{'match':'/basic'}]");
+    assert_int_equal(get(c, "/basic", NULL, &err), 0);
+    assert_int_equal(fake_count(&fake, "/basic  Basic bWU6cGFzcw=="), 1);
+    stw_client_destroy(c);
+}
+
+static void verbs(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    json_auto_t *o = json_pack("{s:s}", "a", "b");
+    (void)state;
+    fake_steps(&fake, "[{'match':'/verb','times':0}]");
+    assert_int_equal(stw_kube_get(c, &stw_res_secret, "verb", "n", NULL, &err), 0);
+    assert_int_equal(stw_kube_create(c, &stw_res_configmap, "verb", o, NULL, &err), 0);
+    assert_int_equal(stw_kube_update(c, &stw_res_deployment, "verb", "n", "status", o, NULL, &err),
+                     0);
+    assert_int_equal(stw_kube_delete(c, &stw_res_service, "verb", "n", "U", NULL, &err), 0);
+    assert_int_equal(stw_kube_delete(c, &stw_res_service, "verb", "m", NULL, NULL, &err), 0);
+    assert_int_equal(
+        stw_kube_apply(c, &stw_res_service, "verb", "n", NULL, o, "the manager", NULL, &err), 0);
+    assert_int_equal(
+        stw_kube_merge_patch(c, &stw_res_service, "verb", "n", "status", o, "m", NULL, &err), 0);
+    static const char *const want[] = {
+        "GET /api/v1/namespaces/verb/secrets/n  ",
+        "POST /api/v1/namespaces/verb/configmaps {\"a\":\"b\"}",
+        "PUT /apis/apps/v1/namespaces/verb/deployments/n/status {\"a\":\"b\"}",
+        "\"propagationPolicy\":\"Background\",\"preconditions\":{\"uid\":\"U\"}}",
+        "\"propagationPolicy\":\"Background\"}",
+        "PATCH /api/v1/namespaces/verb/services/n?fieldManager=the%20manager&force=true {",
+        "PATCH /api/v1/namespaces/verb/services/n/status?fieldManager=m {"};
+    for (size_t i = 0; i < STW_COUNT(want); i++)
+        if (fake_count(&fake, want[i]) != 1)
+            fail_msg("not asked: %s", want[i]);
+    stw_client_destroy(c);
+}
+
+static void metrics(void **state)
+{
+    struct stw_metrics *m = stw_metrics_create();
+    struct stw_client *c = fake_client(&fake, NULL, m);
+    struct stw_error err;
+    struct stw_buf text = STW_BUF_INIT(1u << 20);
+    char want[1024];
+    (void)state;
+    (void)get(c, "/no-such-thing", NULL, &err);
+    stw_metrics_render(m, &text);
+    (void)snprintf(want, sizeof(want),
+                   "rest_client_requests_total{code=\"404\",method=\"GET\",host=\"%s\"} 1",
+                   fake.server + 7);
+    assert_non_null(strstr(stw_buf_str(&text), want));
+    assert_non_null(
+        strstr(stw_buf_str(&text), "rest_client_request_duration_seconds_count{verb=\"GET\""));
+    stw_buf_done(&text);
+    stw_client_destroy(c);
+    stw_metrics_destroy(m);
+}
+
+/* --- TLS */
+
+static void certificates(void **state)
+{
+    struct fake tls;
+    size_t len;
+    struct stw_kubeconfig config = {0};
+    struct stw_error err = {0};
+    (void)state;
+    fake_start_tls(&tls, "api.example");
+    fake_steps(&tls, "[{'match':'/','times':0}]");
+    /* not trusted */
+    struct stw_client *c = fake_client(&tls, &config, NULL);
+    assert_int_equal(get(c, "/x", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "certificate"));
+    stw_client_destroy(c);
+    /* trusted, but for another name */
+    assert_int_equal(stw_read_file(tls.cert, 1u << 20, &config.ca_pem, &len, &err), 0);
+    c = fake_client(&tls, &config, NULL);
+    assert_int_equal(get(c, "/x", NULL, &err), -1);
+    stw_client_destroy(c);
+    /* the name that was asked for; the Host stays the real one */
+    config.tls_server_name = (char[]){"api.example"};
+    c = fake_client(&tls, &config, NULL);
+    if (get(c, "/x", NULL, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(fake_count(&tls, "GET /x   127.0.0.1:"), 1);
+    stw_client_destroy(c);
+    free(config.ca_pem);
+    fake_stop(&tls);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_and_errors),
+        cmocka_unit_test(nobody_there),
+        cmocka_unit_test(throttled),
+        cmocka_unit_test(a_stalled_socket),
+        cmocka_unit_test(resets),
+        cmocka_unit_test(cut_answers_are_errors),
+        cmocka_unit_test(too_large),
+        cmocka_unit_test(cancelled),
+        cmocka_unit_test(submitted),
+        cmocka_unit_test(a_rotated_token),
+        cmocka_unit_test(basic_credentials),
+        cmocka_unit_test(verbs),
+        cmocka_unit_test(metrics),
+        cmocka_unit_test(certificates),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

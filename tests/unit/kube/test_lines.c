@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/lines_priv.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int collect(void *ctx, const char *line, size_t len)
+{
+    struct stw_buf *out = ctx;
+    stw_buf_add(out, line, len);
+    stw_buf_addc(out, '|');
+    return len == 4 && memcmp(line, "stop", 4) == 0 ? 7 : 0;
+}
+
+static const char text[] = "{\"a\":\"x\\n\"}\n\n\r\n{\"b\":2}\r\nlast\nrest";
+static const char want[] = "{\"a\":\"x\\n\"}|{\"b\":2}|last|";
+
+/* Cut at every pair of places: always the same lines. */
+static void cut_anywhere(void **state)
+{
+    size_t len = strlen(text);
+    (void)state;
+    for (size_t i = 0; i <= len; i++)
+        for (size_t j = i; j <= len; j++) {
+            struct stw_lines l;
+            struct stw_buf out = STW_BUF_INIT(1000);
+            stw_lines_init(&l, 100);
+            assert_int_equal(stw_lines_feed(&l, text, i, collect, &out), 0);
+            assert_int_equal(stw_lines_feed(&l, text + i, j - i, collect, &out), 0);
+            assert_int_equal(stw_lines_feed(&l, text + j, len - j, collect, &out), 0);
+            assert_string_equal(stw_buf_str(&out), want);
+            stw_buf_done(&out);
+            stw_lines_done(&l);
+        }
+}
+
+static void byte_by_byte(void **state)
+{
+    struct stw_lines l;
+    struct stw_buf out = STW_BUF_INIT(1000);
+    (void)state;
+    stw_lines_init(&l, 100);
+    for (const char *p = text; *p; p++)
+        assert_int_equal(stw_lines_feed(&l, p, 1, collect, &out), 0);
+    assert_string_equal(stw_buf_str(&out), want);
+    stw_buf_done(&out);
+    stw_lines_done(&l);
+}
+
+static void the_cap(void **state)
+{
+    static const struct {
+        const char *first, *second;
+        int want;
+    } rows[] = {
+        {"12345678\n", "", 0},   {"1234", "5678\n", 0}, {"123456789\n", "", -1},
+        {"1234", "56789\n", -1}, {"123456789", "", -1}, {"1\n2\n3\n4\n5\n6\n", "12345678\n", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stw_lines l;
+        struct stw_buf out = STW_BUF_INIT(1000);
+        stw_lines_init(&l, 8);
+        int r = stw_lines_feed(&l, rows[i].first, strlen(rows[i].first), collect, &out);
+        if (r == 0)
+            r = stw_lines_feed(&l, rows[i].second, strlen(rows[i].second), collect, &out);
+        assert_int_equal(r, rows[i].want);
+        stw_buf_done(&out);
+        stw_lines_done(&l);
+    }
+}
+
+static void the_reader_ends_it(void **state)
+{
+    struct stw_lines l;
+    struct stw_buf out = STW_BUF_INIT(1000);
+    (void)state;
+    stw_lines_init(&l, 100);
+    assert_int_equal(stw_lines_feed(&l, "a\nstop\nb\n", 9, collect, &out), 7);
+    assert_string_equal(stw_buf_str(&out), "a|stop|");
+    stw_buf_done(&out);
+    stw_lines_done(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(byte_by_byte),
+        cmocka_unit_test(the_cap),
+        cmocka_unit_test(the_reader_ends_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Against objects recorded from Kubernetes 1.20: what was applied, how it lived right after, and
+ * after somebody changed one of our fields. */
+#include "base/util.h"
+#include "kube/owned.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define MANAGER "steward-test"
+
+struct document {
+    char *text;
+    struct stw_json_doc doc;
+    struct stw_json root;
+};
+
+static void scan(struct document *d, char *text)
+{
+    struct stw_error err;
+    *d = (struct document){.text = text};
+    if (stw_json_scan(&d->doc, text, strlen(text), &err) < 0)
+        fail_msg("%s", err.text);
+    d->root = stw_json_root(&d->doc);
+}
+
+static void load(struct document *d, const char *name, const char *what)
+{
+    char path[512], *text = NULL;
+    size_t len;
+    struct stw_error err;
+    (void)snprintf(path, sizeof(path), "%s/owned/%s.%s.json", TEST_DATA, name, what);
+    if (stw_read_file(path, 1u << 20, &text, &len, &err) < 0)
+        fail_msg("%s", err.text);
+    scan(d, text);
+}
+
+static void done(struct document *d)
+{
+    stw_json_done(&d->doc);
+    free(d->text);
+}
+
+static bool same(struct stw_hash a, struct stw_hash b)
+{
+    return a.lo == b.lo && a.hi == b.hi;
+}
+
+static void recorded(void **state)
+{
+    static const struct {
+        const char *name, *diff;
+    } rows[] = {
+        {"configmap", ""}, /* an empty value that is gone cannot be named, but it is seen */
+        {"service", "spec.ports[port=80,protocol=TCP].nodePort"},
+        {"deployment", "spec.template.spec.containers[name=side].image"},
+        {"poddisruptionbudget", "spec.minAvailable"},
+        {"empties", "spec.replicas"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct document want, live, drifted;
+        struct stw_buf names = STW_BUF_INIT(1000);
+        load(&want, rows[i].name, "desired");
+        load(&live, rows[i].name, "live");
+        load(&drifted, rows[i].name, "drifted");
+        struct stw_hash wanted = stw_owned_desired(want.root);
+        if (!same(wanted, stw_owned_live(live.root, MANAGER)))
+            fail_msg("%s: not the same right after it was applied", rows[i].name);
+        if (same(wanted, stw_owned_live(drifted.root, MANAGER)))
+            fail_msg("%s: the drift is not seen", rows[i].name);
+        assert_int_equal(stw_owned_diff(want.root, live.root, 5, &names), 0);
+        (void)stw_owned_diff(want.root, drifted.root, 5, &names);
+        assert_string_equal(stw_buf_str(&names), rows[i].diff);
+        assert_true(same((struct stw_hash){0}, stw_owned_live(live.root, "somebody")));
+        stw_buf_done(&names);
+        done(&want);
+        done(&live);
+        done(&drifted);
+    }
+}
+
+/* Two texts with the same digest, or not. */
+static void digests(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {
+        {"{\"d\":{\"a\":\"1\",\"b\":\"2\"}}", "{\"d\":{\"b\":\"2\",\"a\":\"1\"}}", true},
+        {"{\"d\":{\"a\":\"1\"}}", "{\"d\":{\"a\":1}}", false},
+        {"{\"d\":{\"a\":\"1\",\"b\":\"2\"}}", "{\"d\":{\"a\":\"2\",\"b\":\"1\"}}", false},
+        {"{\"a\":\"\\u00e9\"}", "{\"a\":\"\xc3\xa9\"}", true},
+        {"{\"kind\":\"A\",\"metadata\":{\"name\":\"x\",\"uid\":\"1\"},\"a\":1}", "{\"a\":1}", true},
+        /* names further down do count */
+        {"{\"a\":{\"name\":\"x\"}}", "{\"a\":{\"name\":\"y\"}}", false},
+        {"{\"a\":1,\"b\":null}", "{\"a\":1}", true},
+        {"{\"a\":0}", "{\"a\":false}", true},
+        {"{\"a\":0}", "{\"a\":1}", false},
+        {"{\"args\":[\"a\",\"b\"]}", "{\"args\":[\"b\",\"a\"]}", false},
+        {"{\"env\":[{\"name\":\"a\",\"value\":\"1\"},{\"name\":\"b\",\"value\":\"2\"}]}",
+         "{\"env\":[{\"value\":\"2\",\"name\":\"b\"},{\"name\":\"a\",\"value\":\"1\"}]}", true},
+        {"{\"env\":[{\"name\":\"a\",\"value\":\"1\"},{\"name\":\"b\",\"value\":\"2\"}]}",
+         "{\"env\":[{\"name\":\"a\",\"value\":\"2\"},{\"name\":\"b\",\"value\":\"1\"}]}", false},
+        {"{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}",
+         "{\"metadata\":{\"finalizers\":[\"b\",\"a\"]}}", true},
+        {"{\"a\":{\"b.c\":1}}", "{\"a\":{\"b\":{\"c\":1}}}", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct document a, b;
+        scan(&a, strdup(rows[i].a));
+        scan(&b, strdup(rows[i].b));
+        if (same(stw_owned_desired(a.root), stw_owned_desired(b.root)) != rows[i].same)
+            fail_msg("row %zu", i);
+        done(&a);
+        done(&b);
+    }
+}
+
+/* What a newer server writes: sets by value, elements by index, atomic maps as leaves. */
+static void other_forms_of_fields(void **state)
+{
+    struct document want, live;
+    (void)state;
+    scan(&want, strdup("{\"metadata\":{\"finalizers\":[\"x\"]},"
+                       "\"spec\":{\"selector\":{\"a\":\"1\",\"b\":\"2\"},\"list\":[\"p\",\"q\"],"
+                       "\"emptyDir\":{}}}"));
+    scan(&live, strdup("{\"metadata\":{\"finalizers\":[\"y\",\"x\"],\"managedFields\":["
+                       "{\"manager\":\"m\",\"operation\":\"Update\",\"fieldsV1\":{\"f:spec\":{\"f:"
+                       "list\":{}}}},"
+                       "{\"manager\":\"m\",\"operation\":\"Apply\",\"subresource\":\"status\","
+                       "\"fieldsV1\":{\"f:spec\":{\"f:other\":{}}}},"
+                       "{\"manager\":\"m\",\"operation\":\"Apply\",\"fieldsV1\":{"
+                       "\"f:metadata\":{\"f:finalizers\":{\".\":{},\"v:\\\"x\\\"\":{}}},"
+                       "\"f:spec\":{\"f:selector\":{},\"f:list\":{\"i:0\":{},\"i:1\":{}},\"f:"
+                       "emptyDir\":{}}}}]},"
+                       "\"spec\":{\"selector\":{\"b\":\"2\",\"a\":\"1\"},\"list\":[\"p\",\"q\"],"
+                       "\"emptyDir\":{},\"other\":1}}"));
+    assert_true(same(stw_owned_desired(want.root), stw_owned_live(live.root, "m")));
+    done(&want);
+    done(&live);
+}
+
+static void diff_is_capped(void **state)
+{
+    struct document want, live;
+    struct stw_buf names = STW_BUF_INIT(1000);
+    (void)state;
+    scan(&want, strdup("{\"spec\":{\"a\":1,\"b\":2,\"c\":{\"d\":3},\"e\":[1,2]}}"));
+    scan(&live, strdup("{\"spec\":{\"b\":3,\"c\":7,\"e\":[1]}}"));
+    assert_int_equal(stw_owned_diff(want.root, live.root, 2, &names), 4);
+    assert_string_equal(stw_buf_str(&names), "spec.a, spec.b and 2 more");
+    stw_buf_done(&names);
+    done(&want);
+    done(&live);
+}
+
+static void controllers(void **state)
+{
+    char kind[64], name[254], uid[64];
+    struct document d;
+    (void)state;
+    scan(&d,
+         strdup("{\"metadata\":{\"ownerReferences\":[{\"kind\":\"A\",\"name\":\"a\",\"uid\":\"1\"},"
+                "{\"kind\":\"B\",\"name\":\"b\",\"uid\":\"2\",\"controller\":true}]}}"));
+    assert_int_equal(stw_owner_controller(d.root, kind, name, uid), 0);
+    assert_string_equal(kind, "B");
+    assert_string_equal(name, "b");
+    assert_string_equal(uid, "2");
+    assert_int_equal(stw_owner_controller(d.root, NULL, NULL, NULL), 0);
+    done(&d);
+    scan(&d, strdup("{\"metadata\":{\"ownerReferences\":7}}"));
+    assert_int_equal(stw_owner_controller(d.root, kind, name, uid), -1);
+    done(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded),
+        cmocka_unit_test(digests),
+        cmocka_unit_test(other_forms_of_fields),
+        cmocka_unit_test(diff_is_capped),
+        cmocka_unit_test(controllers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
