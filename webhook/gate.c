@@ -265,7 +265,7 @@ int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
     (void)close(config->listen_fd);
     free(g);
     return stw_fail(err, STW_ERR_INTERNAL, "cannot start the thread that accepts connections: %s",
-                    strerror(errno));
+                    strerrordesc_np(errno));
 }
 
 void stw_gate_close(struct stw_gate *g)

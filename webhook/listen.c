@@ -78,30 +78,32 @@ static int open_named(const char *address, const char *host, const char *port, i
     if (why != 0)
         return stw_fail(err, STW_ERR_INVALID, "bind address \"%s\": the host is not known: %s",
                         address, gai_strerror(why));
-    *ret_fd = -1;
-    for (struct addrinfo *a = list; a && *ret_fd < 0; a = a->ai_next)
-        *ret_fd = open_socket(a->ai_addr, a->ai_addrlen);
-    int failed = errno;
+    int fd = -1, failed = EADDRNOTAVAIL;
+    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+        fd = open_socket(a->ai_addr, a->ai_addrlen);
+        failed = errno;
+    }
     freeaddrinfo(list);
     errno = failed;
+    *ret_fd = fd;
     return 0;
 }
 
 static uint16_t port_of(int fd)
 {
-    struct sockaddr_storage addr = {0};
+    /* sin_port and sin6_port stand at the same place, by RFC 3493. */
+    struct sockaddr_in6 addr = {0};
     socklen_t len = sizeof(addr);
     if (getsockname(fd, (struct sockaddr *)&addr, &len) != 0)
         return 0;
-    /* sin_port and sin6_port stand at the same place, by RFC 3493. */
-    return ntohs(((const struct sockaddr_in *)(const void *)&addr)->sin_port);
+    return ntohs(addr.sin6_port);
 }
 
 int stw_listen(const char *address, int *ret_fd, uint16_t *ret_port, struct stw_error *err)
 {
-    char host[256], port[6];
+    char host[256] = "", port[6];
     int fd = -1;
-    int64_t number;
+    int64_t number = 0;
     if (stw_address_split(address, host, port, err) != 0)
         return -1;
     (void)stw_parse_int(port, 0, 65535, &number);
@@ -111,7 +113,7 @@ int stw_listen(const char *address, int *ret_fd, uint16_t *ret_port, struct stw_
         return -1;
     if (fd < 0)
         return stw_fail(
-            err, STW_ERR_INTERNAL, "cannot listen on %s: %s%s", address, strerror(errno),
+            err, STW_ERR_INTERNAL, "cannot listen on %s: %s%s", address, strerrordesc_np(errno),
             errno == EADDRINUSE ? "; stop the program that has it or bind another" : "");
     *ret_fd = fd;
     *ret_port = port_of(fd);

@@ -273,7 +273,7 @@ static int open_door(struct door *d, const char *address, struct stw_error *err)
         d->daemon ? MHD_get_daemon_info(d->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!info)
         return stw_fail(err, STW_ERR_INTERNAL, "cannot start the HTTP server on %s: %s", address,
-                        strerror(errno));
+                        strerrordesc_np(errno));
     d->epoll_fd = info->epoll_fd;
     return 0;
 }
@@ -287,7 +287,7 @@ static int start_thread(struct stw_probes *p, struct stw_error *err)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "cannot start the thread of the probes: %s",
-                        strerror(status));
+                        strerrordesc_np(status));
     (void)pthread_setname_np(p->thread, "probes");
     p->started = true;
     return 0;

@@ -168,7 +168,7 @@ static int start_workers(struct stw_server *s, struct stw_error *err)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status == 0 ? 0
                        : stw_fail(err, STW_ERR_INTERNAL, "cannot start the HTTPS server: %s",
-                                  strerror(errno));
+                                  strerrordesc_np(errno));
 }
 
 static int make_routes(struct stw_server *s, struct stw_error *err)

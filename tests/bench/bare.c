@@ -73,9 +73,9 @@ int main(int argc, char **argv)
     char *cert = slurp(argv[1]), *key = slurp(argv[2]);
     struct MHD_Daemon *d = MHD_start_daemon(
         mode | MHD_USE_TLS, 0, NULL, NULL, &answer, r, MHD_OPTION_SOCK_ADDR, &addr,
-        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)atoi(argv[3]), MHD_OPTION_HTTPS_MEM_CERT, cert,
-        MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_HTTPS_PRIORITIES, argv[5],
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)40 << 10, MHD_OPTION_END);
+        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)strtoul(argv[3], NULL, 10),
+        MHD_OPTION_HTTPS_MEM_CERT, cert, MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_HTTPS_PRIORITIES,
+        argv[5], MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)40 << 10, MHD_OPTION_END);
     if (!d || !r) {
         (void)fprintf(stderr, "bare: the server did not start\n");
         return 1;

@@ -144,8 +144,9 @@ static void run(struct client *clients, uint32_t count, int ep, double seconds)
     }
     double took = (double)(now_ns() - start) / 1e9;
     qsort(samples, sample_count, sizeof(*samples), by_value);
-    double p50 = sample_count ? samples[sample_count / 2] / 1e3 : 0;
-    double p99 = sample_count ? samples[sample_count * 99 / 100] / 1e3 : 0;
+    size_t half = sample_count / 2, most = sample_count * 99 / 100;
+    double p50 = sample_count ? samples[half] / 1e3 : 0;
+    double p99 = sample_count ? samples[most] / 1e3 : 0;
     (void)printf("{\"requests\":%zu,\"errors\":%llu,\"seconds\":%.3f,\"rate\":%.1f,"
                  "\"p50_us\":%.1f,\"p99_us\":%.1f}\n",
                  sample_count, (unsigned long long)errors, took, (double)sample_count / took, p50,
@@ -162,7 +163,7 @@ int main(int argc, char **argv)
         die("usage: load PORT PATH BODY-FILE CONNECTIONS");
     (void)signal(SIGPIPE, SIG_IGN);
     build_request(argv[2], argv[3]);
-    uint32_t count = (uint32_t)atoi(argv[4]);
+    uint32_t count = (uint32_t)strtoul(argv[4], NULL, 10);
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     struct client *clients = calloc(count, sizeof(*clients));
     samples = malloc(SAMPLES_MAX * sizeof(*samples));
@@ -170,7 +171,7 @@ int main(int argc, char **argv)
     if (!ctx || !clients || !samples || ep < 0)
         die("out of memory");
     for (uint32_t i = 0; i < count; i++) {
-        clients[i].ssl = dial(ctx, (uint16_t)atoi(argv[1]));
+        clients[i].ssl = dial(ctx, (uint16_t)strtoul(argv[1], NULL, 10));
         struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
         (void)epoll_ctl(ep, EPOLL_CTL_ADD, SSL_get_fd(clients[i].ssl), &e);
         send_request(&clients[i]);
