@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The certificates of Secret mode beside a real API server; certs_probe.c is one replica."""
+
+import base64
+import datetime
+import json
+import os
+import re
+import subprocess
+import threading
+
+import pytest
+
+from support import paths, wait
+
+DAY = 86400
+HOST, ADDRESS = "steward.test.svc", "127.0.0.1"
+NAMES = (HOST, HOST + ".cluster.local", ADDRESS, "::1")
+HOOKS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+
+
+class Replica:
+    """certs_probe: one command a line, one line of JSON back."""
+
+    def __init__(self, cluster, place, log, kubeconfig=None, names=NAMES):
+        binary = paths.steward_binary().parents[1] / "tests" / "integration" / "certs_probe"
+        self.log = log
+        self.lock = threading.Lock()
+        with open(log, "w", encoding="utf-8") as file:
+            self.process = subprocess.Popen(
+                [binary, place, "pair", place, place, *names], text=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=file,
+                env=dict(os.environ, KUBECONFIG=str(kubeconfig or cluster.kubeconfig)))
+
+    def ask(self, *words):
+        with self.lock:
+            self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
+
+    def status(self):
+        return self.ask("status")
+
+    def cert(self):
+        return self.status()["cert"]
+
+    def log_text(self):
+        with open(self.log, encoding="utf-8") as file:
+            return file.read()
+
+    def end(self):
+        self.process.stdin.close()
+        try:
+            return self.process.wait(timeout=20)
+        finally:
+            self.process.kill()
+
+    def crash(self):
+        self.process.kill()
+        self.process.wait(timeout=20)
+
+
+def _hook(kind, name, webhooks=2):
+    """A configuration that the API server never calls: no resource is called that way."""
+    kind = {"m": "MutatingWebhookConfiguration", "v": "ValidatingWebhookConfiguration"}[kind[0]]
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name},
+            "webhooks": [{"name": f"w{n}.example.com", "sideEffects": "None", "failurePolicy": "Ignore",
+                          "admissionReviewVersions": ["v1"], "timeoutSeconds": 2,
+                          "clientConfig": {"service": {"namespace": name, "name": "none"}},
+                          "rules": [{"apiGroups": ["none.example.com"], "apiVersions": ["v1"],
+                                     "operations": ["CREATE"], "resources": ["nothings"]}]}
+                         for n in range(webhooks)]}
+
+
+@pytest.fixture
+def place(cluster):
+    """A namespace and two configurations of the same name."""
+    name = f"certs-{os.getpid()}-{os.urandom(3).hex()}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.apply([_hook(kind, name) for kind in HOOKS])
+    yield name
+    for kind in HOOKS:
+        cluster.delete(kind, name)
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def replica(cluster, place, tmp_path):
+    """replica(): starts one more; all are ended at the end of the test, without a fault."""
+    started = []
+
+    def start(**kwargs):
+        one = Replica(cluster, place, tmp_path / f"replica-{len(started)}.log", **kwargs)
+        started.append(one)
+        return one
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            assert one.end() == 0, one.log_text()
+        assert "PRIVATE KEY" not in one.log_text()
+
+
+def _bundles(cluster, place, kind):
+    found = cluster.get(kind, place)
+    return [base64.b64decode(w["clientConfig"].get("caBundle", "")).decode()
+            for w in found["webhooks"]] if found else []
+
+
+def _all_bundles(cluster, place):
+    return [b for kind in HOOKS for b in _bundles(cluster, place, kind)]
+
+
+def _secret(cluster, place):
+    found = cluster.get("secret", "pair", place)
+    return {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+
+
+def _certs(bundle):
+    return re.findall(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", bundle, re.S)
+
+
+def _openssl(*args, stdin=None):
+    return subprocess.run(["openssl", *(str(a) for a in args)], input=stdin, text=True,
+                          capture_output=True, check=False, timeout=20)
+
+
+def _verifies(leaf, bundle, tmp_path, host=("-verify_hostname", HOST)):
+    """What `openssl verify` says, as strictly as it can be asked."""
+    ca, cert = tmp_path / "bundle.pem", tmp_path / "leaf.pem"
+    ca.write_text(bundle)
+    cert.write_text(leaf)
+    return _openssl("verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", ca,
+                    "-no-CApath", "-no-CAstore", *host, cert)
+
+
+def _settled(cluster, place, *replicas):
+    """True when all serve the Secret's leaf, of its one CA, which is in every caBundle."""
+    secret = _secret(cluster, place)
+    return (set(secret) == {"tls.crt", "tls.key", "ca.crt", "ca.key"}
+            and set(_all_bundles(cluster, place)) <= {secret["ca.crt"]}
+            and all(r.cert() == secret["tls.crt"] and r.status()["ready"] for r in replicas))
+
+
+def _wait_settled(cluster, place, *replicas):
+    wait.until("certificates at rest", lambda: _settled(cluster, place, *replicas))
+
+
+def test_first_start(cluster, place, replica, tmp_path):
+    """Two replicas at once make one Secret, and proper certificates."""
+    a, b = replica(), replica()
+    _wait_settled(cluster, place, a, b)
+    found = cluster.get("secret", "pair", place)
+    assert found["type"] == "kubernetes.io/tls"
+    assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steward"
+    secret = _secret(cluster, place)
+    for host in (("-verify_hostname", HOST), ("-verify_hostname", HOST + ".cluster.local"),
+                 ("-verify_ip", ADDRESS), ("-verify_ip", "::1")):
+        result = _verifies(secret["tls.crt"], secret["ca.crt"], tmp_path, host)
+        assert result.returncode == 0, result.stderr
+    assert _verifies(secret["tls.crt"], secret["ca.crt"], tmp_path,
+                     ("-verify_hostname", "other.svc")).returncode != 0
+    leaf = _openssl("x509", "-noout", "-text", stdin=secret["tls.crt"]).stdout
+    for text in ("Version: 3", "ASN1 OID: prime256v1", "ecdsa-with-SHA256", "CA:FALSE",
+                 "TLS Web Server Authentication", "Subject Key Identifier",
+                 "Authority Key Identifier", f"DNS:{HOST}, DNS:{HOST}.cluster.local",
+                 "IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1"):
+        assert text in leaf, leaf
+    ca = _openssl("x509", "-noout", "-text", stdin=secret["ca.crt"]).stdout
+    for text in ("CA:TRUE, pathlen:0", "Certificate Sign"):
+        assert text in ca, ca
+    metrics = a.status()["metrics"]
+    end = _openssl("x509", "-noout", "-enddate", stdin=secret["tls.crt"]).stdout.strip()[9:]
+    stamp = datetime.datetime.strptime(end, "%b %d %H:%M:%S %Y %Z").replace(
+        tzinfo=datetime.timezone.utc).timestamp()
+    value = re.search(r'steward_certificate_not_after_seconds\{cert="serving"\} (\S+)', metrics)
+    assert float(value[1]) == stamp
+    assert 'steward_certificate_not_after_seconds{cert="ca"}' in metrics
+    assert "certwatcher_read_certificate_total 1\n" in metrics
+
+
+def test_owns_only_the_bundle(cluster, place, replica):
+    """What the field manager has, and what an update of everything else leaves alone."""
+    one = replica()
+    _wait_settled(cluster, place, one)
+    for kind in HOOKS:
+        # kubectl of a later version would hide managedFields.
+        raw = f"/apis/admissionregistration.k8s.io/v1/{kind}s/{place}"
+        found = json.loads(cluster.kubectl("get", "--raw", raw).stdout)
+        fields = [m for m in found["metadata"]["managedFields"]
+                  if m["manager"] == "steward-certs"]
+        assert len(fields) == 1 and fields[0]["operation"] == "Apply"
+        mine = {"f:webhooks": {f'k:{{"name":"w{n}.example.com"}}': {
+            ".": {}, "f:name": {}, "f:clientConfig": {"f:caBundle": {}}} for n in range(2)}}
+        assert fields[0]["fieldsV1"] == mine
+    hooks = [_hook(kind, place, webhooks=3) for kind in HOOKS]
+    for hook in hooks:
+        hook["webhooks"][0]["timeoutSeconds"] = 7
+    cluster.apply(hooks)
+    wait.until("the third webhook's caBundle", lambda: _settled(cluster, place, one)
+               and all(len(_bundles(cluster, place, kind)) == 3 for kind in HOOKS))
+    assert cluster.get(HOOKS[0], place)["webhooks"][0]["timeoutSeconds"] == 7
+
+
+def test_waits_for_configurations(cluster, place, replica):
+    """They come later, go, and come again; meanwhile there is a certificate all the same."""
+    for kind in HOOKS:
+        cluster.delete(kind, place)
+    one = replica()
+    wait.until("readiness without configurations", lambda: one.status()["ready"])
+    for _ in range(2):
+        cluster.apply([_hook(kind, place) for kind in HOOKS])
+        wait.until("caBundles", lambda: _settled(cluster, place, one)
+                   and len(_all_bundles(cluster, place)) == 4, seconds=10)
+        cluster.kubectl("delete", HOOKS[1], place)
+    assert one.log_text().count("webhook configuration not found") <= 4
+
+
+def test_wiped_bundle(cluster, place, replica):
+    """Repaired at once, by the watch and not by the minute's look."""
+    one = replica()
+    _wait_settled(cluster, place, one)
+    for patch in ('[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":""}]',
+                  '[{"op":"remove","path":"/webhooks/1/clientConfig/caBundle"}]'):
+        for kind in HOOKS:
+            cluster.kubectl("patch", kind, place, "--type=json", "-p", patch)
+            wait.until("repair", lambda: _settled(cluster, place, one), seconds=5)
+
+
+def _change(cluster, place, key, value):
+    data = {key: value and base64.b64encode(value.encode()).decode()}
+    cluster.patch("secret", "pair", place, {"data": data})
+
+
+@pytest.mark.parametrize("key, value", [("tls.crt", "garbage"), ("tls.key", "garbage"),
+                                        ("tls.crt", "")])
+def test_spoiled_leaf(cluster, place, replica, key, value):
+    """Issued anew by the same CA, with a line that says why."""
+    one = replica()
+    _wait_settled(cluster, place, one)
+    before = _secret(cluster, place)
+    _change(cluster, place, key, value)
+    wait.until("a new leaf", lambda: _settled(cluster, place, one)
+               and one.cert() != before["tls.crt"])
+    assert _secret(cluster, place)["ca.crt"] == before["ca.crt"]
+    assert "new serving certificate issued" in one.log_text() and "reason=" in one.log_text()
+
+
+def test_other_names(cluster, place, replica, tmp_path):
+    """The Service was renamed: a leaf with the new name."""
+    one = replica()
+    _wait_settled(cluster, place, one)
+    assert one.end() == 0
+    two = replica(names=("renamed.test.svc",))
+    _wait_settled(cluster, place, two)
+    result = _verifies(two.cert(), _secret(cluster, place)["ca.crt"], tmp_path,
+                       ("-verify_hostname", "renamed.test.svc"))
+    assert result.returncode == 0, result.stderr
+
+
+class Watchman(threading.Thread):
+    """Looks all the time whether each replica's certificate is trusted by every caBundle."""
+
+    def __init__(self, cluster, place, replicas, folder):
+        super().__init__(daemon=True)
+        self.cluster, self.place, self.replicas, self.folder = cluster, place, replicas, folder
+        self.over, self.looks, self.faults, self.known = threading.Event(), 0, [], set()
+
+    def run(self):
+        while not self.over.is_set():
+            try:
+                self.look()
+            except Exception as error:
+                self.faults.append(repr(error))
+                return
+
+    def look(self):
+        before = [r.cert() for r in self.replicas]
+        bundles = _all_bundles(self.cluster, self.place)
+        if before != [r.cert() for r in self.replicas]:
+            return
+        for pair in {(leaf, bundle) for leaf in before for bundle in bundles} - self.known:
+            # The clock of the replicas is ahead: chain and name are what is asked here.
+            result = _verifies(*pair, self.folder, ("-verify_hostname", HOST, "-no_check_time"))
+            if result.returncode != 0:
+                self.faults.append(result.stderr)
+            self.known.add(pair)
+        self.looks += 1
+
+    def end(self):
+        self.over.set()
+        self.join(timeout=30)
+        assert not self.faults, self.faults
+        assert self.looks >= 3
+
+
+@pytest.fixture
+def watchman(cluster, place, tmp_path):
+    started = []
+
+    def start(*replicas):
+        folder = tmp_path / "watchman"
+        folder.mkdir()
+        one = Watchman(cluster, place, replicas, folder)
+        one.start()
+        started.append(one)
+        return one
+    yield start
+    for one in started:
+        one.over.set()
+
+
+def test_rotation(cluster, place, replica, watchman):
+    """A new CA, in every caBundle before it signs, and the old one gone after the overlap."""
+    a, b = replica(), replica()
+    _wait_settled(cluster, place, a, b)
+    first = _secret(cluster, place)
+    guard = watchman(a, b)
+    for one in (a, b):
+        one.ask("shift", 2500 * DAY)  # of 3650: due, and the leaf of 90 days has expired
+    wait.until("the new CA", lambda: _secret(cluster, place)["ca.crt"] != first["ca.crt"])
+    wait.until("both to serve its leaf", lambda: {a.cert(), b.cert()} == {
+        _secret(cluster, place)["tls.crt"]})
+    secret = _secret(cluster, place)
+    assert "ca-next.key" not in secret and "ca.key" in secret
+    assert _certs(secret["ca-old.crt"]) == _certs(first["ca.crt"])
+    assert all(set(_certs(b)) == set(_certs(first["ca.crt"]) + _certs(secret["ca.crt"]))
+               for b in _all_bundles(cluster, place))
+    assert a.status()["ready"] and b.status()["ready"]
+    for one in (a, b):
+        one.ask("shift", 3600)
+    _wait_settled(cluster, place, a, b)
+    guard.end()
+
+
+def test_rotation_asked_for(cluster, place, replica, watchman):
+    """Taking ca.key out of the Secret is how a person asks for a new CA."""
+    a, b = replica(), replica()
+    _wait_settled(cluster, place, a, b)
+    first = _secret(cluster, place)
+    guard = watchman(a, b)
+    _change(cluster, place, "ca.key", None)
+    wait.until("both to serve a leaf of the new CA", lambda: {a.cert(), b.cert()} == {
+        _secret(cluster, place)["tls.crt"]} != {first["tls.crt"]})
+    for one in (a, b):
+        one.ask("shift", 3601)
+    _wait_settled(cluster, place, a, b)
+    guard.end()
+
+
+def test_deleted_secret(cluster, place, replica, watchman):
+    """What is served stays trusted while a new CA comes."""
+    a, b = replica(), replica()
+    _wait_settled(cluster, place, a, b)
+    first = _secret(cluster, place)
+    guard = watchman(a, b)
+    cluster.kubectl("delete", "secret", "pair", "-n", place)
+    wait.until("both to serve another leaf", lambda: {a.cert(), b.cert()} == {
+        _secret(cluster, place)["tls.crt"]} != {first["tls.crt"]})
+    for one in (a, b):
+        one.ask("shift", 3601)
+    _wait_settled(cluster, place, a, b)
+    guard.end()
+
+
+def test_crashes_during_rotation(cluster, place, replica, watchman):
+    """One replica stays; the other is killed again and again, and started again."""
+    a, b = replica(), replica()
+    _wait_settled(cluster, place, a, b)
+    guard = watchman(a)
+    for _ in range(4):
+        _change(cluster, place, "ca.key", None)
+        b.crash()
+        b = replica()
+        wait.until("a start", lambda: b.status()["uses"])
+    wait.until("a CA with its key", lambda: "ca.key" in _secret(cluster, place)
+               and "ca-next.key" not in _secret(cluster, place))
+    for one in (a, b):
+        one.ask("shift", 3601)
+    _wait_settled(cluster, place, a, b)
+    guard.end()
+
+
+RIGHTS = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: certs, namespace: {0}}}
+rules:
+- {{apiGroups: [""], resources: [secrets], verbs: [create]}}
+- {{apiGroups: [""], resources: [secrets], resourceNames: [pair], verbs: [get, list, watch, update]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: certs, namespace: {0}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: certs}}
+subjects: [{{kind: ServiceAccount, name: certs, namespace: {0}}}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: certs, namespace: {0}}}
+"""
+CLUSTER_RIGHTS = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {0}}}
+rules:
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  resourceNames: [{0}]
+  verbs: [get, list, watch, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {0}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {0}}}
+subjects: [{{kind: ServiceAccount, name: certs, namespace: {0}}}]
+"""
+
+
+def test_rights(cluster, place, replica, tmp_path):
+    """Without rights it says which; with just those that are documented, it works, watches too."""
+    cluster.apply(RIGHTS.format(place))
+    account = cluster.kubeconfig_of(f"{place}/certs", tmp_path / "account")
+    one = replica(kubeconfig=account)
+    wait.until("a reason", lambda: "cannot read MutatingWebhookConfiguration" in one.status()["why"])
+    assert not one.status()["ready"]
+    cluster.apply(CLUSTER_RIGHTS.format(place))
+    try:
+        wait.until("readiness with the rights", lambda: one.status()["ready"])
+        _wait_settled(cluster, place, one)
+        two = replica(kubeconfig=account)
+        wait.until("readiness of the second", lambda: two.status()["ready"])
+        cluster.kubectl("patch", HOOKS[0], place, "--type=json", "-p",
+                        '[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]')
+        wait.until("repair", lambda: _settled(cluster, place, one, two), seconds=5)
+    finally:
+        cluster.delete("clusterrolebinding", place)
+        cluster.delete("clusterrole", place)
+
+
+def test_api_server_away(cluster, place, replica):
+    """Killed and started again: what is served goes on, and the watches come back."""
+    one = replica()
+    _wait_settled(cluster, place, one)
+    if not cluster.name or os.environ.get("KUBEBUILDER_ASSETS"):
+        pytest.skip("needs a cluster of scripts/cluster")
+    cluster.component("kill", "apiserver")
+    assert one.status()["ready"]
+    cluster.component("start", "apiserver")
+    cluster.kubectl("patch", HOOKS[0], place, "--type=json", "-p",
+                    '[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]')
+    wait.until("repair", lambda: _settled(cluster, place, one), seconds=30)
