@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster and a fleet of MyWebs for the benchmarks.
+
+Pods are not what is measured, and kube-controller-manager allows itself 20 requests a second, which
+would hide everything else.  So it is stopped, and `Deployments` plays its part: it marks the
+Deployments of the real API server as available.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import queue
+import ssl
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+from support import cluster as k8s
+from support import myweb, wait
+from support import steward as stw
+
+MYWEBS = "/apis/operator.k8s-summit.org/v1/namespaces/{}/mywebs"
+DEPLOYMENTS = "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dsteward"
+
+
+def say(text):
+    """Progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Api:
+    """The API server's REST interface, one kept connection a thread."""
+
+    def __init__(self, env):
+        self.host = urllib.parse.urlsplit(env["STEWARD_CLUSTER_APISERVER"]).netloc
+        self.tls = ssl.create_default_context(cafile=env["STEWARD_CLUSTER_CA"])
+        with open(env["KUBECONFIG"], encoding="utf-8") as file:
+            token = next(line for line in file if "token:" in line).split(":", 1)[1]
+        self.headers = {"Authorization": "Bearer " + token.strip().strip('"')}
+        self.local = threading.local()
+
+    def connect(self):
+        """A new connection."""
+        return http.client.HTTPSConnection(self.host, context=self.tls, timeout=60)
+
+    def call(self, method, path, body=None, content_type="application/json"):
+        """(status, object)."""
+        if not hasattr(self.local, "connection"):
+            self.local.connection = self.connect()
+        headers = dict(self.headers, **({"Content-Type": content_type} if body else {}))
+        try:
+            self.local.connection.request(method, path, json.dumps(body) if body else None, headers)
+            reply = self.local.connection.getresponse()
+            return reply.status, json.loads(reply.read())
+        except (OSError, http.client.HTTPException):
+            del self.local.connection
+            raise
+
+    def each(self, path):
+        """All objects of a collection, in pages."""
+        token = ""
+        while True:
+            sep = "&" if "?" in path else "?"
+            _, page = self.call("GET", f"{path}{sep}limit=500&continue={token}")
+            yield from page["items"]
+            token = urllib.parse.quote(page["metadata"].get("continue", ""))
+            if not token:
+                return
+
+    def watch(self, path, version):
+        """(type, object) of a watch, until the server ends it."""
+        connection = self.connect()
+        connection.request("GET", f"{path}&watch=1&resourceVersion={version}", headers=self.headers)
+        reply = connection.getresponse()
+        with contextlib.closing(connection):
+            for line in reply:
+                event = json.loads(line)
+                yield event["type"], event["object"]
+
+
+class Deployments(threading.Thread):
+    """Says of each Deployment that all of it is available, as soon as it is there."""
+
+    def __init__(self, api, workers=4):
+        super().__init__(daemon=True)
+        self.api, self.todo = api, queue.Queue()
+        self.helpers = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+
+    def run(self):
+        for helper in self.helpers:
+            helper.start()
+        while True:
+            with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError):
+                _, page = self.api.call("GET", DEPLOYMENTS)
+                for item in page["items"]:
+                    self._look(item)
+                version = page["metadata"]["resourceVersion"]
+                for kind, item in self.api.watch(DEPLOYMENTS, version):
+                    if kind in ("ADDED", "MODIFIED"):
+                        self._look(item)
+            time.sleep(0.2)
+
+    def _look(self, item):
+        if item.get("status", {}).get("observedGeneration") != item["metadata"]["generation"]:
+            self.todo.put(item)
+
+    def _work(self):
+        while True:
+            item = self.todo.get()
+            n = item["spec"]["replicas"]
+            status = {"observedGeneration": item["metadata"]["generation"], "replicas": n,
+                      "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n}
+            path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/status".format(
+                **item["metadata"])
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.api.call("PATCH", path, {"status": status}, "application/merge-patch+json")
+
+
+class Fleet:
+    """MyWebs in a cluster of their own, and one steward beside it."""
+
+    def __init__(self, cluster, binary, folder):
+        self.cluster, self.binary, self.folder = cluster, binary, folder
+        self.api = Api(cluster.env)
+        self.count = 0
+        self.kubeconfig = None
+        self.steward = None
+
+    def prepare(self):
+        """CRDs, rights, and whoever plays the Deployment controller."""
+        stw.install(self.cluster, self.binary)
+        self.kubeconfig = self.cluster.kubeconfig_of(stw.ACCOUNT, self.folder / "kubeconfig")
+        self.cluster.kubectl("create", "namespace", "fleet")
+        self.cluster.component("stop", "controller-manager")
+        Deployments(self.api).start()
+
+    def start(self, *args):
+        """Starts steward; returns the milliseconds from exec to ready."""
+        self.steward = stw.Steward(self.binary, self.cluster, self.kubeconfig, self.folder,
+                                   ["--log-level", "warn", *args])
+        begin = time.monotonic()
+        self.steward.start(ready=False)
+        wait.until("steward to be ready", lambda: self.steward.readyz("")[0] == 200, 120,
+                   every=0.002)
+        return (time.monotonic() - begin) * 1000
+
+    def stop(self):
+        """Ends steward."""
+        if self.steward and self.steward.stop() != 0:
+            raise RuntimeError(self.steward.log_tail())
+
+    def grow(self, count, **spec):
+        """Creates MyWebs until there are so many."""
+        numbers = queue.Queue()
+        for n in range(self.count, count):
+            numbers.put(n)
+        failures = []
+
+        def work():
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    web = myweb.manifest(f"web-{numbers.get_nowait():05}", "fleet", **spec)
+                    status, reply = self.api.call("POST", MYWEBS.format("fleet"), web)
+                    if status != 201:
+                        failures.append(reply.get("message"))
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise RuntimeError(f"{len(failures)} MyWebs were refused: {failures[0]}")
+        self.count = count
+
+    def completed(self):
+        """How many MyWebs are complete, by steward's own metric."""
+        return self.steward.metric("steward_objects", kind="MyWeb", condition="Ready", status="True")
+
+    def wait_completed(self, seconds):
+        """Until all are; returns when that was."""
+        last = [0.0]
+
+        def look():
+            done = self.completed()
+            if done - last[0] >= 1000:
+                say(f"  {int(done)} of {self.count} are complete")
+                last[0] = done
+            return done >= self.count
+        wait.until(f"{self.count} MyWebs to be complete", look, seconds, every=0.25)
+        return time.monotonic()
+
+    def rss_kib(self):
+        """Resident memory of steward."""
+        with open(f"/proc/{self.steward.process.pid}/status", encoding="ascii") as file:
+            return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
+
+
+@contextlib.contextmanager
+def fleet(binary):
+    """A Fleet in a fresh cluster that is gone afterwards; $STEWARD_CLUSTER_NAME names another."""
+    name = os.environ.get("STEWARD_CLUSTER_NAME") or f"bench-{os.getpid()}"
+    mine = "STEWARD_CLUSTER_NAME" not in os.environ
+    say(f"Cluster {name}: starting")
+    k8s.cluster_command(name, "up")
+    try:
+        with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
+            one = Fleet(k8s.Cluster(k8s.cluster_env(name)), binary, pathlib.Path(folder))
+            one.prepare()
+            try:
+                yield one
+            finally:
+                if one.steward and one.steward.running():
+                    one.steward.stop()
+    finally:
+        if mine:
+            k8s.cluster_command(name, "down")
