@@ -284,7 +284,6 @@ static void record(struct stw_events *e, const struct stw_event_object *o, bool 
 {
     bool is_new;
     uint64_t now = stw_now_ms(e->clock);
-    sweep(e, now);
     struct node *n = touch(&e->series, key, &is_new);
     if (!n)
         return;
@@ -316,6 +315,7 @@ void stw_events_record(struct stw_events *e, const struct stw_event_object *o, b
         return;
     (void)pthread_mutex_lock(&e->lock);
     record(e, o, warning, reason, action, note, stw_buf_str(&object_key), stw_buf_str(&key));
+    sweep(e, stw_now_ms(e->clock));
     (void)pthread_mutex_unlock(&e->lock);
 }
 

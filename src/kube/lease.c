@@ -21,7 +21,7 @@
 #define RETRY_MS 2000
 #define JITTER 1.2 /* a candidate waits retry_ms to 2.2 * retry_ms */
 #define NAME_LEN 320
-#define RELEASE_TIMEOUT_MS 3000
+#define DURATION_MAX_S (int64_t)(24 * 3600) /* of another's record */
 
 /* What the API server holds, as far as the election cares. */
 struct record {
@@ -50,7 +50,7 @@ struct stw_lease {
     /* the thread's own */
     struct record seen;
     uint64_t seen_ms;    /* when `seen` changed, by our clock */
-    uint64_t renewed_ms; /* our last success */
+    uint64_t renewed_ms; /* when our last success began */
 };
 
 static void copy(char *to, size_t size, const char *from)
@@ -71,6 +71,8 @@ static int parse(const struct stw_buf *text, struct record *r)
                           sizeof(r->acquire_time));
     (void)stw_json_int(stw_json_get(spec, "leaseDurationSeconds"), &r->duration_s);
     (void)stw_json_int(stw_json_get(spec, "leaseTransitions"), &r->transitions);
+    if (r->transitions < 0 || r->transitions >= INT32_MAX)
+        r->transitions = 0;
     return stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.resourceVersion"), r->rv,
                            sizeof(r->rv));
 }
@@ -97,22 +99,60 @@ static json_t *lease_object(const struct stw_lease *l, const char *holder, int64
                      "leaseTransitions", (json_int_t)transitions);
 }
 
-static int take_answer(struct stw_lease *l, const struct stw_buf *answer)
+/* How long a request may take: a leader must know in time that it is none any more, whatever the
+ * server does, and stop before another may begin. */
+static uint32_t patience_ms(const struct stw_lease *l)
+{
+    uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_now_ms(l->clock);
+    uint32_t most = STW_MAX(l->config.renew_ms / 2, 1U);
+    if (!atomic_load(&l->held))
+        return most;
+    return until > now ? (uint32_t)STW_MIN(until - now, (uint64_t)most) : 1;
+}
+
+/* `object` is stolen; NULL: a GET.  A throttled request is not waited for: the next try is near. */
+static int request(struct stw_lease *l, const char *method, json_t *object, struct stw_buf *ret,
+                   struct stw_error *err)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(2048);
+    stw_autofree char *body = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    bool failed = object && !body;
+    json_decref(object);
+    if (failed)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    const char *name = stw_streq(method, "POST") ? NULL : l->name;
+    stw_resource_path(&stw_res_lease, l->ns, name, NULL, &path);
+    struct stw_request req = {.method = method,
+                              .path = stw_buf_str(&path),
+                              .body = body,
+                              .body_len = body ? strlen(body) : 0,
+                              .timeout_ms = patience_ms(l),
+                              .no_retry = true};
+    return stw_client_do(l->client, &req, ret, err);
+}
+
+/* Sends a request and takes the Lease that is answered for what there is. */
+static int exchange(struct stw_lease *l, const char *method, json_t *object, struct stw_error *err)
 {
     struct record r;
-    if (parse(answer, &r) != 0)
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
+    if (request(l, method, object, &answer, err) != 0)
         return -1;
+    if (parse(&answer, &r) != 0)
+        return stw_fail(err, STW_ERR_INVALID, "Lease %s/%s cannot be read", l->ns, l->name);
     observe(l, &r);
     return 0;
 }
 
+/* Whole seconds, as the Lease has them, and never less than what we count with. */
+static int64_t duration_s(const struct stw_lease *l)
+{
+    return (l->config.duration_ms + 999) / 1000;
+}
+
 static int create(struct stw_lease *l, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
-    json_auto_t *object = lease_object(l, l->identity, l->config.duration_ms / 1000, "", 0, NULL);
-    if (stw_kube_create(l->client, &stw_res_lease, l->ns, object, &answer, err) != 0)
-        return -1;
-    return take_answer(l, &answer);
+    return exchange(l, "POST", lease_object(l, l->identity, duration_s(l), "", 0, NULL), err);
 }
 
 static bool is_ours(const struct stw_lease *l)
@@ -123,39 +163,34 @@ static bool is_ours(const struct stw_lease *l)
 /* Writes ourselves over the record that was seen last; a conflict when it is not the newest. */
 static int write_record(struct stw_lease *l, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
     bool ours = is_ours(l);
-    json_auto_t *object =
-        lease_object(l, l->identity, l->config.duration_ms / 1000, ours ? l->seen.acquire_time : "",
-                     l->seen.transitions + (ours ? 0 : 1), l->seen.rv);
-    if (stw_kube_update(l->client, &stw_res_lease, l->ns, l->name, NULL, object, &answer, err) != 0)
-        return -1;
-    return take_answer(l, &answer);
+    return exchange(l, "PUT",
+                    lease_object(l, l->identity, duration_s(l), ours ? l->seen.acquire_time : "",
+                                 l->seen.transitions + (ours ? 0 : 1), l->seen.rv),
+                    err);
 }
 
 static bool runs_still(const struct stw_lease *l)
 {
+    int64_t seconds = STW_MAX(STW_MIN(l->seen.duration_s, DURATION_MAX_S), (int64_t)0);
     return *l->seen.holder && !is_ours(l) &&
-           stw_now_ms(l->clock) < l->seen_ms + (uint64_t)l->seen.duration_s * 1000;
+           stw_now_ms(l->clock) < l->seen_ms + (uint64_t)seconds * 1000;
 }
 
 static int read_record(struct stw_lease *l, struct stw_error *err)
 {
-    struct record r;
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
-    if (stw_kube_get(l->client, &stw_res_lease, l->ns, l->name, &answer, err) != 0)
-        return -1;
-    if (parse(&answer, &r) != 0)
-        return stw_fail(err, STW_ERR_INVALID, "Lease %s/%s cannot be read", l->ns, l->name);
-    observe(l, &r);
-    return 0;
+    return exchange(l, "GET", NULL, err);
 }
 
 /* One try to get or keep the lease.  0: ours; 1: somebody else's; -1: not known. */
 static int attempt(struct stw_lease *l, struct stw_error *err)
 {
-    if (atomic_load(&l->held) && write_record(l, err) == 0)
-        return 0; /* nobody wrote since our last renewal: one request */
+    if (atomic_load(&l->held)) {
+        if (write_record(l, err) == 0)
+            return 0; /* nobody wrote since our last renewal: one request */
+        if (err->code != STW_ERR_CONFLICT && err->code != STW_ERR_NOT_FOUND)
+            return -1;
+    }
     if (read_record(l, err) != 0)
         return err->code == STW_ERR_NOT_FOUND ? create(l, err) : -1;
     if (runs_still(l))
@@ -175,14 +210,14 @@ static void set_held(struct stw_lease *l, bool held)
 
 /* A leader that cannot renew has stopped before another may begin: renew_ms is less than
  * duration_ms. */
-static void turn_of_leader(struct stw_lease *l, int result, const struct stw_error *err)
+static void turn_of_leader(struct stw_lease *l, int result, uint64_t began_ms,
+                           const struct stw_error *err)
 {
-    uint64_t now = stw_now_ms(l->clock);
     if (result == 0) {
-        l->renewed_ms = now;
+        l->renewed_ms = began_ms;
         return;
     }
-    if (result < 0 && now < l->renewed_ms + l->config.renew_ms) {
+    if (result < 0 && stw_now_ms(l->clock) < l->renewed_ms + l->config.renew_ms) {
         stw_log(STW_LOG_DEBUG, "lease not renewed yet", STW_STR("error", err->text));
         return;
     }
@@ -191,10 +226,11 @@ static void turn_of_leader(struct stw_lease *l, int result, const struct stw_err
     set_held(l, false);
 }
 
-static void turn_of_candidate(struct stw_lease *l, int result, const struct stw_error *err)
+static void turn_of_candidate(struct stw_lease *l, int result, uint64_t began_ms,
+                              const struct stw_error *err)
 {
     if (result == 0) {
-        l->renewed_ms = stw_now_ms(l->clock);
+        l->renewed_ms = began_ms;
         set_held(l, true);
     } else if (result < 0 && err->code != STW_ERR_CONFLICT && err->code != STW_ERR_EXISTS) {
         stw_log(STW_LOG_WARN, "cannot stand for the lease", STW_STR("error", err->text));
@@ -204,8 +240,10 @@ static void turn_of_candidate(struct stw_lease *l, int result, const struct stw_
 static uint64_t pause_ms(const struct stw_lease *l)
 {
     uint32_t dice = 0;
-    if (atomic_load(&l->held))
-        return l->config.retry_ms;
+    if (atomic_load(&l->held)) {
+        uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_now_ms(l->clock);
+        return until > now ? STW_MIN(until - now, (uint64_t)l->config.retry_ms) : 0;
+    }
     if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice))
         dice = 0;
     return l->config.retry_ms +
@@ -229,9 +267,9 @@ static bool rest(struct stw_lease *l)
 static void give_back(struct stw_lease *l)
 {
     struct stw_error err = {0};
-    json_auto_t *object = lease_object(l, "", 1, "", l->seen.transitions, l->seen.rv);
+    json_t *object = lease_object(l, "", 1, "", l->seen.transitions, l->seen.rv);
     set_held(l, false);
-    if (stw_kube_update(l->client, &stw_res_lease, l->ns, l->name, NULL, object, NULL, &err) != 0)
+    if (request(l, "PUT", object, NULL, &err) != 0)
         stw_log(STW_LOG_WARN, "the lease runs out by itself, as it could not be given back",
                 STW_STR("error", err.text));
 }
@@ -241,11 +279,12 @@ static void *run(void *arg)
     struct stw_lease *l = arg;
     do {
         struct stw_error err = {0};
+        uint64_t began_ms = stw_now_ms(l->clock);
         int result = attempt(l, &err);
         if (atomic_load(&l->held))
-            turn_of_leader(l, result, &err);
+            turn_of_leader(l, result, began_ms, &err);
         else
-            turn_of_candidate(l, result, &err);
+            turn_of_candidate(l, result, began_ms, &err);
     } while (!rest(l));
     if (atomic_load(&l->held))
         give_back(l);

@@ -137,31 +137,30 @@ static void gone(void **state)
 {
     struct fixture f;
     (void)state;
-    begin(
-        &f,
-        "[{'match':'limit='," LIST(
-            "5", "",
-            OBJECT("a", "1", "1") "," OBJECT(
-                "b",
-                "2", "1")) "},"
-                           "{'match':'watch=1','stream':[" EVENT(
-                               "ERROR",
-                               "{'kind':'Status','code':410,'reason':'Expired','message':'too "
-                               "old'}") "]},"
-                                        "{'match':'limit='," LIST(
-                                            "30", "",
-                                            OBJECT("b", "2", "1") "," OBJECT(
-                                                "c", "20",
-                                                "1")) "},"
-                                                      "{'match':'watch=1.*=30','status':410,'body':"
-                                                      "{'kind':'Status','reason':'Expired'}},"
-                                                      "{'match':'limit='," LIST(
-                                                          "40", "",
-                                                          OBJECT("c", "35",
-                                                                 "2")) "},"
-                                                                       "{'match':'watch=1.*=40','"
-                                                                       "stream':[" HANG "]}]",
-        (struct stw_informer_config){0});
+    begin(&f,
+          "[{'match':'limit='," LIST(
+              "5", "",
+              OBJECT("a", "1", "1") "," OBJECT(
+                  "b", "2",
+                  "1")) "},"
+                        "{'match':'watch=1','stream':[" EVENT(
+                            "ERROR",
+                            "{'kind':'Status','code':410,'reason':'Expired','message':'too "
+                            "old'}") "]},"
+                                     "{'match':'limit='," LIST(
+                                         "30", "",
+                                         OBJECT("b", "2", "1") "," OBJECT(
+                                             "c", "20",
+                                             "1")) "},"
+                                                   "{'match':'watch=1.*=30','status':410,'body':"
+                                                   "{'kind':'Status','reason':'Expired'}},"
+                                                   "{'match':'limit='," LIST(
+                                                       "40", "",
+                                                       OBJECT("c", "35",
+                                                              "2")) "},"
+                                                                    "{'match':'watch=1.*=40','"
+                                                                    "stream':[" HANG "]}]",
+          (struct stw_informer_config){0});
     wait_until(fake_count(&f.fake, "resourceVersion=40") == 1);
     assert_true(said(&f, "+n/a +n/b +n/c -n/a *n/c -n/b "));
     end(&f);
@@ -244,16 +243,17 @@ static void garbage_in_a_watch(void **state)
                                   OBJECT(
                                       "a", "6",
                                       "1")) "},"
-                                            "{'match':'watch=1.*=7','stream':[" EVENT("STRANGE", "{"
-                                                                                                 "}") "," EVENT(
-                                                "ADDED",
-                                                "{'metadata':{}}") "," EVENT("ADDED",
-                                                                             "7") "," EVENT("ADDED",
-                                                                                            OBJECT(
-                                                                                                "b",
-                                                                                                "8",
-                                                                                                "1")) "," HANG
-                                                                                                      "]}]",
+                                            "{'match':'watch=1.*=7','stream':[" EVENT(
+                                                "STRANGE",
+                                                "{"
+                                                "}") "," EVENT("ADDED",
+                                                               "{'metadata':{}}") "," EVENT("ADDED",
+                                                                                            "7") "," EVENT("ADDED",
+                                                                                                           OBJECT(
+                                                                                                               "b",
+                                                                                                               "8",
+                                                                                                               "1")) "," HANG
+                                                                                                                     "]}]",
         (struct stw_informer_config){0});
     wait_until(said(&f, "+n/a +n/b "));
     end(&f);
@@ -391,26 +391,21 @@ static void several_namespaces(void **state)
     static const char *const namespaces[] = {"n", "m", NULL};
     struct fixture f;
     (void)state;
-    begin(
-        &f,
-        "[{'match':'/n/configmaps.limit=','stream':[{'wait':'n'}],'then':'cut'},"
-        "{'match':'/m/configmaps.limit='," LIST("5", "",
-                                                "{'metadata':{'namespace':'m','name':'a','"
-                                                "resourceVersion':'1'}}") "},"
-                                                                          "{'match':'/n/"
-                                                                          "configmaps.limit='"
-                                                                          "," LIST(
-                                                                              "5", "",
-                                                                              OBJECT(
-                                                                                  "a", "1",
-                                                                                  "1")) "},"
-                                                                                        "{'match':'"
-                                                                                        "watch=1','"
-                                                                                        "times':0,'"
-                                                                                        "stream':"
-                                                                                        "[" HANG
-                                                                                        "]}]",
-        (struct stw_informer_config){.namespaces = namespaces});
+    begin(&f,
+          "[{'match':'/n/configmaps.limit=','stream':[{'wait':'n'}],'then':'cut'},"
+          "{'match':'/m/configmaps.limit='," LIST(
+              "5", "",
+              "{'metadata':{'namespace':'m','name':'a','"
+              "resourceVersion':'1'}}") "},"
+                                        "{'match':'/n/"
+                                        "configmaps.limit='"
+                                        "," LIST("5", "", OBJECT("a", "1", "1")) "},"
+                                                                                 "{'match':'"
+                                                                                 "watch=1','"
+                                                                                 "times':0,'"
+                                                                                 "stream':"
+                                                                                 "[" HANG "]}]",
+          (struct stw_informer_config){.namespaces = namespaces});
     wait_until(said(&f, "+m/a "));
     assert_false(stw_informer_synced(f.inf));
     fake_go(&f.fake, "n");

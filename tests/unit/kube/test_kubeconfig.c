@@ -66,12 +66,13 @@ static struct stw_kubeconfig *parse(const char *text)
 static void fields(void **state)
 {
     (void)state;
-    struct stw_kubeconfig *c = parse(HEAD "clusters: [{name: k, cluster: {server: 'https://h:1//', "
-                                          "certificate-authority: ca.crt, tls-server-name: api.example, "
-                                          "proxy-url: 'http://p:2'}}]\n"
-                                          "users: [{name: u, user: {client-certificate-data: Zm9v, "
-                                          "client-key-data: YmFy, client-key: absent, token: t, "
-                                          "tokenFile: token, username: me, password: pw}}]\n");
+    struct stw_kubeconfig *c =
+        parse(HEAD "clusters: [{name: k, cluster: {server: 'https://h:1//', "
+                   "certificate-authority: ca.crt, tls-server-name: api.example, "
+                   "proxy-url: 'http://p:2'}}]\n"
+                   "users: [{name: u, user: {client-certificate-data: Zm9v, "
+                   "client-key-data: YmFy, client-key: absent, token: t, "
+                   "tokenFile: token, username: me, password: pw}}]\n");
     assert_string_equal(c->server, "https://h:1");
     assert_string_equal(c->ca_pem, "CA PEM\n");
     assert_string_equal(c->ca_path, in_dir("ca.crt"));

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Leader election against a server that answers as told, with times of some hundred milliseconds.
+ */
+#include "base/util.h"
+#include "fake.h"
+#include "kube/lease.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define PATH "/apis/coordination.k8s.io/v1/namespaces/n/leases"
+
+struct fixture {
+    struct fake fake;
+    struct stw_client *client;
+    struct stw_lease *lease;
+    atomic_uint started, stopped;
+    _Atomic uint64_t stopped_ms;
+};
+
+static void on_started(void *ctx)
+{
+    struct fixture *f = ctx;
+    atomic_fetch_add(&f->started, 1);
+}
+
+static void on_stopped(void *ctx)
+{
+    struct fixture *f = ctx;
+    atomic_store(&f->stopped_ms, stw_now_ms(&stw_clock_system));
+    atomic_fetch_add(&f->stopped, 1);
+}
+
+static void begin(struct fixture *f, const char *steps)
+{
+    struct stw_error err;
+    struct stw_lease_config config = {.ns = "n",
+                                      .name = "l",
+                                      .identity = "me",
+                                      .duration_ms = 1500,
+                                      .renew_ms = 400,
+                                      .retry_ms = 50,
+                                      .started = on_started,
+                                      .stopped = on_stopped,
+                                      .ctx = f};
+    *f = (struct fixture){0};
+    fake_start(&f->fake);
+    fake_steps(&f->fake, steps);
+    f->client = fake_client(&f->fake, NULL, NULL);
+    assert_int_equal(stw_lease_create(f->client, &config, &stw_clock_system, NULL, &f->lease, &err),
+                     0);
+    assert_int_equal(stw_lease_start(f->lease, &err), 0);
+}
+
+static void end(struct fixture *f)
+{
+    stw_lease_stop(f->lease);
+    stw_lease_destroy(f->lease);
+    stw_client_destroy(f->client);
+    fake_stop(&f->fake);
+}
+
+#define LEASE(rv, holder, seconds)                                                                 \
+    "'body':{'metadata':{'name':'l','resourceVersion':'" rv "'},'spec':{'holderIdentity':'" holder \
+    "','leaseDurationSeconds':" seconds ",'acquireTime':'2026-01-02T03:04:05.000000Z',"            \
+    "'leaseTransitions':4}}}"
+/* The watch that wakes a candidate is not what these tests are about. */
+#define NO_WATCH "{'match':'GET .*fieldSelector','times':0,'status':500},"
+#define ABSENT                                                                                     \
+    "{'match':'GET " PATH "/l$','status':404,'body':{'kind':'Status','reason':'NotFound'}},"
+
+static void taken_renewed_given_back(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "[" NO_WATCH ABSENT "{'match':'POST'," LEASE(
+                  "1", "me", "2") ","
+                                  "{'match':'PUT','times':0," LEASE("2", "me", "2") "]");
+    wait_until(fake_count(&f.fake, "PUT") >= 3);
+    assert_true(stw_lease_held(f.lease));
+    assert_int_equal(atomic_load(&f.started), 1);
+    assert_int_equal(fake_count(&f.fake, "GET " PATH "/l "), 1); /* renewing is one request */
+    stw_lease_stop(f.lease);
+    assert_false(stw_lease_held(f.lease));
+    assert_int_equal(atomic_load(&f.stopped), 1);
+    assert_int_equal(fake_count(&f.fake, "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1"), 1);
+    assert_int_equal(fake_count(&f.fake, "POST " PATH " {"), 1);
+    assert_int_equal(fake_count(&f.fake, "\"leaseDurationSeconds\":2,\"acquireTime\":\"2026-01-02"),
+                     fake_count(&f.fake, "PUT") - 1);
+    end(&f);
+}
+
+static void another_holder_runs_out(void **state)
+{
+    struct fixture f;
+    (void)state;
+    uint64_t began = stw_now_ms(&stw_clock_system);
+    begin(&f, "[" NO_WATCH "{'match':'GET " PATH "/l$','times':0," LEASE(
+                  "7", "other", "1") ","
+                                     "{'match':'PUT','times':0," LEASE("8", "me", "2") "]");
+    wait_until(atomic_load(&f.started) == 1);
+    assert_true(stw_now_ms(&stw_clock_system) - began >= 1000);
+    assert_true(fake_count(&f.fake, "\"resourceVersion\":\"7\"") == 1);
+    assert_int_equal(fake_count(&f.fake, "\"leaseTransitions\":5"), 1);
+    end(&f);
+}
+
+static void a_free_lease_is_taken_at_once(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "[" NO_WATCH "{'match':'GET " PATH
+              "/l$'," LEASE("7", "", "1") ","
+                                          "{'match':'PUT','times':0," LEASE("8", "me", "2") "]");
+    wait_until(atomic_load(&f.started) == 1);
+    assert_int_equal(fake_count(&f.fake, "GET " PATH "/l "), 1);
+    end(&f);
+}
+
+/* Whether the server refuses or says nothing at all: we stop when renew_ms are over. */
+static void lost(void **state)
+{
+    static const char *const faults[] = {"'times':0,'status':500}", "'times':0,'then':'stall'}",
+                                         "'times':0,'then':'reset'}"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(faults); i++) {
+        struct fixture f;
+        char steps[2048];
+        (void)snprintf(
+            steps, sizeof(steps),
+            "[" NO_WATCH ABSENT "{'match':'POST'," LEASE(
+                "1", "me",
+                "2") ","
+                     "{'match':'PUT','times':3," LEASE(
+                         "2", "me",
+                         "2") ","
+                              "{'match':'PUT',%s,{'match':'GET','times':0,'then':'stall'}]",
+            faults[i]);
+        begin(&f, steps);
+        wait_until(atomic_load(&f.started) == 1);
+        wait_until(fake_count(&f.fake, "PUT") >= 4);
+        uint64_t last = stw_now_ms(&stw_clock_system);
+        wait_until(atomic_load(&f.stopped) == 1);
+        assert_true(atomic_load(&f.stopped_ms) - last <= 1000); /* 1500 is when another may begin */
+        assert_false(stw_lease_held(f.lease));
+        end(&f);
+    }
+}
+
+static void taken_away(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "[" NO_WATCH ABSENT "{'match':'POST'," LEASE(
+                  "1", "me",
+                  "2") ","
+                       "{'match':'PUT','status':409,'body':{'kind':'Status','reason':'Conflict'}},"
+                       "{'match':'GET " PATH "/l$','times':0," LEASE("5", "other", "60") "]");
+    wait_until(atomic_load(&f.stopped) == 1);
+    assert_int_equal(fake_count(&f.fake, "PUT"), 1);
+    end(&f);
+    assert_int_equal(atomic_load(&f.stopped), 1); /* and nothing is given back that is not ours */
+}
+
+static void the_watch_wakes_a_candidate(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(
+        &f,
+        "[{'match':'GET .*limit=','body':{'metadata':{'resourceVersion':'5'},'items':[{'metadata':{"
+        "'namespace':'n','name':'l','resourceVersion':'5'},'spec':{'holderIdentity':'other'}}]}},"
+        "{'match':'GET " PATH "/l$'," LEASE(
+            "5", "other", "60") ","
+                                "{'match':'GET " PATH "/l$','times':0," LEASE(
+                                    "6", "",
+                                    "60") ","
+                                          "{'match':'GET "
+                                          ".*watch=1','stream':[{'wait':'release'},{'json':{'type':"
+                                          "'MODIFIED','object':{"
+                                          "'metadata':{'namespace':'n','name':'l','resourceVersion'"
+                                          ":'6'},'spec':{'holderIdentity':''}}}},"
+                                          "{'wait':'never'}]},"
+                                          "{'match':'PUT','times':0," LEASE("8", "me", "2") "]");
+    wait_until(fake_count(&f.fake, "watch=1") == 1);
+    fake_go(&f.fake, "release");
+    wait_until(atomic_load(&f.started) == 1);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(taken_renewed_given_back),
+        cmocka_unit_test(another_holder_runs_out),
+        cmocka_unit_test(a_free_lease_is_taken_at_once),
+        cmocka_unit_test(lost),
+        cmocka_unit_test(taken_away),
+        cmocka_unit_test(the_watch_wakes_a_candidate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
