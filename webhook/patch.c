@@ -6,6 +6,7 @@
 /* The API server takes objects of about 1.5 MiB; defaults are far smaller than what they default.
  */
 #define PATCH_MAX ((size_t)1 << 20)
+#define PATCH_FIRST ((size_t)480) /* so that the usual patch need not grow */
 
 void stw_patch_init(struct stw_patch *p)
 {
@@ -20,6 +21,8 @@ void stw_patch_done(struct stw_patch *p)
 
 void stw_patch_add(struct stw_patch *p, const char *pointer, const char *json)
 {
+    if (p->count == 0)
+        (void)stw_buf_reserve(&p->ops, PATCH_FIRST);
     stw_buf_adds(&p->ops,
                  p->count == 0 ? "[{\"op\":\"add\",\"path\":" : ",{\"op\":\"add\",\"path\":");
     stw_buf_json_strz(&p->ops, pointer);

@@ -12,7 +12,8 @@
 #include <time.h>
 
 #define REPLY_MAX ((size_t)16 << 20)
-#define REPLY_FIRST ((size_t)512)
+/* Of the reply's memory: enough for an allowance with its patch, so that it need not grow. */
+#define REPLY_FIRST ((size_t)960)
 /* Of a body that is too large and comes in chunks, so much is read on before the connection is cut:
  * the library can answer only behind its end. */
 #define OVERRUN_FACTOR 4U
