@@ -4,6 +4,7 @@
  * is. */
 #include "base/util.h"
 #include "controller/manager_priv.h"
+#include "controller/object.h"
 
 #include <stdio.h>
 
@@ -106,12 +107,13 @@ static void count_object(const struct stw_controller *c, struct stw_json root, s
 {
     struct stw_json key, condition;
     stw_json_foreach (stw_json_path(root, "status.conditions"), key, condition) {
-        struct stw_json type = stw_json_get(condition, "type");
+        struct stw_json type = stw_json_at(condition, STW_CONDITION_TYPE);
+        struct stw_json status = stw_json_at(condition, STW_CONDITION_STATUS);
         for (size_t t = 0; c->conditions[t] && t < TYPES_MAX; t++) {
             if (!stw_json_is(type, c->conditions[t]))
                 continue;
             for (size_t s = 0; s < STW_COUNT(states); s++)
-                to->of[t][s] += stw_json_is(stw_json_get(condition, "status"), states[s]);
+                to->of[t][s] += stw_json_is(status, states[s]);
         }
     }
 }

@@ -119,18 +119,25 @@ static void name_port_holder(struct myweb *w)
         (void)snprintf(w->holder, sizeof(w->holder), "another Service");
 }
 
-/* The API server says 422, not 409, for a port that is taken (kubernetes#64466). */
+/* How the API server says it: 422, not 409, for a port that is taken (kubernetes#64466), and 500
+ * for a range that is used up. */
+static const struct {
+    const char *text;
+    enum myweb_port meaning;
+} port_refusals[] = {
+    {"port is already allocated", MYWEB_PORT_TAKEN},
+    {"failed to allocate a nodePort: range is full", MYWEB_PORT_NONE_LEFT},
+    {"not in the valid range", MYWEB_PORT_IMPOSSIBLE},
+};
+
 static void read_port_refusal(struct myweb *w)
 {
     const struct stw_child *c = &w->children[MYWEB_SERVICE];
-    if (c->state != STW_CHILD_FAILED || c->err.code != STW_ERR_INVALID)
-        return;
-    if (strstr(c->err.text, "port is already allocated")) {
-        w->port = MYWEB_PORT_TAKEN;
+    for (size_t i = 0; c->state == STW_CHILD_FAILED && i < STW_COUNT(port_refusals); i++)
+        if (strstr(c->err.text, port_refusals[i].text))
+            w->port = port_refusals[i].meaning;
+    if (w->port == MYWEB_PORT_TAKEN)
         name_port_holder(w);
-    } else if (strstr(c->err.text, "not in the valid range")) {
-        w->port = MYWEB_PORT_IMPOSSIBLE;
-    }
 }
 
 /* A Service that works is never touched for the sake of a port it cannot have. */

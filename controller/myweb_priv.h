@@ -14,6 +14,7 @@ enum { MYWEB_CONFIGMAP, MYWEB_DEPLOYMENT, MYWEB_SERVICE, MYWEB_CHILDREN };
 enum myweb_port {
     MYWEB_PORT_FREE,      /* no trouble with it */
     MYWEB_PORT_TAKEN,     /* `holder` has it */
+    MYWEB_PORT_NONE_LEFT, /* the API server has none to give */
     MYWEB_PORT_IMPOSSIBLE /* the API server's range does not have it */
 };
 

@@ -89,19 +89,29 @@ static void find_failure(const struct myweb *w, const struct stw_child *c, struc
 static void find_port_trouble(const struct myweb *w, struct finding *f)
 {
     long long port = (long long)w->spec.node_port;
-    bool taken = w->port == MYWEB_PORT_TAKEN;
     f->truth = STW_FALSE;
-    f->level = taken ? MYWEB_WAITING : MYWEB_STALLED;
-    f->reason = taken ? REASON_PORT_TAKEN : REASON_PORT_RANGE;
-    f->again_ms = taken ? PORT_AGAIN_MS : STALLED_AGAIN_MS;
-    if (taken)
+    f->level = MYWEB_WAITING;
+    f->reason = REASON_PORT_TAKEN;
+    f->again_ms = PORT_AGAIN_MS;
+    switch (w->port) {
+    case MYWEB_PORT_TAKEN:
         SAY(f, "node port %lld is in use by %s; free it, or choose another spec.nodePortNumber",
             port, w->holder);
-    else
+        break;
+    case MYWEB_PORT_NONE_LEFT:
+        SAY(f, "all node ports of this cluster are in use; delete a Service that has one, or widen "
+               "the API server's --service-node-port-range");
+        break;
+    default:
+        f->level = MYWEB_STALLED;
+        f->reason = REASON_PORT_RANGE;
+        f->again_ms = STALLED_AGAIN_MS;
         SAY(f,
             "node port %lld is not in the range of this cluster; choose another "
             "spec.nodePortNumber: %s",
             port, w->children[MYWEB_SERVICE].err.text);
+        break;
+    }
 }
 
 static bool is_written(const struct stw_child *c)

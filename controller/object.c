@@ -43,6 +43,52 @@ static void add_annotations(struct stw_json annotations, struct stw_buf *out)
     stw_buf_adds(out, any ? "}" : "");
 }
 
+static const char *const condition_keys[STW_CONDITION_PARTS] = {
+    [STW_CONDITION_TYPE] = "type",
+    [STW_CONDITION_STATUS] = "status",
+    [STW_CONDITION_GENERATION] = "observedGeneration",
+    [STW_CONDITION_SINCE] = "lastTransitionTime",
+    [STW_CONDITION_REASON] = "reason",
+    [STW_CONDITION_MESSAGE] = "message",
+};
+
+static void add_conditions(struct stw_json list, struct stw_buf *out)
+{
+    struct stw_json key, condition;
+    const char *before = "";
+    stw_json_foreach (list, key, condition) {
+        stw_buf_addf(out, "%s[", before);
+        before = ",";
+        for (size_t i = 0; i < STW_CONDITION_PARTS; i++) {
+            struct stw_json part = stw_json_get(condition, condition_keys[i]);
+            stw_buf_adds(out, i ? "," : "");
+            if (stw_json_there(part))
+                add_raw(out, "", part);
+            else
+                stw_buf_adds(out, "null");
+        }
+        stw_buf_addc(out, ']');
+    }
+}
+
+static void add_status(struct stw_json status, struct stw_buf *out)
+{
+    struct stw_json key, value;
+    const char *before = "";
+    stw_json_foreach (status, key, value) {
+        stw_buf_adds(out, before);
+        before = ",";
+        add_raw(out, "", key);
+        if (stw_json_is(key, "conditions")) {
+            stw_buf_adds(out, ":[");
+            add_conditions(value, out);
+            stw_buf_addc(out, ']');
+        } else {
+            add_raw(out, ":", value);
+        }
+    }
+}
+
 void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     struct stw_json m = stw_json_get(object, "metadata");
@@ -56,8 +102,9 @@ void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
     add_annotations(stw_json_get(m, "annotations"), out);
     stw_buf_adds(out, "}");
     add_raw(out, ",\"spec\":", stw_json_get(object, "spec"));
-    add_raw(out, ",\"status\":", stw_json_get(object, "status"));
-    stw_buf_adds(out, "}");
+    stw_buf_adds(out, ",\"status\":{");
+    add_status(stw_json_get(object, "status"), out);
+    stw_buf_adds(out, "}}");
 }
 
 /* --- reading */
@@ -67,12 +114,26 @@ static bool is_on(struct stw_json metadata, const char *annotation)
     return stw_json_is(stw_json_get(stw_json_get(metadata, "annotations"), annotation), "true");
 }
 
+static json_t *expand_condition(const json_t *parts)
+{
+    json_t *condition = json_object();
+    for (size_t i = 0; i < STW_CONDITION_PARTS; i++) {
+        json_t *part = json_array_get(parts, i);
+        if (part && !json_is_null(part))
+            (void)json_object_set(condition, condition_keys[i], part);
+    }
+    return condition;
+}
+
 static json_t *read_status(struct stw_json root)
 {
-    size_t len;
+    size_t len, i;
     const char *raw = stw_json_raw(stw_json_get(root, "status"), &len);
-    json_t *status = len > 0 ? json_loadb(raw, len, 0, NULL) : NULL;
-    return status ? status : json_object();
+    json_t *status = len > 0 ? json_loadb(raw, len, 0, NULL) : json_object();
+    json_t *list = json_object_get(status, "conditions");
+    for (i = 0; i < json_array_size(list); i++)
+        (void)json_array_set_new(list, i, expand_condition(json_array_get(list, i)));
+    return status;
 }
 
 int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_object *ret)

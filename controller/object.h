@@ -22,7 +22,18 @@ struct stw_object {
 };
 
 /* Keeps name, namespace, uid, generation, the two timestamps and steward's annotations of metadata,
- * and spec and status as they are; for the watch of a kind itself. */
+ * and spec and status as they are, but for conditions: the names of their members would take half
+ * the memory of a small object, so each is an array of its values in the order below.  For the
+ * watch of a kind itself. */
+enum {
+    STW_CONDITION_TYPE,
+    STW_CONDITION_STATUS,
+    STW_CONDITION_GENERATION,
+    STW_CONDITION_SINCE,
+    STW_CONDITION_REASON,
+    STW_CONDITION_MESSAGE,
+    STW_CONDITION_PARTS
+};
 void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out);
 
 /* -1: it is not in the cache, or there is no memory.  Zeroed `ret`; done() in any case. */

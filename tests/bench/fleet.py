@@ -191,7 +191,7 @@ class Fleet:
                 say(f"  {int(done)} of {self.count} are complete")
                 last[0] = done
             return done >= self.count
-        wait.until(f"{self.count} MyWebs to be complete", look, seconds, every=0.25)
+        wait.until(f"{self.count} MyWebs to be complete", look, seconds, every=1)
         return time.monotonic()
 
     def rss_kib(self):
@@ -206,7 +206,8 @@ def fleet(binary):
     name = os.environ.get("STEWARD_CLUSTER_NAME") or f"bench-{os.getpid()}"
     mine = "STEWARD_CLUSTER_NAME" not in os.environ
     say(f"Cluster {name}: starting")
-    k8s.cluster_command(name, "up")
+    # Each MyWeb has a node port, and the usual range has 2,768.
+    k8s.cluster_command(name, "up", "--apiserver-arg=--service-node-port-range=10000-32767")
     try:
         with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
             one = Fleet(k8s.Cluster(k8s.cluster_env(name)), binary, pathlib.Path(folder))

@@ -235,6 +235,12 @@ static void test_ports(void **state)
     assert_string_equal(text(condition(taken, "Ready"), "message"),
                         "node port 30100 is in use by Service other/x; free it, or choose another "
                         "spec.nodePortNumber");
+    f.web.port = MYWEB_PORT_NONE_LEFT;
+    json_auto_t *full = judge(&f, &v);
+    assert_int_equal(v.level, MYWEB_WAITING);
+    assert_string_equal(text(condition(full, "NodePortAllocated"), "reason"),
+                        "NodePortUnavailable");
+    assert_non_null(strstr(v.message, "all node ports"));
     f.web.port = MYWEB_PORT_IMPOSSIBLE;
     json_auto_t *range = judge(&f, &v);
     assert_int_equal(v.level, MYWEB_STALLED);

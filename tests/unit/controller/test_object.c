@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/object.h"
+
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct {
+    const char *about, *in, *out;
+} projections[] = {
+    {"all that is kept, and what is not",
+     "{\"apiVersion\":\"x/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
+     "\"uid\":\"u\",\"resourceVersion\":\"7\",\"generation\":2,\"labels\":{\"l\":\"v\"},"
+     "\"creationTimestamp\":\"2024-01-01T00:00:00Z\",\"managedFields\":[{}],\"annotations\":{"
+     "\"kubectl.kubernetes.io/last-applied-configuration\":\"long\","
+     "\"steward.dev/paused\":\"true\",\"steward.dev/reconcile-at\":\"\\\"now\\\"\"}},"
+     "\"spec\":{\"a\":[1,{\"b\":null}]},\"status\":{\"completed\":true,\"observedGeneration\":2}}",
+     "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"generation\":2,"
+     "\"creationTimestamp\":\"2024-01-01T00:00:00Z\",\"annotations\":{"
+     "\"steward.dev/paused\":\"true\",\"steward.dev/reconcile-at\":\"\\\"now\\\"\"}},"
+     "\"spec\":{\"a\":[1,{\"b\":null}]},\"status\":{\"completed\":true,\"observedGeneration\":2}}"},
+    {"conditions are arrays",
+     "{\"metadata\":{\"name\":\"a\"},\"spec\":{},\"status\":{\"conditions\":["
+     "{\"lastTransitionTime\":\"t\",\"message\":\"m \\\"q\\\"\",\"observedGeneration\":3,"
+     "\"reason\":\"R\",\"status\":\"True\",\"type\":\"Ready\"},"
+     "{\"type\":\"Other\",\"status\":\"False\"}],\"url\":\":1\"}}",
+     "{\"metadata\":{\"name\":\"a\"},\"spec\":{},\"status\":{\"conditions\":["
+     "[\"Ready\",\"True\",3,\"t\",\"R\",\"m \\\"q\\\"\"],"
+     "[\"Other\",\"False\",null,null,null,null]],\"url\":\":1\"}}"},
+    {"being deleted, and without a status",
+     "{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":\"2024-01-01T00:00:00Z\"},\"spec\":{}}",
+     "{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":\"2024-01-01T00:00:00Z\"},\"spec\":{},"
+     "\"status\":{}}"},
+    {"no list of conditions", "{\"metadata\":{\"name\":\"a\"},\"status\":{\"conditions\":null}}",
+     "{\"metadata\":{\"name\":\"a\"},\"status\":{\"conditions\":[]}}"},
+};
+
+static void test_projection(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(projections); i++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
+        stw_autojson struct stw_json_doc in = {0}, back = {0};
+        assert_int_equal(stw_json_scan(&in, projections[i].in, strlen(projections[i].in), NULL), 0);
+        stw_object_project(NULL, stw_json_root(&in), &out);
+        assert_string_equal(stw_buf_str(&out), projections[i].out);
+        assert_int_equal(stw_json_scan(&back, out.data, out.len, NULL), 0);
+    }
+}
+
+/* The waits of a transient error: kinds' rule is 1 s doubled up to 5 min, give or take 20 %. */
+static void test_retry(void **state)
+{
+    struct stw_run run = {.key = "n/a", .clock = &stw_clock_system};
+    struct stw_error err = {.code = STW_ERR_UNAVAILABLE, .http = 500};
+    struct stw_error nobody = {.code = STW_ERR_UNAVAILABLE};
+    struct stw_error asked = {.code = STW_ERR_THROTTLED, .http = 429, .retry_after_ms = 777000};
+    (void)state;
+    for (run.failures = 0; run.failures < 40; run.failures++) {
+        uint64_t want = run.failures < 9 ? 1000u << run.failures : 300000;
+        assert_in_range(stw_object_retry_ms(&run, &err), want * 8 / 10, want * 12 / 10);
+        assert_in_range(stw_object_retry_ms(&run, &nobody), STW_MIN(want, 30000) * 8 / 10,
+                        STW_MIN(want, 30000) * 12 / 10);
+        assert_int_equal(stw_object_retry_ms(&run, &asked), 777000);
+    }
+    run.failures = 2;
+    (void)stw_fail(&err, STW_ERR_UNAVAILABLE, "down \xe2\x82");
+    json_auto_t *retry = stw_object_retry(&run, &err, 4000);
+    assert_non_null(retry);
+    assert_int_equal(json_integer_value(json_object_get(retry, "count")), 3);
+    assert_string_equal(json_string_value(json_object_get(retry, "lastError")), "down ??");
+    assert_int_equal(strlen(json_string_value(json_object_get(retry, "nextTime"))), 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_projection),
+        cmocka_unit_test(test_retry),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
