@@ -208,7 +208,7 @@ int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem, struct 
     c->not_after_us = info.not_after_us;
     pthread_mutex_unlock(&c->lock);
     c->expired_said = false;
-    stw_series_set(c->serving_end, (double)(info.not_after_us / 1000000));
+    stw_series_set(c->serving_end, (double)info.not_after_us / 1e6);
     stw_time_format(info.not_after_us, end);
     stw_log(STW_LOG_INFO, "serving certificate taken into service", STW_STR("serial", info.serial),
             STW_STR("notAfter", end));

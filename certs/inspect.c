@@ -15,8 +15,12 @@
 
 static void hex(const unsigned char *data, unsigned len, char *out)
 {
-    for (unsigned i = 0; i < len; i++)
-        (void)sprintf(out + (size_t)i * 2, "%02x", data[i]);
+    static const char digits[] = "0123456789abcdef";
+    for (unsigned i = 0; i < len; i++) {
+        *out++ = digits[data[i] >> 4];
+        *out++ = digits[data[i] & 15];
+    }
+    *out = '\0';
 }
 
 static int serial_text(const X509 *cert, char *out, size_t out_size)
@@ -55,7 +59,7 @@ int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret, struct stw_er
 
 int stw_x509_check_times(const X509 *cert, int64_t now_us, struct stw_error *err)
 {
-    struct stw_cert_info info;
+    struct stw_cert_info info = {0};
     char when[STW_TIME_LEN];
     if (stw_x509_info(cert, &info, err) < 0)
         return -1;

@@ -6,7 +6,7 @@
 static void note(struct stw_certs *c)
 {
     if (c->folder.ca_not_after_us > 0)
-        stw_series_set(c->ca_end, (double)(c->folder.ca_not_after_us / 1000000));
+        stw_series_set(c->ca_end, (double)c->folder.ca_not_after_us / 1e6);
 }
 
 /* The watch goes first: what changes after the reading is reported. */

@@ -119,7 +119,7 @@ static uint64_t sync_now(struct stw_certs *c)
     uint64_t wait_ms = STW_CERTS_TICK_MS;
     int rc = stw_rota_sync(&c->rota, &err);
     if (c->rota.facts.ca.cert)
-        stw_series_set(c->ca_end, (double)(c->rota.facts.ca.not_after_us / 1000000));
+        stw_series_set(c->ca_end, (double)c->rota.facts.ca.not_after_us / 1e6);
     if (rc < 0)
         return failed(c, &err);
     c->failures = 0;
