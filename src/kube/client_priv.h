@@ -25,6 +25,7 @@ struct stw_call {
      * put into `err`, or else with STW_ERR_CANCELLED.
      * Not this call, nor any other, may be started or ended from within. */
     int (*on_line)(struct stw_call *call, const char *line, size_t len);
+    void (*on_open)(struct stw_call *call); /* a watch: the server has taken it; or NULL */
     /* On the client's thread.  `err.code` is STW_OK, or what went wrong. */
     void (*on_done)(struct stw_call *call);
     void *ctx;

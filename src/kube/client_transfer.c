@@ -66,6 +66,8 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
         long status = status_of(call->easy);
         if (status >= 200)
             count(call, status);
+        if (status == 200 && call->on_open)
+            call->on_open(call);
     }
     return size * n;
 }

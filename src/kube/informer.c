@@ -21,11 +21,11 @@ void stw_informer_ended(struct stw_informer *inf)
     pthread_mutex_unlock(&inf->lock);
 }
 
-void stw_informer_set_problem(struct stw_informer *inf, const char *text)
+void stw_informer_set_problem(struct stw_reflector *r, const char *text)
 {
-    pthread_mutex_lock(&inf->lock);
-    (void)snprintf(inf->problem, sizeof(inf->problem), "%s", text);
-    pthread_mutex_unlock(&inf->lock);
+    pthread_mutex_lock(&r->inf->lock);
+    (void)snprintf(r->problem, sizeof(r->problem), "%s", text);
+    pthread_mutex_unlock(&r->inf->lock);
 }
 
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
@@ -99,6 +99,8 @@ static int make_reflectors(struct stw_informer *inf, struct stw_error *err)
         inf->reflector_count++;
         if (stw_reflector_init(&inf->reflectors[i], inf, ns[i], err) < 0)
             return -1;
+        (void)snprintf(inf->reflectors[i].problem, sizeof(inf->reflectors[i].problem),
+                       "%s: not listed yet", inf->config.resource->plural);
     }
     return 0;
 }
@@ -121,8 +123,6 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
         inf->config.backoff_ms = BACKOFF_MS;
     (void)pthread_mutex_init(&inf->lock, NULL);
     (void)pthread_cond_init(&inf->ended, NULL);
-    (void)snprintf(inf->problem, sizeof(inf->problem), "%s: not listed yet",
-                   config->resource->plural);
     stw_cache_init(&inf->cache, config->index, config->ctx);
     make_metrics(inf, metrics);
     if (make_reflectors(inf, err) < 0) {
@@ -183,7 +183,9 @@ void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_
     /* The lock is no part of what const promises here. */
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&inf->lock;
     pthread_mutex_lock(lock);
-    (void)snprintf(out, out_size, "%s", inf->problem);
+    out[0] = '\0';
+    for (unsigned i = 0; i < inf->reflector_count && out[0] == '\0'; i++)
+        (void)snprintf(out, out_size, "%s", inf->reflectors[i].problem);
     pthread_mutex_unlock(lock);
 }
 

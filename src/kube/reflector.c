@@ -75,6 +75,7 @@ static void make_path(struct stw_reflector *r)
 }
 
 static int on_event_line(struct stw_call *call, const char *line, size_t len);
+static void on_open(struct stw_call *call);
 static void on_done(struct stw_call *call);
 
 /* Begins what `phase` says, after a wait. */
@@ -90,6 +91,7 @@ static void go_on(struct stw_reflector *r, uint64_t wait_ms)
     r->call.req.timeout_ms = watch ? (WATCH_MIN_S + WATCH_SPREAD_S + 30) * 1000 : LIST_TIMEOUT_MS;
     r->call.silence_ms = watch ? inf->config.silence_ms : 0;
     r->call.on_line = watch ? on_event_line : NULL;
+    r->call.on_open = watch ? on_open : NULL;
     r->call.on_done = on_done;
     r->call.ctx = r;
     r->began_ms = stw_now_ms(inf->clock) + wait_ms;
@@ -126,11 +128,11 @@ static void log_failure(struct stw_reflector *r, const char *what, const struct 
 
 static uint64_t failed(struct stw_reflector *r, const char *what, const struct stw_error *err)
 {
-    char text[512];
+    char text[sizeof(r->problem)];
     r->failures++;
     log_failure(r, what, err);
-    (void)snprintf(text, sizeof(text), "%s: %.440s", r->inf->config.resource->plural, err->text);
-    stw_informer_set_problem(r->inf, text);
+    (void)snprintf(text, sizeof(text), "%s: %.180s", r->inf->config.resource->plural, err->text);
+    stw_informer_set_problem(r, text);
     uint64_t wait = backoff_ms(r);
     return STW_MAX(wait, (uint64_t)err->retry_after_ms);
 }
@@ -142,7 +144,6 @@ static void recovered(struct stw_reflector *r)
                 STW_STR("resource", r->inf->config.resource->plural),
                 STW_STR("namespace", r->scope.ns));
     r->failures = r->watch_failures = 0;
-    stw_informer_set_problem(r->inf, "");
 }
 
 /* --- lists */
@@ -227,8 +228,6 @@ static void list_done(struct stw_reflector *r)
     report_vanished(r);
     stw_informer_gauges(r->inf);
     atomic_store(&r->synced, true);
-    if (r->failures == 0)
-        stw_informer_set_problem(r->inf, "");
     begin_watch(r, 0);
 }
 
@@ -309,6 +308,13 @@ static int on_event_line(struct stw_call *call, const char *line, size_t len)
     if (r->failures > 0 || r->watch_failures > 0)
         recovered(r);
     return 0;
+}
+
+/* All is well again for those who look; the backoff goes back only when something came. */
+static void on_open(struct stw_call *call)
+{
+    struct stw_reflector *r = call->ctx;
+    stw_informer_set_problem(r, "");
 }
 
 /* What a watch's end means for the next: whether the resourceVersion is still good. */

@@ -31,6 +31,7 @@ struct stw_reflector {
     struct stw_json_doc doc; /* scratch of events */
     struct stw_buf text;     /* scratch of the projection */
     atomic_bool synced;
+    char problem[256]; /* under the informer's lock; "": all is well */
 };
 
 struct stw_informer {
@@ -46,8 +47,7 @@ struct stw_informer {
 
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    unsigned running;  /* lock: reflectors that still use their call */
-    char problem[512]; /* lock */
+    unsigned running; /* lock: reflectors that still use their call */
 };
 
 int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const char *ns,
@@ -59,7 +59,7 @@ void stw_reflector_start(struct stw_reflector *r);
 
 /* The reflector uses its call no more: the last thing it does. */
 void stw_informer_ended(struct stw_informer *inf);
-void stw_informer_set_problem(struct stw_informer *inf, const char *text);
+void stw_informer_set_problem(struct stw_reflector *r, const char *text);
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
                           const char *new_text);
 void stw_informer_gauges(struct stw_informer *inf);
