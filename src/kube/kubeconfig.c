@@ -249,7 +249,7 @@ static int pick_context(struct files files, const char *wanted, char *out, size_
 static int take_cluster(struct files files, const char *context, const char *name,
                         struct stw_kubeconfig *c, struct stw_error *err)
 {
-    const struct stw_kubeconfig_file *f = NULL;
+    const struct stw_kubeconfig_file *f = files.all;
     struct stw_json cluster = find_named(files, "clusters", "cluster", name, &f);
     if (stw_json_type(cluster) != STW_JSON_OBJECT)
         return stw_fail(err, STW_ERR_INVALID,

@@ -10,6 +10,9 @@
 #include "base/util.h"
 
 #include <stdio.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #define PATH_MAX_BYTES 3072
 #define CONTINUE_MAX_BYTES (64u << 10)
@@ -208,6 +211,14 @@ static void list_failed(struct stw_reflector *r, const struct stw_error *err)
     begin_list(r, expired ? 0 : wait);
 }
 
+/* A list's pages are by far the largest memory that is ever used at once: back to the system. */
+static void give_memory_back(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+}
+
 static void list_done(struct stw_reflector *r)
 {
     struct stw_error err = {0};
@@ -226,6 +237,7 @@ static void list_done(struct stw_reflector *r)
         return;
     }
     report_vanished(r);
+    give_memory_back();
     stw_informer_gauges(r->inf);
     atomic_store(&r->synced, true);
     begin_watch(r, 0);
