@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Starts programs in the background and ends exactly these again.  A recorded pid counts only
+# together with the start time of its process, so a pid that the kernel gave to somebody else is
+# never touched.  Sourced by scripts/cluster.
+#
+# $CLUSTER/run/NAME.argv  the command, NUL-separated: what `start NAME` runs again
+# $CLUSTER/run/NAME.pid   "PID START-TIME" of the process
+# $CLUSTER/log/NAME.log   what it writes
+
+# proc_stat PID: sets PROC_STATE (R, S, T, Z ...) and PROC_START; false when there is no such pid.
+proc_stat() {
+    local line fields
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
+    read -r -a fields <<<"${line##*) }" # the name before it may hold blanks and parentheses
+    PROC_STATE=${fields[0]}
+    PROC_START=${fields[19]}
+}
+
+# proc_find NAME: sets PROC_PID (and PROC_STATE) of the living process; false when it has ended.
+proc_find() {
+    local pid start
+    PROC_PID=''
+    [[ -f $CLUSTER/run/$1.pid ]] || return 1
+    read -r pid start <"$CLUSTER/run/$1.pid" || return 1
+    proc_stat "$pid" && [[ $PROC_START == "$start" && $PROC_STATE != [ZX] ]] || return 1
+    PROC_PID=$pid
+}
+
+# proc_state NAME: prints running, paused or stopped.
+proc_state() {
+    if ! proc_find "$1"; then
+        printf 'stopped'
+    elif [[ $PROC_STATE == [Tt] ]]; then
+        printf 'paused'
+    else
+        printf 'running'
+    fi
+}
+
+# proc_defined NAME: this cluster has such a component, running or not.
+proc_defined() {
+    [[ -f $CLUSTER/run/$1.argv ]]
+}
+
+# proc_define NAME COMMAND...: records how to start it.
+proc_define() {
+    local name=$1
+    shift
+    printf '%s\0' "$@" >"$CLUSTER/run/$name.argv"
+}
+
+# proc_launch NAME [PREFIX...]: starts what proc_define recorded, in a session of its own so that
+# neither Ctrl-C nor a closed terminal reaches it, and with none of our locks.
+proc_launch() {
+    local name=$1 argv pid
+    shift
+    mapfile -d '' -t argv <"$CLUSTER/run/$name.argv"
+    setsid "$@" "${argv[@]}" </dev/null >>"$CLUSTER/log/$name.log" 2>&1 8<&- 9<&- &
+    pid=$!
+    disown "$pid"
+    proc_stat "$pid" || PROC_START=ended
+    printf '%s %s\n' "$pid" "$PROC_START" >"$CLUSTER/run/$name.pid"
+}
+
+# proc_signal NAME SIGNAL: to the process and to what it forked in its own group.
+proc_signal() {
+    proc_find "$1" || return 0
+    kill -s "$2" -- "-$PROC_PID" 2>/dev/null || kill -s "$2" "$PROC_PID" 2>/dev/null || true
+}
+
+proc_ended() {
+    ! proc_find "$1"
+}
+
+# proc_stop NAME SECONDS: asks it to end, and ends it by force when the time is up (0 = at once).
+proc_stop() {
+    local name=$1 grace=$2
+    if proc_find "$name"; then
+        if ((grace > 0)); then
+            proc_signal "$name" TERM
+            proc_signal "$name" CONT
+            wait_until "$grace" proc_ended "$name" || true
+        fi
+        proc_signal "$name" KILL
+        wait_until 10 proc_ended "$name" || die "process $PROC_PID ($name) does not end"
+    fi
+    rm -f "$CLUSTER/run/$name.pid"
+}
+
+# proc_wait_ready NAME SECONDS COMMAND...: waits until the command succeeds; when the process ends
+# or time is up, shows its log and ends the script.
+proc_wait_ready() {
+    local name=$1 seconds=$2 deadline
+    deadline=$(($(now_ms) + seconds * 1000))
+    shift 2
+    until "$@"; do
+        if proc_ended "$name"; then
+            proc_fail "$name" "$name ended right after its start"
+        elif (($(now_ms) > deadline)); then
+            proc_fail "$name" "$name is not ready after $seconds s"
+        fi
+        sleep 0.05
+    done
+}
+
+proc_fail() {
+    say "The end of $1's log:"
+    indent_tail "$CLUSTER/log/$1.log" 15
+    die "$2"
+}

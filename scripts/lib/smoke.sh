@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Does a fresh build do what steward and its tests need?  A custom resource, server-side apply, a
+# status patch, a watch, a Deployment that gets its ReplicaSet, and garbage collection.
+# Sourced by scripts/cluster.
+
+readonly SMOKE_GROUP=smoke.steward.test
+readonly SMOKE_PATH=/apis/$SMOKE_GROUP/v1/namespaces/default/smokes
+readonly SMOKE_CHECKS='custom_resource server_side_apply status_patch watch deployment garbage_collection'
+
+# smoke_test DIR: on a cluster of the servers in DIR, in a folder beside it that is gone afterwards.
+# Run it in a subshell: it changes which cluster is selected.
+smoke_test() {
+    unset TEST_ASSET_ETCD TEST_ASSET_KUBE_APISERVER TEST_ASSET_KUBECTL
+    export KUBEBUILDER_ASSETS=$1
+    CLUSTERS=$1.clusters
+    cluster_select smoke
+    cluster_lock
+    trap smoke_end EXIT
+    trap 'exit 143' TERM
+    controlplane_create ''
+    controlplane_start
+    smoke_checks
+}
+
+# When the build is refused, what the servers said goes into the log of the build.
+smoke_end() {
+    local status=$? name
+    # shellcheck disable=SC2153 # cluster_select sets CLUSTER
+    if ((status != 0)); then
+        for name in apiserver controller-manager; do
+            echo "--- the end of the log of $name"
+            [[ ! -f $CLUSTER/log/$name.log ]] || tail -n 30 "$CLUSTER/log/$name.log"
+        done
+        [[ -z ${SMOKE_CHECK:-} ]] || echo "These servers are not usable: the check '$SMOKE_CHECK' failed."
+    fi
+    cluster_destroy
+    cluster_unlock
+}
+
+# Not in an `if` or before `||`: that would switch `set -e` off inside the checks.
+smoke_checks() {
+    for SMOKE_CHECK in $SMOKE_CHECKS; do
+        echo "--- $SMOKE_CHECK"
+        "smoke_$SMOKE_CHECK"
+    done
+}
+
+# smoke_send METHOD PATH TYPE: sends standard input.
+smoke_send() {
+    api "$2" -X "$1" -H "Content-Type: application/$3" --data-binary @-
+}
+
+smoke_custom_resource() {
+    smoke_send POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions json >/dev/null <<-END
+		{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		 "metadata": {"name": "smokes.$SMOKE_GROUP"},
+		 "spec": {"group": "$SMOKE_GROUP", "scope": "Namespaced",
+		  "names": {"plural": "smokes", "singular": "smoke", "kind": "Smoke", "listKind": "SmokeList"},
+		  "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+		   "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+		    "spec": {"type": "object", "properties": {"replicas": {"type": "integer", "default": 2}}},
+		    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}}
+	END
+    wait_until 20 smoke_field "$SMOKE_PATH" '.items == []'
+    # The garbage collector looks for new kinds each 30 s; started again, it knows them at once.
+    proc_stop controller-manager 15
+    controlplane_start
+}
+
+smoke_server_side_apply() {
+    smoke_send PATCH "$SMOKE_PATH/one?fieldManager=smoke" apply-patch+yaml >/dev/null <<-END
+		apiVersion: $SMOKE_GROUP/v1
+		kind: Smoke
+		metadata: {name: one, labels: {a: b}}
+		spec: {}
+	END
+    smoke_field "$SMOKE_PATH/one" '.spec.replicas == 2 and .metadata.managedFields[0].manager == "smoke"'
+}
+
+smoke_status_patch() {
+    smoke_send PATCH "$SMOKE_PATH/one/status" merge-patch+json >/dev/null <<<'{"status": {"ready": true}}'
+    smoke_field "$SMOKE_PATH/one" '.status.ready'
+}
+
+# The watch is open, and silent, when the change is made.  It ends with its server.
+smoke_watch() {
+    local version events=$CLUSTER/run/smoke-events
+    version=$(api "$SMOKE_PATH" | jq -r .metadata.resourceVersion)
+    : >"$events"
+    api "$SMOKE_PATH?watch=1&resourceVersion=$version&timeoutSeconds=10" --no-buffer >"$events" 2>&1 &
+    sleep 0.5
+    [[ ! -s $events ]]
+    smoke_send PATCH "$SMOKE_PATH/one" merge-patch+json >/dev/null <<<'{"spec": {"replicas": 3}}'
+    wait_until 8 jq -e -n 'first(inputs) | .type == "MODIFIED" and .object.spec.replicas == 3' "$events"
+}
+
+smoke_deployment() {
+    smoke_send POST /apis/apps/v1/namespaces/default/deployments json >/dev/null <<-END
+		{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "one", "ownerReferences": [
+		  {"apiVersion": "$SMOKE_GROUP/v1", "kind": "Smoke", "name": "one",
+		   "uid": $(api "$SMOKE_PATH/one" | jq .metadata.uid)}]},
+		 "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "one"}},
+		  "template": {"metadata": {"labels": {"app": "one"}},
+		   "spec": {"containers": [{"name": "one", "image": "none"}]}}}}
+	END
+    wait_until 20 smoke_count /apis/apps/v1/namespaces/default/replicasets 1
+    wait_until 20 smoke_count /api/v1/namespaces/default/pods 1
+}
+
+# The owner goes; its Deployment, ReplicaSet and Pod must follow.
+smoke_garbage_collection() {
+    api "$SMOKE_PATH/one" -X DELETE >/dev/null
+    wait_until 60 smoke_count /apis/apps/v1/namespaces/default/deployments 0
+    wait_until 20 smoke_count /apis/apps/v1/namespaces/default/replicasets 0
+    wait_until 20 smoke_count /api/v1/namespaces/default/pods 0
+}
+
+# smoke_field PATH FILTER: what is there makes jq's filter true.
+smoke_field() {
+    api "$1" | jq -e "$2" >/dev/null
+}
+
+smoke_count() {
+    smoke_field "$1" ".items | length == $2"
+}
