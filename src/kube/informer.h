@@ -23,8 +23,8 @@
 struct stw_informer;
 
 /* Writes the compact JSON of what is worth keeping; nothing written: the object is not cached.
- * resourceVersion is kept beside the text, it need not be in it.  Runs on the client's thread: no
- * blocking, no calls back into the informer. */
+ * resourceVersion is kept beside the text, it need not be in it.  Runs on the client's thread, and
+ * on the writer's in stw_informer_saw: no blocking, no calls back into the informer, no state. */
 typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *out);
 
 /* Called after the cache changed, outside its lock, on the client's thread or the writer's: quick,

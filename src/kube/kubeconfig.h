@@ -29,7 +29,8 @@ struct stw_kubeconfig {
  * is refused with what to use instead.  *ret is the caller's; secrets are wiped by destroy. */
 int stw_kubeconfig_load(const char *flag_path, const char *context, struct stw_kubeconfig **ret,
                         struct stw_error *err);
-/* The same from memory: `dir` is what relative paths in it start from.  For tests and fuzzing. */
+/* The same from memory: `dir` is what relative paths in it start from; NULL: files that it names
+ * are not read.  For tests and fuzzing. */
 int stw_kubeconfig_parse(const char *name, const char *text, size_t len, const char *dir,
                          const char *context, struct stw_kubeconfig **ret, struct stw_error *err);
 void stw_kubeconfig_destroy(struct stw_kubeconfig *c);
