@@ -14,7 +14,7 @@ void stw_ssl_init(void)
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 }
 
-int stw_ssl_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
+int(stw_ssl_fail)(struct stw_error *err, enum stw_err code, const char *fmt, ...)
 {
     char text[320];
     va_list ap;

@@ -49,6 +49,9 @@ void stw_ssl_init(void);
  */
 int stw_ssl_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__ /* as in base/error.h */
+#define stw_ssl_fail(...) (stw_ssl_fail(__VA_ARGS__), -1)
+#endif
 
 /* Every certificate of a PEM, at least one; NULL with `err` when one of them does not parse, or the
  * text is larger than the caps above.  `what` names the text in messages: "tls.crt". */

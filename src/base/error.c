@@ -17,7 +17,7 @@ int stw_vfail(struct stw_error *err, enum stw_err code, const char *fmt, va_list
     return -1;
 }
 
-int stw_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
+int(stw_fail)(struct stw_error *err, enum stw_err code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -26,7 +26,7 @@ int stw_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
     return -1;
 }
 
-int stw_error_wrap(struct stw_error *err, const char *fmt, ...)
+int(stw_error_wrap)(struct stw_error *err, const char *fmt, ...)
 {
     if (!err)
         return -1;
