@@ -100,7 +100,7 @@ def test_new_ca_under_load(installed, run_steward, askers):
     assert [_ask(c)[0] for c in kept] == [200, 200], "a connection of before was dropped"
     bundles = _bundles(installed)
     assert len(bundles) == 1 and before["ca.crt"] in bundles.pop()
-    assert before["ca.crt"] == after["ca-old.crt"]
+    assert before["ca.crt"] in after["ca-old.crt"]  # beside those of an earlier run
     for replica in (one, other):
         assert replica.readyz()[0] == 200
         assert replica.metric("certwatcher_read_certificate_errors_total") == 0
