@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml.h"
+#include "cmd/cmd.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -319,7 +320,7 @@ static void help_lines(const char *text, FILE *out)
     }
 }
 
-void stw_flags_help(const struct stw_flag *table, FILE *out)
+static void print_help(const struct stw_flag *table, FILE *out)
 {
     for (const struct stw_flag *f = table; f->name; f++) {
         if (f->letter)
@@ -337,4 +338,29 @@ void stw_flags_help(const struct stw_flag *table, FILE *out)
         fputc('\n', out);
     }
     fputs("  -h, --help\n        this text\n", out);
+}
+
+int stw_usage_error(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "steward %s: ", command);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "\n`steward %s --help` says how to call it.\n", command);
+    return STW_EXIT_USAGE;
+}
+
+int stw_flags_start(const struct stw_flag *table, const char *usage, void *settings, int argc,
+                    char **argv, int *ret_operands)
+{
+    struct stw_error err = {0};
+    int r = stw_flags_parse(table, settings, argc, argv, ret_operands, &err);
+    if (r < 0)
+        return stw_usage_error(argv[0], "%s", err.text);
+    if (r == 0)
+        return -1;
+    printf("%s\nOptions\n", usage);
+    print_help(table, stdout);
+    return STW_EXIT_OK;
 }

@@ -36,6 +36,13 @@ int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char
 int stw_flags_file(const struct stw_flag *table, void *settings, const char *path, int argc,
                    char **argv, struct stw_error *err);
 void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the strings */
-void stw_flags_help(const struct stw_flag *table, FILE *out);
+
+/* The beginning of a subcommand: parses, and prints `usage` with the options on --help, or the
+ * error. Returns -1 to go on, else the exit status. */
+int stw_flags_start(const struct stw_flag *table, const char *usage, void *settings, int argc,
+                    char **argv, int *ret_operands);
+/* "steward COMMAND: text", and where to read more.  Returns STW_EXIT_USAGE. */
+int stw_usage_error(const char *command, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -139,12 +139,6 @@ static const struct {
     void (*print)(const struct options *o, struct stw_buf *out);
 } things[] = {{"crds", print_crds}, {"webhooks", print_webhooks}, {"rbac", print_rbac}};
 
-static int usage_error(const char *text)
-{
-    fprintf(stderr, "steward print: %s\n`steward print --help` says how to call it.\n", text);
-    return STW_EXIT_USAGE;
-}
-
 static int print_thing(const struct options *o, const char *name)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(OUTPUT_MAX);
@@ -153,37 +147,30 @@ static int print_thing(const struct options *o, const char *name)
             continue;
         things[i].print(o, &out);
         if (out.failed)
-            return usage_error("out of memory");
+            return stw_usage_error("print", "out of memory");
         (void)fwrite(stw_buf_str(&out), 1, out.len, stdout);
         return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
     }
-    return usage_error("print what? crds, webhooks or rbac");
+    return stw_usage_error("print", "print what? crds, webhooks or rbac");
 }
 
 static int print(const struct options *o, int count, char **operands)
 {
     if (count != 1)
-        return usage_error("print what? crds, webhooks or rbac");
+        return stw_usage_error("print", "print what? crds, webhooks or rbac");
     if (o->url && *o->url && strncmp(o->url, "https://", 8) != 0)
-        return usage_error("--url must start with https://, as the API server calls nothing else");
+        return stw_usage_error(
+            "print", "--url must start with https://, as the API server calls nothing else");
     return print_thing(o, operands[0]);
 }
 
 int stw_cmd_print(int argc, char **argv)
 {
     struct options options = {0};
-    struct stw_error err = {0};
-    int operands = argc, status;
-    int r = stw_flags_parse(flags, &options, argc, argv, &operands, &err);
-    if (r > 0) {
-        printf("%s\nOptions\n", usage);
-        stw_flags_help(flags, stdout);
-        status = STW_EXIT_OK;
-    } else if (r < 0) {
-        status = usage_error(err.text);
-    } else {
+    int operands = argc;
+    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
+    if (status < 0)
         status = print(&options, argc - operands, argv + operands);
-    }
     stw_flags_done(flags, &options);
     return status;
 }

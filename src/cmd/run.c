@@ -198,7 +198,7 @@ int stw_cmd_run(int argc, char **argv)
 {
     struct stw_settings settings = {0};
     struct stw_error err = {0};
-    int status = stw_settings_load(stw_settings_run, usage, argc, argv, &settings);
+    int status = stw_settings_load(true, usage, argc, argv, &settings);
     if (status < 0) {
         status = STW_EXIT_OK;
         if (run(&settings, &err) < 0) {
@@ -206,6 +206,6 @@ int stw_cmd_run(int argc, char **argv)
             status = STW_EXIT_REFUSED;
         }
     }
-    stw_flags_done(stw_settings_run, &settings);
+    stw_settings_done(&settings);
     return status;
 }

@@ -4,57 +4,18 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cmd/cmd.h"
+#include "cmd/flags.h"
+#include "cmd/names.h"
 
 #define OFFSET(member) .offset = offsetof(struct stw_settings, member)
 
-/* Rows that both commands have. */
-#define ROW_CONFIG                                                                                 \
-    {                                                                                              \
-        .name = "config", .arg = "FILE", .no_file = true, OFFSET(config),                          \
-        .help =                                                                                    \
-            "YAML file with any of these options in camelCase (metricsBindAddress: \":8080\");\n"  \
-            "what is given on the command line wins"                                               \
-    }
-#define ROW_BIND                                                                                   \
-    {                                                                                              \
-        .name = "webhook-bind-address", .arg = "ADDRESS", .def = ":9443", OFFSET(webhook_bind),    \
-        .help = "where admission is served over HTTPS; port 0 picks a free one"                    \
-    }
-#define ROW_METRICS                                                                                \
-    {                                                                                              \
-        .name = "metrics-bind-address", .arg = "ADDRESS", .def = ":8080", OFFSET(metrics_bind),    \
-        .help = "where /metrics is served; 0 turns it off"                                         \
-    }
-#define ROW_HEALTH                                                                                 \
-    {                                                                                              \
-        .name = "health-probe-bind-address", .arg = "ADDRESS", .def = ":8081",                     \
-        OFFSET(health_bind), .help = "where /healthz and /readyz are served; 0 turns them off"     \
-    }
-#define ROW_PORTS                                                                                  \
-    {                                                                                              \
-        .name = "node-port-range", .arg = "MIN-MAX", .def = "30000-32767",                         \
-        OFFSET(node_port_range), .help = "as the API server's --service-node-port-range"           \
-    }
-#define ROW_FORMAT                                                                                 \
-    {                                                                                              \
-        .name = "log-format", .arg = "json|text", .def = "json", OFFSET(log_format),               \
-        .help = "form of the log lines on standard error"                                          \
-    }
-#define ROW_LEVEL                                                                                  \
-    {                                                                                              \
-        .name = "log-level", .arg = "debug|info|warn|error", .def = "info", OFFSET(log_level),     \
-        .help = "what is not worth a log line"                                                     \
-    }
-#define ROW_DELAY                                                                                  \
-    {                                                                                              \
-        .name = "shutdown-delay", .type = STW_FLAG_DURATION, .arg = "DURATION", .def = "0",        \
-        .max = 600000, OFFSET(shutdown_delay_ms),                                                  \
-        .help = "how long admission goes on after SIGTERM, while the Service's endpoints move;\n"  \
-                "5s suits a cluster"                                                               \
-    }
-
-const struct stw_flag stw_settings_run[] = {
-    ROW_CONFIG,
+static const struct stw_flag options[] = {
+    {.name = "config",
+     .arg = "FILE",
+     .no_file = true,
+     OFFSET(config),
+     .help = "YAML file with any of these options in camelCase (metricsBindAddress: \":8080\");\n"
+             "what is given on the command line wins"},
     {.name = "kubeconfig",
      .arg = "FILE",
      OFFSET(kubeconfig),
@@ -86,15 +47,20 @@ const struct stw_flag stw_settings_run[] = {
      .max = 64,
      OFFSET(workers),
      .help = "reconciles at the same time, for each kind"},
-    ROW_BIND,
+    {.name = "webhook-bind-address",
+     .arg = "ADDRESS",
+     .def = ":9443",
+     OFFSET(webhook_bind),
+     .help = "where admission is served over HTTPS; port 0 picks a free one"},
     {.name = "webhook-cert-path",
      .arg = "FOLDER",
      OFFSET(webhook_cert_path),
-     .help = "folder with tls.crt and tls.key, read again when they change; without it steward\n"
-             "keeps its own CA in a Secret and writes it into the webhook configurations"},
+     .help = "folder with tls.crt and tls.key, read again when they change; `webhook` needs it,\n"
+             "`run` without it keeps its own CA in a Secret and writes it into the webhook\n"
+             "configurations"},
     {.name = "webhook-service",
      .arg = "NAME",
-     .def = "steward-webhook-service",
+     .def = STW_WEBHOOK_SERVICE,
      OFFSET(webhook_service),
      .help = "the Service that steward's own certificate is for"},
     {.name = "webhook-hosts",
@@ -102,30 +68,63 @@ const struct stw_flag stw_settings_run[] = {
      OFFSET(webhook_hosts),
      .help = "more names and addresses for steward's own certificate, when the API server reaches\n"
              "it by URL"},
-    ROW_METRICS,
-    ROW_HEALTH,
-    ROW_PORTS,
-    ROW_DELAY,
-    ROW_FORMAT,
-    ROW_LEVEL,
+    {.name = "metrics-bind-address",
+     .arg = "ADDRESS",
+     .def = ":8080",
+     OFFSET(metrics_bind),
+     .help = "where /metrics is served; 0 turns it off"},
+    {.name = "health-probe-bind-address",
+     .arg = "ADDRESS",
+     .def = ":8081",
+     OFFSET(health_bind),
+     .help = "where /healthz and /readyz are served; 0 turns them off"},
+    {.name = "node-port-range",
+     .arg = "MIN-MAX",
+     .def = "30000-32767",
+     OFFSET(node_port_range),
+     .help = "as the API server's --service-node-port-range"},
+    {.name = "shutdown-delay",
+     .type = STW_FLAG_DURATION,
+     .arg = "DURATION",
+     .def = "0",
+     .max = 600000,
+     OFFSET(shutdown_delay_ms),
+     .help = "how long admission goes on after SIGTERM, while the Service's endpoints move;\n"
+             "5s suits a cluster"},
+    {.name = "log-format",
+     .arg = "json|text",
+     .def = "json",
+     OFFSET(log_format),
+     .help = "form of the log lines on standard error"},
+    {.name = "log-level",
+     .arg = "debug|info|warn|error",
+     .def = "info",
+     OFFSET(log_level),
+     .help = "what is not worth a log line"},
     {0},
 };
 
-const struct stw_flag stw_settings_webhook[] = {
-    ROW_CONFIG,
-    ROW_BIND,
-    {.name = "webhook-cert-path",
-     .arg = "FOLDER",
-     OFFSET(webhook_cert_path),
-     .help = "folder with tls.crt and tls.key, read again when they change; needed"},
-    ROW_METRICS,
-    ROW_HEALTH,
-    ROW_PORTS,
-    ROW_DELAY,
-    ROW_FORMAT,
-    ROW_LEVEL,
-    {0},
+/* Those that mean something without a cluster. */
+static const char *const admission_options[] = {
+    "config",
+    "webhook-bind-address",
+    "webhook-cert-path",
+    "metrics-bind-address",
+    "health-probe-bind-address",
+    "node-port-range",
+    "shutdown-delay",
+    "log-format",
+    "log-level",
 };
+
+static void select_admission(struct stw_flag *table)
+{
+    for (const struct stw_flag *f = options; f->name; f++)
+        for (size_t i = 0; i < STW_COUNT(admission_options); i++)
+            if (stw_streq(f->name, admission_options[i]))
+                *table++ = *f;
+    *table = (struct stw_flag){0};
+}
 
 int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,
                               struct stw_error *err)
@@ -189,26 +188,33 @@ static int settle(struct stw_settings *s, struct stw_error *err)
     return 0;
 }
 
-int stw_settings_load(const struct stw_flag *table, const char *usage, int argc, char **argv,
-                      struct stw_settings *s)
+static int load(const struct stw_flag *table, const char *usage, int argc, char **argv,
+                struct stw_settings *s)
 {
     struct stw_error err = {0};
     int operands = argc;
-    int r = stw_flags_parse(table, s, argc, argv, &operands, &err);
-    if (r > 0) {
-        printf("%s\nOptions\n", usage);
-        stw_flags_help(table, stdout);
-        return STW_EXIT_OK;
-    }
-    if (r == 0 && operands < argc)
+    int status = stw_flags_start(table, usage, s, argc, argv, &operands);
+    if (status >= 0)
+        return status;
+    int r = 0;
+    if (operands < argc)
         r = stw_fail(&err, STW_ERR_INVALID, "unexpected argument \"%s\"", argv[operands]);
     if (r == 0 && s->config)
         r = stw_flags_file(table, s, s->config, argc, argv, &err);
     if (r == 0)
         r = settle(s, &err);
-    if (r == 0)
-        return -1;
-    fprintf(stderr, "steward %s: %s\n`steward %s --help` lists the options.\n", argv[0], err.text,
-            argv[0]);
-    return STW_EXIT_USAGE;
+    return r == 0 ? -1 : stw_usage_error(argv[0], "%s", err.text);
+}
+
+int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
+                      struct stw_settings *s)
+{
+    struct stw_flag admission[STW_COUNT(admission_options) + 1];
+    select_admission(admission);
+    return load(cluster ? options : admission, usage, argc, argv, s);
+}
+
+void stw_settings_done(struct stw_settings *s)
+{
+    stw_flags_done(options, s);
 }

@@ -5,7 +5,6 @@
 #define STW_CMD_SETTINGS_H
 
 #include "base/error.h"
-#include "cmd/flags.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,13 +22,12 @@ struct stw_settings {
     int32_t node_port_min, node_port_max;
 };
 
-extern const struct stw_flag stw_settings_run[];     /* options of `run` */
-extern const struct stw_flag stw_settings_webhook[]; /* options of `webhook` */
-
-/* Flags, then the file, then checks; sets up the log.  Prints help or error itself.  Returns -1 to
- * go on, else the exit status. */
-int stw_settings_load(const struct stw_flag *table, const char *usage, int argc, char **argv,
+/* Flags, then the file, then checks; sets up the log.  Without a cluster (`steward webhook`) only
+ * the options that mean something there are known.  Prints help or error itself.  Returns -1 to go
+ * on, else the exit status. */
+int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
                       struct stw_settings *s);
+void stw_settings_done(struct stw_settings *s);
 
 /* "30000-32767" */
 int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,

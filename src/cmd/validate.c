@@ -5,6 +5,7 @@
 #include "base/yaml.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
+#include "cmd/flags.h"
 #include "cmd/report.h"
 #include "cmd/settings.h"
 #include "kinds/kind.h"
@@ -89,8 +90,7 @@ static void judge(struct job *job, struct stw_json object, const char *at)
     split_api_version(object, group, version, sizeof(group));
     fill_subject(job, object, at, &subject);
     if (!*subject.kind || !*subject.api_version) {
-        stw_report_unreadable(job->report, &subject,
-                              NOT_AN_OBJECT);
+        stw_report_unreadable(job->report, &subject, NOT_AN_OBJECT);
         return;
     }
     const struct stw_kind *kind = stw_kind_find(group, version, subject.kind);
@@ -160,12 +160,6 @@ static void unreadable(void *ctx, const char *name, const char *why)
     stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
 }
 
-static int usage_error(const char *text)
-{
-    fprintf(stderr, "steward validate: %s\n`steward validate --help` says how to call it.\n", text);
-    return STW_EXIT_USAGE;
-}
-
 static int validate(const struct options *o, char **operands)
 {
     struct stw_error err = {0};
@@ -173,12 +167,13 @@ static int validate(const struct options *o, char **operands)
     struct job job = {.report = &report};
     bool json = stw_streq(o->output, "json");
     if (!json && !stw_streq(o->output, "text"))
-        return usage_error("--output is text or json");
+        return stw_usage_error("validate", "--output is text or json");
     if (!*operands)
-        return usage_error("which files? Name some, a folder, or - for standard input");
+        return stw_usage_error("validate",
+                               "which files? Name some, a folder, or - for standard input");
     if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
                                   &job.env.node_port_max, &err) < 0)
-        return usage_error(err.text);
+        return stw_usage_error("validate", "%s", err.text);
     stw_report_init(&report, json, o->quiet);
     for (; *operands; operands++)
         stw_files_each(*operands, read_one, unreadable, &job);
@@ -188,18 +183,10 @@ static int validate(const struct options *o, char **operands)
 int stw_cmd_validate(int argc, char **argv)
 {
     struct options options = {0};
-    struct stw_error err = {0};
-    int operands = argc, status;
-    int r = stw_flags_parse(flags, &options, argc, argv, &operands, &err);
-    if (r > 0) {
-        printf("%s\nOptions\n", usage);
-        stw_flags_help(flags, stdout);
-        status = STW_EXIT_OK;
-    } else if (r < 0) {
-        status = usage_error(err.text);
-    } else {
+    int operands = argc;
+    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
+    if (status < 0)
         status = validate(&options, argv + operands);
-    }
     stw_flags_done(flags, &options);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cmd/cmd.h"
+#include "cmd/flags.h"
 #include "cmd/serve.h"
 
 static const char usage[] =
@@ -36,11 +37,10 @@ int stw_cmd_webhook(int argc, char **argv)
 {
     struct stw_settings settings = {0};
     struct stw_error err = {0};
-    int status = stw_settings_load(stw_settings_webhook, usage, argc, argv, &settings);
+    int status = stw_settings_load(false, usage, argc, argv, &settings);
     if (status < 0 && (!settings.webhook_cert_path || !*settings.webhook_cert_path)) {
-        fputs("steward webhook: --webhook-cert-path is needed: a folder with tls.crt and tls.key\n",
-              stderr);
-        status = STW_EXIT_USAGE;
+        status = stw_usage_error(
+            argv[0], "--webhook-cert-path is needed: a folder with tls.crt and tls.key");
     }
     if (status < 0) {
         status = STW_EXIT_OK;
@@ -49,6 +49,6 @@ int stw_cmd_webhook(int argc, char **argv)
             status = STW_EXIT_REFUSED;
         }
     }
-    stw_flags_done(stw_settings_webhook, &settings);
+    stw_settings_done(&settings);
     return status;
 }
