@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#define MALLOC_KEEP_BYTES (256 * 1024)
 #define DRAIN_MS 10000
 
 static void raise_file_limit(void)
@@ -40,6 +41,10 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings)
     refuse_core_dumps();
     /* An arena a thread would keep what each thread once used at its peak. */
     (void)mallopt(M_ARENA_MAX, 2);
+    /* Set by hand, for glibc would raise both with each large buffer that is freed (one page of a
+     * list is some megabytes) and from then on keep that much for ever. */
+    (void)mallopt(M_MMAP_THRESHOLD, MALLOC_KEEP_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, MALLOC_KEEP_BYTES);
     s->metrics = stw_metrics_create();
     stw_metrics_add_process(s->metrics);
     struct stw_family *build =
