@@ -59,11 +59,12 @@ static int add_crew(struct stw_manager *m, const struct stw_controller *c, struc
     if (m->crew_count == STW_MANAGER_CONTROLLERS_MAX)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %d controllers",
                         STW_MANAGER_CONTROLLERS_MAX);
-    struct stw_crew *crew = &m->crews[m->crew_count++];
+    struct stw_crew *crew = &m->crews[m->crew_count];
     *crew = (struct stw_crew){.manager = m, .controller = c};
     crew->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);
     if (!crew->queue)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    m->crew_count++;
     stw_queue_shut(crew->queue);
     stw_crew_make_metrics(crew, m->config.metrics, m->config.workers);
     if (stw_events_create(m->config.client, m->config.clock, c->field_manager, &crew->events,
