@@ -109,7 +109,7 @@ static void count_object(const struct stw_controller *c, struct stw_json root, s
     stw_json_foreach (stw_json_path(root, "status.conditions"), key, condition) {
         struct stw_json type = stw_json_at(condition, STW_CONDITION_TYPE);
         struct stw_json status = stw_json_at(condition, STW_CONDITION_STATUS);
-        for (size_t t = 0; c->conditions[t] && t < TYPES_MAX; t++) {
+        for (size_t t = 0; t < TYPES_MAX && c->conditions[t]; t++) {
             if (!stw_json_is(type, c->conditions[t]))
                 continue;
             for (size_t s = 0; s < STW_COUNT(states); s++)
@@ -142,7 +142,7 @@ void stw_manager_measure(void *ctx)
         struct census census = {0};
         stw_queue_measure(m->crews[i].queue);
         take_census(m->crews[i].own->informer, c, &census);
-        for (size_t t = 0; c->conditions[t] && t < TYPES_MAX; t++)
+        for (size_t t = 0; t < TYPES_MAX && c->conditions[t]; t++)
             for (size_t s = 0; s < STW_COUNT(states); s++)
                 stw_series_set(STW_SERIES(m->objects, c->kind->kind, c->conditions[t], states[s]),
                                census.of[t][s]);

@@ -136,6 +136,7 @@ static void test_replicas_zero_completes(void **state)
         (struct stw_rollout){.generation = 1, .observed_generation = 1};
     json_auto_t *s = judge(&f, &v);
     assert_int_equal(v.level, MYWEB_FINE);
+    assert_true(json_is_true(json_object_get(s, "completed")));
     fixture_done(&f);
 }
 
