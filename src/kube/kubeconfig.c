@@ -249,9 +249,9 @@ static int pick_context(struct files files, const char *wanted, char *out, size_
 static int take_cluster(struct files files, const char *context, const char *name,
                         struct stw_kubeconfig *c, struct stw_error *err)
 {
-    const struct stw_kubeconfig_file *f = files.all;
+    const struct stw_kubeconfig_file *f = NULL;
     struct stw_json cluster = find_named(files, "clusters", "cluster", name, &f);
-    if (stw_json_type(cluster) != STW_JSON_OBJECT)
+    if (!f || stw_json_type(cluster) != STW_JSON_OBJECT)
         return stw_fail(err, STW_ERR_INVALID,
                         "%s: context \"%s\" names cluster \"%s\", which is not there",
                         files.all[0].name, context, name);
@@ -270,7 +270,7 @@ static int take_cluster(struct files files, const char *context, const char *nam
 static int take_user(struct files files, const char *context, const char *name,
                      struct stw_kubeconfig *c, struct stw_error *err)
 {
-    const struct stw_kubeconfig_file *f = files.all;
+    const struct stw_kubeconfig_file *f = NULL;
     if (name[0] == '\0')
         return 0; /* anonymous */
     struct stw_json user = find_named(files, "users", "user", name, &f);
@@ -296,7 +296,7 @@ static int resolve(struct files files, const char *wanted, struct stw_kubeconfig
                    struct stw_error *err)
 {
     char context[512], cluster[512] = "", user[512] = "", ns[254] = "";
-    const struct stw_kubeconfig_file *f = files.all;
+    const struct stw_kubeconfig_file *f = NULL;
     if (pick_context(files, wanted, context, sizeof(context), err) < 0)
         return -1;
     struct stw_json v = find_named(files, "contexts", "context", context, &f);
