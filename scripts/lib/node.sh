@@ -25,7 +25,7 @@ node_require() {
     [[ -x $CNI_BIN/bridge ]] || die "no CNI plugins in $CNI_BIN" "run 'scripts/bootstrap node'"
     [[ -x /usr/sbin/nginx ]] ||
         die 'nginx is not installed; the web image is made of it' "run 'scripts/bootstrap node'"
-    program kubelet >/dev/null && program kube-proxy >/dev/null ||
+    { program kubelet && program kube-proxy; } >/dev/null ||
         die "no kubelet and kube-proxy in $(servers_dir)" \
             'unset KUBEBUILDER_ASSETS and TEST_ASSET_* to use the servers that we build'
     node_alone
@@ -39,7 +39,7 @@ node_alone() {
             die "cluster '$other' has a node already, and there can be one" \
                 "end it with '$0 down --name $other' first"
     done
-    ! compgen -G '/sys/fs/cgroup/*/kubepods' >/dev/null && [[ ! -e /sys/fs/cgroup/kubepods ]] ||
+    cgroups_gone ||
         die 'this machine runs pods already (there is a cgroup kubepods)'
     [[ $(iptables-save) != *:KUBE-* ]] ||
         die 'this machine is a Kubernetes node already (iptables has KUBE- chains)' \
@@ -288,12 +288,17 @@ netns_remove() {
 }
 
 cgroups_remove() {
-    wait_until 10 cgroups_gone || say 'Some cgroups of pods are still there (/sys/fs/cgroup/*/kubepods).'
+    wait_until 10 cgroups_empty || say 'Some cgroups of pods are still there (/sys/fs/cgroup/*/kubepods).'
 }
 
-cgroups_gone() {
+cgroups_empty() {
     find /sys/fs/cgroup -depth -type d -path '*/kubepods*' -exec rmdir {} + 2>/dev/null || true
-    ! compgen -G '/sys/fs/cgroup/*/kubepods' >/dev/null && [[ ! -e /sys/fs/cgroup/kubepods ]]
+    cgroups_gone
+}
+
+# Of either version: a folder a controller, or one for all.
+cgroups_gone() {
+    [[ ! -e /sys/fs/cgroup/kubepods && -z $(compgen -G '/sys/fs/cgroup/*/kubepods') ]]
 }
 
 # Takes out what kube-proxy, kubelet and the portmap plugin put in: node_alone saw none before.

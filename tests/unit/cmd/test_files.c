@@ -41,8 +41,8 @@ static int make(void **state)
 
 static int drop(void **state)
 {
-    static const char *const names[] = {"b.yaml", "a.yml", "sub/c.json", "README.md",
-                                        ".hidden.yaml", "sub"};
+    static const char *const names[] = {"b.yaml",    "a.yml",        "sub/c.json",
+                                        "README.md", ".hidden.yaml", "sub"};
     (void)state;
     for (size_t i = 0; i < STW_COUNT(names); i++) {
         char path[256];

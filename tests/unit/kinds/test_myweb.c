@@ -21,7 +21,7 @@ static bool find_port(void *ctx, const char *index, const char *key, const char 
     snprintf(p->self, sizeof(p->self), "%s", self);
     if (!stw_streq(index, p->index) || !stw_streq(key, p->port) || stw_streq(self, p->holder))
         return false;
-    strcpy(ret_holder, p->holder);
+    (void)snprintf(ret_holder, 512, "%s", p->holder);
     return true;
 }
 
