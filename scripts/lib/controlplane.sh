@@ -231,5 +231,6 @@ component_url() {
     scheduler) printf 'https://127.0.0.1:%s' "$(port scheduler)" ;;
     kubelet) printf 'http://127.0.0.1:%s' "$(port kubelet-health)" ;;
     proxy) printf 'http://127.0.0.1:%s' "$(port proxy-health)" ;;
+    gateway) printf 'https://%s:%s' "$NODE_ADDRESS" "$(port apiserver)" ;;
     esac
 }

@@ -1,68 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Container images from files of this machine, as docker-archive tars: no registry and no Docker.
-# Sourced by scripts/cluster.
+# Container images from programs of this machine, with neither docker nor a registry: a root folder
+# becomes a docker-archive, which `ctr images import` reads.  Sourced by scripts/cluster.
 
-# image_pack OUT ROOT CMD-JSON NAME:TAG...: one layer with the folder ROOT; the same input gives the
-# same bytes.
-image_pack() {
-    local out=$1 root=$2 cmd=$3 work layer config tags
-    shift 3
-    work=$(mktemp -d)
-    tar -C "$root" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" .
-    layer=$(sha256sum "$work/layer.tar")
-    printf '{"architecture":"%s","os":"linux","config":{"Cmd":%s,"WorkingDir":"/","Env":["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-        "$(dpkg --print-architecture)" "$cmd" "${layer%% *}" >"$work/config.json"
-    tags=$(printf '"%s",' "$@")
-    printf '[{"Config":"config.json","RepoTags":[%s],"Layers":["layer.tar"]}]' "${tags%,}" \
-        >"$work/manifest.json"
-    tar -C "$work" --sort=name --mtime=@0 --owner=0 --group=0 -cf "$out" \
-        manifest.json config.json layer.tar
-    rm -rf "$work"
+readonly IMAGE_SOURCES=$LIB/../../tests/images
+readonly PAUSE_IMAGE=steward/pause:1
+# nginx:latest is found only by pods that do not pull: imagePullPolicy Never or IfNotPresent.
+readonly WEB_IMAGES=(nginx:1.22 nginx:1.23 nginx:latest)
+
+# image_root DIR: an empty root with the folders that every program expects.
+image_root() {
+    local name
+    mkdir -p "$1"/{etc,tmp,root,run,var/log,usr/{bin,sbin,lib,lib64}}
+    for name in bin sbin lib lib64; do
+        ln -s "usr/$name" "$1/$name"
+    done
+    chmod 1777 "$1/tmp"
+    printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$1/etc/passwd"
+    printf 'root:x:0:\nnogroup:x:65534:\n' >"$1/etc/group"
 }
 
-# image_copy ROOT FILE...: files into ROOT at the same paths, programs with the libraries they load.
-image_copy() {
-    local root=$1 file library
-    shift
-    for file; do
-        image_copy_file "$root" "$file"
-        for library in $(ldd "$file" 2>/dev/null | grep -o '/[^ ]*'); do
-            image_copy_file "$root" "$library"
-        done
+# image_add_program ROOT FILE [DESTINATION]: with the libraries and the loader that it names.
+image_add_program() {
+    local root=$1 file=$2 library
+    install -D "$file" "$root${3:-$file}"
+    ldd "$file" 2>/dev/null | grep -o '/[^ )]*' | while read -r library; do
+        mkdir -p "$root${library%/*}"
+        cp -Lu "$library" "$root$library"
     done
 }
 
-image_copy_file() {
-    mkdir -p "$1${2%/*}"
-    cp -L "$2" "$1$2"
+# image_archive TAR ROOT CONFIG NAME:TAG...: CONFIG is the "config" object of an image, in JSON.
+image_archive() {
+    local tar=$1 root=$2 config=$3 work digest
+    shift 3
+    work=$(mktemp -d "$tar.XXXXXX")
+    tar -C "$root" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" .
+    digest=$(sha256sum "$work/layer.tar")
+    jq -n --argjson config "$config" --arg layer "sha256:${digest%% *}" \
+        --arg architecture "$(dpkg --print-architecture)" \
+        '{$architecture, os: "linux", $config, rootfs: {type: "layers", diff_ids: [$layer]}}' \
+        >"$work/config.json"
+    jq -n '[{Config: "config.json", RepoTags: $ARGS.positional, Layers: ["layer.tar"]}]' \
+        --args "$@" >"$work/manifest.json"
+    tar -C "$work" -cf "$tar" manifest.json config.json layer.tar
+    rm -rf "$work"
 }
 
-# image_pause OUT: the sandbox of every pod.
+# image_pause TAR
 image_pause() {
-    local root
-    root=$(mktemp -d)
-    gcc -Os -static -s -o "$root/pause" "$IMAGE_SOURCES/pause.c"
-    image_pack "$1" "$root" '["/pause"]' "$IMAGE_PAUSE"
+    local root=$1.root
+    mkdir -p "$root"
+    gcc -static -Os -s -o "$root/pause" "$IMAGE_SOURCES/pause.c"
+    image_archive "$1" "$root" '{"Entrypoint": ["/pause"]}' "$PAUSE_IMAGE"
     rm -rf "$root"
 }
 
-# image_web OUT: Debian's nginx under the names that samples and people use.
+# image_web TAR: Debian's nginx, and a shell to look around.
 image_web() {
-    local root
-    root=$(mktemp -d)
-    mkdir -p "$root"/{etc/nginx,run,tmp,usr/share/nginx/html,var/lib/nginx,var/log/nginx,usr/lib}
-    chmod 1777 "$root/tmp" "$root/run"
-    ln -s usr/lib "$root/lib"
-    [[ ! -e /lib64 ]] || ln -s usr/lib64 "$root/lib64"
-    mkdir -p "$root/usr/lib64"
-    image_copy "$root" /usr/sbin/nginx
-    cp "$IMAGE_SOURCES/nginx.conf" /etc/nginx/mime.types "$root/etc/nginx/"
-    ln -s /dev/stderr "$root/var/log/nginx/error.log"
-    printf 'root:x:0:0::/:/sbin/nologin\nnobody:x:65534:65534::/:/sbin/nologin\n' >"$root/etc/passwd"
-    printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
-    printf '<h1>nginx</h1>\n' >"$root/usr/share/nginx/html/index.html"
-    image_pack "$1" "$root" '["/usr/sbin/nginx"]' nginx:1.22 nginx:1.23 nginx:latest
+    local root=$1.root program
+    image_root "$root"
+    for program in nginx sh cat ls sleep; do
+        program=$(PATH=/usr/sbin:/usr/bin type -P "$program")
+        image_add_program "$root" "$program"
+    done
+    mkdir -p "$root/var/log/nginx"
+    install -m 644 -D -t "$root/etc/nginx" "$IMAGE_SOURCES/nginx.conf" /etc/nginx/mime.types
+    install -m 644 -D -t "$root/usr/share/nginx/html" "$IMAGE_SOURCES/index.html"
+    image_archive "$1" "$root" '{"Entrypoint": ["/usr/sbin/nginx"], "StopSignal": "SIGQUIT",
+        "ExposedPorts": {"80/tcp": {}}, "Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}' \
+        "${WEB_IMAGES[@]}"
     rm -rf "$root"
+}
+
+# image_pack NAME:TAG TAR USER PROGRAM [ARGUMENT...]: an image of one program.
+image_pack() {
+    local name=$1 tar=$2 user=$3 program=$4 entry root=$2.root
+    shift 4
+    entry=/usr/bin/${program##*/}
+    image_root "$root"
+    image_add_program "$root" "$program" "$entry"
+    image_archive "$tar" "$root" "$(printf '%s\n' "$@" | jq -R . | jq -s --arg user "$user" \
+        --arg entry "$entry" '{User: $user, Entrypoint: [$entry], Cmd: .}')" "$name"
+    rm -rf "$root"
+}
+
+# image_rename TAR NAME:TAG NEW-TAR: the same image under another name.
+image_rename() {
+    local manifest
+    manifest=$(tar -xOf "$1" manifest.json 2>/dev/null) ||
+        die "$1 is no docker-archive: it has no manifest.json" \
+            "'docker save', 'buildah push IMAGE docker-archive:FILE' and '$0 image pack' write one"
+    cp "$1" "$3"
+    tar --delete -f "$3" manifest.json
+    jq --arg name "$2" '.[0].RepoTags = [$name]' <<<"$manifest" >"$3.json"
+    tar -rf "$3" --transform 's,.*,manifest.json,' -C "${3%/*}" "${3##*/}.json"
+    rm -f "$3.json"
+}
+
+# image_import TAR: into the node of the selected cluster.
+image_import() {
+    node_ctr images import "$1" >>"$CLUSTER/log/images.log" 2>&1 || {
+        indent_tail "$CLUSTER/log/images.log" 5
+        die "the node did not take the image in $1"
+    }
 }

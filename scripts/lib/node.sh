@@ -1,328 +1,397 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# A real node: containerd, kubelet and kube-proxy, so that pods run and NodePorts answer on
-# 127.0.0.1.  Needs root.  One node on a machine at a time, since kube-proxy's rules and the kubelet's
-# cgroups have fixed names.  Sourced by scripts/cluster.
+# A node: containerd, kubelet and kube-proxy, so that pods run and NodePorts answer on 127.0.0.1.
+# Needs root.  Sourced by scripts/cluster.
 #
-# All mounts are made in a mount namespace of the node's own, held by a process that does nothing
-# else: when that is gone, so are they.
+# Whatever the node does to the machine must be undone, so as much as can be happens where it ends
+# by itself: mounts, and the files below /run, /var/lib and /var/log whose place nobody can choose,
+# live in a mount namespace of the node's own (node-namespace.sh).  What is left is the bridge, the
+# packet filter (netfilter.sh), some kernel settings and the pods' cgroups: each has its pair of
+# functions here, and node_destroy calls the second of each.
+#
+# Components: node (the process that keeps the mount namespace), containerd, kubelet, proxy,
+# gateway (the API server's address for pods), dns.
 
-readonly IMAGE_SOURCES=${BASH_SOURCE[0]%/*}/../../tests/images
-readonly IMAGE_PAUSE=steward.test/pause:1
-readonly CNI_BIN=/usr/lib/cni
-# What kubelet, kube-proxy and the bridge plugin change, to be put back.
-readonly NODE_SYSCTLS='net.ipv4.ip_forward net.ipv4.conf.all.route_localnet vm.overcommit_memory
-    vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys
-    kernel.keys.root_maxbytes net.netfilter.nf_conntrack_max
-    net.netfilter.nf_conntrack_tcp_timeout_established
-    net.netfilter.nf_conntrack_tcp_timeout_close_wait net.bridge.bridge-nf-call-iptables'
+readonly NODE_COMPONENTS=(proxy kubelet dns gateway containerd)
+readonly CNI_PLUGINS=/usr/lib/cni
+
+node_name() {
+    printf 'steward-%s' "$CLUSTER_NAME"
+}
+
+node_present() {
+    [[ -d $CLUSTER/node ]]
+}
+
+# node_running: its namespace is there; without it nothing of the node can be started again.
+node_running() {
+    proc_find node
+}
+
+# node_claim: everything that is needed is there, and this cluster's node will be the only one.
+# Before the control plane is started, so that a refusal comes at once.
+node_claim() {
+    local other
+    node_require
+    exec 8<"$CLUSTERS"
+    flock 8
+    for other in "$CLUSTERS"/*/node; do
+        [[ ! -d $other ]] || node_refuse "$(basename "${other%/node}")"
+    done
+    ! netfilter_has_kubernetes ||
+        die 'this machine is a Kubernetes node already (iptables-save | grep KUBE-)' \
+            "end it first; chains that a dead one left go with '$(program kube-proxy) --cleanup'"
+    mkdir "$CLUSTER/node"
+    MADE=${MADE:-node}
+    exec 8<&-
+}
+
+node_refuse() {
+    die "cluster '$1' has a node, and this machine can be one node only" \
+        "'$0 down --name $1' ends it; without --node there can be any number of clusters"
+}
 
 node_require() {
-    is_root || die 'a node needs root' 'leave --node away: everything but pods works without it'
-    need_commands node containerd containerd-shim-runc-v2 runc ctr iptables-save iptables-restore \
-        ip conntrack gcc unshare nsenter
-    [[ -x $CNI_BIN/bridge ]] || die "no CNI plugins in $CNI_BIN" "run 'scripts/bootstrap node'"
-    [[ -x /usr/sbin/nginx ]] ||
-        die 'nginx is not installed; the web image is made of it' "run 'scripts/bootstrap node'"
-    { program kubelet && program kube-proxy; } >/dev/null ||
-        die "no kubelet and kube-proxy in $(servers_dir)" \
-            'unset KUBEBUILDER_ASSETS and TEST_ASSET_* to use the servers that we build'
-    node_alone
-}
-
-# Whatever of this exists already is somebody else's, and `down` could not tell it from ours.
-node_alone() {
-    local other
-    for other in $(cluster_names); do
-        [[ $other == "$CLUSTER_NAME" || ! -f $CLUSTERS/$other/run/kubelet.argv ]] ||
-            die "cluster '$other' has a node already, and there can be one" \
-                "end it with '$0 down --name $other' first"
+    local plugin
+    is_root || die 'a node needs root' 'without --node there is everything but pods'
+    need_commands node containerd ctr runc iptables ip6tables nft conntrack ip nsenter \
+        unshare socat dnsmasq gcc jq nginx
+    for plugin in bridge host-local loopback; do
+        [[ -x $CNI_PLUGINS/$plugin ]] ||
+            die "no network plugin $CNI_PLUGINS/$plugin" "run 'scripts/bootstrap node'"
     done
-    cgroups_gone ||
-        die 'this machine runs pods already (there is a cgroup kubepods)'
-    [[ $(iptables-save) != *:KUBE-* ]] ||
-        die 'this machine is a Kubernetes node already (iptables has KUBE- chains)' \
-            "if that is left over from a node that ended: 'kube-proxy --cleanup'"
+    programs_require kubelet kube-proxy
+    modules_load
+    grep -qw overlay /proc/filesystems || die 'this kernel has no overlay file system'
+    case $CLUSTERS/ in
+    /run/* | /var/run/* | /var/lib/* | /var/log/*)
+        die "a node cannot have its state in $CLUSTERS" 'set STEWARD_CLUSTERS to a folder below /tmp'
+        ;;
+    esac
 }
 
-# node_use: of the selected cluster.
-node_use() {
-    NODE_DIR=$CLUSTER/node
+# node_up: starts what is not running, on a control plane that runs.  A node whose namespace has
+# ended (with the machine, say) is made anew.
+node_up() {
+    if node_running; then
+        node_start gateway dns containerd kubelet proxy
+        return
+    fi
+    [[ ! -d $CLUSTER/node/before ]] || {
+        node_destroy
+        node_claim
+    }
+    node_create
 }
 
-# node_create: after the control plane is up.
 node_create() {
-    node_use
-    mkdir -p "$NODE_DIR"/{cni,images,kubelet}
-    setting BRIDGE "stw$(((PORT_BASE - PORT_FIRST) / 16))"
-    node_sysctls_save
-    [[ -e /run/containerd ]] || setting MADE_RUN_CONTAINERD 1
-    [[ -e /run/netns ]] || setting MADE_RUN_NETNS 1
+    ! ip route show exact "$POD_CIDR" | grep -q . ||
+        die "this machine has a route to $POD_CIDR already" \
+            'take another --name: each has a network of its own'
+    mkdir -p "$CLUSTER"/node/{before,cni,containerd,images,kubelet,registries/_default}
+    settings_record
+    netfilter_record
+    cgroups_create
     bridge_create
-    kubeconfig_write "$CLUSTER/run/kubelet.kubeconfig" "system:node:$(node_name)"
-    kubeconfig_write "$CLUSTER/run/proxy.kubeconfig" system:kube-proxy
-    proc_define mounts unshare --mount --propagation slave sleep infinity
-    mounts_start
+    node_namespace_create
+    gateway_define
+    dns_define
     containerd_define
     kubelet_define
     proxy_define
+    node_start gateway dns containerd
+    node_images
+    node_start kubelet
+    # kube-proxy would look for its node with long pauses.
+    wait_until "$(start_timeout)" node_exists || proc_fail kubelet 'kubelet does not register its node'
+    node_start proxy
+    wait_until "$(start_timeout)" node_ready ||
+        proc_fail kubelet "the node is not ready after $(start_timeout) s"
 }
 
-# node_start: starts, in order, what is defined and not running.
+# node_start NAME...: all at once, then waits for each.
 node_start() {
     local name
-    mounts_start
-    for name in containerd kubelet proxy; do
-        proc_ended "$name" || continue
-        proc_launch "$name"
-        proc_wait_ready "$name" "$(start_timeout)" component_healthy "$name"
-        [[ $name != containerd ]] || images_import
+    for name; do
+        proc_find "$name" || proc_launch "$name"
     done
-    wait_until 60 node_ready || proc_fail kubelet 'the node is not Ready after 60 s'
+    for name; do
+        proc_wait_ready "$name" "$(start_timeout)" component_healthy "$name"
+    done
+}
+
+node_exists() {
+    api "/api/v1/nodes/$(node_name)" -o /dev/null 2>/dev/null
 }
 
 node_ready() {
-    [[ $(kubectl_admin get node "$(node_name)" --ignore-not-found \
-        -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null) == True ]]
+    api "/api/v1/nodes/$(node_name)" 2>/dev/null |
+        jq -e '.status.conditions[]? | select(.type == "Ready") | .status == "True"' >/dev/null
 }
 
-# The namespace is there once unshare has run sleep.
-mounts_start() {
-    ! proc_find mounts || return 0
-    [[ ! -f $CLUSTER/run/mounts.pid ]] ||
-        die "the process that holds the node's mounts has ended" \
-            "the node cannot go on: '$0 down --name $CLUSTER_NAME', then up again"
-    proc_launch mounts
-    wait_until 10 mounts_apart || die 'no mount namespace could be made'
-    setting MOUNTS_PID "$PROC_PID"
+# Most machines load these on demand; kubelet and containerd do not.
+modules_load() {
+    local module
+    for module in overlay br_netfilter nf_conntrack; do
+        modprobe -q "$module" 2>/dev/null || true
+    done
 }
 
-mounts_apart() {
-    proc_find mounts && [[ $(</proc/"$PROC_PID"/comm) == sleep ]]
+# --- kernel settings that kubelet, kube-proxy and the bridge plugin change ---
+
+readonly KERNEL_SETTINGS=(net/ipv4/ip_forward net/ipv4/conf/all/route_localnet
+    net/ipv4/conf/all/forwarding net/ipv4/conf/default/forwarding net/ipv6/conf/all/forwarding
+    net/bridge/bridge-nf-call-iptables net/bridge/bridge-nf-call-ip6tables
+    net/netfilter/nf_conntrack_max net/netfilter/nf_conntrack_tcp_timeout_established
+    net/netfilter/nf_conntrack_tcp_timeout_close_wait vm/overcommit_memory vm/panic_on_oom
+    kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes)
+
+settings_record() {
+    local name
+    for name in "${KERNEL_SETTINGS[@]}"; do
+        [[ ! -r /proc/sys/$name ]] || printf '%s %s\n' "$name" "$(<"/proc/sys/$name")"
+    done >"$CLUSTER/node/before/settings"
 }
 
-# in_mounts_define NAME COMMAND...: a component that lives in the node's mount namespace.
-in_mounts_define() {
+settings_restore() {
+    local name value
+    [[ -f $CLUSTER/node/before/settings ]] || return 0
+    while read -r name value; do
+        [[ $(<"/proc/sys/$name") == "$value" ]] || printf '%s' "$value" >"/proc/sys/$name" || true
+    done <"$CLUSTER/node/before/settings"
+}
+
+# --- cgroups: everything that runs in a pod is below one of our own ---
+
+# cgroups: its folder in each hierarchy; one with cgroup v2, many with v1.
+cgroups() {
+    awk -v name="/$(node_name)" '$3 ~ /^cgroup2?$/ { print $2 name }' /proc/mounts | sort -u
+}
+
+cgroups_create() {
+    local dir controller
+    if [[ -f /sys/fs/cgroup/cgroup.controllers ]]; then
+        for controller in $(</sys/fs/cgroup/cgroup.controllers); do
+            echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control || true
+        done 2>/dev/null
+    fi
+    for dir in $(cgroups); do
+        mkdir -p "$dir" 2>/dev/null || true # with v1, /sys/fs/cgroup/unified may be read-only
+    done
+}
+
+# cgroups_kill: ends whatever runs in a pod.
+cgroups_kill() {
+    local dir
+    for dir in $(cgroups); do
+        [[ ! -d $dir ]] || find "$dir" -name cgroup.procs -exec cat {} + 2>/dev/null
+    done | sort -u | xargs -r kill -KILL 2>/dev/null || true
+}
+
+cgroups_empty() {
+    local dir
+    cgroups_kill
+    for dir in $(cgroups); do
+        [[ ! -d $dir ]] || find "$dir" -depth -type d -exec rmdir {} + 2>/dev/null || return 1
+    done
+}
+
+# --- the bridge to which pods are connected ---
+
+bridge_name() {
+    printf 'stw%s' "$PORT_BASE"
+}
+
+bridge_create() {
+    local bridge
+    bridge=$(bridge_name)
+    ip link add "$bridge" type bridge
+    ip address add "$NODE_ADDRESS/24" dev "$bridge"
+    ip link set "$bridge" up
+    cat >"$CLUSTER/node/cni/10-bridge.conflist" <<-END
+		{"cniVersion": "0.4.0", "name": "$bridge", "plugins": [
+		 {"type": "bridge", "bridge": "$bridge", "isGateway": true, "hairpinMode": true,
+		  "ipMasq": false,
+		  "ipam": {"type": "host-local", "ranges": [[{"subnet": "$POD_CIDR"}]],
+		   "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "$CLUSTER/node/addresses"}}]}
+	END
+}
+
+bridge_remove() {
+    local bridge link
+    bridge=$(bridge_name)
+    [[ -e /sys/class/net/$bridge ]] || return 0
+    for link in "/sys/class/net/$bridge/brif"/*; do
+        [[ ! -e $link ]] || ip link delete "${link##*/}" 2>/dev/null || true
+    done
+    ip link delete "$bridge"
+}
+
+# --- the namespace and what runs in it ---
+
+node_namespace_create() {
+    proc_define node unshare --mount --propagation private \
+        bash "$LIB/node-namespace.sh" "$CLUSTER/node"
+    proc_launch node
+    proc_wait_ready node 10 test -e "$CLUSTER/node/ready"
+}
+
+# node_define NAME COMMAND...: a component that runs in the node's mount namespace.
+node_define() {
     local name=$1
     shift
-    proc_define "$name" nsenter "--mount=/proc/$MOUNTS_PID/ns/mnt" "$@"
+    proc_find node
+    proc_define "$name" nsenter --mount="/proc/$PROC_PID/ns/mnt" -- "$@"
 }
 
-# Made before the first pod, as the node's address is on it.
-bridge_create() {
-    ip link add "$BRIDGE" type bridge
-    ip address add "$NODE_ADDRESS/24" dev "$BRIDGE"
-    ip link set "$BRIDGE" up
-    cat >"$NODE_DIR/cni/10-steward.conflist" <<-END
-		{
-		  "cniVersion": "0.4.0",
-		  "name": "steward-$CLUSTER_NAME",
-		  "plugins": [
-		    {
-		      "type": "bridge", "bridge": "$BRIDGE", "isGateway": true, "hairpinMode": true,
-		      "ipam": {
-		        "type": "host-local", "dataDir": "$NODE_DIR/addresses",
-		        "ranges": [[{"subnet": "$POD_CIDR"}]], "routes": [{"dst": "0.0.0.0/0"}]
-		      }
-		    },
-		    {"type": "portmap", "capabilities": {"portMappings": true}}
-		  ]
-		}
-	END
+# node_processes: whoever is in the node's mount namespace besides its keeper: the components, their
+# children and containerd's shims.  Told by the mounts, which no other process sees.
+node_processes() {
+    proc_find node || true
+    { grep -lF "upperdir=$CLUSTER/node/overlay/" /proc/[0-9]*/mountinfo 2>/dev/null || true; } |
+        cut -d/ -f3 | grep -vx "${PROC_PID:-none}" || true
 }
 
-containerd_socket() {
-    printf '%s/containerd.sock' "$NODE_DIR"
+node_processes_end() {
+    local processes
+    processes=$(node_processes)
+    [[ -n $processes ]] || return 0
+    # shellcheck disable=SC2086 # words are meant
+    kill -KILL $processes 2>/dev/null || true
+    return 1
 }
 
-# restrict_oom_score_adj: without CAP_SYS_RESOURCE every sandbox would die at its first step.
-containerd_define() {
-    cat >"$NODE_DIR/containerd.toml" <<-END
-		version = 2
-		root = "$NODE_DIR/containerd"
-		state = "$NODE_DIR/containerd-state"
-		disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
-		  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
-		  "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
-		[grpc]
-		  address = "$(containerd_socket)"
-		[plugins."io.containerd.internal.v1.opt"]
-		  path = "$NODE_DIR/opt"
-		[plugins."io.containerd.grpc.v1.cri"]
-		  sandbox_image = "$IMAGE_PAUSE"
-		  restrict_oom_score_adj = true
-		  disable_apparmor = true
-		  stream_server_address = "127.0.0.1"
-		  stream_server_port = "0"
-		  [plugins."io.containerd.grpc.v1.cri".cni]
-		    bin_dir = "$CNI_BIN"
-		    conf_dir = "$NODE_DIR/cni"
-		  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-		    runtime_type = "io.containerd.runc.v2"
-		    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-		      SystemdCgroup = false
-	END
-    in_mounts_define containerd containerd --config "$NODE_DIR/containerd.toml" --log-level warn
+# The API server listens on 127.0.0.1; this makes it answer pods too.
+gateway_define() {
+    node_define gateway socat \
+        "TCP-LISTEN:$(port apiserver),bind=$NODE_ADDRESS,reuseaddr,fork,backlog=128" \
+        "TCP:127.0.0.1:$(port apiserver)"
+}
+
+dns_define() {
+    node_define dns bash "$LIB/node-dns.sh" "$CLUSTER" "$(apiserver_url)" "$NODE_ADDRESS" \
+        "$CLUSTER_DOMAIN"
+}
+
+node_ctr() {
+    ctr --address "$CLUSTER/node/containerd.sock" --namespace k8s.io "$@"
 }
 
 containerd_healthy() {
-    node_use
-    ctr -a "$(containerd_socket)" version >/dev/null 2>&1
+    timeout 5 ctr --address "$CLUSTER/node/containerd.sock" version >/dev/null 2>&1
 }
 
-images_import() {
-    image_pause "$NODE_DIR/images/pause.tar"
-    image_web "$NODE_DIR/images/web.tar"
-    image_import "$NODE_DIR/images/pause.tar"
-    image_import "$NODE_DIR/images/web.tar"
+# Images come from `scripts/cluster image` only; the default registry is a place where nobody listens, so
+# that a pull fails at once and nothing leaves the machine.
+containerd_define() {
+    local dir=$CLUSTER/node
+    printf 'server = "http://127.0.0.1:1"\n[host]\n' >"$dir/registries/_default/hosts.toml"
+    cat >"$dir/containerd.toml" <<-END
+		version = 2
+		root = "$dir/containerd"
+		state = "$dir/containerd-state"
+		disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.aufs",
+		    "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
+		    "io.containerd.snapshotter.v1.zfs"]
+		[grpc]
+		    address = "$dir/containerd.sock"
+		[plugins."io.containerd.grpc.v1.cri"]
+		    sandbox_image = "$PAUSE_IMAGE"
+		    # A container may not be given a better score than containerd has: that needs a
+		    # capability (CAP_SYS_RESOURCE) that many virtual machines lack.
+		    restrict_oom_score_adj = true
+		    enable_unprivileged_ports = true
+		    enable_unprivileged_icmp = true
+		[plugins."io.containerd.grpc.v1.cri".cni]
+		    bin_dir = "$CNI_PLUGINS"
+		    conf_dir = "$dir/cni"
+		[plugins."io.containerd.grpc.v1.cri".registry]
+		    config_path = "$dir/registries"
+		[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+		    runtime_type = "io.containerd.runc.v2"
+	END
+    node_define containerd containerd --config "$dir/containerd.toml"
 }
 
-# image_import TAR
-image_import() {
-    local output
-    output=$(nsenter "--mount=/proc/$MOUNTS_PID/ns/mnt" ctr -a "$(containerd_socket)" -n k8s.io \
-        images import "$1" 2>&1) || die "containerd does not take the image $1: $output"
+node_images() {
+    local name
+    for name in pause web; do
+        "image_$name" "$CLUSTER/node/images/$name.tar"
+        image_import "$CLUSTER/node/images/$name.tar"
+        rm "$CLUSTER/node/images/$name.tar"
+    done
 }
 
 kubelet_define() {
-    cat >"$NODE_DIR/kubelet.yaml" <<-END
+    local dir=$CLUSTER/node pki=$CLUSTER/pki remote=()
+    : >"$dir/resolv.conf"
+    kubeconfig_write "$CLUSTER/run/kubelet.kubeconfig" "system:node:$(node_name)"
+    cat >"$dir/kubelet.yaml" <<-END
 		apiVersion: kubelet.config.k8s.io/v1beta1
 		kind: KubeletConfiguration
 		address: $NODE_ADDRESS
 		port: $(port kubelet)
-		readOnlyPort: 0
 		healthzBindAddress: 127.0.0.1
 		healthzPort: $(port kubelet-health)
-		tlsCertFile: $CLUSTER/pki/kubelet.crt
-		tlsPrivateKeyFile: $CLUSTER/pki/kubelet.key
-		authentication:
-		  anonymous: {enabled: false}
-		  webhook: {enabled: false}
-		  x509: {clientCAFile: $CLUSTER/pki/ca.crt}
+		readOnlyPort: 0
+		authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $pki/ca.crt}}
 		authorization: {mode: AlwaysAllow}
+		tlsCertFile: $pki/kubelet.crt
+		tlsPrivateKeyFile: $pki/kubelet.key
 		cgroupDriver: cgroupfs
-		clusterDomain: $CLUSTER_DOMAIN
+		cgroupRoot: /$(node_name)
 		enforceNodeAllocatable: []
-		evictionHard: {memory.available: 50Mi}
 		failSwapOn: false
+		clusterDNS: [$NODE_ADDRESS]
+		clusterDomain: $CLUSTER_DOMAIN
+		resolvConf: $dir/resolv.conf
+		volumePluginDir: $dir/volume-plugins
+		# A full disk is the machine's business; imported images could not be pulled again.
+		evictionHard: {memory.available: 1%, nodefs.available: 1%, imagefs.available: 1%}
 		imageGCHighThresholdPercent: 100
-		imageMinimumGCAge: 24h
-		maxPods: 200
-		nodeStatusUpdateFrequency: 5s
-		registryPullQPS: 0
-		syncFrequency: 5s
-		configMapAndSecretChangeDetectionStrategy: Watch
-		volumePluginDir: $NODE_DIR/volume-plugins
+		# Tests wait for these.
+		nodeStatusUpdateFrequency: 2s
+		syncFrequency: 10s
 	END
-    in_mounts_define kubelet "$(program kubelet)" --config="$NODE_DIR/kubelet.yaml" \
-        --kubeconfig="$CLUSTER/run/kubelet.kubeconfig" --root-dir="$NODE_DIR/kubelet" \
-        --cert-dir="$NODE_DIR/kubelet/pki" --hostname-override="$(node_name)" \
-        --node-ip="$NODE_ADDRESS" --container-runtime=remote \
-        --container-runtime-endpoint="unix://$(containerd_socket)" \
-        --pod-infra-container-image="$IMAGE_PAUSE" --runtime-cgroups=/ --kubelet-cgroups=/ --v=1
+    ((MINOR >= 24)) || remote=(--container-runtime=remote)
+    node_define kubelet "$(program kubelet)" --config="$dir/kubelet.yaml" \
+        --kubeconfig="$CLUSTER/run/kubelet.kubeconfig" --cert-dir="$dir/kubelet-pki" \
+        --root-dir="$dir/kubelet" --hostname-override="$(node_name)" --node-ip="$NODE_ADDRESS" \
+        --container-runtime-endpoint="unix://$dir/containerd.sock" "${remote[@]}" \
+        --pod-infra-container-image="$PAUSE_IMAGE" --runtime-cgroups=/ --kubelet-cgroups=/
 }
 
 proxy_define() {
-    proc_define proxy "$(program kube-proxy)" --kubeconfig="$CLUSTER/run/proxy.kubeconfig" \
+    local masquerade=()
+    # Without this kernel part a reply between two pods would miss the translation of addresses.
+    [[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]] || masquerade=(--masquerade-all)
+    kubeconfig_write "$CLUSTER/run/proxy.kubeconfig" system:kube-proxy
+    node_define proxy "$(program kube-proxy)" --kubeconfig="$CLUSTER/run/proxy.kubeconfig" \
         --proxy-mode=iptables --hostname-override="$(node_name)" --cluster-cidr="$POD_CIDR" \
-        --conntrack-max-per-core=0 --iptables-min-sync-period=0s \
+        --nodeport-addresses=127.0.0.0/8 "${masquerade[@]}" \
+        --conntrack-max-per-core=0 --conntrack-tcp-timeout-established=0 \
+        --conntrack-tcp-timeout-close-wait=0 --iptables-min-sync-period=0s \
         --healthz-bind-address="127.0.0.1:$(port proxy-health)" \
         --metrics-bind-address="127.0.0.1:$(port proxy-metrics)"
 }
 
-# --- the end
-
-# node_destroy: works at any stage of the above, also with the control plane gone.
+# node_destroy: ends the node, from whatever state it is in, and leaves the machine as it was.
 node_destroy() {
-    [[ -n ${BRIDGE:-} ]] || return 0
-    node_use
-    proc_stop kubelet 0
-    proc_stop proxy 0
-    containers_kill
-    proc_stop containerd 0
-    [[ ! -f $CLUSTER/run/mounts.pid ]] || proc_stop mounts 0
-    netns_remove
-    ip link delete "$BRIDGE" 2>/dev/null || true
-    cgroups_remove
-    iptables_scrub
-    node_sysctls_restore
-    [[ -z ${MADE_RUN_CONTAINERD:-} ]] || rm -rf --one-file-system /run/containerd
-}
-
-# Every process in the kubelet's cgroup was started by our node: node_alone saw none before.
-containers_kill() {
-    local round pids
-    shims_kill
-    for ((round = 0; round < 100; round++)); do
-        pids=$(containers_pids)
-        [[ -n $pids ]] || return 0
-        # shellcheck disable=SC2086 # a list
-        kill -s KILL $pids 2>/dev/null || true
-        sleep 0.05
+    local name
+    node_present || return 0
+    for name in "${NODE_COMPONENTS[@]}"; do
+        proc_stop "$name" 0
     done
-    die "processes of pods do not end: ${pids//$'\n'/ }"
-}
-
-containers_pids() {
-    find /sys/fs/cgroup -maxdepth 8 -path '*/kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null |
-        sort -un || true
-}
-
-# Shims are told apart by the socket of the containerd that they serve.
-shims_kill() {
-    local pid argv
-    for pid in $(pgrep -f 'containerd-shim-runc-v2' || true); do
-        argv=$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) || continue
-        [[ $argv != *"-address $(containerd_socket) "* ]] || kill -s KILL "$pid" 2>/dev/null || true
+    cgroups_kill
+    wait_until 10 node_processes_end || die "these processes do not end: $(node_processes | xargs)"
+    proc_stop node 0
+    wait_until 10 cgroups_empty || die "processes in $(cgroups | head -n 1) do not end"
+    bridge_remove
+    netfilter_restore
+    settings_restore
+    rm -rf --one-file-system "${CLUSTER:?}/node"
+    for name in "${NODE_COMPONENTS[@]}" node; do
+        rm -f "$CLUSTER/run/$name.argv"
     done
-}
-
-# The files on which the pods' network namespaces were mounted; those mounts went with the holder.
-netns_remove() {
-    local file
-    for file in /run/netns/cni-*; do
-        [[ -f $file ]] && rm -f "$file"
-    done
-    [[ -z ${MADE_RUN_NETNS:-} ]] || rmdir /run/netns 2>/dev/null || true
-}
-
-cgroups_remove() {
-    wait_until 10 cgroups_empty || say 'Some cgroups of pods are still there (/sys/fs/cgroup/*/kubepods).'
-}
-
-cgroups_empty() {
-    find /sys/fs/cgroup -depth -type d -path '*/kubepods*' -exec rmdir {} + 2>/dev/null || true
-    cgroups_gone
-}
-
-# Of either version: a folder a controller, or one for all.
-cgroups_gone() {
-    [[ ! -e /sys/fs/cgroup/kubepods && -z $(compgen -G '/sys/fs/cgroup/*/kubepods') ]]
-}
-
-# Takes out what kube-proxy, kubelet and the portmap plugin put in: node_alone saw none before.
-iptables_scrub() {
-    local tool rules
-    for tool in iptables ip6tables; do
-        rules=$("$tool-save" 2>/dev/null) || continue
-        [[ $rules == *KUBE-* || $rules == *CNI-* ]] || continue
-        grep -vE '^(:|-A )(KUBE-|CNI-)| -j (KUBE-|CNI-)' <<<"$rules" | "$tool-restore"
-    done
-}
-
-node_sysctls_save() {
-    local key file
-    for key in $NODE_SYSCTLS; do
-        file=/proc/sys/${key//.//}
-        [[ ! -r $file ]] || printf '%s %s\n' "$file" "$(<"$file")"
-    done >"$NODE_DIR/sysctls"
-}
-
-node_sysctls_restore() {
-    local file value
-    [[ -f $NODE_DIR/sysctls ]] || return 0
-    while read -r file value; do
-        [[ ! -w $file || $(<"$file") == "$value" ]] || printf '%s' "$value" >"$file" || true
-    done <"$NODE_DIR/sysctls"
 }

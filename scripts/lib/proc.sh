@@ -51,7 +51,7 @@ proc_define() {
     printf '%s\0' "$@" >"$CLUSTER/run/$name.argv"
 }
 
-# proc_launch NAME [PREFIX...]: starts what proc_define recorded, in a session of its own so that
+# proc_launch NAME [PREFIX...]: starts what proc_define recorded, cut off from this terminal so that
 # neither Ctrl-C nor a closed terminal reaches it, and with none of our locks.
 proc_launch() {
     local name=$1 argv pid

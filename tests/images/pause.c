@@ -1,29 +1,32 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The first process of a pod: holds its namespaces and buries its orphans. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first process of every pod: holds its namespaces, and reaps what the others leave. */
+
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void end(int number)
+static void end(int signal)
 {
-    (void)number;
+    (void)signal;
     _exit(0);
 }
 
-static void bury(int number)
+static void reap(int signal)
 {
-    (void)number;
+    (void)signal;
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
 }
 
 int main(void)
 {
-    (void)signal(SIGTERM, end);
-    (void)signal(SIGINT, end);
-    (void)signal(SIGCHLD, bury);
+    struct sigaction on_end = {.sa_handler = end};
+    struct sigaction on_child = {.sa_handler = reap, .sa_flags = SA_NOCLDSTOP};
+
+    if (sigaction(SIGINT, &on_end, NULL) || sigaction(SIGTERM, &on_end, NULL) ||
+        sigaction(SIGCHLD, &on_child, NULL))
+        return 1;
     for (;;)
-        (void)pause();
+        pause();
 }
