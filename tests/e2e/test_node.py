@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods that run: the page comes from the node port, and follows what the MyWeb says."""
+
+import pytest
+
+from support import net, wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.node
+
+IMAGE = "nginx:1.22"
+
+
+def web(namespace, page, **spec):
+    """A MyWeb called "page"."""
+    return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+            "metadata": {"name": "page", "namespace": namespace},
+            "spec": {"image": IMAGE, "pageContentHtml": page, **spec}}
+
+
+def wait_ready(cluster, namespace):
+    """The MyWeb once it is complete in its present generation."""
+    def complete(obj):
+        status = obj.get("status", {})
+        return (status.get("completed") and condition(obj, "Ready").get("status") == "True"
+                and status.get("observedGeneration") == obj["metadata"]["generation"])
+    return cluster.wait_for("myweb", "page", namespace, complete, 90, "the MyWeb to be complete")
+
+
+def wait_page(port, text):
+    """Until the node port answers with this page."""
+    wait.until(f"{text!r} on node port {port}",
+               lambda: net.http_get(f"http://127.0.0.1:{port}/") == (200, text), 60, every=0.2)
+
+
+def test_the_page_is_served_and_rolled(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, "<p>first"))
+    port = wait_ready(cluster, namespace)["status"]["nodePort"]
+    wait_page(port, "<p>first")
+    cluster.apply(web(namespace, "<p>second", replicas=2))
+    status = wait_ready(cluster, namespace)["status"]
+    assert (status["nodePort"], status["availableReplicas"]) == (port, 2)
+    wait_page(port, "<p>second")
+    assert net.http_get(f"http://127.0.0.1:{port}/") == (200, "<p>second")
+
+
+def test_a_port_that_was_asked_for(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, "<p>here", nodePortNumber=30012))
+    wait_ready(cluster, namespace)
+    wait_page(30012, "<p>here")
+    row = cluster.kubectl("get", "myweb", "page", "-n", namespace).stdout.splitlines()[1].split()
+    assert row[:5] == ["page", IMAGE, "30012", "true", "True"]
+
+
+def test_pods_that_cannot_start_are_told_of(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, "<p>x") | {"spec": {"image": "nowhere:1", "pageContentHtml": "x"}})
+    found = cluster.wait_for(
+        "myweb", "page", namespace,
+        lambda o: condition(o, "DeploymentAvailable").get("status") == "False", 30)
+    assert found["status"]["completed"] is False
+    assert condition(found, "Ready")["status"] == "False"
+    assert "0 are available" in condition(found, "Ready")["message"]
+    cluster.apply(web(namespace, "<p>mended"))
+    wait_page(wait_ready(cluster, namespace)["status"]["nodePort"], "<p>mended")
