@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/metrics and the probes of a steward that has work behind it: names that dashboards read."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from support import paths
+from support import steward as stw
+
+# Names and labels of controller-runtime, client-go and component-base, to the letter.
+FAMILIES = {
+    "controller_runtime_reconcile_total": {"controller", "result"},
+    "controller_runtime_reconcile_errors_total": {"controller"},
+    "controller_runtime_terminal_reconcile_errors_total": {"controller"},
+    "controller_runtime_reconcile_panics_total": {"controller"},
+    "controller_runtime_reconcile_time_seconds": {"controller"},
+    "controller_runtime_max_concurrent_reconciles": {"controller"},
+    "controller_runtime_active_workers": {"controller"},
+    "controller_runtime_webhook_requests_total": {"webhook", "code"},
+    "controller_runtime_webhook_requests_in_flight": {"webhook"},
+    "controller_runtime_webhook_latency_seconds": {"webhook"},
+    "workqueue_depth": {"name", "controller"},
+    "workqueue_adds_total": {"name", "controller"},
+    "workqueue_retries_total": {"name", "controller"},
+    "workqueue_unfinished_work_seconds": {"name", "controller"},
+    "workqueue_longest_running_processor_seconds": {"name", "controller"},
+    "workqueue_queue_duration_seconds": {"name", "controller"},
+    "workqueue_work_duration_seconds": {"name", "controller"},
+    "rest_client_requests_total": {"code", "method", "host"},
+    "rest_client_request_duration_seconds": {"verb", "host"},
+    "leader_election_master_status": {"name"},
+    "process_cpu_seconds_total": set(),
+    "process_resident_memory_bytes": set(),
+    "process_virtual_memory_bytes": set(),
+    "process_open_fds": set(),
+    "process_max_fds": set(),
+    "process_start_time_seconds": set(),
+    "steward_admission_reviews_total": {"webhook", "kind", "operation", "allowed", "dry_run"},
+    "steward_admission_violations_total": {"kind", "field", "code"},
+    "steward_objects": {"kind", "condition", "status"},
+    "steward_certificate_not_after_seconds": {"cert"},
+    "steward_watch_last_event_timestamp_seconds": {"resource"},
+    "steward_cache_objects": {"resource"},
+    "steward_cache_bytes": {"resource"},
+    "steward_hot_loop_total": {"controller"},
+    "steward_build_info": {"version", "commit"},
+}
+
+
+@pytest.fixture(scope="module")
+def busy(installed, cluster, steward_binary, tmp_path_factory):
+    """A steward, elected, that has let one MyWeb in and refused another."""
+    one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
+                      tmp_path_factory.mktemp("busy"), ["--leader-elect"])
+    stw.install_webhooks(installed, steward_binary, one.webhook_port)
+    one.start().wait_door()
+    cluster.kubectl("create", "namespace", "metrics-test")
+    web = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+           "metadata": {"name": "m", "namespace": "metrics-test"},
+           "spec": {"image": "nginx:1.22", "pageContentHtml": "x"}}
+    cluster.apply(web)
+    cluster.wait_for("service", "m", "metrics-test", bool)
+    web["spec"]["nodePortNumber"] = 1
+    cluster.apply(web, check=False)
+    yield one
+    stw.uninstall_webhooks(installed)
+    cluster.kubectl("delete", "namespace", "metrics-test", "--wait=false")
+    assert one.stop() == 0, one.log_tail()
+
+
+def labels_of(text, family):
+    """The label names of each series of a family, without the histograms' own."""
+    found = []
+    for line in text.splitlines():
+        match = re.match(rf"{family}(?:_bucket|_sum|_count)?(?:\{{(.*)\}})? ", line)
+        if match:
+            found.append(set(re.findall(r'(\w+)="', match[1] or "")) - {"le"})
+    return found
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_names_and_labels(busy, family):
+    found = labels_of(busy.metrics_text(), family)
+    assert found, f"no series of {family}"
+    assert all(labels == FAMILIES[family] for labels in found), found[0]
+
+
+def test_results_exist_from_the_start(busy):
+    text = busy.metrics_text()
+    for result in ("success", "error", "requeue", "requeue_after"):
+        assert f'controller_runtime_reconcile_total{{controller="myweb",result="{result}"}}' in text
+
+
+def test_promtool_is_content(busy):
+    promtool = shutil.which("promtool")
+    if not promtool:
+        pytest.skip("promtool is not installed")
+    result = subprocess.run([promtool, "check", "metrics"], input=busy.metrics_text(), text=True,
+                            capture_output=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout + result.stderr) == (0, "")
+
+
+def test_every_metric_that_the_documents_name_exists(busy):
+    text = busy.metrics_text()
+    words = re.findall(r"\b(?:steward|controller_runtime|workqueue|rest_client|certwatcher|"
+                       r"leader_election|process)_\w+",
+                       (paths.TOP / "docs" / "operations.md").read_text("utf-8"))
+    assert words
+    assert [w for w in set(words) if f"\n# TYPE {w} " not in text] == []
+
+
+def test_probes_name_their_checks(busy):
+    status, text = busy.readyz()
+    assert status == 200
+    for check in ("webhook", "certificate", "caches"):
+        assert f"[+]{check} ok" in text
+        assert busy.readyz(f"/{check}")[0] == 200
+    assert busy.healthz()[0] == 200
+    assert busy.readyz("/nonsense")[0] == 404
