@@ -2,10 +2,13 @@
 """`steward print` and `steward version`: what they print can be read by machines."""
 
 import json
+import re
 import subprocess
 
 import pytest
 import yaml
+
+from support import paths
 
 
 @pytest.fixture
@@ -129,3 +132,18 @@ def test_configuration_file_errors_name_the_line(steward_binary, tmp_path):
     assert result.returncode == 2
     assert f"{path}:2" in result.stderr
     assert "logFromat" in result.stderr
+
+
+def test_every_option_that_the_documents_name_exists(steward_says):
+    text = (paths.TOP / "docs" / "operations.md").read_text("utf-8")
+    known = steward_says("run", "--help") + steward_says("print", "--help")
+    options = set(re.findall(r"`(--[a-z-]+)", text)) - {"--service-node-port-range"}
+    assert len(options) > 10
+    assert [o for o in options if f"  {o}" not in known and f", {o}" not in known] == []
+
+
+def test_every_option_of_run_is_documented(steward_says):
+    text = (paths.TOP / "docs" / "operations.md").read_text("utf-8")
+    options = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", steward_says("run", "--help"),
+                             re.MULTILINE))
+    assert [o for o in options - {"--help"} if f"`{o}" not in text] == []
