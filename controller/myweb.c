@@ -13,6 +13,7 @@
  * for each of its pods. */
 #define MINOR_MS 10000
 #define INVALID_AGAIN_MS (10u * 60000)
+#define GONE_AGAIN_MS 60000
 
 /* --- which MyWebs want a node port */
 
@@ -303,8 +304,13 @@ static bool put_off(struct myweb *w, const struct myweb_verdict *v, const json_t
 static void fail_run(struct stw_run *run, const struct stw_error *err, struct stw_result *result)
 {
     result->err = *err;
-    if (err->code == STW_ERR_CONFLICT || err->code == STW_ERR_NOT_FOUND) {
+    if (err->code == STW_ERR_CONFLICT) {
         result->outcome = STW_RUN_CONFLICT;
+        return;
+    }
+    if (err->code == STW_ERR_NOT_FOUND) { /* the watch will tell, unless only its namespace went */
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = GONE_AGAIN_MS;
         return;
     }
     result->outcome = STW_RUN_FAILED;

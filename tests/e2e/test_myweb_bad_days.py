@@ -102,6 +102,8 @@ def test_killed_at_random_moments(controller, installed, namespace, run_steward)
         assert again.stop() == 0
     finally:
         controller.start()
+        # Not left to the namespace's end: the next test stops the API server in the midst of it.
+        installed.delete(myweb.KIND, "--all", namespace, "--wait=false")
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
