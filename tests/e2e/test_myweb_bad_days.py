@@ -126,6 +126,24 @@ def test_api_server_away(controller, installed, namespace, how):
     assert controller.readyz()[0] == 200
 
 
+def test_api_server_silent_for_a_minute(controller, installed, namespace):
+    """Connections stay open and nobody answers: worse to notice than a refusal."""
+    if not installed.name:
+        pytest.skip("the cluster is not ours to stop")
+    myweb.create_settled(installed, "web", namespace)
+    installed.component("pause", "apiserver")
+    try:
+        end = time.monotonic() + 60
+        wait.until("the minute to pass in good health", lambda: (
+            controller.healthz()[0] != 200 or time.monotonic() >= end), 70, every=0.5)
+        assert controller.healthz()[0] == 200
+    finally:
+        installed.component("resume", "apiserver")
+    installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired", seconds=60)
+    wait.until("steward to be ready", lambda: controller.readyz()[0] == 200, 30)
+
+
 def leads(steward):
     """Whether this replica reconciles."""
     return steward.metric("leader_election_master_status") == 1
