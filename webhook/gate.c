@@ -336,6 +336,17 @@ void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms,
     atomic_store_explicit(&e->deadline_ms, now_ms + g->c.idle_timeout_ms, memory_order_relaxed);
 }
 
+bool stw_gate_listening(struct stw_gate *g)
+{
+    int on = 0;
+    socklen_t len = sizeof(on);
+    (void)pthread_mutex_lock(&g->lock);
+    bool ok = g->listening &&
+              getsockopt(g->c.listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) == 0 && on != 0;
+    (void)pthread_mutex_unlock(&g->lock);
+    return ok;
+}
+
 unsigned stw_gate_unfinished(struct stw_gate *g)
 {
     unsigned n = atomic_load(&g->handed);

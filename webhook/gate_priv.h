@@ -58,5 +58,7 @@ void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms,
 
 /* Connections that somebody waits at: in a handshake, or with a request not answered to its end. */
 unsigned stw_gate_unfinished(struct stw_gate *g);
+/* The socket takes connections still: what the kernel says of it, not what we remember. */
+bool stw_gate_listening(struct stw_gate *g);
 
 #endif

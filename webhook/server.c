@@ -281,6 +281,11 @@ uint16_t stw_server_port(const struct stw_server *s)
     return s->port;
 }
 
+bool stw_server_listening(struct stw_server *s)
+{
+    return stw_gate_listening(s->gate);
+}
+
 void stw_server_retire(struct stw_server *s)
 {
     atomic_store(&s->retiring, true);

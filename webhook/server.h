@@ -38,6 +38,8 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
 int stw_server_set_certificate(struct stw_server *s, const char *cert_pem, const char *key_pem,
                                struct stw_error *err);
 uint16_t stw_server_port(const struct stw_server *s);
+/* Its socket takes connections. */
+bool stw_server_listening(struct stw_server *s);
 /* From now on each reply closes its connection, and new ones are still let in: for the time between
  * readiness off and the endpoints' having moved. */
 void stw_server_retire(struct stw_server *s);

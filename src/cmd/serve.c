@@ -6,6 +6,7 @@
 #include "cmd/build.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -66,12 +67,13 @@ static bool certificate_ok(void *ctx, char *why, size_t why_size)
     return stw_certs_ready(s->certs, why, why_size);
 }
 
-static bool ping(void *ctx, char *why, size_t why_size)
+static bool listening(void *ctx, char *why, size_t why_size)
 {
-    (void)ctx;
-    (void)why;
-    (void)why_size;
-    return true;
+    struct stw_serve *s = ctx;
+    bool ok = stw_server_listening(s->server);
+    if (!ok)
+        (void)snprintf(why, why_size, "the webhook takes no connections");
+    return ok;
 }
 
 static void add_probe(struct stw_probe *list, const struct stw_probe *probe)
@@ -109,11 +111,8 @@ int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct s
     if (stw_certs_create(certs, &stw_clock_system, s->metrics, &s->certs, err) < 0 ||
         stw_certs_start(s->certs, err) < 0)
         return -1;
-    /* The listener is up from here on, so its check is the same answer as ping; it is named for who
-     * looks. */
-    stw_serve_add_ready(s, &(struct stw_probe){"webhook", ping, NULL});
+    stw_serve_add_ready(s, &(struct stw_probe){"webhook", listening, s});
     stw_serve_add_ready(s, &(struct stw_probe){"certificate", certificate_ok, s});
-    stw_serve_add_live(s, &(struct stw_probe){"ping", ping, NULL});
     stw_log(STW_LOG_INFO, "serving admission", STW_STR("address", s->settings->webhook_bind),
             STW_INT("port", stw_server_port(s->server)));
     return 0;

@@ -74,7 +74,9 @@ static unsigned house_count(struct house *h)
 
 static void house_close(struct house *h)
 {
+    assert_true(stw_gate_listening(h->gate));
     stw_gate_close(h->gate);
+    assert_false(stw_gate_listening(h->gate));
     for (unsigned i = 0; i < h->count; i++) {
         int fd = h->guests[i].fd;
         stw_gate_leave(h->gate, &h->guests[i]);
