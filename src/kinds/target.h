@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Database servers that accounts can be made on: the list `targets` of steward's configuration
+ * file, read and checked whole.  Targets belong to whoever runs the cluster, so they are no kind.
+ * Pure: files are read and watched elsewhere.  A list never changes; a new configuration makes a
+ * new one. */
+#ifndef STW_KINDS_TARGET_H
+#define STW_KINDS_TARGET_H
+
+#include "base/error.h"
+#include "base/json.h"
+#include "kinds/finding.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum stw_engine { STW_ENGINE_MYSQL, STW_ENGINE_MARIADB, STW_ENGINE_POSTGRESQL, STW_ENGINES };
+const char *stw_engine_name(enum stw_engine e); /* "mysql", as in the configuration */
+
+enum stw_tls_mode {
+    STW_TLS_DISABLE,
+    STW_TLS_REQUIRE,     /* encrypted, to whomever */
+    STW_TLS_VERIFY_CA,   /* whose certificate our CA signed */
+    STW_TLS_VERIFY_FULL, /* and that is for this host; the default */
+};
+
+/* One server.  All strings live as long as the list. */
+struct stw_target {
+    const char *name; /* as written; compared without case */
+    enum stw_engine engine;
+    const char *host;
+    int64_t port;
+    const char *admin_user;
+    const char *admin_database;           /* PostgreSQL: where to log in; "postgres" */
+    const char *secret_name, *secret_key; /* the admin's password: in a Secret in steward's
+                                             namespace, or */
+    const char *password_file;            /* in a file, which is read at each login */
+    enum stw_tls_mode tls_mode;
+    const char *tls_ca_file;               /* PEM; NULL: the system's */
+    const char *const *allowed_namespaces; /* ended by NULL; NULL: all */
+    const char *const *allowed_privileges; /* upper case; NULL: all that the engine has for users */
+    bool allow_all_databases;              /* grants on database "*" */
+    int64_t max_users;                     /* accounts by steward; 0: no limit */
+    int64_t max_connections;               /* of the pool; 4 */
+    int64_t connect_timeout_seconds, statement_timeout_seconds; /* 5, 10 */
+};
+
+struct stw_targets; /* counted */
+
+/* `list`: the JSON value of `targets`; absent or null gives an empty list.  Errors name the place
+ * as "targets[0].port: Invalid value: ...", all of them in `f`; 0, or -1 with nothing in `ret`. */
+int stw_targets_parse(struct stw_json list, struct stw_targets **ret, struct stw_findings *f);
+struct stw_targets *stw_targets_ref(struct stw_targets *t); /* NULL is fine, as below */
+void stw_targets_unref(struct stw_targets *t);
+const struct stw_target *stw_targets_find(const struct stw_targets *t, const char *name);
+size_t stw_targets_count(const struct stw_targets *t);
+const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i);
+
+/* "db.example.com:3306" and all that a login depends on, for telling whether two differ. */
+bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b);
+
+#endif
