@@ -5,12 +5,12 @@
 #include "certs_priv.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "certs/issue.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 
@@ -282,20 +282,9 @@ static void *certs_thread(void *arg)
 
 int stw_certs_start(struct stw_certs *c, struct stw_error *err)
 {
-    pthread_attr_t attr;
-    sigset_t all, old;
-    if (c->mode->open(c, err) < 0)
+    if (c->mode->open(c, err) < 0 ||
+        stw_thread_start(&c->thread, "certs", STACK_BYTES, certs_thread, c, err) < 0)
         return -1;
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    int r = pthread_create(&c->thread, &attr, certs_thread, c);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    (void)pthread_attr_destroy(&attr);
-    if (r != 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the certificate thread: %s",
-                        strerrordesc_np(r));
     c->running = true;
     return 0;
 }

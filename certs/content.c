@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/util.h"
-#include "kube/base64.h"
+#include "base/base64.h"
 
 const char *const stw_slot_names[STW_SLOTS] = {
     [STW_SLOT_TLS_CRT] = "tls.crt",      [STW_SLOT_TLS_KEY] = "tls.key",

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "certs/issue.h"
-#include "kube/base64.h"
+#include "base/base64.h"
 #include "ssl_priv.h"
 #include "steps_priv.h"
 

@@ -147,7 +147,7 @@ static void index_ports(void *ctx, struct stw_json projected, struct stw_buf *ou
     (void)ctx;
     stw_json_foreach (stw_json_get(projected, "p"), key, port)
         if (stw_json_int(port, &n) == 0)
-            stw_buf_addf(out, "%lld\n", (long long)n);
+            stw_buf_addf(out, "nodePort:%lld\n", (long long)n);
 }
 
 /* --- who has to look after a change */
@@ -223,7 +223,6 @@ const struct stw_watch stw_watch_services = {
     .resource = &stw_res_service,
     .project = project_service,
     .index = index_ports,
-    .index_name = "services.nodePort",
     .changed = service_changed,
 };
 

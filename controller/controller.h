@@ -25,9 +25,10 @@
 struct stw_watch {
     const struct stw_resource *resource;
     const char *label_selector; /* or NULL */
+    bool metadata_only;         /* PartialObjectMetadata */
     stw_project_fn *project;    /* without a context: ctx is NULL */
-    stw_index_fn *index;        /* or NULL; likewise */
-    const char *index_name;     /* "mywebs.nodePort", for stw_manager_lookup and stw_manager_wake */
+    stw_index_fn *index; /* or NULL; likewise.  Keys by stw_index_add, which stw_manager_lookup
+                            finds as "mywebs.nodePort" and stw_manager_wake as "nodePort" */
     /* Which objects are to be looked at again, by stw_manager_enqueue and stw_manager_wake.  Texts
      * as in stw_change_fn. */
     void (*changed)(struct stw_manager *m, const struct stw_watch *w, const char *key,
@@ -60,6 +61,7 @@ struct stw_run {
     const struct stw_env *env; /* with the lookup over our caches */
     const char *key, *ns, *name;
     uint32_t failures; /* runs of this key that failed in a row before this one */
+    void *state;       /* of the controller's open() */
 };
 
 struct stw_controller {
@@ -72,6 +74,13 @@ struct stw_controller {
     const struct stw_rule *rules;           /* ended by a NULL resource; beside stw_manager_rules */
     const char *const *conditions;          /* types counted in steward_objects, ended by NULL */
     void (*reconcile)(struct stw_run *run, struct stw_result *result);
+    /* What a controller keeps beside the caches, such as connections and timers; both may be NULL.
+     * Opened before the caches fill, cancelled when the manager stops and runs are to end soon,
+     * closed after the last run and the last change of a cache. */
+    int (*open)(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
+                struct stw_error *err);
+    void (*cancel)(void *state);
+    void (*close)(void *state);
 };
 
 /* What the manager itself needs: events, and the Lease of the election; ended by a NULL resource.
@@ -89,9 +98,10 @@ bool stw_run_may_write(const struct stw_run *run);
 /* Puts a key of `kind` ("MyWeb") into the queue of its controller; kinds without one are passed
  * over. */
 void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *key);
-/* Puts every custom object into its queue which stands under `value` in an index
- * "<plural>.<field>". */
+/* Puts every custom object into its queue which stands under `value` of a field of its index. */
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value);
+/* The state of a controller, for its watches; NULL before open(). */
+void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c);
 /* A changed() for the watch of a kind itself. */
 void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                            const char *old_text, const char *new_text);

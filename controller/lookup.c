@@ -19,31 +19,65 @@ struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watc
     return NULL;
 }
 
-static struct stw_cache *find_index(struct stw_manager *m, const char *index)
+void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c)
 {
-    for (uint32_t i = 0; i < m->cache_count; i++)
-        if (m->caches[i].watch->index_name && stw_streq(m->caches[i].watch->index_name, index))
-            return &m->caches[i];
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        if (m->crews[i].controller == c)
+            return m->crews[i].state;
     return NULL;
+}
+
+/* The cache of a resource; with an index, when there are several. */
+static struct stw_cache *find_cache(struct stw_manager *m, const char *plural, size_t len)
+{
+    struct stw_cache *found = NULL;
+    for (uint32_t i = 0; i < m->cache_count; i++) {
+        const struct stw_watch *w = m->caches[i].watch;
+        if (strncmp(w->resource->plural, plural, len) == 0 && w->resource->plural[len] == '\0' &&
+            (!found || w->index))
+            found = &m->caches[i];
+    }
+    return found;
+}
+
+/* The keys of objects under `value` of a field. */
+static void keys_under(struct stw_informer *inf, const char *field, const char *value,
+                       struct stw_buf *ret_keys)
+{
+    stw_autobuf struct stw_buf key = STW_BUF_INIT(64 * 1024);
+    stw_index_add(&key, field, value);
+    if (key.failed)
+        return;
+    key.data[key.len - 1] = '\0'; /* the line's end */
+    stw_informer_keys(inf, key.data, ret_keys);
 }
 
 bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
                       char *ret_holder)
 {
-    struct stw_cache *cache = find_index(ctx, index);
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
-    char *rest = NULL;
+    const char *dot = strchr(index, '.');
+    struct stw_cache *cache = dot ? find_cache(ctx, index, (size_t)(dot - index)) : NULL;
+    size_t at = 0;
     if (!cache)
         return false;
-    stw_informer_keys(cache->informer, key, &keys);
-    for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
-         k = strtok_r(NULL, "\n", &rest)) {
+    keys_under(cache->informer, dot + 1, key, &keys);
+    for (const char *k; (k = stw_keys_next(&keys, &at));) {
         if (self && stw_streq(k, self))
             continue;
         (void)snprintf(ret_holder, 512, "%s", k);
         return true;
     }
     return false;
+}
+
+int stw_manager_has(void *ctx, const char *plural, const char *key)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    struct stw_cache *cache = find_cache(ctx, plural, strlen(plural));
+    if (!cache || !stw_informer_synced(cache->informer))
+        return -1;
+    return stw_informer_get(cache->informer, key, &text, NULL) == 0;
 }
 
 const struct stw_lookup *stw_manager_lookup(struct stw_manager *m)
@@ -79,15 +113,12 @@ void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, con
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value)
 {
     for (uint32_t i = 0; i < m->crew_count; i++) {
-        const struct stw_watch *own = m->crews[i].controller->own;
-        const char *dot = own->index_name ? strrchr(own->index_name, '.') : NULL;
         stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
-        char *rest = NULL;
-        if (!dot || !stw_streq(dot + 1, field) || !m->crews[i].own)
+        size_t at = 0;
+        if (!m->crews[i].controller->own->index || !m->crews[i].own)
             continue;
-        stw_informer_keys(m->crews[i].own->informer, value, &keys);
-        for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
-             k = strtok_r(NULL, "\n", &rest))
+        keys_under(m->crews[i].own->informer, field, value, &keys);
+        for (const char *k; (k = stw_keys_next(&keys, &at));)
             (void)stw_queue_add(m->crews[i].queue, k, 0);
     }
 }
@@ -123,10 +154,9 @@ static void take_census(struct stw_informer *inf, const struct stw_controller *c
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_autojson struct stw_json_doc doc = {0};
-    char *rest = NULL;
+    size_t at = 0;
     stw_informer_keys(inf, NULL, &keys);
-    for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
-         k = strtok_r(NULL, "\n", &rest)) {
+    for (const char *k; (k = stw_keys_next(&keys, &at));) {
         stw_buf_clear(&text);
         if (stw_informer_get(inf, k, &text, NULL) == 0 &&
             stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) == 0)

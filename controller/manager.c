@@ -3,6 +3,7 @@
  * Start, leadership and stop.  Every replica fills its caches and its queues; workers take keys
  * only while this replica leads, so that a new leader begins with everything it has seen. */
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
 
@@ -43,6 +44,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
     struct stw_informer_config config = {.resource = w->resource,
                                          .namespaces = m->config.namespaces,
                                          .label_selector = w->label_selector,
+                                         .metadata_only = w->metadata_only,
                                          .project = w->project,
                                          .changed = cache_changed,
                                          .index = w->index,
@@ -75,7 +77,7 @@ static int add_crew(struct stw_manager *m, const struct stw_controller *c, struc
         if (add_cache(m, c->watches[i], err) != 0)
             return -1;
     crew->own = stw_manager_cache(m, c->own);
-    return 0;
+    return c->open ? c->open(m, &m->config, &crew->state, err) : 0;
 }
 
 static void make_metrics(struct stw_manager *m)
@@ -106,7 +108,7 @@ static void set_defaults(struct stw_manager *m)
     m->config.workers = STW_MIN(m->config.workers, STW_MANAGER_WORKERS_MAX);
     if (m->config.resync_ms == 0)
         m->config.resync_ms = DEFAULT_RESYNC_MS;
-    m->lookup = (struct stw_lookup){.ctx = m, .find = stw_manager_find};
+    m->lookup = (struct stw_lookup){.ctx = m, .find = stw_manager_find, .has = stw_manager_has};
     m->env = (struct stw_env){.node_port_min = m->config.node_port_min,
                               .node_port_max = m->config.node_port_max,
                               .lookup = &m->lookup};
@@ -227,10 +229,9 @@ static void resync(struct stw_manager *m)
     for (uint32_t i = 0; i < m->crew_count; i++) {
         struct stw_crew *crew = &m->crews[i];
         stw_autobuf struct stw_buf keys = STW_BUF_INIT(64u << 20);
-        char *rest = NULL;
         stw_informer_keys(crew->own->informer, NULL, &keys);
-        for (char *k = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; k;
-             k = strtok_r(NULL, "\n", &rest))
+        size_t at = 0;
+        for (const char *k; (k = stw_keys_next(&keys, &at));)
             (void)stw_queue_add(crew->queue, k, -1);
     }
 }
@@ -273,8 +274,8 @@ int stw_manager_start(struct stw_manager *m, struct stw_error *err)
     for (uint32_t i = 0; i < m->cache_count; i++)
         if (stw_informer_start(m->caches[i].informer, err) != 0)
             return -1;
-    if (pthread_create(&m->keeper, NULL, keep, m) != 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the housekeeping thread");
+    if (stw_thread_start(&m->keeper, "keeper", 0, keep, m, err) != 0)
+        return -1;
     m->keeper_started = true;
     return 0;
 }
@@ -318,7 +319,11 @@ void stw_manager_stop(struct stw_manager *m, uint32_t timeout_ms)
     if (m->keeper_started)
         pthread_join(m->keeper, NULL);
     set_working(m, false);
-    if (!drain(m, timeout_ms))
+    bool idle = drain(m, timeout_ms);
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        if (m->crews[i].state && m->crews[i].controller->cancel)
+            m->crews[i].controller->cancel(m->crews[i].state);
+    if (!idle)
         stw_log(STW_LOG_WARN, "stopping although a reconcile is not done",
                 STW_INT("timeoutMs", timeout_ms));
     atomic_store(&m->may_write, false);
@@ -348,6 +353,8 @@ void stw_manager_destroy(struct stw_manager *m)
     for (uint32_t i = 0; i < m->cache_count; i++)
         stw_informer_destroy(m->caches[i].informer);
     for (uint32_t i = 0; i < m->crew_count; i++) {
+        if (m->crews[i].state && m->crews[i].controller->close)
+            m->crews[i].controller->close(m->crews[i].state);
         stw_events_destroy(m->crews[i].events);
         stw_queue_destroy(m->crews[i].queue);
     }

@@ -30,6 +30,7 @@ struct stw_crew {
     struct stw_cache *own; /* of the kind itself */
     struct stw_queue *queue;
     struct stw_events *events;
+    void *state; /* of controller->open */
     pthread_t *threads;
     uint32_t thread_count;
     struct stw_series *by_outcome[5]; /* enum stw_outcome */
@@ -69,6 +70,7 @@ void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_
 struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);
 bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
                       char *ret_holder);
+int stw_manager_has(void *ctx, const char *plural, const char *key);
 void stw_manager_measure(void *ctx); /* before each scrape */
 
 #endif

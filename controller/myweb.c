@@ -22,7 +22,7 @@ static void index_port(void *ctx, struct stw_json projected, struct stw_buf *out
     int64_t port;
     (void)ctx;
     if (stw_json_int(stw_json_path(projected, "spec.nodePortNumber"), &port) == 0 && port > 0)
-        stw_buf_addf(out, "%lld\n", (long long)port);
+        stw_buf_addf(out, "nodePort:%lld\n", (long long)port);
 }
 
 static int64_t port_of(const char *text)
@@ -57,13 +57,12 @@ static bool claims_before(const struct stw_object *other, const char *other_key,
 /* An older MyWeb that wants the same port has it, even when its Service is not there yet. */
 static bool find_older_claim(struct myweb *w)
 {
-    char port[24];
+    char port[48];
+    size_t at = 0;
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(1u << 20);
-    (void)snprintf(port, sizeof(port), "%lld", (long long)w->spec.node_port);
+    (void)snprintf(port, sizeof(port), "nodePort:%lld", (long long)w->spec.node_port);
     stw_informer_keys(stw_run_cache(w->run, w->run->controller->own), port, &keys);
-    char *rest = NULL;
-    for (char *key = keys.data ? strtok_r(keys.data, "\n", &rest) : NULL; key;
-         key = strtok_r(NULL, "\n", &rest)) {
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
         stw_autoobject struct stw_object other = {0};
         if (stw_streq(key, w->run->key) || stw_object_load_key(w->run, key, &other) != 0 ||
             !claims_before(&other, key, w))
@@ -416,7 +415,6 @@ static const struct stw_watch own_watch = {
     .resource = &myweb_resource,
     .project = stw_object_project,
     .index = index_port,
-    .index_name = "mywebs.nodePort",
     .changed = myweb_changed,
 };
 

@@ -2,6 +2,7 @@
  *
  * The threads that run reconcilers, and how a run's outcome becomes the key's next turn. */
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
 
@@ -125,7 +126,8 @@ static void run_key(struct stw_crew *crew, const char *key)
                           .env = &m->env,
                           .key = key,
                           .ns = ns,
-                          .name = name};
+                          .name = name,
+                          .state = crew->state};
     stw_key_split(key, ns, name);
     random_id(id);
     const struct stw_log_field context[] = {STW_STR("controller", crew->controller->name),
@@ -183,8 +185,9 @@ int stw_crew_start(struct stw_crew *crew, struct stw_error *err)
     if (!crew->threads)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     for (; crew->thread_count < wanted; crew->thread_count++)
-        if (pthread_create(&crew->threads[crew->thread_count], NULL, work, crew) != 0)
-            return stw_fail(err, STW_ERR_INTERNAL, "cannot start a worker thread");
+        if (stw_thread_start(&crew->threads[crew->thread_count], crew->controller->name, 0, work,
+                             crew, err) != 0)
+            return -1;
     return 0;
 }
 

@@ -2,12 +2,12 @@
 #include "webhook/gate_priv.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -229,43 +229,33 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are for the thread that waits for them. */
-static int start_thread(struct stw_gate *g)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    int status = pthread_create(&g->thread, NULL, run, g);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (status == 0)
-        (void)pthread_setname_np(g->thread, "gate");
-    return status;
-}
-
 int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
                     struct stw_error *err)
 {
     struct stw_gate *g = calloc(1, sizeof(*g));
     int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int status = -1;
     if (g && wake_fd >= 0) {
         g->c = *config;
         g->wake_fd = wake_fd;
         g->listening = true;
         (void)pthread_mutex_init(&g->lock, NULL);
         (void)pthread_cond_init(&g->closed, NULL);
-        if (start_thread(g) == 0) {
+        status = stw_thread_start(&g->thread, "gate", 0, run, g, err);
+        if (status == 0) {
             *ret = g;
             return 0;
         }
         (void)pthread_cond_destroy(&g->closed);
         (void)pthread_mutex_destroy(&g->lock);
+    } else {
+        (void)stw_fail(err, STW_ERR_INTERNAL, "cannot make the gate: %s", strerrordesc_np(errno));
     }
     if (wake_fd >= 0)
         (void)close(wake_fd);
     (void)close(config->listen_fd);
     free(g);
-    return stw_fail(err, STW_ERR_INTERNAL, "cannot start the thread that accepts connections: %s",
-                    strerrordesc_np(errno));
+    return status;
 }
 
 void stw_gate_close(struct stw_gate *g)

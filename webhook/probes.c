@@ -7,6 +7,7 @@
 #include "webhook/probes.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "webhook/checks_priv.h"
 #include "webhook/listen_priv.h"
@@ -15,7 +16,6 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -280,15 +280,8 @@ static int open_door(struct door *d, const char *address, struct stw_error *err)
 
 static int start_thread(struct stw_probes *p, struct stw_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    int status = pthread_create(&p->thread, NULL, run, p);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (status != 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the thread of the probes: %s",
-                        strerrordesc_np(status));
-    (void)pthread_setname_np(p->thread, "probes");
+    if (stw_thread_start(&p->thread, "probes", 0, run, p, err) < 0)
+        return -1;
     p->started = true;
     return 0;
 }

@@ -17,13 +17,29 @@
 
 enum stw_operation { STW_CREATE = 1, STW_UPDATE = 2, STW_DELETE = 4, STW_CONNECT = 8 };
 
-/* Who else is there; answered from caches, so it may lag.  NULL where there is no cluster. */
+/* Never the value itself. */
+struct stw_secret_facts {
+    bool secret_there, key_there;
+    bool ends_in_newline, is_text; /* no control characters but such an end */
+    uint32_t len;                  /* bytes */
+};
+
+struct stw_targets;
+
+/* Who else is there; answered from caches, so it may lag.  NULL where there is no cluster, and so
+ * may each function be. */
 struct stw_lookup {
     void *ctx;
     /* Whether an object other than `self` ("namespace/name") stands under `key` in a named index,
-     * such as
-     * ("mywebs.nodePort", "30100"); its key goes to `ret_holder` (512 bytes). */
+     * such as ("mywebs.nodePort", "30100"); its key goes to `ret_holder` (512 bytes). */
     bool (*find)(void *ctx, const char *index, const char *key, const char *self, char *ret_holder);
+    /* 1: an object ("deployments", "namespace/name") is there, 0: it is not, -1: who knows. */
+    int (*has)(void *ctx, const char *plural, const char *key);
+    /* What can be said of a value in a Secret.  0, or -1: it could not be looked at. */
+    int (*secret)(void *ctx, const char *ns, const char *name, const char *key,
+                  struct stw_secret_facts *ret);
+    /* The database targets of now, a reference of the caller's; NULL: none are configured. */
+    struct stw_targets *(*targets)(void *ctx);
 };
 
 /* The world as far as rules may know it. */

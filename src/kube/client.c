@@ -4,11 +4,11 @@
  * results back.  All transfers run here; every other thread only puts calls into the inbox and
  * wakes it. */
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
 #include "kube/kubeconfig_priv.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -241,18 +241,8 @@ static void make_metrics(struct stw_client *c, struct stw_metrics *m)
 
 static int start_thread(struct stw_client *c, struct stw_error *err)
 {
-    pthread_attr_t attr;
-    sigset_t all, old;
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    int r = pthread_create(&c->thread, &attr, client_thread, c);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    (void)pthread_attr_destroy(&attr);
-    if (r != 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the API client's thread: %s",
-                        strerror(r));
+    if (stw_thread_start(&c->thread, "api-client", STACK_BYTES, client_thread, c, err) < 0)
+        return -1;
     c->running = true;
     return 0;
 }

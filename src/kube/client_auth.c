@@ -4,7 +4,7 @@
  * and the CA of an API server may be: both are looked at again each minute, as client-go does. */
 #include "base/log.h"
 #include "base/util.h"
-#include "kube/base64.h"
+#include "base/base64.h"
 #include "kube/client_priv.h"
 #include "kube/kubeconfig_priv.h"
 

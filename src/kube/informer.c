@@ -199,6 +199,25 @@ void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct s
     stw_cache_keys(&inf->cache, index_key, out);
 }
 
+const char *stw_keys_next(struct stw_buf *keys, size_t *at)
+{
+    if (*at >= keys->len)
+        return NULL;
+    char *key = keys->data + *at;
+    size_t len = strcspn(key, "\n");
+    key[len] = '\0';
+    *at += len + 1;
+    return key;
+}
+
+void stw_index_add(struct stw_buf *out, const char *field, const char *value)
+{
+    stw_buf_adds(out, field);
+    stw_buf_addc(out, ':');
+    stw_buf_adds(out, value);
+    stw_buf_addc(out, '\n');
+}
+
 uint32_t stw_informer_count(const struct stw_informer *inf)
 {
     return stw_cache_count((struct stw_cache *)(uintptr_t)&inf->cache, NULL);

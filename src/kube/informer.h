@@ -32,8 +32,12 @@ typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *o
  * never.  Not called when the projected text is the same as before. */
 typedef void stw_change_fn(void *ctx, const char *key, const char *old_text, const char *new_text);
 
-/* A secondary index: appends the index keys of an object, each ended by '\n', to `out`. */
+/* A secondary index: appends the index keys of an object, each ended by '\n', to `out`.  One index
+ * serves several fields when its keys begin with the field's name, as stw_index_add writes them. */
 typedef void stw_index_fn(void *ctx, struct stw_json projected, struct stw_buf *out);
+
+/* "field:value\n" */
+void stw_index_add(struct stw_buf *out, const char *field, const char *value);
 
 struct stw_informer_config {
     const struct stw_resource *resource;
@@ -67,6 +71,8 @@ void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_
 int stw_informer_get(struct stw_informer *inf, const char *key, struct stw_buf *out, char *ret_rv);
 /* Keys under an index key, or all for NULL, each ended by '\n'. */
 void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct stw_buf *out);
+/* Steps through them, each ended by a NUL instead: `*at` begins at 0; NULL behind the last. */
+const char *stw_keys_next(struct stw_buf *keys, size_t *at);
 uint32_t stw_informer_count(const struct stw_informer *inf);
 
 /* Takes in the whole object that a write of ours was answered with.  No change callback. */

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml.h"
-#include "kube/base64.h"
+#include "base/base64.h"
 #include "kube/kubeconfig_file_priv.h"
 #include "kube/kubeconfig_priv.h"
 

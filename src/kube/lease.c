@@ -8,10 +8,10 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kube/informer.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -366,16 +366,9 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
 
 int stw_lease_start(struct stw_lease *l, struct stw_error *err)
 {
-    sigset_t all, before;
-    if (stw_informer_start(l->watch, err) != 0)
+    if (stw_informer_start(l->watch, err) != 0 ||
+        stw_thread_start(&l->thread, "election", 0, run, l, err) != 0)
         return -1;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    int r = pthread_create(&l->thread, NULL, run, l);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "cannot start the election's thread: %s",
-                        strerror(r));
     l->started = true;
     return 0;
 }

@@ -2,7 +2,7 @@
 #include "fake_api.h"
 
 #include "base/util.h"
-#include "kube/base64.h"
+#include "base/base64.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -134,7 +134,7 @@ static void test_services_and_their_ports(void **state)
     assert_string_equal(stw_buf_str(&text), "{\"p\":[30001,30002]}");
     assert_int_equal(stw_json_scan(&doc, text.data, text.len, NULL), 0);
     stw_watch_services.index(NULL, stw_json_root(&doc), &keys);
-    assert_string_equal(stw_buf_str(&keys), "30001\n30002\n");
+    assert_string_equal(stw_buf_str(&keys), "nodePort:30001\nnodePort:30002\n");
     assert_int_equal(stw_child_read(text.data, text.len, &live), 0);
     assert_string_equal(live.owner_kind, "");
 }

@@ -1,27 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Base64, both ways. */
-#include "kube/base64.h"
+#include "base/base64.h"
 
 #include <stdint.h>
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char alphabet[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static char digit_at(uint32_t bits, unsigned shift)
+{
+    return alphabet[(bits >> shift) & 63U];
+}
+
+/* Four digits for one to three bytes. */
+static void encode(const unsigned char *in, size_t len, char out[4])
+{
+    uint32_t bits = (uint32_t)in[0] << 16 | (len > 1 ? (uint32_t)in[1] << 8 : 0) |
+                    (len > 2 ? (uint32_t)in[2] : 0);
+    out[0] = digit_at(bits, 18);
+    out[1] = digit_at(bits, 12);
+    out[2] = len > 1 ? digit_at(bits, 6) : '=';
+    out[3] = len > 2 ? digit_at(bits, 0) : '=';
+}
 
 void stw_base64_encode(const void *data, size_t len, struct stw_buf *out)
 {
-    const unsigned char *p = data;
-    for (size_t i = 0; i < len; i += 3) {
-        size_t left = len - i;
-        uint32_t v = (uint32_t)p[i] << 16;
-        v |= left > 1 ? (uint32_t)p[i + 1] << 8 : 0;
-        v |= left > 2 ? p[i + 2] : 0;
-        char quad[4] = {alphabet[v >> 18], alphabet[v >> 12 & 63], '=', '='};
-        if (left > 1)
-            quad[2] = alphabet[v >> 6 & 63];
-        if (left > 2)
-            quad[3] = alphabet[v & 63];
-        stw_buf_add(out, quad, sizeof(quad));
-    }
+    const unsigned char *in = data;
+    size_t size = (len + 2) / 3 * 4, whole = len - len % 3;
+    char *to = size > 0 ? stw_buf_reserve(out, size) : NULL;
+    if (!to)
+        return;
+    for (size_t i = 0; i < whole; i += 3, to += 4)
+        encode(in + i, 3, to);
+    if (whole < len)
+        encode(in + whole, len - whole, to);
+    out->len += size;
+    out->data[out->len] = '\0';
 }
 
 static int digit(char c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Base64 as RFC 4648 section 4 has it, for kubeconfigs and the data of Secrets. */
-#ifndef STW_KUBE_BASE64_H
-#define STW_KUBE_BASE64_H
+#ifndef STW_BASE_BASE64_H
+#define STW_BASE_BASE64_H
 
 #include "base/buf.h"
 
