@@ -318,8 +318,7 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     struct task t = {.run = run, .owner = owner, .child = child};
     t.cache = stw_run_cache(run, child->watch);
     t.resource = child->watch->resource;
-    t.name =
-        json_string_value(json_object_get(json_object_get(child->desired, "metadata"), "name"));
+    t.name = child->name;
     child->err = (struct stw_error){0};
     if (!t.name || stw_child_digest(child->desired, &t.wanted) != 0) {
         (void)stw_fail(&child->err, STW_ERR_INTERNAL, "out of memory");

@@ -58,6 +58,7 @@ struct stw_owner {
 
 struct stw_child {
     const struct stw_watch *watch;
+    const char *name;      /* its own: that in desired's metadata */
     const json_t *desired; /* with apiVersion, kind, metadata and the ownerReference; borrowed */
     bool applied_before;   /* by the status: it was once as this generation wants it */
 

@@ -35,9 +35,4 @@ bool stw_guard_accepted(struct stw_guard *g, const char *what, struct stw_hash w
                         struct stw_hash live);
 void stw_guard_forget(struct stw_guard *g, const char *what); /* the object is gone */
 
-static inline bool stw_hash_equal(struct stw_hash a, struct stw_hash b)
-{
-    return a.lo == b.lo && a.hi == b.hi;
-}
-
 #endif

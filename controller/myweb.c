@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/myweb.h"
 
-#include "base/log.h"
 #include "base/util.h"
-#include "controller/condition.h"
-#include "controller/guard.h"
+#include "controller/ending.h"
 #include "controller/myweb_priv.h"
+#include "controller/status.h"
 
 #include <stdio.h>
-
-/* How often the numbers of a rollout that goes on are written: a new MyWeb must not cost a request
- * for each of its pods. */
-#define MINOR_MS 10000
-#define INVALID_AGAIN_MS (10u * 60000)
-#define GONE_AGAIN_MS 60000
 
 /* --- which MyWebs want a node port */
 
@@ -78,8 +71,10 @@ static bool find_older_claim(struct myweb *w)
 static void begin_child(struct myweb *w, int child, const struct stw_watch *watch, json_t *desired)
 {
     w->desired[child] = desired;
-    w->children[child] = (struct stw_child){
-        .watch = watch, .desired = desired, .applied_before = myweb_was_applied(w, child)};
+    w->children[child] = (struct stw_child){.watch = watch,
+                                            .name = w->owner.name,
+                                            .desired = desired,
+                                            .applied_before = myweb_was_applied(w, child)};
 }
 
 static void ensure(struct myweb *w, int child)
@@ -176,197 +171,16 @@ static void forget_children(struct stw_run *run)
     stw_child_forget(run, &stw_watch_services, run->key);
 }
 
-/* --- telling people */
-
-/* "ConfigMap, Deployment and Service" of the children in this state; how many. */
-static unsigned list_kinds(const struct myweb *w, enum stw_child_state state, struct stw_buf *out)
-{
-    unsigned total = 0, n = 0;
-    for (int i = 0; i < MYWEB_CHILDREN; i++)
-        total += w->children[i].state == state;
-    for (int i = 0; i < MYWEB_CHILDREN; i++) {
-        if (w->children[i].state != state)
-            continue;
-        stw_buf_adds(out, n == 0 ? "" : n + 1 == total ? " and " : ", ");
-        stw_buf_adds(out, w->children[i].watch->resource->kind);
-        n++;
-    }
-    return total;
-}
-
-static void tell_writes(struct myweb *w, enum stw_child_state state, const char *reason,
-                        const char *action, const char *verb)
-{
-    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(256);
-    if (list_kinds(w, state, &kinds) == 0)
-        return;
-    stw_object_event(w->run, &w->object, false, reason, action, "%s %s \"%s\"", verb,
-                     stw_buf_str(&kinds), w->owner.name);
-    stw_log(STW_LOG_INFO, "wrote children", STW_STR("what", reason),
-            STW_STR("kinds", stw_buf_str(&kinds)));
-}
-
-static void tell_repairs(struct myweb *w)
-{
-    for (int i = 0; i < MYWEB_CHILDREN; i++) {
-        const struct stw_child *c = &w->children[i];
-        const char *kind = c->watch->resource->kind;
-        if (c->state != STW_CHILD_REPAIRED)
-            continue;
-        if (*c->fields)
-            stw_object_event(w->run, &w->object, false, "DriftRepaired", "Repair",
-                             "%s \"%s\" had been changed and is as wanted again: %s", kind,
-                             w->owner.name, c->fields);
-        else
-            stw_object_event(w->run, &w->object, false, "DriftRepaired", "Repair",
-                             "%s \"%s\" had been deleted and is there again", kind, w->owner.name);
-        stw_log(STW_LOG_INFO, "repaired a child", STW_STR("kind", kind),
-                STW_STR("fields", *c->fields ? c->fields : "(deleted)"));
-    }
-}
-
-static const char *text_of(const json_t *condition, const char *key)
-{
-    const char *text = json_string_value(json_object_get(condition, key));
-    return text ? text : "";
-}
-
-/* A warning, when the trouble is a new one. */
-static void tell_trouble(struct myweb *w, const char *reason, const char *message)
-{
-    const json_t *ready =
-        stw_condition_find(json_object_get(w->object.status, "conditions"), STW_READY);
-    if (stw_streq(text_of(ready, "reason"), reason) &&
-        strncmp(text_of(ready, "message"), message, 200) == 0)
-        return;
-    stw_object_event(w->run, &w->object, true, reason, "Reconcile", "%s", message);
-    stw_log(STW_LOG_WARN, "cannot go on", STW_STR("reason", reason), STW_STR("why", message));
-}
-
-/* --- ending a run */
-
-static const struct stw_error *first_error(const struct myweb *w, enum stw_err code)
-{
-    for (int i = 0; i < MYWEB_CHILDREN; i++)
-        if (w->children[i].state == STW_CHILD_FAILED && w->children[i].err.code == code)
-            return &w->children[i].err;
-    return NULL;
-}
-
-static void set_outcome(struct myweb *w, const struct myweb_verdict *v, json_t *status,
-                        struct stw_result *result)
-{
-    result->after_ms = v->again_ms;
-    switch (v->level) {
-    case MYWEB_STALLED:
-        result->outcome = STW_RUN_STALLED;
-        (void)stw_fail(&result->err, STW_ERR_INVALID, "%s: %s", v->reason, v->message);
-        break;
-    case MYWEB_RETRYING:
-        result->outcome = STW_RUN_FAILED;
-        result->err = *v->err;
-        result->after_ms = stw_object_retry_ms(w->run, v->err);
-        (void)json_object_set_new(status, "retry",
-                                  stw_object_retry(w->run, v->err, result->after_ms));
-        break;
-    case MYWEB_WAITING:
-        result->outcome = STW_RUN_AFTER;
-        break;
-    default:
-        result->outcome = STW_RUN_DONE;
-        break;
-    }
-}
-
-/* The numbers of a rollout can wait until the last ones are some seconds old. */
-static bool put_off(struct myweb *w, const struct myweb_verdict *v, const json_t *status,
-                    struct stw_result *result)
-{
-    int64_t last;
-    const char *text = json_string_value(json_object_get(w->object.status, "lastReconcileTime"));
-    if (v->level != MYWEB_PROGRESSING || !text || stw_time_parse(text, &last) != 0 ||
-        !myweb_status_is_minor(w->object.status, status))
-        return false;
-    int64_t age_ms = (stw_wall_us(w->run->clock) - last) / 1000;
-    if (age_ms < 0 || age_ms >= MINOR_MS)
-        return false;
-    json_auto_t *diff = stw_merge_diff(w->object.status, status);
-    const char *only = diff ? json_object_iter_key(json_object_iter(diff)) : NULL;
-    if (only && !(json_object_size(diff) == 1 && stw_streq(only, "lastReconcileTime"))) {
-        result->outcome = STW_RUN_AFTER;
-        result->after_ms = (uint64_t)(MINOR_MS - age_ms);
-    }
-    return true;
-}
-
-/* An error of the way, not of the object: told by the log and the queue's backoff. */
-static void fail_run(struct stw_run *run, const struct stw_error *err, struct stw_result *result)
-{
-    result->err = *err;
-    if (err->code == STW_ERR_CONFLICT) {
-        result->outcome = STW_RUN_CONFLICT;
-        return;
-    }
-    if (err->code == STW_ERR_NOT_FOUND) { /* the watch will tell, unless only its namespace went */
-        result->outcome = STW_RUN_AFTER;
-        result->after_ms = GONE_AGAIN_MS;
-        return;
-    }
-    result->outcome = STW_RUN_FAILED;
-    result->after_ms = stw_object_retry_ms(run, err);
-}
-
 static void finish(struct myweb *w, struct stw_result *result)
 {
-    struct myweb_verdict verdict;
-    struct stw_error err = {0};
-    json_t *tree;
-    const struct stw_error *conflict = first_error(w, STW_ERR_CONFLICT);
-    const struct stw_error *cancelled = first_error(w, STW_ERR_CANCELLED);
-    tell_writes(w, STW_CHILD_CREATED, "Created", "Create", "created");
-    tell_writes(w, STW_CHILD_UPDATED, "Updated", "Update", "updated");
-    tell_repairs(w);
-    if (conflict || cancelled) {
-        fail_run(w->run, cancelled ? cancelled : conflict, result);
+    static const char *const numbers[] = {"availableReplicas", NULL};
+    struct stw_verdict verdict;
+    json_t *status;
+    stw_tell_children(w->run, &w->object, w->owner.name, w->children, MYWEB_CHILDREN);
+    if (stw_run_interrupted(w->run, w->children, MYWEB_CHILDREN, result))
         return;
-    }
-    myweb_judge(w, &verdict, &tree);
-    json_auto_t *status = tree;
-    if (!status) {
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-        fail_run(w->run, &err, result);
-        return;
-    }
-    set_outcome(w, &verdict, status, result);
-    if (put_off(w, &verdict, status, result))
-        return;
-    int written = stw_object_write_status(w->run, &w->object, status, &err);
-    if (written < 0)
-        fail_run(w->run, &err, result);
-    else if (written > 0 && verdict.level < MYWEB_PROGRESSING)
-        tell_trouble(w, verdict.reason, verdict.message);
-}
-
-/* Takes over `status` (NULL: no memory), writes it and is done. */
-static int write_and_end(struct myweb *w, json_t *status, struct stw_result *result)
-{
-    struct stw_error err = {0};
-    json_auto_t *own = status;
-    if (!own)
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-    int written = own ? stw_object_write_status(w->run, &w->object, own, &err) : -1;
-    if (written < 0)
-        fail_run(w->run, &err, result);
-    return written;
-}
-
-static void stop_at_invalid(struct myweb *w, const char *text, struct stw_result *result)
-{
-    result->outcome = STW_RUN_STALLED;
-    result->after_ms = INVALID_AGAIN_MS;
-    (void)stw_fail(&result->err, STW_ERR_INVALID, "%s", text);
-    if (write_and_end(w, myweb_status_invalid(w, text), result) > 0)
-        tell_trouble(w, STW_REASON_INVALID_SPEC, text);
+    myweb_judge(w, &verdict, &status);
+    stw_run_end(w->run, &w->object, &verdict, status, numbers, result);
 }
 
 static void reconcile(struct stw_run *run, struct stw_result *result)
@@ -386,12 +200,13 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
                                  .adopt = w.object.adopt};
     w.arena = stw_arena_create();
     if (w.object.paused) {
-        (void)write_and_end(&w, myweb_status_paused(&w), result);
+        (void)stw_run_write(run, &w.object, stw_status_paused(run, &w.object), result);
     } else if (stw_object_judge(run, &w.object, &findings) > 0) {
-        stop_at_invalid(&w, stw_buf_str(&findings), result);
+        stw_run_end_invalid(run, &w.object, myweb_status_invalid(&w, stw_buf_str(&findings)),
+                            stw_buf_str(&findings), result);
     } else if (!w.arena || stw_kind_decode(&stw_kind_myweb, stw_json_get(w.object.root, "spec"),
                                            w.arena, &w.spec, &err) != 0) {
-        fail_run(run, &err, result);
+        stw_run_fail(run, &err, result);
     } else {
         myweb_hash_content(&w);
         ensure_children(&w);

@@ -7,6 +7,7 @@
 
 #include "controller/child.h"
 #include "controller/object.h"
+#include "controller/verdict.h"
 #include "kinds/myweb.h"
 
 enum { MYWEB_CONFIGMAP, MYWEB_DEPLOYMENT, MYWEB_SERVICE, MYWEB_CHILDREN };
@@ -31,17 +32,6 @@ struct myweb {
     char holder[560]; /* "Service ns/name", "MyWeb ns/name" or "another Service" */
 };
 
-/* What is wrong, worst first. */
-enum myweb_level { MYWEB_STALLED, MYWEB_RETRYING, MYWEB_WAITING, MYWEB_PROGRESSING, MYWEB_FINE };
-
-struct myweb_verdict {
-    enum myweb_level level;
-    const char *reason; /* of Ready */
-    char message[1100];
-    uint64_t again_ms;           /* WAITING, STALLED */
-    const struct stw_error *err; /* RETRYING; of the child that failed */
-};
-
 /* --- children; each gives a new tree, or NULL without memory */
 void myweb_hash_content(struct myweb *w);
 json_t *myweb_configmap(const struct myweb *w);
@@ -52,13 +42,10 @@ json_t *myweb_service(const struct myweb *w, int64_t port);
 /* --- status */
 
 /* Works out from the children's states what is the matter, and the whole new status (*ret_status,
- * the caller's; NULL without memory). */
-void myweb_judge(struct myweb *w, struct myweb_verdict *verdict, json_t **ret_status);
+ * the caller's; NULL without memory: then the verdict may be unset). */
+void myweb_judge(struct myweb *w, struct stw_verdict *verdict, json_t **ret_status);
 json_t *myweb_status_invalid(struct myweb *w, const char *findings);
-json_t *myweb_status_paused(struct myweb *w);
 /* Whether the status told that this child was once as this generation wants it. */
 bool myweb_was_applied(const struct myweb *w, int child);
-/* The only news are numbers of a rollout that goes on. */
-bool myweb_status_is_minor(const json_t *old_status, const json_t *new_status);
 
 #endif

@@ -52,6 +52,10 @@ struct stw_hash {
     uint64_t lo, hi;
 };
 struct stw_hash stw_hash_bytes(const void *data, size_t len);
+static inline bool stw_hash_equal(struct stw_hash a, struct stw_hash b)
+{
+    return a.lo == b.lo && a.hi == b.hi;
+}
 
 /* Parses a whole decimal number within [min, max].  Returns 0 or -1 (also on blanks, signs other
  * than a leading '-', and trailing text). */

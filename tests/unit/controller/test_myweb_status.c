@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "controller/condition.h"
+#include "controller/status.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -58,7 +59,7 @@ static void check_shape(const json_t *status)
     assert_int_equal(json_integer_value(json_object_get(status, "observedGeneration")), 3);
 }
 
-static json_t *judge(struct fixture *f, struct myweb_verdict *v)
+static json_t *judge(struct fixture *f, struct stw_verdict *v)
 {
     json_t *status;
     myweb_judge(&f->web, v, &status);
@@ -70,11 +71,11 @@ static json_t *judge(struct fixture *f, struct myweb_verdict *v)
 static void test_completed(void **state)
 {
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     json_auto_t *s = judge(&f, &v);
-    assert_int_equal(v.level, MYWEB_FINE);
+    assert_int_equal(v.level, STW_LEVEL_FINE);
     assert_true(json_is_true(json_object_get(s, "completed")));
     assert_string_equal(text(condition(s, "Ready"), "status"), "True");
     assert_string_equal(text(condition(s, "Ready"), "reason"), "Completed");
@@ -94,7 +95,7 @@ static void test_not_completed(void **state)
     (void)state;
     for (int i = 0; i < 6; i++) {
         struct fixture f;
-        struct myweb_verdict v;
+        struct stw_verdict v;
         all_well(&f);
         struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
         switch (i) {
@@ -128,14 +129,14 @@ static void test_not_completed(void **state)
 static void test_replicas_zero_completes(void **state)
 {
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     f.web.spec.replicas = 0;
     f.web.children[MYWEB_DEPLOYMENT].live.rollout =
         (struct stw_rollout){.generation = 1, .observed_generation = 1};
     json_auto_t *s = judge(&f, &v);
-    assert_int_equal(v.level, MYWEB_FINE);
+    assert_int_equal(v.level, STW_LEVEL_FINE);
     assert_true(json_is_true(json_object_get(s, "completed")));
     fixture_done(&f);
 }
@@ -145,34 +146,35 @@ static const struct {
     enum stw_child_state state;
     enum stw_err code;
     const char *error;
-    enum myweb_level level;
+    enum stw_level level;
     const char *reason; /* of Ready and of ServiceSynced */
     const char *says;   /* part of the message */
 } child_cases[] = {
     {"quota", STW_CHILD_FAILED, STW_ERR_FORBIDDEN,
-     "services \"web\" is forbidden: exceeded quota: small", MYWEB_STALLED, "QuotaExceeded",
+     "services \"web\" is forbidden: exceeded quota: small", STW_LEVEL_STALLED, "QuotaExceeded",
      "exceeded quota"},
     {"no right", STW_CHILD_FAILED, STW_ERR_FORBIDDEN, "services is forbidden: User \"x\" cannot",
-     MYWEB_STALLED, "Forbidden", "cannot"},
+     STW_LEVEL_STALLED, "Forbidden", "cannot"},
     {"namespace goes", STW_CHILD_FAILED, STW_ERR_FORBIDDEN,
      "forbidden: unable to create new content in namespace x because it is being terminated",
-     MYWEB_WAITING, "Terminating", "being terminated"},
+     STW_LEVEL_WAITING, "Terminating", "being terminated"},
     {"refused", STW_CHILD_FAILED, STW_ERR_INVALID, "Service \"web\" is invalid: spec.x",
-     MYWEB_STALLED, "InvalidSpec", "spec.x"},
-    {"too large", STW_CHILD_FAILED, STW_ERR_TOO_LARGE, "request is too large", MYWEB_STALLED,
+     STW_LEVEL_STALLED, "InvalidSpec", "spec.x"},
+    {"too large", STW_CHILD_FAILED, STW_ERR_TOO_LARGE, "request is too large", STW_LEVEL_STALLED,
      "InvalidSpec", "too large"},
-    {"server down", STW_CHILD_FAILED, STW_ERR_UNAVAILABLE, "connection refused", MYWEB_RETRYING,
+    {"server down", STW_CHILD_FAILED, STW_ERR_UNAVAILABLE, "connection refused", STW_LEVEL_RETRYING,
      "ApplyFailed", "connection refused"},
-    {"timeout", STW_CHILD_FAILED, STW_ERR_TIMEOUT, "no answer in 30 s", MYWEB_RETRYING,
+    {"timeout", STW_CHILD_FAILED, STW_ERR_TIMEOUT, "no answer in 30 s", STW_LEVEL_RETRYING,
      "ApplyFailed", "30 s"},
-    {"throttled", STW_CHILD_FAILED, STW_ERR_THROTTLED, "too many requests", MYWEB_RETRYING,
+    {"throttled", STW_CHILD_FAILED, STW_ERR_THROTTLED, "too many requests", STW_LEVEL_RETRYING,
      "ApplyFailed", "too many"},
     {"name conflict", STW_CHILD_FOREIGN, STW_ERR_EXISTS,
-     "Service \"web\" exists and is not controlled by this object (owner: none)", MYWEB_STALLED,
+     "Service \"web\" exists and is not controlled by this object (owner: none)", STW_LEVEL_STALLED,
      "NameConflict", "(owner: none)"},
-    {"terminating", STW_CHILD_TERMINATING, STW_OK, "", MYWEB_WAITING, "Terminating",
+    {"terminating", STW_CHILD_TERMINATING, STW_OK, "", STW_LEVEL_WAITING, "Terminating",
      "being deleted"},
-    {"hot loop", STW_CHILD_HOT_LOOP, STW_OK, "", MYWEB_STALLED, "HotLoop", "--show-managed-fields"},
+    {"hot loop", STW_CHILD_HOT_LOOP, STW_OK, "", STW_LEVEL_STALLED, "HotLoop",
+     "--show-managed-fields"},
 };
 
 static void test_children(void **state)
@@ -180,14 +182,14 @@ static void test_children(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(child_cases); i++) {
         struct fixture f;
-        struct myweb_verdict v;
+        struct stw_verdict v;
         all_well(&f);
         struct stw_child *c = &f.web.children[MYWEB_SERVICE];
         c->state = child_cases[i].state;
         (void)stw_fail(&c->err, child_cases[i].code, "%s", child_cases[i].error);
         json_auto_t *s = judge(&f, &v);
         const json_t *ready = condition(s, "Ready"), *synced = condition(s, "ServiceSynced");
-        const char *other = child_cases[i].level == MYWEB_STALLED ? "Stalled" : "Reconciling";
+        const char *other = child_cases[i].level == STW_LEVEL_STALLED ? "Stalled" : "Reconciling";
         if (v.level != child_cases[i].level || !strstr(v.message, child_cases[i].says))
             fail_msg("%s: level %d, %s", child_cases[i].about, v.level, v.message);
         assert_string_equal(text(ready, "reason"), child_cases[i].reason);
@@ -205,14 +207,14 @@ static void test_stuck_rollouts(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(reasons); i++) {
         struct fixture f;
-        struct myweb_verdict v;
+        struct stw_verdict v;
         all_well(&f);
         struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
         r->available = 0;
         (void)snprintf(r->stuck_reason, sizeof(r->stuck_reason), "%s", reasons[i]);
         (void)snprintf(r->stuck_message, sizeof(r->stuck_message), "pods \"web\" is forbidden");
         json_auto_t *s = judge(&f, &v);
-        assert_int_equal(v.level, MYWEB_STALLED);
+        assert_int_equal(v.level, STW_LEVEL_STALLED);
         assert_string_equal(text(condition(s, "DeploymentAvailable"), "reason"), reasons[i]);
         assert_non_null(strstr(text(condition(s, "Stalled"), "message"), "is forbidden"));
         fixture_done(&f);
@@ -222,14 +224,14 @@ static void test_stuck_rollouts(void **state)
 static void test_ports(void **state)
 {
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     f.web.children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
     f.web.port = MYWEB_PORT_TAKEN;
     (void)snprintf(f.web.holder, sizeof(f.web.holder), "Service other/x");
     json_auto_t *taken = judge(&f, &v);
-    assert_int_equal(v.level, MYWEB_WAITING);
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
     assert_int_equal(v.again_ms, 60000);
     assert_string_equal(text(condition(taken, "NodePortAllocated"), "reason"),
                         "NodePortUnavailable");
@@ -238,13 +240,13 @@ static void test_ports(void **state)
                         "spec.nodePortNumber");
     f.web.port = MYWEB_PORT_NONE_LEFT;
     json_auto_t *full = judge(&f, &v);
-    assert_int_equal(v.level, MYWEB_WAITING);
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
     assert_string_equal(text(condition(full, "NodePortAllocated"), "reason"),
                         "NodePortUnavailable");
     assert_non_null(strstr(v.message, "all node ports"));
     f.web.port = MYWEB_PORT_IMPOSSIBLE;
     json_auto_t *range = judge(&f, &v);
-    assert_int_equal(v.level, MYWEB_STALLED);
+    assert_int_equal(v.level, STW_LEVEL_STALLED);
     assert_string_equal(text(condition(range, "NodePortAllocated"), "reason"), "OutOfRange");
     fixture_done(&f);
 }
@@ -252,7 +254,7 @@ static void test_ports(void **state)
 static void test_repairs_are_counted(void **state)
 {
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     json_decref(f.web.object.status);
@@ -280,14 +282,14 @@ static void next_run(struct fixture *f, const json_t *status)
 static void test_paused(void **state)
 {
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     json_auto_t *before = judge(&f, &v);
     fixture_done(&f);
     next_run(&f, before);
     f.web.object.generation = 4; /* edited while paused: not looked at */
-    json_auto_t *s = myweb_status_paused(&f.web);
+    json_auto_t *s = stw_status_paused(f.web.run, &f.web.object);
     assert_string_equal(text(condition(s, "Ready"), "status"), "True");
     assert_string_equal(text(condition(s, "Ready"), "reason"), "Paused");
     assert_int_equal(json_integer_value(json_object_get(s, "observedGeneration")), 3);
@@ -295,7 +297,7 @@ static void test_paused(void **state)
     fixture_done(&f);
 
     assert_int_equal(fixture_init(&f, SPEC, "{\"observedGeneration\":-1}"), 0);
-    json_auto_t *fresh = myweb_status_paused(&f.web);
+    json_auto_t *fresh = stw_status_paused(f.web.run, &f.web.object);
     assert_string_equal(text(condition(fresh, "Ready"), "status"), "Unknown");
     fixture_done(&f);
 }
@@ -303,7 +305,7 @@ static void test_paused(void **state)
 static void test_invalid(void **state)
 {
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     json_auto_t *before = judge(&f, &v);
@@ -322,7 +324,7 @@ static void test_invalid(void **state)
 static void test_applied_before(void **state)
 {
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     assert_false(myweb_was_applied(&f.web, MYWEB_SERVICE)); /* no status yet */
@@ -342,8 +344,9 @@ static void test_applied_before(void **state)
 
 static void test_minor(void **state)
 {
+    static const char *const numbers[] = {"availableReplicas", NULL};
     struct fixture f;
-    struct myweb_verdict v;
+    struct stw_verdict v;
     (void)state;
     all_well(&f);
     struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
@@ -353,8 +356,8 @@ static void test_minor(void **state)
     json_auto_t *one = judge(&f, &v);
     r->available = 2;
     json_auto_t *two = judge(&f, &v);
-    assert_true(myweb_status_is_minor(none, one));
-    assert_false(myweb_status_is_minor(one, two));
+    assert_true(stw_status_is_minor(none, one, numbers));
+    assert_false(stw_status_is_minor(one, two, numbers));
     fixture_done(&f);
 }
 

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/ending.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/status.h"
+
+#include <stdio.h>
+
+/* How often the numbers of a rollout that goes on are written: a new object must not cost a request
+ * for each of its pods. */
+#define MINOR_MS 10000
+#define GONE_AGAIN_MS 60000
+
+/* --- telling people */
+
+/* "ConfigMap, Deployment and Service" of the children in this state; how many. */
+static unsigned list_kinds(const struct stw_child *children, size_t count,
+                           enum stw_child_state state, struct stw_buf *out)
+{
+    unsigned total = 0, n = 0;
+    for (size_t i = 0; i < count; i++)
+        total += children[i].state == state;
+    for (size_t i = 0; i < count; i++) {
+        if (children[i].state != state)
+            continue;
+        stw_buf_adds(out, n == 0 ? "" : n + 1 == total ? " and " : ", ");
+        stw_buf_adds(out, children[i].watch->resource->kind);
+        n++;
+    }
+    return total;
+}
+
+static const struct {
+    enum stw_child_state state;
+    const char *reason, *action, *verb;
+} writes[] = {
+    {STW_CHILD_CREATED, "Created", "Create", "created"},
+    {STW_CHILD_UPDATED, "Updated", "Update", "updated"},
+};
+
+static void tell_repair(const struct stw_run *run, const struct stw_object *o,
+                        const struct stw_child *c)
+{
+    const char *kind = c->watch->resource->kind;
+    if (*c->fields)
+        stw_object_event(run, o, false, "DriftRepaired", "Repair",
+                         "%s \"%s\" had been changed and is as wanted again: %s", kind, c->name,
+                         c->fields);
+    else
+        stw_object_event(run, o, false, "DriftRepaired", "Repair",
+                         "%s \"%s\" had been deleted and is there again", kind, c->name);
+    stw_log(STW_LOG_INFO, "repaired a child", STW_STR("kind", kind),
+            STW_STR("fields", *c->fields ? c->fields : "(deleted)"));
+}
+
+void stw_tell_children(const struct stw_run *run, const struct stw_object *o, const char *name,
+                       const struct stw_child *children, size_t count)
+{
+    for (size_t i = 0; i < STW_COUNT(writes); i++) {
+        stw_autobuf struct stw_buf kinds = STW_BUF_INIT(256);
+        if (list_kinds(children, count, writes[i].state, &kinds) == 0)
+            continue;
+        stw_object_event(run, o, false, writes[i].reason, writes[i].action, "%s %s \"%s\"",
+                         writes[i].verb, stw_buf_str(&kinds), name);
+        stw_log(STW_LOG_INFO, "wrote children", STW_STR("what", writes[i].reason),
+                STW_STR("kinds", stw_buf_str(&kinds)));
+    }
+    for (size_t i = 0; i < count; i++)
+        if (children[i].state == STW_CHILD_REPAIRED)
+            tell_repair(run, o, &children[i]);
+}
+
+static const char *text_of(const json_t *condition, const char *key)
+{
+    const char *text = json_string_value(json_object_get(condition, key));
+    return text ? text : "";
+}
+
+/* A warning, when the trouble is a new one. */
+static void tell_trouble(const struct stw_run *run, const struct stw_object *o, const char *reason,
+                         const char *message)
+{
+    const json_t *ready = stw_condition_find(json_object_get(o->status, "conditions"), STW_READY);
+    if (stw_streq(text_of(ready, "reason"), reason) &&
+        strncmp(text_of(ready, "message"), message, 200) == 0)
+        return;
+    stw_object_event(run, o, true, reason, "Reconcile", "%s", message);
+    stw_log(STW_LOG_WARN, "cannot go on", STW_STR("reason", reason), STW_STR("why", message));
+}
+
+/* --- ending */
+
+void stw_run_fail(struct stw_run *run, const struct stw_error *err, struct stw_result *result)
+{
+    result->err = *err;
+    if (err->code == STW_ERR_CONFLICT) {
+        result->outcome = STW_RUN_CONFLICT;
+        return;
+    }
+    if (err->code == STW_ERR_NOT_FOUND) { /* the watch will tell, unless only its namespace went */
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = GONE_AGAIN_MS;
+        return;
+    }
+    result->outcome = STW_RUN_FAILED;
+    result->after_ms = stw_object_retry_ms(run, err);
+}
+
+static const struct stw_error *first_error(const struct stw_child *children, size_t count,
+                                           enum stw_err code)
+{
+    for (size_t i = 0; i < count; i++)
+        if (children[i].state == STW_CHILD_FAILED && children[i].err.code == code)
+            return &children[i].err;
+    return NULL;
+}
+
+bool stw_run_interrupted(struct stw_run *run, const struct stw_child *children, size_t count,
+                         struct stw_result *result)
+{
+    const struct stw_error *err = first_error(children, count, STW_ERR_CANCELLED);
+    if (!err)
+        err = first_error(children, count, STW_ERR_CONFLICT);
+    if (err)
+        stw_run_fail(run, err, result);
+    return err != NULL;
+}
+
+static void set_outcome(struct stw_run *run, const struct stw_verdict *v, json_t *status,
+                        struct stw_result *result)
+{
+    result->after_ms = v->again_ms;
+    switch (v->level) {
+    case STW_LEVEL_STALLED:
+        result->outcome = STW_RUN_STALLED;
+        (void)stw_fail(&result->err, STW_ERR_INVALID, "%s: %s", v->reason, v->message);
+        break;
+    case STW_LEVEL_RETRYING:
+        result->outcome = STW_RUN_FAILED;
+        result->err = *v->err;
+        result->after_ms = stw_object_retry_ms(run, v->err);
+        (void)json_object_set_new(status, "retry", stw_object_retry(run, v->err, result->after_ms));
+        break;
+    case STW_LEVEL_WAITING:
+        result->outcome = STW_RUN_AFTER;
+        break;
+    default:
+        result->outcome = v->again_ms > 0 ? STW_RUN_AFTER : STW_RUN_DONE;
+        break;
+    }
+}
+
+/* The numbers of a rollout can wait until the last ones are some seconds old. */
+static bool put_off(const struct stw_run *run, const struct stw_object *o, const json_t *status,
+                    const char *const *numbers, struct stw_result *result)
+{
+    int64_t last;
+    const char *text = json_string_value(json_object_get(o->status, "lastReconcileTime"));
+    if (!text || stw_time_parse(text, &last) != 0 ||
+        !stw_status_is_minor(o->status, status, numbers))
+        return false;
+    int64_t age_ms = (stw_wall_us(run->clock) - last) / 1000;
+    if (age_ms < 0 || age_ms >= MINOR_MS)
+        return false;
+    json_auto_t *diff = stw_merge_diff(o->status, status);
+    const char *only = diff ? json_object_iter_key(json_object_iter(diff)) : NULL;
+    if (only && !(json_object_size(diff) == 1 && stw_streq(only, "lastReconcileTime"))) {
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = (uint64_t)(MINOR_MS - age_ms);
+    }
+    return true;
+}
+
+int stw_run_write(struct stw_run *run, const struct stw_object *o, json_t *status,
+                  struct stw_result *result)
+{
+    struct stw_error err = {0};
+    json_auto_t *own = status;
+    if (!own)
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+    int written = own ? stw_object_write_status(run, o, own, &err) : -1;
+    if (written < 0)
+        stw_run_fail(run, &err, result);
+    return written;
+}
+
+void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct stw_verdict *v,
+                 json_t *status, const char *const *numbers, struct stw_result *result)
+{
+    if (!status) {
+        (void)stw_run_write(run, o, NULL, result);
+        return;
+    }
+    set_outcome(run, v, status, result);
+    if (numbers && v->level == STW_LEVEL_PROGRESSING && put_off(run, o, status, numbers, result)) {
+        json_decref(status);
+        return;
+    }
+    if (stw_run_write(run, o, status, result) > 0 && v->level < STW_LEVEL_PROGRESSING)
+        tell_trouble(run, o, v->reason, v->message);
+}
+
+void stw_run_end_invalid(struct stw_run *run, const struct stw_object *o, json_t *status,
+                         const char *findings, struct stw_result *result)
+{
+    result->outcome = STW_RUN_STALLED;
+    result->after_ms = STW_STALLED_AGAIN_MS;
+    (void)stw_fail(&result->err, STW_ERR_INVALID, "%s", findings);
+    if (stw_run_write(run, o, status, result) > 0)
+        tell_trouble(run, o, STW_REASON_INVALID_SPEC, findings);
+}
