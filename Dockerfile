@@ -4,8 +4,8 @@
 
 FROM debian:12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
-        gcc git libc6-dev libcurl4-openssl-dev libgnutls28-dev libjansson-dev libmicrohttpd-dev \
-        libssl-dev libxxhash-dev libyaml-dev meson pkg-config \
+        gcc git libc6-dev libcurl4-openssl-dev libgnutls28-dev libjansson-dev libmariadb-dev \
+        libmicrohttpd-dev libpq-dev libssl-dev libxxhash-dev libyaml-dev meson pkg-config \
     && rm -rf /var/lib/apt/lists/*
 COPY . /src
 RUN meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=disabled \
@@ -13,7 +13,8 @@ RUN meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=di
 
 FROM debian:12-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
-        ca-certificates libcurl4 libgnutls30 libjansson4 libmicrohttpd12 libssl3 libyaml-0-2 \
+        ca-certificates libcurl4 libgnutls30 libjansson4 libmariadb3 libmicrohttpd12 libpq5 libssl3 \
+        libyaml-0-2 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /install/usr/bin/steward /usr/bin/steward
 USER 65532:65532
