@@ -211,6 +211,10 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         by_type[row->type](c, p, row, v);
         return;
     }
+    if (row->type_text) {
+        add(c, p, STW_INVALID, STW_JSON_NONE, row->type_text);
+        return;
+    }
     char text[96];
     snprintf(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
     add(c, p, STW_INVALID, v, text);

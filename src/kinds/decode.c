@@ -102,8 +102,11 @@ static void report(struct decoder *d, const struct stw_path *p, const struct stw
         return;
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     stw_path_text(p, &path);
-    stw_findings_at(d->f, stw_buf_str(&path), STW_INVALID, v, "must be %s",
-                    stw_field_type_text(row->type));
+    if (row->type_text)
+        stw_findings_add(d->f, stw_buf_str(&path), STW_INVALID, NULL, "%s", row->type_text);
+    else
+        stw_findings_at(d->f, stw_buf_str(&path), STW_INVALID, v, "must be %s",
+                        stw_field_type_text(row->type));
 }
 
 static void decode_fields(struct decoder *d, const struct stw_path *at,

@@ -37,7 +37,9 @@ struct stw_field {
     bool rule_range;  /* the range is for the schema alone: a rule of the kind says it better */
     bool immutable;   /* an UPDATE may not change it */
     int64_t min, max; /* value of an INT, bytes of a STRING or TEXT, entries of a LIST or MAP */
-    const char *range_text;       /* message when out of range; NULL: "must be between A and B" */
+    const char *range_text; /* message when out of range; NULL: "must be between A and B" */
+    const char *type_text; /* message when the JSON type is wrong, said without the value, which may
+                            * be a secret; NULL: "must be an object" and so on, with the value */
     const char *const *values;    /* enum, ended by NULL */
     const char *pattern;          /* ECMA 262, for the schema alone */
     const char *format;           /* for the schema alone: "int64", "date-time" */

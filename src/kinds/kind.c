@@ -4,11 +4,13 @@
 #include "kinds/kind.h"
 
 #include "base/util.h"
+#include "kinds/databaseuser.h"
 #include "kinds/kind_priv.h"
 #include "kinds/myweb.h"
 
 const struct stw_kind *const stw_kinds[] = {
     &stw_kind_myweb,
+    &stw_kind_databaseuser,
     NULL,
 };
 

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a DatabaseUser is; its rules are in databaseuser_rules.c. */
+#include "kinds/databaseuser.h"
+
+#include "kinds/databaseuser_priv.h"
+#include "kinds/names.h"
+
+#include <ctype.h>
+
+#define NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$"
+
+void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out)
+{
+    for (; *target; target++)
+        stw_buf_addc(out, (char)tolower((unsigned char)*target));
+    stw_buf_addc(out, '/');
+    stw_buf_adds(out, user);
+}
+
+static const struct stw_field password_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_password, name),
+     .help = "Name of a Secret in the same namespace.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 253,
+     .check = stw_check_dns1123_subdomain},
+    {.name = "key",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_password, key),
+     .help = "Key in the Secret whose value is the password.",
+     .def = "\"password\"",
+     .has_range = true,
+     .min = 1,
+     .max = 253,
+     .pattern = "^[-._a-zA-Z0-9]+$",
+     .check = stw_databaseuser_check_key},
+    {.name = "trimNewline",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_databaseuser_password, trim_newline),
+     .help = "Whether a newline at the end of the value is left out of the password.",
+     .def = "false"},
+    {0},
+};
+
+static const struct stw_field limit_fields[] = {
+    {.name = "maxUserConnections",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_user_connections),
+     .help = "Connections at the same time; 0: no limit.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {.name = "maxQueriesPerHour",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_queries_per_hour),
+     .help = "Statements in an hour; 0: no limit.  MySQL and MariaDB.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {.name = "maxUpdatesPerHour",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_updates_per_hour),
+     .help = "Statements that change something in an hour; 0: no limit.  MySQL and MariaDB.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {.name = "maxConnectionsPerHour",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_connections_per_hour),
+     .help = "Logins in an hour; 0: no limit.  MySQL and MariaDB.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {0},
+};
+
+static const struct stw_field host = {.name = "",
+                                      .type = STW_T_STRING,
+                                      .required = true,
+                                      .has_range = true,
+                                      .min = 1,
+                                      .max = 255,
+                                      .pattern = "^[^\\x00-\\x20\\x7f'\"`\\\\]+$",
+                                      .check = stw_databaseuser_check_host};
+
+static const struct stw_field privilege = {.name = "",
+                                           .type = STW_T_STRING,
+                                           .required = true,
+                                           .has_range = true,
+                                           .min = 1,
+                                           .max = 64,
+                                           .pattern = "^[A-Z]+( [A-Z]+)*$"};
+
+const struct stw_field stw_databaseuser_grant_fields[] = {
+    {.name = "database",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, database),
+     .help = "Database that the rights are for; * is every one, if the target allows that.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 255,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "schema",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, schema),
+     .help = "PostgreSQL: schema that the rights are for; when absent, the database itself.",
+     .has_range = true,
+     .min = 1,
+     .max = 63,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "table",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, table),
+     .help = "Table that the rights are for, * for every one that is there; when absent, the "
+             "database or schema itself.",
+     .has_range = true,
+     .min = 1,
+     .max = 255,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "privileges",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, privileges),
+     .help = "Rights in upper case, such as SELECT; ALL is all that the server has at this place.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 40,
+     .item = &privilege},
+    {.name = "grantOption",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, grant_option),
+     .help = "Whether the account may give these rights to others.",
+     .def = "false"},
+    {0},
+};
+
+static const struct stw_field grant = {
+    .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_grant_fields};
+
+static const char *const grants_policies[] = {"Managed", "Exact", "Additive", NULL};
+static const char *const tls_modes[] = {"None", "SSL", "X509", NULL};
+static const char *const deletion_policies[] = {"Delete", "Retain", NULL};
+static const char *const adoption_policies[] = {"Fail", "Adopt", NULL};
+
+static const struct stw_field spec_fields[] = {
+    {.name = "user",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, user),
+     .help = "Name of the account; at most 32 characters on MySQL, 80 on MariaDB, 63 bytes on "
+             "PostgreSQL.",
+     .required = true,
+     .immutable = true,
+     .has_range = true,
+     .rule_range = true,
+     .min = 1,
+     .max = 80,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_user},
+    {.name = "password",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, password),
+     .help = "Where the password is.",
+     .required = true,
+     .type_text = "must be an object {name, key} that names a Secret; plain-text passwords are not "
+                  "accepted",
+     .fields = password_fields},
+    {.name = "hosts",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser, hosts),
+     .help = "MySQL and MariaDB: hosts that the account may log in from, with % for any number of "
+             "characters and _ for one.",
+     .def = "[\"%\"]",
+     .has_range = true,
+     .min = 1,
+     .max = 20,
+     .item = &host},
+    {.name = "grants",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser, grants),
+     .help = "Rights of the account; none when absent.",
+     .has_range = true,
+     .max = 100,
+     .item = &grant},
+    {.name = "grantsPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, grants_policy),
+     .help = "Which rights are taken away: Managed those that steward gave and that grants no "
+             "longer has; Exact all that grants does not have; Additive none.",
+     .def = "\"Managed\"",
+     .values = grants_policies},
+    {.name = "requireTLS",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, require_tls),
+     .help = "MySQL and MariaDB: what the account's connections must be: SSL encrypted, X509 with "
+             "a certificate of the client besides.",
+     .def = "\"None\"",
+     .values = tls_modes},
+    {.name = "limits",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, limits),
+     .help = "What the server lets the account do at most.",
+     .fields = limit_fields},
+    {.name = "deletionPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, deletion_policy),
+     .help = "What becomes of the account when the object is deleted: Delete drops it, Retain "
+             "leaves it.",
+     .def = "\"Delete\"",
+     .values = deletion_policies},
+    {.name = "adoptionPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, adoption_policy),
+     .help = "What becomes of an account of this name that steward did not make: Fail leaves it "
+             "as it is, Adopt takes it over.",
+     .def = "\"Fail\"",
+     .values = adoption_policies},
+    {.name = "reassignOwnedTo",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, reassign_owned_to),
+     .help = "PostgreSQL: role that gets what the account owns when it is dropped; the target's "
+             "admin when absent.",
+     .has_range = true,
+     .min = 1,
+     .max = 63,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "resyncSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, resync_seconds),
+     .help = "How often, in seconds, the account is compared with the server at least.",
+     .def = "300",
+     .has_range = true,
+     .min = 30,
+     .max = 86400,
+     .format = "int32"},
+    {0},
+};
+
+static const struct stw_field status_text = {.name = "", .type = STW_T_STRING};
+
+static const struct stw_field status_fields[] = {
+    {.name = "account",
+     .type = STW_T_STRING,
+     .help = "The account as it was made, such as app@%; from then on the target cannot change."},
+    {.name = "hosts",
+     .type = STW_T_LIST,
+     .help = "Hosts that it was made for.",
+     .item = &status_text},
+    {.name = "target", .type = STW_T_STRING, .help = "Target that it was made on."},
+    {.name = "engine", .type = STW_T_STRING, .help = "Engine of the target."},
+    {.name = "serverVersion", .type = STW_T_STRING, .help = "What the server says it is."},
+    {.name = "secretResourceVersion",
+     .type = STW_T_STRING,
+     .help = "Version of the Secret that the password was taken from."},
+    {.name = "passwordFingerprint",
+     .type = STW_T_STRING,
+     .help = "Tells one password from another, by a key that only steward has."},
+    {.name = "lastRotationTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When the password was last set on the server."},
+    {.name = "currentGrants",
+     .type = STW_T_LIST,
+     .help = "Rights that steward gave and that hold.",
+     .item = &status_text},
+    {.name = "foreignGrants",
+     .type = STW_T_LIST,
+     .help = "Rights that others gave, the first 50.",
+     .item = &status_text,
+     .has_range = true,
+     .max = 50},
+    {.name = "owned",
+     .type = STW_T_BOOL,
+     .help = "Whether steward made the account or took it over."},
+    {.name = "ownershipMark", .type = STW_T_STRING, .help = "What says so on the server."},
+    {.name = "lastVerifiedTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When the account was last compared with the server."},
+    {0},
+};
+
+static const struct stw_column columns[] = {
+    {.name = "User", .type = "string", .json_path = ".spec.user"},
+    {.name = "Target", .type = "string", .json_path = ".status.target"},
+    {.name = "Ready",
+     .type = "string",
+     .json_path = ".status.conditions[?(@.type==\"Ready\")].status"},
+    {.name = "Reason",
+     .type = "string",
+     .json_path = ".status.conditions[?(@.type==\"Ready\")].reason"},
+    {.name = "Rotated", .type = "date", .json_path = ".status.lastRotationTime"},
+    {.name = "Engine", .type = "string", .json_path = ".status.engine", .priority = 1},
+    {.name = "Secret", .type = "string", .json_path = ".spec.password.name", .priority = 1},
+    {.name = "Age", .type = "date", .json_path = ".metadata.creationTimestamp"},
+    {0},
+};
+
+static const char *const short_names[] = {"dbu", NULL};
+static const char *const categories[] = {"steward", NULL};
+
+const struct stw_kind stw_kind_databaseuser = {
+    .group = "handsomeguy.cn",
+    .version = "v1alpha1",
+    .kind = "DatabaseUser",
+    .plural = "databaseusers",
+    .singular = "databaseuser",
+    .short_names = short_names,
+    .categories = categories,
+    .help = "DatabaseUser is an account on a MySQL, MariaDB or PostgreSQL server.",
+    .spec = spec_fields,
+    .spec_size = sizeof(struct stw_databaseuser),
+    .status = status_fields,
+    .columns = columns,
+    .operations = STW_CREATE | STW_UPDATE,
+    .validate = stw_databaseuser_validate,
+};
