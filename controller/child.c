@@ -64,6 +64,21 @@ int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char 
     return stw_child_read(stw_buf_str(&text), text.len, ret);
 }
 
+static bool as_wanted(struct stw_run *run, const char *what, struct stw_hash wanted,
+                      const struct stw_child_live *live)
+{
+    return stw_hash_equal(live->digest, wanted) ||
+           stw_guard_accepted(stw_run_guard(run), what, wanted, live->digest);
+}
+
+bool stw_child_as_wanted(struct stw_run *run, const struct stw_watch *w, const char *key,
+                         struct stw_hash wanted, const struct stw_child_live *live)
+{
+    char what[STW_KEY_LEN + 64];
+    what_of(w->resource, key, what, sizeof(what));
+    return as_wanted(run, what, wanted, live);
+}
+
 void stw_child_forget(struct stw_run *run, const struct stw_watch *w, const char *key)
 {
     char what[STW_KEY_LEN + 64];
@@ -182,16 +197,23 @@ static bool may_rewrite(struct task *t)
     return false;
 }
 
+static void set_drift(struct task *t, const char *text)
+{
+    (void)snprintf(t->child->fields, sizeof(t->child->fields), "%s", text);
+}
+
 static void name_drift(struct task *t, const struct stw_buf *live_text)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
     stw_autobuf struct stw_buf names = STW_BUF_INIT(4096);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
+    set_drift(t, STW_DRIFT_OWNERS);
     if (scan_tree(t->child->desired, &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return;
-    (void)stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names);
-    (void)snprintf(t->child->fields, sizeof(t->child->fields), "%s", stw_buf_str(&names));
+    if (stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names) == 0)
+        return;
+    set_drift(t, stw_buf_str(&names));
     stw_message_clean(t->child->fields, sizeof(t->child->fields) - 1);
 }
 
@@ -216,46 +238,53 @@ static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_
 
 /* --- what is there although the cache does not show it, or shows it otherwise */
 
-static bool as_wanted(struct task *t, const struct stw_child_live *live)
+/* What a former object of this name left behind: its uid is another, and the garbage collector will
+ * find that out. */
+static bool is_left_behind(const struct task *t, const char *kind, const char *name)
 {
-    return stw_hash_equal(live->digest, t->wanted) ||
-           stw_guard_accepted(stw_run_guard(t->run), t->what, t->wanted, live->digest);
+    return stw_streq(kind, t->owner->kind) && stw_streq(name, t->owner->name);
 }
 
-static void name_holder(struct task *t, struct stw_json object)
+/* Somebody else's: tells whose. */
+static void name_holder(struct task *t, bool controlled, const char *kind, const char *name)
 {
-    char kind[64], name[254];
-    bool controlled = stw_owner_controller(object, kind, name, NULL) == 0;
+    if (controlled && is_left_behind(t, kind, name)) {
+        (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
+                       "%s \"%s\" is left from a former %s of this name and will be deleted with "
+                       "it; it will be made anew when it is gone",
+                       t->resource->kind, t->name, kind);
+        finish(t, STW_CHILD_TERMINATING);
+        return;
+    }
     (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
                    "%s \"%s\" exists and is not controlled by this object (owner: %s%s%s)",
                    t->resource->kind, t->name, controlled ? kind : "none", controlled ? "/" : "",
                    controlled ? name : "");
+    finish(t, STW_CHILD_FOREIGN);
 }
 
 static void judge_existing(struct task *t, const struct stw_buf *text)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    char uid[64] = "", owner_uid[64] = "";
+    char uid[64] = "", kind[64], name[254], owner_uid[64] = "";
     if (stw_json_scan(&doc, stw_buf_str(text), text->len, &t->child->err) != 0) {
         finish(t, STW_CHILD_FAILED);
         return;
     }
     struct stw_json root = stw_json_root(&doc), metadata = stw_json_get(root, "metadata");
-    bool controlled = stw_owner_controller(root, NULL, NULL, owner_uid) == 0;
+    bool controlled = stw_owner_controller(root, kind, name, owner_uid) == 0;
     bool ours = controlled && stw_streq(owner_uid, t->owner->uid);
     (void)stw_json_strcpy(stw_json_get(metadata, "uid"), uid, sizeof(uid));
-    if (!ours)
-        name_holder(t, root);
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp"))) {
         finish(t, STW_CHILD_TERMINATING);
         return;
     }
     if (!ours && (controlled || !t->owner->adopt)) {
-        finish(t, STW_CHILD_FOREIGN);
+        name_holder(t, controlled, kind, name);
         return;
     }
     take_answer(t, text);
-    if (ours && as_wanted(t, &t->child->live))
+    if (ours && as_wanted(t->run, t->what, t->wanted, &t->child->live))
         finish(t, STW_CHILD_SYNCED);
     else
         rewrite(t, uid, ours && t->child->applied_before ? text : NULL);
@@ -289,9 +318,35 @@ static void look_and_judge(struct task *t)
         finish(t, STW_CHILD_FAILED);
 }
 
+/* A child that vanished may have gone with its owner, of which the caches do not know yet: they are
+ * separate watches.  Made anew it would only be an orphan. */
+static bool owner_is_there(struct task *t)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_error *err = &t->child->err;
+    int got = stw_kube_get(t->run->client, t->run->controller->resource, t->owner->ns,
+                           t->owner->name, &text, err);
+    if (got == 0 && stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
+        return false;
+    if (got != 0 && err->code != STW_ERR_NOT_FOUND)
+        return false;
+    struct stw_json metadata = stw_json_get(stw_json_root(&doc), "metadata");
+    if (got == 0 && stw_json_is(stw_json_get(metadata, "uid"), t->owner->uid) &&
+        !stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
+        return true;
+    (void)stw_fail(err, STW_ERR_CONFLICT, "%s %s/%s has been deleted meanwhile", t->owner->kind,
+                   t->owner->ns, t->owner->name);
+    return false;
+}
+
 static void create(struct task *t)
 {
     struct stw_child *c = t->child;
+    if (c->applied_before && !owner_is_there(t)) {
+        finish(t, STW_CHILD_FAILED);
+        return;
+    }
     if (c->applied_before && !may_rewrite(t))
         return;
     if (apply(t, MUST_NOT_EXIST, NULL) == 0)
@@ -300,8 +355,10 @@ static void create(struct task *t)
         look_and_judge(t);
     else
         finish(t, STW_CHILD_FAILED);
-    if (c->state == STW_CHILD_CREATED && c->applied_before)
-        finish(t, STW_CHILD_REPAIRED); /* somebody deleted it */
+    if (c->state != STW_CHILD_CREATED || !c->applied_before)
+        return;
+    set_drift(t, STW_DRIFT_DELETED);
+    finish(t, STW_CHILD_REPAIRED);
 }
 
 /* Our own child, by the cache, differs. */
@@ -332,7 +389,7 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
         create(&t);
     else if (child->live.terminating)
         finish(&t, STW_CHILD_TERMINATING);
-    else if (as_wanted(&t, &child->live))
+    else if (as_wanted(run, t.what, t.wanted, &child->live))
         finish(&t, STW_CHILD_SYNCED);
     else
         correct(&t);

@@ -44,7 +44,7 @@ enum stw_child_state {
     STW_CHILD_CREATED,
     STW_CHILD_UPDATED,
     STW_CHILD_REPAIRED,    /* somebody else had changed or deleted it; `fields` */
-    STW_CHILD_TERMINATING, /* one of this name is being deleted: wait */
+    STW_CHILD_TERMINATING, /* one of this name is being deleted: wait; `err` may say more */
     STW_CHILD_FOREIGN,     /* somebody else's: `err` says whose */
     STW_CHILD_HOT_LOOP,    /* written too often */
     STW_CHILD_FAILED,      /* `err` */
@@ -65,8 +65,12 @@ struct stw_child {
     enum stw_child_state state;
     struct stw_error err;
     struct stw_child_live live; /* after what was done; zero when there is none */
-    char fields[256];           /* of REPAIRED; "" when it was deleted */
+    char fields[256];           /* of REPAIRED: the fields that differed, or one of the two below */
 };
+
+#define STW_DRIFT_DELETED "(deleted)"
+/* Every value was as wanted, but not the record of who wants it (metadata.managedFields). */
+#define STW_DRIFT_OWNERS "(managedFields)"
 
 /* Makes the object as `desired` says, with at most one write, and none when it is so. */
 void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child);
@@ -76,6 +80,9 @@ int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char 
                      struct stw_child_live *ret);
 /* The digest of what would be applied. */
 int stw_child_digest(const json_t *desired, struct stw_hash *ret);
+/* Whether a live child is as `wanted`, or as the server makes of that. */
+bool stw_child_as_wanted(struct stw_run *run, const struct stw_watch *w, const char *key,
+                         struct stw_hash wanted, const struct stw_child_live *live);
 /* The owner is gone: nothing about its child needs to be remembered. */
 void stw_child_forget(struct stw_run *run, const struct stw_watch *w, const char *key);
 

@@ -43,15 +43,14 @@ static void tell_repair(const struct stw_run *run, const struct stw_object *o,
                         const struct stw_child *c)
 {
     const char *kind = c->watch->resource->kind;
-    if (*c->fields)
+    if (stw_streq(c->fields, STW_DRIFT_DELETED))
+        stw_object_event(run, o, false, "DriftRepaired", "Repair",
+                         "%s \"%s\" had been deleted and is there again", kind, c->name);
+    else
         stw_object_event(run, o, false, "DriftRepaired", "Repair",
                          "%s \"%s\" had been changed and is as wanted again: %s", kind, c->name,
                          c->fields);
-    else
-        stw_object_event(run, o, false, "DriftRepaired", "Repair",
-                         "%s \"%s\" had been deleted and is there again", kind, c->name);
-    stw_log(STW_LOG_INFO, "repaired a child", STW_STR("kind", kind),
-            STW_STR("fields", *c->fields ? c->fields : "(deleted)"));
+    stw_log(STW_LOG_INFO, "repaired a child", STW_STR("kind", kind), STW_STR("fields", c->fields));
 }
 
 void stw_tell_children(const struct stw_run *run, const struct stw_object *o, const char *name,

@@ -97,7 +97,7 @@ static json_t *service_with_automatic_port(struct myweb *w, const struct stw_chi
     json_t *plain = myweb_service(w, 0);
     bool ours = stw_streq(live->owner_uid, w->owner.uid) && live->node_port != 0;
     if (!plain || !ours || stw_child_digest(plain, &digest) != 0 ||
-        stw_hash_equal(digest, live->digest))
+        stw_child_as_wanted(w->run, &stw_watch_services, w->run->key, digest, live))
         return plain;
     json_decref(plain);
     return myweb_service(w, live->node_port);

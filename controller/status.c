@@ -118,9 +118,9 @@ void stw_status_add_repairs(struct stw_status *s, const struct stw_child *childr
             continue;
         repairs++;
         (void)snprintf(object, sizeof(object), "%s/%s", c->watch->resource->kind, c->name);
-        (void)json_object_set_new(s->tree, "lastRepair",
-                                  json_pack("{s:s,s:s,s:s}", "time", s->now, "object", object,
-                                            "fields", *c->fields ? c->fields : "(deleted)"));
+        (void)json_object_set_new(
+            s->tree, "lastRepair",
+            json_pack("{s:s,s:s,s:s}", "time", s->now, "object", object, "fields", c->fields));
     }
     if (repairs > 0)
         (void)json_object_set_new(s->tree, "repairs", json_integer(repairs));

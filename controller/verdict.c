@@ -51,8 +51,11 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
         a->level = STW_LEVEL_WAITING;
         a->again_ms = STW_TERMINATING_AGAIN_MS;
         a->reason = STW_REASON_TERMINATING;
-        STW_ASPECT_SAY(a, "%s \"%s\" is being deleted; it will be made anew when it is gone",
-                       r->kind, c->name);
+        if (*c->err.text)
+            STW_ASPECT_SAY(a, "%s", c->err.text);
+        else
+            STW_ASPECT_SAY(a, "%s \"%s\" is being deleted; it will be made anew when it is gone",
+                           r->kind, c->name);
         break;
     case STW_CHILD_FOREIGN:
         a->reason = STW_REASON_NAME_CONFLICT;

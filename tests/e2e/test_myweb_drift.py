@@ -3,7 +3,7 @@
 
 import pytest
 from support import myweb, wait
-from support.cluster import condition
+from support.cluster import as_yaml, condition
 
 EDITS = [
     ("configmap", {"data": {"index.html": "defaced"}}, "data.index.html"),
@@ -51,6 +51,30 @@ def test_delete(controller, installed, namespace, kind):
     web = installed.wait_for(myweb.KIND, "web", namespace,
                              lambda o: o["status"].get("repairs") == 1 and myweb.is_settled(o))
     assert web["status"]["lastRepair"]["fields"] == "(deleted)"
+
+
+def test_only_the_record_of_owners_changed(controller, installed, namespace):
+    """Nothing was deleted and no value differs, so nothing of the kind is told."""
+    myweb.create_settled(installed, "web", namespace)
+    installed.kubectl("patch", "service", "web", "-n", namespace, "--type=json",
+                      "-p", '[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]')
+    message = myweb.wait_event(installed, "web", namespace, "DriftRepaired")
+    assert message == 'Service "web" had been changed and is as wanted again: (managedFields)'
+    web = installed.wait_for(myweb.KIND, "web", namespace, lambda o: o["status"].get("repairs") == 1)
+    assert web["status"]["lastRepair"]["fields"] == "(managedFields)"
+
+
+def test_made_anew_at_once(controller, installed, namespace):
+    """What a former MyWeb of this name left behind is neither a conflict nor a repair."""
+    uid = myweb.create_settled(installed, "web", namespace)["metadata"]["uid"]
+    installed.kubectl("replace", "--force", "-f", "-",
+                      stdin=as_yaml(myweb.manifest("web", namespace, pageContentHtml="<p>new</p>")))
+    web = installed.wait_for(myweb.KIND, "web", namespace,
+                             lambda o: o["metadata"]["uid"] != uid and myweb.is_settled(o))
+    assert "repairs" not in web["status"]
+    assert {r for _, r, _ in installed.events(namespace, "web")} <= {"Created", "Updated", "Terminating"}
+    for child in myweb.children(installed, "web", namespace).values():
+        assert child["metadata"]["ownerReferences"][0]["uid"] == web["metadata"]["uid"]
 
 
 def _child_writes(cluster, namespace):

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One child, made as it should be: which requests that takes, and what is told of it. */
+#include "controller/child.h"
+
+#include "base/util.h"
+#include "controller/manager_priv.h"
+#include "fake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define PATH "/api/v1/namespaces/shop/configmaps/web"
+#define OWNER_PATH "/apis/operator.k8s-summit.org/v1/namespaces/shop/mywebs/web"
+
+/* Answers of the server, with ' for ".  A ConfigMap whose `data` is k: `value`, controlled by the
+ * MyWeb web of the uid `owner`; what steward owns of it is `fields`. */
+#define CHILD(rv, owner, value, fields)                                                            \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-1','resourceVersion':'" rv              \
+    "','ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" owner "','controller':true}],"     \
+    "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{" fields "}}]},"  \
+    "'data':{'k':'" value "'}}"
+#define OURS "'f:data':{'f:k':{}}"
+#define OWNER(uid, more)                                                                           \
+    "{'match':'GET " OWNER_PATH "','body':{'metadata':{'name':'web','uid':'" uid "'" more "}}}"
+#define APPLY(answer) "{'match':'PATCH " PATH "','body':" answer "}"
+#define REFUSE "{'match':'PATCH " PATH "','status':422,'body':{'kind':'Status','message':'no'}}"
+#define GET(answer) "{'match':'GET " PATH "','body':" answer "}"
+
+struct fixture {
+    struct fake fake;
+    struct stw_client *client;
+    struct stw_manager manager;
+    struct stw_run run;
+    struct stw_owner owner;
+    json_t *desired;
+    struct stw_child child;
+};
+
+/* `cached` is in the cache ("" for nothing), `steps` are what the server answers. */
+static void begin(struct fixture *f, const char *cached, const char *steps)
+{
+    struct stw_error err;
+    const struct stw_informer_config config = {.resource = &stw_res_configmap,
+                                               .project = stw_watch_configmaps.project};
+    *f = (struct fixture){.manager = {.guard = stw_guard_create(), .cache_count = 1}};
+    fake_start(&f->fake);
+    fake_steps(&f->fake, steps);
+    f->client = fake_client(&f->fake, NULL, NULL);
+    f->manager.caches[0].watch = &stw_watch_configmaps;
+    atomic_init(&f->manager.may_write, true);
+    assert_int_equal(stw_informer_create(f->client, &config, &stw_clock_system, NULL,
+                                         &f->manager.caches[0].informer, &err),
+                     0);
+    f->run = (struct stw_run){.manager = &f->manager,
+                              .controller = stw_controllers[0],
+                              .client = f->client,
+                              .clock = &stw_clock_system,
+                              .key = "shop/web",
+                              .ns = "shop",
+                              .name = "web"};
+    f->owner = (struct stw_owner){.kind = "MyWeb", .ns = "shop", .name = "web", .uid = "u-1"};
+    f->desired = json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap",
+                           "metadata", "namespace", "shop", "name", "web", "data", "k", "v");
+    f->child = (struct stw_child){.watch = &stw_watch_configmaps,
+                                  .name = "web",
+                                  .desired = f->desired,
+                                  .applied_before = true};
+    struct stw_buf object = STW_BUF_INIT(4096);
+    for (const char *p = cached; *p; p++)
+        stw_buf_addc(&object, *p == '\'' ? '"' : *p);
+    if (*cached)
+        stw_informer_saw(f->manager.caches[0].informer, &object);
+    stw_buf_done(&object);
+}
+
+static enum stw_child_state ensure(struct fixture *f)
+{
+    stw_child_ensure(&f->run, &f->owner, &f->child);
+    return f->child.state;
+}
+
+static void end(struct fixture *f)
+{
+    stw_informer_destroy(f->manager.caches[0].informer);
+    stw_client_destroy(f->client);
+    stw_guard_destroy(f->manager.guard);
+    fake_stop(&f->fake);
+    json_decref(f->desired);
+}
+
+/* What the cache and the server have, and what comes of it: the state, what is said of it (in the
+ * fields of a repair, in the error of others), and how many requests read and write. */
+static const struct {
+    const char *what, *cached, *steps;
+    bool fresh; /* never applied before */
+    enum stw_child_state state;
+    const char *said;
+    unsigned reads, writes;
+} cases[] = {
+    {"as wanted", CHILD("5", "u-1", "v", OURS), "[]", false, STW_CHILD_SYNCED, "", 0, 0},
+    {"new", "", "[" APPLY(CHILD("5", "u-1", "v", OURS)) "]", true, STW_CHILD_CREATED, "", 0, 1},
+    {"deleted by somebody", "", "[" OWNER("u-1", "") "," APPLY(CHILD("5", "u-1", "v", OURS)) "]",
+     false, STW_CHILD_REPAIRED, "(deleted)", 1, 1},
+    {"deleted with its owner", "", "[]", false, STW_CHILD_FAILED, "deleted meanwhile", 1, 0},
+    {"deleted with a former owner", "", "[" OWNER("u-2", "") "]", false, STW_CHILD_FAILED,
+     "deleted meanwhile", 1, 0},
+    {"its owner is being deleted", "", "[" OWNER("u-1", ",'deletionTimestamp':'2024'") "]", false,
+     STW_CHILD_FAILED, "deleted meanwhile", 1, 0},
+    {"nobody can say whether the owner lives", "",
+     "[{'match':'GET " OWNER_PATH "','status':403,'body':{'kind':'Status','message':'no right'}}]",
+     false, STW_CHILD_FAILED, "no right", 1, 0},
+    {"only the cache has lost it", "",
+     "[" OWNER("u-1", "") "," REFUSE "," GET(CHILD("5", "u-1", "v", OURS)) "]", false,
+     STW_CHILD_SYNCED, "", 2, 1},
+    {"a value was changed", CHILD("5", "u-1", "w", OURS),
+     "[" GET(CHILD("5", "u-1", "w", OURS)) "," APPLY(CHILD("6", "u-1", "v", OURS)) "]", false,
+     STW_CHILD_REPAIRED, "data.k", 1, 1},
+    {"only its managedFields were changed", CHILD("5", "u-1", "v", ""),
+     "[" GET(CHILD("5", "u-1", "v", "")) "," APPLY(CHILD("6", "u-1", "v", OURS)) "]", false,
+     STW_CHILD_REPAIRED, "(managedFields)", 1, 1},
+    {"a former owner's, before the garbage collector comes", "",
+     "[" REFUSE "," GET(CHILD("5", "u-0", "v", OURS)) "]", true, STW_CHILD_TERMINATING,
+     "left from a former MyWeb", 1, 1},
+};
+
+static void every_case(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        begin(&f, cases[i].cached, cases[i].steps);
+        f.child.applied_before = !cases[i].fresh;
+        enum stw_child_state got = ensure(&f);
+        const char *said = got == STW_CHILD_REPAIRED ? f.child.fields : f.child.err.text;
+        if (got != cases[i].state || !strstr(said, cases[i].said) ||
+            fake_count(&f.fake, "GET /") != cases[i].reads ||
+            fake_count(&f.fake, "PATCH /") != cases[i].writes)
+            fail_msg("%s: state %d, \"%s\", %u reads, %u writes", cases[i].what, (int)got, said,
+                     fake_count(&f.fake, "GET /"), fake_count(&f.fake, "PATCH /"));
+        end(&f);
+    }
+}
+
+/* A write that finds nothing of its owner ends the run, to be begun anew from a fresh read. */
+static void a_vanished_owner_is_a_conflict(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "", "[]");
+    assert_int_equal(ensure(&f), STW_CHILD_FAILED);
+    assert_int_equal(f.child.err.code, STW_ERR_CONFLICT);
+    end(&f);
+}
+
+/* A server that makes something else of a value is believed, and not asked again and again. */
+static void what_the_server_makes_of_it(void **state)
+{
+    struct fixture f;
+    struct stw_hash digest;
+    (void)state;
+    begin(&f, "", "[" APPLY(CHILD("5", "u-1", "V", OURS)) "]");
+    f.child.applied_before = false;
+    assert_int_equal(ensure(&f), STW_CHILD_CREATED);
+    f.child.applied_before = true;
+    assert_int_equal(ensure(&f), STW_CHILD_SYNCED);
+    assert_int_equal(fake_count(&f.fake, "PATCH /"), 1);
+    assert_int_equal(stw_child_digest(f.desired, &digest), 0);
+    assert_false(stw_hash_equal(digest, f.child.live.digest));
+    assert_true(
+        stw_child_as_wanted(&f.run, &stw_watch_configmaps, "shop/web", digest, &f.child.live));
+    stw_child_forget(&f.run, &stw_watch_configmaps, "shop/web");
+    assert_false(
+        stw_child_as_wanted(&f.run, &stw_watch_configmaps, "shop/web", digest, &f.child.live));
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_case),
+        cmocka_unit_test(a_vanished_owner_is_a_conflict),
+        cmocka_unit_test(what_the_server_makes_of_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
