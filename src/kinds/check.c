@@ -37,7 +37,12 @@ void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct st
         stw_path_text(at, &path);
         stw_buf_addc(&path, '.');
     }
-    stw_findings_warn(f, "unknown field \"%s%s\"", stw_buf_str(&path), name);
+    if (f->strict) {
+        stw_buf_adds(&path, name);
+        stw_findings_add(f, stw_buf_str(&path), STW_FORBIDDEN, NULL, "unknown field");
+    } else {
+        stw_findings_warn(f, "unknown field \"%s%s\"", stw_buf_str(&path), name);
+    }
     f->failed |= path.failed;
 }
 
@@ -205,7 +210,7 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         [STW_T_INT] = check_int,       [STW_T_BOOL] = check_nothing,
         [STW_T_OBJECT] = check_object, [STW_T_LIST] = check_list,
         [STW_T_MAP] = check_map,       [STW_T_QUANTITY] = check_quantity,
-        [STW_T_RAW] = check_object,
+        [STW_T_RAW] = check_object,    [STW_T_INT_OR_STRING] = check_nothing,
     };
     if (stw_field_fits(row, v)) {
         by_type[row->type](c, p, row, v);

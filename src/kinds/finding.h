@@ -34,6 +34,7 @@ struct stw_findings {
     size_t warning_count;
     size_t errors_left_out, warnings_left_out;
     bool failed; /* out of memory: the verdict must be an error, not "accepted" */
+    bool strict; /* members that no table has are errors, not warnings */
 };
 
 void stw_findings_done(struct stw_findings *f);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/engine.h"
+
+#include "base/util.h"
+
+#include <strings.h>
+
+#define ALL STW_ON_ALL
+#define DATABASE STW_ON_DATABASE
+#define SCHEMA STW_ON_SCHEMA
+#define TABLE STW_ON_TABLE
+
+/* "Privileges Provided by MySQL" and where GRANT takes each; those that reach beyond the data
+ * (FILE, SUPER, CREATE USER, GRANT OPTION by itself, ...) are for people. */
+static const struct stw_engine_privilege mysql_privileges[] = {
+    {"ALL", DATABASE | TABLE},
+    {"ALTER", ALL | DATABASE | TABLE},
+    {"ALTER ROUTINE", ALL | DATABASE},
+    {"CREATE", ALL | DATABASE | TABLE},
+    {"CREATE ROUTINE", ALL | DATABASE},
+    {"CREATE TEMPORARY TABLES", ALL | DATABASE},
+    {"CREATE VIEW", ALL | DATABASE | TABLE},
+    {"DELETE", ALL | DATABASE | TABLE},
+    {"DROP", ALL | DATABASE | TABLE},
+    {"EVENT", ALL | DATABASE},
+    {"EXECUTE", ALL | DATABASE},
+    {"INDEX", ALL | DATABASE | TABLE},
+    {"INSERT", ALL | DATABASE | TABLE},
+    {"LOCK TABLES", ALL | DATABASE},
+    {"PROCESS", ALL},
+    {"REFERENCES", ALL | DATABASE | TABLE},
+    {"REPLICATION CLIENT", ALL},
+    {"REPLICATION SLAVE", ALL},
+    {"SELECT", ALL | DATABASE | TABLE},
+    {"SHOW DATABASES", ALL},
+    {"SHOW VIEW", ALL | DATABASE | TABLE},
+    {"TRIGGER", ALL | DATABASE | TABLE},
+    {"UPDATE", ALL | DATABASE | TABLE},
+    {0},
+};
+
+/* As above, and what MariaDB 10.11 has of its own. */
+static const struct stw_engine_privilege mariadb_privileges[] = {
+    {"ALL", DATABASE | TABLE},
+    {"ALTER", ALL | DATABASE | TABLE},
+    {"ALTER ROUTINE", ALL | DATABASE},
+    {"BINLOG MONITOR", ALL},
+    {"CREATE", ALL | DATABASE | TABLE},
+    {"CREATE ROUTINE", ALL | DATABASE},
+    {"CREATE TEMPORARY TABLES", ALL | DATABASE},
+    {"CREATE VIEW", ALL | DATABASE | TABLE},
+    {"DELETE", ALL | DATABASE | TABLE},
+    {"DELETE HISTORY", ALL | DATABASE | TABLE},
+    {"DROP", ALL | DATABASE | TABLE},
+    {"EVENT", ALL | DATABASE},
+    {"EXECUTE", ALL | DATABASE},
+    {"INDEX", ALL | DATABASE | TABLE},
+    {"INSERT", ALL | DATABASE | TABLE},
+    {"LOCK TABLES", ALL | DATABASE},
+    {"PROCESS", ALL},
+    {"REFERENCES", ALL | DATABASE | TABLE},
+    {"REPLICATION SLAVE", ALL},
+    {"SELECT", ALL | DATABASE | TABLE},
+    {"SHOW DATABASES", ALL},
+    {"SHOW VIEW", ALL | DATABASE | TABLE},
+    {"SLAVE MONITOR", ALL},
+    {"TRIGGER", ALL | DATABASE | TABLE},
+    {"UPDATE", ALL | DATABASE | TABLE},
+    {0},
+};
+
+/* PostgreSQL 15, "Privileges", table 5.2. */
+static const struct stw_engine_privilege postgresql_privileges[] = {
+    {"ALL", DATABASE | SCHEMA | TABLE},
+    {"CONNECT", DATABASE},
+    {"CREATE", DATABASE | SCHEMA},
+    {"DELETE", TABLE},
+    {"INSERT", TABLE},
+    {"REFERENCES", TABLE},
+    {"SELECT", TABLE},
+    {"TEMPORARY", DATABASE},
+    {"TRIGGER", TABLE},
+    {"TRUNCATE", TABLE},
+    {"UPDATE", TABLE},
+    {"USAGE", SCHEMA},
+    {0},
+};
+
+/* The servers' own accounts, and those of clouds and distributions that run them. */
+static const char *const mysql_reserved[] = {
+    "root", "mysql.*",   "event_scheduler", "debian-sys-maint",
+    "rds*", "cloudsql*", "azure_superuser", NULL};
+static const char *const mariadb_reserved[] = {
+    "root", "mysql",     "mysql.*",         "mariadb.sys",      "PUBLIC", "event_scheduler",
+    "rds*", "cloudsql*", "azure_superuser", "debian-sys-maint", NULL};
+static const char *const postgresql_reserved[] = {
+    "postgres", "pg_*", "PUBLIC", "none", "rds*", "cloudsql*", "azure_superuser", NULL};
+
+/* Account names: mysql.user of MySQL 8.0 and MariaDB 10.11, NAMEDATALEN - 1 of PostgreSQL. */
+static const struct stw_engine_info engines[STW_ENGINES] = {
+    [STW_ENGINE_MYSQL] = {.name = "mysql",
+                          .port = 3306,
+                          .user_max = 32,
+                          .has_hosts = true,
+                          .has_all_databases = true,
+                          .has_require_tls = true,
+                          .has_hourly_limits = true,
+                          .reserved = mysql_reserved,
+                          .privileges = mysql_privileges},
+    [STW_ENGINE_MARIADB] = {.name = "mariadb",
+                            .port = 3306,
+                            .user_max = 80,
+                            .has_hosts = true,
+                            .has_all_databases = true,
+                            .has_require_tls = true,
+                            .has_hourly_limits = true,
+                            .reserved = mariadb_reserved,
+                            .privileges = mariadb_privileges},
+    [STW_ENGINE_POSTGRESQL] = {.name = "postgresql",
+                               .port = 5432,
+                               .user_max = 63,
+                               .user_in_bytes = true,
+                               .has_schemas = true,
+                               .has_owned_objects = true,
+                               .reserved = postgresql_reserved,
+                               .privileges = postgresql_privileges},
+};
+
+const struct stw_engine_info *stw_engine_info(enum stw_engine e)
+{
+    return &engines[e];
+}
+
+const char *stw_engine_name(enum stw_engine e)
+{
+    return engines[e].name;
+}
+
+static bool matches(const char *pattern, const char *user)
+{
+    size_t len = strlen(pattern);
+    if (pattern[len - 1] == '*')
+        return strncasecmp(pattern, user, len - 1) == 0;
+    return strcasecmp(pattern, user) == 0;
+}
+
+bool stw_engine_reserves(enum stw_engine e, const char *user)
+{
+    for (const char *const *r = engines[e].reserved; *r; r++)
+        if (matches(*r, user))
+            return true;
+    return false;
+}
+
+const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const char *name)
+{
+    for (const struct stw_engine_privilege *p = engines[e].privileges; p->name; p++)
+        if (stw_streq(p->name, name))
+            return p;
+    return NULL;
+}
+
+void stw_engine_list_privileges(enum stw_engine e, unsigned places, struct stw_buf *out)
+{
+    const char *comma = "";
+    for (const struct stw_engine_privilege *p = engines[e].privileges; p->name; p++) {
+        if (!(p->places & places))
+            continue;
+        stw_buf_addf(out, "%s\"%s\"", comma, p->name);
+        comma = ", ";
+    }
+}
