@@ -37,6 +37,13 @@ const struct stw_field stw_core_pull_secret = {
     .name = "", .type = STW_T_OBJECT, .fields = pull_secret_fields};
 const char *const stw_core_pull_secret_keys[] = {"name", NULL};
 
+const char *stw_core_check_key(const char *key)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789-_.";
+    return key[strspn(key, allowed)] ? "must consist of letters, digits, '-', '_' and '.'" : NULL;
+}
+
 /* One entry of requests or limits. */
 struct entry {
     const char *list; /* "requests", "limits" */

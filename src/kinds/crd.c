@@ -166,13 +166,24 @@ static void map(struct stw_buf *out, int indent, const struct stw_field *row)
     schema(out, indent + 2, row->item);
 }
 
+static void any_of_both(struct stw_buf *out, int indent, const char *pattern)
+{
+    parent(out, indent, "anyOf");
+    stw_buf_addf(out, "%*s- type: integer\n%*s- type: string\n", indent, "", indent, "");
+    string(out, indent, "pattern", pattern);
+    plain(out, indent, "x-kubernetes-int-or-string", "true");
+}
+
 static void quantity(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     (void)row;
-    parent(out, indent, "anyOf");
-    stw_buf_addf(out, "%*s- type: integer\n%*s- type: string\n", indent, "", indent, "");
-    string(out, indent, "pattern", quantity_pattern);
-    plain(out, indent, "x-kubernetes-int-or-string", "true");
+    any_of_both(out, indent, quantity_pattern);
+}
+
+static void int_or_string(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    (void)row;
+    any_of_both(out, indent, NULL); /* the row's own pattern is written with every type's */
 }
 
 static void nothing(struct stw_buf *out, int indent, const struct stw_field *row)
@@ -188,7 +199,7 @@ static const struct {
     [STW_T_INT] = {"integer", nothing},   [STW_T_BOOL] = {"boolean", nothing},
     [STW_T_OBJECT] = {"object", object},  [STW_T_LIST] = {"array", list},
     [STW_T_MAP] = {"object", map},        [STW_T_QUANTITY] = {NULL, quantity},
-    [STW_T_RAW] = {"object", object},
+    [STW_T_RAW] = {"object", object},     [STW_T_INT_OR_STRING] = {NULL, int_or_string},
 };
 
 static bool has_default(const struct stw_field *row)
@@ -269,6 +280,16 @@ static void names(struct stw_buf *out, int indent, const struct stw_kind *k)
     string(out, indent, "singular", k->singular);
 }
 
+static void scale(struct stw_buf *out, int indent, const struct stw_scale *s)
+{
+    if (!s)
+        return;
+    parent(out, indent, "scale");
+    string(out, indent + 2, "labelSelectorPath", s->selector);
+    string(out, indent + 2, "specReplicasPath", s->spec_replicas);
+    string(out, indent + 2, "statusReplicasPath", s->status_replicas);
+}
+
 static void version(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
     stw_buf_addf(out, "%*s- name: %s\n", indent, "", k->version);
@@ -279,6 +300,7 @@ static void version(struct stw_buf *out, int indent, const struct stw_kind *k)
     plain(out, indent + 2, "served", "true");
     plain(out, indent + 2, "storage", "true");
     parent(out, indent + 2, "subresources");
+    scale(out, indent + 4, k->scale);
     plain(out, indent + 4, "status", "{}");
 }
 

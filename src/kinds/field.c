@@ -19,6 +19,8 @@ static const struct {
     [STW_T_MAP] = {"an object", BIT(STW_JSON_OBJECT)},
     [STW_T_QUANTITY] = {"a quantity such as 100m, \"0.1\" or 64Mi",
                         BIT(STW_JSON_STRING) | BIT(STW_JSON_INT) | BIT(STW_JSON_REAL)},
+    [STW_T_INT_OR_STRING] = {"an integer or a string",
+                             BIT(STW_JSON_STRING) | BIT(STW_JSON_INT) | BIT(STW_JSON_REAL)},
     [STW_T_RAW] = {"an object", BIT(STW_JSON_OBJECT)},
 };
 
@@ -50,7 +52,7 @@ bool stw_field_fits(const struct stw_field *row, struct stw_json value)
     int64_t n;
     if (!(types[row->type].json & BIT(stw_json_type(value))))
         return false;
-    if (row->type != STW_T_INT && row->type != STW_T_QUANTITY)
+    if (row->type != STW_T_INT && row->type != STW_T_QUANTITY && row->type != STW_T_INT_OR_STRING)
         return true;
     /* a quantity is x-kubernetes-int-or-string: 0.5 without quotes is neither */
     return stw_json_type(value) == STW_JSON_STRING || stw_field_int(value, &n) == 0;

@@ -11,17 +11,18 @@
 #include <stdint.h>
 
 enum stw_field_type {
-    STW_T_STRING,   /* decodes to const char * (NULL when absent) */
-    STW_T_TEXT,     /* a string that may be long: decodes to struct stw_json, not copied */
-    STW_T_INT,      /* int64_t */
-    STW_T_BOOL,     /* bool */
-    STW_T_OBJECT,   /* a nested struct; `fields` */
-    STW_T_LIST,     /* struct stw_json; elements checked by `item` */
-    STW_T_MAP,      /* struct stw_json; string keys, values checked by `item` */
-    STW_T_QUANTITY, /* string or int; struct stw_json */
-    STW_T_RAW,      /* a core type that is passed on as it is: struct stw_json.  With `fields` it is
-                     * described and checked by them, without it the schema preserves whatever is in it
-                     */
+    STW_T_STRING,        /* decodes to const char * (NULL when absent) */
+    STW_T_TEXT,          /* a string that may be long: decodes to struct stw_json, not copied */
+    STW_T_INT,           /* int64_t */
+    STW_T_BOOL,          /* bool */
+    STW_T_OBJECT,        /* a nested struct; `fields` */
+    STW_T_LIST,          /* struct stw_json; elements checked by `item` */
+    STW_T_MAP,           /* struct stw_json; string keys, values checked by `item` */
+    STW_T_QUANTITY,      /* string or int; struct stw_json */
+    STW_T_INT_OR_STRING, /* such as 2 or "25%"; struct stw_json */
+    STW_T_RAW, /* a core type that is passed on as it is: struct stw_json.  With `fields` it is
+                * described and checked by them, without it the schema preserves whatever is in it
+                */
 };
 
 struct stw_field {

@@ -55,6 +55,10 @@ void stw_check_immutable(const struct stw_path *at, const struct stw_field *rows
 /* metadata.name and steward's annotations. */
 void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f);
 
+/* On CREATE: another kind whose objects make children of the same names has one of this name. */
+void stw_warn_of_namesake(const struct stw_admission *a, const char *plural, const char *kind,
+                          struct stw_findings *f);
+
 /* Turns errors from `first` on that were there before this UPDATE into warnings. */
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);
 /* All that is wrong with a->object, without regard to what was there before. */

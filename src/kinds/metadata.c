@@ -6,6 +6,7 @@
 #include "kinds/names.h"
 
 #include <ctype.h>
+#include <stdio.h>
 
 #define NAME_MAX_BYTES 253
 
@@ -90,6 +91,21 @@ static void check_switch(struct stw_json annotations, const char *key, struct st
             *c = ' '; /* a warning is one line of a header */
     stw_findings_warn(f, "annotation %s: \"%s\" is not \"true\" or \"false\"; ignored", key,
                       fits ? value : "...");
+}
+
+void stw_warn_of_namesake(const struct stw_admission *a, const char *plural, const char *kind,
+                          struct stw_findings *f)
+{
+    char key[600];
+    const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
+    if (a->operation != STW_CREATE || !lookup || !lookup->has || !a->ns || !a->name || !*a->name)
+        return;
+    snprintf(key, sizeof(key), "%s/%s", a->ns, a->name);
+    if (lookup->has(lookup->ctx, plural, key) == 1)
+        stw_findings_warn(f,
+                          "%s \"%s\" in this namespace has a Deployment and a Service of the same "
+                          "names; the younger of the two gets none (NameConflict)",
+                          kind, a->name);
 }
 
 void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f)

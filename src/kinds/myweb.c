@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "kinds/core.h"
+#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 
 #include <stdio.h>
@@ -264,6 +265,7 @@ static void validate(const struct stw_admission *a, const void *spec, const void
     check_port(a, web->node_port, !old || old->node_port != web->node_port, f);
     advise_on_page(web->page, f);
     stw_core_check_resources(web->resources, "spec.resources", f);
+    stw_warn_of_namesake(a, "apps", "App", f);
 }
 
 static const char *const short_names[] = {"web", NULL};

@@ -71,6 +71,23 @@ bool stw_is_dns1123_subdomain(const char *s)
     return true;
 }
 
+bool stw_is_qualified_name(const char *s)
+{
+    char prefix[SUBDOMAIN_MAX + 1];
+    const char *slash = strchr(s, '/'), *name = slash ? slash + 1 : s;
+    size_t len = strlen(name), before = slash ? (size_t)(slash - s) : 0;
+    if (slash && before > SUBDOMAIN_MAX)
+        return false;
+    memcpy(prefix, s, before);
+    prefix[before] = '\0';
+    if ((slash && !stw_is_dns1123_subdomain(prefix)) || len == 0 || len > LABEL_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!is_alnum(name[i]) && (!memchr("-_.", name[i], 3) || i == 0 || i + 1 == len))
+            return false;
+    return true;
+}
+
 const char *stw_check_dns1123_subdomain(const char *s)
 {
     return stw_is_dns1123_subdomain(s)

@@ -15,6 +15,9 @@ bool stw_is_dns1035_label(const char *s);     /* <= 63 */
 bool stw_is_dns1123_label(const char *s);     /* <= 63 */
 bool stw_is_dns1123_subdomain(const char *s); /* <= 253 */
 
+/* A key of labels and annotations: [subdomain/]name. */
+bool stw_is_qualified_name(const char *s);
+
 /* A distribution reference: [host[:port]/]path[:tag][@sha256:...], <= 1024 bytes. */
 bool stw_is_image(const char *s);
 /* No tag and no digest, or ":latest". */

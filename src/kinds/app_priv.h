@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between App's fields (app.c) and its rules (app_rules.c). */
+#ifndef STW_KINDS_APP_PRIV_H
+#define STW_KINDS_APP_PRIV_H
+
+#include "kinds/app.h"
+
+#define STW_APP_ENVIRONMENT_MAX 921600 /* a ConfigMap holds 1 MiB with everything in it */
+
+/* As rows of field tables want them. */
+const char *stw_app_check_path(const char *path);
+const char *stw_app_check_env_name(const char *name);
+
+void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                      struct stw_findings *f);
+
+#endif
