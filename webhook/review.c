@@ -14,11 +14,11 @@ static void add_default(void *patch, const char *pointer, const char *json)
 /* The API server holds an object against its schema after this step and before the validating one,
  * and in its own words.  So what would be refused is refused here already, with all findings and in
  * ours; the validating step still judges what it finally becomes, and says the warnings. */
-static void mutate_object(const struct stw_envelope *e, struct stw_patch *patch,
-                          struct stw_findings *f)
+static void mutate_object(struct stw_envelope *e, struct stw_patch *patch, struct stw_findings *f)
 {
     if (e->admission.operation != STW_CREATE && e->admission.operation != STW_UPDATE)
         return;
+    e->admission.quiet = true;
     stw_kind_validate(&e->admission, f);
     if (f->error_count > 0 || f->failed)
         return;

@@ -89,21 +89,35 @@ static void add_operations(unsigned operations, struct stw_buf *out)
 }
 
 /* Defaulting fails open: the schema has the constant defaults too and the controller reads an
- * object as if defaulted.  Validation fails closed. */
-static void add_webhook(const struct stw_kind *k, bool mutate, const struct options *o,
+ * object as if defaulted.  Validation fails closed.  Deletions are only commented on: nothing may
+ * hold them up. */
+struct hook {
+    const char *prefix, *failure_policy;
+    bool mutate;
+    int timeout_seconds;
+    unsigned operations; /* those it asks for, of what the kind has rules for */
+};
+
+static const struct hook mutating = {"m", "Ignore", true, 2, STW_CREATE | STW_UPDATE};
+static const struct hook validating = {"v", "Fail", false, 3, STW_CREATE | STW_UPDATE};
+static const struct hook deleting = {"d", "Ignore", false, 2, STW_DELETE};
+
+static void add_webhook(const struct stw_kind *k, const struct hook *h, const struct options *o,
                         struct stw_buf *out)
 {
-    stw_buf_addf(out, "- name: %s%s.%s\n", mutate ? "m" : "v", k->singular, k->group);
+    if (!(k->operations & h->operations))
+        return;
+    stw_buf_addf(out, "- name: %s%s.%s\n", h->prefix, k->singular, k->group);
     stw_buf_adds(out, "  admissionReviewVersions:\n  - v1\n");
-    add_client_config(k, mutate, o, out);
+    add_client_config(k, h->mutate, o, out);
     stw_buf_addf(out,
                  "  failurePolicy: %s\n  matchPolicy: Equivalent\n  sideEffects: None\n"
                  "  timeoutSeconds: %d\n",
-                 mutate ? "Ignore" : "Fail", mutate ? 2 : 3);
-    if (mutate)
+                 h->failure_policy, h->timeout_seconds);
+    if (h->mutate)
         stw_buf_adds(out, "  reinvocationPolicy: IfNeeded\n");
     stw_buf_adds(out, "  rules:\n");
-    add_operations(mutate ? STW_CREATE | STW_UPDATE : k->operations, out);
+    add_operations(k->operations & h->operations, out);
     stw_buf_addf(out,
                  "    apiGroups:\n    - %s\n    apiVersions:\n    - %s\n    resources:\n    - %s\n"
                  "    scope: Namespaced\n",
@@ -112,6 +126,9 @@ static void add_webhook(const struct stw_kind *k, bool mutate, const struct opti
 
 static void print_configuration(bool mutate, const struct options *o, struct stw_buf *out)
 {
+    static const struct hook *const of_mutating[] = {&mutating, NULL};
+    static const struct hook *const of_validating[] = {&validating, &deleting, NULL};
+    const struct hook *const *hooks = mutate ? of_mutating : of_validating;
     stw_buf_addf(out,
                  "---\napiVersion: admissionregistration.k8s.io/v1\nkind: %sWebhookConfiguration\n",
                  mutate ? "Mutating" : "Validating");
@@ -120,7 +137,8 @@ static void print_configuration(bool mutate, const struct options *o, struct stw
     add_labels(out);
     stw_buf_adds(out, "webhooks:\n");
     for (size_t i = 0; stw_kinds[i]; i++)
-        add_webhook(stw_kinds[i], mutate, o, out);
+        for (const struct hook *const *h = hooks; *h; h++)
+            add_webhook(stw_kinds[i], *h, o, out);
 }
 
 static void print_webhooks(const struct options *o, struct stw_buf *out)

@@ -191,7 +191,7 @@ static const struct stw_field spec_fields[] = {
      STW_FIELD_OFFSET(struct stw_databaseuser, grants),
      .help = "Rights of the account; none when absent.",
      .has_range = true,
-     .max = 100,
+     .max = STW_DATABASEUSER_GRANTS_MAX,
      .item = &grant},
     {.name = "grantsPolicy",
      .type = STW_T_STRING,
@@ -324,6 +324,7 @@ const struct stw_kind stw_kind_databaseuser = {
     .spec_size = sizeof(struct stw_databaseuser),
     .status = status_fields,
     .columns = columns,
-    .operations = STW_CREATE | STW_UPDATE,
+    .operations = STW_CREATE | STW_UPDATE | STW_DELETE,
     .validate = stw_databaseuser_validate,
+    .advise_delete = stw_databaseuser_advise_delete,
 };

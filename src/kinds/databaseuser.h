@@ -9,6 +9,7 @@
 /* Set before the first statement is sent, taken away after the last. */
 #define STW_DATABASEUSER_FINALIZER "mygroup.handsomeguy.cn/databaseuser"
 #define STW_DATABASEUSER_TARGET_LABEL "target"
+#define STW_DATABASEUSER_GRANTS_MAX 100
 
 struct stw_databaseuser_password {
     const char *name, *key; /* a Secret in the object's namespace, a key in it */

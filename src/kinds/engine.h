@@ -28,9 +28,9 @@ struct stw_engine_privilege {
 struct stw_engine_info {
     const char *name;
     int64_t port;
-    uint32_t user_max;
-    bool user_in_bytes; /* user_max; else characters */
-    bool has_hosts;     /* accounts are user@host */
+    uint32_t user_max, name_max; /* of accounts; of databases, schemas and tables */
+    bool names_in_bytes;         /* what both count; else characters */
+    bool has_hosts;              /* accounts are user@host */
     bool has_schemas, has_all_databases, has_require_tls, has_hourly_limits, has_owned_objects;
     const char *const *reserved; /* account names, without case; with a '*' at the end: all that
                                     start so.  Ended by NULL */

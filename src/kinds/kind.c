@@ -4,7 +4,6 @@
 #include "kinds/kind.h"
 
 #include "base/util.h"
-#include "kinds/app.h"
 #include "kinds/databaseuser.h"
 #include "kinds/kind_priv.h"
 #include "kinds/myweb.h"
@@ -12,7 +11,6 @@
 const struct stw_kind *const stw_kinds[] = {
     &stw_kind_myweb,
     &stw_kind_databaseuser,
-    &stw_kind_app,
     NULL,
 };
 
@@ -102,6 +100,8 @@ void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f)
 {
     size_t first = f->error_count;
     bool update = a->operation == STW_UPDATE && stw_json_type(a->old_object) == STW_JSON_OBJECT;
+    if (a->operation == STW_DELETE && a->kind->advise_delete)
+        a->kind->advise_delete(a, f);
     if (a->operation != STW_CREATE && a->operation != STW_UPDATE)
         return;
     if (stw_json_type(a->object) != STW_JSON_OBJECT) {

@@ -57,17 +57,13 @@ struct stw_admission {
     const char *ns, *name; /* of the request; the object's own may be empty (generateName) */
     struct stw_json object, old_object;
     const struct stw_env *env;
+    bool quiet; /* nobody reads the warnings: those that cost a look-up need not be found */
 };
 
 struct stw_column {
     const char *name, *type, *json_path, *format,
         *help; /* type "string", "integer", "boolean", "date" */
     int priority;
-};
-
-/* The scale subresource: JSON paths such as ".spec.replicas". */
-struct stw_scale {
-    const char *spec_replicas, *status_replicas, *selector;
 };
 
 /* Memory that decoded specs point into; freed at once. */
@@ -91,7 +87,6 @@ struct stw_kind {
     size_t spec_size;                 /* of that struct */
     const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
     const struct stw_column *columns; /* ended by a NULL name */
-    const struct stw_scale *scale;    /* or NULL */
     unsigned operations; /* enum stw_operation bits that the validating webhook asks for */
     bool dns1035_name;   /* a Service gets the object's name */
     uint32_t name_max;   /* longest metadata.name; 0: 253 */
@@ -103,6 +98,9 @@ struct stw_kind {
      * under "spec."; ratcheting is the caller's work. */
     void (*validate)(const struct stw_admission *a, const void *spec, const void *old_spec,
                      struct stw_findings *f);
+    /* Warnings on a DELETE (may be NULL); what goes is old_object.  A webhook of its own asks,
+     * which fails open: nothing here can hold a deletion up. */
+    void (*advise_delete)(const struct stw_admission *a, struct stw_findings *f);
 };
 
 /* All kinds, ended by NULL. */

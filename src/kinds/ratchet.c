@@ -43,6 +43,7 @@ static void judge_old(const struct stw_admission *a, struct stw_findings *before
 {
     struct stw_admission old = *a;
     old.object = a->old_object;
+    old.quiet = true;
     stw_kind_judge(&old, before);
 }
 
