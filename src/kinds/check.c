@@ -210,7 +210,7 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         [STW_T_INT] = check_int,       [STW_T_BOOL] = check_nothing,
         [STW_T_OBJECT] = check_object, [STW_T_LIST] = check_list,
         [STW_T_MAP] = check_map,       [STW_T_QUANTITY] = check_quantity,
-        [STW_T_RAW] = check_object,
+        [STW_T_RAW] = check_object,    [STW_T_INT_OR_STRING] = check_nothing,
     };
     if (stw_field_fits(row, v)) {
         by_type[row->type](c, p, row, v);

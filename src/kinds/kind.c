@@ -4,6 +4,7 @@
 #include "kinds/kind.h"
 
 #include "base/util.h"
+#include "kinds/app.h"
 #include "kinds/databaseuser.h"
 #include "kinds/kind_priv.h"
 #include "kinds/myweb.h"
@@ -11,6 +12,7 @@
 const struct stw_kind *const stw_kinds[] = {
     &stw_kind_myweb,
     &stw_kind_databaseuser,
+    &stw_kind_app,
     NULL,
 };
 

@@ -66,6 +66,11 @@ struct stw_column {
     int priority;
 };
 
+/* The scale subresource: JSON paths such as ".spec.replicas". */
+struct stw_scale {
+    const char *spec_replicas, *status_replicas, *selector;
+};
+
 /* Memory that decoded specs point into; freed at once. */
 struct stw_arena;
 struct stw_arena *stw_arena_create(void);
@@ -87,6 +92,7 @@ struct stw_kind {
     size_t spec_size;                 /* of that struct */
     const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
     const struct stw_column *columns; /* ended by a NULL name */
+    const struct stw_scale *scale;    /* or NULL */
     unsigned operations; /* enum stw_operation bits that the validating webhook asks for */
     bool dns1035_name;   /* a Service gets the object's name */
     uint32_t name_max;   /* longest metadata.name; 0: 253 */
