@@ -24,9 +24,10 @@
  * manager keeps one cache for each. */
 struct stw_watch {
     const struct stw_resource *resource;
-    const char *label_selector; /* or NULL */
-    bool metadata_only;         /* PartialObjectMetadata */
-    stw_project_fn *project;    /* without a context: ctx is NULL */
+    const struct stw_resource *const *alternatives; /* or NULL; as for the informer */
+    const char *label_selector;                     /* or NULL */
+    bool metadata_only;                             /* PartialObjectMetadata */
+    stw_project_fn *project;                        /* without a context: ctx is NULL */
     stw_index_fn *index; /* or NULL; likewise.  Keys by stw_index_add, which stw_manager_lookup
                             finds as "mywebs.nodePort" and stw_manager_wake as "nodePort" */
     /* Which objects are to be looked at again, by stw_manager_enqueue and stw_manager_wake.  Texts

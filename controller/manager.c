@@ -42,6 +42,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
     struct stw_cache *cache = &m->caches[m->cache_count];
     *cache = (struct stw_cache){.manager = m, .watch = w};
     struct stw_informer_config config = {.resource = w->resource,
+                                         .alternatives = w->alternatives,
                                          .namespaces = m->config.namespaces,
                                          .label_selector = w->label_selector,
                                          .metadata_only = w->metadata_only,

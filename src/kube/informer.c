@@ -115,6 +115,7 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
     inf->client = client;
     inf->config = *config;
     inf->clock = clock;
+    atomic_init(&inf->resource, config->alternatives ? config->alternatives[0] : config->resource);
     if (inf->config.page_size == 0)
         inf->config.page_size = PAGE_SIZE;
     if (inf->config.silence_ms == 0)
@@ -176,6 +177,11 @@ bool stw_informer_synced(const struct stw_informer *inf)
         if (!atomic_load(&inf->reflectors[i].synced))
             return false;
     return true;
+}
+
+const struct stw_resource *stw_informer_resource(const struct stw_informer *inf)
+{
+    return atomic_load(&((struct stw_informer *)(uintptr_t)inf)->resource);
 }
 
 void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_size)

@@ -41,6 +41,10 @@ void stw_index_add(struct stw_buf *out, const char *field, const char *value);
 
 struct stw_informer_config {
     const struct stw_resource *resource;
+    /* The same in other versions of its group, the best first, ended by NULL: the first that the
+     * server has is used, which is asked anew with every list and when a watch's time is over.
+     * NULL: `resource` it is. */
+    const struct stw_resource *const *alternatives;
     const char *const *namespaces; /* ended by NULL; NULL: all */
     const char *label_selector;    /* or NULL */
     const char *field_selector;    /* or NULL */
@@ -62,6 +66,8 @@ int stw_informer_start(struct stw_informer *inf, struct stw_error *err); /* retu
 void stw_informer_destroy(struct stw_informer *inf); /* ends its watches; NULL is fine */
 
 bool stw_informer_synced(const struct stw_informer *inf); /* the first list is in */
+/* What is listed and watched: one of the alternatives, where there are any. */
+const struct stw_resource *stw_informer_resource(const struct stw_informer *inf);
 /* Why it is not synced, or what the last failure was; "" when all is well. */
 void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_size);
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "kube/discovery.h"
 
 #include <stdio.h>
 #ifdef __GLIBC__
@@ -59,8 +60,13 @@ static void make_path(struct stw_reflector *r)
 {
     const struct stw_informer_config *c = &r->inf->config;
     char number[16];
+    const struct stw_resource *resource = atomic_load(&r->inf->resource);
     stw_buf_clear(&r->path);
-    stw_resource_path(c->resource, r->scope.ns, NULL, NULL, &r->path);
+    if (r->phase == STW_CHOOSING) {
+        stw_discovery_path(resource, &r->path);
+        return;
+    }
+    stw_resource_path(resource, r->scope.ns, NULL, NULL, &r->path);
     add_query(&r->path, "labelSelector", c->label_selector);
     add_query(&r->path, "fieldSelector", c->field_selector);
     if (r->phase == STW_LISTING) {
@@ -89,7 +95,7 @@ static void go_on(struct stw_reflector *r, uint64_t wait_ms)
     make_path(r);
     r->call.req =
         (struct stw_request){.method = "GET", .path = stw_buf_str(&r->path), .no_retry = true};
-    if (inf->config.metadata_only)
+    if (inf->config.metadata_only && r->phase != STW_CHOOSING)
         r->call.req.accept = watch ? accept_watch : accept_list;
     r->call.req.timeout_ms = watch ? (WATCH_MIN_S + WATCH_SPREAD_S + 30) * 1000 : LIST_TIMEOUT_MS;
     r->call.silence_ms = watch ? inf->config.silence_ms : 0;
@@ -103,13 +109,29 @@ static void go_on(struct stw_reflector *r, uint64_t wait_ms)
     stw_call_start(inf->client, &r->call);
 }
 
-static void begin_list(struct stw_reflector *r, uint64_t wait_ms)
+static void begin_pages(struct stw_reflector *r, uint64_t wait_ms)
 {
     r->phase = STW_LISTING;
+    r->listed = atomic_load(&r->inf->resource);
     r->paging = false;
     stw_buf_clear(&r->next);
     stw_cache_list_begin(&r->inf->cache, &r->scope);
     go_on(r, wait_ms);
+}
+
+static void begin_choice(struct stw_reflector *r, bool must_list, uint64_t wait_ms)
+{
+    r->phase = STW_CHOOSING;
+    r->must_list = must_list;
+    go_on(r, wait_ms);
+}
+
+static void begin_list(struct stw_reflector *r, uint64_t wait_ms)
+{
+    if (r->inf->config.alternatives)
+        begin_choice(r, true, wait_ms);
+    else
+        begin_pages(r, wait_ms);
 }
 
 static void begin_watch(struct stw_reflector *r, uint64_t wait_ms)
@@ -346,7 +368,10 @@ static void watch_done(struct stw_reflector *r)
     if (err.code == STW_OK && lasted) { /* its timeoutSeconds are over */
         if (r->failures > 0)
             recovered(r);
-        begin_watch(r, 0);
+        if (r->inf->config.alternatives)
+            begin_choice(r, false, 0);
+        else
+            begin_watch(r, 0);
         return;
     }
     if (err.code == STW_OK)
@@ -362,6 +387,33 @@ static void watch_done(struct stw_reflector *r)
         begin_watch(r, first && r->alive && err.retry_after_ms == 0 ? 0 : wait);
 }
 
+/* --- versions */
+
+/* Who may not ask gets the best. */
+static void choose(struct stw_reflector *r, const struct stw_error *err)
+{
+    struct stw_informer *inf = r->inf;
+    struct stw_error none = {0};
+    struct stw_buf body = r->call.body;
+    const struct stw_resource *found = NULL;
+    r->call.body = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    if (err->code == STW_OK)
+        found = stw_discovery_pick(inf->config.alternatives, &body);
+    else if (err->code == STW_ERR_FORBIDDEN)
+        found = atomic_load(&inf->resource);
+    stw_buf_done(&body);
+    if (!found) {
+        (void)stw_fail(&none, STW_ERR_NOT_FOUND, "the server has no version of it that is known");
+        begin_choice(r, r->must_list, failed(r, "cannot list", err->code == STW_OK ? &none : err));
+        return;
+    }
+    atomic_store(&inf->resource, found);
+    if (r->must_list || found != r->listed)
+        begin_pages(r, 0);
+    else
+        begin_watch(r, 0);
+}
+
 /* --- one step */
 
 static void on_done(struct stw_call *call)
@@ -372,7 +424,9 @@ static void on_done(struct stw_call *call)
         stw_informer_ended(r->inf);
         return;
     }
-    if (r->phase == STW_WATCHING)
+    if (r->phase == STW_CHOOSING)
+        choose(r, &err);
+    else if (r->phase == STW_WATCHING)
         watch_done(r);
     else if (err.code != STW_OK)
         list_failed(r, &err);

@@ -11,7 +11,11 @@
 
 #include <stdatomic.h>
 
-enum stw_reflector_phase { STW_LISTING, STW_WATCHING };
+enum stw_reflector_phase {
+    STW_CHOOSING, /* among the alternatives */
+    STW_LISTING,
+    STW_WATCHING
+};
 
 struct stw_reflector {
     struct stw_informer *inf;
@@ -19,6 +23,8 @@ struct stw_reflector {
     struct stw_call call;
     struct stw_buf path;
     enum stw_reflector_phase phase;
+    bool must_list; /* whatever is chosen; else only when that is not what was listed */
+    const struct stw_resource *listed;
     bool paging;         /* a list is half read: `next` says where it goes on */
     struct stw_buf next; /* the continue token */
     char rv[STW_RV_LEN]; /* where the watch resumes */
@@ -44,6 +50,7 @@ struct stw_informer {
     struct stw_reflector *reflectors;
     unsigned reflector_count;
     atomic_bool stopping;
+    _Atomic(const struct stw_resource *) resource; /* in use */
 
     pthread_mutex_t lock;
     pthread_cond_t ended;

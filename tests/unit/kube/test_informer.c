@@ -483,6 +483,234 @@ static void many_threads(void **state)
     end(&f);
 }
 
+/* What the server has is listed and watched; asked again when a watch is over, and listed anew only
+ * when the answer is another one. */
+static void versions(void **state)
+{
+    static const struct stw_resource v2 = {"autoscaling", "v2", "HorizontalPodAutoscaler",
+                                           "horizontalpodautoscalers", true},
+                                     v1 = {"autoscaling", "v1", "HorizontalPodAutoscaler",
+                                           "horizontalpodautoscalers", true};
+    static const struct stw_resource *const both[] = {&v2, &v1, NULL};
+    struct fixture f;
+    (void)state;
+    begin(
+        &f,
+        "[{'match':'GET /apis/autoscaling$','status':503},"
+        "{'match':'GET /apis/autoscaling$','body':{'versions':[{'version':'v0'}]}},"
+        "{'match':'GET /apis/autoscaling$','times':2,'body':{'versions':[{'version':'v1'}]}},"
+        "{'match':'/autoscaling/v1/namespaces/n/horizontalpodautoscalers.limit'," LIST(
+            "5", "",
+            OBJECT("a",
+                   "1", "1")) "},{'match':'/autoscaling/v1/"
+                              ".*resourceVersion=5$','stream':[" BOOKMARK("6") "]},{'match':'/"
+                                                                               "autoscaling/v1/"
+                                                                               ".*resourceVersion="
+                                                                               "6$','stream':[{'"
+                                                                               "wait':'up'}"
+                                                                               "," BOOKMARK("7") "]"
+                                                                                                 "}"
+                                                                                                 ","
+                                                                                                 "{"
+                                                                                                 "'"
+                                                                                                 "m"
+                                                                                                 "a"
+                                                                                                 "t"
+                                                                                                 "c"
+                                                                                                 "h"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 "'"
+                                                                                                 "G"
+                                                                                                 "E"
+                                                                                                 "T"
+                                                                                                 " "
+                                                                                                 "/"
+                                                                                                 "a"
+                                                                                                 "p"
+                                                                                                 "i"
+                                                                                                 "s"
+                                                                                                 "/"
+                                                                                                 "a"
+                                                                                                 "u"
+                                                                                                 "t"
+                                                                                                 "o"
+                                                                                                 "s"
+                                                                                                 "c"
+                                                                                                 "a"
+                                                                                                 "l"
+                                                                                                 "i"
+                                                                                                 "n"
+                                                                                                 "g"
+                                                                                                 "$"
+                                                                                                 "'"
+                                                                                                 ","
+                                                                                                 "'"
+                                                                                                 "b"
+                                                                                                 "o"
+                                                                                                 "d"
+                                                                                                 "y"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 "{"
+                                                                                                 "'"
+                                                                                                 "v"
+                                                                                                 "e"
+                                                                                                 "r"
+                                                                                                 "s"
+                                                                                                 "i"
+                                                                                                 "o"
+                                                                                                 "n"
+                                                                                                 "s"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 "["
+                                                                                                 "{"
+                                                                                                 "'"
+                                                                                                 "v"
+                                                                                                 "e"
+                                                                                                 "r"
+                                                                                                 "s"
+                                                                                                 "i"
+                                                                                                 "o"
+                                                                                                 "n"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 "'"
+                                                                                                 "v"
+                                                                                                 "1"
+                                                                                                 "'"
+                                                                                                 "}"
+                                                                                                 ","
+                                                                                                 "{"
+                                                                                                 "'"
+                                                                                                 "v"
+                                                                                                 "e"
+                                                                                                 "r"
+                                                                                                 "s"
+                                                                                                 "i"
+                                                                                                 "o"
+                                                                                                 "n"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 "'"
+                                                                                                 "v"
+                                                                                                 "2"
+                                                                                                 "'"
+                                                                                                 "}"
+                                                                                                 "]"
+                                                                                                 "}"
+                                                                                                 "}"
+                                                                                                 ","
+                                                                                                 "{"
+                                                                                                 "'"
+                                                                                                 "m"
+                                                                                                 "a"
+                                                                                                 "t"
+                                                                                                 "c"
+                                                                                                 "h"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 "'"
+                                                                                                 "/"
+                                                                                                 "a"
+                                                                                                 "u"
+                                                                                                 "t"
+                                                                                                 "o"
+                                                                                                 "s"
+                                                                                                 "c"
+                                                                                                 "a"
+                                                                                                 "l"
+                                                                                                 "i"
+                                                                                                 "n"
+                                                                                                 "g"
+                                                                                                 "/"
+                                                                                                 "v"
+                                                                                                 "2"
+                                                                                                 "/"
+                                                                                                 "n"
+                                                                                                 "a"
+                                                                                                 "m"
+                                                                                                 "e"
+                                                                                                 "s"
+                                                                                                 "p"
+                                                                                                 "a"
+                                                                                                 "c"
+                                                                                                 "e"
+                                                                                                 "s"
+                                                                                                 "/"
+                                                                                                 "n"
+                                                                                                 "/"
+                                                                                                 "h"
+                                                                                                 "o"
+                                                                                                 "r"
+                                                                                                 "i"
+                                                                                                 "z"
+                                                                                                 "o"
+                                                                                                 "n"
+                                                                                                 "t"
+                                                                                                 "a"
+                                                                                                 "l"
+                                                                                                 "p"
+                                                                                                 "o"
+                                                                                                 "d"
+                                                                                                 "a"
+                                                                                                 "u"
+                                                                                                 "t"
+                                                                                                 "o"
+                                                                                                 "s"
+                                                                                                 "c"
+                                                                                                 "a"
+                                                                                                 "l"
+                                                                                                 "e"
+                                                                                                 "r"
+                                                                                                 "s"
+                                                                                                 "."
+                                                                                                 "l"
+                                                                                                 "i"
+                                                                                                 "m"
+                                                                                                 "i"
+                                                                                                 "t"
+                                                                                                 "'"
+                                                                                                 "," LIST(
+                                                                                                     "9",
+                                                                                                     "",
+                                                                                                     OBJECT(
+                                                                                                         "b",
+                                                                                                         "8",
+                                                                                                         "1")) "},{'match':'/autoscaling/v2/.*resourceVersion=9$','stream':[" HANG
+                                                                                                               "]}]",
+        (struct stw_informer_config){.alternatives = both});
+    assert_ptr_equal(stw_informer_resource(f.inf), &v2);
+    wait_until(fake_count(&f.fake, "resourceVersion=6") == 1);
+    assert_ptr_equal(stw_informer_resource(f.inf), &v1);
+    assert_true(said(&f, "+n/a "));
+    fake_go(&f.fake, "up");
+    wait_until(fake_count(&f.fake, "resourceVersion=9") == 1);
+    assert_ptr_equal(stw_informer_resource(f.inf), &v2);
+    assert_true(said(&f, "+n/a +n/b -n/a "));
+    assert_int_equal(fake_count(&f.fake, "limit="), 2);
+    end(&f);
+}
+
+/* Who may not ask which versions there are uses the best. */
+static void versions_in_the_dark(void **state)
+{
+    static const struct stw_resource v2 = {"policy", "v2", "Thing", "things", true};
+    static const struct stw_resource *const one[] = {&v2, NULL};
+    struct fixture f;
+    (void)state;
+    begin(&f,
+          "[{'match':'GET /apis/policy$','status':403,'body':{'kind':'Status','reason':"
+          "'Forbidden'}},"
+          "{'match':'/policy/v2/namespaces/n/things.limit'," LIST(
+              "5", "", OBJECT("a", "1", "1")) "},{'match':'watch=1','stream':[" HANG "]}]",
+          (struct stw_informer_config){.alternatives = one});
+    wait_until(fake_count(&f.fake, "watch=1") == 1);
+    assert_true(said(&f, "+n/a "));
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +727,8 @@ int main(void)
         cmocka_unit_test(several_namespaces),
         cmocka_unit_test(ended_any_time),
         cmocka_unit_test(many_threads),
+        cmocka_unit_test(versions),
+        cmocka_unit_test(versions_in_the_dark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
