@@ -245,28 +245,28 @@ static bool is_left_behind(const struct task *t, const char *kind, const char *n
     return stw_streq(kind, t->owner->kind) && stw_streq(name, t->owner->name);
 }
 
-/* Somebody else's: tells whose. */
-static void name_holder(struct task *t, bool controlled, const char *kind, const char *name)
+static void wait_for_collector(struct task *t)
 {
-    if (controlled && is_left_behind(t, kind, name)) {
-        (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
-                       "%s \"%s\" is left from a former %s of this name and will be deleted with "
-                       "it; it will be made anew when it is gone",
-                       t->resource->kind, t->name, kind);
-        finish(t, STW_CHILD_TERMINATING);
-        return;
-    }
+    t->child->live = (struct stw_child_live){0};
+    (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
+                   "%s \"%s\" is left from a former %s of this name; it will be made anew when the "
+                   "garbage collector has deleted it",
+                   t->resource->kind, t->name, t->owner->kind);
+    finish(t, STW_CHILD_TERMINATING);
+}
+
+static void name_holder(struct task *t, const char *kind, const char *name)
+{
     (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
                    "%s \"%s\" exists and is not controlled by this object (owner: %s%s%s)",
-                   t->resource->kind, t->name, controlled ? kind : "none", controlled ? "/" : "",
-                   controlled ? name : "");
+                   t->resource->kind, t->name, *kind ? kind : "none", *kind ? "/" : "", name);
     finish(t, STW_CHILD_FOREIGN);
 }
 
 static void judge_existing(struct task *t, const struct stw_buf *text)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    char uid[64] = "", kind[64], name[254], owner_uid[64] = "";
+    char uid[64] = "", kind[64] = "", name[254] = "", owner_uid[64] = "";
     if (stw_json_scan(&doc, stw_buf_str(text), text->len, &t->child->err) != 0) {
         finish(t, STW_CHILD_FAILED);
         return;
@@ -279,8 +279,12 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
         finish(t, STW_CHILD_TERMINATING);
         return;
     }
+    if (!ours && controlled && is_left_behind(t, kind, name)) {
+        wait_for_collector(t);
+        return;
+    }
     if (!ours && (controlled || !t->owner->adopt)) {
-        name_holder(t, controlled, kind, name);
+        name_holder(t, kind, name);
         return;
     }
     take_answer(t, text);
@@ -370,6 +374,25 @@ static void correct(struct task *t)
         rewrite(t, t->child->live.uid, NULL);
 }
 
+/* What the cache knows decides: of a settled child nothing is asked. */
+static void decide(struct task *t)
+{
+    struct stw_child *c = t->child;
+    bool cached = stw_child_cached(t->run, c->watch, t->key, &c->live) == 0;
+    bool ours = cached && is_ours(t, &c->live);
+    const char *owner_name = *c->live.owner_name ? c->live.owner_name : t->name;
+    if (!ours && cached && is_left_behind(t, c->live.owner_kind, owner_name))
+        wait_for_collector(t);
+    else if (!ours)
+        create(t);
+    else if (c->live.terminating)
+        finish(t, STW_CHILD_TERMINATING);
+    else if (as_wanted(t->run, t->what, t->wanted, &c->live))
+        finish(t, STW_CHILD_SYNCED);
+    else
+        correct(t);
+}
+
 void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child)
 {
     struct task t = {.run = run, .owner = owner, .child = child};
@@ -384,13 +407,5 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     }
     stw_key_make(owner->ns, t.name, t.key);
     what_of(t.resource, t.key, t.what, sizeof(t.what));
-    bool cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
-    if (!cached || !is_ours(&t, &child->live))
-        create(&t);
-    else if (child->live.terminating)
-        finish(&t, STW_CHILD_TERMINATING);
-    else if (as_wanted(run, t.what, t.wanted, &child->live))
-        finish(&t, STW_CHILD_SYNCED);
-    else
-        correct(&t);
+    decide(&t);
 }

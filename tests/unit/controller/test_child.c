@@ -23,6 +23,9 @@
     "','ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" owner "','controller':true}],"     \
     "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{" fields "}}]},"  \
     "'data':{'k':'" value "'}}"
+#define CHILD_OF_OTHER                                                                             \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-2','resourceVersion':'5',"              \
+    "'ownerReferences':[{'kind':'MyWeb','name':'other','uid':'u-9','controller':true}]}}"
 #define OURS "'f:data':{'f:k':{}}"
 #define OWNER(uid, more)                                                                           \
     "{'match':'GET " OWNER_PATH "','body':{'metadata':{'name':'web','uid':'" uid "'" more "}}}"
@@ -125,6 +128,12 @@ static const struct {
     {"a former owner's, before the garbage collector comes", "",
      "[" REFUSE "," GET(CHILD("5", "u-0", "v", OURS)) "]", true, STW_CHILD_TERMINATING,
      "left from a former MyWeb", 1, 1},
+    {"the same, and the cache knows", CHILD("5", "u-0", "v", OURS), "[]", true,
+     STW_CHILD_TERMINATING, "left from a former MyWeb", 0, 0},
+    {"another one's", CHILD_OF_OTHER, "[" REFUSE "," GET(CHILD_OF_OTHER) "]", true,
+     STW_CHILD_FOREIGN, "(owner: MyWeb/other)", 1, 1},
+    {"nobody's", "", "[" REFUSE "," GET("{'metadata':{'name':'web','uid':'c-2'}}") "]", true,
+     STW_CHILD_FOREIGN, "(owner: none)", 1, 1},
 };
 
 static void every_case(void **state)
