@@ -89,10 +89,24 @@ static void add_status(struct stw_json status, struct stw_buf *out)
     }
 }
 
-void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
+static void add_labels(struct stw_json all, const char *const *wanted, struct stw_buf *out)
+{
+    bool any = false;
+    for (; *wanted; wanted++) {
+        struct stw_json value = stw_json_get(all, *wanted);
+        if (!stw_json_there(value))
+            continue;
+        stw_buf_adds(out, any ? "," : ",\"labels\":{");
+        stw_buf_json_strz(out, *wanted);
+        add_raw(out, ":", value);
+        any = true;
+    }
+    stw_buf_adds(out, any ? "}" : "");
+}
+
+static void project(struct stw_json object, const char *const *labels, struct stw_buf *out)
 {
     struct stw_json m = stw_json_get(object, "metadata");
-    (void)ctx;
     add_raw(out, "{\"metadata\":{\"name\":", stw_json_get(m, "name"));
     add_raw(out, ",\"namespace\":", stw_json_get(m, "namespace"));
     add_raw(out, ",\"uid\":", stw_json_get(m, "uid"));
@@ -100,11 +114,26 @@ void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
     add_raw(out, ",\"creationTimestamp\":", stw_json_get(m, "creationTimestamp"));
     add_raw(out, ",\"deletionTimestamp\":", stw_json_get(m, "deletionTimestamp"));
     add_annotations(stw_json_get(m, "annotations"), out);
+    if (labels) {
+        add_labels(stw_json_get(m, "labels"), labels, out);
+        add_raw(out, ",\"finalizers\":", stw_json_get(m, "finalizers"));
+    }
     stw_buf_adds(out, "}");
     add_raw(out, ",\"spec\":", stw_json_get(object, "spec"));
     stw_buf_adds(out, ",\"status\":{");
     add_status(stw_json_get(object, "status"), out);
     stw_buf_adds(out, "}}");
+}
+
+void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    (void)ctx;
+    project(object, NULL, out);
+}
+
+void stw_object_project_with(struct stw_json object, const char *const *labels, struct stw_buf *out)
+{
+    project(object, labels, out);
 }
 
 /* --- reading */
@@ -151,6 +180,7 @@ int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_o
     ret->deleting = stw_json_there(stw_json_get(m, "deletionTimestamp"));
     ret->paused = is_on(m, ANNOTATIONS "paused");
     ret->adopt = is_on(m, ANNOTATIONS "adopt");
+    ret->force_delete = is_on(m, ANNOTATIONS "force-delete");
     ret->status = read_status(ret->root);
     return ret->status ? 0 : -1;
 }
@@ -178,7 +208,11 @@ size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, s
                               .name = run->name,
                               .object = o->root,
                               .env = &env};
-    env.lookup = NULL;
+    struct stw_lookup targets = {0};
+    if (run->env->lookup)
+        targets =
+            (struct stw_lookup){.ctx = run->env->lookup->ctx, .targets = run->env->lookup->targets};
+    env.lookup = targets.targets ? &targets : NULL;
     stw_kind_validate(&a, &f);
     for (size_t i = 0; i < f.error_count; i++) {
         stw_buf_adds(out, i ? ", " : "");

@@ -17,8 +17,8 @@ struct stw_object {
     char created[STW_TIME_LEN];
     int64_t generation;
     bool deleting;
-    bool paused, adopt; /* annotations steward.dev/... */
-    json_t *status;     /* as it is now; an empty object when there is none */
+    bool paused, adopt, force_delete; /* annotations steward.dev/... */
+    json_t *status;                   /* as it is now; an empty object when there is none */
 };
 
 /* Keeps name, namespace, uid, generation, the two timestamps and steward's annotations of metadata,
@@ -35,6 +35,9 @@ enum {
     STW_CONDITION_PARTS
 };
 void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out);
+/* The same with these labels (ended by NULL), and with metadata.finalizers. */
+void stw_object_project_with(struct stw_json object, const char *const *labels,
+                             struct stw_buf *out);
 
 /* -1: it is not in the cache, or there is no memory.  Zeroed `ret`; done() in any case. */
 int stw_object_load(const struct stw_run *run, struct stw_object *ret);
@@ -44,7 +47,8 @@ void stw_object_done(struct stw_object *o);
 
 /* The rules of admission once more, for objects that are older than the webhook or passed it by.
  * Writes the errors joined by ", " and returns how many there are.  Warnings are no matter here,
- * nor is what stands in other objects: that changes by itself. */
+ * nor is what stands in other objects: that changes by itself.  What the configuration says of
+ * database targets counts. */
 size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, struct stw_buf *out);
 
 /* Writes what differs between o->status and `status` (which gets lastReconcileTime), or nothing

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/databaseuser.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/databaseuser_priv.h"
+#include "controller/ending.h"
+#include "controller/finalizer.h"
+#include "controller/status.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+#define LATER_MS 5000
+
+/* --- what is watched */
+
+static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
+
+static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    (void)ctx;
+    stw_object_project_with(object, labels, out);
+}
+
+static int read_label(struct stw_json root, char *out, size_t out_size)
+{
+    return stw_json_strcpy(stw_json_path(root, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
+                           out, out_size);
+}
+
+static void lower(char *text)
+{
+    for (; *text; text++)
+        *text = (char)tolower((unsigned char)*text);
+}
+
+static void index_account(struct stw_json root, const char *target, struct stw_buf *out)
+{
+    char user[DBU_NAME_MAX];
+    stw_autobuf struct stw_buf key = STW_BUF_INIT(2048);
+    if (stw_json_strcpy(stw_json_path(root, "spec.user"), user, sizeof(user)) != 0)
+        return;
+    stw_databaseuser_account_key(target, user, &key);
+    stw_index_add(out, "account", stw_buf_str(&key));
+}
+
+static void index_secret(struct stw_json root, struct stw_buf *out)
+{
+    char ns[STW_KEY_LEN], name[STW_KEY_LEN], key[STW_KEY_LEN];
+    if (stw_json_strcpy(stw_json_path(root, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
+        stw_json_strcpy(stw_json_path(root, "spec.password.name"), name, sizeof(name)) != 0)
+        return;
+    stw_key_make(ns, name, key);
+    stw_index_add(out, "secret", key);
+}
+
+static void index_all(void *ctx, struct stw_json root, struct stw_buf *out)
+{
+    char target[DBU_NAME_MAX];
+    (void)ctx;
+    index_secret(root, out);
+    if (read_label(root, target, sizeof(target)) != 0)
+        return;
+    lower(target);
+    stw_index_add(out, "target", target);
+    index_account(root, target, out);
+}
+
+/* One that goes makes way for others that want its account. */
+static void user_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                         const char *old_text, const char *new_text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
+    char target[DBU_NAME_MAX], user[DBU_NAME_MAX];
+    stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (new_text || !old_text || stw_json_scan(&doc, old_text, strlen(old_text), NULL) != 0 ||
+        read_label(stw_json_root(&doc), target, sizeof(target)) != 0 ||
+        stw_json_strcpy(stw_json_path(stw_json_root(&doc), "spec.user"), user, sizeof(user)) != 0)
+        return;
+    stw_databaseuser_account_key(target, user, &account);
+    stw_manager_wake(m, "account", stw_buf_str(&account));
+}
+
+/* --- the run */
+
+static void find_target(struct dbuser *d)
+{
+    const struct stw_lookup *lookup = d->run->env->lookup;
+    const char *made_on = json_string_value(json_object_get(d->object.status, "target"));
+    (void)read_label(d->object.root, d->label, sizeof(d->label));
+    if (made_on && dbu_is_created(&d->object))
+        (void)snprintf(d->made_on, sizeof(d->made_on), "%s", made_on);
+    if (d->object.deleting && *d->made_on)
+        (void)snprintf(d->label, sizeof(d->label), "%s", d->made_on);
+    d->targets = lookup && lookup->targets ? lookup->targets(lookup->ctx) : NULL;
+    d->target = d->targets ? stw_targets_find(d->targets, d->label) : NULL;
+}
+
+/* The webhook was away while somebody changed what must not change: the account that is there would
+ * be left behind. */
+static bool is_moved(const struct dbuser *d, struct stw_buf *out)
+{
+    char made[DBU_NAME_MAX];
+    dbu_made_user(&d->object, made);
+    if (*d->made_on && strcasecmp(d->made_on, d->label) != 0)
+        stw_buf_addf(out,
+                     "metadata.labels[target]: Forbidden: target cannot change from \"%s\" to "
+                     "\"%s\": the account would be left behind",
+                     d->made_on, d->label);
+    else if (*made && !stw_streq(made, d->spec.user))
+        stw_buf_addf(out, "spec.user: Forbidden: field is immutable (was \"%s\")", made);
+    return out->len > 0;
+}
+
+static void fingerprint(struct dbuser *d)
+{
+    struct stw_error err = {0};
+    if (d->secret.state == DBU_SECRET_FOUND &&
+        stw_fingerprint(d->state->fingerprints, d->run, d->object.uid, d->secret.value.data,
+                        d->secret.value.len, d->fingerprint, &err) != 0)
+        stw_log(STW_LOG_WARN, "no fingerprint of a password", STW_STR("error", err.text));
+}
+
+static void sync_account(struct dbuser *d, struct stw_pool *pool)
+{
+    struct dbu_wish wish;
+    d->asked = true;
+    if (dbu_wish_make(d, &wish, &d->report.err) != 0) {
+        d->report.trouble = STW_SQL_FAILED;
+        return;
+    }
+    (void)stw_account_sync(pool, &wish.account, &d->report);
+    dbu_wish_done(&wish);
+    fingerprint(d);
+}
+
+/* With the target for us: finalizer, password, account.  -1: `result` is set. */
+static int work(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    dbu_secret_read(d->run, &d->spec.password, &d->secret);
+    if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
+        return 0; /* there is nothing yet that could be made */
+    if (d->secret.state == DBU_SECRET_ERROR)
+        return 0;
+    if (stw_finalizer_add(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0) {
+        stw_run_fail(d->run, &err, result);
+        return -1;
+    }
+    if (!stw_run_may_write(d->run)) {
+        (void)stw_fail(&err, STW_ERR_CANCELLED, "steward no longer leads");
+        stw_run_fail(d->run, &err, result);
+        return -1;
+    }
+    sync_account(d, pool);
+    return 0;
+}
+
+/* -1: `result` is set. */
+static int visit_target(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_visit visit;
+    switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
+                            &d->target_err)) {
+    case STW_POOLS_LATER:
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = LATER_MS;
+        return -1;
+    case STW_POOLS_FAILED:
+        return 0;
+    default:
+        break;
+    }
+    int rc = work(d, visit.pool, result);
+    stw_pools_leave(d->state->pools, &visit, d->asked ? d->report.trouble : STW_SQL_BUSY);
+    return rc;
+}
+
+static void finish(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_verdict verdict;
+    json_t *status;
+    if (d->asked && d->report.err.code == STW_ERR_CANCELLED) {
+        stw_run_fail(d->run, &d->report.err, result);
+        return;
+    }
+    if (d->asked)
+        dbu_tell(d);
+    dbu_judge(d, &verdict, &status);
+    stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
+}
+
+static void keep(struct dbuser *d, struct stw_result *result)
+{
+    if (d->target) {
+        dbu_claim(d);
+        if (d->claim == DBU_CLAIM_OURS && visit_target(d, result) != 0)
+            return;
+    }
+    finish(d, result);
+}
+
+static void end_invalid(struct dbuser *d, const struct stw_buf *findings, struct stw_result *result)
+{
+    stw_run_end_invalid(d->run, &d->object,
+                        stw_status_invalid(d->run, &d->object, stw_buf_str(findings)),
+                        stw_buf_str(findings), result);
+}
+
+static int decode(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    d->arena = stw_arena_create();
+    if (d->arena && stw_kind_decode(&stw_kind_databaseuser, stw_json_get(d->object.root, "spec"),
+                                    d->arena, &d->spec, &err) == 0)
+        return 0;
+    if (err.code == STW_OK)
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+    stw_run_fail(d->run, &err, result);
+    return -1;
+}
+
+/* An object whose spec cannot even be read goes like any other. */
+static void run_deleting(struct dbuser *d, struct stw_result *result)
+{
+    if (!stw_finalizer_has(&d->object, STW_DATABASEUSER_FINALIZER))
+        return;
+    d->arena = stw_arena_create();
+    if (d->arena)
+        (void)stw_kind_decode(&stw_kind_databaseuser, stw_json_get(d->object.root, "spec"),
+                              d->arena, &d->spec, NULL);
+    find_target(d);
+    dbu_cleanup(d, result);
+}
+
+static void run(struct dbuser *d, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    if (d->object.deleting) {
+        run_deleting(d, result);
+    } else if (d->object.paused) {
+        (void)stw_run_write(d->run, &d->object, stw_status_paused(d->run, &d->object), result);
+    } else if (stw_object_judge(d->run, &d->object, &findings) > 0) {
+        end_invalid(d, &findings, result);
+    } else if (decode(d, result) == 0) {
+        find_target(d);
+        if (is_moved(d, &findings))
+            end_invalid(d, &findings, result);
+        else
+            keep(d, result);
+    }
+}
+
+static void reconcile(struct stw_run *of, struct stw_result *result)
+{
+    struct dbuser d = {.run = of, .state = of->state};
+    if (stw_object_load(of, &d.object) == 0)
+        run(&d, result);
+    dbu_secret_done(&d.secret);
+    stw_account_report_done(&d.report);
+    stw_targets_unref(d.targets);
+    stw_arena_destroy(d.arena);
+    stw_object_done(&d.object);
+}
+
+/* --- the kind in the table */
+
+static const struct stw_resource resource = {.group = "handsomeguy.cn",
+                                             .version = "v1alpha1",
+                                             .kind = "DatabaseUser",
+                                             .plural = "databaseusers",
+                                             .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &resource,
+    .project = project,
+    .index = index_all,
+    .changed = user_changed,
+};
+
+static const struct stw_watch *const watches[] = {&dbu_watch_secrets, NULL};
+
+/* Passwords are in Secrets of whatever name the objects give; those of admins are in steward's own
+ * namespace, and so is the key of fingerprints. */
+static const struct stw_rule rules[] = {
+    {.resource = &resource, .verbs = "get,list,watch,patch"},
+    {.resource = &resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &stw_res_secret, .verbs = "get,list,watch"},
+    {.resource = &stw_res_secret, .verbs = "get,create", .own_namespace = true},
+    {0},
+};
+
+static const char *const conditions[] = {STW_READY,        STW_RECONCILING,   STW_STALLED,
+                                         "SecretResolved", "TargetReachable", "UserSynced",
+                                         "GrantsSynced",   "CleanupBlocked",  NULL};
+
+const struct stw_controller stw_controller_databaseuser = {
+    .name = "databaseuser",
+    .field_manager = "steward-databaseuser",
+    .kind = &stw_kind_databaseuser,
+    .resource = &resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .conditions = conditions,
+    .reconcile = reconcile,
+    .open = dbu_state_open,
+    .cancel = dbu_state_cancel,
+    .close = dbu_state_close,
+};

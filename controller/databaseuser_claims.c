@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two objects for one account: whoever has it keeps it, else the older one gets it; the other stays
+ * passive.  And how many accounts a target takes. */
+#include "base/util.h"
+#include "controller/databaseuser_priv.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#define KEYS_MAX (64u << 20)
+
+static bool owns(const struct stw_object *o)
+{
+    return json_is_true(json_object_get(o->status, "owned"));
+}
+
+/* One that is being deleted holds its account until that is gone. */
+static bool holds(const struct stw_object *o)
+{
+    return !o->deleting || stw_json_size(stw_json_path(o->root, "metadata.finalizers")) > 0;
+}
+
+static bool comes_before(const struct stw_object *other, const char *other_key,
+                         const struct dbuser *d)
+{
+    if (!holds(other))
+        return false;
+    if (owns(other) != owns(&d->object))
+        return owns(other);
+    int order = strcmp(other->created, d->object.created); /* RFC 3339 in UTC sorts as text */
+    return order < 0 || (order == 0 && strcmp(other_key, d->run->key) < 0);
+}
+
+static void keys_of(const struct dbuser *d, const struct stw_buf *index_key, struct stw_buf *keys)
+{
+    stw_informer_keys(stw_run_cache(d->run, d->run->controller->own), stw_buf_str(index_key), keys);
+}
+
+static bool find_holder(struct dbuser *d)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
+    size_t at = 0;
+    stw_buf_adds(&index, "account:");
+    stw_databaseuser_account_key(d->label, d->spec.user, &index);
+    keys_of(d, &index, &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        stw_autoobject struct stw_object other = {0};
+        if (stw_streq(key, d->run->key) || stw_object_load_key(d->run, key, &other) != 0 ||
+            !comes_before(&other, key, d))
+            continue;
+        (void)snprintf(d->holder, sizeof(d->holder), "%s", key);
+        return true;
+    }
+    return false;
+}
+
+/* Counted one by one only when there are more objects than accounts allowed. */
+static bool is_full(const struct dbuser *d)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
+    int64_t objects = 0, accounts = 0;
+    size_t at = 0;
+    if (d->target->max_users == 0 || owns(&d->object))
+        return false;
+    stw_buf_adds(&index, "target:");
+    for (const char *p = d->label; *p; p++)
+        stw_buf_addc(&index, (char)tolower((unsigned char)*p));
+    keys_of(d, &index, &keys);
+    for (size_t i = 0; i < keys.len; i++)
+        objects += keys.data[i] == '\n';
+    if (objects <= d->target->max_users)
+        return false;
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        stw_autoobject struct stw_object other = {0};
+        if (!stw_streq(key, d->run->key) && stw_object_load_key(d->run, key, &other) == 0)
+            accounts += owns(&other);
+    }
+    return accounts >= d->target->max_users;
+}
+
+void dbu_claim(struct dbuser *d)
+{
+    d->claim = find_holder(d) ? DBU_CLAIM_TAKEN : is_full(d) ? DBU_CLAIM_FULL : DBU_CLAIM_OURS;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The end of a DatabaseUser: its account is dropped or let go, then the finalizer is taken away.
+ * Nothing is ever dropped that does not carry this object's own mark. */
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/databaseuser_priv.h"
+#include "controller/ending.h"
+#include "controller/finalizer.h"
+
+#include <stdio.h>
+
+#define LATER_MS 5000
+
+static void release(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    if (stw_finalizer_remove(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0)
+        stw_run_fail(d->run, &err, result);
+}
+
+/* There is nothing that could be asked, now or later. */
+static void release_targetless(struct dbuser *d, struct stw_result *result)
+{
+    const char *account = json_string_value(json_object_get(d->object.status, "account"));
+    if (account)
+        stw_object_event(
+            d->run, &d->object, true, "TargetGone", "Delete",
+            "steward's configuration has no target \"%s\" any more; if its server still "
+            "runs, account \"%s\" is left on it",
+            d->label, account);
+    stw_log(STW_LOG_WARN, "a target is gone, its account is let go", STW_STR("target", d->label));
+    release(d, result);
+}
+
+static void release_forced(struct dbuser *d, struct stw_result *result)
+{
+    stw_object_event(
+        d->run, &d->object, true, "FinalizerForced", "Delete",
+        "let go by the annotation steward.dev/force-delete; what is on target \"%s\" is "
+        "left there: %s",
+        d->label, d->report.err.text);
+    stw_log(STW_LOG_WARN, "an object is let go by force", STW_STR("target", d->label),
+            STW_STR("error", d->report.err.text));
+    release(d, result);
+}
+
+/* Somebody else's account of this name is no reason to wait, unless it once was ours. */
+static bool was_never_ours(const struct dbuser *d)
+{
+    enum stw_sql_trouble t = d->report.trouble;
+    return (t == STW_SQL_EXISTS || t == STW_SQL_NOT_OURS) &&
+           !json_is_true(json_object_get(d->object.status, "owned"));
+}
+
+static bool is_retained(const struct dbuser *d)
+{
+    return d->spec.deletion_policy && stw_streq(d->spec.deletion_policy, "Retain");
+}
+
+static void tell_done(struct dbuser *d)
+{
+    bool retained = is_retained(d);
+    const char *account = json_string_value(json_object_get(d->object.status, "account"));
+    if (!account && !d->report.found)
+        return; /* there never was one */
+    stw_object_event(d->run, &d->object, false, retained ? "Retained" : "Deleted", "Delete",
+                     retained ? "left account \"%s\" on target \"%s\"; it is no longer steward's"
+                              : "dropped account \"%s\" on target \"%s\"",
+                     account ? account : d->spec.user, d->target->name);
+    stw_log(STW_LOG_INFO, retained ? "let an account go" : "dropped an account",
+            STW_STR("target", d->target->name));
+}
+
+static void block(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_verdict verdict;
+    json_t *status;
+    dbu_judge_cleanup(d, &verdict, &status);
+    stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
+}
+
+static void finish(struct dbuser *d, struct stw_result *result)
+{
+    if (d->report.err.code == STW_ERR_CANCELLED) {
+        stw_run_fail(d->run, &d->report.err, result);
+    } else if (d->report.trouble == STW_SQL_FINE) {
+        tell_done(d);
+        release(d, result);
+    } else if (was_never_ours(d)) {
+        release(d, result);
+    } else if (d->object.force_delete) {
+        release_forced(d, result);
+    } else {
+        block(d, result);
+    }
+}
+
+/* Drops what was made, whatever the spec says now. */
+static void ask_server(struct dbuser *d, struct stw_pool *pool)
+{
+    struct dbu_wish wish;
+    char made[DBU_NAME_MAX];
+    if (dbu_wish_make(d, &wish, &d->report.err) != 0) {
+        d->report.trouble = STW_SQL_FAILED;
+        return;
+    }
+    dbu_made_user(&d->object, made);
+    if (*made)
+        wish.account.user = made;
+    if (is_retained(d))
+        (void)stw_account_release(pool, &wish.account, &d->report);
+    else
+        (void)stw_account_drop(pool, &wish.account, &d->report);
+    dbu_wish_done(&wish);
+}
+
+void dbu_cleanup(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_visit visit;
+    if (!d->target) {
+        release_targetless(d, result);
+        return;
+    }
+    switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
+                            &d->report.err)) {
+    case STW_POOLS_LATER:
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = LATER_MS;
+        return;
+    case STW_POOLS_FAILED:
+        d->report.trouble = STW_SQL_UNSUPPORTED;
+        break;
+    case STW_POOLS_IN:
+        ask_server(d, visit.pool);
+        stw_pools_leave(d->state->pools, &visit, d->report.trouble);
+        break;
+    }
+    finish(d, result);
+}

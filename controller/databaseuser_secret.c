@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The password of a DatabaseUser: in the cache there is only the version of its Secret, the value
+ * is asked for when it is needed and wiped behind that. */
+#include "base/base64.h"
+#include "base/util.h"
+#include "controller/databaseuser.h"
+#include "controller/databaseuser_priv.h"
+
+/* --- the watch */
+
+static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    size_t len;
+    const char *version = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
+    (void)ctx;
+    stw_buf_addc(out, '[');
+    stw_buf_add(out, version, len);
+    stw_buf_addc(out, ']');
+}
+
+static void changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                    const char *old_text, const char *new_text)
+{
+    struct dbu_state *state = stw_manager_state(m, &stw_controller_databaseuser);
+    (void)w;
+    (void)old_text;
+    (void)new_text;
+    stw_manager_wake(m, "secret", key);
+    if (state)
+        dbu_state_secret_changed(state, key);
+}
+
+const struct stw_watch dbu_watch_secrets = {
+    .resource = &stw_res_secret,
+    .metadata_only = true,
+    .project = project,
+    .changed = changed,
+};
+
+/* --- the value */
+
+static size_t without_newline(const struct stw_buf *value)
+{
+    size_t len = value->len;
+    if (len > 0 && value->data[len - 1] == '\n')
+        len -= len > 1 && value->data[len - 2] == '\r' ? 2 : 1;
+    return len;
+}
+
+static int decode(struct stw_json value, struct stw_buf *ret)
+{
+    struct stw_buf stw_autobuf text = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    stw_json_str(value, &text);
+    return text.failed || stw_base64_decode(stw_buf_str(&text), text.len, ret) != 0 ? -1 : 0;
+}
+
+void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
+                     struct dbu_secret *ret)
+{
+    struct stw_json value = stw_json_get(stw_json_get(secret, "data"), key);
+    ret->value = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    (void)stw_json_strcpy(stw_json_path(secret, "metadata.resourceVersion"), ret->resource_version,
+                          sizeof(ret->resource_version));
+    ret->state = DBU_SECRET_NO_KEY;
+    if (!stw_json_there(value))
+        return;
+    ret->state = DBU_SECRET_ERROR;
+    if (decode(value, &ret->value) != 0) {
+        (void)stw_fail(&ret->err, STW_ERR_INTERNAL, "the value cannot be decoded");
+        return;
+    }
+    size_t bare = without_newline(&ret->value);
+    ret->state = bare == 0 ? DBU_SECRET_EMPTY : DBU_SECRET_FOUND;
+    ret->newline = !trim_newline && bare < ret->value.len;
+    if (trim_newline)
+        ret->value.len = bare;
+}
+
+static int get(struct stw_client *client, const char *ns, const char *name, struct stw_buf *answer,
+               struct stw_json_doc *doc, struct stw_error *err)
+{
+    *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (stw_kube_get(client, &stw_res_secret, ns, name, answer, err) != 0)
+        return -1;
+    return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
+}
+
+static bool is_cached(struct stw_run *run, const char *name)
+{
+    char key[STW_KEY_LEN];
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    stw_key_make(run->ns, name, key);
+    return stw_informer_get(stw_run_cache(run, &dbu_watch_secrets), key, &text, NULL) == 0;
+}
+
+void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
+                     struct dbu_secret *ret)
+{
+    stw_autobuf struct stw_buf answer = {0};
+    stw_autojson struct stw_json_doc doc = {0};
+    *ret = (struct dbu_secret){.state = DBU_SECRET_MISSING};
+    if (!is_cached(run, from->name))
+        return;
+    if (get(run->client, run->ns, from->name, &answer, &doc, &ret->err) == 0)
+        dbu_secret_take(stw_json_root(&doc), from->key, from->trim_newline, ret);
+    else if (ret->err.code != STW_ERR_NOT_FOUND)
+        ret->state = DBU_SECRET_ERROR;
+}
+
+void dbu_secret_done(struct dbu_secret *s)
+{
+    stw_buf_done(&s->value);
+}
+
+int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,
+                    struct stw_buf *ret, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = {0};
+    stw_autojson struct stw_json_doc doc = {0};
+    struct dbu_secret s = {0};
+    if (get(client, ns, name, &answer, &doc, err) != 0)
+        return stw_error_wrap(err, "the admin's password in Secret %s/%s", ns, name);
+    dbu_secret_take(stw_json_root(&doc), key, true, &s);
+    if (s.state == DBU_SECRET_FOUND)
+        stw_buf_add(ret, s.value.data, s.value.len);
+    bool found = s.state == DBU_SECRET_FOUND;
+    dbu_secret_done(&s);
+    if (found)
+        return 0;
+    return stw_fail(err, STW_ERR_INVALID,
+                    "Secret %s/%s has no value under the key \"%s\", where the admin's password "
+                    "should be",
+                    ns, name, key);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the DatabaseUser controller keeps between runs: a pool a target, and the key of
+ * fingerprints. */
+#include "base/util.h"
+#include "controller/databaseuser_priv.h"
+
+#include <ctype.h>
+
+#define PASSWORD_FILE_MAX_BYTES 4096
+
+/* --- the admin's password, at each login */
+
+static int read_password_file(const struct stw_target *t, struct stw_buf *ret,
+                              struct stw_error *err)
+{
+    char *text;
+    size_t len, bare;
+    if (stw_read_file(t->password_file, PASSWORD_FILE_MAX_BYTES, &text, &len, err) != 0)
+        return stw_error_wrap(err, "the admin's password of target \"%s\"", t->name);
+    bare = len;
+    if (bare > 0 && text[bare - 1] == '\n')
+        bare--;
+    if (bare > 0 && bare < len && text[bare - 1] == '\r')
+        bare--;
+    stw_buf_add(ret, text, bare);
+    stw_wipe(text, len);
+    free(text);
+    return bare > 0 ? 0
+                    : stw_fail(err, STW_ERR_INVALID,
+                               "target \"%s\": the file %s with the admin's password is empty",
+                               t->name, t->password_file);
+}
+
+static int admin_password(void *ctx, const struct stw_target *t, struct stw_buf *ret,
+                          struct stw_error *err)
+{
+    const struct dbu_state *s = ctx;
+    if (t->password_file)
+        return read_password_file(t, ret, err);
+    if (dbu_secret_text(s->client, s->ns, t->secret_name, t->secret_key, ret, err) != 0)
+        return stw_error_wrap(err, "target \"%s\"", t->name);
+    return 0;
+}
+
+/* --- who is to look again */
+
+static void wake_one(void *ctx, const char *key)
+{
+    const struct dbu_state *s = ctx;
+    stw_manager_enqueue(s->manager, stw_kind_databaseuser.kind, key);
+}
+
+/* `target` as it may stand in the configuration, in any case. */
+static void wake_target(void *ctx, const char *target)
+{
+    const struct dbu_state *s = ctx;
+    char name[DBU_NAME_MAX];
+    size_t i = 0;
+    for (; target[i] && i < sizeof(name) - 1; i++)
+        name[i] = (char)tolower((unsigned char)target[i]);
+    name[i] = '\0';
+    stw_manager_wake(s->manager, "target", name);
+}
+
+void dbu_state_secret_changed(struct dbu_state *s, const char *key)
+{
+    char admin[STW_KEY_LEN];
+    const struct stw_lookup *lookup = stw_manager_lookup(s->manager);
+    struct stw_targets *targets = lookup->targets ? lookup->targets(lookup->ctx) : NULL;
+    for (size_t i = 0; targets && i < stw_targets_count(targets); i++) {
+        const struct stw_target *t = stw_targets_at(targets, i);
+        if (!t->secret_name)
+            continue;
+        stw_key_make(s->ns, t->secret_name, admin);
+        if (!stw_streq(admin, key) || !stw_pools_troubled(s->pools, t->name))
+            continue;
+        stw_pools_poke(s->pools, t->name);
+        wake_target(s, t->name);
+    }
+    stw_targets_unref(targets);
+}
+
+/* --- life */
+
+int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret,
+                   struct stw_error *err)
+{
+    struct dbu_state *s = calloc(1, sizeof(*s));
+    if (!s)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    *s = (struct dbu_state){.manager = m, .client = config->client, .ns = config->lease_ns};
+    struct stw_pools_config pools = {.clock = config->clock,
+                                     .metrics = config->metrics,
+                                     .workers = config->workers,
+                                     .password = admin_password,
+                                     .wake = wake_one,
+                                     .recovered = wake_target,
+                                     .ctx = s};
+    s->pools = stw_pools_create(&pools);
+    s->fingerprints = stw_fingerprints_create(config->lease_ns);
+    *ret = s;
+    if (s->pools && s->fingerprints)
+        return 0;
+    dbu_state_close(s);
+    *ret = NULL;
+    return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+}
+
+void dbu_state_cancel(void *state)
+{
+    struct dbu_state *s = state;
+    stw_pools_cancel(s->pools);
+}
+
+void dbu_state_close(void *state)
+{
+    struct dbu_state *s = state;
+    stw_pools_destroy(s->pools);
+    stw_fingerprints_destroy(s->fingerprints);
+    free(s);
+}

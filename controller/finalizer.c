@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/finalizer.h"
+
+#include <stdio.h>
+
+static struct stw_json list_of(const struct stw_object *o)
+{
+    return stw_json_path(o->root, "metadata.finalizers");
+}
+
+bool stw_finalizer_has(const struct stw_object *o, const char *finalizer)
+{
+    struct stw_json key, one;
+    stw_json_foreach (list_of(o), key, one)
+        if (stw_json_is(one, finalizer))
+            return true;
+    return false;
+}
+
+bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer)
+{
+    struct stw_json key, one;
+    stw_json_foreach (list_of(o), key, one)
+        if (!stw_json_is(one, finalizer))
+            return true;
+    return false;
+}
+
+/* The list without it, then with it behind the others when `wanted`. */
+static json_t *new_list(const struct stw_object *o, const char *finalizer, bool wanted)
+{
+    struct stw_json key, one;
+    json_t *list = json_array();
+    stw_json_foreach (list_of(o), key, one) {
+        size_t len;
+        const char *raw = stw_json_raw(one, &len);
+        if (!stw_json_is(one, finalizer))
+            (void)json_array_append_new(list, json_loadb(raw, len, JSON_DECODE_ANY, NULL));
+    }
+    if (wanted)
+        (void)json_array_append_new(list, json_string(finalizer));
+    return list;
+}
+
+static int patch(struct stw_run *run, const struct stw_object *o, json_t *list,
+                 struct stw_buf *answer, struct stw_error *err)
+{
+    json_auto_t *body = json_pack("{s:{s:s,s:o}}", "metadata", "resourceVersion",
+                                  o->resource_version, "finalizers", list);
+    if (!body)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (!stw_run_may_write(run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    return stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, NULL,
+                                body, run->controller->field_manager, answer, err);
+}
+
+/* The answer goes into the cache, and its version into the object. */
+static void take_answer(struct stw_run *run, struct stw_object *o, const struct stw_buf *answer)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_informer_saw(stw_run_cache(run, run->controller->own), answer);
+    if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) == 0)
+        (void)stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.resourceVersion"),
+                              o->resource_version, sizeof(o->resource_version));
+}
+
+int stw_finalizer_add(struct stw_run *run, struct stw_object *o, const char *finalizer,
+                      struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    if (stw_finalizer_has(o, finalizer))
+        return 0;
+    if (patch(run, o, new_list(o, finalizer, true), &answer, err) != 0)
+        return -1;
+    take_answer(run, o, &answer);
+    return 1;
+}
+
+int stw_finalizer_remove(struct stw_run *run, struct stw_object *o, const char *finalizer,
+                         struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    struct stw_error e = {0};
+    if (!stw_finalizer_has(o, finalizer))
+        return 0;
+    if (patch(run, o, new_list(o, finalizer, false), &answer, &e) != 0 &&
+        e.code != STW_ERR_NOT_FOUND) {
+        *err = e;
+        return -1;
+    }
+    if (e.code == STW_OK && stw_finalizer_has_others(o, finalizer))
+        take_answer(run, o, &answer);
+    else
+        stw_informer_saw_delete(stw_run_cache(run, run->controller->own), run->key);
+    return 1;
+}

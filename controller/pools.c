@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/pools.h"
+
+#include "base/log.h"
+#include "base/table.h"
+#include "base/util.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define NAME_MAX_BYTES 256
+#define SLOW_MS 1000 /* nobody came back for so long: one more would only wait too */
+
+/* A key that was turned away. */
+struct waiting {
+    struct waiting *next;
+    char key[];
+};
+
+struct stw_pools_entry {
+    struct stw_pool *pool;
+    struct stw_targets *targets; /* holds `target` */
+    const struct stw_target *target;
+    uint32_t inside;
+    uint64_t last_sign_ms; /* somebody came back, or went in where nobody was */
+    bool troubled;
+    struct waiting *first, *last;
+    char name[]; /* in lower case */
+};
+
+struct stw_pools {
+    struct stw_pools_config config;
+    pthread_mutex_t lock;
+    struct stw_table entries;
+    uint32_t suspects; /* inside of all suspect targets */
+    bool cancelled;
+};
+
+static const char *entry_name(const void *entry)
+{
+    return ((const struct stw_pools_entry *)entry)->name;
+}
+
+static void lower(const char *name, char out[NAME_MAX_BYTES])
+{
+    size_t i = 0;
+    for (; name[i] && i < NAME_MAX_BYTES - 1; i++)
+        out[i] = (char)tolower((unsigned char)name[i]);
+    out[i] = '\0';
+}
+
+struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
+{
+    struct stw_pools *p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    if (pthread_mutex_init(&p->lock, NULL) != 0) {
+        free(p);
+        return NULL;
+    }
+    p->config = *config;
+    p->config.workers = STW_MAX(p->config.workers, 1U);
+    p->entries = STW_TABLE_INIT(entry_name);
+    return p;
+}
+
+void stw_pools_cancel(struct stw_pools *p)
+{
+    uint32_t pos = 0;
+    pthread_mutex_lock(&p->lock);
+    p->cancelled = true;
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
+        if (e->pool)
+            stw_pool_cancel(e->pool);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* --- who waits */
+
+static void push_waiting(struct stw_pools_entry *e, const char *key)
+{
+    size_t len = strlen(key) + 1;
+    struct waiting *w = malloc(sizeof(*w) + len);
+    if (!w)
+        return; /* it asks again by itself */
+    w->next = NULL;
+    memcpy(w->key, key, len);
+    if (e->last)
+        e->last->next = w;
+    else
+        e->first = w;
+    e->last = w;
+}
+
+static struct waiting *pop_waiting(struct stw_pools_entry *e)
+{
+    struct waiting *w = e->first;
+    if (!w)
+        return NULL;
+    e->first = w->next;
+    if (!e->first)
+        e->last = NULL;
+    return w;
+}
+
+static void free_entry(struct stw_pools_entry *e)
+{
+    for (struct waiting *w; (w = pop_waiting(e));)
+        free(w);
+    stw_pool_unref(e->pool);
+    stw_targets_unref(e->targets);
+    free(e);
+}
+
+void stw_pools_destroy(struct stw_pools *p)
+{
+    uint32_t pos = 0;
+    if (!p)
+        return;
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
+        free_entry(e);
+    stw_table_done(&p->entries);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+/* --- pools; under the lock */
+
+static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    void *old;
+    lower(target, name);
+    struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    if (e)
+        return e;
+    size_t len = strlen(name) + 1;
+    e = calloc(1, sizeof(*e) + len);
+    if (!e)
+        return NULL;
+    memcpy(e->name, name, len);
+    if (stw_table_put(&p->entries, e, &old) != 0) {
+        free(e);
+        return NULL;
+    }
+    return e;
+}
+
+/* Whoever is inside an old pool holds it, so its connections close when they are done. */
+static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct stw_targets *targets,
+                       const struct stw_target *target, struct stw_error *err)
+{
+    struct stw_pool *pool;
+    struct stw_pool_config config = {.target = target,
+                                     .targets = targets,
+                                     .password = p->config.password,
+                                     .ctx = p->config.ctx,
+                                     .clock = p->config.clock,
+                                     .metrics = p->config.metrics};
+    if (e->pool && stw_target_same_login(e->target, target))
+        return 0;
+    if (stw_pool_create(&config, &pool, err) != 0)
+        return -1;
+    if (e->pool)
+        stw_log(STW_LOG_INFO, "a database target has changed, its connections are made anew",
+                STW_STR("target", target->name));
+    stw_pool_unref(e->pool);
+    stw_targets_unref(e->targets);
+    e->pool = pool;
+    e->targets = stw_targets_ref(targets);
+    e->target = target;
+    e->troubled = false;
+    e->last_sign_ms = stw_now_ms(p->config.clock);
+    return 0;
+}
+
+/* --- going in and out */
+
+static bool suspect(const struct stw_pools_entry *e, uint64_t now_ms)
+{
+    return e->troubled || (e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS);
+}
+
+static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e, bool suspicious,
+                     size_t targets)
+{
+    uint32_t workers = p->config.workers;
+    if (suspicious)
+        return e->inside == 0 && p->suspects < STW_MAX(workers / 2, 1U);
+    return e->inside < (targets > 1 && workers > 1 ? workers - 1 : workers);
+}
+
+static enum stw_pools_answer enter(struct stw_pools *p, struct stw_targets *targets,
+                                   const struct stw_target *target, const char *key,
+                                   struct stw_visit *ret, struct stw_error *err)
+{
+    struct stw_pools_entry *e = find_or_make(p, target->name);
+    uint64_t now = stw_now_ms(p->config.clock);
+    if (!e || p->cancelled) {
+        (void)stw_fail(err, e ? STW_ERR_CANCELLED : STW_ERR_INTERNAL,
+                       e ? "steward is stopping" : "out of memory");
+        return STW_POOLS_FAILED;
+    }
+    if (ensure_pool(p, e, targets, target, err) != 0)
+        return STW_POOLS_FAILED;
+    bool suspicious = suspect(e, now);
+    if (!has_room(p, e, suspicious, stw_targets_count(targets))) {
+        push_waiting(e, key);
+        return STW_POOLS_LATER;
+    }
+    if (e->inside++ == 0)
+        e->last_sign_ms = now;
+    p->suspects += suspicious;
+    *ret = (struct stw_visit){e, stw_pool_ref(e->pool), suspicious};
+    return STW_POOLS_IN;
+}
+
+enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *targets,
+                                      const struct stw_target *target, const char *key,
+                                      struct stw_visit *ret, struct stw_error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    enum stw_pools_answer answer = enter(p, targets, target, key, ret, err);
+    pthread_mutex_unlock(&p->lock);
+    return answer;
+}
+
+/* The server itself could not be used, whatever was asked of it. */
+static bool is_of_server(enum stw_sql_trouble t)
+{
+    return t == STW_SQL_CONNECT || t == STW_SQL_CIRCUIT_OPEN || t == STW_SQL_AUTH ||
+           t == STW_SQL_TLS || t == STW_SQL_READ_ONLY;
+}
+
+void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trouble trouble)
+{
+    struct stw_pools_entry *e = v->entry;
+    char name[NAME_MAX_BYTES];
+    pthread_mutex_lock(&p->lock);
+    bool was_troubled = e->troubled;
+    e->inside--;
+    p->suspects -= v->suspicious;
+    e->last_sign_ms = stw_now_ms(p->config.clock);
+    if (trouble != STW_SQL_BUSY)
+        e->troubled = is_of_server(trouble);
+    bool recovered = was_troubled && !e->troubled;
+    (void)snprintf(name, sizeof(name), "%s", e->name);
+    stw_autofree struct waiting *next = pop_waiting(e);
+    pthread_mutex_unlock(&p->lock);
+    stw_pool_unref(stw_take(v->pool));
+    if (next)
+        p->config.wake(p->config.ctx, next->key);
+    if (recovered)
+        p->config.recovered(p->config.ctx, name);
+}
+
+void stw_pools_poke(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    lower(target, name);
+    pthread_mutex_lock(&p->lock);
+    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    if (e && e->pool)
+        stw_pool_poke(e->pool);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool stw_pools_troubled(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    lower(target, name);
+    pthread_mutex_lock(&p->lock);
+    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    bool troubled = e && e->troubled;
+    pthread_mutex_unlock(&p->lock);
+    return troubled;
+}
+
+void stw_pools_prune(struct stw_pools *p, const struct stw_targets *targets)
+{
+    uint32_t pos = 0;
+    pthread_mutex_lock(&p->lock);
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
+        if (e->inside > 0 || stw_targets_find(targets, e->name))
+            continue;
+        (void)stw_table_remove(&p->entries, e->name);
+        free_entry(e);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
