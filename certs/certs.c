@@ -144,7 +144,7 @@ int stw_certs_create(const struct stw_certs_config *config, const struct stw_clo
     c->config = *config;
     c->clock = clock;
     c->metrics = metrics;
-    c->folder.inotify = -1;
+    c->folder.notify = STW_NOTIFY_INIT;
     c->mode = config->folder ? &stw_certs_folder_mode : &stw_certs_secret_mode;
     (void)pthread_mutex_init(&c->lock, NULL);
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

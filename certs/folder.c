@@ -6,17 +6,9 @@
 #include "certs/issue.h"
 #include "ssl_priv.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <sys/inotify.h>
 
 #define READS_MAX 5 /* of one pair, until two in a row agree */
-
-/* What a mount, an editor or a copy does to a folder.  Writes in place count when the file is
- * closed. */
-#define FOLDER_EVENTS                                                                              \
-    (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |       \
-     IN_MOVE_SELF | IN_ATTRIB)
 
 struct pair {
     char *cert, *key;
@@ -165,29 +157,18 @@ uint64_t stw_folder_check(struct stw_folder *f)
 
 void stw_folder_init(struct stw_folder *f, const char *path, const struct stw_clock *clock)
 {
-    *f = (struct stw_folder){.path = path, .clock = clock, .inotify = -1};
+    *f = (struct stw_folder){.path = path, .clock = clock, .notify = STW_NOTIFY_INIT};
 }
 
 void stw_folder_done(struct stw_folder *f)
 {
-    if (f->inotify >= 0)
-        (void)close(f->inotify);
-    f->inotify = -1;
+    stw_notify_done(&f->notify);
 }
 
-/* Adding the same folder again changes nothing, adding one that took its place moves the watch. */
 void stw_folder_watch(struct stw_folder *f)
 {
-    if (f->inotify < 0)
-        f->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (f->inotify >= 0 && inotify_add_watch(f->inotify, f->path, FOLDER_EVENTS) < 0)
-        stw_log(STW_LOG_DEBUG, "certificate folder cannot be watched, only looked at each minute",
-                STW_STR("folder", f->path), STW_STR("error", strerrordesc_np(errno)));
-}
-
-void stw_folder_drain(struct stw_folder *f)
-{
-    char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-    while (f->inotify >= 0 && read(f->inotify, events, sizeof(events)) > 0)
-        ;
+    struct stw_error err = {0};
+    if (stw_notify_folder(&f->notify, f->path, &err) < 0)
+        stw_log(STW_LOG_DEBUG, "certificate folder is only looked at each minute",
+                STW_STR("folder", f->path), STW_STR("error", err.text));
 }

@@ -8,6 +8,7 @@
 #define STW_CERTS_FOLDER_PRIV_H
 
 #include "base/clock.h"
+#include "base/notify.h"
 #include "certs/certs.h"
 
 #define STW_FOLDER_GRACE_MS 2000 /* between the two files of a pair */
@@ -23,7 +24,7 @@ struct stw_folder {
     void *ctx;
     struct stw_series *reads, *errors; /* certwatcher_read_certificate_total and _errors_total */
 
-    int inotify;                             /* -1: none, only the poll is left */
+    struct stw_notify notify;                /* none: only the poll is left */
     bool have;                               /* some pair was taken */
     unsigned char digest[STW_FOLDER_DIGEST]; /* of the pair taken last */
 
@@ -37,8 +38,6 @@ void stw_folder_init(struct stw_folder *f, const char *path, const struct stw_cl
 void stw_folder_done(struct stw_folder *f);
 /* Begins to watch, or again after the folder was replaced.  Cannot fail: there is the poll. */
 void stw_folder_watch(struct stw_folder *f);
-/* Forgets what the watch reported. */
-void stw_folder_drain(struct stw_folder *f);
 
 /* Reads the pair and takes it into service if it is new.  0: what is in service is what the folder
  * holds; -1: it is not, and `err` says why. */

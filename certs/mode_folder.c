@@ -29,7 +29,7 @@ static int folder_open(struct stw_certs *c, struct stw_error *err)
 static uint64_t folder_step(struct stw_certs *c, bool woken)
 {
     (void)woken;
-    stw_folder_drain(&c->folder);
+    stw_notify_drain(&c->folder.notify);
     stw_folder_watch(&c->folder);
     uint64_t wait_ms = stw_folder_check(&c->folder);
     note(c);
@@ -43,7 +43,7 @@ static void folder_close(struct stw_certs *c)
 
 static int folder_fd(const struct stw_certs *c)
 {
-    return c->folder.inotify;
+    return c->folder.notify.fd;
 }
 
 const struct stw_certs_mode stw_certs_folder_mode = {

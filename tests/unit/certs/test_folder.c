@@ -291,9 +291,9 @@ static void test_too_large(void **state)
 
 static bool reported(struct fixture *x)
 {
-    struct pollfd p = {.fd = x->folder.inotify, .events = POLLIN};
+    struct pollfd p = {.fd = x->folder.notify.fd, .events = POLLIN};
     bool yes = poll(&p, 1, 0) > 0;
-    stw_folder_drain(&x->folder);
+    stw_notify_drain(&x->folder.notify);
     return yes;
 }
 
