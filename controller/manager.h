@@ -20,6 +20,7 @@ struct stw_manager;
 /* The Lease of the shipped manifests; the rights are for just this one. */
 #define STW_MANAGER_LEASE "steward.steward.dev"
 
+struct stw_target_store; /* targets.h */
 struct stw_controller; /* controller.h: what a reconciler is */
 
 /* All reconcilers, ended by NULL. */
@@ -35,6 +36,7 @@ struct stw_manager_config {
     bool leader_elect; /* false: reconcile at once */
     const char *lease_ns, *lease_name, *identity;
     uint32_t resync_ms; /* 0: 10 hours, with jitter */
+    struct stw_target_store *targets; /* database targets, which outlive the manager; or NULL */
 };
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,

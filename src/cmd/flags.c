@@ -185,6 +185,7 @@ struct file {
     void *settings;
     const char *path;
     const struct stw_yaml_marks *marks;
+    const char *const *elsewhere;
     bool given[FLAGS_MAX]; /* on the command line: the file must not change it */
     struct stw_error *err;
 };
@@ -258,6 +259,9 @@ static int file_entry(struct file *file, struct stw_json key, struct stw_json va
             return fail_at(file, name);
         return 0;
     }
+    for (const char *const *other = file->elsewhere; other && *other; other++)
+        if (stw_json_is(key, *other))
+            return 0;
     stw_fail(file->err, STW_ERR_INVALID,
              "unknown key; `steward run --help` lists the options, "
              "written here in camelCase");
@@ -282,12 +286,13 @@ static int file_document(void *ctx, unsigned index, size_t line, const struct st
     return 0;
 }
 
-int stw_flags_file(const struct stw_flag *table, void *settings, const char *path, int argc,
-                   char **argv, struct stw_error *err)
+int stw_flags_file(const struct stw_flag *table, void *settings, const char *path,
+                   const char *const *elsewhere, int argc, char **argv, struct stw_error *err)
 {
     stw_autofree char *text = NULL;
     size_t len;
-    struct file file = {.table = table, .settings = settings, .path = path, .err = err};
+    struct file file = {
+        .table = table, .settings = settings, .path = path, .elsewhere = elsewhere, .err = err};
     if (walk(table, argc, argv, note_given, &file, err) < 0 ||
         stw_read_file(path, FILE_MAX_BYTES, &text, &len, err) < 0)
         return -1;

@@ -32,9 +32,9 @@ struct stw_flag {
 int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char **argv,
                     int *ret_operands, struct stw_error *err);
 /* Reads a YAML file for what the command line has not set.  argv is looked through again for that.
- */
-int stw_flags_file(const struct stw_flag *table, void *settings, const char *path, int argc,
-                   char **argv, struct stw_error *err);
+ * `elsewhere` (ended by NULL, or NULL): keys that somebody else reads. */
+int stw_flags_file(const struct stw_flag *table, void *settings, const char *path,
+                   const char *const *elsewhere, int argc, char **argv, struct stw_error *err);
 void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the strings */
 
 /* The beginning of a subcommand: parses, and prints `usage` with the options on --help, or the

@@ -8,6 +8,7 @@
 #include "cmd/names.h"
 #include "cmd/serve.h"
 #include "controller/manager.h"
+#include "controller/targets.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 
@@ -27,6 +28,7 @@ struct run {
     struct stw_serve serve;
     struct stw_kubeconfig *kubeconfig;
     struct stw_client *client;
+    struct stw_target_store *targets;
     struct stw_manager *manager;
     char **namespaces, **hosts;
     char ns[256];
@@ -95,6 +97,13 @@ static int connect_api(struct run *r, struct stw_error *err)
     return stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err);
 }
 
+static int read_targets(struct run *r, struct stw_error *err)
+{
+    struct stw_target_store_config config = {.path = r->settings->config,
+                                             .metrics = r->serve.metrics};
+    return stw_target_store_create(&config, &r->targets, err);
+}
+
 static int create_manager(struct run *r, struct stw_error *err)
 {
     const struct stw_settings *s = r->settings;
@@ -111,6 +120,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .lease_ns = r->ns,
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
+        .targets = r->targets,
     };
     if (stw_manager_create(&config, &r->manager, err) < 0)
         return -1;
@@ -146,11 +156,14 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
 
 static int start(struct run *r, struct stw_error *err)
 {
-    if (connect_api(r, err) < 0 || create_manager(r, err) < 0 || open_door(r, err) < 0)
+    if (read_targets(r, err) < 0 || connect_api(r, err) < 0 || create_manager(r, err) < 0 ||
+        open_door(r, err) < 0)
         return -1;
     stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
     stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});
     if (stw_serve_probes(&r->serve, err) < 0)
+        return -1;
+    if (stw_target_store_start(r->targets, err) < 0)
         return -1;
     return stw_manager_start(r->manager, err);
 }
@@ -160,6 +173,7 @@ static int start(struct run *r, struct stw_error *err)
 static void stop(struct run *r)
 {
     uint64_t begin = stw_now_ms(&stw_clock_system);
+    stw_target_store_stop(r->targets);
     stw_manager_stop(r->manager, STOP_MS);
     uint64_t gone = stw_now_ms(&stw_clock_system) - begin;
     uint64_t delay = (uint64_t)r->settings->shutdown_delay_ms;
@@ -169,8 +183,10 @@ static void stop(struct run *r)
 
 static void done(struct run *r)
 {
+    stw_target_store_stop(r->targets);
     stw_serve_done(&r->serve); /* asks the manager's caches until it is gone */
     stw_manager_destroy(r->manager);
+    stw_target_store_destroy(r->targets);
     stw_client_destroy(r->client);
     stw_metrics_destroy(r->serve.metrics);
     stw_kubeconfig_destroy(r->kubeconfig);

@@ -15,7 +15,8 @@ static const struct stw_flag options[] = {
      .no_file = true,
      OFFSET(config),
      .help = "YAML file with any of these options in camelCase (metricsBindAddress: \":8080\");\n"
-             "what is given on the command line wins"},
+             "what is given on the command line wins.  Its list `targets`, the database servers\n"
+             "for DatabaseUsers, is read again whenever it changes"},
     {.name = "kubeconfig",
      .arg = "FILE",
      OFFSET(kubeconfig),
@@ -188,6 +189,9 @@ static int settle(struct stw_settings *s, struct stw_error *err)
     return 0;
 }
 
+/* Of the file: controller/targets.h reads it. */
+static const char *const elsewhere[] = {"targets", NULL};
+
 static int load(const struct stw_flag *table, const char *usage, int argc, char **argv,
                 struct stw_settings *s)
 {
@@ -200,7 +204,7 @@ static int load(const struct stw_flag *table, const char *usage, int argc, char 
     if (operands < argc)
         r = stw_fail(&err, STW_ERR_INVALID, "unexpected argument \"%s\"", argv[operands]);
     if (r == 0 && s->config)
-        r = stw_flags_file(table, s, s->config, argc, argv, &err);
+        r = stw_flags_file(table, s, s->config, elsewhere, argc, argv, &err);
     if (r == 0)
         r = settle(s, &err);
     return r == 0 ? -1 : stw_usage_error(argv[0], "%s", err.text);

@@ -8,6 +8,7 @@
 #include "cmd/flags.h"
 #include "cmd/report.h"
 #include "cmd/settings.h"
+#include "controller/targets.h"
 #include "kinds/kind.h"
 
 static const char usage[] =
@@ -17,11 +18,11 @@ static const char usage[] =
     "are\n"
     "not steward's are passed over with a note.  Rules that look at other objects of the cluster "
     "are not\n"
-    "asked.\n\n"
+    "asked.  With --config, DatabaseUsers are held against the `targets` of that file.\n\n"
     "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read.\n";
 
 struct options {
-    char *output, *node_port_range;
+    char *output, *node_port_range, *config;
     bool quiet;
 };
 
@@ -37,6 +38,10 @@ static const struct stw_flag flags[] = {
      .def = "30000-32767",
      .offset = offsetof(struct options, node_port_range),
      .help = "as the API server's --service-node-port-range"},
+    {.name = "config",
+     .arg = "FILE",
+     .offset = offsetof(struct options, config),
+     .help = "the configuration file of `steward run`; of it, `targets` is read"},
     {.name = "quiet",
      .letter = 'q',
      .type = STW_FLAG_BOOL,
@@ -160,6 +165,36 @@ static void unreadable(void *ctx, const char *name, const char *why)
     stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
 }
 
+static struct stw_targets *known_targets(void *ctx)
+{
+    return stw_targets_ref(ctx);
+}
+
+static int judge_all(struct job *job, const struct options *o, char **operands)
+{
+    stw_report_init(job->report, stw_streq(o->output, "json"), o->quiet);
+    for (; *operands; operands++)
+        stw_files_each(*operands, read_one, unreadable, job);
+    return stw_report_finish(job->report);
+}
+
+/* The same, with the targets of a file. */
+static int judge_with(struct job *job, const struct options *o, char **operands)
+{
+    stw_autotargetfile struct stw_target_file file = {0};
+    struct stw_error err = {0};
+    struct stw_lookup lookup = {.targets = known_targets};
+    if (stw_target_file_read(o->config, &file, &err) < 0) {
+        fprintf(stderr, "steward validate: --config:\n%s",
+                file.errors.len ? stw_buf_str(&file.errors) : err.text);
+        fputs(file.errors.len ? "" : "\n", stderr);
+        return STW_EXIT_USAGE;
+    }
+    lookup.ctx = file.targets;
+    job->env.lookup = &lookup;
+    return judge_all(job, o, operands);
+}
+
 static int validate(const struct options *o, char **operands)
 {
     struct stw_error err = {0};
@@ -174,10 +209,7 @@ static int validate(const struct options *o, char **operands)
     if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
                                   &job.env.node_port_max, &err) < 0)
         return stw_usage_error("validate", "%s", err.text);
-    stw_report_init(&report, json, o->quiet);
-    for (; *operands; operands++)
-        stw_files_each(*operands, read_one, unreadable, &job);
-    return stw_report_finish(&report);
+    return o->config && *o->config ? judge_with(&job, o, operands) : judge_all(&job, o, operands);
 }
 
 int stw_cmd_validate(int argc, char **argv)

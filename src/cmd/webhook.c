@@ -4,11 +4,32 @@
 #include "cmd/cmd.h"
 #include "cmd/flags.h"
 #include "cmd/serve.h"
+#include "controller/targets.h"
 
 static const char usage[] =
     "Usage: steward webhook --webhook-cert-path=FOLDER [OPTIONS]\n\n"
     "Serves admission alone, with the certificate in a folder, and needs no cluster.  Rules that\n"
     "look at other objects (is this node port taken?) are passed over.\n";
+
+struct door {
+    struct stw_serve serve;
+    struct stw_target_store *targets;
+    struct stw_lookup lookup;
+};
+
+/* What the configuration file says is all that is known of the world. */
+static int read_targets(struct door *d, struct stw_error *err)
+{
+    const struct stw_settings *settings = d->serve.settings;
+    struct stw_target_store_config config = {.path = settings->config, .metrics = d->serve.metrics};
+    if (!settings->config || !*settings->config)
+        return 0;
+    if (stw_target_store_create(&config, &d->targets, err) < 0)
+        return -1;
+    d->lookup = (struct stw_lookup){.ctx = d->targets, .targets = stw_target_store_get};
+    d->serve.env.lookup = &d->lookup;
+    return stw_target_store_start(d->targets, err);
+}
 
 static void linger(const struct stw_settings *settings)
 {
@@ -18,18 +39,21 @@ static void linger(const struct stw_settings *settings)
 
 static int serve(const struct stw_settings *settings, struct stw_error *err)
 {
-    struct stw_serve s;
+    struct door d = {0};
     struct stw_certs_config certs = {.folder = settings->webhook_cert_path};
-    stw_serve_prepare(&s, settings);
-    int r = stw_serve_door(&s, &certs, err);
+    stw_serve_prepare(&d.serve, settings);
+    int r = read_targets(&d, err);
     if (r == 0)
-        r = stw_serve_probes(&s, err);
+        r = stw_serve_door(&d.serve, &certs, err);
+    if (r == 0)
+        r = stw_serve_probes(&d.serve, err);
     if (r == 0) {
-        stw_serve_wait(&s);
+        stw_serve_wait(&d.serve);
         linger(settings);
     }
-    stw_serve_done(&s);
-    stw_metrics_destroy(s.metrics);
+    stw_serve_done(&d.serve);
+    stw_target_store_destroy(d.targets);
+    stw_metrics_destroy(d.serve.metrics);
     return r;
 }
 

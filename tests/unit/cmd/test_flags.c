@@ -112,6 +112,8 @@ static void test_help(void **state)
     stw_flags_done(table, &s);
 }
 
+static const char *const elsewhere[] = {"targets", NULL};
+
 /* Parses a file over the given arguments. */
 static int with_file(const char *yaml, const char *arg, struct sample *s, struct stw_error *err)
 {
@@ -126,7 +128,7 @@ static int with_file(const char *yaml, const char *arg, struct sample *s, struct
     argv[argc] = NULL;
     int r = stw_flags_parse(table, s, argc, argv, &operands, err);
     if (r == 0)
-        r = stw_flags_file(table, s, path, argc, argv, err);
+        r = stw_flags_file(table, s, path, elsewhere, argc, argv, err);
     (void)unlink(path);
     return r;
 }
@@ -137,7 +139,7 @@ static void test_file(void **state)
     struct sample s = {0};
     struct stw_error err = {0};
     assert_int_equal(with_file("logLevel: warn\nworkers: 2\nleaderElect: yes\ndelay: 5s\n"
-                               "names: [a, b]\n",
+                               "names: [a, b]\ntargets: [{name: 5}]\n",
                                "--workers=3", &s, &err),
                      0);
     assert_string_equal(s.log_level, "warn");

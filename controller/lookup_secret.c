@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What admission may know of a value in a Secret.  Caches hold no Secrets, so it is asked for, and
+ * wiped when its features are taken. */
+#include "base/base64.h"
+#include "base/util.h"
+#include "controller/manager_priv.h"
+#include "controller/targets.h"
+
+/* The webhook's caller waits 3 s, for this and all else. */
+#define TIMEOUT_MS 1500
+#define SECRET_MAX_BYTES (4u << 20) /* 1 MiB of data in base64, and metadata */
+
+static int ask(struct stw_client *client, const char *ns, const char *name, struct stw_buf *ret,
+               struct stw_error *err)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
+    stw_resource_path(&stw_res_secret, ns, name, NULL, &path);
+    struct stw_request request = {.method = "GET",
+                                  .path = stw_buf_str(&path),
+                                  .timeout_ms = TIMEOUT_MS,
+                                  .no_retry = true,
+                                  .secret = true};
+    return stw_client_do(client, &request, ret, err);
+}
+
+static bool is_text(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static size_t without_newline(const struct stw_buf *value)
+{
+    size_t len = value->len;
+    if (len > 0 && value->data[len - 1] == '\n')
+        len -= len > 1 && value->data[len - 2] == '\r' ? 2 : 1;
+    return len;
+}
+
+void stw_secret_describe(struct stw_json secret, const char *key, struct stw_secret_facts *ret)
+{
+    stw_autobuf struct stw_buf text = {.max = SECRET_MAX_BYTES, .secret = true};
+    stw_autobuf struct stw_buf value = {.max = SECRET_MAX_BYTES, .secret = true};
+    struct stw_json encoded = stw_json_get(stw_json_get(secret, "data"), key);
+    *ret = (struct stw_secret_facts){.secret_there = true};
+    if (!stw_json_there(encoded))
+        return;
+    ret->key_there = true;
+    stw_json_str(encoded, &text);
+    if (stw_base64_decode(stw_buf_str(&text), text.len, &value) != 0)
+        return;
+    size_t bare = without_newline(&value);
+    ret->len = (uint32_t)value.len;
+    ret->ends_in_newline = bare < value.len;
+    ret->is_text = is_text(stw_buf_str(&value), bare);
+}
+
+int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *key,
+                       struct stw_secret_facts *ret)
+{
+    const struct stw_manager *m = ctx;
+    stw_autobuf struct stw_buf answer = {.max = SECRET_MAX_BYTES, .secret = true};
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_error err = {0};
+    if (ask(m->config.client, ns, name, &answer, &err) != 0) {
+        *ret = (struct stw_secret_facts){0};
+        return err.code == STW_ERR_NOT_FOUND ? 0 : -1;
+    }
+    if (stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &err) != 0)
+        return -1;
+    stw_secret_describe(stw_json_root(&doc), key, ret);
+    return 0;
+}
+
+struct stw_targets *stw_manager_targets(void *ctx)
+{
+    const struct stw_manager *m = ctx;
+    return m->config.targets ? stw_target_store_get(m->config.targets) : NULL;
+}
