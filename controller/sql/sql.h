@@ -115,6 +115,9 @@ struct stw_pool_config {
     void *ctx;
     const struct stw_clock *clock;
     struct stw_metrics *metrics; /* or NULL */
+    /* For tests, or NULL: called after each statement (a transaction counts as one) that may have
+     * changed the server, on the thread that sent it. */
+    void (*sent)(void *ctx);
 };
 
 /* No connection is made yet.  Fails with STW_ERR_INVALID when steward was built without the engine.
@@ -125,6 +128,13 @@ struct stw_pool *stw_pool_ref(struct stw_pool *p);
 void stw_pool_unref(struct stw_pool *p); /* the last one closes the connections */
 /* Wakes and refuses whoever waits, and cuts what is under way; for the end of the process. */
 void stw_pool_cancel(struct stw_pool *p);
+/* Milliseconds until a server that did not answer is tried again; 0: the next call tries.  Calls
+ * before that return at once with STW_SQL_CIRCUIT_OPEN. */
+uint64_t stw_pool_retry_ms(struct stw_pool *p);
+/* The next call tries at once: for when the admin's password or the target has changed. */
+void stw_pool_poke(struct stw_pool *p);
+/* Closes connections that nobody has used for a minute; each call below does so too. */
+void stw_pool_tidy(struct stw_pool *p);
 
 /* Makes the account as it shall be, with the fewest statements: none but the lookup when it is so.
  * Returns 0 and trouble FINE, or -1.  Safe to be cut off at any point and run again. */

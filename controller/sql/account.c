@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What steward does to an account, whatever the engine: look, tell whose it is, compare, and write
+ * only what differs.  Nothing is sent before all of it is known. */
+#include "controller/sql/engine.h"
+
+#include "base/util.h"
+
+#include <stdio.h>
+
+#define TEXT_MAX_BYTES ((size_t)256 * 1024)
+
+enum { DID_CREATE = 1, DID_ADOPT = 2, DID_PASSWORD = 4, DID_OPTIONS = 8, DID_HOSTS = 16 };
+
+/* Whose an account is. */
+enum owner { NOBODYS, OURS, OURS_MAYBE, FORMER_OURS, OTHERS };
+
+struct work {
+    const struct stw_account *a;
+    struct stw_account_report *r;
+    struct stw_session s;
+    struct stw_seen seen;
+    struct stw_rights want;
+    struct stw_rights ours, foreign; /* as they will be, for the report */
+    struct stw_verifier verifier;
+    struct stw_script script;
+    struct stw_fault f;
+};
+
+void stw_account_report_done(struct stw_account_report *r)
+{
+    stw_buf_done(&r->granted);
+    stw_buf_done(&r->foreign);
+}
+
+static void work_begin(struct work *w, const struct stw_account *a, struct stw_account_report *r)
+{
+    *w = (struct work){.a = a, .r = r};
+    w->verifier.text = STW_BUF_INIT(1u << 20);
+    w->verifier.text.secret = true;
+    *r = (struct stw_account_report){0};
+    r->granted = STW_BUF_INIT(TEXT_MAX_BYTES);
+    r->foreign = STW_BUF_INIT(TEXT_MAX_BYTES);
+}
+
+static const char *const doing[] = {
+    [STW_SQL_STEP_CONNECT] = "connecting for", [STW_SQL_STEP_LOOKUP] = "looking for",
+    [STW_SQL_STEP_CREATE] = "creating",        [STW_SQL_STEP_ALTER] = "changing",
+    [STW_SQL_STEP_GRANT] = "giving rights to", [STW_SQL_STEP_REVOKE] = "taking rights from",
+    [STW_SQL_STEP_DROP] = "dropping",
+};
+
+static void note_done(struct work *w)
+{
+    unsigned did = 0;
+    for (size_t i = 0; i < w->script.count; i++)
+        if (w->script.items[i].done)
+            did |= w->script.items[i].effect;
+    w->r->created |= did & DID_CREATE;
+    w->r->adopted |= did & DID_ADOPT;
+    w->r->password_changed |= did & DID_PASSWORD;
+    w->r->options_changed |= did & DID_OPTIONS;
+    w->r->hosts_changed |= did & DID_HOSTS;
+}
+
+static int work_end(struct work *w, int result)
+{
+    struct stw_account_report *r = w->r;
+    note_done(w);
+    r->statements = w->s.statements;
+    stw_session_end(&w->s);
+    if (result < 0) {
+        r->trouble = w->f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : w->f.trouble;
+        r->step = w->f.step;
+        r->err = w->f.err;
+        if (r->step != STW_SQL_STEP_CONNECT)
+            (void)stw_error_wrap(&r->err, "%s account \"%s\"", doing[r->step], w->a->user);
+    }
+    stw_seen_done(&w->seen);
+    stw_rights_done(&w->want);
+    stw_rights_done(&w->ours);
+    stw_rights_done(&w->foreign);
+    stw_buf_done(&w->verifier.text);
+    stw_script_done(&w->script);
+    return result;
+}
+
+/* Whatever a look-up stumbles on, it did not tell whether the account is there. */
+static int lookup_failed(struct work *w)
+{
+    switch (w->f.trouble) {
+    case STW_SQL_FAILED:
+    case STW_SQL_EXISTS:
+    case STW_SQL_NO_OBJECT:
+    case STW_SQL_NOT_OURS:
+    case STW_SQL_FINE:
+        w->f.trouble = STW_SQL_LOOKUP;
+        w->f.err.code = STW_ERR_UNAVAILABLE;
+        break;
+    case STW_SQL_CONNECT:
+        if (!w->f.lost && w->f.step == STW_SQL_STEP_LOOKUP)
+            w->f.trouble = STW_SQL_LOOKUP;
+        break;
+    default:
+        break;
+    }
+    return -1;
+}
+
+static int refuse(struct work *w, enum stw_sql_trouble trouble, enum stw_sql_step step,
+                  const struct stw_error *err)
+{
+    return stw_fault_set(&w->f, trouble, step, "%s", err->text);
+}
+
+static int look(struct work *w, struct stw_pool *p)
+{
+    struct stw_error err = {0};
+    if (stw_session_begin(&w->s, p, &w->f) < 0)
+        return -1;
+    (void)snprintf(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
+    if (w->s.ops->check(&w->s.facts, w->a, &err) < 0)
+        return refuse(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP, &err);
+    if (w->s.ops->look(&w->s, w->a, &w->seen, &w->f) < 0)
+        return lookup_failed(w);
+    return 0;
+}
+
+/* A mark of a creation that was cut off: was the account that is there made by it? */
+static enum owner judge_creating(const struct stw_login *l)
+{
+    if (!l->exists || l->password == STW_PASSWORD_SAME)
+        return OURS;
+    return l->mark.made[0] != '\0' && stw_streq(l->mark.made, l->verifier_id) ? OURS : OURS_MAYBE;
+}
+
+static enum owner judge(const struct stw_login *l, const struct stw_account *a)
+{
+    if (l->mark.state == STW_MARK_NONE)
+        return NOBODYS;
+    if (!stw_streq(l->mark.uid, a->owner_uid))
+        return stw_streq(l->mark.owner, a->owner) ? FORMER_OURS : OTHERS;
+    return l->mark.state == STW_MARK_CREATING ? judge_creating(l) : OURS;
+}
+
+static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
+{
+    if (o == OTHERS || o == FORMER_OURS)
+        return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                             "its mark on the server names another owner, %s (UID %s)",
+                             l->mark.owner, l->mark.uid);
+    if (l->special)
+        return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                             "it exists on the server, and as an administrator or a role it is not "
+                             "taken over");
+    return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                         "it exists on the server and was not made for this object");
+}
+
+/* All hosts before the first is touched. */
+static int check_owners(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        enum owner o = judge(l, w->a);
+        if (!l->wanted || o == OURS || (o == NOBODYS && !l->exists))
+            continue;
+        bool taken = w->a->adopt && !l->special && o != OTHERS;
+        if (!taken)
+            return refuse_owner(w, l, o);
+    }
+    return 0;
+}
+
+/* Statements that were added since `from` have this effect. */
+static void effect(struct work *w, size_t from, unsigned what)
+{
+    for (size_t i = from; i < w->script.count; i++)
+        w->script.items[i].effect |= (uint8_t)what;
+}
+
+static void write_mark(struct work *w, struct stw_login *l, enum stw_mark_state state,
+                       const struct stw_rights *rights)
+{
+    w->s.ops->mark(&w->s.facts, w->a, l, state, w->verifier.id, rights, &w->script);
+    l->mark_written = true;
+}
+
+static void write_new(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
+{
+    size_t from;
+    /* Where making and marking are one transaction there is no time between them. */
+    if (!w->s.ops->transactional)
+        write_mark(w, l, STW_MARK_CREATING, &p->before);
+    from = w->script.count;
+    w->s.ops->create(&w->s.facts, w->a, l, &w->verifier, &w->script);
+    effect(w, from, DID_CREATE | (w->r->found ? DID_HOSTS : 0));
+    write_mark(w, l, STW_MARK_OWNED, &p->before);
+}
+
+static void write_old(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
+{
+    size_t from = w->script.count;
+    bool password = l->password == STW_PASSWORD_DIFFERS;
+    bool settled = judge(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
+    if (!settled || p->write_before) {
+        bool adopted = judge(l, w->a) != OURS;
+        write_mark(w, l, STW_MARK_OWNED, &p->before);
+        effect(w, from, adopted ? DID_ADOPT : 0);
+    }
+    from = w->script.count;
+    if (password || l->options_differ)
+        w->s.ops->alter(&w->s.facts, w->a, l, password ? &w->verifier : NULL, l->options_differ,
+                        &w->script);
+    effect(w, from, (password ? DID_PASSWORD : 0) | (l->options_differ ? DID_OPTIONS : 0));
+}
+
+static int write_wanted(struct work *w, struct stw_login *l)
+{
+    struct stw_grants_plan p = {0};
+    stw_autorights struct stw_rights nothing = {0}, others = {0};
+    enum owner o = judge(l, w->a);
+    bool marked = o == OURS || o == OURS_MAYBE || (o == FORMER_OURS && w->a->adopt);
+    const struct stw_rights *have = l->exists ? &l->have : &nothing;
+    int r = stw_grants_plan_make(&w->want, have, marked ? &l->mark.rights : &nothing,
+                                 w->a->grants_policy, &p);
+    if (!l->exists)
+        write_new(w, l, &p);
+    else
+        write_old(w, l, &p);
+    w->s.ops->rights(&w->s.facts, w->a, l, &w->want, &p, &w->script);
+    if (p.write_after)
+        write_mark(w, l, STW_MARK_OWNED, &p.after);
+    w->r->grants_given += (unsigned)p.give.count;
+    w->r->grants_revoked += (unsigned)p.take.count;
+    stw_rights_add_all(&w->ours, &p.after);
+    stw_rights_minus(have, &p.before, &others);
+    stw_rights_minus(&others, &p.take, &w->foreign);
+    stw_grants_plan_done(&p);
+    return r;
+}
+
+static void write_drop(struct work *w, const struct stw_login *l)
+{
+    if (judge(l, w->a) == OURS)
+        w->s.ops->drop(&w->s.facts, w->a, l, &w->seen, stw_session_target(&w->s)->admin_user,
+                       &w->script);
+    else
+        w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
+}
+
+static bool is_marked_ours(const struct stw_login *l, const struct stw_account *a)
+{
+    enum owner o = judge(l, a);
+    return o == OURS || o == OURS_MAYBE;
+}
+
+static int write_all(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++) {
+        struct stw_login *l = &w->seen.logins[i];
+        size_t from = w->script.count;
+        if (l->wanted && write_wanted(w, l) < 0)
+            return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP, "no memory");
+        if (l->wanted || !is_marked_ours(l, w->a))
+            continue;
+        write_drop(w, l);
+        effect(w, from, DID_HOSTS);
+    }
+    return 0;
+}
+
+/* What the statements need to know beforehand. */
+static int prepare(struct work *w)
+{
+    bool create = false, password = false;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        create |= l->wanted && !l->exists;
+        password |= l->wanted && l->exists && l->password == STW_PASSWORD_DIFFERS;
+        w->r->found |= l->wanted && l->exists;
+    }
+    if (create && !w->a->password.data)
+        return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_CREATE,
+                             "it has no password yet, and is not made without one");
+    if (!create && !password)
+        return 0;
+    return w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
+}
+
+static int run(struct work *w)
+{
+    struct stw_script first = {0};
+    if (w->script.count == 0)
+        return 0;
+    if (w->seen.read_only)
+        return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
+                             "the server is read-only");
+    if (w->seen.no_table)
+        w->s.ops->prepare(&w->s.facts, &first);
+    int r = stw_session_run(&w->s, &first, &w->f);
+    stw_script_done(&first);
+    if (r < 0 && w->f.trouble == STW_SQL_DENIED)
+        return stw_fault_set(&w->f, STW_SQL_DENIED, STW_SQL_STEP_CREATE,
+                             "the admin account may not make the table %s, where steward marks its "
+                             "accounts; give it ALL PRIVILEGES ON steward.* (error %u)",
+                             w->s.ops->mark_place, w->f.number);
+    return r < 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
+}
+
+static void report(struct work *w)
+{
+    struct stw_account_report *r = w->r;
+    stw_rights_sort(&w->ours);
+    stw_rights_sort(&w->foreign);
+    stw_rights_text(&w->ours, &r->granted);
+    stw_rights_text(&w->foreign, &r->foreign);
+    (void)snprintf(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
+                   w->a->owner_uid);
+    r->owned = true;
+}
+
+static int check_password(struct work *w)
+{
+    const struct stw_sql_secret *p = &w->a->password;
+    if (p->data && p->len == 0)
+        return stw_fault_set(&w->f, STW_SQL_POLICY, STW_SQL_STEP_ALTER,
+                             "the password is empty, and no account gets an empty one");
+    if (p->data && memchr(p->data, '\0', p->len))
+        return stw_fault_set(&w->f, STW_SQL_POLICY, STW_SQL_STEP_ALTER,
+                             "the password holds a NUL byte, which no client can send");
+    return 0;
+}
+
+static int look_at_rights(struct work *w)
+{
+    struct stw_error err = {0};
+    const struct stw_engine_ops *ops = w->s.ops;
+    if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) < 0)
+        return refuse(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
+    if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) < 0)
+        return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
+    return 0;
+}
+
+static int bring_about(struct work *w, struct stw_pool *p)
+{
+    if (check_password(w) < 0 || look(w, p) < 0 || check_owners(w) < 0 || look_at_rights(w) < 0 ||
+        prepare(w) < 0 || write_all(w) < 0 || run(w) < 0)
+        return -1;
+    report(w);
+    return 0;
+}
+
+int stw_account_sync(struct stw_pool *p, const struct stw_account *want,
+                     struct stw_account_report *r)
+{
+    struct work w;
+    work_begin(&w, want, r);
+    return work_end(&w, bring_about(&w, p));
+}
+
+/* Each account of ours, to be dropped or only to lose its mark. */
+static int leave(struct work *w, struct stw_pool *p, bool drop)
+{
+    const struct stw_login *others = NULL;
+    bool ours = false;
+    if (look(w, p) < 0)
+        return -1;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        w->r->found |= l->wanted && l->exists;
+        if (is_marked_ours(l, w->a)) {
+            ours = true;
+            if (drop)
+                write_drop(w, l);
+            else
+                w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
+        } else if (l->wanted && l->exists) {
+            others = l;
+        }
+    }
+    if (!ours && others && drop)
+        return refuse_owner(w, others, judge(others, w->a));
+    return run(w);
+}
+
+int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
+                     struct stw_account_report *r)
+{
+    struct work w;
+    work_begin(&w, want, r);
+    int result = leave(&w, p, true);
+    if (result < 0 && w.f.trouble == STW_SQL_EXISTS)
+        w.f.trouble = STW_SQL_NOT_OURS; /* it is there, and has no mark */
+    return work_end(&w, result);
+}
+
+int stw_account_release(struct stw_pool *p, const struct stw_account *want,
+                        struct stw_account_report *r)
+{
+    struct work w;
+    work_begin(&w, want, r);
+    return work_end(&w, leave(&w, p, false));
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A circuit breaker: after failures in a row it opens, and whoever asks is refused at once; when
+ * its time has come, one is let through to try.  Pure: time is passed in, and whoever owns it
+ * locks.
+ */
+#ifndef STW_CONTROLLER_SQL_BREAKER_H
+#define STW_CONTROLLER_SQL_BREAKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STW_BREAKER_FAILURES 3
+#define STW_BREAKER_FIRST_MS 1000
+#define STW_BREAKER_MAX_MS 60000
+
+/* Zero-initialised is closed. */
+struct stw_breaker {
+    unsigned failures; /* in a row */
+    unsigned opened;   /* how often in a row */
+    uint64_t until_ms; /* refuses before this */
+    bool open;
+    bool probing; /* one is under way */
+};
+
+/* May the caller try?  If so, it must say how it went. */
+bool stw_breaker_allow(struct stw_breaker *b, uint64_t now_ms);
+void stw_breaker_success(struct stw_breaker *b);
+/* `grave`: opens at once, as for a try that took all its time, or a login that was refused. */
+void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave);
+/* The next that asks is let through. */
+void stw_breaker_poke(struct stw_breaker *b);
+/* 0 when closed. */
+uint64_t stw_breaker_wait_ms(const struct stw_breaker *b, uint64_t now_ms);
+
+#endif

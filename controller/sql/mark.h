@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The mark that says, on the server itself, whose account this is and which rights steward gave it.
+ *
+ * MariaDB and MySQL: a row of the table steward.accounts, which the admin makes on first use:
+ *     user, host    the account; the key
+ *     owner         "namespace/name" of the DatabaseUser
+ *     owner_uid     its UID: what decides
+ *     state         'creating' until CREATE USER has succeeded, then 'owned'
+ *     made          while creating: SHA-256 of the password hash that CREATE USER sets, by which an
+ *                   account that somebody else made meanwhile is told from ours
+ *     rights        JSON, see stw_rights_json
+ * PostgreSQL: the comment on the role, JSON:
+ *     {"steward":1,"owner":"namespace/name","uid":"...","rights":[...],"comment":"what was there"}
+ *
+ * A right is in the mark before it is granted and until it is revoked, so that nothing is lost when
+ * steward is killed between any two statements. */
+#ifndef STW_CONTROLLER_SQL_MARK_H
+#define STW_CONTROLLER_SQL_MARK_H
+
+#include "controller/sql/rights.h"
+
+#define STW_MARK_OWNER_LEN 320 /* "namespace/name" is at most 63 + 1 + 253 bytes */
+#define STW_MARK_UID_LEN 128
+#define STW_MARK_MADE_LEN 65
+#define STW_MARK_MAX_BYTES ((size_t)1 << 20)
+
+enum stw_mark_state { STW_MARK_NONE, STW_MARK_CREATING, STW_MARK_OWNED };
+
+struct stw_mark {
+    enum stw_mark_state state;
+    char owner[STW_MARK_OWNER_LEN];
+    char uid[STW_MARK_UID_LEN];
+    char made[STW_MARK_MADE_LEN];
+    char *comment; /* PostgreSQL: what the comment was before, or NULL */
+    struct stw_rights rights;
+};
+
+void stw_mark_done(struct stw_mark *m);
+/* PostgreSQL's form.  A comment that is no mark leaves `m` with state NONE and keeps the text in
+ * m->comment.  -1: no memory, or a mark that cannot be read (which is not ours to change). */
+int stw_mark_parse(const char *text, size_t len, struct stw_mark *m);
+void stw_mark_json(const struct stw_mark *m, const char *owner, const char *uid,
+                   const struct stw_rights *rights, struct stw_buf *out);
+/* The row's column. */
+int stw_mark_parse_rights(const char *text, size_t len, struct stw_mark *m);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connections to MySQL and MariaDB through libmariadb. */
+#include "controller/sql/mysql_priv.h"
+#include "controller/sql/mysql_privileges.h"
+#include "controller/sql/password.h"
+
+#include "base/util.h"
+
+#include <mysql.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+/* Where Debian, Alpine and Red Hat keep the CAs that the system trusts. */
+static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
+                                        "/etc/pki/tls/certs/ca-bundle.crt"};
+/* None by which a server could ask for the password itself. */
+#define LOGIN_PLUGINS "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519"
+
+struct stw_conn {
+    MYSQL mysql;
+    struct stw_facts facts;
+    uint64_t started_ms;
+    uint64_t limit_ms; /* a statement that takes as long was cut off by us */
+};
+
+static void library_init(void)
+{
+    (void)mysql_library_init(0, NULL, NULL);
+}
+
+static void set_tls(MYSQL *m, const struct stw_target *t)
+{
+    my_bool on = 1;
+    const char *ca = t->tls_ca_file;
+    for (size_t i = 0; !ca && i < STW_COUNT(system_ca); i++)
+        if (access(system_ca[i], R_OK) == 0)
+            ca = system_ca[i];
+    if (t->tls_mode == STW_TLS_DISABLE)
+        return;
+    (void)mysql_optionsv(m, MYSQL_OPT_SSL_ENFORCE, &on);
+    if (t->tls_mode == STW_TLS_REQUIRE)
+        return;
+    /* With a CA the library checks the chain; the other option adds the host's name. */
+    (void)mysql_optionsv(m, MYSQL_OPT_SSL_CA, ca ? ca : system_ca[0]);
+    if (t->tls_mode == STW_TLS_VERIFY_FULL)
+        (void)mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
+}
+
+static void set_options(MYSQL *m, const struct stw_target *t)
+{
+    unsigned connect = (unsigned)t->connect_timeout_seconds;
+    /* The server ends a statement by itself before that. */
+    unsigned statement = (unsigned)t->statement_timeout_seconds + 2, tcp = MYSQL_PROTOCOL_TCP;
+    unsigned no = 0;
+    (void)mysql_optionsv(m, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    (void)mysql_optionsv(m, MYSQL_OPT_READ_TIMEOUT, &statement);
+    (void)mysql_optionsv(m, MYSQL_OPT_WRITE_TIMEOUT, &statement);
+    (void)mysql_optionsv(m, MYSQL_OPT_PROTOCOL, &tcp);
+    (void)mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &no);
+    (void)mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    (void)mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, LOGIN_PLUGINS);
+    set_tls(m, t);
+}
+
+static uint64_t now_ms(void)
+{
+    return stw_now_ms(&stw_clock_system);
+}
+
+static int fault_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
+{
+    unsigned number = mysql_errno(&c->mysql);
+    stw_mysql_fault(f, number, mysql_sqlstate(&c->mysql), mysql_error(&c->mysql), step);
+    f->timeout = f->lost && now_ms() - c->started_ms + 100 >= c->limit_ms;
+    return -1;
+}
+
+/* GRANT must not make an account that went away, which it does without NO_AUTO_CREATE_USER; MySQL 8
+ * knows neither.  Backslashes are as the server has them. */
+static void write_setup(struct stw_conn *c, const struct stw_target *t, struct stw_buf *out)
+{
+    const struct stw_facts *k = &c->facts;
+    int timeout = (int)t->statement_timeout_seconds;
+    const char *mode = k->mariadb || k->number < 80000 ? "STRICT_ALL_TABLES,NO_AUTO_CREATE_USER"
+                                                       : "STRICT_ALL_TABLES";
+    stw_buf_addf(out,
+                 "SET SESSION autocommit=1, lock_wait_timeout=%d, innodb_lock_wait_timeout=%d, "
+                 "sql_mode=IF(FIND_IN_SET('NO_BACKSLASH_ESCAPES',@@sql_mode),"
+                 "'%s,NO_BACKSLASH_ESCAPES','%s'), %s=%d",
+                 timeout, timeout, mode, mode,
+                 k->mariadb ? "max_statement_time" : "max_execution_time",
+                 k->mariadb ? timeout : timeout * 1000);
+}
+
+static bool cell_is(const struct stw_cell *c, const char *text)
+{
+    return c->data && stw_streq(c->data, text);
+}
+
+static int read_fact(void *ctx, const struct stw_cell *cells, unsigned count)
+{
+    struct stw_facts *k = ctx;
+    const struct stw_cell *value = &cells[1];
+    if (count < 2 || !cells[0].data || !value->data)
+        return 0;
+    if (cell_is(&cells[0], "lower_case_table_names"))
+        k->fold_names = !cell_is(value, "0");
+    else if (cell_is(&cells[0], "partial_revokes"))
+        k->literal_names = cell_is(value, "ON");
+    else if (cell_is(&cells[0], "default_authentication_plugin"))
+        k->native_default = cell_is(value, "mysql_native_password");
+    else if (cell_is(&cells[0], "strict_password_validation"))
+        k->plain_password |= cell_is(value, "ON");
+    else if (strncmp(cells[0].data, "validate_password", 17) == 0)
+        k->plain_password = true;
+    return 0;
+}
+
+static int read_policy(void *ctx, const struct stw_cell *cells, unsigned count)
+{
+    struct stw_facts *k = ctx;
+    if (count > 0 && cell_is(&cells[0], "0"))
+        k->plain_password = false; /* strict, but with nothing to ask */
+    return 0;
+}
+
+static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw_fault *f);
+
+static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
+{
+    struct stw_facts *k = &c->facts;
+    stw_autobuf struct stw_buf setup = STW_BUF_INIT(1024);
+    (void)snprintf(k->version, sizeof(k->version), "%s", mysql_get_server_info(&c->mysql));
+    k->number = (unsigned)mysql_get_server_version(&c->mysql);
+    k->mariadb = mariadb_connection(&c->mysql);
+    k->native_default = k->mariadb || k->number < 80000;
+    if (k->number < (k->mariadb ? 100400u : 50700u))
+        return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
+                             "the server is too old: MariaDB 10.4 or MySQL 5.7 is needed");
+    write_setup(c, t, &setup);
+    if (ask(c, stw_buf_str(&setup), NULL, f) < 0)
+        return -1;
+    k->no_backslash = c->mysql.server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES;
+    if (ask(c,
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names',"
+            "'partial_revokes','default_authentication_plugin','strict_password_validation',"
+            "'validate_password.policy','validate_password_policy')",
+            read_fact, f) < 0)
+        return -1;
+    if (!k->mariadb || !k->plain_password)
+        return 0;
+    return ask(c,
+               "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_TYPE="
+               "'PASSWORD VALIDATION' AND PLUGIN_STATUS='ACTIVE'",
+               read_policy, f);
+}
+
+static void conn_close(struct stw_conn *c)
+{
+    if (!c)
+        return;
+    mysql_close(&c->mysql);
+    free(c);
+}
+
+static int connect_fault(struct stw_conn *c, struct stw_fault *f)
+{
+    (void)fault_of(c, STW_SQL_STEP_CONNECT, f);
+    /* Whatever else the server says to a login is its refusal. */
+    if (f->trouble == STW_SQL_FAILED || f->trouble == STW_SQL_DENIED)
+        f->trouble = STW_SQL_AUTH;
+    return -1;
+}
+
+static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const struct stw_target *t = as->target;
+    struct stw_conn *c = calloc(1, sizeof(*c));
+    (void)pthread_once(&once, library_init);
+    if (!c || !mysql_init(&c->mysql)) {
+        free(c);
+        (void)stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
+        return NULL;
+    }
+    c->started_ms = now_ms();
+    c->limit_ms = (uint64_t)t->connect_timeout_seconds * 1000;
+    set_options(&c->mysql, t);
+    /* With a trial only the account's own rights count, so that it names no database. */
+    int r = mysql_real_connect(&c->mysql, t->host, as->user, as->password, NULL, (unsigned)t->port,
+                               NULL, CLIENT_FOUND_ROWS)
+                ? 0
+                : connect_fault(c, f);
+    if (c->mysql.passwd) /* there is no reconnecting that would need it */
+        stw_wipe(c->mysql.passwd, strlen(c->mysql.passwd));
+    c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
+    if (r == 0 && !as->trial)
+        r = learn(c, t, f);
+    if (r == 0)
+        return c;
+    conn_close(c);
+    return NULL;
+}
+
+/* An idle connection on which there is something to read has been closed by the server. */
+static bool conn_alive(struct stw_conn *c)
+{
+    struct pollfd p = {.fd = (int)mysql_get_socket(&c->mysql), .events = POLLIN};
+    return poll(&p, 1, 0) == 0;
+}
+
+static void conn_cut(struct stw_conn *c)
+{
+    (void)shutdown((int)mysql_get_socket(&c->mysql), SHUT_RDWR);
+}
+
+static const struct stw_facts *conn_facts(const struct stw_conn *c)
+{
+    return &c->facts;
+}
+
+#define CELLS_MAX 16
+
+static int read_rows(struct stw_conn *c, MYSQL_RES *result, stw_row_fn *row, void *ctx)
+{
+    struct stw_cell cells[CELLS_MAX];
+    unsigned count = STW_MIN(mysql_num_fields(result), (unsigned)CELLS_MAX);
+    size_t bytes = 0;
+    MYSQL_ROW r;
+    (void)c;
+    while ((r = mysql_fetch_row(result))) {
+        const unsigned long *lengths = mysql_fetch_lengths(result);
+        for (unsigned i = 0; i < count; i++) {
+            cells[i] = (struct stw_cell){r[i], r[i] ? lengths[i] : 0};
+            bytes += cells[i].len;
+        }
+        if (bytes > STW_ANSWER_MAX_BYTES || (row && row(ctx, cells, count) != 0))
+            return -1;
+    }
+    return 0;
+}
+
+static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_fn *row, void *ctx,
+                   struct stw_fault *f)
+{
+    int bad = 0;
+    c->started_ms = now_ms();
+    if (mysql_real_query(&c->mysql, stw_buf_str(&st->text), st->text.len) != 0)
+        return fault_of(c, st->step, f);
+    MYSQL_RES *result = mysql_use_result(&c->mysql);
+    if (result)
+        bad = read_rows(c, result, row, ctx);
+    if (mysql_errno(&c->mysql) != 0)
+        (void)fault_of(c, st->step, f);
+    mysql_free_result(result); /* reads what is left */
+    if (f->trouble != STW_SQL_FINE)
+        return -1;
+    if (bad)
+        return stw_fault_set(f, STW_SQL_LOOKUP, st->step, "the server's answer could not be read");
+    if (st->must_match && mysql_affected_rows(&c->mysql) == 0)
+        return stw_fault_set(f, STW_SQL_NOT_OURS, st->step,
+                             "somebody else changed the mark at this moment");
+    return 0;
+}
+
+static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t count,
+                    stw_row_fn *row, void *ctx, struct stw_fault *f)
+{
+    for (size_t i = 0; i < count; i++)
+        if (run_one(c, &st[i], row, ctx, f) < 0)
+            return -1;
+    return 0;
+}
+
+static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw_fault *f)
+{
+    struct stw_statement st = {.step = STW_SQL_STEP_CONNECT, .text = STW_BUF_INIT(4096)};
+    stw_buf_adds(&st.text, text);
+    int r = run_one(c, &st, row, &c->facts, f);
+    stw_buf_done(&st.text);
+    return r;
+}
+
+static int seal(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
+                struct stw_fault *f)
+{
+    const struct stw_facts *k = &s->facts;
+    struct stw_buf stored = STW_BUF_INIT(256);
+    int r = k->native_default ? stw_native_make(&a->password, &stored)
+                              : stw_caching_sha2_make(&a->password, &stored);
+    if (r == 0 && k->plain_password) {
+        ret->plain = true;
+        stw_buf_add(&ret->text, a->password.data, a->password.len);
+    } else if (r == 0) {
+        stw_buf_add(&ret->text, stored.data, stored.len);
+    }
+    /* A salt that the server draws is not known. */
+    if (r == 0 && (!k->plain_password || k->native_default))
+        stw_sha256_hex(stored.data, stored.len, ret->id);
+    stw_buf_done(&stored);
+    if (r < 0 || ret->text.failed)
+        return stw_fault_set(f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP,
+                             "the password's verifier could not be computed");
+    return 0;
+}
+
+const struct stw_engine_ops stw_engine_mysql = {
+    .open = conn_open,
+    .close = conn_close,
+    .alive = conn_alive,
+    .cut = conn_cut,
+    .facts = conn_facts,
+    .run = conn_run,
+    .check = stw_mysql_check,
+    .look = stw_mysql_look,
+    .expand = stw_mysql_expand,
+    .seal = seal,
+    .prepare = stw_mysql_prepare,
+    .create = stw_mysql_create,
+    .alter = stw_mysql_alter,
+    .rights = stw_mysql_rights,
+    .mark = stw_mysql_mark,
+    .unmark = stw_mysql_unmark,
+    .drop = stw_mysql_drop,
+    .mark_place = "steward.accounts",
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The privileges of MySQL and MariaDB: their names, where each can be given, and how the catalogue
+ * shows them. */
+#ifndef STW_CONTROLLER_SQL_MYSQL_PRIVILEGES_H
+#define STW_CONTROLLER_SQL_MYSQL_PRIVILEGES_H
+
+#include "controller/sql/engine.h"
+
+#define STW_ON_GLOBAL 1u
+#define STW_ON_DATABASE 2u
+#define STW_ON_TABLE 4u
+#define STW_ONLY_MARIADB 8u
+#define STW_ONLY_MYSQL8 16u
+
+struct stw_mysql_privilege {
+    const char *name;
+    const char *column; /* "Select" for Select_priv; NULL: there is none */
+    int bit;            /* in "access" of MariaDB's mysql.global_priv; -1: none */
+    unsigned on;
+};
+
+extern const struct stw_mysql_privilege stw_mysql_privileges[]; /* ended by one without a name */
+
+bool stw_mysql_privilege_fits(const struct stw_mysql_privilege *p, const struct stw_facts *k,
+                              unsigned on);
+/* The name in the table for one that a user writes or the catalogue shows; NULL if unknown. */
+const char *stw_mysql_privilege_name(const char *text, size_t len);
+/* Adds each of a list "Select,Create View", to `r` otherwise filled in. */
+void stw_mysql_rights_of_list(struct stw_right r, const struct stw_cell *list,
+                              struct stw_rights *ret);
+void stw_mysql_rights_of_bits(struct stw_right r, uint64_t bits, const struct stw_facts *k,
+                              struct stw_rights *ret);
+/* A database's name as grants on databases store it: a pattern, unless `k` says otherwise. */
+void stw_mysql_pattern(struct stw_buf *out, const char *database, const struct stw_facts *k);
+/* See engine.h: expand. */
+int stw_mysql_expand(const struct stw_facts *k, const struct stw_account *a,
+                     const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Statements on their way to a server.  Their text may hold verifiers and passwords: it is wiped,
+ * and never shown. */
+#ifndef STW_CONTROLLER_SQL_SCRIPT_H
+#define STW_CONTROLLER_SQL_SCRIPT_H
+
+#include "controller/sql/sql.h"
+
+#define STW_STATEMENT_MAX_BYTES ((size_t)4 << 20)
+
+struct stw_statement {
+    struct stw_buf text;
+    char *database; /* PostgreSQL: where it runs; NULL: where the admin logs in */
+    enum stw_sql_step step;
+    bool must_match; /* it has to find a row: no row means that somebody else was there */
+    bool may_fail;   /* nothing depends on it */
+    uint8_t effect;  /* the writer's; what was done once it is */
+    bool done;
+};
+
+/* Zero-initialised is empty. */
+struct stw_script {
+    struct stw_statement *items;
+    size_t count, cap;
+    bool failed; /* out of memory */
+};
+#define stw_autoscript __attribute__((cleanup(stw_script_done)))
+
+void stw_script_done(struct stw_script *s);
+/* A new statement to write into: never NULL, but `failed` is set when there is no memory.  Valid
+ * until the next call. */
+struct stw_statement *stw_script_add(struct stw_script *s, enum stw_sql_step step,
+                                     const char *database);
+/* Whether all could be written. */
+bool stw_script_complete(const struct stw_script *s);
+
+#endif
