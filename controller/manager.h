@@ -21,7 +21,7 @@ struct stw_manager;
 #define STW_MANAGER_LEASE "steward.steward.dev"
 
 struct stw_target_store; /* targets.h */
-struct stw_controller; /* controller.h: what a reconciler is */
+struct stw_controller;   /* controller.h: what a reconciler is */
 
 /* All reconcilers, ended by NULL. */
 extern const struct stw_controller *const stw_controllers[];
@@ -35,7 +35,7 @@ struct stw_manager_config {
     uint32_t workers;  /* a kind; 0: 4 */
     bool leader_elect; /* false: reconcile at once */
     const char *lease_ns, *lease_name, *identity;
-    uint32_t resync_ms; /* 0: 10 hours, with jitter */
+    uint32_t resync_ms;               /* 0: 10 hours, with jitter */
     struct stw_target_store *targets; /* database targets, which outlive the manager; or NULL */
 };
 
