@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who we are and whom we trust.  A ServiceAccount's token is replaced on disk before it expires,
- * and the CA of an API server may be: both are looked at again each minute, as client-go does. */
+ * and so may be a client certificate and the CA of an API server: all are looked at again each
+ * minute, as client-go does. */
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "base/base64.h"
 #include "kube/client_priv.h"
 #include "kube/kubeconfig_priv.h"
 
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <sys/stat.h>
 
 #define REFRESH_MS 60000
@@ -65,6 +69,62 @@ static void refresh_ca(struct stw_auth *a)
     a->config->ca_pem = pem;
 }
 
+/* A pair in the middle of being replaced does not fit together. */
+static bool is_pair(const char *cert_pem, const char *key_pem)
+{
+    BIO *cert_bio = BIO_new_mem_buf(cert_pem, -1), *key_bio = BIO_new_mem_buf(key_pem, -1);
+    X509 *cert = cert_bio ? PEM_read_bio_X509(cert_bio, NULL, NULL, NULL) : NULL;
+    EVP_PKEY *key = key_bio ? PEM_read_bio_PrivateKey(key_bio, NULL, NULL, NULL) : NULL;
+    bool fits = cert && key && X509_check_private_key(cert, key) == 1;
+    EVP_PKEY_free(key);
+    X509_free(cert);
+    BIO_free(key_bio);
+    BIO_free(cert_bio);
+    ERR_clear_error();
+    return fits;
+}
+
+static int read_pair(struct stw_auth *a, struct stw_error *err)
+{
+    char *cert = NULL, *key = NULL;
+    size_t len;
+    struct stw_kubeconfig *c = a->config;
+    if (stw_read_file(c->cert_path, STW_KUBECONFIG_MAX_BYTES, &cert, &len, err) < 0)
+        return -1;
+    if (stw_read_file(c->key_path, STW_KUBECONFIG_MAX_BYTES, &key, &len, err) < 0) {
+        free(cert);
+        return -1;
+    }
+    if (!is_pair(cert, key)) {
+        free(cert);
+        wipe_free(key);
+        return stw_fail(err, STW_ERR_INVALID, "%s and %s do not fit together", c->cert_path,
+                        c->key_path);
+    }
+    free(c->cert_pem);
+    wipe_free(c->key_pem);
+    c->cert_pem = cert;
+    c->key_pem = key;
+    return 0;
+}
+
+static void refresh_pair(struct stw_auth *a)
+{
+    struct stw_error err = {0};
+    if (!a->config->cert_path || !a->config->key_path)
+        return;
+    int64_t cert = stamp_of(a->config->cert_path), key = stamp_of(a->config->key_path);
+    if (cert == 0 || key == 0 || (cert == a->cert_stamp && key == a->key_stamp))
+        return;
+    if (read_pair(a, &err) < 0) {
+        stw_log(STW_LOG_WARN, "cannot read the client certificate again, the old one stays in use",
+                STW_STR("error", err.text));
+        return;
+    }
+    a->cert_stamp = cert;
+    a->key_stamp = key;
+}
+
 int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint64_t now_ms,
                   struct stw_error *err)
 {
@@ -73,6 +133,8 @@ int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint6
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     a->read_ms = now_ms;
     a->ca_stamp = config->ca_path ? stamp_of(config->ca_path) : 0;
+    a->cert_stamp = config->cert_path ? stamp_of(config->cert_path) : 0;
+    a->key_stamp = config->key_path ? stamp_of(config->key_path) : 0;
     return config->token_path ? read_token(a, err) : 0;
 }
 
@@ -90,6 +152,7 @@ void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force)
         return;
     a->read_ms = now_ms;
     refresh_ca(a);
+    refresh_pair(a);
     if (a->config->token_path && read_token(a, &err) < 0)
         stw_log(STW_LOG_WARN, "cannot read the token again, the old one stays in use",
                 STW_STR("error", err.text));

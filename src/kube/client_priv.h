@@ -59,10 +59,11 @@ struct stw_call_list {
 
 /* Who we are and whom we trust: read from files that are replaced under us. */
 struct stw_auth {
-    struct stw_kubeconfig *config; /* a copy; ca_pem is kept up to date */
+    struct stw_kubeconfig *config; /* a copy; ca_pem, cert_pem and key_pem are kept up to date */
     char *token;                   /* read from token_path */
     uint64_t read_ms;              /* when the files were looked at */
     int64_t ca_stamp;              /* modification time of ca_path */
+    int64_t cert_stamp, key_stamp; /* likewise */
 };
 int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint64_t now_ms,
                   struct stw_error *err);

@@ -151,13 +151,14 @@ static void free_headers(struct stw_call *call)
     call->headers = NULL;
 }
 
-static int set_blob(CURL *easy, CURLoption option, char *pem)
+/* libcurl takes a copy of what a refresh may replace while a transfer goes on. */
+static int set_blob(CURL *easy, CURLoption option, char *pem, const char *path)
 {
-    struct curl_blob blob = {.data = pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
+    struct curl_blob blob = {
+        .data = pem, .len = strlen(pem), .flags = path ? CURL_BLOB_COPY : CURL_BLOB_NOCOPY};
     return (int)curl_easy_setopt(easy, option, &blob);
 }
 
-/* The config's texts outlive every transfer, but for ca_pem, which a refresh may replace. */
 static int set_tls(const struct stw_client *c, CURL *easy)
 {
     const struct stw_kubeconfig *k = c->auth.config;
@@ -166,13 +167,11 @@ static int set_tls(const struct stw_client *c, CURL *easy)
         bad |= (int)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
         bad |= (int)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
     } else if (k->ca_pem) {
-        struct curl_blob ca = {
-            .data = k->ca_pem, .len = strlen(k->ca_pem), .flags = CURL_BLOB_COPY};
-        bad |= (int)curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
+        bad |= set_blob(easy, CURLOPT_CAINFO_BLOB, k->ca_pem, k->ca_path);
     }
     if (k->cert_pem && k->key_pem) {
-        bad |= set_blob(easy, CURLOPT_SSLCERT_BLOB, k->cert_pem);
-        bad |= set_blob(easy, CURLOPT_SSLKEY_BLOB, k->key_pem);
+        bad |= set_blob(easy, CURLOPT_SSLCERT_BLOB, k->cert_pem, k->cert_path);
+        bad |= set_blob(easy, CURLOPT_SSLKEY_BLOB, k->key_pem, k->key_path);
     }
     return bad;
 }
@@ -318,7 +317,8 @@ static bool retry_throttled(struct stw_client *c, struct stw_call *call, long st
 
 static bool retry_auth(struct stw_client *c, struct stw_call *call)
 {
-    if (call->retried_auth || !c->auth.config->token_path)
+    const struct stw_kubeconfig *k = c->auth.config;
+    if (call->retried_auth || (!k->token_path && !k->cert_path))
         return false;
     call->retried_auth = true;
     stw_auth_refresh(&c->auth, stw_now_ms(c->clock), true);

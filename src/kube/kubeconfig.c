@@ -3,10 +3,10 @@
  * Reads kubeconfig text: the context, its cluster and its user.  Rules are those of client-go's
  * clientcmd: of several files the first that has a name wins, *-data beats the path of a file, and
  * a tokenFile beats a token. */
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml.h"
-#include "base/base64.h"
 #include "kube/kubeconfig_file_priv.h"
 #include "kube/kubeconfig_priv.h"
 
@@ -41,9 +41,9 @@ static const struct field cluster_fields[] = {
 
 static const struct field user_fields[] = {
     {"client-certificate-data", DATA, AT(cert_pem), 0},
-    {"client-certificate", FILE_TEXT, AT(cert_pem), 0},
+    {"client-certificate", FILE_TEXT, AT(cert_pem), AT(cert_path)},
     {"client-key-data", DATA, AT(key_pem), 0},
-    {"client-key", FILE_TEXT, AT(key_pem), 0},
+    {"client-key", FILE_TEXT, AT(key_pem), AT(key_path)},
     {"token", TEXT, AT(token), 0},
     {"tokenFile", PATH, AT(token_path), 0},
     {"username", TEXT, AT(username), 0},

@@ -11,18 +11,19 @@
 #include <stddef.h>
 
 struct stw_kubeconfig {
-    char *server;              /* "https://127.0.0.1:6443", without a slash at the end */
-    char *ca_pem;              /* NULL: the system's CAs */
-    char *ca_path;             /* where ca_pem came from, re-read when it changes; NULL: inline */
-    bool insecure;             /* insecure-skip-tls-verify */
-    char *tls_server_name;     /* NULL: from the URL */
-    char *proxy_url;           /* NULL: the environment's */
-    char *cert_pem, *key_pem;  /* client certificate, or NULL */
-    char *token;               /* bearer token, or NULL */
-    char *token_path;          /* read again each minute and after a 401; beats token */
-    char *username, *password; /* basic, or NULL */
-    char *ns;                  /* the context's namespace, or NULL */
-    char *source;              /* for messages: a path, or "in-cluster" */
+    char *server;               /* "https://127.0.0.1:6443", without a slash at the end */
+    char *ca_pem;               /* NULL: the system's CAs */
+    char *ca_path;              /* where ca_pem came from, re-read when it changes; NULL: inline */
+    bool insecure;              /* insecure-skip-tls-verify */
+    char *tls_server_name;      /* NULL: from the URL */
+    char *proxy_url;            /* NULL: the environment's */
+    char *cert_pem, *key_pem;   /* client certificate, or NULL */
+    char *cert_path, *key_path; /* where they came from, re-read when they change; NULL: inline */
+    char *token;                /* bearer token, or NULL */
+    char *token_path;           /* read again each minute and after a 401; beats token */
+    char *username, *password;  /* basic, or NULL */
+    char *ns;                   /* the context's namespace, or NULL */
+    char *source;               /* for messages: a path, or "in-cluster" */
 };
 
 /* `flag_path` and `context` may be NULL.  Errors name file and key: an exec or auth-provider user

@@ -29,6 +29,8 @@ void stw_kubeconfig_destroy(struct stw_kubeconfig *c)
     free(c->proxy_url);
     free(c->cert_pem);
     wipe_free(c->key_pem);
+    free(c->cert_path);
+    free(c->key_path);
     wipe_free(c->token);
     free(c->token_path);
     free(c->username);
@@ -60,6 +62,8 @@ struct stw_kubeconfig *stw_kubeconfig_copy(const struct stw_kubeconfig *c)
         .proxy_url = copy(c->proxy_url, &bad),
         .cert_pem = copy(c->cert_pem, &bad),
         .key_pem = copy(c->key_pem, &bad),
+        .cert_path = copy(c->cert_path, &bad),
+        .key_path = copy(c->key_path, &bad),
         .token = copy(c->token, &bad),
         .token_path = copy(c->token_path, &bad),
         .username = copy(c->username, &bad),

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from support import paths, wait
+from support.cluster import run
 
 DATA = paths.TOP / "tests" / "data" / "owned"
 MANAGER = "steward-test"
@@ -18,11 +19,12 @@ MANAGER = "steward-test"
 class Probe:
     """kube_probe: one command a line, one line of JSON back."""
 
-    def __init__(self, cluster, resource, namespace):
+    def __init__(self, cluster, resource, namespace, kubeconfig=None):
         binary = paths.steward_binary().parents[1] / "tests" / "integration" / "kube_probe"
         self.process = subprocess.Popen([binary, resource, namespace], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=dict(os.environ, KUBECONFIG=cluster.kubeconfig))
+                                        env=dict(os.environ,
+                                                 KUBECONFIG=str(kubeconfig or cluster.kubeconfig)))
 
     def ask(self, *words):
         self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
@@ -146,3 +148,36 @@ def test_own_write_is_seen_at_once(place, probe, tmp_path):
     file = _desired("configmap", place, tmp_path)
     answer = probe.ask("apply", MANAGER, file)
     assert probe.ask("version", f"{place}/page")["rv"] == answer["rv"]
+
+
+def _client_pair(folder, authority=None):
+    """client.crt and client.key of an administrator; signed by the cluster's CA, or by itself."""
+    key, cert, request = (folder / f"client.{end}" for end in ("key", "crt", "csr"))
+    subject = ["-subj", "/O=system:masters/CN=rotated", "-newkey", "ec", "-pkeyopt",
+               "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key]
+    if authority:
+        run(["openssl", "req", *subject, "-out", request])
+        run(["openssl", "x509", "-req", "-in", request, "-CA", authority / "ca.crt", "-CAkey",
+             authority / "ca.key", "-CAcreateserial", "-CAserial", folder / "serial",
+             "-days", "2", "-out", cert])
+    else:
+        run(["openssl", "req", "-x509", *subject, "-days", "2", "-out", cert])
+
+
+def test_a_client_certificate_that_is_rotated(cluster, place, tmp_path):
+    """A certificate that the server does not take is looked at again on disk, as a token is."""
+    authority = pathlib.Path(cluster.env.get("STEWARD_CLUSTER_DIR", "")) / "pki"
+    if not (authority / "ca.key").exists():
+        pytest.skip("the CA of this cluster is not at hand")
+    _client_pair(tmp_path)
+    config = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "--flatten",
+                                        "-o", "json").stdout)
+    config["users"][0]["user"] = {"client-certificate": "client.crt", "client-key": "client.key"}
+    (tmp_path / "config").write_text(json.dumps(config), "utf-8")
+    one = Probe(cluster, "configmaps", place, tmp_path / "config")
+    try:
+        wait.until("a refusal", lambda: "Unauthorized" in one.ask("problem")["problem"])
+        _client_pair(tmp_path, authority)
+        wait.until("the list", lambda: one.ask("synced")["synced"])
+    finally:
+        assert one.end() == 0

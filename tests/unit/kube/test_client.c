@@ -3,6 +3,7 @@
  * The client against the scripted server: errors, retries, deadlines, cancelling, credentials. */
 #include "base/util.h"
 #include "fake.h"
+#include "kube/client_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -362,6 +363,49 @@ static void certificates(void **state)
     fake_stop(&tls);
 }
 
+/* Makes `to` hold what `from` holds, as a new file under the old name. */
+static void replace_file(const char *to, const char *from)
+{
+    char command[1200];
+    (void)snprintf(command, sizeof(command), "cp %s %s.new && mv %s.new %s", from, to, to, to);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_rotated_client_certificate(void **state)
+{
+    struct fake first, second;
+    struct stw_auth a = {0};
+    struct stw_error err = {0};
+    size_t len;
+    (void)state;
+    fake_start_tls(&first, "one.example");
+    fake_start_tls(&second, "two.example");
+    struct stw_kubeconfig config = {.cert_path = first.cert, .key_path = first.key};
+    assert_int_equal(stw_read_file(first.cert, 1u << 20, &config.cert_pem, &len, &err), 0);
+    assert_int_equal(stw_read_file(first.key, 1u << 20, &config.key_pem, &len, &err), 0);
+    assert_int_equal(stw_auth_init(&a, &config, 1000, &err), 0);
+    /* half of the new pair: the old one stays, and is not given up */
+    replace_file(first.cert, second.cert);
+    stw_auth_refresh(&a, 61000, false);
+    assert_string_equal(a.config->cert_pem, config.cert_pem);
+    assert_string_equal(a.config->key_pem, config.key_pem);
+    replace_file(first.key, second.key);
+    stw_auth_refresh(&a, 62000, false); /* not looked at for a minute */
+    assert_string_equal(a.config->cert_pem, config.cert_pem);
+    stw_auth_refresh(&a, 121000, false);
+    assert_string_not_equal(a.config->cert_pem, config.cert_pem);
+    assert_string_not_equal(a.config->key_pem, config.key_pem);
+    /* and nothing at all */
+    assert_int_equal(unlink(first.key), 0);
+    stw_auth_refresh(&a, 181000, true);
+    assert_non_null(strstr(a.config->key_pem, "PRIVATE KEY"));
+    stw_auth_done(&a);
+    free(config.cert_pem);
+    free(config.key_pem);
+    fake_stop(&first);
+    fake_stop(&second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +423,7 @@ int main(void)
         cmocka_unit_test(verbs),
         cmocka_unit_test(metrics),
         cmocka_unit_test(certificates),
+        cmocka_unit_test(a_rotated_client_certificate),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -93,6 +93,22 @@ static void fields(void **state)
     stw_kubeconfig_destroy(c);
 }
 
+static void a_client_certificate_by_path(void **state)
+{
+    (void)state;
+    struct stw_kubeconfig *c =
+        parse(HEAD "clusters: [{name: k, cluster: {server: 'https://h'}}]\n"
+                   "users: [{name: u, user: {client-certificate: ca.crt, client-key: token}}]\n");
+    assert_string_equal(c->cert_pem, "CA PEM\n");
+    assert_string_equal(c->cert_path, in_dir("ca.crt"));
+    assert_string_equal(c->key_path, in_dir("token"));
+    struct stw_kubeconfig *copy = stw_kubeconfig_copy(c);
+    assert_string_equal(copy->cert_path, c->cert_path);
+    assert_string_equal(copy->key_path, c->key_path);
+    stw_kubeconfig_destroy(copy);
+    stw_kubeconfig_destroy(c);
+}
+
 static void data_beats_path_and_anonymous_is_fine(void **state)
 {
     (void)state;
@@ -233,9 +249,13 @@ static void too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),       cmocka_unit_test(data_beats_path_and_anonymous_is_fine),
-        cmocka_unit_test(refused),      cmocka_unit_test(a_wanted_context),
-        cmocka_unit_test(merged_files), cmocka_unit_test(in_cluster),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(a_client_certificate_by_path),
+        cmocka_unit_test(data_beats_path_and_anonymous_is_fine),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(a_wanted_context),
+        cmocka_unit_test(merged_files),
+        cmocka_unit_test(in_cluster),
         cmocka_unit_test(too_large),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
