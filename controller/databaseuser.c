@@ -133,6 +133,7 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
         return;
     }
     (void)stw_account_sync(pool, &wish.account, &d->report);
+    d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_wish_done(&wish);
     fingerprint(d);
 }

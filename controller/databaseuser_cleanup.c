@@ -62,7 +62,7 @@ static void tell_done(struct dbuser *d)
 {
     bool retained = is_retained(d);
     const char *account = json_string_value(json_object_get(d->object.status, "account"));
-    if (!account && !d->report.found)
+    if (!account && (retained || !d->report.found))
         return; /* there never was one */
     stw_object_event(d->run, &d->object, false, retained ? "Retained" : "Deleted", "Delete",
                      retained ? "left account \"%s\" on target \"%s\"; it is no longer steward's"
@@ -112,6 +112,7 @@ static void ask_server(struct dbuser *d, struct stw_pool *pool)
         (void)stw_account_release(pool, &wish.account, &d->report);
     else
         (void)stw_account_drop(pool, &wish.account, &d->report);
+    d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_wish_done(&wish);
 }
 

@@ -58,6 +58,8 @@ struct dbu_state {
     const char *ns; /* steward's own */
     struct stw_pools *pools;
     struct stw_fingerprints *fingerprints;
+    struct stw_target_store *store; /* the configuration's, or NULL */
+    struct stw_targets *known;      /* its list when it last changed; the store's thread's */
 };
 
 int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret,

@@ -4,6 +4,7 @@
  * fingerprints. */
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
+#include "controller/targets.h"
 
 #include <ctype.h>
 
@@ -51,7 +52,7 @@ static void wake_one(void *ctx, const char *key)
     stw_manager_enqueue(s->manager, stw_kind_databaseuser.kind, key);
 }
 
-/* `target` as it may stand in the configuration, in any case. */
+/* `target` as it stands in the configuration, in any case. */
 static void wake_target(void *ctx, const char *target)
 {
     const struct dbu_state *s = ctx;
@@ -81,7 +82,36 @@ void dbu_state_secret_changed(struct dbu_state *s, const char *key)
     stw_targets_unref(targets);
 }
 
+/* A new list: whoever is on a target of the old one or of the new one looks again. */
+static void targets_changed(void *ctx, struct stw_targets *now)
+{
+    struct dbu_state *s = ctx;
+    struct stw_targets *const lists[] = {s->known, now};
+    stw_pools_prune(s->pools, now);
+    for (size_t l = 0; l < STW_COUNT(lists); l++) {
+        for (size_t i = 0; i < stw_targets_count(lists[l]); i++) {
+            const char *name = stw_targets_at(lists[l], i)->name;
+            stw_pools_poke(s->pools, name);
+            if (l == 0 || !stw_targets_find(s->known, name))
+                wake_target(s, name);
+        }
+    }
+    stw_targets_unref(s->known);
+    s->known = stw_targets_ref(now);
+}
+
 /* --- life */
+
+static int listen(struct dbu_state *s, struct stw_target_store *store)
+{
+    if (!store)
+        return 0;
+    s->known = stw_target_store_get(store);
+    if (stw_target_store_on_change(store, targets_changed, s) != 0)
+        return -1;
+    s->store = store;
+    return 0;
+}
 
 int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret,
                    struct stw_error *err)
@@ -99,12 +129,12 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
                                      .ctx = s};
     s->pools = stw_pools_create(&pools);
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
+    if (!s->pools || !s->fingerprints || listen(s, config->targets) != 0) {
+        dbu_state_close(s);
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    }
     *ret = s;
-    if (s->pools && s->fingerprints)
-        return 0;
-    dbu_state_close(s);
-    *ret = NULL;
-    return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return 0;
 }
 
 void dbu_state_cancel(void *state)
@@ -116,6 +146,9 @@ void dbu_state_cancel(void *state)
 void dbu_state_close(void *state)
 {
     struct dbu_state *s = state;
+    if (s->store)
+        stw_target_store_forget(s->store, targets_changed, s);
+    stw_targets_unref(s->known);
     stw_pools_destroy(s->pools);
     stw_fingerprints_destroy(s->fingerprints);
     free(s);

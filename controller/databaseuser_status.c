@@ -180,12 +180,18 @@ static void find_target(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
+/* Whether the account is there could not be told. */
+static bool is_of_lookup(const struct stw_account_report *r)
+{
+    return r->trouble == STW_SQL_LOOKUP ||
+           (!meanings[r->trouble].reason && r->step == STW_SQL_STEP_LOOKUP);
+}
+
 static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
 {
     const struct stw_account_report *r = &d->report;
     a->level = meanings[r->trouble].level;
-    a->truth =
-        r->trouble == STW_SQL_LOOKUP || r->step == STW_SQL_STEP_LOOKUP ? STW_UNKNOWN : STW_FALSE;
+    a->truth = is_of_lookup(r) ? STW_UNKNOWN : STW_FALSE;
     a->reason = reason_of(r);
     a->err = &r->err;
     a->again_ms = a->level == STW_LEVEL_WAITING ? OBJECT_AGAIN_MS : STW_STALLED_AGAIN_MS;

@@ -2,6 +2,7 @@
 #include "controller/object.h"
 
 #include "base/util.h"
+#include "controller/finalizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +53,54 @@ static void test_projection(void **state)
     }
 }
 
+static void test_projection_with_labels(void **state)
+{
+    static const char *const labels[] = {"target", "other", NULL};
+    static const struct {
+        const char *in, *out;
+    } rows[] = {
+        {"{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"1\",\"target\":\"db\"},"
+         "\"finalizers\":[\"f/one\"]}}",
+         "{\"metadata\":{\"name\":\"a\",\"labels\":{\"target\":\"db\"},\"finalizers\":[\"f/one\"]},"
+         "\"status\":{}}"},
+        {"{\"metadata\":{\"name\":\"a\",\"labels\":{\"other\":\"2\",\"target\":\"db\"}}}",
+         "{\"metadata\":{\"name\":\"a\",\"labels\":{\"target\":\"db\",\"other\":\"2\"}},"
+         "\"status\":{}}"},
+        {"{\"metadata\":{\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"a\"},\"status\":{}}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
+        stw_autojson struct stw_json_doc in = {0};
+        assert_int_equal(stw_json_scan(&in, rows[i].in, strlen(rows[i].in), NULL), 0);
+        stw_object_project_with(stw_json_root(&in), labels, &out);
+        assert_string_equal(stw_buf_str(&out), rows[i].out);
+    }
+}
+
+static void test_finalizers(void **state)
+{
+    static const struct {
+        const char *list;
+        bool ours, others;
+    } rows[] = {
+        {"[]", false, false},
+        {"[\"a/mine\"]", true, false},
+        {"[\"a/other\"]", false, true},
+        {"[\"a/other\",\"a/mine\"]", true, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_object o = {.text = STW_BUF_INIT(1024)};
+        stw_buf_addf(&o.text, "{\"metadata\":{\"finalizers\":%s}}", rows[i].list);
+        assert_int_equal(stw_json_scan(&o.doc, stw_buf_str(&o.text), o.text.len, NULL), 0);
+        o.root = stw_json_root(&o.doc);
+        assert_int_equal(stw_finalizer_has(&o, "a/mine"), rows[i].ours);
+        assert_int_equal(stw_finalizer_has_others(&o, "a/mine"), rows[i].others);
+        stw_object_done(&o);
+    }
+}
+
 /* The waits of a transient error: kinds' rule is 1 s doubled up to 5 min, give or take 20 %. */
 static void test_retry(void **state)
 {
@@ -80,6 +129,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_projection),
+        cmocka_unit_test(test_projection_with_labels),
+        cmocka_unit_test(test_finalizers),
         cmocka_unit_test(test_retry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

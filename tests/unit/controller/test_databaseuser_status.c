@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "databaseuser_fixture.h"
+
+#include "base/util.h"
+#include "controller/condition.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const json_t *condition(const json_t *status, const char *type)
+{
+    return stw_condition_find(json_object_get(status, "conditions"), type);
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+/* kstatus: Reconciling and Stalled never both; Ready first; CamelCase reasons; messages that say
+ * something; no password anywhere. */
+static void check_shape(const json_t *status)
+{
+    static const char *const order[] = {"Ready",          "Reconciling",     "Stalled",
+                                        "SecretResolved", "TargetReachable", "UserSynced",
+                                        "GrantsSynced",   "CleanupBlocked"};
+    const json_t *list = json_object_get(status, "conditions"), *c;
+    size_t i, at = 0;
+    json_array_foreach ((json_t *)(uintptr_t)list, i, c) {
+        const char *reason = text(c, "reason");
+        while (at < STW_COUNT(order) && !stw_streq(order[at], text(c, "type")))
+            at++;
+        assert_true(at < STW_COUNT(order)); /* known, and in order */
+        assert_true(isupper((unsigned char)reason[0]));
+        for (const char *r = reason; *r; r++)
+            assert_true(isalnum((unsigned char)*r));
+        assert_true(strlen(text(c, "message")) > 0);
+    }
+    assert_false(condition(status, "Reconciling") && condition(status, "Stalled"));
+    assert_int_equal(json_integer_value(json_object_get(status, "observedGeneration")), 3);
+    stw_autofree char *all = json_dumps(status, 0);
+    assert_null(strstr(all, "s3cret"));
+}
+
+static json_t *judge(struct fixture *f, struct stw_verdict *v)
+{
+    json_t *status;
+    dbu_judge(&f->d, v, &status);
+    assert_non_null(status);
+    check_shape(status);
+    return status;
+}
+
+static void all_well(struct fixture *f, const char *status)
+{
+    assert_int_equal(fixture_init(f, FIXTURE_SPEC, status), 0);
+    fixture_secret(f, "s3cret-s3cret");
+    fixture_report(f, STW_SQL_FINE, STW_SQL_STEP_CONNECT, NULL);
+    f->d.report.owned = true;
+    stw_buf_adds(&f->d.report.granted, "SELECT, INSERT ON shop.*\n");
+}
+
+static void test_created(void **state)
+{
+    struct fixture f;
+    struct stw_verdict v;
+    (void)state;
+    all_well(&f, "");
+    f.d.report.created = true;
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, STW_LEVEL_FINE);
+    assert_string_equal(text(condition(s, "Ready"), "reason"), "Succeeded");
+    assert_string_equal(text(s, "account"), "app@%");
+    assert_string_equal(text(s, "target"), "Main");
+    assert_string_equal(text(s, "engine"), "mariadb");
+    assert_string_equal(text(s, "serverVersion"), "10.11.6-MariaDB");
+    assert_string_equal(text(s, "secretResourceVersion"), "77");
+    assert_string_equal(text(s, "passwordFingerprint"), "0123456789abcdef");
+    assert_string_equal(text(s, "ownershipMark"), "steward.accounts");
+    assert_true(json_is_true(json_object_get(s, "owned")));
+    assert_true(strlen(text(s, "lastRotationTime")) > 0);
+    assert_true(strlen(text(s, "lastVerifiedTime")) > 0);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(s, "hosts"), 0)), "%");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(s, "currentGrants"), 0)),
+                        "SELECT, INSERT ON shop.*");
+    assert_null(json_object_get(s, "foreignGrants"));
+    fixture_done(&f);
+}
+
+/* A second pass that finds nothing to do says nothing new, however late it comes. */
+static void test_settled(void **state)
+{
+    struct fixture f, g;
+    struct stw_verdict v;
+    (void)state;
+    all_well(&f, "");
+    f.d.report.created = true;
+    json_auto_t *first = judge(&f, &v);
+    stw_autofree char *written = json_dumps(first, 0);
+    all_well(&g, written);
+    g.now.ms += 3600 * 1000;
+    json_auto_t *second = judge(&g, &v);
+    assert_true(json_equal(first, second));
+    /* Something new brings the time along. */
+    g.d.report.password_changed = true;
+    json_auto_t *third = judge(&g, &v);
+    assert_string_not_equal(text(first, "lastVerifiedTime"), text(third, "lastVerifiedTime"));
+    assert_string_not_equal(text(first, "lastRotationTime"), text(third, "lastRotationTime"));
+    fixture_done(&g);
+    fixture_done(&f);
+}
+
+/* When it is looked at again: within what the spec says, never much sooner, and not all at once. */
+static void test_resync(void **state)
+{
+    uint64_t seen = 0;
+    bool varies = false;
+    (void)state;
+    for (uint64_t now = 0; now < 100; now++) {
+        uint64_t ms = dbu_resync_ms("shop/app", 300, now);
+        assert_in_range(ms, 240000, 300000);
+        varies |= now > 0 && ms != seen;
+        seen = ms;
+    }
+    assert_true(varies);
+}
+
+/* What the server's troubles become. */
+static void test_troubles(void **state)
+{
+    static const struct {
+        enum stw_sql_trouble trouble;
+        enum stw_sql_step step;
+        enum stw_level level;
+        const char *type, *status, *reason;
+    } rows[] = {
+#define R(t, s, l) STW_SQL_##t, STW_SQL_STEP_##s, STW_LEVEL_##l
+        {R(CONNECT, CONNECT, RETRYING), "TargetReachable", "False", "ConnectFailed"},
+        {R(CONNECT, GRANT, RETRYING), "TargetReachable", "False", "ConnectFailed"},
+        {R(CIRCUIT_OPEN, CONNECT, RETRYING), "TargetReachable", "False", "CircuitOpen"},
+        {R(BUSY, CONNECT, RETRYING), "TargetReachable", "False", "ConnectFailed"},
+        {R(AUTH, CONNECT, RETRYING), "TargetReachable", "False", "AuthFailed"},
+        {R(TLS, CONNECT, RETRYING), "TargetReachable", "False", "TLSFailed"},
+        {R(READ_ONLY, LOOKUP, RETRYING), "TargetReachable", "False", "ReadOnlyServer"},
+        {R(FAILED, LOOKUP, RETRYING), "UserSynced", "Unknown", "LookupFailed"},
+        {R(DENIED, LOOKUP, STALLED), "UserSynced", "Unknown", "LookupFailed"},
+        {R(READ_ONLY, CREATE, RETRYING), "TargetReachable", "False", "ReadOnlyServer"},
+        {R(LOOKUP, LOOKUP, RETRYING), "UserSynced", "Unknown", "LookupFailed"},
+        {R(EXISTS, LOOKUP, STALLED), "UserSynced", "False", "AlreadyExists"},
+        {R(NOT_OURS, LOOKUP, STALLED), "UserSynced", "False", "Conflict"},
+        {R(POLICY, CREATE, STALLED), "UserSynced", "False", "PasswordPolicy"},
+        {R(POLICY, ALTER, STALLED), "UserSynced", "False", "PasswordPolicy"},
+        {R(DENIED, CREATE, STALLED), "UserSynced", "False", "CreateFailed"},
+        {R(DENIED, ALTER, STALLED), "UserSynced", "False", "AlterFailed"},
+        {R(DENIED, GRANT, STALLED), "GrantsSynced", "False", "NotAllowed"},
+        {R(DENIED, REVOKE, STALLED), "GrantsSynced", "False", "NotAllowed"},
+        {R(NO_OBJECT, GRANT, WAITING), "GrantsSynced", "False", "NoSuchObject"},
+        {R(UNSUPPORTED, CREATE, STALLED), "UserSynced", "False", "CreateFailed"},
+        {R(UNSUPPORTED, GRANT, STALLED), "GrantsSynced", "False", "GrantFailed"},
+        {R(OWNS_OBJECTS, DROP, STALLED), "UserSynced", "False", "AlterFailed"},
+        {R(FAILED, CREATE, RETRYING), "UserSynced", "False", "CreateFailed"},
+        {R(FAILED, ALTER, RETRYING), "UserSynced", "False", "AlterFailed"},
+        {R(FAILED, GRANT, RETRYING), "GrantsSynced", "False", "GrantFailed"},
+        {R(FAILED, REVOKE, RETRYING), "GrantsSynced", "False", "RevokeFailed"},
+#undef R
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct fixture f;
+        struct stw_verdict v;
+        assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+        fixture_secret(&f, "s3cret-s3cret");
+        fixture_report(&f, rows[i].trouble, rows[i].step, "what the server said");
+        json_auto_t *s = judge(&f, &v);
+        const json_t *c = condition(s, rows[i].type);
+        assert_int_equal(v.level, rows[i].level);
+        assert_string_equal(text(c, "reason"), rows[i].reason);
+        assert_string_equal(text(c, "status"), rows[i].status);
+        assert_non_null(strstr(text(c, "message"), "what the server said"));
+        assert_string_equal(text(condition(s, "Ready"), "status"), "False");
+        assert_string_equal(text(condition(s, "Ready"), "reason"), rows[i].reason);
+        if (v.level == STW_LEVEL_RETRYING)
+            assert_true(v.err->code != STW_OK);
+        else
+            assert_true(v.again_ms > 0);
+        fixture_done(&f);
+    }
+}
+
+/* What could not be looked at is not made up. */
+static void test_unlooked(void **state)
+{
+    struct fixture f;
+    struct stw_verdict v;
+    (void)state;
+    all_well(&f, "");
+    fixture_report(&f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "refused");
+    f.d.report.owned = false;
+    json_auto_t *s = judge(&f, &v);
+    assert_string_equal(text(condition(s, "UserSynced"), "status"), "Unknown");
+    assert_string_equal(text(condition(s, "UserSynced"), "reason"), "NotChecked");
+    assert_null(json_object_get(s, "account"));
+    assert_null(json_object_get(s, "lastVerifiedTime"));
+    assert_null(json_object_get(s, "passwordFingerprint"));
+    fixture_done(&f);
+}
+
+/* A server that goes away takes nothing out of the status. */
+static void test_unreachable_keeps(void **state)
+{
+    struct fixture f, g;
+    struct stw_verdict v;
+    (void)state;
+    all_well(&f, "");
+    f.d.report.created = true;
+    json_auto_t *first = judge(&f, &v);
+    stw_autofree char *written = json_dumps(first, 0);
+    assert_int_equal(fixture_init(&g, FIXTURE_SPEC, written), 0);
+    fixture_secret(&g, "another-s3cret");
+    fixture_report(&g, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "refused");
+    json_auto_t *s = judge(&g, &v);
+    assert_string_equal(text(s, "account"), "app@%");
+    assert_true(json_is_true(json_object_get(s, "owned")));
+    assert_string_equal(text(condition(s, "UserSynced"), "status"), "True");
+    assert_string_equal(text(s, "passwordFingerprint"), text(first, "passwordFingerprint"));
+    assert_string_equal(text(s, "lastVerifiedTime"), text(first, "lastVerifiedTime"));
+    fixture_done(&g);
+    fixture_done(&f);
+}
+
+static void test_secrets(void **state)
+{
+    static const struct {
+        enum dbu_secret_state secret;
+        const char *reason, *words;
+    } rows[] = {
+        {DBU_SECRET_MISSING, "SecretNotFound",
+         "Secret \"app-db\" not found; the account is created when it appears"},
+        {DBU_SECRET_NO_KEY, "KeyNotFound", "no key \"password\""},
+        {DBU_SECRET_EMPTY, "EmptyPassword", "is empty"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct fixture f;
+        struct stw_verdict v;
+        assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+        f.d.secret.state = rows[i].secret;
+        json_auto_t *s = judge(&f, &v);
+        assert_int_equal(v.level, STW_LEVEL_WAITING);
+        assert_string_equal(text(condition(s, "SecretResolved"), "reason"), rows[i].reason);
+        assert_string_equal(text(condition(s, "SecretResolved"), "status"), "False");
+        assert_non_null(strstr(text(condition(s, "SecretResolved"), "message"), rows[i].words));
+        assert_string_equal(text(condition(s, "Ready"), "status"), "False");
+        assert_non_null(condition(s, "Reconciling"));
+        fixture_done(&f);
+    }
+}
+
+/* With an account that is there the message says what becomes of it, and the rights are kept. */
+static void test_secret_gone_later(void **state)
+{
+    struct fixture f;
+    struct stw_verdict v;
+    (void)state;
+    assert_int_equal(fixture_init(&f, FIXTURE_SPEC,
+                                  "{\"account\":\"app@%\",\"hosts\":[\"%\"],\"owned\":true,"
+                                  "\"passwordFingerprint\":\"ff\"}"),
+                     0);
+    f.d.secret.state = DBU_SECRET_MISSING;
+    fixture_report(&f, STW_SQL_FINE, STW_SQL_STEP_CONNECT, NULL);
+    f.d.report.owned = true;
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
+    assert_non_null(
+        strstr(text(condition(s, "SecretResolved"), "message"), "keeps the password that it has"));
+    assert_string_equal(text(condition(s, "UserSynced"), "status"), "True");
+    assert_string_equal(text(s, "passwordFingerprint"), "ff");
+    fixture_done(&f);
+}
+
+/* D5: a finding, not a refusal. */
+static void test_newline(void **state)
+{
+    struct fixture f;
+    struct stw_verdict v;
+    (void)state;
+    all_well(&f, "");
+    f.d.secret.newline = true;
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, STW_LEVEL_FINE);
+    assert_string_equal(text(condition(s, "SecretResolved"), "reason"), "PasswordHasNewline");
+    assert_string_equal(text(condition(s, "SecretResolved"), "status"), "False");
+    assert_non_null(strstr(text(condition(s, "SecretResolved"), "message"), "trimNewline"));
+    assert_string_equal(text(condition(s, "Ready"), "status"), "True");
+    fixture_done(&f);
+}
+
+static void test_claims(void **state)
+{
+    struct fixture f;
+    struct stw_verdict v;
+    (void)state;
+    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, "{\"owned\":true}"), 0);
+    f.d.claim = DBU_CLAIM_TAKEN;
+    (void)snprintf(f.d.holder, sizeof(f.d.holder), "shop/older");
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, STW_LEVEL_STALLED);
+    assert_string_equal(text(condition(s, "UserSynced"), "reason"), "Conflict");
+    assert_string_equal(text(condition(s, "Stalled"), "reason"), "Conflict");
+    assert_non_null(strstr(text(condition(s, "UserSynced"), "message"), "shop/older"));
+    assert_true(json_is_false(json_object_get(s, "owned")));
+    f.d.claim = DBU_CLAIM_FULL;
+    f.target.max_users = 7;
+    json_auto_t *full = judge(&f, &v);
+    assert_string_equal(text(condition(full, "UserSynced"), "reason"), "QuotaExceeded");
+    fixture_done(&f);
+}
+
+static void test_target_gone(void **state)
+{
+    struct fixture f;
+    struct stw_verdict v;
+    (void)state;
+    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, "{\"account\":\"app@%\",\"hosts\":[\"%\"]}"),
+                     0);
+    f.d.target = NULL;
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
+    assert_string_equal(text(condition(s, "TargetReachable"), "reason"), "TargetNotFound");
+    assert_non_null(strstr(text(condition(s, "TargetReachable"), "message"), "left as it is"));
+    assert_string_equal(text(s, "account"), "app@%");
+    fixture_done(&f);
+}
+
+static void test_no_engine(void **state)
+{
+    struct fixture f;
+    struct stw_verdict v;
+    (void)state;
+    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+    (void)stw_fail(&f.d.target_err, STW_ERR_INVALID, "built without support for mariadb");
+    json_auto_t *s = judge(&f, &v);
+    assert_int_equal(v.level, STW_LEVEL_STALLED);
+    assert_string_equal(text(condition(s, "TargetReachable"), "reason"), "Unsupported");
+    fixture_done(&f);
+}
+
+static void test_cleanup(void **state)
+{
+    static const struct {
+        enum stw_sql_trouble trouble;
+        enum stw_level level;
+        const char *reason;
+    } rows[] = {
+        {STW_SQL_CONNECT, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_CIRCUIT_OPEN, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_BUSY, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_AUTH, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_TLS, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_READ_ONLY, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_LOOKUP, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_EXISTS, STW_LEVEL_STALLED, "NotOurs"},
+        {STW_SQL_NOT_OURS, STW_LEVEL_STALLED, "NotOurs"},
+        {STW_SQL_OWNS_OBJECTS, STW_LEVEL_RETRYING, "OwnsObjects"},
+        {STW_SQL_DENIED, STW_LEVEL_RETRYING, "DropFailed"},
+        {STW_SQL_FAILED, STW_LEVEL_RETRYING, "DropFailed"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct fixture f;
+        struct stw_verdict v;
+        json_t *status;
+        assert_int_equal(fixture_init(&f, FIXTURE_SPEC, "{\"account\":\"app@%\"}"), 0);
+        fixture_report(&f, rows[i].trouble, STW_SQL_STEP_DROP, "what the server said");
+        dbu_judge_cleanup(&f.d, &v, &status);
+        json_auto_t *s = status;
+        check_shape(s);
+        assert_int_equal(v.level, rows[i].level);
+        assert_string_equal(text(condition(s, "CleanupBlocked"), "reason"), rows[i].reason);
+        assert_string_equal(text(condition(s, "CleanupBlocked"), "status"), "True");
+        assert_non_null(strstr(text(condition(s, "CleanupBlocked"), "message"), "force-delete"));
+        assert_string_equal(text(s, "account"), "app@%");
+        if (v.level == STW_LEVEL_RETRYING)
+            assert_true(v.err->code != STW_OK);
+        fixture_done(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_created),     cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_resync),      cmocka_unit_test(test_troubles),
+        cmocka_unit_test(test_unlooked),    cmocka_unit_test(test_unreachable_keeps),
+        cmocka_unit_test(test_secrets),     cmocka_unit_test(test_secret_gone_later),
+        cmocka_unit_test(test_newline),     cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_target_gone), cmocka_unit_test(test_no_engine),
+        cmocka_unit_test(test_cleanup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
