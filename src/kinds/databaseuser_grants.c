@@ -36,7 +36,8 @@ static unsigned place(const struct subject *g)
         return STW_ON_TABLE;
     if (g->grant.schema && g->s->engine->has_schemas)
         return STW_ON_SCHEMA;
-    return is_all(g->grant.database) ? STW_ON_ALL : STW_ON_DATABASE;
+    return is_all(g->grant.database) && g->s->engine->has_all_databases ? STW_ON_ALL
+                                                                        : STW_ON_DATABASE;
 }
 
 static void check_all_databases(const struct subject *g)
