@@ -10,9 +10,10 @@ struct stw_entry {
     uint32_t text_len;
     uint32_t gate_s; /* written by us: older events are passed over until then; 0: no gate */
     uint16_t key_len;
-    uint8_t rv_room; /* bytes for the resourceVersion, without its NUL */
-    bool listed;     /* was in the list that is being read */
-    char data[];     /* key NUL rv NUL text NUL */
+    uint8_t rv_room;    /* bytes for the resourceVersion, without its NUL */
+    uint8_t listed : 1; /* was in the list that is being read */
+    uint8_t fresh : 1;  /* was written by us since that list began */
+    char data[];        /* key NUL rv NUL text NUL */
 };
 
 /* A delete of ours. */
@@ -233,14 +234,14 @@ static bool arrive(struct stw_cache *c, const struct stw_version *v, bool listed
     struct stw_entry *e = stw_table_get(&c->entries, v->key);
     *ret_old = NULL;
     if (e && before_our_write(e, v->rv, !v->text, now_ms)) {
-        e->listed = e->listed || listed;
+        e->listed |= listed;
         return false;
     }
     if (before_our_delete(c, v, now_ms))
         return false;
     bool changed = take_in(c, v, &e, ret_old);
     if (e)
-        e->listed = e->listed || listed;
+        e->listed |= listed;
     return changed;
 }
 
@@ -293,8 +294,10 @@ void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
     if (!passed && o != SAME && o != OLDER) {
         free(stw_table_remove(&c->deleted, v->key));
         (void)take_in(c, v, &e, &old);
-        if (e)
+        if (e) {
             e->gate_s = (uint32_t)((now_ms + STW_CACHE_GATE_MS) / 1000) + 1;
+            e->fresh = 1;
+        }
     }
     pthread_mutex_unlock(&c->lock);
     free(old);
@@ -338,28 +341,26 @@ void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *sco
     pthread_mutex_lock(&c->lock);
     for (struct stw_entry *e; (e = stw_table_next(&c->entries, &pos));)
         if (in_scope(scope, e->data))
-            e->listed = false;
+            e->listed = e->fresh = 0;
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Not in the list of `rv`, and not written by us since it was taken. */
-static bool vanished(const struct stw_entry *e, const char *rv, uint64_t now_ms)
+/* Not in the list of `rv`, and not written by us since that was taken, however long it was read. */
+static bool vanished(const struct stw_entry *e, const char *rv)
 {
     if (e->listed)
         return false;
-    if (e->gate_s == 0 || e->gate_s < now_ms / 1000)
-        return true;
     enum order o = compare(entry_rv(e), rv);
-    return o == OLDER || o == SAME;
+    return !e->fresh || o == OLDER || o == SAME;
 }
 
 struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope *scope,
-                                     const char *rv, uint64_t now_ms, uint32_t *pos)
+                                     const char *rv, uint32_t *pos)
 {
     struct stw_entry *e;
     pthread_mutex_lock(&c->lock);
     while ((e = stw_table_next(&c->entries, pos)))
-        if (in_scope(scope, e->data) && vanished(e, rv, now_ms))
+        if (in_scope(scope, e->data) && vanished(e, rv))
             break;
     if (e)
         (void)take_out(c, e->data);

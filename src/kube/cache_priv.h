@@ -65,7 +65,7 @@ void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *sco
 /* A whole list, taken at `rv`, is in: takes out what was not in it, one entry a call (NULL: none is
  * left, and the scope has reached `rv`).  `pos` starts at 0. */
 struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope *scope,
-                                     const char *rv, uint64_t now_ms, uint32_t *pos);
+                                     const char *rv, uint32_t *pos);
 
 const char *stw_entry_key(const struct stw_entry *e);
 const char *stw_entry_text(const struct stw_entry *e);

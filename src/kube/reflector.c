@@ -194,9 +194,8 @@ static void take_item(struct stw_reflector *r, struct stw_json object)
 static void report_vanished(struct stw_reflector *r)
 {
     struct stw_informer *inf = r->inf;
-    uint64_t now = stw_now_ms(inf->clock);
     uint32_t pos = 0;
-    for (struct stw_entry *e; (e = stw_cache_list_end(&inf->cache, &r->scope, r->rv, now, &pos));) {
+    for (struct stw_entry *e; (e = stw_cache_list_end(&inf->cache, &r->scope, r->rv, &pos));) {
         stw_informer_changed(inf, stw_entry_key(e), stw_entry_text(e), NULL);
         stw_entry_free(e);
     }

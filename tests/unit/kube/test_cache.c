@@ -72,7 +72,7 @@ static const char *end_list(struct fixture *f, const char *rv)
     static char gone[200];
     uint32_t pos = 0;
     gone[0] = '\0';
-    for (struct stw_entry *e; (e = stw_cache_list_end(&f->cache, &f->scope, rv, f->now, &pos));) {
+    for (struct stw_entry *e; (e = stw_cache_list_end(&f->cache, &f->scope, rv, &pos));) {
         (void)snprintf(gone + strlen(gone), sizeof(gone) - strlen(gone), "%s,", stw_entry_key(e));
         stw_entry_free(e);
     }
@@ -208,6 +208,55 @@ static void lists(void **state)
     stw_cache_done(&f.cache);
 }
 
+/* What we write while a list is read stays, on whichever side of its items our write comes, and
+ * however long it takes; unless the list is the later of the two. */
+static void writes_while_a_list_is_read(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    for (const char *const *k = (const char *const[]){"a", "b", "c", "d", NULL}; *k; k++)
+        (void)deliver(&f, true, *k, "5", "{\"v\":5}");
+    stw_cache_list_begin(&f.cache, &f.scope);
+    assert_string_equal(deliver(&f, true, "a", "5", "{\"v\":5}"), ".");
+    saw(&f, "a", "25", "{\"v\":25}"); /* after its item */
+    saw(&f, "b", "26", "{\"v\":26}"); /* before its item */
+    assert_string_equal(deliver(&f, true, "b", "5", "{\"v\":5}"), ".");
+    saw(&f, "c", "27", "{\"v\":27}"); /* deleted and made anew: it has no item */
+    saw(&f, "d", "15", "{\"v\":15}"); /* and somebody deleted it again, before the list was taken */
+    saw(&f, "new", "28", "{\"v\":28}");
+    f.now += 10 * STW_CACHE_GATE_MS;
+    assert_string_equal(end_list(&f, "20"), "d,");
+    assert_has(&f, "a", "{\"v\":25}");
+    assert_has(&f, "b", "{\"v\":26}");
+    assert_has(&f, "c", "{\"v\":27}");
+    assert_has(&f, "new", "{\"v\":28}");
+    /* the watch from there tells all that again, and nobody needs to look */
+    assert_string_equal(deliver(&f, false, "a", "25", "{\"v\":25}"), ".");
+    assert_string_equal(deliver(&f, false, "new", "28", "{\"v\":28}"), ".");
+    /* the next list knows better than what was written before it began */
+    stw_cache_list_begin(&f.cache, &f.scope);
+    assert_int_equal(strlen(end_list(&f, "40")), strlen("a,b,c,new,"));
+    stw_cache_done(&f.cache);
+}
+
+/* With a label selector, an object that loses the label is gone; our write that puts the label back
+ * may be answered before the watch tells of the loss. */
+static void a_label_lost_and_put_back(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    (void)deliver(&f, false, "a", "5", "{\"v\":5}");
+    saw(&f, "a", "7", "{\"v\":5}");
+    assert_string_equal(deliver(&f, false, "a", "6", NULL), ".");
+    assert_has(&f, "a", "{\"v\":5}");
+    assert_string_equal(deliver(&f, false, "a", "7", "{\"v\":5}"), ".");
+    /* lost for good */
+    assert_string_equal(deliver(&f, false, "a", "8", NULL), "+{\"v\":5}>");
+    stw_cache_done(&f.cache);
+}
+
 static unsigned count_keys(struct fixture *f, const char *index_key)
 {
     unsigned n = 0;
@@ -272,6 +321,8 @@ int main(void)
         cmocka_unit_test(versions_that_are_no_numbers),
         cmocka_unit_test(own_deletes),
         cmocka_unit_test(lists),
+        cmocka_unit_test(writes_while_a_list_is_read),
+        cmocka_unit_test(a_label_lost_and_put_back),
         cmocka_unit_test(the_index),
         cmocka_unit_test(overhead),
     };
