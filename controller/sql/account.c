@@ -296,7 +296,7 @@ static int run(struct work *w)
     if (w->seen.read_only)
         return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
                              "the server is read-only");
-    if (w->seen.no_table)
+    if (w->seen.no_table && w->s.ops->prepare)
         w->s.ops->prepare(&w->s.facts, &first);
     int r = stw_session_run(&w->s, &first, &w->f);
     stw_script_done(&first);
@@ -391,8 +391,9 @@ int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
     struct work w;
     work_begin(&w, want, r);
     int result = leave(&w, p, true);
-    if (result < 0 && w.f.trouble == STW_SQL_EXISTS)
-        w.f.trouble = STW_SQL_NOT_OURS; /* it is there, and has no mark */
+    /* It is there, and has no mark. */
+    if (result < 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
+        w.f.trouble = STW_SQL_NOT_OURS;
     return work_end(&w, result);
 }
 

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connections to PostgreSQL through libpq, which is only used in its non-blocking form: every wait
+ * has a deadline. */
+#include "controller/sql/postgresql_priv.h"
+
+#include "base/util.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
+                                        "/etc/pki/tls/certs/ca-bundle.crt"};
+
+struct stw_conn {
+    PGconn *pg;
+    struct stw_facts facts;
+    uint64_t timeout_ms; /* of a statement, on our side */
+    int fd;              /* for cutting from other threads */
+    char warned[6];      /* the SQLSTATE of a grant that was only warned of */
+};
+
+static uint64_t now_ms(void)
+{
+    return stw_now_ms(&stw_clock_system);
+}
+
+/* 1: ready, 0: the deadline has passed. */
+static int wait_for(PGconn *pg, short events, uint64_t deadline_ms)
+{
+    for (;;) {
+        struct pollfd p = {.fd = PQsocket(pg), .events = events};
+        uint64_t now = now_ms();
+        if (now >= deadline_ms)
+            return 0;
+        if (poll(&p, 1, (int)STW_MIN(deadline_ms - now, (uint64_t)60000)) > 0)
+            return 1;
+    }
+}
+
+static int took_too_long(struct stw_fault *f, enum stw_sql_step step)
+{
+    (void)stw_fault_set(f, STW_SQL_CONNECT, step,
+                        step == STW_SQL_STEP_CONNECT ? "cannot connect: no answer in time"
+                                                     : "the server did not answer in time");
+    f->lost = f->timeout = true;
+    return -1;
+}
+
+static int finish_connect(PGconn *pg, uint64_t deadline_ms, struct stw_fault *f)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
+        if (!wait_for(pg, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
+            return took_too_long(f, STW_SQL_STEP_CONNECT);
+        state = PQconnectPoll(pg);
+    }
+    if (state == PGRES_POLLING_OK)
+        return 0;
+    stw_pg_connect_fault(f, PQerrorMessage(pg));
+    return -1;
+}
+
+static const char *ca_of(const struct stw_target *t)
+{
+    for (size_t i = 0; !t->tls_ca_file && i < STW_COUNT(system_ca); i++)
+        if (access(system_ca[i], R_OK) == 0)
+            return system_ca[i];
+    return t->tls_ca_file ? t->tls_ca_file : system_ca[0];
+}
+
+/* Everything that the environment or files of a home directory could else decide is said here. */
+static PGconn *start_connect(const struct stw_login_as *as)
+{
+    static const char *const modes[] = {[STW_TLS_DISABLE] = "disable",
+                                        [STW_TLS_REQUIRE] = "require",
+                                        [STW_TLS_VERIFY_CA] = "verify-ca",
+                                        [STW_TLS_VERIFY_FULL] = "verify-full"};
+    const struct stw_target *t = as->target;
+    char port[24];
+    bool verify = t->tls_mode == STW_TLS_VERIFY_CA || t->tls_mode == STW_TLS_VERIFY_FULL;
+    /* "require" with a CA would be "verify-ca"; this file is not there. */
+    const char *const names[] = {"host",     "port",     "user",        "password",
+                                 "dbname",   "sslmode",  "sslrootcert", "application_name",
+                                 "options",  "passfile", "gssencmode",  "client_encoding",
+                                 "hostaddr", "sslcert",  "sslkey",      "target_session_attrs",
+                                 NULL};
+    const char *const values[] = {t->host,
+                                  port,
+                                  as->user,
+                                  as->password,
+                                  as->database,
+                                  modes[t->tls_mode],
+                                  verify ? ca_of(t) : "/nonexistent/ca",
+                                  "steward",
+                                  "",
+                                  "/dev/null",
+                                  "disable",
+                                  "UTF8",
+                                  "",
+                                  "/nonexistent/crt",
+                                  "/nonexistent/key",
+                                  "any",
+                                  NULL};
+    (void)snprintf(port, sizeof(port), "%lld", (long long)t->port);
+    return PQconnectStartParams(names, values, 0);
+}
+
+/* A GRANT without the right to grant only warns. */
+static void notice(void *ctx, const PGresult *result)
+{
+    struct stw_conn *c = ctx;
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (state && (stw_streq(state, "01007") || stw_streq(state, "01006")))
+        (void)snprintf(c->warned, sizeof(c->warned), "%s", state);
+}
+
+static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
+                    enum stw_sql_step step, struct stw_fault *f)
+{
+    int left;
+    if (!PQsendQuery(c->pg, text)) {
+        stw_pg_fault(f, "08006", NULL, NULL, step);
+        return -1;
+    }
+    while ((left = PQflush(c->pg)) == 1) {
+        if (!wait_for(c->pg, POLLIN | POLLOUT, deadline_ms))
+            return took_too_long(f, step);
+        if (!PQconsumeInput(c->pg))
+            break;
+    }
+    return 0; /* what went wrong is told by the result */
+}
+
+/* The next result, or NULL at the end or with a fault. */
+static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_sql_step step,
+                             struct stw_fault *f)
+{
+    while (PQisBusy(c->pg)) {
+        if (!wait_for(c->pg, POLLIN, deadline_ms)) {
+            (void)took_too_long(f, step);
+            return NULL;
+        }
+        if (!PQconsumeInput(c->pg))
+            break;
+    }
+    return PQgetResult(c->pg);
+}
+
+#define CELLS_MAX 16
+
+static int read_rows(const PGresult *result, stw_row_fn *row, void *ctx, size_t *bytes)
+{
+    struct stw_cell cells[CELLS_MAX];
+    int count = STW_MIN(PQnfields(result), CELLS_MAX);
+    for (int i = 0; i < PQntuples(result); i++) {
+        for (int k = 0; k < count; k++) {
+            cells[k] = (struct stw_cell){0};
+            if (!PQgetisnull(result, i, k))
+                cells[k] =
+                    (struct stw_cell){PQgetvalue(result, i, k), (size_t)PQgetlength(result, i, k)};
+            *bytes += cells[k].len;
+        }
+        if (*bytes > STW_ANSWER_MAX_BYTES || (row && row(ctx, cells, (unsigned)count) != 0))
+            return -1;
+    }
+    return 0;
+}
+
+static bool is_fine(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ||
+           status == PGRES_SINGLE_TUPLE || status == PGRES_EMPTY_QUERY;
+}
+
+static void fault_of(struct stw_conn *c, const PGresult *result, enum stw_sql_step step,
+                     struct stw_fault *f)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (f->trouble == STW_SQL_FINE)
+        stw_pg_fault(f, state ? state : "08006",
+                     PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY),
+                     PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL), step);
+    f->lost |= PQstatus(c->pg) != CONNECTION_OK;
+}
+
+static int query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
+                 void *ctx, struct stw_fault *f)
+{
+    uint64_t deadline = now_ms() + c->timeout_ms;
+    size_t bytes = 0;
+    PGresult *result;
+    bool bad = false;
+    c->warned[0] = '\0';
+    if (send_all(c, text, deadline, step, f) < 0)
+        return -1;
+    (void)PQsetSingleRowMode(c->pg);
+    while ((result = next_result(c, deadline, step, f))) {
+        if (!is_fine(result))
+            fault_of(c, result, step, f);
+        else if (!bad && read_rows(result, row, ctx, &bytes) < 0)
+            bad = true;
+        PQclear(result);
+    }
+    if (f->trouble != STW_SQL_FINE)
+        return -1;
+    if (bad)
+        return stw_fault_set(f, STW_SQL_LOOKUP, step, "the server's answer could not be read");
+    if (c->warned[0] == '\0')
+        return 0;
+    stw_pg_fault(f, c->warned, NULL, NULL, step);
+    return -1;
+}
+
+static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
+{
+    struct stw_conn *c = ctx;
+    if (count < 4 || !cells[0].data || !cells[1].data || !cells[2].data || !cells[3].data)
+        return 0;
+    (void)snprintf(c->facts.version, sizeof(c->facts.version), "%s", cells[0].data);
+    c->facts.number = (unsigned)strtoul(cells[1].data, NULL, 10);
+    c->facts.superuser = stw_streq(cells[2].data, "true");
+    c->facts.reads_verifiers = stw_streq(cells[3].data, "true");
+    return 0;
+}
+
+static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
+{
+    long long ms = (long long)t->statement_timeout_seconds * 1000;
+    char text[1024];
+    (void)snprintf(text, sizeof(text),
+                   "SET search_path = pg_catalog; SET statement_timeout = %lld; "
+                   "SET lock_timeout = %lld; SET idle_in_transaction_session_timeout = %lld; "
+                   "SELECT current_setting('server_version'), current_setting("
+                   "'server_version_num'), (SELECT rolsuper::text FROM pg_roles WHERE rolname = "
+                   "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text",
+                   ms, ms, ms);
+    c->timeout_ms = (uint64_t)ms + 2000; /* the server ends it by itself before that */
+    if (query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
+        return -1;
+    if (c->facts.number < 100000)
+        return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
+                             "the server is too old: PostgreSQL 10 is needed");
+    return 0;
+}
+
+static void conn_close(struct stw_conn *c)
+{
+    if (!c)
+        return;
+    PQfinish(c->pg);
+    free(c);
+}
+
+static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
+{
+    uint64_t deadline = now_ms() + (uint64_t)as->target->connect_timeout_seconds * 1000;
+    struct stw_conn *c = calloc(1, sizeof(*c));
+    if (!c || !(c->pg = start_connect(as))) {
+        free(c);
+        (void)stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
+        return NULL;
+    }
+    /* Words of the server come in its language; its SQLSTATE does not. */
+    (void)PQsetErrorVerbosity(c->pg, PQERRORS_SQLSTATE);
+    (void)PQsetNoticeReceiver(c->pg, notice, c);
+    int r = 0;
+    if (PQstatus(c->pg) == CONNECTION_BAD) {
+        stw_pg_connect_fault(f, PQerrorMessage(c->pg));
+        r = -1;
+    }
+    if (r == 0)
+        r = finish_connect(c->pg, deadline, f);
+    if (r == 0 && !as->trial)
+        r = learn(c, as->target, f);
+    c->fd = PQsocket(c->pg);
+    if (r == 0)
+        return c;
+    conn_close(c);
+    return NULL;
+}
+
+/* Notices may wait on an idle connection; the end of it shows when they are read. */
+static bool conn_alive(struct stw_conn *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    if (poll(&p, 1, 0) == 0)
+        return true;
+    return PQconsumeInput(c->pg) && PQstatus(c->pg) == CONNECTION_OK && poll(&p, 1, 0) == 0;
+}
+
+static void conn_cut(struct stw_conn *c)
+{
+    (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+static const struct stw_facts *conn_facts(const struct stw_conn *c)
+{
+    return &c->facts;
+}
+
+static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t count,
+                    stw_row_fn *row, void *ctx, struct stw_fault *f)
+{
+    struct stw_buf text = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+    text.secret = true;
+    /* Several in one query are one transaction. */
+    for (size_t i = 0; i < count; i++) {
+        stw_buf_add(&text, st[i].text.data, st[i].text.len);
+        stw_buf_adds(&text, count > 1 ? ";\n" : "");
+    }
+    int r = text.failed ? stw_fault_set(f, STW_SQL_FAILED, st->step, "the statements are too long")
+                        : query(c, text.data, st->step, row, ctx, f);
+    stw_buf_done(&text);
+    return r;
+}
+
+/* The verifier, so that the server and its log do not see the password. */
+static int seal(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
+                struct stw_fault *f)
+{
+    struct stw_buf password = STW_BUF_INIT(1u << 20);
+    password.secret = true;
+    stw_buf_add(&password, a->password.data, a->password.len);
+    char *made = password.len > 0 && s->conn
+                     ? PQencryptPasswordConn(s->conn->pg, password.data, a->user, "scram-sha-256")
+                     : NULL;
+    stw_buf_done(&password);
+    if (made) {
+        stw_buf_adds(&ret->text, made);
+        stw_wipe(made, strlen(made));
+        PQfreemem(made);
+    }
+    if (!made || ret->text.failed)
+        return stw_fault_set(f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP,
+                             "the password's verifier could not be computed");
+    return 0;
+}
+
+const struct stw_engine_ops stw_engine_postgresql = {
+    .open = conn_open,
+    .close = conn_close,
+    .alive = conn_alive,
+    .cut = conn_cut,
+    .facts = conn_facts,
+    .run = conn_run,
+    .transactional = true,
+    .check = stw_pg_check,
+    .look = stw_pg_look,
+    .expand = stw_pg_expand,
+    .look_rights = stw_pg_look_rights,
+    .seal = seal,
+    .create = stw_pg_create,
+    .alter = stw_pg_alter,
+    .rights = stw_pg_rights,
+    .mark = stw_pg_mark,
+    .unmark = stw_pg_unmark,
+    .drop = stw_pg_drop,
+    .mark_place = "comment on the role",
+};
