@@ -45,14 +45,132 @@ static bool said(struct fixture *f, const char *want)
     return is;
 }
 
-static void begin(struct fixture *f, const char *steps, struct stw_informer_config config)
+/* A script: lines of "REQUEST | ANSWER", each a step of fake_api.py.  Answers:
+ *
+ *     list 5 a@1=1 b@2=1 more=x      a page at 5: objects (name@version=data), its continue token
+ *     watch +d@6=1 *a@7=2 -c@9=1 ^20 hang
+ *                                    added, modified, deleted, a bookmark; !410: an ERROR; hang: it
+ *                                    stays open; wait:x: until fake_go x; {...}: as fake_api.py
+ * knows
+ *     {'status':500}                 anything else that it knows
+ *
+ * times=0 at the end of a list or watch: for ever; cut: the connection is cut. */
+static bool next_word(const char **at, const char *line_end, char *out, size_t size)
+{
+    while (*at < line_end && **at == ' ')
+        ++*at;
+    size_t len = 0;
+    while (*at + len < line_end && (*at)[len] != ' ')
+        len++;
+    assert_true(len < size);
+    memcpy(out, *at, len);
+    out[len] = '\0';
+    *at += len;
+    return len > 0;
+}
+
+static const char *value_of(const char *word, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(word, name, len) == 0 ? word + len : NULL;
+}
+
+/* "a@1=1", in the namespace n, or "m/a@1=1" */
+static void add_object(struct stw_buf *out, const char *word)
+{
+    const char *at = strchr(word, '@'), *is = strchr(word, '='), *slash = strchr(word, '/');
+    assert_true(at && is > at);
+    const char *name = slash ? slash + 1 : word;
+    stw_buf_addf(out,
+                 "{'metadata':{'namespace':'%.*s','name':'%.*s','resourceVersion':'%.*s'},"
+                 "'data':%s}",
+                 slash ? (int)(slash - word) : 1, slash ? word : "n", (int)(at - name), name,
+                 (int)(is - at - 1), at + 1, is + 1);
+}
+
+static void add_event(struct stw_buf *out, const char *word)
+{
+    static const char *const types[128] = {['+'] = "ADDED", ['*'] = "MODIFIED", ['-'] = "DELETED"};
+    const char *wait = stw_streq(word, "hang") ? "never" : value_of(word, "wait:");
+    if (wait) {
+        stw_buf_addf(out, "{'wait':'%s'}", wait);
+    } else if (word[0] == '^') {
+        stw_buf_addf(out,
+                     "{'json':{'type':'BOOKMARK','object':{'metadata':{'resourceVersion':'%s'}}}}",
+                     word + 1);
+    } else if (word[0] == '!') {
+        stw_buf_addf(out,
+                     "{'json':{'type':'ERROR','object':{'kind':'Status','reason':'Expired',"
+                     "'code':%s}}}",
+                     word + 1);
+    } else if (word[0] == '{') {
+        stw_buf_adds(out, word);
+    } else {
+        assert_non_null(types[word[0] & 127]);
+        stw_buf_addf(out, "{'json':{'type':'%s','object':", types[word[0] & 127]);
+        add_object(out, word + 1);
+        stw_buf_adds(out, "}}");
+    }
+}
+
+static void add_answer(struct stw_buf *out, const char *at, const char *line_end)
+{
+    char word[512], rv[512] = "", more[512] = "", end[540] = "";
+    const char *value;
+    stw_autobuf struct stw_buf items = STW_BUF_INIT(1u << 20);
+    (void)next_word(&at, line_end, word, sizeof(word));
+    bool list = stw_streq(word, "list");
+    assert_true(list || stw_streq(word, "watch"));
+    if (list)
+        (void)next_word(&at, line_end, rv, sizeof(rv));
+    while (next_word(&at, line_end, word, sizeof(word))) {
+        if ((value = value_of(word, "more="))) {
+            (void)snprintf(more, sizeof(more), "%s", value);
+        } else if ((value = value_of(word, "times="))) {
+            (void)snprintf(end, sizeof(end), ",'times':%s", value);
+        } else if (stw_streq(word, "cut")) {
+            (void)snprintf(end, sizeof(end), ",'then':'cut'");
+        } else {
+            stw_buf_adds(&items, items.len > 0 ? "," : "");
+            (list ? add_object : add_event)(&items, word);
+        }
+    }
+    if (list)
+        stw_buf_addf(out, "'body':{'metadata':{'resourceVersion':'%s','continue':'%s'},'items':[",
+                     rv, more);
+    else
+        stw_buf_adds(out, "'stream':[");
+    stw_buf_adds(out, stw_buf_str(&items));
+    stw_buf_addf(out, "]%s%s}", list ? "}" : "", end);
+}
+
+static void play(struct fake *fake, const char *script)
+{
+    stw_autobuf struct stw_buf steps = STW_BUF_INIT(1u << 20);
+    for (const char *line = script, *end; *line; line = end + (*end == '\n')) {
+        end = strchrnul(line, '\n');
+        const char *bar = strstr(line, " | ");
+        assert_true(bar && bar < end);
+        stw_buf_adds(&steps, steps.len > 0 ? ",{'match':'" : "[{'match':'");
+        stw_buf_add(&steps, line, (size_t)(bar - line));
+        stw_buf_adds(&steps, "',");
+        if (bar[3] == '{')
+            stw_buf_add(&steps, bar + 4, (size_t)(end - bar - 4));
+        else
+            add_answer(&steps, bar + 3, end);
+    }
+    stw_buf_addc(&steps, ']');
+    fake_steps(fake, stw_buf_str(&steps));
+}
+
+static void begin(struct fixture *f, const char *script, struct stw_informer_config config)
 {
     static const char *const namespaces[] = {"n", NULL};
     struct stw_error err;
     *f = (struct fixture){.said = STW_BUF_INIT(1u << 20)};
     (void)pthread_mutex_init(&f->lock, NULL);
     fake_start(&f->fake);
-    fake_steps(&f->fake, steps);
+    play(&f->fake, script);
     f->client = fake_client(&f->fake, NULL, NULL);
     config.resource = &stw_res_configmap;
     if (!config.namespaces)
@@ -84,44 +202,18 @@ static void assert_has(struct fixture *f, const char *key, const char *text)
     stw_buf_done(&out);
 }
 
-/* An object, a list page, an event: JSON with ' for ". */
-#define OBJECT(name, rv, data)                                                                     \
-    "{'metadata':{'namespace':'n','name':'" name "','resourceVersion':'" rv "'},'data':" data "}"
-#define LIST(rv, more, items)                                                                      \
-    "'body':{'kind':'List','metadata':{'resourceVersion':'" rv "','continue':'" more               \
-    "'},'items':[" items "]}"
-#define EVENT(type, object) "{'json':{'type':'" type "','object':" object "}}"
-#define BOOKMARK(rv) EVENT("BOOKMARK", "{'metadata':{'resourceVersion':'" rv "'}}")
-#define HANG "{'wait':'never'}"
-
 static void list_then_watch(void **state)
 {
     struct fixture f;
     (void)state;
-    begin(
-        &f,
-        "[{'match':'GET /api/v1/namespaces/n/configmaps.labelSelector=a%3Db&limit=2$'," LIST(
-            "5", "to/ken",
-            OBJECT("a", "1", "1") "," OBJECT(
-                "b", "2",
-                "1")) "},"
-                      "{'match':'limit=2&continue=to%2Fken$'," LIST(
-                          "5", "",
-                          OBJECT("c", "3",
-                                 "1")) "},"
-                                       "{'match':'watch=1&allowWatchBookmarks=true&timeoutSeconds=["
-                                       "3-5][0-9][0-9]&resourceVersion=5$',"
-                                       "'stream':[" EVENT("ADDED", OBJECT("d", "6", "1")) "," EVENT(
-                                           "MODIFIED",
-                                           OBJECT("a", "7",
-                                                  "2")) "," EVENT("MODIFIED",
-                                                                  OBJECT("b", "8",
-                                                                         "1")) "," /* the same text:
-                                                                                      not told */
-        EVENT("DELETED", OBJECT("c", "9", "1")) "," BOOKMARK(
-            "20") "]},"
-                  "{'match':'resourceVersion=20$','stream':[" HANG "]}]",
-        (struct stw_informer_config){.label_selector = "a=b", .page_size = 2});
+    begin(&f,
+          "GET /api/v1/namespaces/n/configmaps.labelSelector=a%3Db&limit=2$ | list 5 a@1=1 b@2=1 "
+          "more=to/ken\n"
+          "limit=2&continue=to%2Fken$ | list 5 c@3=1\n"
+          "watch=1&allowWatchBookmarks=true&timeoutSeconds=[3-5][0-9][0-9]&resourceVersion=5$ | "
+          "watch +d@6=1 *a@7=2 *b@8=1 -c@9=1 ^20\n"
+          "resourceVersion=20$ | watch hang\n",
+          (struct stw_informer_config){.label_selector = "a=b", .page_size = 2});
     wait_until(fake_count(&f.fake, "resourceVersion=20") == 1);
     assert_true(said(&f, "+n/a +n/b +n/c +n/d *n/a -n/c "));
     assert_true(stw_informer_synced(f.inf));
@@ -138,28 +230,12 @@ static void gone(void **state)
     struct fixture f;
     (void)state;
     begin(&f,
-          "[{'match':'limit='," LIST(
-              "5", "",
-              OBJECT("a", "1", "1") "," OBJECT(
-                  "b", "2",
-                  "1")) "},"
-                        "{'match':'watch=1','stream':[" EVENT(
-                            "ERROR",
-                            "{'kind':'Status','code':410,'reason':'Expired','message':'too "
-                            "old'}") "]},"
-                                     "{'match':'limit='," LIST(
-                                         "30", "",
-                                         OBJECT("b", "2", "1") "," OBJECT(
-                                             "c", "20",
-                                             "1")) "},"
-                                                   "{'match':'watch=1.*=30','status':410,'body':"
-                                                   "{'kind':'Status','reason':'Expired'}},"
-                                                   "{'match':'limit='," LIST(
-                                                       "40", "",
-                                                       OBJECT("c", "35",
-                                                              "2")) "},"
-                                                                    "{'match':'watch=1.*=40','"
-                                                                    "stream':[" HANG "]}]",
+          "limit= | list 5 a@1=1 b@2=1\n"
+          "watch=1 | watch !410\n"
+          "limit= | list 30 b@2=1 c@20=1\n"
+          "watch=1.*=30 | {'status':410,'body':{'kind':'Status','reason':'Expired'}}\n"
+          "limit= | list 40 c@35=2\n"
+          "watch=1.*=40 | watch hang\n",
           (struct stw_informer_config){0});
     wait_until(fake_count(&f.fake, "resourceVersion=40") == 1);
     assert_true(said(&f, "+n/a +n/b +n/c -n/a *n/c -n/b "));
@@ -172,25 +248,13 @@ static void gone_while_paging(void **state)
 {
     struct fixture f;
     (void)state;
-    begin(
-        &f,
-        "[{'match':'limit=1$'," LIST(
-            "5", "x",
-            OBJECT("a", "1",
-                   "1")) "},"
-                         "{'match':'continue=x$','status':410,'body':{'kind':'Status','reason':'"
-                         "Expired'}},"
-                         "{'match':'limit=1$'," LIST(
-                             "9", "y",
-                             OBJECT("b", "7",
-                                    "1")) "},"
-                                          "{'match':'continue=y$'," LIST(
-                                              "9", "",
-                                              OBJECT("c", "8",
-                                                     "1")) "},"
-                                                           "{'match':'watch=1.*=9','stream':[" HANG
-                                                           "]}]",
-        (struct stw_informer_config){.page_size = 1});
+    begin(&f,
+          "limit=1$ | list 5 a@1=1 more=x\n"
+          "continue=x$ | {'status':410,'body':{'kind':'Status','reason':'Expired'}}\n"
+          "limit=1$ | list 9 b@7=1 more=y\n"
+          "continue=y$ | list 9 c@8=1\n"
+          "watch=1.*=9 | watch hang\n",
+          (struct stw_informer_config){.page_size = 1});
     wait_until(fake_count(&f.fake, "watch=1") == 1);
     assert_true(said(&f, "+n/a +n/b +n/c -n/a "));
     end(&f);
@@ -201,23 +265,14 @@ static void cut_in_a_string(void **state)
 {
     struct fixture f;
     (void)state;
-    begin(
-        &f,
-        "[{'match':'limit='," LIST(
-            "5", "",
-            "") "},"
-                "{'match':'watch=1.*=5','stream':[" EVENT(
-                    "ADDED",
-                    OBJECT(
-                        "a", "6",
-                        "1")) ","
-                              "{'raw':'{\\'type\\':\\'ADDED\\',\\'object\\':{\\'metadata\\':{\\'"
-                              "name\\':\\'b'}],'then':'cut'},"
-                              "{'match':'watch=1.*=6','stream':["
-                              "{'raw':'{\\'type\\':\\'MODIFIED\\',\\'object\\':{\\'data\\':\\'x'},"
-                              "{'raw':'y\\',\\'metadata\\':{\\'namespace\\':\\'n\\',\\'name\\':\\'"
-                              "a\\',\\'resourceVersion\\':\\'8\\'}}}\\n'}," HANG "]}]",
-        (struct stw_informer_config){0});
+    begin(&f,
+          "limit= | list 5\n"
+          "watch=1.*=5 | watch +a@6=1 "
+          "{'raw':'{\\'type\\':\\'ADDED\\',\\'object\\':{\\'metadata\\':{\\'name\\':\\'b'} cut\n"
+          "watch=1.*=6 | watch {'raw':'{\\'type\\':\\'MODIFIED\\',\\'object\\':{\\'data\\':\\'x'} "
+          "{'raw':'y\\',\\'metadata\\':{\\'namespace\\':\\'n\\',\\'name\\':\\'a\\',\\'"
+          "resourceVersion\\':\\'8\\'}}}\\n'} hang\n",
+          (struct stw_informer_config){0});
     wait_until(said(&f, "+n/a *n/a "));
     assert_has(&f, "n/a", "{\"d\":\"xy\"}");
     end(&f);
@@ -227,34 +282,14 @@ static void garbage_in_a_watch(void **state)
 {
     struct fixture f;
     (void)state;
-    begin(
-        &f,
-        "[{'match':'limit='," LIST(
-            "5", "",
-            "") "},"
-                "{'match':'watch=1.*=5','stream':[" EVENT(
-                    "ADDED",
-                    OBJECT(
-                        "a", "6",
-                        "1")) ","
-                              "{'raw':'what is this\\n'}]},"
-                              "{'match':'limit='," LIST(
-                                  "7", "",
-                                  OBJECT(
-                                      "a", "6",
-                                      "1")) "},"
-                                            "{'match':'watch=1.*=7','stream':[" EVENT(
-                                                "STRANGE",
-                                                "{"
-                                                "}") "," EVENT("ADDED",
-                                                               "{'metadata':{}}") "," EVENT("ADDED",
-                                                                                            "7") "," EVENT("ADDED",
-                                                                                                           OBJECT(
-                                                                                                               "b",
-                                                                                                               "8",
-                                                                                                               "1")) "," HANG
-                                                                                                                     "]}]",
-        (struct stw_informer_config){0});
+    begin(&f,
+          "limit= | list 5\n"
+          "watch=1.*=5 | watch +a@6=1 {'raw':'what\\n'}\n"
+          "limit= | list 7 a@6=1\n"
+          "watch=1.*=7 | watch {'json':{'type':'STRANGE','object':{}}} "
+          "{'json':{'type':'ADDED','object':{'metadata':{}}}} {'json':{'type':'ADDED','object':7}} "
+          "+b@8=1 hang\n",
+          (struct stw_informer_config){0});
     wait_until(said(&f, "+n/a +n/b "));
     end(&f);
 }
@@ -264,16 +299,10 @@ static void a_silent_watch(void **state)
     struct fixture f;
     (void)state;
     begin(&f,
-          "[{'match':'limit='," LIST(
-              "5", "",
-              "") "},"
-                  "{'match':'watch=1.*=5','stream':[" BOOKMARK(
-                      "6") "," HANG "]},"
-                           "{'match':'watch=1.*=6','stream':[" EVENT(
-                               "ADDED",
-                               OBJECT("a", "7", "1")) "," HANG "]},"
-                                                      "{'match':'watch=1','times':0,'stream':[" HANG
-                                                      "]}]",
+          "limit= | list 5\n"
+          "watch=1.*=5 | watch ^6 hang\n"
+          "watch=1.*=6 | watch +a@7=1 hang\n"
+          "watch=1 | watch hang times=0\n",
           (struct stw_informer_config){.silence_ms = 200});
     wait_until(said(&f, "+n/a "));
     end(&f);
@@ -284,16 +313,13 @@ static void faults_pass(void **state)
     struct fixture f;
     char problem[200];
     (void)state;
-    begin(
-        &f,
-        "[{'match':'limit=','status':500,'body':{'kind':'Status','message':'no store','code':500}},"
-        "{'match':'limit=','status':429,'headers':{'Retry-After':'1'}},"
-        "{'match':'limit='," LIST(
-            "5", "",
-            OBJECT("a", "1", "1")) "},"
-                                   "{'match':'watch=1','status':500},"
-                                   "{'match':'watch=1.*=5','stream':[" BOOKMARK("6") "," HANG "]}]",
-        (struct stw_informer_config){0});
+    begin(&f,
+          "limit= | {'status':500,'body':{'kind':'Status','message':'no store','code':500}}\n"
+          "limit= | {'status':429,'headers':{'Retry-After':'1'}}\n"
+          "limit= | list 5 a@1=1\n"
+          "watch=1 | {'status':500}\n"
+          "watch=1.*=5 | watch ^6 hang\n",
+          (struct stw_informer_config){0});
     wait_until((stw_informer_problem(f.inf, problem, sizeof(problem)),
                 stw_streq(problem, "configmaps: no store")));
     assert_false(stw_informer_synced(f.inf));
@@ -309,10 +335,9 @@ static void a_page_too_large(void **state)
     struct fixture f;
     (void)state;
     begin(&f,
-          "[{'match':'limit=4$','status':413},"
-          "{'match':'limit=2$'," LIST(
-              "5", "", OBJECT("a", "1", "1")) "},"
-                                              "{'match':'watch=1','stream':[" HANG "]}]",
+          "limit=4$ | {'status':413}\n"
+          "limit=2$ | list 5 a@1=1\n"
+          "watch=1 | watch hang\n",
           (struct stw_informer_config){.page_size = 4});
     wait_until(said(&f, "+n/a "));
     end(&f);
@@ -324,18 +349,10 @@ static void a_store_that_went_back(void **state)
     struct fixture f;
     (void)state;
     begin(&f,
-          "[{'match':'limit='," LIST(
-              "50", "",
-              OBJECT("a", "40",
-                     "1")) "},"
-                           "{'match':'watch=1.*=50','stream':[" BOOKMARK(
-                               "30") "," HANG "]},"
-                                     "{'match':'limit='," LIST(
-                                         "31", "",
-                                         OBJECT("b", "20",
-                                                "1")) "},"
-                                                      "{'match':'watch=1.*=31','stream':[" HANG
-                                                      "]}]",
+          "limit= | list 50 a@40=1\n"
+          "watch=1.*=50 | watch ^30 hang\n"
+          "limit= | list 31 b@20=1\n"
+          "watch=1.*=31 | watch hang\n",
           (struct stw_informer_config){0});
     wait_until(said(&f, "+n/a +n/b -n/a "));
     end(&f);
@@ -347,19 +364,8 @@ static void own_writes(void **state)
     struct stw_buf answer = STW_BUF_INIT(1000);
     (void)state;
     begin(&f,
-          "[{'match':'limit='," LIST(
-              "5", "",
-              OBJECT("a", "5",
-                     "1")) "},"
-                           "{'match':'watch=1','stream':[{'wait':'write'}," EVENT(
-                               "MODIFIED",
-                               OBJECT("a", "6",
-                                      "6")) "," EVENT("MODIFIED",
-                                                      OBJECT("a", "8",
-                                                             "8")) "," EVENT("ADDED",
-                                                                             OBJECT("z", "9",
-                                                                                    "1")) "," HANG
-                                                                                          "]}]",
+          "limit= | list 5 a@5=1\n"
+          "watch=1 | watch wait:write *a@6=6 *a@8=8 +z@9=1 hang\n",
           (struct stw_informer_config){0});
     wait_until(said(&f, "+n/a "));
     stw_buf_adds(&answer,
@@ -386,25 +392,42 @@ static void own_writes(void **state)
     end(&f);
 }
 
+static void a_write_while_a_list_is_read(void **state)
+{
+    struct fixture f;
+    struct stw_buf answer = STW_BUF_INIT(1000);
+    (void)state;
+    begin(&f,
+          "limit=1$ | list 5 a@1=1\n"
+          "watch=1.*=5 | watch !410\n"
+          "limit=1$ | list 20 a@1=1 more=x\n"
+          "continue=x$ | {'stream':[{'wait':'write'},"
+          "{'json':{'metadata':{'resourceVersion':'20'},'items':[]}}]}\n"
+          "watch=1.*=20 | watch +new@30=3 hang\n",
+          (struct stw_informer_config){.page_size = 1});
+    wait_until(fake_count(&f.fake, "continue=x") == 1);
+    stw_buf_adds(&answer,
+                 "{\"metadata\":{\"namespace\":\"n\",\"name\":\"new\",\"resourceVersion\":\"30\"},"
+                 "\"data\":3}");
+    stw_informer_saw(f.inf, &answer);
+    fake_go(&f.fake, "write");
+    wait_until(fake_count(&f.fake, "resourceVersion=20") == 1);
+    assert_true(said(&f, "+n/a "));
+    assert_has(&f, "n/new", "{\"d\":3}");
+    stw_buf_done(&answer);
+    end(&f);
+}
+
 static void several_namespaces(void **state)
 {
     static const char *const namespaces[] = {"n", "m", NULL};
     struct fixture f;
     (void)state;
     begin(&f,
-          "[{'match':'/n/configmaps.limit=','stream':[{'wait':'n'}],'then':'cut'},"
-          "{'match':'/m/configmaps.limit='," LIST(
-              "5", "",
-              "{'metadata':{'namespace':'m','name':'a','"
-              "resourceVersion':'1'}}") "},"
-                                        "{'match':'/n/"
-                                        "configmaps.limit='"
-                                        "," LIST("5", "", OBJECT("a", "1", "1")) "},"
-                                                                                 "{'match':'"
-                                                                                 "watch=1','"
-                                                                                 "times':0,'"
-                                                                                 "stream':"
-                                                                                 "[" HANG "]}]",
+          "/n/configmaps.limit= | {'stream':[{'wait':'n'}],'then':'cut'}\n"
+          "/m/configmaps.limit= | list 5 m/a@1=1\n"
+          "/n/configmaps.limit= | list 5 a@1=1\n"
+          "watch=1 | watch hang times=0\n",
           (struct stw_informer_config){.namespaces = namespaces});
     wait_until(said(&f, "+m/a "));
     assert_false(stw_informer_synced(f.inf));
@@ -417,15 +440,16 @@ static void several_namespaces(void **state)
 /* Ended at every stage, and after the client was cancelled. */
 static void ended_any_time(void **state)
 {
-    static const char *const steps[] = {
-        "[{'match':'limit=','then':'stall'}]",
-        "[{'match':'limit=','status':500,'times':0}]",
-        "[{'match':'limit='," LIST("5", "", "") "},{'match':'watch=1','stream':[" HANG "]}]",
+    static const char *const scripts[] = {
+        "limit= | {'then':'stall'}\n",
+        "limit= | {'status':500,'times':0}\n",
+        "limit= | list 5\n"
+        "watch=1 | watch hang\n",
     };
     (void)state;
-    for (size_t i = 0; i < STW_COUNT(steps); i++) {
+    for (size_t i = 0; i < STW_COUNT(scripts); i++) {
         struct fixture f;
-        begin(&f, steps[i], (struct stw_informer_config){0});
+        begin(&f, scripts[i], (struct stw_informer_config){0});
         wait_until(fake_count(&f.fake, i == 2 ? "watch=1" : "limit=") > 0);
         if (i == 1)
             stw_client_cancel(f.client);
@@ -460,18 +484,13 @@ static void many_threads(void **state)
 {
     struct fixture f;
     pthread_t t[3];
-    struct stw_buf steps = STW_BUF_INIT(1u << 20);
+    struct stw_buf script = STW_BUF_INIT(1u << 20);
     (void)state;
-    stw_buf_adds(&steps, "[{'match':'limit='," LIST(
-                             "5", "", OBJECT("k1", "1", "1")) "},"
-                                                              "{'match':'watch=1','stream':[");
+    stw_buf_adds(&script, "limit= | list 5 k1@1=1\nwatch=1 | watch");
     for (int i = 0; i < 500; i++)
-        stw_buf_addf(&steps,
-                     "{'json':{'type':'%s','object':{'metadata':{'namespace':'n','name':'k%d',"
-                     "'resourceVersion':'%d'},'data':%d}}},",
-                     i % 13 == 0 ? "DELETED" : "MODIFIED", i % 7, 900 + i, i);
-    stw_buf_adds(&steps, EVENT("ADDED", OBJECT("last", "5000", "1")) "," HANG "]}]");
-    begin(&f, stw_buf_str(&steps), (struct stw_informer_config){0});
+        stw_buf_addf(&script, " %ck%d@%d=%d", i % 13 == 0 ? '-' : '*', i % 7, 900 + i, i);
+    stw_buf_adds(&script, " +last@5000=1 hang\n");
+    begin(&f, stw_buf_str(&script), (struct stw_informer_config){0});
     for (size_t i = 0; i < STW_COUNT(t); i++)
         assert_int_equal(pthread_create(&t[i], NULL, write_along, &f), 0);
     for (size_t i = 0; i < STW_COUNT(t); i++)
@@ -479,7 +498,7 @@ static void many_threads(void **state)
     struct stw_buf out = STW_BUF_INIT(1u << 20);
     wait_until(stw_informer_get(f.inf, "n/last", &out, NULL) == 0);
     stw_buf_done(&out);
-    stw_buf_done(&steps);
+    stw_buf_done(&script);
     end(&f);
 }
 
@@ -494,193 +513,17 @@ static void versions(void **state)
     static const struct stw_resource *const both[] = {&v2, &v1, NULL};
     struct fixture f;
     (void)state;
-    begin(
-        &f,
-        "[{'match':'GET /apis/autoscaling$','status':503},"
-        "{'match':'GET /apis/autoscaling$','body':{'versions':[{'version':'v0'}]}},"
-        "{'match':'GET /apis/autoscaling$','times':2,'body':{'versions':[{'version':'v1'}]}},"
-        "{'match':'/autoscaling/v1/namespaces/n/horizontalpodautoscalers.limit'," LIST(
-            "5", "",
-            OBJECT("a",
-                   "1", "1")) "},{'match':'/autoscaling/v1/"
-                              ".*resourceVersion=5$','stream':[" BOOKMARK("6") "]},{'match':'/"
-                                                                               "autoscaling/v1/"
-                                                                               ".*resourceVersion="
-                                                                               "6$','stream':[{'"
-                                                                               "wait':'up'}"
-                                                                               "," BOOKMARK("7") "]"
-                                                                                                 "}"
-                                                                                                 ","
-                                                                                                 "{"
-                                                                                                 "'"
-                                                                                                 "m"
-                                                                                                 "a"
-                                                                                                 "t"
-                                                                                                 "c"
-                                                                                                 "h"
-                                                                                                 "'"
-                                                                                                 ":"
-                                                                                                 "'"
-                                                                                                 "G"
-                                                                                                 "E"
-                                                                                                 "T"
-                                                                                                 " "
-                                                                                                 "/"
-                                                                                                 "a"
-                                                                                                 "p"
-                                                                                                 "i"
-                                                                                                 "s"
-                                                                                                 "/"
-                                                                                                 "a"
-                                                                                                 "u"
-                                                                                                 "t"
-                                                                                                 "o"
-                                                                                                 "s"
-                                                                                                 "c"
-                                                                                                 "a"
-                                                                                                 "l"
-                                                                                                 "i"
-                                                                                                 "n"
-                                                                                                 "g"
-                                                                                                 "$"
-                                                                                                 "'"
-                                                                                                 ","
-                                                                                                 "'"
-                                                                                                 "b"
-                                                                                                 "o"
-                                                                                                 "d"
-                                                                                                 "y"
-                                                                                                 "'"
-                                                                                                 ":"
-                                                                                                 "{"
-                                                                                                 "'"
-                                                                                                 "v"
-                                                                                                 "e"
-                                                                                                 "r"
-                                                                                                 "s"
-                                                                                                 "i"
-                                                                                                 "o"
-                                                                                                 "n"
-                                                                                                 "s"
-                                                                                                 "'"
-                                                                                                 ":"
-                                                                                                 "["
-                                                                                                 "{"
-                                                                                                 "'"
-                                                                                                 "v"
-                                                                                                 "e"
-                                                                                                 "r"
-                                                                                                 "s"
-                                                                                                 "i"
-                                                                                                 "o"
-                                                                                                 "n"
-                                                                                                 "'"
-                                                                                                 ":"
-                                                                                                 "'"
-                                                                                                 "v"
-                                                                                                 "1"
-                                                                                                 "'"
-                                                                                                 "}"
-                                                                                                 ","
-                                                                                                 "{"
-                                                                                                 "'"
-                                                                                                 "v"
-                                                                                                 "e"
-                                                                                                 "r"
-                                                                                                 "s"
-                                                                                                 "i"
-                                                                                                 "o"
-                                                                                                 "n"
-                                                                                                 "'"
-                                                                                                 ":"
-                                                                                                 "'"
-                                                                                                 "v"
-                                                                                                 "2"
-                                                                                                 "'"
-                                                                                                 "}"
-                                                                                                 "]"
-                                                                                                 "}"
-                                                                                                 "}"
-                                                                                                 ","
-                                                                                                 "{"
-                                                                                                 "'"
-                                                                                                 "m"
-                                                                                                 "a"
-                                                                                                 "t"
-                                                                                                 "c"
-                                                                                                 "h"
-                                                                                                 "'"
-                                                                                                 ":"
-                                                                                                 "'"
-                                                                                                 "/"
-                                                                                                 "a"
-                                                                                                 "u"
-                                                                                                 "t"
-                                                                                                 "o"
-                                                                                                 "s"
-                                                                                                 "c"
-                                                                                                 "a"
-                                                                                                 "l"
-                                                                                                 "i"
-                                                                                                 "n"
-                                                                                                 "g"
-                                                                                                 "/"
-                                                                                                 "v"
-                                                                                                 "2"
-                                                                                                 "/"
-                                                                                                 "n"
-                                                                                                 "a"
-                                                                                                 "m"
-                                                                                                 "e"
-                                                                                                 "s"
-                                                                                                 "p"
-                                                                                                 "a"
-                                                                                                 "c"
-                                                                                                 "e"
-                                                                                                 "s"
-                                                                                                 "/"
-                                                                                                 "n"
-                                                                                                 "/"
-                                                                                                 "h"
-                                                                                                 "o"
-                                                                                                 "r"
-                                                                                                 "i"
-                                                                                                 "z"
-                                                                                                 "o"
-                                                                                                 "n"
-                                                                                                 "t"
-                                                                                                 "a"
-                                                                                                 "l"
-                                                                                                 "p"
-                                                                                                 "o"
-                                                                                                 "d"
-                                                                                                 "a"
-                                                                                                 "u"
-                                                                                                 "t"
-                                                                                                 "o"
-                                                                                                 "s"
-                                                                                                 "c"
-                                                                                                 "a"
-                                                                                                 "l"
-                                                                                                 "e"
-                                                                                                 "r"
-                                                                                                 "s"
-                                                                                                 "."
-                                                                                                 "l"
-                                                                                                 "i"
-                                                                                                 "m"
-                                                                                                 "i"
-                                                                                                 "t"
-                                                                                                 "'"
-                                                                                                 "," LIST(
-                                                                                                     "9",
-                                                                                                     "",
-                                                                                                     OBJECT(
-                                                                                                         "b",
-                                                                                                         "8",
-                                                                                                         "1")) "},{'match':'/autoscaling/v2/.*resourceVersion=9$','stream':[" HANG
-                                                                                                               "]}]",
-        (struct stw_informer_config){.alternatives = both});
+    begin(&f,
+          "GET /apis/autoscaling$ | {'status':503}\n"
+          "GET /apis/autoscaling$ | {'body':{'versions':[{'version':'v0'}]}}\n"
+          "GET /apis/autoscaling$ | {'times':2,'body':{'versions':[{'version':'v1'}]}}\n"
+          "/autoscaling/v1/namespaces/n/horizontalpodautoscalers.limit | list 5 a@1=1\n"
+          "/autoscaling/v1/.*resourceVersion=5$ | watch ^6\n"
+          "/autoscaling/v1/.*resourceVersion=6$ | watch wait:up ^7\n"
+          "GET /apis/autoscaling$ | {'body':{'versions':[{'version':'v1'},{'version':'v2'}]}}\n"
+          "/autoscaling/v2/namespaces/n/horizontalpodautoscalers.limit | list 9 b@8=1\n"
+          "/autoscaling/v2/.*resourceVersion=9$ | watch hang\n",
+          (struct stw_informer_config){.alternatives = both});
     assert_ptr_equal(stw_informer_resource(f.inf), &v2);
     wait_until(fake_count(&f.fake, "resourceVersion=6") == 1);
     assert_ptr_equal(stw_informer_resource(f.inf), &v1);
@@ -701,10 +544,9 @@ static void versions_in_the_dark(void **state)
     struct fixture f;
     (void)state;
     begin(&f,
-          "[{'match':'GET /apis/policy$','status':403,'body':{'kind':'Status','reason':"
-          "'Forbidden'}},"
-          "{'match':'/policy/v2/namespaces/n/things.limit'," LIST(
-              "5", "", OBJECT("a", "1", "1")) "},{'match':'watch=1','stream':[" HANG "]}]",
+          "GET /apis/policy$ | {'status':403,'body':{'kind':'Status','reason':'Forbidden'}}\n"
+          "/policy/v2/namespaces/n/things.limit | list 5 a@1=1\n"
+          "watch=1 | watch hang\n",
           (struct stw_informer_config){.alternatives = one});
     wait_until(fake_count(&f.fake, "watch=1") == 1);
     assert_true(said(&f, "+n/a "));
@@ -724,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_page_too_large),
         cmocka_unit_test(a_store_that_went_back),
         cmocka_unit_test(own_writes),
+        cmocka_unit_test(a_write_while_a_list_is_read),
         cmocka_unit_test(several_namespaces),
         cmocka_unit_test(ended_any_time),
         cmocka_unit_test(many_threads),
