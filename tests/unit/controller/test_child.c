@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "controller/manager_priv.h"
+#include "controller/myweb.h"
 #include "fake.h"
 
 #include <setjmp.h>
@@ -59,7 +60,7 @@ static void begin(struct fixture *f, const char *cached, const char *steps)
                                          &f->manager.caches[0].informer, &err),
                      0);
     f->run = (struct stw_run){.manager = &f->manager,
-                              .controller = stw_controllers[0],
+                              .controller = &stw_controller_myweb,
                               .client = f->client,
                               .clock = &stw_clock_system,
                               .key = "shop/web",
