@@ -397,7 +397,7 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
 {
     struct task t = {.run = run, .owner = owner, .child = child};
     t.cache = stw_run_cache(run, child->watch);
-    t.resource = child->watch->resource;
+    t.resource = stw_informer_resource(t.cache);
     t.name = child->name;
     child->err = (struct stw_error){0};
     if (!t.name || stw_child_digest(child->desired, &t.wanted) != 0) {
@@ -408,4 +408,36 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     stw_key_make(owner->ns, t.name, t.key);
     what_of(t.resource, t.key, t.what, sizeof(t.what));
     decide(&t);
+}
+
+static void delete_own(struct task *t)
+{
+    struct stw_child *c = t->child;
+    if (!stw_run_may_write(t->run)) {
+        (void)stw_fail(&c->err, STW_ERR_CANCELLED, "steward no longer leads");
+        finish(t, STW_CHILD_FAILED);
+    } else if (stw_kube_delete(t->run->client, t->resource, t->owner->ns, t->name, c->live.uid,
+                               NULL, &c->err) == 0) {
+        stw_informer_saw_delete(t->cache, t->key);
+        c->live = (struct stw_child_live){0};
+        finish(t, STW_CHILD_REMOVED);
+    } else if (c->err.code == STW_ERR_NOT_FOUND || c->err.code == STW_ERR_CONFLICT) {
+        finish(t, STW_CHILD_ABSENT); /* it went before, maybe for another one of this name */
+    } else {
+        finish(t, STW_CHILD_FAILED);
+    }
+}
+
+void stw_child_remove(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child)
+{
+    struct task t = {.run = run, .owner = owner, .child = child, .name = child->name};
+    t.cache = stw_run_cache(run, child->watch);
+    t.resource = stw_informer_resource(t.cache);
+    child->err = (struct stw_error){0};
+    stw_key_make(owner->ns, t.name, t.key);
+    bool cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
+    if (cached && is_ours(&t, &child->live) && !child->live.terminating)
+        delete_own(&t);
+    else
+        finish(&t, STW_CHILD_ABSENT);
 }

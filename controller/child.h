@@ -17,13 +17,24 @@
  * node port are kept: so that a taken port can be traced to its holder (index "services.nodePort").
  */
 extern const struct stw_watch stw_watch_configmaps, stw_watch_deployments, stw_watch_services;
+/* In the version that the server has: v2, v2beta2 or v1; v1 or v1beta1. */
+extern const struct stw_watch stw_watch_autoscalers, stw_watch_disruption_budgets;
 
 /* What `kubectl rollout status` looks at. */
 struct stw_rollout {
     int64_t generation, observed_generation;
     int64_t replicas, updated, available; /* of the status */
-    char stuck_reason[64];                /* "ProgressDeadlineExceeded", "ReplicaFailure" or "" */
+    /* For controllers whose Deployments others may scale: */
+    int64_t wanted, ready; /* spec.replicas; of the status */
+    bool scaled_by_us;     /* our field manager owns spec.replicas */
+    char stuck_reason[64]; /* "ProgressDeadlineExceeded", "ReplicaFailure" or "" */
     char stuck_message[256];
+};
+
+/* What a HorizontalPodAutoscaler says of itself. */
+struct stw_autoscaler {
+    bool told, active;             /* its condition ScalingActive is there, and true */
+    char reason[64], message[256]; /* why it is not */
 };
 
 /* A cached child, read. */
@@ -34,13 +45,16 @@ struct stw_child_live {
     struct stw_hash digest;     /* of what the controller's field manager owns */
     int64_t node_port;          /* of a Service: the first; 0 for none */
     struct stw_rollout rollout; /* of a Deployment */
+    struct stw_autoscaler autoscaler;
 };
 
-/* Reads a text of the three watches.  -1: it is none. */
+/* Reads a text of these watches.  -1: it is none. */
 int stw_child_read(const char *text, size_t len, struct stw_child_live *ret);
 
 enum stw_child_state {
-    STW_CHILD_SYNCED, /* as wanted; nothing was written */
+    STW_CHILD_SYNCED,  /* as wanted; nothing was written */
+    STW_CHILD_ABSENT,  /* as wanted: there is none */
+    STW_CHILD_REMOVED, /* there is none any more */
     STW_CHILD_CREATED,
     STW_CHILD_UPDATED,
     STW_CHILD_REPAIRED,    /* somebody else had changed or deleted it; `fields` */
@@ -74,6 +88,9 @@ struct stw_child {
 
 /* Makes the object as `desired` says, with at most one write, and none when it is so. */
 void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child);
+
+/* The object is not wanted: deletes it when it is ours. */
+void stw_child_remove(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child);
 
 /* The cached child of this controller by that name: 0, or -1 when there is none. */
 int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char *key,

@@ -2,8 +2,8 @@
  *
  * How children are kept in the caches.  The keys are short, since there are three of them for each
  * custom object: u uid   t being deleted   o {k, n, u} the controller (n left out when the name is
- * the same) d digest of what it owns   p node ports   r rollout of a Deployment Runs on the
- * client's thread. */
+ * the same) d digest of what it owns   p node ports   r rollout of a Deployment   h what
+ * an autoscaler says.  Runs on the client's thread. */
 #include "controller/child.h"
 
 #include <ctype.h>
@@ -29,14 +29,14 @@ static void add_member(struct stw_buf *out, const char *key, struct stw_json val
     stw_buf_add(out, raw, len);
 }
 
-/* Writes everything but the closing brace; false when none of our kinds controls the object. */
-static bool add_ours(struct stw_json object, struct stw_buf *out)
+/* Writes everything but the closing brace; NULL when none of our kinds controls the object. */
+static const struct stw_controller *add_ours(struct stw_json object, struct stw_buf *out)
 {
     char kind[64], name[254], uid[64];
     const struct stw_controller *c;
     struct stw_json metadata = stw_json_get(object, "metadata");
     if (stw_owner_controller(object, kind, name, uid) != 0 || !(c = controller_of(kind)))
-        return false;
+        return NULL;
     struct stw_hash digest = stw_owned_live(object, c->field_manager);
     stw_buf_addf(out, "{\"o\":{\"k\":\"%s\"", kind);
     if (!stw_json_is(stw_json_get(metadata, "name"), name)) {
@@ -50,7 +50,7 @@ static bool add_ours(struct stw_json object, struct stw_buf *out)
     add_member(out, "u", stw_json_get(metadata, "uid"));
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
-    return true;
+    return c;
 }
 
 static void project_plain(void *ctx, struct stw_json object, struct stw_buf *out)
@@ -96,8 +96,9 @@ static void add_stuck(struct stw_json conditions, struct stw_buf *out)
 static void project_deployment(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     struct stw_json status = stw_json_get(object, "status");
+    const struct stw_controller *c = add_ours(object, out);
     (void)ctx;
-    if (!add_ours(object, out))
+    if (!c)
         return;
     stw_buf_adds(out, ",\"r\":{");
     add_number(out, "g", stw_json_path(object, "metadata.generation"));
@@ -105,8 +106,58 @@ static void project_deployment(void *ctx, struct stw_json object, struct stw_buf
     add_number(out, "n", stw_json_get(status, "replicas"));
     add_number(out, "u", stw_json_get(status, "updatedReplicas"));
     add_number(out, "a", stw_json_get(status, "availableReplicas"));
+    if (c->scales) {
+        add_number(out, "s", stw_json_path(object, "spec.replicas"));
+        add_number(out, "y", stw_json_get(status, "readyReplicas"));
+        if (stw_owned_has(object, c->field_manager, "spec.replicas"))
+            stw_buf_adds(out, ",\"m\":true");
+    }
     add_stuck(stw_json_get(status, "conditions"), out);
     stw_buf_adds(out, "}}");
+}
+
+/* --- autoscalers */
+
+static struct stw_json find_condition(struct stw_json conditions, const char *type)
+{
+    struct stw_json key, condition;
+    stw_json_foreach (conditions, key, condition)
+        if (stw_json_is(stw_json_get(condition, "type"), type))
+            return condition;
+    return STW_JSON_NONE;
+}
+
+static void add_active(struct stw_json conditions, struct stw_buf *out)
+{
+    struct stw_json active = find_condition(conditions, "ScalingActive");
+    struct stw_json status = stw_json_get(active, "status");
+    if (!stw_json_there(status))
+        return;
+    stw_buf_addf(out, ",\"h\":{\"up\":%s", stw_json_is(status, "True") ? "true" : "false");
+    if (!stw_json_is(status, "True")) {
+        add_member(out, "why", stw_json_get(active, "reason"));
+        add_member(out, "msg", stw_json_get(active, "message"));
+    }
+    stw_buf_addc(out, '}');
+}
+
+/* autoscaling/v1 has its conditions as text in an annotation. */
+static void project_autoscaler(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(64 * 1024);
+    struct stw_json conditions = stw_json_path(object, "status.conditions");
+    (void)ctx;
+    if (!add_ours(object, out))
+        return;
+    stw_json_str(stw_json_get(stw_json_path(object, "metadata.annotations"),
+                              "autoscaling.alpha.kubernetes.io/conditions"),
+                 &text);
+    if (!stw_json_there(conditions) && text.len > 0 &&
+        stw_json_scan(&doc, text.data, text.len, NULL) == 0)
+        conditions = stw_json_root(&doc);
+    add_active(conditions, out);
+    stw_buf_addc(out, '}');
 }
 
 /* --- Services */
@@ -129,7 +180,7 @@ static void project_service(void *ctx, struct stw_json object, struct stw_buf *o
     stw_autobuf struct stw_buf ports = STW_BUF_INIT(64 * 1024);
     (void)ctx;
     unsigned found = add_ports(object, &ports);
-    bool ours = add_ours(object, out);
+    bool ours = add_ours(object, out) != NULL;
     if (ours)
         stw_buf_adds(out, found ? ",\"p\":[" : "}");
     else if (found)
@@ -226,6 +277,25 @@ const struct stw_watch stw_watch_services = {
     .changed = service_changed,
 };
 
+static const struct stw_resource *const autoscalers[] = {
+    &stw_res_autoscaler_v2, &stw_res_autoscaler_v2beta2, &stw_res_autoscaler_v1, NULL};
+const struct stw_watch stw_watch_autoscalers = {
+    .resource = &stw_res_autoscaler_v2,
+    .alternatives = autoscalers,
+    .label_selector = SELECTOR,
+    .project = project_autoscaler,
+    .changed = child_changed,
+};
+static const struct stw_resource *const disruption_budgets[] = {
+    &stw_res_disruption_budget_v1, &stw_res_disruption_budget_v1beta1, NULL};
+const struct stw_watch stw_watch_disruption_budgets = {
+    .resource = &stw_res_disruption_budget_v1,
+    .alternatives = disruption_budgets,
+    .label_selector = SELECTOR,
+    .project = project_plain,
+    .changed = child_changed,
+};
+
 /* --- reading it back */
 
 static uint64_t read_hex(const char *text)
@@ -237,6 +307,21 @@ static uint64_t read_hex(const char *text)
     return v;
 }
 
+static void read_text(struct stw_json text, char *to, size_t size)
+{
+    stw_autobuf struct stw_buf all = STW_BUF_INIT(64 * 1024);
+    stw_json_str(text, &all);
+    (void)snprintf(to, size, "%s", stw_buf_str(&all));
+}
+
+static void read_autoscaler(struct stw_json h, struct stw_autoscaler *to)
+{
+    to->told = stw_json_there(h);
+    to->active = stw_json_bool(stw_json_get(h, "up"), false);
+    (void)stw_json_strcpy(stw_json_get(h, "why"), to->reason, sizeof(to->reason));
+    read_text(stw_json_get(h, "msg"), to->message, sizeof(to->message));
+}
+
 static void read_rollout(struct stw_json r, struct stw_rollout *to)
 {
     (void)stw_json_int(stw_json_get(r, "g"), &to->generation);
@@ -244,10 +329,11 @@ static void read_rollout(struct stw_json r, struct stw_rollout *to)
     (void)stw_json_int(stw_json_get(r, "n"), &to->replicas);
     (void)stw_json_int(stw_json_get(r, "u"), &to->updated);
     (void)stw_json_int(stw_json_get(r, "a"), &to->available);
+    (void)stw_json_int(stw_json_get(r, "s"), &to->wanted);
+    (void)stw_json_int(stw_json_get(r, "y"), &to->ready);
+    to->scaled_by_us = stw_json_bool(stw_json_get(r, "m"), false);
     (void)stw_json_strcpy(stw_json_get(r, "why"), to->stuck_reason, sizeof(to->stuck_reason));
-    stw_autobuf struct stw_buf message = STW_BUF_INIT(64 * 1024);
-    stw_json_str(stw_json_get(r, "msg"), &message);
-    (void)snprintf(to->stuck_message, sizeof(to->stuck_message), "%s", stw_buf_str(&message));
+    read_text(stw_json_get(r, "msg"), to->stuck_message, sizeof(to->stuck_message));
 }
 
 int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
@@ -267,5 +353,6 @@ int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
     ret->terminating = stw_json_bool(stw_json_get(root, "t"), false);
     (void)stw_json_int(stw_json_at(stw_json_get(root, "p"), 0), &ret->node_port);
     read_rollout(stw_json_get(root, "r"), &ret->rollout);
+    read_autoscaler(stw_json_get(root, "h"), &ret->autoscaler);
     return 0;
 }

@@ -73,7 +73,8 @@ struct stw_controller {
     const struct stw_watch *own;            /* of the kind itself */
     const struct stw_watch *const *watches; /* of children and others, ended by NULL */
     const struct stw_rule *rules;           /* ended by a NULL resource; beside stw_manager_rules */
-    const char *const *conditions;          /* types counted in steward_objects, ended by NULL */
+    bool scales; /* others may scale its Deployments: caches keep how many pods they shall have */
+    const char *const *conditions; /* types counted in steward_objects, ended by NULL */
     void (*reconcile)(struct stw_run *run, struct stw_result *result);
     /* What a controller keeps beside the caches, such as connections and timers; both may be NULL.
      * Opened before the caches fill, cancelled when the manager stops and runs are to end soon,

@@ -14,8 +14,9 @@
 
 /* --- telling people */
 
-/* "ConfigMap, Deployment and Service" of the children in this state; how many. */
-static unsigned list_kinds(const struct stw_child *children, size_t count,
+/* "ConfigMap, Deployment and Service" of the children in this state, with the name of one that has
+ * not that of the owner; how many. */
+static unsigned list_kinds(const struct stw_child *children, size_t count, const char *name,
                            enum stw_child_state state, struct stw_buf *out)
 {
     unsigned total = 0, n = 0;
@@ -26,6 +27,8 @@ static unsigned list_kinds(const struct stw_child *children, size_t count,
             continue;
         stw_buf_adds(out, n == 0 ? "" : n + 1 == total ? " and " : ", ");
         stw_buf_adds(out, children[i].watch->resource->kind);
+        if (!stw_streq(children[i].name, name))
+            stw_buf_addf(out, " \"%s\"", children[i].name);
         n++;
     }
     return total;
@@ -37,6 +40,7 @@ static const struct {
 } writes[] = {
     {STW_CHILD_CREATED, "Created", "Create", "created"},
     {STW_CHILD_UPDATED, "Updated", "Update", "updated"},
+    {STW_CHILD_REMOVED, "Deleted", "Delete", "deleted"},
 };
 
 static void tell_repair(const struct stw_run *run, const struct stw_object *o,
@@ -57,8 +61,8 @@ void stw_tell_children(const struct stw_run *run, const struct stw_object *o, co
                        const struct stw_child *children, size_t count)
 {
     for (size_t i = 0; i < STW_COUNT(writes); i++) {
-        stw_autobuf struct stw_buf kinds = STW_BUF_INIT(256);
-        if (list_kinds(children, count, writes[i].state, &kinds) == 0)
+        stw_autobuf struct stw_buf kinds = STW_BUF_INIT(1024);
+        if (list_kinds(children, count, name, writes[i].state, &kinds) == 0)
             continue;
         stw_object_event(run, o, false, writes[i].reason, writes[i].action, "%s %s \"%s\"",
                          writes[i].verb, stw_buf_str(&kinds), name);

@@ -267,3 +267,16 @@ struct stw_hash stw_owned_live(struct stw_json object, const char *manager)
         walk(&s, &(struct place){.name = ""}, fields, object);
     return sum_take(&s);
 }
+
+bool stw_owned_has(struct stw_json object, const char *manager, const char *field)
+{
+    struct stw_json at = our_fields(object, manager);
+    while (*field) {
+        char part[128];
+        size_t len = strcspn(field, ".");
+        (void)snprintf(part, sizeof(part), "f:%.*s", (int)len, field);
+        at = stw_json_get(at, part);
+        field += len + (field[len] == '.');
+    }
+    return stw_json_there(at);
+}

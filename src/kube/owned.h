@@ -20,6 +20,8 @@
 /* Of a live object with its managedFields, for the Apply entry (no subresource) of `manager`. Zero
  * when there is none. */
 struct stw_hash stw_owned_live(struct stw_json object, const char *manager);
+/* Whether that entry has a field, such as "spec.replicas". */
+bool stw_owned_has(struct stw_json object, const char *manager, const char *field);
 /* Of what we are about to apply.  It is to be written as the server writes it (quantities in their
  * canonical form, protocol with every port), without maps that are empty but for emptyDir. */
 struct stw_hash stw_owned_desired(struct stw_json desired);

@@ -21,6 +21,15 @@ const struct stw_resource stw_res_mutating = {"admissionregistration.k8s.io", "v
 const struct stw_resource stw_res_validating = {"admissionregistration.k8s.io", "v1",
                                                 "ValidatingWebhookConfiguration",
                                                 "validatingwebhookconfigurations", false};
+const struct stw_resource stw_res_pod = {"", "v1", "Pod", "pods", true};
+#define AUTOSCALER "HorizontalPodAutoscaler", "horizontalpodautoscalers", true
+const struct stw_resource stw_res_autoscaler_v2 = {"autoscaling", "v2", AUTOSCALER};
+const struct stw_resource stw_res_autoscaler_v2beta2 = {"autoscaling", "v2beta2", AUTOSCALER};
+const struct stw_resource stw_res_autoscaler_v1 = {"autoscaling", "v1", AUTOSCALER};
+#define DISRUPTION_BUDGET "PodDisruptionBudget", "poddisruptionbudgets", true
+const struct stw_resource stw_res_disruption_budget_v1 = {"policy", "v1", DISRUPTION_BUDGET};
+const struct stw_resource stw_res_disruption_budget_v1beta1 = {"policy", "v1beta1",
+                                                               DISRUPTION_BUDGET};
 
 void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
 {

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps Apps: a ConfigMap with the configuration, a Deployment, a Service, and as it is wanted a
+ * PodDisruptionBudget and a HorizontalPodAutoscaler. */
+#ifndef STW_CONTROLLER_APP_H
+#define STW_CONTROLLER_APP_H
+
+#include "controller/controller.h"
+
+extern const struct stw_controller stw_controller_app;
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/manifest.h"
+
+#include "base/util.h"
+#include "kinds/names.h"
+
+/* --- metadata */
+
+/* A label value: at most 63 of [A-Za-z0-9-_.], with a letter or digit at both ends. */
+static bool is_label_value(const char *s)
+{
+    static const char alnum[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    size_t len = strlen(s);
+    return len > 0 && len <= 63 && strchr(alnum, s[0]) && strchr(alnum, s[len - 1]) &&
+           strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == len;
+}
+
+json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner *owner)
+{
+    return json_pack("{s:s,s:s}", "app.kubernetes.io/name", n->app, "app.kubernetes.io/instance",
+                     owner->name);
+}
+
+json_t *stw_manifest_labels(const struct stw_naming *n, const struct stw_owner *owner)
+{
+    char tag[130];
+    json_t *all = stw_manifest_selector(n, owner);
+    (void)json_object_set_new(all, "app.kubernetes.io/component", json_string(n->component));
+    (void)json_object_set_new(all, "app.kubernetes.io/part-of", json_string(owner->name));
+    (void)json_object_set_new(all, "app.kubernetes.io/managed-by", json_string("steward"));
+    stw_image_tag(n->image, tag, sizeof(tag));
+    if (is_label_value(tag))
+        (void)json_object_set_new(all, "app.kubernetes.io/version", json_string(tag));
+    return all;
+}
+
+json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner *owner,
+                              const struct stw_naming *n, const char *name)
+{
+    return json_pack("{s:s,s:s,s:o,s:[o]}", "name", name, "namespace", owner->ns, "labels",
+                     stw_manifest_labels(n, owner), "ownerReferences",
+                     stw_owner_reference(run->controller->resource, owner));
+}
+
+/* --- what is passed on */
+
+/* Members that are null mean "not there" to the API server, and so they are left out. */
+static void drop_nulls(json_t *value)
+{
+    const char *key;
+    void *next;
+    json_t *member;
+    size_t i;
+    json_array_foreach (value, i, member)
+        drop_nulls(member);
+    json_object_foreach_safe(value, next, key, member)
+    {
+        if (json_is_null(member))
+            (void)json_object_del(value, key);
+        else
+            drop_nulls(member);
+    }
+}
+
+json_t *stw_manifest_tree(struct stw_json value)
+{
+    size_t len;
+    if (!stw_json_there(value))
+        return NULL;
+    const char *raw = stw_json_raw(value, &len);
+    json_t *tree = json_loadb(raw, len, 0, NULL);
+    drop_nulls(tree);
+    return tree;
+}
+
+static json_t *canonical_quantity(const json_t *value)
+{
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(256);
+    stw_autofree char *number = json_is_number(value) ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    const char *text = number ? number : json_string_value(value);
+    if (!text || stw_quantity_canonical(text, &out) != 0 || out.failed)
+        return json_deep_copy(value);
+    return json_string(stw_buf_str(&out));
+}
+
+void stw_manifest_canonical_resources(json_t *resources)
+{
+    static const char *const parts[] = {"limits", "requests"};
+    for (size_t i = 0; i < STW_COUNT(parts); i++) {
+        const char *key;
+        void *next;
+        json_t *value, *part = json_object_get(resources, parts[i]);
+        json_object_foreach_safe(part, next, key, value)(void)
+            json_object_set_new(part, key, canonical_quantity(value));
+    }
+}
+
+json_t *stw_manifest_resources(struct stw_json resources)
+{
+    json_t *tree = stw_manifest_tree(resources);
+    stw_manifest_canonical_resources(tree);
+    return tree;
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apps in tests: manifests, what to wait for, and pods that say what a test wants them to say."""
+
+import json
+
+from . import wait
+from .cluster import condition
+
+KIND = "apps.mycompany.com"
+# Nothing can be pulled from there, so a pod of it never becomes ready.
+IMAGE = "registry.invalid/none:1.0"
+RESOURCES = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
+
+
+def manifest(name, namespace, annotations=None, **spec):
+    """An App.  Without pods (replicas 0) unless told otherwise: the real Deployment controller then
+    says at once that all of them are available, on any cluster."""
+    metadata = {"name": name, "namespace": namespace}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "mycompany.com/v1", "kind": "App", "metadata": metadata,
+            "spec": {"image": IMAGE, "replicas": 0, "resources": RESOURCES, **spec}}
+
+
+def is_ready(app):
+    """Ready, at this generation."""
+    return condition(app, "Ready").get("status") == "True" and \
+        app["status"].get("observedGeneration") == app["metadata"]["generation"]
+
+
+def wait_ready(cluster, name, namespace, seconds=30):
+    """Until it is ready; returns the object."""
+    return cluster.wait_for(KIND, name, namespace, is_ready, seconds,
+                            f"App {namespace}/{name} to be ready")
+
+
+def create_ready(cluster, name, namespace, **spec):
+    """Creates one and waits until it is ready; returns the object."""
+    cluster.apply(manifest(name, namespace, **spec))
+    return wait_ready(cluster, name, namespace)
+
+
+def wait_condition(cluster, name, namespace, kind, reason, seconds=30):
+    """Until a condition has this reason; returns the condition."""
+    app = cluster.wait_for(KIND, name, namespace, lambda o: condition(o, kind).get("reason") == reason,
+                           seconds, f"{kind} of App {namespace}/{name} to say {reason}")
+    return condition(app, kind)
+
+
+def deployment(cluster, name, namespace):
+    """The Deployment of an App."""
+    return cluster.get("deployment", name, namespace)
+
+
+def children(cluster, name, namespace):
+    """{kind: object or None} of all that an App can have."""
+    names = {"configmap": f"{name}-config", "deployment": name, "service": name,
+             "poddisruptionbudget": name, "hpa": name}
+    return {kind: cluster.get(kind, child, namespace) for kind, child in names.items()}
+
+
+def pods(cluster, name, namespace):
+    """The pods of an App that are to stay."""
+    found = cluster.list("pod", namespace, f"app.kubernetes.io/instance={name}")
+    return [p for p in found if "deletionTimestamp" not in p["metadata"]]
+
+
+def wait_pods(cluster, name, namespace, count):
+    """Until there are so many pods; returns them."""
+    def look():
+        found = pods(cluster, name, namespace)
+        return found if len(found) == count else None
+    return wait.until(f"{count} pods of {namespace}/{name}", look, 30)
+
+
+def set_status(cluster, pod, **status):
+    """Plays the kubelet: writes a pod's status."""
+    where = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+    now = json.loads(cluster.kubectl("get", "--raw", where).stdout)
+    now["status"].update(status)
+    cluster.kubectl("replace", "--raw", f"{where}/status", "-f", "-", stdin=json.dumps(now))
+
+
+def container_status(ready=False, restarts=0, **state):
+    """status.containerStatuses of an App's one container."""
+    last = state.pop("last", {})
+    return [{"name": "app", "image": IMAGE, "imageID": "", "ready": ready, "state": state,
+             "restartCount": restarts, "lastState": last}]
+
+
+def run_pod(cluster, pod):
+    """The pod runs and is ready."""
+    started = "2026-01-01T00:00:00Z"
+    set_status(cluster, pod, phase="Running", conditions=[
+        {"type": "Ready", "status": "True", "lastTransitionTime": started}],
+        containerStatuses=container_status(True, running={"startedAt": started}))
+
+
+def run_pods(cluster, name, namespace, count):
+    """Waits for so many pods, and lets all of them run."""
+    for pod in wait_pods(cluster, name, namespace, count):
+        run_pod(cluster, pod)
