@@ -14,7 +14,7 @@ RUN meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=di
 FROM debian:12-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
         ca-certificates libcurl4 libgnutls30 libjansson4 libmariadb3 libmicrohttpd12 libpq5 libssl3 \
-        libyaml-0-2 \
+        libyaml-0-2 tzdata \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /install/usr/bin/steward /usr/bin/steward
 USER 65532:65532

@@ -116,6 +116,7 @@ static void set_defaults(struct stw_manager *m)
                                     .targets = m->config.targets ? stw_manager_targets : NULL};
     m->env = (struct stw_env){.node_port_min = m->config.node_port_min,
                               .node_port_max = m->config.node_port_max,
+                              .zones = m->config.zones,
                               .lookup = &m->lookup};
 }
 

@@ -21,6 +21,7 @@ struct stw_manager;
 #define STW_MANAGER_LEASE "steward.steward.dev"
 
 struct stw_target_store; /* targets.h */
+struct stw_zones;        /* kinds/zones.h */
 struct stw_controller;   /* controller.h: what a reconciler is */
 
 /* All reconcilers, ended by NULL. */
@@ -37,6 +38,7 @@ struct stw_manager_config {
     const char *lease_ns, *lease_name, *identity;
     uint32_t resync_ms;               /* 0: 10 hours, with jitter */
     struct stw_target_store *targets; /* database targets, which outlive the manager; or NULL */
+    struct stw_zones *zones;          /* likewise */
 };
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,

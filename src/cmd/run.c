@@ -9,6 +9,7 @@
 #include "cmd/serve.h"
 #include "controller/manager.h"
 #include "controller/targets.h"
+#include "kinds/zones.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 
@@ -121,6 +122,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
         .targets = r->targets,
+        .zones = r->serve.env.zones,
     };
     if (stw_manager_create(&config, &r->manager, err) < 0)
         return -1;
@@ -188,6 +190,7 @@ static void done(struct run *r)
     stw_manager_destroy(r->manager);
     stw_target_store_destroy(r->targets);
     stw_client_destroy(r->client);
+    stw_zones_destroy(r->serve.env.zones);
     stw_metrics_destroy(r->serve.metrics);
     stw_kubeconfig_destroy(r->kubeconfig);
     stw_list_free(r->namespaces);

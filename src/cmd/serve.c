@@ -2,8 +2,10 @@
 #include "cmd/serve.h"
 
 #include "base/log.h"
+#include "base/tzfile.h"
 #include "base/util.h"
 #include "cmd/build.h"
+#include "kinds/zones.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -32,7 +34,9 @@ static void refuse_core_dumps(void)
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings)
 {
     *s = (struct stw_serve){.settings = settings};
-    s->env = (struct stw_env){settings->node_port_min, settings->node_port_max, NULL};
+    s->env = (struct stw_env){.node_port_min = settings->node_port_min,
+                              .node_port_max = settings->node_port_max,
+                              .zones = stw_zones_create(stw_tz_read)};
     sigemptyset(&s->signals);
     sigaddset(&s->signals, SIGTERM);
     sigaddset(&s->signals, SIGINT);

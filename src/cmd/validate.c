@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `steward validate`: YAML through the very rules of the door, for people and for pipelines. */
+#include "base/tzfile.h"
 #include "base/util.h"
 #include "base/yaml.h"
 #include "cmd/cmd.h"
@@ -10,6 +11,7 @@
 #include "cmd/settings.h"
 #include "controller/targets.h"
 #include "kinds/kind.h"
+#include "kinds/zones.h"
 
 static const char usage[] =
     "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n\n"
@@ -209,7 +211,11 @@ static int validate(const struct options *o, char **operands)
     if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
                                   &job.env.node_port_max, &err) < 0)
         return stw_usage_error("validate", "%s", err.text);
-    return o->config && *o->config ? judge_with(&job, o, operands) : judge_all(&job, o, operands);
+    job.env.zones = stw_zones_create(stw_tz_read);
+    int status =
+        o->config && *o->config ? judge_with(&job, o, operands) : judge_all(&job, o, operands);
+    stw_zones_destroy(job.env.zones);
+    return status;
 }
 
 int stw_cmd_validate(int argc, char **argv)

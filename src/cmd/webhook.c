@@ -5,6 +5,7 @@
 #include "cmd/flags.h"
 #include "cmd/serve.h"
 #include "controller/targets.h"
+#include "kinds/zones.h"
 
 static const char usage[] =
     "Usage: steward webhook --webhook-cert-path=FOLDER [OPTIONS]\n\n"
@@ -53,6 +54,7 @@ static int serve(const struct stw_settings *settings, struct stw_error *err)
     }
     stw_serve_done(&d.serve);
     stw_target_store_destroy(d.targets);
+    stw_zones_destroy(d.serve.env.zones);
     stw_metrics_destroy(d.serve.metrics);
     return r;
 }

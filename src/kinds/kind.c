@@ -6,12 +6,14 @@
 #include "base/util.h"
 #include "kinds/app.h"
 #include "kinds/databaseuser.h"
+#include "kinds/eru.h"
 #include "kinds/kind_priv.h"
 #include "kinds/myweb.h"
 
 const struct stw_kind *const stw_kinds[] = {
     &stw_kind_myweb,
     &stw_kind_databaseuser,
+    &stw_kind_eru,
     &stw_kind_app,
     NULL,
 };

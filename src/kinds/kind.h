@@ -25,6 +25,7 @@ struct stw_secret_facts {
 };
 
 struct stw_targets;
+struct stw_zones;
 
 /* Who else is there; answered from caches, so it may lag.  NULL where there is no cluster, and so
  * may each function be. */
@@ -46,6 +47,7 @@ struct stw_lookup {
 struct stw_env {
     int32_t node_port_min, node_port_max; /* 0, 0: 30000-32767 */
     const struct stw_lookup *lookup;      /* or NULL */
+    struct stw_zones *zones; /* NULL: whether a time zone exists is not asked */
 };
 
 struct stw_kind;

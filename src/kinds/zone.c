@@ -5,6 +5,9 @@
 #include "kinds/zone_priv.h"
 
 #define HEADER 44 /* bytes */
+/* Of changes: from the Big Bang, as some files begin, up to the year 36812. */
+#define TIME_MIN (-(INT64_C(1) << 59))
+#define TIME_MAX (INT64_C(1) << 40)
 
 /* The number of changes is at most what a file of STW_ZONE_FILE_MAX can hold. */
 struct stw_zone {
@@ -82,6 +85,8 @@ static int read_changes(const struct block *b, struct stw_zone *z, struct stw_er
         z->at[i] = read_time(b->times + (size_t)i * b->time_size, b->time_size);
         if (i > 0 && z->at[i] <= z->at[i - 1])
             return bad(err, "its times are not in order");
+        if (z->at[i] < TIME_MIN || z->at[i] > TIME_MAX)
+            return bad(err, "a time is out of range");
         if (type_offset(b, b->indexes[i], &z->offset[i], err) != 0)
             return -1;
     }
