@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DatabaseUser at the door of a steward that knows targets, which come and go."""
+
+import base64
+import json
+import os
+import subprocess
+
+import pytest
+import yaml
+
+from support import net, paths, wait
+
+VALIDATE = "/validate-handsomeguy-cn-v1alpha1-databaseuser"
+MUTATE = "/mutate-handsomeguy-cn-v1alpha1-databaseuser"
+TARGET = {"name": "orders", "engine": "mariadb", "host": "db",
+          "admin": {"user": "chief", "passwordFile": "/run/pw"}}
+WORD = "hunter2-in-plain-text"
+# The article's, with the blanks that its page lost, and `labels` as Kubernetes calls them.
+SEED = """\
+apiVersion: handsomeguy.cn/v1alpha1
+kind: DatabaseUser
+metadata:
+  labels:
+    target: that-database
+  name: cnhandsomeguy
+spec:
+  user: cnhandsomeguy
+  password:
+    name: my-secret
+    key: my-key
+"""
+
+
+def user(target="orders", **spec):
+    """A DatabaseUser that is fine unless `spec` says otherwise."""
+    return {"apiVersion": "handsomeguy.cn/v1alpha1", "kind": "DatabaseUser",
+            "metadata": {"name": "app", "namespace": "shop", "labels": {"target": target}},
+            "spec": {"user": "app", "password": {"name": "s"}, "hosts": ["10.%"], **spec}}
+
+
+def review(obj, old=None, operation="CREATE"):
+    version = {"group": "handsomeguy.cn", "version": "v1alpha1"}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "2bcb1e43-4a5c-4a7e-9f3b-0d3a7c1f6a55", "kind": {**version, "kind": "DatabaseUser"},
+        "resource": {**version, "resource": "databaseusers"}, "name": "app", "namespace": "shop",
+        "operation": operation, "userInfo": {"username": "jane"}, "object": obj, "oldObject": old,
+        "dryRun": False}}
+
+
+class Config:
+    """A configuration file that is replaced as a whole."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def write(self, *targets, text=None):
+        new = self.path.with_suffix(".new")
+        new.write_text(yaml.safe_dump({"targets": list(targets)}) if text is None else text, "utf-8")
+        os.replace(new, self.path)
+        return self
+
+
+@pytest.fixture
+def config(tmp_path):
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    return Config(folder / "steward.yaml").write(TARGET)
+
+
+def says(door, obj, **more):
+    """(allowed, warnings, message) of the validating step."""
+    status, reply = door.post(review(obj, **more), VALIDATE)
+    assert status == 200, reply
+    answer = reply["response"]
+    return answer["allowed"], answer.get("warnings", []), answer.get("status", {}).get("message", "")
+
+
+def test_targets_are_known(make_door, config):
+    door = make_door("--config", config.path)
+    assert says(door, user())[0]
+    allowed, _, message = says(door, user(user="root"))
+    assert not allowed
+    assert '"root" is reserved on mariadb' in message
+    allowed, warnings, _ = says(door, user("elsewhere"))
+    assert allowed
+    assert warnings == ['target "elsewhere" is not configured; the account is created when it is']
+
+
+def test_targets_are_read_again(make_door, config):
+    """A new list counts without a restart; a wrong one changes nothing and is counted."""
+    door = make_door("--config", config.path)
+    assert says(door, user())[0]
+    config.write({**TARGET, "allowedNamespaces": ["other"]})
+    wait.until("the namespace to be closed", lambda: not says(door, user())[0], 20)
+    assert 'target "orders" does not accept namespace "shop"' in says(door, user())[2]
+    config.write({**TARGET, "prot": 5})
+    wait.until("the refusal to be counted",
+               lambda: door.metric("steward_config_reloads_total", result="error") == 1, 20)
+    assert not says(door, user())[0]
+    assert "targets[0].prot: Forbidden: unknown field" in door.log_text()
+    config.write(text="targets: [\n")
+    wait.until("the next refusal to be counted",
+               lambda: door.metric("steward_config_reloads_total", result="error") == 2, 20)
+    assert not says(door, user())[0]
+    config.write(TARGET)
+    wait.until("the namespace to be open", lambda: says(door, user())[0], 20)
+    assert door.metric("steward_database_targets") == 1
+    config.write()
+    wait.until("the target to go", lambda: says(door, user())[1], 20)
+
+
+def test_a_mounted_config_map(make_door, tmp_path):
+    """The kubelet swaps a link, not the file."""
+    folder = tmp_path / "mount"
+    for name, target in (("..1", TARGET), ("..2", {**TARGET, "allowedNamespaces": []})):
+        (folder / name).mkdir(parents=True)
+        Config(folder / name / "steward.yaml").write(target)
+    (folder / "..data").symlink_to("..1")
+    (folder / "steward.yaml").symlink_to("..data/steward.yaml")
+    door = make_door("--config", folder / "steward.yaml")
+    assert says(door, user())[0]
+    (folder / "..data_tmp").symlink_to("..2")
+    os.replace(folder / "..data_tmp", folder / "..data")
+    wait.until("the new folder to count", lambda: not says(door, user())[0], 20)
+
+
+def test_a_wrong_file_at_the_start(steward_binary, config):
+    """Nothing starts, and each mistake is said with its place."""
+    config.write({**TARGET, "port": 0}, {**TARGET, "engine": "oracle"})
+    for command in (["webhook", "--webhook-cert-path", config.path.parent],
+                    ["validate", paths.SAMPLES]):
+        result = subprocess.run([steward_binary, *command, "--config", config.path], text=True,
+                                capture_output=True, timeout=60, check=False)
+        assert result.returncode != 0
+        for word in ("targets[0].port: Invalid value: 0: must be between 1 and 65535",
+                     "targets[1].engine: Unsupported value:", "targets[1].name: Duplicate value:",
+                     "steward.yaml:"):
+            assert word in result.stderr.replace('\\"', '"'), word
+
+
+def test_the_shipped_example_is_right(steward_binary, tmp_path):
+    """What config/manager/config.yaml shows as a comment is a list that can be used."""
+    shipped = yaml.safe_load((paths.TOP / "config" / "manager" / "config.yaml").read_text("utf-8"))
+    text = shipped["data"]["steward.yaml"]
+    lines = text.splitlines()
+    start = lines.index("# targets:")
+    path = tmp_path / "steward.yaml"
+    for content in (text, "\n".join(line.removeprefix("# ") for line in lines[start:])):
+        path.write_text(content, "utf-8")
+        result = subprocess.run([steward_binary, "validate", "--config", path, "-"], text=True,
+                                input=json.dumps(user()), capture_output=True, timeout=60, check=False)
+        assert result.returncode == 0, result
+    assert "not configured" not in result.stdout
+
+
+@pytest.mark.parametrize("password", [
+    WORD, [WORD], {"name": [WORD]}, {"name": "s", WORD: WORD}], ids=["plain", "list", "name", "key"])
+def test_a_plain_password_goes_nowhere(make_door, config, password):
+    """Refused without being repeated where the password is the value: not to the sender, whose
+    message is kept in logs, and not in a log or a metric of ours."""
+    door = make_door("--config", config.path)
+    obj = user(password=password)
+    for path in (MUTATE, VALIDATE):
+        _, reply = door.post(review(obj), path)
+        if isinstance(password, (str, list)):
+            assert not reply["response"]["allowed"]
+            assert WORD not in json.dumps(reply)
+            assert ("spec.password: Invalid value: must be an object {name, key} that names a "
+                    "Secret; plain-text passwords are not accepted"
+                    in reply["response"]["status"]["message"])
+    assert WORD not in door.log_text()
+    assert WORD not in net.http_get(f"http://127.0.0.1:{door.metrics_port}/metrics")[1]
+
+
+def test_seed(steward_binary, make_door, config):
+    """The manifest that the kind comes from; before it, with the password in it, refused."""
+    result = subprocess.run([steward_binary, "validate", "-"], text=True, input=SEED,
+                            capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0, result
+    assert "accepted" in result.stdout and "warning" not in result.stdout
+    door = make_door("--config", config.path)
+    _, reply = door.post(review(yaml.safe_load(SEED)), MUTATE)
+    patch = json.loads(base64.b64decode(reply["response"]["patch"]))
+    assert {op["path"]: op["value"] for op in patch} == {
+        "/spec/password/trimNewline": False, "/spec/hosts": ["%"], "/spec/grantsPolicy": "Managed",
+        "/spec/requireTLS": "None", "/spec/deletionPolicy": "Delete",
+        "/spec/adoptionPolicy": "Fail", "/spec/resyncSeconds": 300}
+
+
+def test_deletion_is_commented_on(make_door, config):
+    door = make_door("--config", config.path)
+    old = {**user(), "status": {"account": "app@10.%", "target": "orders"}}
+    assert says(door, None, old=old, operation="DELETE") == (
+        True, ['account app@10.% is dropped from target "orders"'], "")
+    old["spec"]["deletionPolicy"] = "Retain"
+    allowed, warnings, _ = says(door, None, old=old, operation="DELETE")
+    assert allowed and "stays on target" in warnings[0]
+
+
+def test_only_warnings_hang_on_deletions(steward_binary):
+    """A steward that is away holds no deletion up."""
+    printed = subprocess.run([steward_binary, "print", "webhooks"], text=True, capture_output=True,
+                             timeout=60, check=True).stdout
+    asked = 0
+    for configuration in yaml.safe_load_all(printed):
+        for webhook in (configuration or {}).get("webhooks", []):
+            operations = {o for rule in webhook["rules"] for o in rule["operations"]}
+            if "DELETE" in operations:
+                asked += 1
+                assert operations == {"DELETE"} and webhook["failurePolicy"] == "Ignore"
+    assert asked == 1
