@@ -146,10 +146,38 @@ def _wait_settled(cluster, place, *replicas):
     wait.until("certificates at rest", lambda: _settled(cluster, place, *replicas))
 
 
-def test_first_start(cluster, place, replica, tmp_path):
+@pytest.fixture
+def one(cluster, place, replica):
+    """One replica, settled."""
+    only = replica()
+    _wait_settled(cluster, place, only)
+    return only
+
+
+@pytest.fixture
+def two(cluster, place, replica):
+    """Two replicas that began at once, settled."""
+    both = replica(), replica()
+    _wait_settled(cluster, place, *both)
+    return both
+
+
+def _serve_one_leaf(cluster, place, replicas):
+    """The replicas serve the Secret's leaf; returns it, or None."""
+    leaf = _secret(cluster, place)["tls.crt"]
+    return leaf if {r.cert() for r in replicas} == {leaf} else None
+
+
+def _pass_overlap(cluster, place, *replicas):
+    """The time is over in which the former CA is trusted still."""
+    for replica in replicas:
+        replica.ask("shift", 3601)
+    _wait_settled(cluster, place, *replicas)
+
+
+def test_first_start(cluster, place, two, tmp_path):
     """Two replicas at once make one Secret, and proper certificates."""
-    a, b = replica(), replica()
-    _wait_settled(cluster, place, a, b)
+    a, _ = two
     found = cluster.get("secret", "pair", place)
     assert found["type"] == "kubernetes.io/tls"
     assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steward"
@@ -179,10 +207,8 @@ def test_first_start(cluster, place, replica, tmp_path):
     assert "certwatcher_read_certificate_total 1\n" in metrics
 
 
-def test_owns_only_the_bundle(cluster, place, replica):
+def test_owns_only_the_bundle(cluster, place, one):
     """What the field manager has, and what an update of everything else leaves alone."""
-    one = replica()
-    _wait_settled(cluster, place, one)
     for kind in HOOKS:
         # kubectl of a later version would hide managedFields.
         raw = f"/apis/admissionregistration.k8s.io/v1/{kind}s/{place}"
@@ -216,10 +242,8 @@ def test_waits_for_configurations(cluster, place, replica):
     assert one.log_text().count("webhook configuration not found") <= 4
 
 
-def test_wiped_bundle(cluster, place, replica):
+def test_wiped_bundle(cluster, place, one):
     """Repaired at once, by the watch and not by the minute's look."""
-    one = replica()
-    _wait_settled(cluster, place, one)
     for patch in ('[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":""}]',
                   '[{"op":"remove","path":"/webhooks/1/clientConfig/caBundle"}]'):
         for kind in HOOKS:
@@ -234,10 +258,8 @@ def _change(cluster, place, key, value):
 
 @pytest.mark.parametrize("key, value", [("tls.crt", "garbage"), ("tls.key", "garbage"),
                                         ("tls.crt", "")])
-def test_spoiled_leaf(cluster, place, replica, key, value):
+def test_spoiled_leaf(cluster, place, one, key, value):
     """Issued anew by the same CA, with a line that says why."""
-    one = replica()
-    _wait_settled(cluster, place, one)
     before = _secret(cluster, place)
     _change(cluster, place, key, value)
     wait.until("a new leaf", lambda: _settled(cluster, place, one)
@@ -246,10 +268,8 @@ def test_spoiled_leaf(cluster, place, replica, key, value):
     assert "new serving certificate issued" in one.log_text() and "reason=" in one.log_text()
 
 
-def test_other_names(cluster, place, replica, tmp_path):
+def test_other_names(cluster, place, one, replica, tmp_path):
     """The Service was renamed: a leaf with the new name."""
-    one = replica()
-    _wait_settled(cluster, place, one)
     assert one.end() == 0
     two = replica(names=("renamed.test.svc",))
     _wait_settled(cluster, place, two)
@@ -310,63 +330,49 @@ def watchman(cluster, place, tmp_path):
         one.over.set()
 
 
-def test_rotation(cluster, place, replica, watchman):
+def test_rotation(cluster, place, two, watchman):
     """A new CA, in every caBundle before it signs, and the old one gone after the overlap."""
-    a, b = replica(), replica()
-    _wait_settled(cluster, place, a, b)
     first = _secret(cluster, place)
-    guard = watchman(a, b)
-    for one in (a, b):
-        one.ask("shift", 2500 * DAY)  # of 3650: due, and the leaf of 90 days has expired
+    guard = watchman(*two)
+    for replica in two:
+        replica.ask("shift", 2500 * DAY)  # of 3650: due, and the leaf of 90 days has expired
     wait.until("the new CA", lambda: _secret(cluster, place)["ca.crt"] != first["ca.crt"])
-    wait.until("both to serve its leaf", lambda: {a.cert(), b.cert()} == {
-        _secret(cluster, place)["tls.crt"]})
+    wait.until("both to serve its leaf", lambda: _serve_one_leaf(cluster, place, two))
     secret = _secret(cluster, place)
     assert "ca-next.key" not in secret and "ca.key" in secret
     assert _certs(secret["ca-old.crt"]) == _certs(first["ca.crt"])
     assert all(set(_certs(b)) == set(_certs(first["ca.crt"]) + _certs(secret["ca.crt"]))
                for b in _all_bundles(cluster, place))
-    assert a.status()["ready"] and b.status()["ready"]
-    for one in (a, b):
-        one.ask("shift", 3600)
-    _wait_settled(cluster, place, a, b)
+    assert all(replica.status()["ready"] for replica in two)
+    _pass_overlap(cluster, place, *two)
     guard.end()
 
 
-def test_rotation_asked_for(cluster, place, replica, watchman):
+def test_rotation_asked_for(cluster, place, two, watchman):
     """Taking ca.key out of the Secret is how a person asks for a new CA."""
-    a, b = replica(), replica()
-    _wait_settled(cluster, place, a, b)
     first = _secret(cluster, place)
-    guard = watchman(a, b)
+    guard = watchman(*two)
     _change(cluster, place, "ca.key", None)
-    wait.until("both to serve a leaf of the new CA", lambda: {a.cert(), b.cert()} == {
-        _secret(cluster, place)["tls.crt"]} != {first["tls.crt"]})
-    for one in (a, b):
-        one.ask("shift", 3601)
-    _wait_settled(cluster, place, a, b)
+    wait.until("both to serve a leaf of the new CA", lambda: _serve_one_leaf(cluster, place, two)
+               not in (None, first["tls.crt"]))
+    _pass_overlap(cluster, place, *two)
     guard.end()
 
 
-def test_deleted_secret(cluster, place, replica, watchman):
+def test_deleted_secret(cluster, place, two, watchman):
     """What is served stays trusted while a new CA comes."""
-    a, b = replica(), replica()
-    _wait_settled(cluster, place, a, b)
     first = _secret(cluster, place)
-    guard = watchman(a, b)
+    guard = watchman(*two)
     cluster.kubectl("delete", "secret", "pair", "-n", place)
-    wait.until("both to serve another leaf", lambda: {a.cert(), b.cert()} == {
-        _secret(cluster, place)["tls.crt"]} != {first["tls.crt"]})
-    for one in (a, b):
-        one.ask("shift", 3601)
-    _wait_settled(cluster, place, a, b)
+    wait.until("both to serve another leaf", lambda: _serve_one_leaf(cluster, place, two)
+               not in (None, first["tls.crt"]))
+    _pass_overlap(cluster, place, *two)
     guard.end()
 
 
-def test_crashes_during_rotation(cluster, place, replica, watchman):
+def test_crashes_during_rotation(cluster, place, two, replica, watchman):
     """One replica stays; the other is killed again and again, and started again."""
-    a, b = replica(), replica()
-    _wait_settled(cluster, place, a, b)
+    a, b = two
     guard = watchman(a)
     for _ in range(4):
         _change(cluster, place, "ca.key", None)
@@ -375,9 +381,7 @@ def test_crashes_during_rotation(cluster, place, replica, watchman):
         wait.until("a start", lambda: b.status()["uses"])
     wait.until("a CA with its key", lambda: "ca.key" in _secret(cluster, place)
                and "ca-next.key" not in _secret(cluster, place))
-    for one in (a, b):
-        one.ask("shift", 3601)
-    _wait_settled(cluster, place, a, b)
+    _pass_overlap(cluster, place, a, b)
     guard.end()
 
 
@@ -438,10 +442,8 @@ def test_rights(cluster, place, replica, tmp_path):
         cluster.delete("clusterrole", place)
 
 
-def test_api_server_away(cluster, place, replica):
+def test_api_server_away(cluster, place, one):
     """Killed and started again: what is served goes on, and the watches come back."""
-    one = replica()
-    _wait_settled(cluster, place, one)
     if not cluster.name or os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("needs a cluster of scripts/cluster")
     cluster.component("kill", "apiserver")

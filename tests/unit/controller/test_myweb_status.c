@@ -14,13 +14,38 @@
 
 #define SPEC "{\"image\":\"nginx:1.25\",\"replicas\":2,\"nodePortNumber\":30100}"
 
-/* Everything as it should be. */
-static void all_well(struct fixture *f)
+/* Of the test that runs: a MyWeb of which everything is as it should be, and what was made of it.
+ */
+static struct fixture f;
+static struct stw_verdict v;
+
+static int all_well(void **state)
 {
-    assert_int_equal(fixture_init(f, SPEC, ""), 0);
-    f->web.children[MYWEB_SERVICE].live.node_port = 30100;
-    f->web.children[MYWEB_DEPLOYMENT].live.rollout = (struct stw_rollout){
+    (void)state;
+    assert_int_equal(fixture_init(&f, SPEC, ""), 0);
+    f.web.children[MYWEB_SERVICE].live.node_port = 30100;
+    f.web.children[MYWEB_DEPLOYMENT].live.rollout = (struct stw_rollout){
         .generation = 5, .observed_generation = 5, .replicas = 2, .updated = 2, .available = 2};
+    return 0;
+}
+
+static int done(void **state)
+{
+    (void)state;
+    fixture_done(&f);
+    return 0;
+}
+
+/* All is well again. */
+static void anew(void)
+{
+    (void)done(NULL);
+    (void)all_well(NULL);
+}
+
+static struct stw_rollout *rollout(void)
+{
+    return &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
 }
 
 static const json_t *condition(const json_t *status, const char *type)
@@ -59,10 +84,10 @@ static void check_shape(const json_t *status)
     assert_int_equal(json_integer_value(json_object_get(status, "observedGeneration")), 3);
 }
 
-static json_t *judge(struct fixture *f, struct stw_verdict *v)
+static json_t *judge(void)
 {
     json_t *status;
-    myweb_judge(&f->web, v, &status);
+    myweb_judge(&f.web, &v, &status);
     assert_non_null(status);
     check_shape(status);
     return status;
@@ -70,11 +95,8 @@ static json_t *judge(struct fixture *f, struct stw_verdict *v)
 
 static void test_completed(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge();
     assert_int_equal(v.level, STW_LEVEL_FINE);
     assert_true(json_is_true(json_object_get(s, "completed")));
     assert_string_equal(text(condition(s, "Ready"), "status"), "True");
@@ -86,7 +108,6 @@ static void test_completed(void **state)
     assert_int_equal(json_integer_value(json_object_get(s, "availableReplicas")), 2);
     assert_int_equal(strlen(text(s, "contentHash")), 32);
     assert_null(json_object_get(s, "repairs"));
-    fixture_done(&f);
 }
 
 /* Each of these alone means "not completed". */
@@ -94,10 +115,7 @@ static void test_not_completed(void **state)
 {
     (void)state;
     for (int i = 0; i < 6; i++) {
-        struct fixture f;
-        struct stw_verdict v;
-        all_well(&f);
-        struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
+        struct stw_rollout *r = rollout();
         switch (i) {
         case 0:
             r->observed_generation = 4; /* the Deployment controller has not looked yet */
@@ -118,27 +136,22 @@ static void test_not_completed(void **state)
             f.web.children[MYWEB_CONFIGMAP].state = STW_CHILD_TERMINATING;
             break;
         }
-        json_auto_t *s = judge(&f, &v);
+        json_auto_t *s = judge();
         assert_true(json_is_false(json_object_get(s, "completed")));
         assert_string_equal(text(condition(s, "Ready"), "status"), "False");
         assert_string_equal(text(condition(s, "Reconciling"), "status"), "True");
-        fixture_done(&f);
+        anew();
     }
 }
 
 static void test_replicas_zero_completes(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
     f.web.spec.replicas = 0;
-    f.web.children[MYWEB_DEPLOYMENT].live.rollout =
-        (struct stw_rollout){.generation = 1, .observed_generation = 1};
-    json_auto_t *s = judge(&f, &v);
+    *rollout() = (struct stw_rollout){.generation = 1, .observed_generation = 1};
+    json_auto_t *s = judge();
     assert_int_equal(v.level, STW_LEVEL_FINE);
     assert_true(json_is_true(json_object_get(s, "completed")));
-    fixture_done(&f);
 }
 
 static const struct {
@@ -173,6 +186,9 @@ static const struct {
      "NameConflict", "(owner: none)"},
     {"terminating", STW_CHILD_TERMINATING, STW_OK, "", STW_LEVEL_WAITING, "Terminating",
      "being deleted"},
+    {"left behind", STW_CHILD_TERMINATING, STW_ERR_EXISTS,
+     "Service \"web\" is left from a former MyWeb of this name", STW_LEVEL_WAITING, "Terminating",
+     "a former MyWeb"},
     {"hot loop", STW_CHILD_HOT_LOOP, STW_OK, "", STW_LEVEL_STALLED, "HotLoop",
      "--show-managed-fields"},
 };
@@ -181,13 +197,10 @@ static void test_children(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(child_cases); i++) {
-        struct fixture f;
-        struct stw_verdict v;
-        all_well(&f);
         struct stw_child *c = &f.web.children[MYWEB_SERVICE];
         c->state = child_cases[i].state;
         (void)stw_fail(&c->err, child_cases[i].code, "%s", child_cases[i].error);
-        json_auto_t *s = judge(&f, &v);
+        json_auto_t *s = judge();
         const json_t *ready = condition(s, "Ready"), *synced = condition(s, "ServiceSynced");
         const char *other = child_cases[i].level == STW_LEVEL_STALLED ? "Stalled" : "Reconciling";
         if (v.level != child_cases[i].level || !strstr(v.message, child_cases[i].says))
@@ -197,7 +210,7 @@ static void test_children(void **state)
         assert_string_equal(text(synced, "status"), "False");
         assert_string_equal(text(condition(s, other), "status"), "True");
         assert_string_equal(text(condition(s, "ConfigMapSynced"), "status"), "True");
-        fixture_done(&f);
+        anew();
     }
 }
 
@@ -206,31 +219,25 @@ static void test_stuck_rollouts(void **state)
     static const char *const reasons[] = {"ProgressDeadlineExceeded", "ReplicaFailure"};
     (void)state;
     for (size_t i = 0; i < STW_COUNT(reasons); i++) {
-        struct fixture f;
-        struct stw_verdict v;
-        all_well(&f);
-        struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
+        struct stw_rollout *r = rollout();
         r->available = 0;
         (void)snprintf(r->stuck_reason, sizeof(r->stuck_reason), "%s", reasons[i]);
         (void)snprintf(r->stuck_message, sizeof(r->stuck_message), "pods \"web\" is forbidden");
-        json_auto_t *s = judge(&f, &v);
+        json_auto_t *s = judge();
         assert_int_equal(v.level, STW_LEVEL_STALLED);
         assert_string_equal(text(condition(s, "DeploymentAvailable"), "reason"), reasons[i]);
         assert_non_null(strstr(text(condition(s, "Stalled"), "message"), "is forbidden"));
-        fixture_done(&f);
+        anew();
     }
 }
 
 static void test_ports(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
     f.web.children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
     f.web.port = MYWEB_PORT_TAKEN;
     (void)snprintf(f.web.holder, sizeof(f.web.holder), "Service other/x");
-    json_auto_t *taken = judge(&f, &v);
+    json_auto_t *taken = judge();
     assert_int_equal(v.level, STW_LEVEL_WAITING);
     assert_int_equal(v.again_ms, 60000);
     assert_string_equal(text(condition(taken, "NodePortAllocated"), "reason"),
@@ -239,55 +246,46 @@ static void test_ports(void **state)
                         "node port 30100 is in use by Service other/x; free it, or choose another "
                         "spec.nodePortNumber");
     f.web.port = MYWEB_PORT_NONE_LEFT;
-    json_auto_t *full = judge(&f, &v);
+    json_auto_t *full = judge();
     assert_int_equal(v.level, STW_LEVEL_WAITING);
     assert_string_equal(text(condition(full, "NodePortAllocated"), "reason"),
                         "NodePortUnavailable");
     assert_non_null(strstr(v.message, "all node ports"));
     f.web.port = MYWEB_PORT_IMPOSSIBLE;
-    json_auto_t *range = judge(&f, &v);
+    json_auto_t *range = judge();
     assert_int_equal(v.level, STW_LEVEL_STALLED);
     assert_string_equal(text(condition(range, "NodePortAllocated"), "reason"), "OutOfRange");
-    fixture_done(&f);
 }
 
 static void test_repairs_are_counted(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
     json_decref(f.web.object.status);
     f.web.object.status = json_loads("{\"repairs\":4}", 0, NULL);
     f.web.children[MYWEB_SERVICE].state = STW_CHILD_REPAIRED;
     (void)snprintf(f.web.children[MYWEB_SERVICE].fields, 256, "spec.type");
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge();
     const json_t *last = json_object_get(s, "lastRepair");
     assert_int_equal(json_integer_value(json_object_get(s, "repairs")), 5);
     assert_string_equal(text(last, "object"), "Service/web");
     assert_string_equal(text(last, "fields"), "spec.type");
     assert_string_equal(text(last, "time"), "2024-01-01T00:00:01Z");
-    fixture_done(&f);
 }
 
 /* The next run, from the status of the last one. */
-static void next_run(struct fixture *f, const json_t *status)
+static void next_run(const json_t *status)
 {
     json_t *copy = json_deep_copy(status);
-    all_well(f);
-    json_decref(f->web.object.status);
-    f->web.object.status = copy;
+    anew();
+    json_decref(f.web.object.status);
+    f.web.object.status = copy;
 }
 
 static void test_paused(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
-    json_auto_t *before = judge(&f, &v);
-    fixture_done(&f);
-    next_run(&f, before);
+    json_auto_t *before = judge();
+    next_run(before);
     f.web.object.generation = 4; /* edited while paused: not looked at */
     json_auto_t *s = stw_status_paused(f.web.run, &f.web.object);
     assert_string_equal(text(condition(s, "Ready"), "status"), "True");
@@ -295,22 +293,16 @@ static void test_paused(void **state)
     assert_int_equal(json_integer_value(json_object_get(s, "observedGeneration")), 3);
     assert_true(json_is_true(json_object_get(s, "completed")));
     fixture_done(&f);
-
     assert_int_equal(fixture_init(&f, SPEC, "{\"observedGeneration\":-1}"), 0);
     json_auto_t *fresh = stw_status_paused(f.web.run, &f.web.object);
     assert_string_equal(text(condition(fresh, "Ready"), "status"), "Unknown");
-    fixture_done(&f);
 }
 
 static void test_invalid(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
-    json_auto_t *before = judge(&f, &v);
-    fixture_done(&f);
-    next_run(&f, before);
+    json_auto_t *before = judge();
+    next_run(before);
     json_auto_t *s = myweb_status_invalid(&f.web, "spec.replicas: Invalid value: 900: too many");
     check_shape(s);
     assert_string_equal(text(condition(s, "Stalled"), "reason"), "InvalidSpec");
@@ -318,63 +310,55 @@ static void test_invalid(void **state)
                         "spec.replicas: Invalid value: 900: too many");
     assert_true(json_is_false(json_object_get(s, "completed")));
     assert_int_equal(json_integer_value(json_object_get(s, "nodePort")), 30100);
-    fixture_done(&f);
 }
 
 static void test_applied_before(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
     assert_false(myweb_was_applied(&f.web, MYWEB_SERVICE)); /* no status yet */
     f.web.children[MYWEB_SERVICE].state = STW_CHILD_FOREIGN;
     (void)stw_fail(&f.web.children[MYWEB_SERVICE].err, STW_ERR_EXISTS, "it is foreign");
-    f.web.children[MYWEB_DEPLOYMENT].live.rollout.available = 0;
-    json_auto_t *status = judge(&f, &v);
-    fixture_done(&f);
-    next_run(&f, status);
+    rollout()->available = 0;
+    json_auto_t *status = judge();
+    next_run(status);
     assert_true(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
     assert_true(myweb_was_applied(&f.web, MYWEB_DEPLOYMENT));
     assert_false(myweb_was_applied(&f.web, MYWEB_SERVICE));
     f.web.object.generation++;
     assert_false(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
-    fixture_done(&f);
 }
 
 static void test_minor(void **state)
 {
     static const char *const numbers[] = {"availableReplicas", NULL};
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f);
-    struct stw_rollout *r = &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
+    struct stw_rollout *r = rollout();
     r->available = 0;
-    json_auto_t *none = judge(&f, &v);
+    json_auto_t *none = judge();
     r->available = 1;
-    json_auto_t *one = judge(&f, &v);
+    json_auto_t *one = judge();
     r->available = 2;
-    json_auto_t *two = judge(&f, &v);
+    json_auto_t *two = judge();
     assert_true(stw_status_is_minor(none, one, numbers));
     assert_false(stw_status_is_minor(one, two, numbers));
-    fixture_done(&f);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, all_well, done)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_completed),
-        cmocka_unit_test(test_not_completed),
-        cmocka_unit_test(test_replicas_zero_completes),
-        cmocka_unit_test(test_children),
-        cmocka_unit_test(test_stuck_rollouts),
-        cmocka_unit_test(test_ports),
-        cmocka_unit_test(test_repairs_are_counted),
-        cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_applied_before),
-        cmocka_unit_test(test_minor),
+        TEST(test_completed),
+        TEST(test_not_completed),
+        TEST(test_replicas_zero_completes),
+        TEST(test_children),
+        TEST(test_stuck_rollouts),
+        TEST(test_ports),
+        TEST(test_repairs_are_counted),
+        TEST(test_paused),
+        TEST(test_invalid),
+        TEST(test_applied_before),
+        TEST(test_minor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
