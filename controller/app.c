@@ -85,9 +85,9 @@ static void forget_children(struct stw_run *run)
 
 static void finish(struct app *a, struct stw_result *result)
 {
-    static const char *const numbers[] = {
-        "phase",           "desiredReplicas", "replicas", "readyReplicas", "availableReplicas",
-        "updatedReplicas", "lastError",       NULL};
+    static const char *const numbers[] = {"phase",         "desiredReplicas",   "replicas",
+                                          "readyReplicas", "availableReplicas", "updatedReplicas",
+                                          "lastError",     "ServiceReady",      NULL};
     struct stw_verdict verdict;
     json_t *status;
     stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);

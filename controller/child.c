@@ -217,6 +217,47 @@ static void name_drift(struct task *t, const struct stw_buf *live_text)
     stw_message_clean(t->child->fields, sizeof(t->child->fields) - 1);
 }
 
+/* Operations that take out of `live_text` what an apply would leave behind; false: nothing. */
+static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf *live_text,
+                           struct stw_buf *patch)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
+    stw_autojson struct stw_json_doc wanted = {0}, live = {0};
+    char rv[STW_RV_LEN] = "";
+    if (scan_tree(t->child->desired, &text, &wanted) != 0 ||
+        stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
+        return false;
+    (void)stw_json_strcpy(stw_json_path(stw_json_root(&live), "metadata.resourceVersion"), rv,
+                          sizeof(rv));
+    stw_buf_addf(patch,
+                 "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
+                 "{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":\"%s\"},",
+                 uid, rv);
+    unsigned found = stw_owned_leftovers(stw_json_root(&wanted), stw_json_root(&live),
+                                         t->run->controller->field_manager, patch);
+    stw_buf_addc(patch, ']');
+    return found > 0 && !patch->failed;
+}
+
+/* The server refuses the object.  Should that be because parts of what we no longer want stayed
+ * behind, then without these. */
+static int apply_without_leftovers(struct task *t, const char *uid)
+{
+    struct stw_run *run = t->run;
+    struct stw_error ignored = {0};
+    stw_autobuf struct stw_buf live = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autobuf struct stw_buf patch = STW_BUF_INIT(64 * 1024);
+    if (stw_kube_get(run->client, t->resource, t->owner->ns, t->name, &live, &ignored) != 0 ||
+        !list_leftovers(t, uid, &live, &patch) || !stw_run_may_write(run) ||
+        stw_kube_json_patch(run->client, t->resource, t->owner->ns, t->name, stw_buf_str(&patch),
+                            run->controller->field_manager, &answer, &ignored) != 0)
+        return -1;
+    take_answer(t, &answer);
+    t->child->err = (struct stw_error){0};
+    return apply(t, MUST_BE_UID, uid);
+}
+
 /* Our own object is not as it should be.  `live_text`: the whole of it, or NULL when the generation
  * changed and so nobody needs to be told which fields differ. */
 static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_text)
@@ -227,7 +268,8 @@ static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_
         name_drift(t, live_text);
     if (!may_rewrite(t))
         return;
-    if (apply(t, MUST_BE_UID, copy) == 0) {
+    if (apply(t, MUST_BE_UID, copy) == 0 ||
+        (t->child->err.code == STW_ERR_INVALID && apply_without_leftovers(t, copy) == 0)) {
         finish(t, live_text ? STW_CHILD_REPAIRED : STW_CHILD_UPDATED);
         return;
     }

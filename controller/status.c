@@ -86,7 +86,7 @@ json_t *stw_status_paused(const struct stw_run *run, const struct stw_object *o)
 
 static bool is_one_of(const char *text, const char *const *list)
 {
-    for (; list && *list; list++)
+    for (; text && list && *list; list++)
         if (stw_streq(text, *list))
             return true;
     return false;
@@ -128,14 +128,17 @@ void stw_status_add_repairs(struct stw_status *s, const struct stw_child *childr
 
 static json_t *without_numbers(const json_t *status, const char *const *numbers)
 {
-    json_t *copy = json_deep_copy(status), *condition;
+    json_t *copy = json_deep_copy(status), *condition, *list = json_object_get(copy, "conditions");
     size_t i;
-    for (; *numbers; numbers++)
-        (void)json_object_del(copy, *numbers);
+    for (const char *const *n = numbers; *n; n++)
+        (void)json_object_del(copy, *n);
     (void)json_object_del(copy, "lastReconcileTime");
     (void)json_object_del(copy, "retry");
-    json_array_foreach (json_object_get(copy, "conditions"), i, condition)
+    json_array_foreach (list, i, condition) {
         (void)json_object_del(condition, "message");
+        if (is_one_of(json_string_value(json_object_get(condition, "type")), numbers))
+            (void)json_object_clear(condition);
+    }
     return copy;
 }
 

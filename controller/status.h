@@ -37,7 +37,8 @@ bool stw_status_was_applied(const struct stw_object *o, const char *type,
 /* Adds up status.repairs and status.lastRepair. */
 void stw_status_add_repairs(struct stw_status *s, const struct stw_child *children, size_t count);
 
-/* The only news are `numbers` (ended by NULL), messages and retry. */
+/* The only news are `numbers` (members of the status and types of conditions, ended by NULL),
+ * messages and retry. */
 bool stw_status_is_minor(const json_t *old_status, const json_t *new_status,
                          const char *const *numbers);
 

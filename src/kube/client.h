@@ -72,6 +72,10 @@ int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const ch
 int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
                    const char *name, const char *sub, const json_t *object, const char *manager,
                    struct stw_buf *ret, struct stw_error *err);
+/* JSON patch (RFC 6902), as text. */
+int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                        const char *name, const char *patch, const char *manager,
+                        struct stw_buf *ret, struct stw_error *err);
 /* JSON merge patch; sub is NULL or "status". */
 int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
                          const char *name, const char *sub, const json_t *patch,

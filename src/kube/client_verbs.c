@@ -214,3 +214,11 @@ int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, con
     const struct verb v = {"PATCH", "application/merge-patch+json", manager, false};
     return run_json(c, &v, r, ns, name, sub, patch, ret, err);
 }
+
+int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                        const char *name, const char *patch, const char *manager,
+                        struct stw_buf *ret, struct stw_error *err)
+{
+    const struct verb v = {"PATCH", "application/json-patch+json", manager, false};
+    return run(c, &v, r, ns, name, NULL, patch, ret, err);
+}

@@ -136,8 +136,7 @@ struct stw_hash stw_owned_desired(struct stw_json desired)
 static void walk(struct sum *s, const struct place *at, struct stw_json fields,
                  struct stw_json live);
 
-/* {"name":"web"} names the element of `list` that has all these. */
-static struct stw_json find_by_keys(struct stw_json list, const char *keys, uint32_t *ret_index)
+struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_json none, element, key, want, found = STW_JSON_NONE;
@@ -190,7 +189,7 @@ static void walk_element(struct sum *s, const struct place *at, const char *part
                          struct stw_json fields, struct stw_json list)
 {
     static struct stw_json (*const find[128])(struct stw_json, const char *, uint32_t *) = {
-        ['k'] = find_by_keys, ['v'] = find_by_value, ['i'] = find_by_index};
+        ['k'] = stw_owned_find, ['v'] = find_by_value, ['i'] = find_by_index};
     uint32_t index = 0;
     unsigned char kind = (unsigned char)part[0];
     if (kind >= 128 || !find[kind])
@@ -248,7 +247,7 @@ static void walk(struct sum *s, const struct place *at, struct stw_json fields,
     }
 }
 
-static struct stw_json our_fields(struct stw_json object, const char *manager)
+struct stw_json stw_owned_fields(struct stw_json object, const char *manager)
 {
     struct stw_json none, entry;
     stw_json_foreach (stw_json_path(object, "metadata.managedFields"), none, entry)
@@ -262,7 +261,7 @@ static struct stw_json our_fields(struct stw_json object, const char *manager)
 struct stw_hash stw_owned_live(struct stw_json object, const char *manager)
 {
     struct sum s = sum_init();
-    struct stw_json fields = our_fields(object, manager);
+    struct stw_json fields = stw_owned_fields(object, manager);
     if (stw_json_size(fields) > 0)
         walk(&s, &(struct place){.name = ""}, fields, object);
     return sum_take(&s);
@@ -270,7 +269,7 @@ struct stw_hash stw_owned_live(struct stw_json object, const char *manager)
 
 bool stw_owned_has(struct stw_json object, const char *manager, const char *field)
 {
-    struct stw_json at = our_fields(object, manager);
+    struct stw_json at = stw_owned_fields(object, manager);
     while (*field) {
         char part[128];
         size_t len = strcspn(field, ".");

@@ -26,6 +26,13 @@ bool stw_owned_has(struct stw_json object, const char *manager, const char *fiel
  * canonical form, protocol with every port), without maps that are empty but for emptyDir. */
 struct stw_hash stw_owned_desired(struct stw_json desired);
 
+/* Members of spec that an apply of `desired` would take only our part out of: the rest, which the
+ * server had filled in and which is nobody's, would stay behind and make no sense by itself (a
+ * probe without a port).  Writes JSON patch operations that remove them whole, joined by ',';
+ * returns how many. */
+unsigned stw_owned_leftovers(struct stw_json desired, struct stw_json live, const char *manager,
+                             struct stw_buf *out);
+
 /* Names the fields of `desired` that `live` lacks or has otherwise, as paths joined by ", " (at
  * most `max` of them, then "and N more").  Returns how many differ. */
 unsigned stw_owned_diff(struct stw_json desired, struct stw_json live, unsigned max,

@@ -20,6 +20,11 @@ void stw_owned_element(const char *name, struct stw_json element, uint32_t index
  * for those of `parent`. */
 bool stw_owned_left_out(unsigned depth, const char *parent, struct stw_json key);
 
+/* fieldsV1 of the Apply entry of `manager`. */
+struct stw_json stw_owned_fields(struct stw_json object, const char *manager);
+/* The element of `list` that has all of `keys` ({"name":"web"}), and where. */
+struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index);
+
 /* {}, and [] of an associative list: fieldsV1 has no word for their being there (Kubernetes before
  * 1.21 for {}), so they count on neither side. */
 bool stw_owned_nothing(const char *name, struct stw_json v);

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An App's children: made, changed with it, gone with it."""
+
+import re
+
+from support import app, myweb, wait
+from support.cluster import condition
+
+SELECTOR = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"}
+
+
+def test_ready_with_few_requests(controller, installed, namespace):
+    """The plain one: ConfigMap, Deployment, Service, an event and the status."""
+    found = app.create_ready(installed, "web", namespace)
+    myweb.wait_event(installed, "web", namespace, "Created",
+                     'ConfigMap "web-config", Deployment and Service "web"')
+    made = myweb.requests(installed, namespace)
+    assert 4 < len(made) <= 6, made
+    assert all(status in (200, 201) for _, _, status in made), made
+
+    status = found["status"]
+    assert [c["type"] for c in status["conditions"]] == [
+        "Ready", "Available", "Progressing", "ConfigSynced", "ServiceReady", "Degraded"]
+    assert condition(found, "Ready")["reason"] == "Succeeded"
+    assert status["phase"] == "Running"
+    assert re.fullmatch("[0-9a-f]{32}", status["configHash"])
+    assert status["url"] == f"http://web.{namespace}.svc:80"
+    assert status["selector"] == "app.kubernetes.io/instance=web,app.kubernetes.io/name=app"
+
+
+def test_all_of_them_within_eight_requests(controller, installed, namespace):
+    """With pods that become ready one after the other, a budget and an autoscaler."""
+    installed.component("stop", "scheduler")  # it would say that there is no node
+    try:
+        installed.apply(app.manifest("web", namespace, replicas=1,
+                                     autoscaling={"enabled": True, "maxReplicas": 4}))
+        app.run_pods(installed, "web", namespace, 1)
+        app.wait_ready(installed, "web", namespace)
+        made = myweb.requests(installed, namespace)
+        assert len(made) <= 8, made
+        installed.apply(app.manifest("two", namespace, replicas=2))
+        app.run_pods(installed, "two", namespace, 2)
+        found = app.wait_ready(installed, "two", namespace)
+        made = [r for r in myweb.requests(installed, namespace) if "/two" in r[1]]
+        assert len(made) <= 7, made
+    finally:
+        installed.component("start", "scheduler")
+    status = found["status"]
+    assert {k: status[k] for k in ("desiredReplicas", "replicas", "readyReplicas",
+                                   "availableReplicas", "updatedReplicas")} == {
+        "desiredReplicas": 2, "replicas": 2, "readyReplicas": 2, "availableReplicas": 2,
+        "updatedReplicas": 2}
+    assert all(condition(found, c)["status"] == "True"
+               for c in ("Ready", "Available", "ConfigSynced", "ServiceReady"))
+    assert condition(found, "Degraded")["status"] == "False"
+    assert status["lastGood"]["image"] == app.IMAGE
+    assert status["lastGood"]["configHash"] == status["configHash"]
+    assert "lastError" not in status
+
+
+def test_children_are_what_they_should_be(controller, installed, namespace):
+    found = app.create_ready(
+        installed, "web", namespace, port=9000, replicas=0, pdb={"enabled": True},
+        config={"databaseUrl": "postgres://db/shop", "logLevel": "warn",
+                "environment": {"GREETING": "hello"}},
+        healthCheck={"path": "/healthz", "liveness": True, "initialDelaySeconds": 3},
+        service={"type": "NodePort", "port": 8000, "annotations": {"example.com/a": "b"}},
+        env=[{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}])
+    made = app.children(installed, "web", namespace)
+    assert made["poddisruptionbudget"] is None and made["hpa"] is None
+    assert made["configmap"]["data"] == {"LOG_LEVEL": "warn", "GREETING": "hello",
+                                         "DATABASE_URL": "postgres://db/shop"}
+    for kind in ("configmap", "deployment", "service"):
+        metadata = made[kind]["metadata"]
+        assert {**metadata["labels"], **SELECTOR, "app.kubernetes.io/managed-by": "steward",
+                "app.kubernetes.io/version": "1.0"} == metadata["labels"]
+        [owner] = metadata["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("App", found["metadata"]["uid"])
+    deployment = made["deployment"]["spec"]
+    assert deployment["selector"]["matchLabels"] == SELECTOR
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": 0}
+    assert deployment["progressDeadlineSeconds"] == 600
+    template = deployment["template"]
+    assert template["metadata"]["annotations"] == {
+        "mycompany.com/config-hash": found["status"]["configHash"]}
+    pod = template["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert [c["whenUnsatisfiable"] for c in pod["topologySpreadConstraints"]] == [
+        "ScheduleAnyway"] * 2
+    [container] = pod["containers"]
+    assert container["envFrom"] == [{"configMapRef": {"name": "web-config"}}]
+    assert [e["name"] for e in container["env"]] == ["PORT", "NODE"]
+    assert container["env"][0]["value"] == "9000"
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": 9000, "scheme": "HTTP"}
+        assert container[probe]["initialDelaySeconds"] == 3
+    service = made["service"]
+    assert service["spec"]["type"] == "NodePort" and service["spec"]["selector"] == SELECTOR
+    assert service["metadata"]["annotations"] == {"example.com/a": "b"}
+    [port] = service["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (8000, 9000)
+
+
+def test_a_database_from_a_secret(controller, installed, namespace):
+    app.create_ready(installed, "web", namespace,
+                     config={"databaseUrlSecretRef": {"name": "db", "key": "url"}})
+    made = app.children(installed, "web", namespace)
+    assert made["configmap"]["data"] == {"LOG_LEVEL": "info"}
+    [container] = made["deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["env"][1] == {"name": "DATABASE_URL", "valueFrom": {
+        "secretKeyRef": {"name": "db", "key": "url"}}}
+
+
+def test_a_settled_one_costs_nothing(controller, installed, namespace):
+    """Also with everything that an App can have."""
+    app.create_ready(installed, "plain", namespace)
+    installed.apply(app.manifest(
+        "full", namespace, replicas=2, healthCheck={"path": "/"},
+        resources={"requests": {"cpu": "1000m", "memory": "1024Mi"}, "limits": {"memory": "2G"}},
+        autoscaling={"enabled": True, "minReplicas": 2, "maxReplicas": 4,
+                     "targetCPUUtilizationPercentage": 70,
+                     "targetMemoryUtilizationPercentage": 60},
+        strategy={"maxSurge": 1, "maxUnavailable": "10%"},
+        affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {"matchExpressions": [
+                {"key": "disk", "operator": "In", "values": ["ssd"]}]}}]}},
+        tolerations=[{"key": "a", "operator": "Exists", "effect": "NoSchedule"}],
+        topologySpreadConstraints=[{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname",
+                                    "whenUnsatisfiable": "DoNotSchedule"}],
+        env=[{"name": "CPUS", "valueFrom": {"resourceFieldRef": {
+            "resource": "requests.cpu", "divisor": "1m"}}}]))
+    app.run_pods(installed, "full", namespace, 2)
+    app.wait_ready(installed, "full", namespace)
+    # The events are on their way still, and the autoscaler has yet to find that there are no metrics.
+    for name in ("plain", "full"):
+        myweb.wait_event(installed, name, namespace, "Created")
+    app.wait_condition(installed, "full", namespace, "AutoscalingActive", "MetricsUnavailable", 60)
+    before = myweb.requests(installed, namespace)
+    runs = controller.metric("controller_runtime_reconcile_total", controller="app")
+    for name in ("plain", "full"):
+        installed.kubectl("annotate", app.KIND, name, "-n", namespace, "steward.dev/reconcile-at=now")
+    wait.until("two passes", lambda: controller.metric("controller_runtime_reconcile_total",
+                                                       controller="app") >= runs + 2)
+    wait.stays("no request", lambda: myweb.requests(installed, namespace) == before, 5, every=0.5)
+
+
+def test_a_new_configuration_rolls_the_pods(controller, installed, namespace):
+    first = app.create_ready(installed, "web", namespace)
+    installed.patch(app.KIND, "web", namespace, {"spec": {"config": {"environment": {"A": "1"}}}})
+    second = app.wait_ready(installed, "web", namespace)
+    assert second["status"]["configHash"] != first["status"]["configHash"]
+    made = app.children(installed, "web", namespace)
+    assert made["configmap"]["data"] == {"LOG_LEVEL": "info", "A": "1"}
+    assert made["deployment"]["spec"]["template"]["metadata"]["annotations"] == {
+        "mycompany.com/config-hash": second["status"]["configHash"]}
+    # A mapping that changes twice within a second ends as the second says, in both places.
+    for value in ("2", "3"):
+        installed.patch(app.KIND, "web", namespace,
+                        {"spec": {"config": {"environment": {"A": value}}}})
+    third = app.wait_ready(installed, "web", namespace)
+    made = app.children(installed, "web", namespace)
+    assert made["configmap"]["data"]["A"] == "3"
+    assert made["deployment"]["spec"]["template"]["metadata"]["annotations"] == {
+        "mycompany.com/config-hash": third["status"]["configHash"]}
+    assert "repairs" not in third["status"]
+
+
+def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
+    spec = {"autoscaling": {"enabled": True, "maxReplicas": 3}}
+    installed.apply(app.manifest("web", namespace, replicas=1, **spec))
+    wait.until("all children", lambda: all(app.children(installed, "web", namespace).values()))
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"enabled": False}}})
+    wait.until("autoscaler and budget to go", lambda: not any(
+        installed.get(kind, "web", namespace) for kind in ("hpa", "poddisruptionbudget")))
+    myweb.wait_event(installed, "web", namespace, "Deleted", "PodDisruptionBudget")
+    assert app.deployment(installed, "web", namespace)["spec"]["replicas"] == 1
+    installed.patch(app.KIND, "web", namespace, {"spec": {"replicas": 2}})
+    wait.until("a budget", lambda: installed.get("poddisruptionbudget", "web", namespace))
+    installed.patch(app.KIND, "web", namespace, {"spec": {"pdb": {"enabled": False}}})
+    wait.until("the budget to go", lambda: not installed.get("poddisruptionbudget", "web", namespace))
+
+
+def test_fields_that_go_are_taken_out(controller, installed, namespace):
+    app.create_ready(installed, "web", namespace, healthCheck={"path": "/x"},
+                     securityContext={"runAsUser": 101, "runAsNonRoot": False},
+                     service={"annotations": {"example.com/a": "b"}},
+                     env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                          {"name": "B", "valueFrom": {"resourceFieldRef": {
+                              "resource": "requests.cpu"}}}])
+    installed.patch(app.KIND, "web", namespace,
+                    {"spec": {"healthCheck": None, "securityContext": None, "service": None,
+                              "env": [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}]}})
+    app.wait_ready(installed, "web", namespace)
+    made = app.children(installed, "web", namespace)
+    [container] = made["deployment"]["spec"]["template"]["spec"]["containers"]
+    assert "readinessProbe" not in container
+    assert container["env"][1:] == [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}]
+    assert "runAsUser" not in container["securityContext"]
+    assert container["securityContext"]["runAsNonRoot"] is True
+    assert "annotations" not in made["service"]["metadata"]
+
+
+def test_children_go_with_it(controller, installed, namespace):
+    installed.apply(app.manifest("web", namespace, replicas=2,
+                                 autoscaling={"enabled": True, "maxReplicas": 3}))
+    wait.until("all children", lambda: all(app.children(installed, "web", namespace).values()))
+    installed.delete(app.KIND, "web", namespace)
+    wait.until("the garbage collector to take the children",
+               lambda: not any(app.children(installed, "web", namespace).values()), 60)
