@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a DatabaseUser on a real MariaDB: created, rotated, its rights given and taken, gone."""
+
+import time
+
+from support import databaseuser as dbu
+from support import wait
+from support.cluster import condition
+
+FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
+
+
+def test_created_rotated_shrunk_and_deleted(scene, mariadb, shop):
+    user = scene.create("app", shop, FIRST)
+    assert mariadb.login("app", FIRST, "INSERT INTO orders VALUES (2)")
+    assert not mariadb.login("app", FIRST, "DELETE FROM orders")
+    status = user["status"]
+    assert user["metadata"]["finalizers"] == [dbu.FINALIZER]
+    assert status["account"] == "app@%" and status["hosts"] == ["%"]
+    assert status["target"] == "main" and status["engine"] == "mariadb"
+    assert "MariaDB" in status["serverVersion"] and status["owned"] is True
+    assert status["currentGrants"] == ["INSERT, SELECT ON shop.*"]
+    for kind in ("SecretResolved", "TargetReachable", "UserSynced", "GrantsSynced"):
+        assert condition(user, kind)["status"] == "True"
+
+    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    changed = time.monotonic()
+    wait.until("the new password", lambda: mariadb.login("app", SECOND), 10)
+    assert time.monotonic() - changed <= 2
+    assert not mariadb.login("app", FIRST)
+    scene.wait_event("app", shop, "PasswordRotated")
+    rotated = scene.cluster.wait_for(
+        dbu.KIND, "app", shop, lambda o: o["status"]["passwordFingerprint"] !=
+        status["passwordFingerprint"])
+    assert rotated["status"]["secretResourceVersion"] != status["secretResourceVersion"]
+
+    scene.patch("app", shop, grants=[{"database": "shop", "privileges": ["SELECT"]}])
+    wait.until("fewer rights", lambda: mariadb.rights("app") == ["GRANT SELECT ON `shop`.* TO `app`@`%`"])
+    scene.wait_event("app", shop, "Updated", "rights taken back")
+    assert not mariadb.login("app", SECOND, "INSERT INTO orders VALUES (2)")
+    assert scene.wait_ready("app", shop)["status"]["currentGrants"] == ["SELECT ON shop.*"]
+
+    scene.patch("app", shop, grants=[])
+    wait.until("no rights", lambda: mariadb.rights("app") == [])
+
+    scene.delete("app", shop)
+    assert "app@%" not in mariadb.accounts() | mariadb.marks()
+    scene.wait_event("app", shop, "Deleted")
+
+
+def test_hosts_limits_and_tls(scene, mariadb, shop):
+    scene.create("app", shop, hosts=["127.0.0.1", "10.0.%"], limits={"maxUserConnections": 3},
+                 requireTLS="SSL")
+    assert mariadb.accounts() >= {"app@127.0.0.1", "app@10.0.%"}
+    row = ("SELECT JSON_VALUE(Priv, '$.max_user_connections'), JSON_VALUE(Priv, '$.ssl_type') "
+           "FROM mysql.global_priv WHERE User = 'app'")
+    assert mariadb.query(row) == [["3", "1"], ["3", "1"]]
+    scene.patch("app", shop, hosts=["127.0.0.1", "%"], limits={"maxUserConnections": 0},
+                requireTLS="None")
+    wait.until("other hosts", lambda: {a for a in mariadb.accounts() if a.startswith("app@")} ==
+               {"app@127.0.0.1", "app@%"})
+    assert scene.wait_ready("app", shop)["status"]["hosts"] == ["127.0.0.1", "%"]
+    assert all(r[0] in ("0", "NULL") for r in mariadb.query(row))
+    scene.delete("app", shop)
+    assert not {a for a in mariadb.accounts() | mariadb.marks() if a.startswith("app@")}
+
+
+def test_the_secret_comes_later(scene, mariadb, shop):
+    scene.cluster.apply(dbu.manifest("app", shop))
+    secret = scene.wait_condition("app", shop, "SecretResolved", "SecretNotFound")
+    assert secret["message"] == 'Secret "app" not found; the account is created when it appears'
+    user = scene.get("app", shop)
+    assert not user["metadata"].get("finalizers")  # nothing was sent to the server yet
+    assert condition(user, "Ready")["reason"] == "SecretNotFound"
+    scene.cluster.apply(dbu.secret("app", shop, None))
+    scene.wait_condition("app", shop, "SecretResolved", "KeyNotFound")
+    scene.cluster.apply(dbu.secret("app", shop, ""))
+    scene.wait_condition("app", shop, "SecretResolved", "EmptyPassword")
+    assert "app@%" not in mariadb.accounts()
+    scene.cluster.apply(dbu.secret("app", shop, FIRST))
+    scene.wait_ready("app", shop, 5)
+    assert mariadb.login("app", FIRST)
+
+
+def test_the_secret_goes(scene, mariadb, shop):
+    """Emptied, without its key, deleted: the account keeps the password that it has."""
+    scene.create("app", shop, FIRST)
+    for change, reason in ((lambda: scene.cluster.patch("secret", "app", shop,
+                                                        {"data": {"password": ""}}), "EmptyPassword"),
+                           (lambda: scene.cluster.patch("secret", "app", shop,
+                                                        {"data": {"password": None}}), "KeyNotFound"),
+                           (lambda: scene.cluster.delete("secret", "app", shop), "SecretNotFound")):
+        change()
+        scene.wait_condition("app", shop, "SecretResolved", reason)
+        assert mariadb.login("app", FIRST)
+        assert not mariadb.login("app", "")
+    # Rights are looked after meanwhile.
+    scene.patch("app", shop, grants=[])
+    wait.until("no rights", lambda: mariadb.rights("app") == [])
+    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the new password", lambda: mariadb.login("app", SECOND, database="information_schema"))
+    scene.wait_ready("app", shop)
+
+
+def test_a_newline_at_the_end(scene, mariadb, shop):
+    scene.create("app", shop, FIRST + "\n")
+    found = scene.wait_condition("app", shop, "SecretResolved", "PasswordHasNewline")
+    assert "trimNewline" in found["message"]
+    assert mariadb.login("app", FIRST + "\n") and not mariadb.login("app", FIRST)
+    scene.patch("app", shop, password={"trimNewline": True})
+    wait.until("the password without it", lambda: mariadb.login("app", FIRST))
+    scene.wait_condition("app", shop, "SecretResolved", "Resolved")
+
+
+def test_other_passwords_and_names(scene, mariadb, shop):
+    password = "q'\"`\\%_;-- \u00e4\u20ac/*"
+    scene.create("odd", shop, password, user="o'd`d\"\\")
+    assert mariadb.login("o'd`d\"\\", password)
+    scene.delete("odd", shop)
+    assert not {a for a in mariadb.accounts() if a.startswith("o'd")}
+
+
+def test_paused(scene, mariadb, shop):
+    scene.create("app", shop, FIRST)
+    scene.annotate("app", shop, "steward.dev/paused=true")
+    scene.wait_condition("app", shop, "Ready", "Paused")
+    scene.patch("app", shop, grants=[])
+    wait.stays("as it was", lambda: len(mariadb.rights("app")) == 1, 1)
+    scene.delete("app", shop)  # deletion works
+    assert "app@%" not in mariadb.accounts()
+
+
+def test_retained(scene, mariadb, shop):
+    scene.create("app", shop, FIRST, deletionPolicy="Retain")
+    scene.delete("app", shop)
+    assert mariadb.login("app", FIRST)
+    assert "app@%" not in mariadb.marks()
+    scene.wait_event("app", shop, "Retained")
+    # Another object may take it over, if it says so.
+    scene.cluster.apply([dbu.manifest("next", shop, user="app", secret="app")])
+    stalled = scene.wait_condition("next", shop, "Stalled", "AlreadyExists")
+    assert "adoptionPolicy" in stalled["message"]
+    assert mariadb.login("app", FIRST)
+    scene.patch("next", shop, adoptionPolicy="Adopt")
+    scene.wait_ready("next", shop)
+    scene.wait_event("next", shop, "Adopted")
+    scene.delete("next", shop)
+    assert "app@%" not in mariadb.accounts()
+
+
+def test_drift(scene, mariadb, shop):
+    """Changed or dropped by hand: as wanted again, and told of."""
+    scene.create("app", shop, FIRST)
+    for sql, words in (
+            ("SET PASSWORD FOR app@'%' = PASSWORD('by-hand')", "password"),
+            ("ALTER USER app@'%' WITH MAX_USER_CONNECTIONS 7", "TLS or limits"),
+            ("REVOKE INSERT ON shop.* FROM app@'%'", "rights given"),
+            ("DROP USER app@'%'", "had been dropped")):
+        mariadb.query(sql)
+        scene.poke("app", shop)
+        scene.wait_event("app", shop, "DriftRepaired", words)
+        assert mariadb.login("app", FIRST, "INSERT INTO orders VALUES (2)")
+    # A right that others gave stays, and is shown.
+    mariadb.query("GRANT DELETE ON shop.* TO app@'%'")
+    scene.poke("app", shop)
+    shown = scene.cluster.wait_for(dbu.KIND, "app", shop, lambda o: o["status"].get("foreignGrants"))
+    assert shown["status"]["foreignGrants"] == ["DELETE ON shop.*"]
+    scene.patch("app", shop, grantsPolicy="Exact")
+    wait.until("only what is asked for", lambda: "DELETE" not in mariadb.rights("app")[0])
+
+
+def test_settled_is_left_alone(scene, mariadb, shop):
+    """A look at a settled one writes nothing to the API server, and asks the database little."""
+    scene.create("app", shop, FIRST)
+    runs = scene.steward.metric("controller_runtime_reconcile_total", controller="databaseuser")
+    sent = scene.steward.metric("steward_sql_statements_total", target="main")
+    before = len(dbu.writes(scene.cluster, shop)) if scene.cluster.name else 0
+    scene.poke("app", shop)
+    wait.until("a look", lambda: scene.steward.metric(
+        "controller_runtime_reconcile_total", controller="databaseuser") > runs)
+    wait.stays("no write", lambda: not scene.cluster.name or
+               len(dbu.writes(scene.cluster, shop)) == before, 0.5)
+    assert scene.steward.metric("steward_sql_statements_total", target="main") - sent <= 2

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DatabaseUsers in tests: manifests, a steward with targets, and what to wait for."""
+
+import json
+import time
+
+import yaml
+
+from . import steward as stw
+from . import wait
+from .cluster import condition
+
+KIND = "databaseusers.handsomeguy.cn"
+FINALIZER = "mygroup.handsomeguy.cn/databaseuser"
+SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT"]}]
+
+
+def manifest(name, namespace, target="main", secret=None, annotations=None, **spec):
+    """A DatabaseUser, whose account and Secret are called after it unless told otherwise."""
+    metadata = {"name": name, "namespace": namespace, "labels": {"target": target}}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "handsomeguy.cn/v1alpha1", "kind": "DatabaseUser", "metadata": metadata,
+            "spec": {"user": name, "password": {"name": secret or name}, "grants": SHOP, **spec}}
+
+
+def secret(name, namespace, password, key="password"):
+    """A Secret; without a password, one without the key."""
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
+            "stringData": {key: password} if password is not None else {}}
+
+
+def is_ready(user):
+    """Ready, at this generation."""
+    return condition(user, "Ready").get("status") == "True" and \
+        user["status"].get("observedGeneration") == user["metadata"]["generation"]
+
+
+class Scene:
+    """One steward beside the cluster, with targets in its configuration file."""
+
+    def __init__(self, cluster, binary, folder, servers):
+        self.cluster, self.binary, self.folder = cluster, binary, folder
+        self.servers = dict(servers)
+        self.config = folder / "steward.yaml"
+        self.write_targets(*(s.target(name) for name, s in self.servers.items()))
+        for name, server in self.servers.items():
+            self.admin_secret(name, server.admin_password)
+        self.steward = stw.Steward(binary, cluster, cluster.kubeconfig_steward, folder,
+                                   ["--config", self.config])
+
+    def write_targets(self, *targets):
+        """Replaces the list, as a mounted ConfigMap would be: by another file."""
+        new = self.config.with_suffix(".new")
+        new.write_text(yaml.safe_dump({"targets": list(targets)}), encoding="utf-8")
+        new.rename(self.config)
+
+    def admin_secret(self, target, password):
+        """The admin's password, where the target looks for it."""
+        self.cluster.apply(secret(f"{target}-admin", stw.NAMESPACE, password))
+
+    def create(self, name, namespace, password="first-Passw0rd-1", **more):
+        """A Secret and a DatabaseUser, until it is ready; returns the object."""
+        self.cluster.apply([secret(name, namespace, password), manifest(name, namespace, **more)])
+        return self.wait_ready(name, namespace)
+
+    def get(self, name, namespace):
+        """The object, or None."""
+        return self.cluster.get(KIND, name, namespace)
+
+    def patch(self, name, namespace, **spec):
+        """Changes fields of the spec."""
+        self.cluster.patch(KIND, name, namespace, {"spec": spec})
+
+    def poke(self, name, namespace):
+        """Has it looked at again."""
+        self.annotate(name, namespace, f"steward.dev/reconcile-at={time.monotonic_ns()}")
+
+    def annotate(self, name, namespace, *annotations):
+        """kubectl annotate."""
+        self.cluster.kubectl("annotate", "--overwrite", KIND, name, "-n", namespace, *annotations)
+
+    def wait_ready(self, name, namespace, seconds=30):
+        """Until it is ready at its generation; returns the object."""
+        return self.cluster.wait_for(KIND, name, namespace, is_ready, seconds,
+                                     f"DatabaseUser {namespace}/{name} to be ready")
+
+    def wait_condition(self, name, namespace, kind, reason, seconds=30):
+        """Until a condition has this reason; returns it."""
+        found = self.cluster.wait_for(
+            KIND, name, namespace, lambda o: condition(o, kind).get("reason") == reason, seconds,
+            f"{kind} of DatabaseUser {namespace}/{name} to say {reason}")
+        return condition(found, kind)
+
+    def wait_event(self, name, namespace, reason, text="", seconds=20):
+        """Until there is an event of this reason with this text; returns its message."""
+        def look():
+            return next((m for _, r, m in self.cluster.events(namespace, name)
+                         if r == reason and text in m), None)
+        return wait.until(f"event {reason} {text!r} of {namespace}/{name}", look, seconds)
+
+    def delete(self, name, namespace, wait_gone=True):
+        """Deletes the object, not its Secret."""
+        return self.cluster.delete(KIND, name, namespace, f"--wait={str(wait_gone).lower()}",
+                                   "--timeout=30s")
+
+    def forget(self, namespace):
+        """Lets all that is left of a test go, whatever state its server is in."""
+        for user in self.cluster.list(KIND, namespace):
+            self.annotate(user["metadata"]["name"], namespace, "steward.dev/force-delete=true")
+        self.cluster.delete(KIND, "--all", namespace, "--timeout=60s")
+
+
+def writes(cluster, namespace):
+    """What steward has changed in this namespace, as (verb, path), by the server's audit log;
+    events are no part of it."""
+    account = "system:serviceaccount:" + stw.ACCOUNT.replace("/", ":")
+    found = []
+    with open(cluster.audit_log, encoding="utf-8") as log:
+        for line in log:
+            if f"/namespaces/{namespace}/" not in line or account not in line:
+                continue
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue  # being written
+            if entry["stage"] == "ResponseComplete" and "/events" not in entry["requestURI"] and \
+                    entry["verb"] not in ("get", "list", "watch"):
+                found.append((entry["verb"], entry["requestURI"]))
+    return found
