@@ -107,6 +107,9 @@ int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct s
         .env = &s->env,
         .clock = &stw_clock_system,
         .metrics = s->metrics,
+        .connection_limit = (uint32_t)s->settings->max_connections,
+        .request_timeout_ms = (uint32_t)s->settings->request_timeout_ms,
+        .idle_timeout_ms = (uint32_t)s->settings->idle_timeout_ms,
     };
     if (stw_server_create(&config, &s->server, err) < 0)
         return stw_error_wrap(err, "webhook on %s", s->settings->webhook_bind);

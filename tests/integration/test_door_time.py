@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import resource
+import subprocess
 import time
 
 import pytest
@@ -90,6 +91,39 @@ def test_slow_in_every_phase(door):
         for sock, _ in slow:
             sock.close()
     assert all(REQUEST_TIMEOUT_S - 2 < t < REQUEST_TIMEOUT_S + 3 for t in times), times
+
+
+def test_other_timeouts(make_door):
+    """A request must be in, and a kept connection busy, within the time that the options give."""
+    door = make_door("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "2s")
+    with door.tcp() as silent:
+        assert 0.5 < _last_until_cut(silent, None) < 2
+    with door.tls() as kept:
+        kept.sendall(raw_post(GOOD))
+        assert read_reply(kept)[0] == 200
+        assert 1.5 < _last_until_cut(kept, None) < 5
+
+
+def test_fewer_connections(make_door):
+    """Beyond the limit the oldest that never finished a request goes; one that did stays."""
+    door = make_door("--webhook-max-connections", "16")
+    with contextlib.closing(door.https()) as served:
+        assert ask(served, "POST", VALIDATE, GOOD, JSON)[0] == 200
+        silent = [door.tcp() for _ in range(40)]
+        assert _last_until_cut(silent[0], None) < 5
+        assert ask(served, "POST", VALIDATE, GOOD, JSON)[0] == 200
+        for sock in silent:
+            sock.close()
+
+
+@pytest.mark.parametrize("option", ["--webhook-max-connections=15", "--webhook-max-connections=1e9",
+                                    "--webhook-request-timeout=0", "--webhook-request-timeout=2m",
+                                    "--webhook-idle-timeout=10ms"])
+def test_options_out_of_bounds(steward_binary, option):
+    """Refused before anything is served."""
+    result = subprocess.run([steward_binary, "webhook", option], capture_output=True, text=True,
+                            check=False, timeout=10)
+    assert result.returncode != 0 and option.partition("=")[0] in result.stderr
 
 
 def _thread_time(pid):
