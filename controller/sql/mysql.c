@@ -243,13 +243,29 @@ static int read_rows(struct stw_conn *c, MYSQL_RES *result, stw_row_fn *row, voi
     return 0;
 }
 
+/* "Operation ALTER USER failed" hides its cause among the warnings. */
+static int cause_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
+{
+    MYSQL_RES *result;
+    MYSQL_ROW row;
+    (void)fault_of(c, step, f);
+    if (f->number != 1396 || mysql_query(&c->mysql, "SHOW WARNINGS") != 0 ||
+        !(result = mysql_store_result(&c->mysql)))
+        return -1;
+    while ((row = mysql_fetch_row(result)))
+        if (mysql_num_fields(result) > 2 && row[1] && row[2] && !stw_streq(row[1], "1396"))
+            stw_mysql_fault(f, (unsigned)strtoul(row[1], NULL, 10), "HY000", row[2], step);
+    mysql_free_result(result);
+    return -1;
+}
+
 static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_fn *row, void *ctx,
                    struct stw_fault *f)
 {
     int bad = 0;
     c->started_ms = now_ms();
     if (mysql_real_query(&c->mysql, stw_buf_str(&st->text), st->text.len) != 0)
-        return fault_of(c, st->step, f);
+        return cause_of(c, st->step, f);
     MYSQL_RES *result = mysql_use_result(&c->mysql);
     if (result)
         bad = read_rows(c, result, row, ctx);

@@ -97,6 +97,9 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
     char clean[256];
     if (number == 1053 || number == 1927)
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
+    /* Of a statement, refusals of a login are refusals of a right. */
+    if (k.trouble == STW_SQL_AUTH && step != STW_SQL_STEP_CONNECT)
+        k = (struct known){number, STW_SQL_DENIED, "the admin account lacks a right for this"};
     stw_clean_message(message, clean, sizeof(clean));
     /* Why a connection failed is the client library's to say, and it knows no statement. */
     bool both = k.sentence && number >= 2000 && number < 3000 && step == STW_SQL_STEP_CONNECT;

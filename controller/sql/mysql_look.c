@@ -97,7 +97,10 @@ static void write_bits(struct stw_buf *out, const struct stw_facts *k, unsigned 
 static void write_accounts(struct stw_buf *out, const struct stw_facts *k, const char *user)
 {
     if (k->mariadb) {
-        stw_buf_adds(out, HEAD("u") BYTES("Priv") ",NULL,NULL,NULL,NULL FROM mysql.global_priv");
+        /* "access" may be too large for an integer of JSON. */
+        stw_buf_adds(out, HEAD("u") BYTES("JSON_VALUE(Priv,'$.access')") "," BYTES(
+                              "JSON_SET(Priv,'$.access',0)") ",NULL,NULL,NULL FROM "
+                                                             "mysql.global_priv");
     } else {
         stw_buf_adds(out, HEAD("u"));
         write_bits(out, k, STW_ON_GLOBAL);
@@ -216,7 +219,19 @@ static int note_way(struct stw_login *l, const struct stw_account *a, struct stw
     return 0;
 }
 
-static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell *cell)
+/* Adoption would give somebody else's server away. */
+static bool is_admin(const struct stw_rights *have)
+{
+    for (size_t i = 0; i < have->count; i++)
+        if (have->items[i].level == STW_LEVEL_GLOBAL &&
+            (stw_streq(have->items[i].privilege, "SUPER") ||
+             stw_streq(have->items[i].privilege, "CREATE USER")))
+            return true;
+    return false;
+}
+
+static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell *access,
+                     const struct stw_cell *cell)
 {
     /* In the order of limits_of. */
     static const char *const names[] = {"max_questions", "max_updates", "max_connections",
@@ -236,7 +251,7 @@ static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell 
         (void)note_way(l, k->account, way);
     (void)note_way(l, k->account, priv);
     stw_mysql_rights_of_bits((struct stw_right){.level = STW_LEVEL_GLOBAL},
-                             (uint64_t)json_int(priv, "access"), k->facts, &l->have);
+                             strtoull(text(access), NULL, 10), k->facts, &l->have);
     return 0;
 }
 
@@ -257,8 +272,10 @@ static int read_user(struct look *k, struct stw_login *l, const struct stw_cell 
 
 static int read_account(struct look *k, struct stw_login *l, const struct stw_cell *c)
 {
+    int r = k->facts->mariadb ? read_priv(k, l, &c[A], &c[B]) : read_user(k, l, c);
     l->exists = true;
-    return k->facts->mariadb ? read_priv(k, l, &c[A]) : read_user(k, l, c);
+    l->special |= is_admin(&l->have);
+    return r;
 }
 
 static int read_mark(struct stw_mark *m, const struct stw_cell *c)

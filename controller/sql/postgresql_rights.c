@@ -188,14 +188,16 @@ static void read_all_tables(struct look *k, const struct stw_cell *c)
         stw_rights_add(k->have, &r);
 }
 
-/* Is a right on one table a part of one on all tables that is ours? */
+/* Is a right on one table only a part of one on all tables that is ours?  Then it is nobody's own,
+ * and where the object begins to ask for it, it is given anew, so that it gets into the mark. */
 static bool is_covered(const struct look *k, const struct stw_right *r, bool sequence)
 {
     struct stw_right all = *r;
     all.name = "*";
-    if (r->level != STW_LEVEL_TABLE || sequence != stw_streq(r->privilege, "USAGE") ||
-        stw_rights_has(k->want, r))
+    if (r->level != STW_LEVEL_TABLE || sequence != stw_streq(r->privilege, "USAGE"))
         return false;
+    if (stw_rights_has(k->want, r))
+        return stw_rights_has(k->recorded, &all) && !stw_rights_has(k->recorded, r);
     return stw_rights_has(k->want, &all) || stw_rights_has(k->recorded, &all);
 }
 

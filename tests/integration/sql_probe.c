@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Drives controller/sql against real servers, for test_sql_*.py: reads commands from standard
+ * input, one JSON object a line, and answers each with one line of JSON.
+ *
+ *     {"op": "sync" | "drop" | "release", "target": NAME, "user": ..., "hosts": [...],
+ *      "password": BASE64, "grants": [{"database", "schema", "table", "privileges", "option"}],
+ *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
+ *      "owner": ..., "uid": ..., "adopt": BOOL, "id": N, "async": BOOL}
+ *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
+ *     {"op": "metrics"}
+ *
+ * Argument: a file with the JSON list of targets; each has its admin's password in passwordFile.
+ * $SQL_PROBE_DIE_AFTER=N: kills itself with SIGKILL once N statements that may change a server have
+ * been sent; $SQL_PROBE_PAUSE_AFTER=N: stops itself with SIGSTOP. */
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "base/util.h"
+#include "controller/sql/sql.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define TARGETS_MAX 16
+#define LIST_MAX 128
+
+static struct {
+    struct stw_targets *targets;
+    struct stw_pool *pools[TARGETS_MAX];
+    struct stw_metrics *metrics;
+    pthread_mutex_t lock;
+    atomic_int left, running;
+    int signal;
+} probe = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct command {
+    char *line;
+    struct stw_json_doc doc;
+    struct stw_json root;
+    struct stw_account account;
+    char *user, *owner, *uid, *reassign;
+    struct stw_buf password;
+    const char *hosts[LIST_MAX + 1];
+    struct stw_grant grants[LIST_MAX];
+    const char *privileges[LIST_MAX][LIST_MAX + 1];
+};
+
+/* Never freed: the probe is short-lived, and its strings are borrowed for as long as it lives. */
+static char *kept(struct stw_json v)
+{
+    return stw_json_there(v) ? stw_json_strdup(v) : NULL;
+}
+
+static void sent(void *ctx)
+{
+    (void)ctx;
+    if (atomic_fetch_sub(&probe.left, 1) == 1)
+        (void)raise(probe.signal);
+}
+
+static int password_of(void *ctx, const struct stw_target *t, struct stw_buf *ret,
+                       struct stw_error *err)
+{
+    char *text = NULL;
+    size_t len;
+    (void)ctx;
+    if (stw_read_file(t->password_file, 4096, &text, &len, err) < 0)
+        return -1;
+    stw_buf_add(ret, text, len);
+    stw_wipe(text, len);
+    free(text);
+    return 0;
+}
+
+static size_t list(struct stw_json v, const char **out)
+{
+    struct stw_json key, item;
+    size_t n = 0;
+    stw_json_foreach (v, key, item)
+        if (n < LIST_MAX)
+            out[n++] = kept(item);
+    out[n] = NULL;
+    return n;
+}
+
+static void read_grants(struct command *c)
+{
+    struct stw_json key, g, grants = stw_json_get(c->root, "grants");
+    size_t n = 0;
+    stw_json_foreach (grants, key, g) {
+        if (n == LIST_MAX)
+            break;
+        (void)list(stw_json_get(g, "privileges"), c->privileges[n]);
+        c->grants[n] = (struct stw_grant){
+            .database = kept(stw_json_get(g, "database")),
+            .schema = kept(stw_json_get(g, "schema")),
+            .table = kept(stw_json_get(g, "table")),
+            .privileges = c->privileges[n],
+            .grant_option = stw_json_bool(stw_json_get(g, "option"), false),
+        };
+        n++;
+    }
+    c->account.grants = c->grants;
+    c->account.grant_count = n;
+}
+
+static int64_t number(struct stw_json v)
+{
+    int64_t n = 0;
+    (void)stw_json_int(v, &n);
+    return n;
+}
+
+static void read_account(struct command *c)
+{
+    struct stw_account *a = &c->account;
+    struct stw_json limits = stw_json_get(c->root, "limits");
+    stw_autofree char *password = kept(stw_json_get(c->root, "password"));
+    stw_autofree char *policy = kept(stw_json_get(c->root, "policy"));
+    c->password = STW_BUF_INIT(1u << 20);
+    if (password && stw_base64_decode(password, strlen(password), &c->password) == 0)
+        a->password = (struct stw_sql_secret){stw_buf_str(&c->password), c->password.len};
+    a->user = kept(stw_json_get(c->root, "user"));
+    a->owner = kept(stw_json_get(c->root, "owner"));
+    a->owner_uid = kept(stw_json_get(c->root, "uid"));
+    a->reassign_owned_to = kept(stw_json_get(c->root, "reassign"));
+    a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
+    a->require_tls = (enum stw_require_tls)number(stw_json_get(c->root, "tls"));
+    a->max_user_connections = number(stw_json_at(limits, 0));
+    a->max_queries_per_hour = number(stw_json_at(limits, 1));
+    a->max_updates_per_hour = number(stw_json_at(limits, 2));
+    a->max_connections_per_hour = number(stw_json_at(limits, 3));
+    a->grants_policy = !policy || stw_streq(policy, "Managed") ? STW_GRANTS_MANAGED
+                       : stw_streq(policy, "Exact")            ? STW_GRANTS_EXACT
+                                                               : STW_GRANTS_ADDITIVE;
+    (void)list(stw_json_get(c->root, "hosts"), c->hosts);
+    a->hosts = c->hosts;
+    read_grants(c);
+}
+
+static const char *const troubles[] = {"FINE",      "CONNECT",      "CIRCUIT_OPEN", "BUSY",
+                                       "AUTH",      "TLS",          "READ_ONLY",    "LOOKUP",
+                                       "EXISTS",    "NOT_OURS",     "POLICY",       "DENIED",
+                                       "NO_OBJECT", "OWNS_OBJECTS", "UNSUPPORTED",  "FAILED"};
+static const char *const steps[] = {"CONNECT", "LOOKUP", "CREATE", "ALTER",
+                                    "GRANT",   "REVOKE", "DROP"};
+
+static void put_text(struct stw_buf *out, const char *name, const char *text)
+{
+    stw_buf_addf(out, ",\"%s\":", name);
+    stw_buf_json_strz(out, text);
+}
+
+static void put_flag(struct stw_buf *out, const char *name, bool set)
+{
+    stw_buf_addf(out, ",\"%s\":%s", name, set ? "true" : "false");
+}
+
+static void put_report(struct stw_buf *out, const struct stw_account_report *r)
+{
+    put_text(out, "trouble", troubles[r->trouble]);
+    put_text(out, "step", steps[r->step]);
+    put_text(out, "error", r->err.text);
+    put_text(out, "mark", r->mark);
+    put_text(out, "version", r->server_version);
+    put_text(out, "granted", stw_buf_str(&r->granted));
+    put_text(out, "foreign", stw_buf_str(&r->foreign));
+    put_flag(out, "found", r->found);
+    put_flag(out, "created", r->created);
+    put_flag(out, "adopted", r->adopted);
+    put_flag(out, "password_changed", r->password_changed);
+    put_flag(out, "hosts_changed", r->hosts_changed);
+    put_flag(out, "options_changed", r->options_changed);
+    put_flag(out, "owned", r->owned);
+    stw_buf_addf(out, ",\"given\":%u,\"revoked\":%u,\"statements\":%u", r->grants_given,
+                 r->grants_revoked, r->statements);
+}
+
+static struct stw_pool *pool_of(struct stw_json root)
+{
+    stw_autofree char *name = kept(stw_json_get(root, "target"));
+    for (size_t i = 0; name && i < stw_targets_count(probe.targets); i++)
+        if (stw_streq(stw_targets_at(probe.targets, i)->name, name))
+            return probe.pools[i];
+    return NULL;
+}
+
+static void answer(struct stw_buf *out)
+{
+    (void)pthread_mutex_lock(&probe.lock);
+    (void)printf("%s}\n", stw_buf_str(out));
+    (void)fflush(stdout);
+    (void)pthread_mutex_unlock(&probe.lock);
+    stw_buf_done(out);
+}
+
+static void do_account(struct command *c, struct stw_pool *p)
+{
+    struct stw_account_report r;
+    struct stw_buf out = STW_BUF_INIT(4u << 20);
+    uint64_t from = stw_now_ms(&stw_clock_system);
+    read_account(c);
+    int result = stw_json_is(stw_json_get(c->root, "op"), "sync")
+                     ? stw_account_sync(p, &c->account, &r)
+                 : stw_json_is(stw_json_get(c->root, "op"), "drop")
+                     ? stw_account_drop(p, &c->account, &r)
+                     : stw_account_release(p, &c->account, &r);
+    stw_buf_addf(&out, "{\"result\":%d,\"id\":%lld,\"ms\":%llu", result,
+                 (long long)number(stw_json_get(c->root, "id")),
+                 (unsigned long long)(stw_now_ms(&stw_clock_system) - from));
+    put_report(&out, &r);
+    stw_account_report_done(&r);
+    answer(&out);
+}
+
+static void do_other(struct command *c, struct stw_pool *p)
+{
+    struct stw_json op = stw_json_get(c->root, "op");
+    struct stw_buf out = STW_BUF_INIT(4u << 20), text = STW_BUF_INIT(4u << 20);
+    stw_buf_adds(&out, "{\"result\":0");
+    if (p && stw_json_is(op, "retry"))
+        stw_buf_addf(&out, ",\"ms\":%llu", (unsigned long long)stw_pool_retry_ms(p));
+    else if (p && stw_json_is(op, "poke"))
+        stw_pool_poke(p);
+    else if (p && stw_json_is(op, "tidy"))
+        stw_pool_tidy(p);
+    else if (p && stw_json_is(op, "cancel"))
+        stw_pool_cancel(p);
+    stw_metrics_render(probe.metrics, &text);
+    put_text(&out, "metrics", stw_buf_str(&text));
+    stw_buf_done(&text);
+    answer(&out);
+}
+
+static void *obey(void *ctx)
+{
+    struct command *c = ctx;
+    struct stw_pool *p = pool_of(c->root);
+    struct stw_json op = stw_json_get(c->root, "op");
+    if (p && (stw_json_is(op, "sync") || stw_json_is(op, "drop") || stw_json_is(op, "release")))
+        do_account(c, p);
+    else
+        do_other(c, p);
+    stw_buf_done(&c->password);
+    stw_json_done(&c->doc);
+    free(c->line);
+    free(c);
+    atomic_fetch_sub(&probe.running, 1);
+    return NULL;
+}
+
+static void handle(const char *line, size_t len)
+{
+    struct command *c = calloc(1, sizeof(*c));
+    pthread_t thread;
+    if (!c || !(c->line = strndup(line, len)) || stw_json_scan(&c->doc, c->line, len, NULL) < 0) {
+        (void)fprintf(stderr, "not a command\n");
+        exit(2);
+    }
+    c->root = stw_json_root(&c->doc);
+    atomic_fetch_add(&probe.running, 1);
+    if (!stw_json_bool(stw_json_get(c->root, "async"), false))
+        (void)obey(c);
+    else if (stw_thread_start(&thread, "obey", 0, obey, c, NULL) == 0)
+        (void)pthread_detach(thread);
+}
+
+static int setup(const char *path, struct stw_error *err)
+{
+    struct stw_findings f = {0};
+    struct stw_json_doc doc = {0};
+    char *text = NULL;
+    size_t len;
+    int r = stw_read_file(path, 1u << 20, &text, &len, err);
+    if (r == 0)
+        r = stw_json_scan(&doc, text, len, err);
+    if (r == 0 && stw_targets_parse(stw_json_root(&doc), &probe.targets, &f) < 0)
+        r = stw_fail(err, STW_ERR_INVALID, "%s: %s", f.error_count ? f.errors[0].path : "targets",
+                     f.error_count ? f.errors[0].message : "no memory");
+    for (size_t i = 0; r == 0 && i < stw_targets_count(probe.targets) && i < TARGETS_MAX; i++)
+        r = stw_pool_create(&(struct stw_pool_config){.target = stw_targets_at(probe.targets, i),
+                                                      .targets = probe.targets,
+                                                      .password = password_of,
+                                                      .clock = &stw_clock_system,
+                                                      .metrics = probe.metrics,
+                                                      .sent = sent},
+                            &probe.pools[i], err);
+    stw_json_done(&doc);
+    stw_findings_done(&f);
+    free(text);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    struct stw_error err = {0};
+    const char *die = getenv("SQL_PROBE_DIE_AFTER"), *pause = getenv("SQL_PROBE_PAUSE_AFTER");
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t len;
+    if (argc != 2) {
+        (void)fprintf(stderr, "usage: sql_probe TARGETS\n");
+        return 2;
+    }
+    stw_log_setup(STW_LOG_TEXT, STW_LOG_DEBUG, STDERR_FILENO);
+    (void)signal(SIGPIPE, SIG_IGN);
+    probe.signal = die ? SIGKILL : SIGSTOP;
+    atomic_init(&probe.left, die ? atoi(die) : pause ? atoi(pause) : -1);
+    probe.metrics = stw_metrics_create();
+    if (setup(argv[1], &err) < 0) {
+        (void)printf("{\"result\":-1,\"error\":\"%s\"}\n", err.text);
+        return 1;
+    }
+    while ((len = getline(&line, &cap, stdin)) > 0)
+        handle(line, (size_t)len);
+    for (size_t i = 0; i < TARGETS_MAX; i++)
+        if (probe.pools[i])
+            stw_pool_cancel(probe.pools[i]);
+    while (atomic_load(&probe.running) > 0)
+        (void)usleep(1000);
+    for (size_t i = 0; i < TARGETS_MAX; i++)
+        stw_pool_unref(probe.pools[i]);
+    stw_targets_unref(probe.targets);
+    stw_metrics_destroy(probe.metrics);
+    free(line);
+    return 0;
+}

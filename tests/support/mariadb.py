@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A MariaDB server on loopback for tests: TLS on, general log on, a data folder of its own."""
+
+import functools
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from . import dbserver
+
+
+def missing():
+    """Why no server can be started here; "" when one can."""
+    return "" if shutil.which("mariadbd") and shutil.which("mariadb") else "there is no mariadbd"
+
+
+@functools.cache
+def _template():
+    """A fresh data folder, made once a run and copied for each server."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-mariadb-"))
+    subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={folder}/data",
+                    "--auth-root-authentication-method=normal", "--skip-test-db",
+                    "--innodb-log-file-size=8M", *_user_flag()],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    import atexit
+    atexit.register(shutil.rmtree, folder, True)
+    return folder / "data"
+
+
+def _user_flag():
+    return ["--user=root"] if os.geteuid() == 0 else []
+
+
+def quote(text):
+    """A string of the dialect, for statements of tests."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+class MariaDB(dbserver.Server):
+    """One server; `flags` go to mariadbd."""
+
+    engine = "mariadb"
+
+    def __init__(self, *flags):
+        super().__init__()
+        self.flags = flags
+        self.socket = self.folder / "socket"
+        shutil.copytree(_template(), self.folder / "data")
+        self.start()
+        self.sql(f"CREATE USER '{dbserver.ADMIN}'@'%' IDENTIFIED BY '{dbserver.ADMIN_PASSWORD}'; "
+                 f"GRANT ALL PRIVILEGES ON *.* TO '{dbserver.ADMIN}'@'%' WITH GRANT OPTION")
+
+    def start(self, *more):
+        """Starts it (again) and waits until it answers."""
+        tls = self.folder / "tls"
+        self.spawn(["mariadbd", "--no-defaults", f"--datadir={self.folder}/data",
+                    f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
+                    f"--pid-file={self.folder}/pid", f"--ssl-ca={self.ca}",
+                    f"--ssl-cert={tls}/tls.crt", f"--ssl-key={tls}/tls.key", "--general-log=1",
+                    f"--general-log-file={self.folder}/general.log",
+                    "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M",
+                    "--innodb-flush-log-at-trx-commit=2", "--performance-schema=OFF",
+                    "--skip-name-resolve", "--max-connections=60",
+                    *_user_flag(), *self.flags, *more])
+        self.wait_ready()
+
+    def target(self, name, **more):
+        """An entry of the list of targets; grants on all databases are allowed."""
+        return super().target(name, **{"allowAllDatabases": True, **more})
+
+    def answers(self):
+        """Does it?"""
+        return self.run_client("-e", "SELECT 1", check=False).returncode == 0
+
+    def run_client(self, *args, check=True, user="root", password=None, tcp=False, stdin=None,
+                   host="127.0.0.1"):
+        """The command line client; its result."""
+        where = ["--protocol=tcp", f"-h{host}", f"-P{self.port}", "--ssl",
+                 f"--ssl-ca={self.ca}"] if tcp else [f"--socket={self.socket}"]
+        env = {**os.environ, "MYSQL_PWD": password} if password else dict(os.environ)
+        return subprocess.run(["mariadb", "--no-defaults", "--default-character-set=utf8mb4",
+                               "-N", "-B", "--raw", *where, f"--user={user}", *args], check=check,
+                              env=env, input=stdin, capture_output=True, timeout=60,
+                              text=True, errors="surrogateescape")
+
+    def sql(self, text):
+        """Runs statements as root; the rows as lists of strings."""
+        result = self.run_client(stdin=text, check=False)
+        assert result.returncode == 0, f"{text}: {result.stderr}"
+        return [line.split("\t") for line in result.stdout.splitlines()]
+
+    def logs_in(self, user, password, statement="SELECT 1"):
+        """Does this login work, and may it do this?"""
+        return self.run_client("-e", statement, check=False, user=user, password=password,
+                               tcp=True).returncode == 0
+
+    def accounts(self, user):
+        """Its hosts."""
+        rows = self.sql(f"SELECT Host FROM mysql.global_priv WHERE BINARY User={quote(user)}")
+        return sorted(row[0] for row in rows)
+
+    def marks(self, user):
+        """Rows of steward.accounts, by host."""
+        if not self.sql("SHOW DATABASES LIKE 'steward'"):
+            return {}
+        rows = self.sql("SELECT host, owner, owner_uid, state, made, rights FROM steward.accounts "
+                        f"WHERE BINARY user={quote(user)}")
+        return {row[0]: row[1:] for row in rows}
+
+    def grants(self, user, host="%"):
+        """SHOW GRANTS, without verifiers."""
+        rows = self.sql(f"SHOW GRANTS FOR {quote(user)}@{quote(host)}")
+        lines = (row[0].split(" IDENTIFIED BY")[0] for row in rows)
+        return sorted(line for line in lines if not line.startswith("GRANT USAGE"))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A PostgreSQL server on loopback for tests: TLS on, all statements logged, a data folder of its
+own.  It does not run as root, and so runs as postgres or nobody when the tests do."""
+
+import atexit
+import functools
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from . import dbserver
+
+HBA = """local all all trust
+hostssl all all 127.0.0.1/32 scram-sha-256
+hostssl all all ::1/128 scram-sha-256
+"""
+
+
+def _bin():
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    path = str(found[-1]) if found else shutil.which("postgres")
+    return pathlib.Path(path).parent if path else None
+
+
+def missing():
+    """Why no server can be started here; "" when one can."""
+    return "" if _bin() else "there is no postgres"
+
+
+def _user():
+    return dbserver.free_user("postgres") if os.geteuid() == 0 else None
+
+
+@functools.cache
+def _template():
+    """A fresh data folder, made once a run and copied for each server."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-postgres-"))
+    atexit.register(shutil.rmtree, folder, True)
+    user = _user()
+    if user:
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    subprocess.run([*dbserver.as_user(user), str(_bin() / "initdb"), "-D", f"{folder}/data",
+                    "--no-sync", "-U", "root", "-A", "trust", "-E", "UTF8", "--locale=C"],
+                   check=True, stdout=subprocess.DEVNULL, cwd="/")
+    return folder / "data"
+
+
+def quote(text):
+    """A string of the dialect, for statements of tests."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name(text):
+    """A quoted name."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+class Postgres(dbserver.Server):
+    """One server; `settings` are name=value."""
+
+    engine = "postgresql"
+
+    def __init__(self, *settings):
+        super().__init__()
+        self.user = _user()
+        self.settings = settings
+        shutil.copytree(_template(), self.folder / "data")
+        os.chmod(self.folder / "data", 0o700)
+        (self.folder / "data" / "pg_hba.conf").write_text(HBA)
+        self.own_folder()
+        os.chmod(self.folder, 0o755)
+        self.start()
+        self.sql(f"CREATE ROLE {name(dbserver.ADMIN)} SUPERUSER LOGIN PASSWORD "
+                 f"{quote(dbserver.ADMIN_PASSWORD)}")
+
+    def start(self, *more):
+        """Starts it (again) and waits until it answers."""
+        tls = self.folder / "tls"
+        settings = ["fsync=off", "ssl=on", f"ssl_cert_file={tls}/tls.crt",
+                    f"ssl_key_file={tls}/tls.key", "log_statement=all", "max_connections=60",
+                    "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}",
+                    f"port={self.port}", "shared_buffers=16MB", *self.settings, *more]
+        self.spawn([_bin() / "postgres", "-D", self.folder / "data",
+                    *(part for s in settings for part in ("-c", s))])
+        self.wait_ready()
+
+    def kill(self):
+        """Immediate shutdown: SIGKILL would leave its children and shared memory."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+        if self.process:
+            self.process.wait(30)
+
+    def answers(self):
+        """Does it?"""
+        return self.run_client("SELECT 1", check=False).returncode == 0
+
+    def run_client(self, text, check=True, user="root", database="postgres", password=None,
+                   tcp=False):
+        """psql; its result."""
+        where = f"host=127.0.0.1 sslmode=require" if tcp else f"host={self.folder}"
+        env = {**os.environ, "PGPASSWORD": password or "", "PGUSER": user, "PGDATABASE": database,
+               "PGCLIENTENCODING": "UTF8"}
+        return subprocess.run(["psql", "-X", "-A", "-t", "-q", "-F", "\t", "-v", "ON_ERROR_STOP=1",
+                               "-d", f"{where} port={self.port}", "-f", "-"], check=check, env=env,
+                              input=text, capture_output=True, timeout=60, text=True,
+                              errors="surrogateescape")
+
+    def sql(self, text, database="postgres"):
+        """Runs statements as superuser; the rows as lists of strings."""
+        result = self.run_client(text, check=False, database=database)
+        assert result.returncode == 0, f"{text}: {result.stderr}"
+        return [line.split("\t") for line in result.stdout.splitlines()]
+
+    def logs_in(self, user, password, database="postgres"):
+        """Does this login work?"""
+        return self.run_client("SELECT 1", check=False, user=user, password=password,
+                               database=database, tcp=True).returncode == 0
+
+    def exists(self, role):
+        """Is there such a role?"""
+        return bool(self.sql(f"SELECT 1 FROM pg_roles WHERE rolname = {quote(role)}"))
+
+    def comment(self, role):
+        """The comment on a role."""
+        rows = self.sql("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = "
+                        f"{quote(role)}")
+        return rows[0][0] if rows else ""
