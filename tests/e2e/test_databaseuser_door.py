@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DatabaseUser as the API server and kubectl see it: schema, webhooks, warnings, columns."""
+
+import json
+
+import pytest
+
+from support import databaseuser as dbu
+from support import steward as stw
+from support import wait
+
+NOBODY = {"host": "127.0.0.1", "port": 1, "connectTimeoutSeconds": 1,
+          "admin": {"user": "chief", "passwordSecret": {"name": "nobody-admin"}}}
+MAIN = {"name": "main", "engine": "mariadb", **NOBODY}
+OTHER = {"name": "Other", "engine": "mariadb", **NOBODY}
+PG = {"name": "pg", "engine": "postgresql", **NOBODY}
+SENTENCE = ("spec.password: Invalid value: must be an object {name, key} that names a Secret; "
+            "plain-text passwords are not accepted")
+SEED = """\
+apiVersion: handsomeguy.cn/v1alpha1
+kind: DatabaseUser
+metadata:
+  labels:
+    target: that-database
+  name: cnhandsomeguy
+spec:
+  user: cnhandsomeguy
+  password:
+    name: my-secret
+    key: my-key
+"""
+
+
+@pytest.fixture(scope="module")
+def scene(installed, steward_binary, tmp_path_factory):
+    """A steward with targets that nobody answers at, asked by the API server."""
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("door"), {})
+    one.write_targets(MAIN, OTHER, PG)
+    stw.install_webhooks(installed, steward_binary, one.steward.webhook_port)
+    one.steward.start()
+    one.steward.wait_door()
+    yield one
+    stw.uninstall_webhooks(installed)
+    assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+@pytest.fixture
+def shop(scene, namespace):
+    yield namespace
+    scene.forget(namespace)
+
+
+def apply(scene, *objects, **more):
+    """kubectl apply without its own look at the schema, which would be the first to refuse."""
+    return scene.cluster.apply(list(objects), "--validate=false", **more)
+
+
+def dry_run(scene, obj):
+    """The answer that an apply would get."""
+    return scene.cluster.apply(obj, "--validate=false", "--dry-run=server", check=False)
+
+
+def refusal(scene, *objects):
+    reply = apply(scene, *objects, check=False)
+    assert reply.returncode != 0, reply.stdout
+    return reply.stderr
+
+
+def user(name, namespace, **more):
+    """As in dbu.manifest, but with no grants and no doubt about hosts."""
+    return dbu.manifest(name, namespace, **{"hosts": ["10.%"], "grants": [], **more})
+
+
+def test_a_plain_password(scene, shop):
+    said = refusal(scene, user("app", shop, password="hunter2-in-plain-text"))
+    assert SENTENCE in said
+    reply = scene.cluster.kubectl("create", "-f", "-", "--validate=false", check=False,
+                                  stdin=json.dumps(user("app", shop, password="hunter2-in-plain-text")))
+    assert SENTENCE in reply.stderr and "hunter2" not in reply.stderr
+
+
+def test_all_that_is_wrong_at_once(scene, shop):
+    said = refusal(scene, user("app", shop, user="root", resyncSeconds=5, hosts=["a", "a"],
+                               grants=[{"database": "*", "privileges": ["FILE"]}]))
+    for word in ('spec.user: Forbidden: "root" is reserved on mariadb',
+                 "spec.resyncSeconds: Invalid value: 5: must be between 30 and 86400",
+                 'spec.hosts[1]: Duplicate value: "a"',
+                 'spec.grants[0].database: Forbidden: target "main" does not allow grants on all '
+                 "databases", 'spec.grants[0].privileges[0]: Unsupported value: "FILE"'):
+        assert word in said
+
+
+def test_no_target(scene, shop):
+    obj = user("app", shop)
+    del obj["metadata"]["labels"]
+    assert 'metadata.labels[target]: Required value: label "target" must name a database target' \
+        in refusal(scene, obj)
+    reply = apply(scene, user("app", shop, target="nowhere"))
+    assert ('Warning: target "nowhere" is not configured; the account is created when it is'
+            in reply.stderr)
+
+
+def test_one_account_one_object(scene, shop):
+    apply(scene, user("app", shop, target="Main"))
+
+    def second():
+        reply = dry_run(scene, user("two", shop, user="app"))
+        return reply.returncode != 0 and reply.stderr
+    said = wait.until("the second to be refused", second, 10)
+    assert f"spec.user: Forbidden: account already managed by DatabaseUser {shop}/app" in said
+    apply(scene, user("two", shop, user="app", target="other"))  # another server
+    apply(scene, user("three", shop, user="App"))                # another account
+
+
+def test_what_stays(scene, shop):
+    """The user for ever, the target from when there is an account."""
+    apply(scene, user("app", shop, annotations={"steward.dev/paused": "true"}))
+    assert 'spec.user: Forbidden: field is immutable (was "app")' in \
+        refusal(scene, user("app", shop, user="other"))
+    apply(scene, user("app", shop, target="other"))
+    apply(scene, user("app", shop))
+    live = scene.get("app", shop)
+    live["status"].update(account="app@10.%", target="main")
+    path = f"/apis/handsomeguy.cn/v1alpha1/namespaces/{shop}/databaseusers/app/status"
+    scene.cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(live))
+    assert ('metadata.labels[target]: Forbidden: target cannot change from "main" to "other": the '
+            "account would be left behind") in refusal(scene, user("app", shop, target="other"))
+    apply(scene, user("app", shop, target="MAIN"))
+    reply = scene.delete("app", shop, wait_gone=False)
+    assert 'Warning: account app@10.% is dropped from target "main"' in reply.stderr
+
+
+@pytest.mark.parametrize("value, more, warning", [
+    (None, {}, 'Secret "app" has no key "password"; the account is created when it appears'),
+    ("long-enough-and-more\n", {}, 'the value of key "password" in Secret "app" ends in a newline'),
+    ("long-enough-and-more\n", {"trimNewline": True}, None),
+    ("tiny-pw", {}, 'the password in Secret "app" is shorter than 12 characters'),
+    ("", {}, 'the value of key "password" in Secret "app" is empty'),
+    ("long-enough-and-more", {}, None),
+], ids=["no key", "newline", "trimmed", "short", "empty", "good"])
+def test_what_is_said_of_the_secret(scene, shop, value, more, warning):
+    """The value is told to nobody, not even in part."""
+    reply = apply(scene, dbu.secret("app", shop, value),
+                  user("app", shop, password={"name": "app", **more}))
+    if warning:
+        assert f"Warning: {warning}" in reply.stderr
+    else:
+        assert "Warning" not in reply.stderr
+    if value:
+        assert value.strip() not in reply.stderr
+        assert value.strip() not in scene.steward.log_path.read_text("utf-8")
+
+
+def test_the_secret_is_not_there(scene, shop):
+    reply = apply(scene, user("app", shop))
+    assert 'Warning: Secret "app" not found; the account is created when it appears' in reply.stderr
+
+
+def test_seed(scene, shop):
+    """Unchanged, but for what its page lost: blanks, and the s of labels."""
+    reply = scene.cluster.kubectl("apply", "-n", shop, "-f", "-", stdin=SEED)
+    assert "created" in reply.stdout
+    stored = scene.get("cnhandsomeguy", shop)["spec"]
+    assert stored == {"user": "cnhandsomeguy", "hosts": ["%"], "grantsPolicy": "Managed",
+                      "requireTLS": "None", "deletionPolicy": "Delete", "adoptionPolicy": "Fail",
+                      "resyncSeconds": 300,
+                      "password": {"name": "my-secret", "key": "my-key", "trimNewline": False}}
+
+
+def test_columns_and_short_name(scene, shop):
+    apply(scene, user("app", shop))
+    shown = scene.cluster.kubectl("get", "dbu", "-n", shop, "-o", "wide").stdout.splitlines()[0]
+    assert shown.split() == ["NAME", "USER", "TARGET", "READY", "REASON", "ROTATED", "ENGINE",
+                             "SECRET", "AGE"]
+
+
+def closed(reply):
+    return reply.returncode != 0 and reply.stderr
+
+
+def test_targets_change_under_a_running_steward(scene, shop):
+    obj = user("app", shop)
+    scene.write_targets({**MAIN, "allowedNamespaces": ["elsewhere"]}, OTHER, PG)
+    try:
+        said = wait.until("the new list to count", lambda: closed(dry_run(scene, obj)), 20)
+        assert f'target "main" does not accept namespace "{shop}"' in said
+    finally:
+        scene.write_targets(MAIN, OTHER, PG)
+    wait.until("the old list to be back", lambda: dry_run(scene, obj).returncode == 0, 20)
+
+
+@pytest.mark.parametrize("spec, word", [
+    ({"password": "plain"}, "spec.password"),
+    ({"password": {}}, "spec.password.name"),
+    ({"password": {"name": "s", "key": "a b"}}, "spec.password.key"),
+    ({"user": None}, "spec.user"),
+    ({"user": "a\nb"}, "spec.user"),
+    ({"user": "a" * 81}, "spec.user"),
+    ({"hosts": []}, "spec.hosts"),
+    ({"hosts": ["a'"]}, "spec.hosts"),
+    ({"hosts": ["x"] * 21}, "spec.hosts"),
+    ({"grants": [{"privileges": ["SELECT"]}]}, "spec.grants.database"),
+    ({"grants": [{"database": "a", "privileges": []}]}, "spec.grants.privileges"),
+    ({"grants": [{"database": "a", "privileges": ["select"]}]}, "spec.grants.privileges"),
+    ({"grantsPolicy": "All"}, "spec.grantsPolicy"),
+    ({"deletionPolicy": "Lock"}, "spec.deletionPolicy"),
+    ({"adoptionPolicy": "Yes"}, "spec.adoptionPolicy"),
+    ({"requireTLS": "TLS"}, "spec.requireTLS"),
+    ({"limits": {"maxUserConnections": -1}}, "spec.limits.maxUserConnections"),
+    ({"resyncSeconds": 29}, "spec.resyncSeconds"),
+], ids=str)
+def test_the_schema_alone(installed, namespace, spec, word):
+    """With no webhook before it, as when it is down."""
+    stw.uninstall_webhooks(installed)
+    obj = user("app", namespace, **spec)
+    obj["spec"] = {k: v for k, v in obj["spec"].items() if v is not None}
+    wait.until("nobody to be asked", lambda: schema_says(installed, obj, word), 10)
+
+
+def schema_says(cluster, obj, word):
+    reply = cluster.apply(obj, "--validate=false", "--dry-run=server", check=False)
+    assert reply.returncode != 0, reply.stdout
+    return word in reply.stderr and "admission webhook" not in reply.stderr
