@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who says how many pods there are: the App, a person through it, or an autoscaler.  They never
+fight, and the number never jumps while it is handed over."""
+
+import json
+import subprocess
+
+import pytest
+from support import app, myweb, wait
+from support.cluster import condition
+
+AUTOSCALING = {"enabled": True, "minReplicas": 2, "maxReplicas": 9}
+
+
+class Watched:
+    """All values that spec.replicas of a Deployment has had, from a watch."""
+
+    def __init__(self, cluster, name, namespace):
+        self.process = subprocess.Popen(
+            [cluster.env.get("KUBECTL", "kubectl"), "--kubeconfig", cluster.kubeconfig, "get",
+             "deployment", name, "-n", namespace, "-w", "-o", "jsonpath={.spec.replicas}{'\\n'}"],
+            stdout=subprocess.PIPE, text=True)
+        self.values = [int(self.process.stdout.readline())]
+
+    def end(self):
+        self.process.terminate()
+        self.values += [int(line) for line in self.process.stdout if line.strip()]
+        return self.values
+
+
+@pytest.fixture
+def watched(installed, namespace):
+    """watched(name): begins to watch the Deployment of this name."""
+    started = []
+
+    def start(name):
+        started.append(Watched(installed, name, namespace))
+        return started[-1]
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.wait()
+
+
+def replicas(cluster, name, namespace):
+    """What the Deployment says."""
+    return app.deployment(cluster, name, namespace)["spec"]["replicas"]
+
+
+def wait_replicas(cluster, name, namespace, count, seconds=40):
+    """Until the Deployment says so many."""
+    cluster.wait_for("deployment", name, namespace, lambda d: d["spec"]["replicas"] == count,
+                     seconds, f"{count} replicas of {namespace}/{name}")
+
+
+def owners(cluster, name, namespace):
+    """The field managers that own spec.replicas of the Deployment."""
+    raw = cluster.kubectl("get", "--raw",
+                          f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}").stdout
+    return {m["manager"] for m in json.loads(raw)["metadata"]["managedFields"]
+            if "f:replicas" in m.get("fieldsV1", {}).get("f:spec", {})}
+
+
+def stand_in(cluster, name, namespace, count):
+    """What an autoscaler does: the scale subresource of the Deployment."""
+    cluster.kubectl("scale", "deployment", name, "-n", namespace, f"--replicas={count}")
+
+
+def test_kubectl_scale(controller, installed, namespace):
+    app.create_ready(installed, "web", namespace)
+    installed.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=3")
+    wait_replicas(installed, "web", namespace, 3)
+    app.run_pods(installed, "web", namespace, 3)
+    app.wait_ready(installed, "web", namespace)
+    scale = installed.kubectl("get", "--raw", "/apis/mycompany.com/v1/namespaces/"
+                              f"{namespace}/apps/web/scale").stdout
+    assert '"replicas":3' in scale.split('"status"')[1]
+    assert "app.kubernetes.io/instance=web" in scale
+    installed.kubectl("wait", app.KIND, "web", "-n", namespace, "--for=condition=Ready",
+                      "--timeout=10s")
+    installed.kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=10s")
+    installed.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=0")
+    wait_replicas(installed, "web", namespace, 0)
+    found = app.wait_ready(installed, "web", namespace)
+    assert condition(found, "Available")["reason"] == "NoReplicas"
+    assert "repairs" not in found["status"]
+
+
+def test_a_deployment_scaled_by_hand_is_put_right(controller, installed, namespace):
+    app.create_ready(installed, "web", namespace)
+    stand_in(installed, "web", namespace, 4)
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "spec.replicas")
+    assert replicas(installed, "web", namespace) == 0
+
+
+def test_switched_on_and_off(controller, installed, namespace, watched):
+    """3 pods; autoscaling comes, makes 7 of them, an update rolls, autoscaling goes: never a jump."""
+    installed.apply(app.manifest("web", namespace, replicas=3))
+    wait_replicas(installed, "web", namespace, 3)
+    seen = watched("web")
+    assert owners(installed, "web", namespace) == {"steward-app"}
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": AUTOSCALING}})
+    wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
+    assert owners(installed, "web", namespace) == {"steward-app-replicas"}
+    stand_in(installed, "web", namespace, 7)
+    wait_replicas(installed, "web", namespace, 7)
+    # Whatever else changes, and by whomever.
+    installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
+    installed.patch("deployment", "web", namespace, {"spec": {"progressDeadlineSeconds": 77}})
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "progressDeadlineSeconds")
+    found = installed.wait_for(app.KIND, "web", namespace,
+                               lambda o: o["status"].get("desiredReplicas") == 7)
+    assert found["status"]["startReplicas"] == 3
+    assert "steward-app" not in owners(installed, "web", namespace)
+    assert found["spec"]["replicas"] == 3
+
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"enabled": False}}})
+    wait.until("the autoscaler to go", lambda: not installed.get("hpa", "web", namespace))
+    found = installed.wait_for(app.KIND, "web", namespace,
+                               lambda o: o["spec"]["replicas"] == 7
+                               and "startReplicas" not in o["status"])
+    wait.until("steward to own them again",
+               lambda: "steward-app" in owners(installed, "web", namespace))
+    assert set(seen.end()) == {3, 7}
+    installed.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=1")
+    wait_replicas(installed, "web", namespace, 1)
+
+
+def test_switched_off_with_a_number(controller, installed, namespace, watched):
+    """Who says at the same time how many there shall be gets just that."""
+    installed.apply(app.manifest("web", namespace, replicas=2, autoscaling=AUTOSCALING))
+    wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
+    stand_in(installed, "web", namespace, 6)
+    installed.wait_for(app.KIND, "web", namespace,
+                       lambda o: o.get("status", {}).get("desiredReplicas") == 6)
+    seen = watched("web")
+    installed.patch(app.KIND, "web", namespace,
+                    {"spec": {"replicas": 4, "autoscaling": {"enabled": False}}})
+    wait_replicas(installed, "web", namespace, 4)
+    assert set(seen.end()) <= {6, 4}
+
+
+def test_what_it_starts_with(controller, installed, namespace):
+    for name, given, want in (("few", 1, 2), ("some", 5, 5), ("many", 50, 9)):
+        installed.apply(app.manifest(name, namespace, replicas=given, autoscaling=AUTOSCALING))
+        wait_replicas(installed, name, namespace, want, 5)
+        assert "steward-app" not in owners(installed, name, namespace)
+
+
+def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
+    installed.apply(app.manifest(
+        "web", namespace, replicas=1,
+        autoscaling={**AUTOSCALING, "targetMemoryUtilizationPercentage": 60}))
+    wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
+    found = installed.get("horizontalpodautoscalers.v2beta2.autoscaling", "web", namespace)["spec"]
+    assert found["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    assert (found["minReplicas"], found["maxReplicas"]) == (2, 9)
+    assert [(m["resource"]["name"], m["resource"]["target"]["averageUtilization"])
+            for m in found["metrics"]] == [("memory", 60)]
+    # The real one cannot see any metrics here, and says so.
+    scaling = app.wait_condition(installed, "web", namespace, "AutoscalingActive",
+                                 "MetricsUnavailable", 60)
+    assert scaling["status"] == "False"
+    # Yet it keeps the bounds.
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"minReplicas": 4}}})
+    wait_replicas(installed, "web", namespace, 4, 60)
+    installed.patch("hpa", "web", namespace, {"spec": {"maxReplicas": 20}})
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "maxReplicas")
+
+
+def test_foreign_autoscaler(controller, installed, namespace):
+    """One of the same name that is somebody else's is left alone."""
+    installed.apply({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+                     "metadata": {"name": "web", "namespace": namespace},
+                     "spec": {"maxReplicas": 2, "scaleTargetRef": {
+                         "apiVersion": "apps/v1", "kind": "Deployment", "name": "other"}}})
+    installed.apply(app.manifest("web", namespace, replicas=1, autoscaling=AUTOSCALING))
+    found = app.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
+    assert found["message"].startswith('HorizontalPodAutoscaler "web" exists and is not controlled')
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"enabled": False}}})
+    installed.wait_for(app.KIND, "web", namespace, lambda o: not condition(o, "Stalled"))
+    assert installed.get("hpa", "web", namespace)["spec"]["maxReplicas"] == 2
