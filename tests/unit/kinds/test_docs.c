@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The page of each kind is true: each of its YAML blocks is judged, and the text block that follows
- * it (if one does, before the next YAML block) must be what is said, word for word.  The samples
+ * it (if one does, before the next YAML block) must be what is said, word for word.  A block with
+ * `targets` is steward's configuration, which the blocks behind it are judged under.  The samples
  * cause not even a warning. */
 #include "base/yaml.h"
 #include "judge.h"
+#include "kinds/target.h"
 
 struct page {
     const char *path;
     struct stw_buf said; /* of one YAML block */
     unsigned blocks;
+    struct stw_targets *targets; /* NULL: none were shown */
 };
+
+static struct stw_targets *shown_targets(void *ctx)
+{
+    const struct page *page = ctx;
+    return stw_targets_ref(page->targets);
+}
+
+static void page_done(struct page *page)
+{
+    stw_buf_done(&page->said);
+    stw_targets_unref(page->targets);
+}
 
 static void say(const struct stw_findings *f, struct stw_buf *out)
 {
@@ -43,12 +58,19 @@ static int judge(void *ctx, unsigned index, size_t line, const struct stw_buf *j
 {
     struct page *page = ctx;
     stw_autofindings struct stw_findings f = {0};
+    struct stw_lookup lookup = {.ctx = page, .targets = page->targets ? shown_targets : NULL};
+    struct stw_env env = {.lookup = &lookup};
     struct question q;
     (void)index, (void)line;
-    ask(&q, NULL, stw_buf_str(json), NULL, NULL);
-    q.a.kind = kind_of(q.a.object);
-    if (q.a.kind)
+    ask(&q, NULL, stw_buf_str(json), NULL, &env);
+    struct stw_json targets = stw_json_get(q.a.object, "targets");
+    if (stw_json_there(targets)) {
+        stw_targets_unref(page->targets);
+        page->targets = NULL;
+        (void)stw_targets_parse(targets, &page->targets, &f);
+    } else if ((q.a.kind = kind_of(q.a.object))) {
         stw_kind_validate(&q.a, &f);
+    }
     say(&f, &page->said);
     ask_done(&q);
     return 0;
@@ -114,7 +136,7 @@ static void pages_are_true(void **state)
         stw_autofree char *text = read_source(name);
         read_blocks(&page, text);
         assert_true(page.blocks >= 2);
-        stw_buf_done(&page.said);
+        page_done(&page);
     }
 }
 
@@ -130,7 +152,7 @@ static void samples_are_good(void **state)
         stw_autofree char *text = read_source(name);
         judge_yaml(&page, text, strlen(text));
         compare(&page, "", 0);
-        stw_buf_done(&page.said);
+        page_done(&page);
     }
 }
 
@@ -159,7 +181,7 @@ static void the_first_manifest_still_applies(void **state)
     (void)state;
     judge_yaml(&page, manifest, strlen(manifest));
     compare(&page, want, strlen(want));
-    stw_buf_done(&page.said);
+    page_done(&page);
 }
 
 int main(void)
