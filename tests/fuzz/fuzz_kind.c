@@ -3,9 +3,11 @@
  * Any JSON through every kind: decoding, defaults and validation neither crash nor leak, and
  *   - with the defaults applied there is nothing left to default,
  *   - defaults neither cause nor cure an error,
- *   - an update that changes nothing is not refused. */
+ *   - an update that changes nothing is not refused.
+ * Rules may look around: there is a target of each engine, some names are taken, Secrets differ. */
 #include "base/util.h"
 #include "kinds/kind.h"
+#include "kinds/target.h"
 
 #include <jansson.h>
 
@@ -16,6 +18,57 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         if (!(condition))                                                                          \
             abort();                                                                               \
     } while (0)
+
+static bool find(void *ctx, const char *index, const char *key, const char *self, char *ret_holder)
+{
+    (void)ctx, (void)index, (void)self;
+    if (strlen(key) % 7)
+        return false;
+    (void)snprintf(ret_holder, 512, "other/one");
+    return true;
+}
+
+static int has(void *ctx, const char *plural, const char *key)
+{
+    (void)ctx, (void)plural;
+    return (int)(strlen(key) % 3) - 1;
+}
+
+static int secret(void *ctx, const char *ns, const char *name, const char *key,
+                  struct stw_secret_facts *ret)
+{
+    size_t n = strlen(name) + strlen(key);
+    (void)ctx, (void)ns;
+    *ret = (struct stw_secret_facts){.secret_there = n % 2,
+                                     .key_there = n % 3,
+                                     .is_text = n % 5,
+                                     .ends_in_newline = n % 4,
+                                     .len = (uint32_t)(n % 20)};
+    return n % 11 ? 0 : -1;
+}
+
+/* Made once, and for as long as the program lives. */
+static struct stw_targets *targets(void *ctx)
+{
+#define ADMIN "\"host\":\"h\",\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}"
+    static const char text[] =
+        "[{\"name\":\"my\",\"engine\":\"mysql\"," ADMIN ",\"allowedNamespaces\":[\"b\"]},"
+        "{\"name\":\"maria\",\"engine\":\"mariadb\"," ADMIN ",\"allowAllDatabases\":true},"
+        "{\"name\":\"pg\",\"engine\":\"postgresql\"," ADMIN ",\"allowedPrivileges\":[\"SELECT\"]}]";
+    static struct stw_targets *all;
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autofindings struct stw_findings f = {0};
+    (void)ctx;
+    if (!all) {
+        EXPECT(stw_json_scan(&doc, text, strlen(text), NULL) == 0);
+        EXPECT(stw_targets_parse(stw_json_root(&doc), &all, &f) == 0);
+    }
+    return stw_targets_ref(all);
+}
+
+static const struct stw_lookup lookup = {
+    .find = find, .has = has, .secret = secret, .targets = targets};
+static const struct stw_env env = {.lookup = &lookup};
 
 static json_t *child(json_t *at, const char *key)
 {
@@ -99,7 +152,8 @@ static void decode(const struct stw_admission *a)
 static void try_kind(const struct stw_kind *kind, const struct stw_json_doc *doc, json_t *tree)
 {
     stw_autojson struct stw_json_doc full = {0};
-    struct stw_admission a = {.kind = kind, .operation = STW_CREATE, .ns = "a", .name = "b"};
+    struct stw_admission a = {
+        .kind = kind, .operation = STW_CREATE, .ns = "a", .name = "b", .env = &env};
     struct stw_defaults d = {.add = apply, .ctx = tree};
     unsigned left = 0;
     a.object = stw_json_root(doc);
@@ -117,6 +171,8 @@ static void try_kind(const struct stw_kind *kind, const struct stw_json_doc *doc
     b.operation = STW_UPDATE;
     b.old_object = a.object;
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
+    verdict(&b, &out);
+    b.operation = STW_DELETE;
     verdict(&b, &out);
 }
 
