@@ -184,12 +184,44 @@ static void the_first_manifest_still_applies(void **state)
     page_done(&page);
 }
 
+/* All that the article which App comes from has in its types. */
+static void the_first_app_still_applies(void **state)
+{
+    static const char manifest[] = "apiVersion: mycompany.com/v1\n"
+                                   "kind: App\n"
+                                   "metadata:\n"
+                                   "  name: my-app\n"
+                                   "  namespace: default\n"
+                                   "spec:\n"
+                                   "  replicas: 3\n"
+                                   "  image: nginx:1.25\n"
+                                   "  port: 8080\n"
+                                   "  config:\n"
+                                   "    databaseUrl: postgres://db:5432/app\n"
+                                   "    logLevel: info\n"
+                                   "    environment:\n"
+                                   "      ENV: production\n"
+                                   "  resources:\n"
+                                   "    requests:\n"
+                                   "      cpu: 100m\n"
+                                   "      memory: 128Mi\n"
+                                   "    limits:\n"
+                                   "      cpu: 500m\n"
+                                   "      memory: 512Mi\n";
+    struct page page = {.path = "-", .said = STW_BUF_INIT(65536)};
+    (void)state;
+    judge_yaml(&page, manifest, strlen(manifest));
+    compare(&page, "", 0);
+    stw_buf_done(&page.said);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_are_true),
         cmocka_unit_test(samples_are_good),
         cmocka_unit_test(the_first_manifest_still_applies),
+        cmocka_unit_test(the_first_app_still_applies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
