@@ -7,6 +7,7 @@ can have a node.
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -59,6 +60,9 @@ def test_the_whole_play(steward_binary):
     for words in ("$ kubectl apply -f bad.yaml", "spec.nodePortNumber: Invalid value: 80",
                   "hello created", "DriftRepaired", "No resources found"):
         assert words in output, output
+    if shutil.which("mariadbd"):
+        for words in ("shop@%", "Access denied", "PasswordRotated", "is dropped from target"):
+            assert words in output, output
     if node:
         assert "condition met" in output and "<h1>Hello, World!</h1>" in output
 
