@@ -81,7 +81,8 @@ static void find_available(const struct app *a, struct stw_aspect *f)
 static void find_progress(const struct app *a, struct stw_aspect *f)
 {
     char before[STW_CONDITION_MESSAGE_MAX];
-    stw_aspect_rollout(f, &a->children[APP_DEPLOYMENT].live.rollout, app_wanted(a));
+    struct stw_rollout rollout = stw_status_rollout(&a->object, &a->children[APP_DEPLOYMENT]);
+    stw_aspect_rollout(f, &rollout, app_wanted(a));
     f->truth = f->level == STW_LEVEL_PROGRESSING ? STW_TRUE : STW_FALSE;
     if (f->level == STW_LEVEL_FINE)
         f->reason = REASON_COMPLETE;

@@ -75,11 +75,11 @@ static void find_all(const struct myweb *w, struct stw_aspect *all)
 {
     for (int i = 0; i < MYWEB_CHILDREN; i++)
         stw_aspect_child(&all[i], &w->children[i]);
+    struct stw_rollout rollout = stw_status_rollout(&w->object, &w->children[MYWEB_DEPLOYMENT]);
     if (w->port != MYWEB_PORT_FREE)
         find_port_trouble(w, &all[MYWEB_SERVICE]);
     if (all[MYWEB_DEPLOYMENT].level == STW_LEVEL_FINE)
-        stw_aspect_rollout(&all[MYWEB_DEPLOYMENT], &w->children[MYWEB_DEPLOYMENT].live.rollout,
-                           w->spec.replicas);
+        stw_aspect_rollout(&all[MYWEB_DEPLOYMENT], &rollout, w->spec.replicas);
     find_port(w, &all[FIND_PORT]);
     for (size_t i = 0; i < ASPECTS; i++)
         all[i].type = types[i];

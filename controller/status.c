@@ -108,6 +108,18 @@ bool stw_status_was_applied(const struct stw_object *o, const char *type,
            !is_one_of(reason, failures) && !is_one_of(reason, not_applied);
 }
 
+struct stw_rollout stw_status_rollout(const struct stw_object *o, const struct stw_child *c)
+{
+    struct stw_rollout r = c->live.rollout;
+    const json_t *ready = stw_condition_find(json_object_get(o->status, "conditions"), STW_READY);
+    bool was_ready =
+        stw_condition_is(ready, STW_TRUE) &&
+        json_integer_value(json_object_get(ready, "observedGeneration")) == o->generation;
+    if (was_ready && c->state == STW_CHILD_SYNCED)
+        r.observed_generation = r.generation;
+    return r;
+}
+
 void stw_status_add_repairs(struct stw_status *s, const struct stw_child *children, size_t count)
 {
     json_int_t repairs = json_integer_value(json_object_get(s->object->status, "repairs"));

@@ -34,6 +34,12 @@ json_t *stw_status_paused(const struct stw_run *run, const struct stw_object *o)
 bool stw_status_was_applied(const struct stw_object *o, const char *type,
                             const char *const *not_applied);
 
+/* The rollout of the Deployment `c`, for stw_aspect_rollout.  An annotation that somebody sets
+ * moves a Deployment's generation as well (its strategy's PrepareForUpdate), and for a moment its
+ * status looks old.  What was Ready at this generation, and was not written just now, goes on to
+ * be: when more than an annotation has changed, the numbers of the status will tell. */
+struct stw_rollout stw_status_rollout(const struct stw_object *o, const struct stw_child *c);
+
 /* Adds up status.repairs and status.lastRepair. */
 void stw_status_add_repairs(struct stw_status *s, const struct stw_child *children, size_t count);
 

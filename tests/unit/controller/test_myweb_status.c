@@ -328,6 +328,37 @@ static void test_applied_before(void **state)
     assert_false(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
 }
 
+/* An annotation on the Deployment moves its generation, and nothing of the kind is told. */
+static void test_annotated(void **state)
+{
+    (void)state;
+    json_auto_t *ready = judge();
+    next_run(ready);
+    rollout()->generation = 6;
+    json_auto_t *s = judge();
+    assert_int_equal(v.level, STW_LEVEL_FINE);
+    assert_true(json_equal(ready, s));
+    rollout()->updated = 1; /* it was more than that */
+    json_auto_t *rolling = judge();
+    assert_int_equal(v.level, STW_LEVEL_PROGRESSING);
+    next_run(rolling);
+    rollout()->generation = 6; /* not looked at yet: the numbers may be old */
+    json_auto_t *still = judge();
+    assert_int_equal(v.level, STW_LEVEL_PROGRESSING);
+    next_run(ready);
+    rollout()->generation = 6;
+    f.web.children[MYWEB_DEPLOYMENT].state = STW_CHILD_REPAIRED; /* by our own write */
+    json_auto_t *written = judge();
+    assert_int_equal(v.level, STW_LEVEL_PROGRESSING);
+    next_run(ready);
+    rollout()->generation = 6;
+    f.web.object.generation = 4; /* and so is what was Ready for a former generation */
+    json_auto_t *edited = NULL;
+    struct stw_verdict verdict;
+    myweb_judge(&f.web, &verdict, &edited);
+    assert_int_equal(verdict.level, STW_LEVEL_PROGRESSING);
+}
+
 static void test_minor(void **state)
 {
     static const char *const numbers[] = {"availableReplicas", NULL};
@@ -358,6 +389,7 @@ int main(void)
         TEST(test_paused),
         TEST(test_invalid),
         TEST(test_applied_before),
+        TEST(test_annotated),
         TEST(test_minor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
