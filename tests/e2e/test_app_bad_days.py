@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong with an App, and whether its status says so."""
+
+import pytest
+from support import app, myweb, wait
+from support.cluster import condition
+
+FOREIGN = {
+    "configmap": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "kept"}},
+    "deployment": {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {
+        "replicas": 0, "selector": {"matchLabels": {"app": "theirs"}},
+        "template": {"metadata": {"labels": {"app": "theirs"}},
+                     "spec": {"containers": [{"name": "c", "image": app.IMAGE}]}}}},
+    "service": {"apiVersion": "v1", "kind": "Service",
+                "spec": {"ports": [{"port": 1234}], "selector": {"app": "theirs"}}},
+    "poddisruptionbudget": {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget",
+                            "spec": {"selector": {"matchLabels": {"app": "theirs"}}}},
+}
+
+
+def quota(cluster, namespace, **hard):
+    """A ResourceQuota that has been counted: before that it refuses nothing."""
+    cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota",
+                   "metadata": {"name": "none", "namespace": namespace}, "spec": {"hard": hard}})
+    cluster.wait_for("resourcequota", "none", namespace, lambda o: "hard" in o.get("status", {}))
+
+
+def look_again(cluster, name, namespace):
+    """Asks for a pass."""
+    cluster.kubectl("annotate", app.KIND, name, "-n", namespace, "steward.dev/reconcile-at=1",
+                    "--overwrite")
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_foreign_objects(controller, installed, namespace, kind):
+    name = "web-config" if kind == "configmap" else "web"
+    installed.apply({**FOREIGN[kind], "metadata": {"name": name, "namespace": namespace}})
+    before = installed.get(kind, name, namespace)
+    installed.apply(app.manifest("web", namespace, replicas=2))
+    stalled = app.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
+    assert stalled["message"] == f'{before["kind"]} "{name}" exists and is not controlled by this ' \
+                                 'object (owner: none)'
+    found = installed.get(app.KIND, "web", namespace)
+    assert found["status"]["phase"] == "Failed"
+    assert found["status"]["lastError"] == stalled["message"]
+    after = installed.get(kind, name, namespace)
+    assert "ownerReferences" not in after["metadata"] and after["spec" if "spec" in after else "data"] \
+        == before["spec" if "spec" in before else "data"]
+    installed.delete(kind, name, namespace)
+    look_again(installed, "web", namespace)
+    installed.wait_for(app.KIND, "web", namespace, lambda o: not condition(o, "Stalled"))
+    assert installed.get(kind, name, namespace)["metadata"]["ownerReferences"]
+
+
+def test_an_app_and_a_myweb_of_one_name(controller, installed, namespace):
+    """The younger has nothing, and takes nothing away."""
+    myweb.create_settled(installed, "web", namespace)
+    service = installed.get("service", "web", namespace)
+    installed.apply(app.manifest("web", namespace))
+    found = app.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
+    assert 'Deployment "web"' in found["message"] and "(owner: MyWeb/web)" in found["message"]
+    assert installed.get("service", "web", namespace)["spec"] == service["spec"]
+    installed.delete(app.KIND, "web", namespace)
+    assert myweb.is_settled(installed.get(myweb.KIND, "web", namespace))
+
+
+def test_quota_of_a_child(controller, installed, namespace):
+    quota(installed, namespace, services="0")
+    installed.apply(app.manifest("web", namespace))
+    found = app.wait_condition(installed, "web", namespace, "Stalled", "QuotaExceeded")
+    assert found["message"].startswith('Service "web" could not be written')
+    installed.delete("resourcequota", "none", namespace)
+    look_again(installed, "web", namespace)
+    app.wait_ready(installed, "web", namespace)
+
+
+def test_quota_of_pods(controller, installed, namespace):
+    quota(installed, namespace, pods="1")
+    installed.apply(app.manifest("web", namespace, replicas=2))
+    app.run_pods(installed, "web", namespace, 1)
+    found = app.wait_condition(installed, "web", namespace, "Degraded", "QuotaExceeded")
+    assert found["status"] == "True" and "exceeded quota: none" in found["message"]
+    web = installed.wait_for(app.KIND, "web", namespace,
+                             lambda o: o["status"].get("availableReplicas") == 1)
+    assert condition(web, "Stalled")["reason"] == "QuotaExceeded"
+    assert condition(web, "Ready")["reason"] == "QuotaExceeded"
+    assert web["status"]["phase"] == "Degraded"
+
+
+TROUBLES = [
+    ("ImagePullBackOff", {"waiting": {"reason": "ErrImagePull", "message": "rpc error"}},
+     f'cannot pull image "{app.IMAGE}"'),
+    ("CrashLoopBackOff", {"waiting": {"reason": "CrashLoopBackOff"}, "restarts": 4,
+                          "last": {"terminated": {"exitCode": 3, "reason": "Error"}}},
+     "ends again and again, with exit code 3"),
+    ("OOMKilled", {"waiting": {"reason": "CrashLoopBackOff"}, "restarts": 4,
+                   "last": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
+     "was killed because it used more memory than its limit"),
+    ("SecretNotFound", {"waiting": {"reason": "CreateContainerConfigError",
+                                    "message": 'secret "db" not found'}}, 'secret "db" not found'),
+    ("CreateContainerConfigError", {"waiting": {
+        "reason": "CreateContainerConfigError",
+        "message": "container has runAsNonRoot and image will run as root"}}, "will run as root"),
+]
+
+
+@pytest.mark.parametrize("reason, state, text", TROUBLES, ids=[t[0] for t in TROUBLES])
+def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state, text):
+    installed.apply(app.manifest("web", namespace, replicas=1))
+    [pod] = app.wait_pods(installed, "web", namespace, 1)
+    app.set_status(installed, pod, containerStatuses=app.container_status(**state))
+    found = app.wait_condition(installed, "web", namespace, "Degraded", reason)
+    assert found["status"] == "True"
+    assert found["message"].startswith(f'container app of pod {pod["metadata"]["name"]}')
+    assert text in found["message"]
+    web = installed.get(app.KIND, "web", namespace)
+    ready = condition(web, "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", reason)
+    assert text in ready["message"] and text in web["status"]["lastError"]
+    assert condition(web, "Reconciling")["status"] == "True"
+    assert web["status"]["phase"] == "Degraded"
+    assert (condition(web, "ConfigSynced")["reason"] == "SecretNotFound") == \
+        (reason == "SecretNotFound")
+    # It gets well, and nothing of it is left.
+    app.run_pod(installed, pod)
+    web = app.wait_ready(installed, "web", namespace)
+    assert condition(web, "Degraded")["status"] == "False"
+    assert "lastError" not in web["status"] and web["status"]["phase"] == "Running"
+    assert controller.metric("steward_cache_objects", resource="pods") == 0
+
+
+def test_no_node(controller, installed, namespace):
+    """The real scheduler has none here."""
+    installed.apply(app.manifest("web", namespace, replicas=1))
+    found = app.wait_condition(installed, "web", namespace, "Degraded", "Unschedulable")
+    assert "finds no node" in found["message"]
+
+
+def test_a_rollout_that_stands(controller, installed, namespace):
+    """The old pod goes on; after the deadline it is said that only a person can help."""
+    installed.apply(app.manifest("web", namespace, replicas=1,
+                                 strategy={"progressDeadlineSeconds": 2}))
+    app.run_pods(installed, "web", namespace, 1)
+    good = app.wait_ready(installed, "web", namespace)["status"]["lastGood"]
+    installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
+    found = app.wait_condition(installed, "web", namespace, "Stalled", "ProgressDeadlineExceeded")
+    assert "has timed out progressing" in found["message"]
+    web = installed.get(app.KIND, "web", namespace)
+    assert condition(web, "Progressing")["status"] == "False"
+    assert condition(web, "Available")["status"] == "True"
+    assert web["status"]["phase"] == "Degraded"
+    assert web["status"]["lastGood"] == good and good["image"] == app.IMAGE
+    installed.patch(app.KIND, "web", namespace, {"spec": {"image": good["image"]}})
+    app.wait_ready(installed, "web", namespace)
+
+
+def test_a_limit_below_the_request(controller, installed, namespace):
+    """It came in while there was no door: the same words, and no child."""
+    installed.apply(app.manifest("web", namespace, resources={
+        "requests": {"cpu": "1"}, "limits": {"cpu": "500m"}}))
+    found = app.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
+    assert found["message"] == 'spec.resources.requests[cpu]: Invalid value: "1": must be less than ' \
+                               'or equal to cpu limit'
+    assert not any(app.children(installed, "web", namespace).values())
+    assert installed.get(app.KIND, "web", namespace)["status"]["phase"] == "Failed"
+    installed.patch(app.KIND, "web", namespace, {"spec": {"resources": {"limits": {"cpu": "2"}}}})
+    app.wait_ready(installed, "web", namespace)
+
+
+EDITS = [
+    ("configmap", "web-config", {"data": {"LOG_LEVEL": "debug", "THEIRS": "x"}}, "data.LOG_LEVEL"),
+    ("deployment", "web", {"spec": {"paused": False, "minReadySeconds": 1,
+                                    "progressDeadlineSeconds": 5}}, "progressDeadlineSeconds"),
+    ("service", "web", {"spec": {"type": "NodePort", "sessionAffinity": "ClientIP"}}, "spec.type"),
+    ("poddisruptionbudget", "web", {"metadata": {"annotations": {"theirs": "x"}, "labels": {
+        "app.kubernetes.io/component": "x"}}}, "app.kubernetes.io/component"),
+]
+
+
+@pytest.mark.parametrize("kind, name, patch, field", EDITS, ids=[e[0] for e in EDITS])
+def test_an_edit_of_ours_and_one_of_theirs(controller, installed, namespace, kind, name, patch,
+                                           field):
+    """The field that steward owns is put right and told of; the other one stays."""
+    installed.apply(app.manifest("web", namespace, replicas=2))
+    app.run_pods(installed, "web", namespace, 2)
+    app.wait_ready(installed, "web", namespace)
+    installed.patch(kind, name, namespace, patch)
+    message = myweb.wait_event(installed, "web", namespace, "DriftRepaired", field)
+    assert f'"{name}" had been changed' in message
+    web = installed.wait_for(app.KIND, "web", namespace,
+                             lambda o: o["status"].get("repairs") == 1 and app.is_ready(o))
+    assert field in web["status"]["lastRepair"]["fields"]
+    after = installed.get(kind, name, namespace)
+    kept = {"configmap": lambda o: o["data"]["THEIRS"] == "x",
+            "deployment": lambda o: o["spec"]["minReadySeconds"] == 1,
+            "service": lambda o: o["spec"]["sessionAffinity"] == "ClientIP",
+            "poddisruptionbudget": lambda o: o["metadata"]["annotations"]["theirs"] == "x"}
+    assert kept[kind](after)
+
+
+@pytest.mark.parametrize("kind", ["configmap", "deployment", "service", "poddisruptionbudget"])
+def test_deleted_children_come_back(controller, installed, namespace, kind):
+    name = "web-config" if kind == "configmap" else "web"
+    installed.apply(app.manifest("web", namespace, replicas=2))
+    app.run_pods(installed, "web", namespace, 2)
+    app.wait_ready(installed, "web", namespace)
+    uid = installed.get(kind, name, namespace)["metadata"]["uid"]
+    installed.delete(kind, name, namespace, "--wait=false")
+    installed.wait_for(kind, name, namespace, lambda o: o["metadata"]["uid"] != uid)
+    myweb.wait_event(installed, "web", namespace, "DriftRepaired", f'"{name}" had been deleted')
+
+
+def test_a_fight_is_given_up(controller, installed, namespace):
+    app.create_ready(installed, "web", namespace)
+
+    def stalled():
+        return condition(installed.get(app.KIND, "web", namespace), "Stalled").get("reason")
+
+    for n in range(30):
+        installed.patch("configmap", "web-config", namespace, {"data": {"LOG_LEVEL": f"mine {n}"}})
+        wait.until("a repair or the end of patience", lambda: stalled() == "HotLoop" or installed.get(
+            "configmap", "web-config", namespace)["data"]["LOG_LEVEL"] == "info", every=0.02)
+        if stalled():
+            break
+    assert stalled() == "HotLoop" and n >= 15
+
+
+def test_paused_and_leaving(controller, installed, namespace):
+    app.create_ready(installed, "web", namespace)
+    installed.kubectl("annotate", app.KIND, "web", "-n", namespace, "steward.dev/paused=true")
+    ready = app.wait_condition(installed, "web", namespace, "Ready", "Paused")
+    assert ready["status"] == "True"
+    assert installed.get(app.KIND, "web", namespace)["status"]["phase"] == "Paused"
+    installed.patch("configmap", "web-config", namespace, {"data": {"LOG_LEVEL": "mine"}})
+    wait.stays("as it was edited", lambda: installed.get(
+        "configmap", "web-config", namespace)["data"]["LOG_LEVEL"] == "mine", 1)
+    installed.kubectl("annotate", app.KIND, "web", "-n", namespace, "steward.dev/paused-")
+    app.wait_condition(installed, "web", namespace, "Ready", "Succeeded")
+    # Somebody else's finalizer holds it.
+    installed.patch(app.KIND, "web", namespace, {"metadata": {"finalizers": ["example.com/hold"]}})
+    installed.delete(app.KIND, "web", namespace, "--wait=false")
+    installed.wait_for(app.KIND, "web", namespace, lambda o: o["status"]["phase"] == "Terminating")
+    installed.patch(app.KIND, "web", namespace, {"metadata": {"finalizers": None}})
