@@ -43,10 +43,10 @@ static void set_tls(MYSQL *m, const struct stw_target *t)
     (void)mysql_optionsv(m, MYSQL_OPT_SSL_ENFORCE, &on);
     if (t->tls_mode == STW_TLS_REQUIRE)
         return;
-    /* With a CA the library checks the chain; the other option adds the host's name. */
+    /* libmariadb insists on TLS only together with the check of the host's name, so that VerifyCA
+     * is VerifyFull here: without it, whoever sits between could leave TLS out. */
     (void)mysql_optionsv(m, MYSQL_OPT_SSL_CA, ca ? ca : system_ca[0]);
-    if (t->tls_mode == STW_TLS_VERIFY_FULL)
-        (void)mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
+    (void)mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
 static void set_options(MYSQL *m, const struct stw_target *t)
@@ -197,6 +197,8 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     if (c->mysql.passwd) /* there is no reconnecting that would need it */
         stw_wipe(c->mysql.passwd, strlen(c->mysql.passwd));
     c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
+    if (r == 0 && t->tls_mode != STW_TLS_DISABLE && !mysql_get_ssl_cipher(&c->mysql))
+        r = stw_fault_set(f, STW_SQL_TLS, STW_SQL_STEP_CONNECT, "the server does not offer TLS");
     if (r == 0 && !as->trial)
         r = learn(c, t, f);
     if (r == 0)

@@ -95,6 +95,8 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
 {
     struct known k = number == 1290 ? option_prevents(message) : find(number);
     char clean[256];
+    if (number == 2026 && step != STW_SQL_STEP_CONNECT) /* TLS has ended, not failed */
+        k = find(2013);
     if (number == 1053 || number == 1927)
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
     /* Of a statement, refusals of a login are refusals of a right. */

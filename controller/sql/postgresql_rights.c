@@ -173,7 +173,8 @@ static const char *text(const struct stw_cell *c)
 }
 
 /* '*', schema, all have it, some have it, privilege, option.  What is wanted is there when all have
- * it; what is only in the mark, as long as one has it. */
+ * it; what is only in the mark, as long as one has it.  One that is not in the mark yet is given in
+ * any case: that all tables have it now, by grants on each, says nothing of those to come. */
 static void read_all_tables(struct look *k, const struct stw_cell *c)
 {
     struct stw_right r = {.level = STW_LEVEL_TABLE,
@@ -229,14 +230,12 @@ static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
 }
 
 static void write_all(struct stw_buf *out, const struct stw_rights *rights, const char *database,
-                      const struct stw_rights *but, const char *oid)
+                      const char *oid)
 {
-    for (size_t i = 0; i < rights->count; i++) {
-        const struct stw_right *r = &rights->items[i];
-        if (stw_pg_is_all_tables(r) && stw_streq(r->database, database) &&
-            !(but && stw_rights_has(but, r)))
-            write_all_tables(out, r, oid);
-    }
+    for (size_t i = 0; i < rights->count; i++)
+        if (stw_pg_is_all_tables(&rights->items[i]) &&
+            stw_streq(rights->items[i].database, database))
+            write_all_tables(out, &rights->items[i], oid);
 }
 
 static bool concerns(const struct stw_rights *rights, const char *database)
@@ -262,8 +261,7 @@ static int look_in(struct stw_session *s, struct look *k, const char *oid, struc
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
     write_have(&st->text, oid);
-    write_all(&st->text, k->want, k->database, NULL, oid);
-    write_all(&st->text, k->recorded, k->database, k->want, oid);
+    write_all(&st->text, k->recorded, k->database, oid);
     bool wanted = concerns(k->want, k->database);
     if (stw_session_ask(s, st, read_row, k, f) == 0)
         return 0;

@@ -85,11 +85,11 @@ class Scene:
         return self.cluster.wait_for(KIND, name, namespace, is_ready, seconds,
                                      f"DatabaseUser {namespace}/{name} to be ready")
 
-    def wait_condition(self, name, namespace, kind, reason, seconds=30):
-        """Until a condition has this reason; returns it."""
+    def wait_condition(self, name, namespace, kind, *reasons, seconds=30):
+        """Until a condition has one of these reasons; returns it."""
         found = self.cluster.wait_for(
-            KIND, name, namespace, lambda o: condition(o, kind).get("reason") == reason, seconds,
-            f"{kind} of DatabaseUser {namespace}/{name} to say {reason}")
+            KIND, name, namespace, lambda o: condition(o, kind).get("reason") in reasons, seconds,
+            f"{kind} of DatabaseUser {namespace}/{name} to say {' or '.join(reasons)}")
         return condition(found, kind)
 
     def wait_event(self, name, namespace, reason, text="", seconds=20):

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Erus in tests: manifests, Deployments whose pods count as running, and what to wait for."""
+
+import datetime
+import json
+import threading
+
+from . import myweb, wait
+from .cluster import condition
+
+KIND = "erus.mtsre.meitu.com"
+STAMP = "mtsre.meitu.com/restarted-at"
+RESTART_NOW = "mtsre.meitu.com/restart-now"
+WANTED = "mtsre.meitu.com/eru"
+
+
+def manifest(name, namespace, annotations=None, **spec):
+    """An Eru for the Deployment of its name, disabled unless told otherwise."""
+    metadata = {"name": name, "namespace": namespace}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru", "metadata": metadata,
+            "spec": {"deploymentname": name, **spec}}
+
+
+def deployment(name, namespace, replicas=1, annotations=None, image=myweb.NO_IMAGE):
+    """A Deployment of one container."""
+    labels = {"app": name}
+    return {"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
+                     "template": {"metadata": {"labels": labels},
+                                  "spec": {"terminationGracePeriodSeconds": 0,
+                                           "containers": [{"name": "main", "image": image}]}}}}
+
+
+class Kubelet:
+    """Plays the node's part where there is none: says of each pod of a namespace that it is
+    ready, so that the real Deployment controller sees rollouts through.
+
+    Used with `with`; `hold` set: new pods stay as they are.
+    """
+
+    def __init__(self, cluster, namespace):
+        self.cluster, self.namespace = cluster, namespace
+        self.hold = threading.Event()
+        self.end = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.end.set()
+        self.thread.join()
+
+    def _run(self):
+        while not self.end.wait(0.2):
+            for pod in self.cluster.list("pod", self.namespace):
+                if not self.hold.is_set() and not condition(pod, "Ready").get("status") == "True":
+                    self._make_ready(pod)
+
+    def _make_ready(self, pod):
+        name = pod["metadata"]["name"]
+        since = pod["metadata"]["creationTimestamp"]
+        pod["status"] = {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": since}]}
+        self.cluster.kubectl("replace", "--raw",
+                             f"/api/v1/namespaces/{self.namespace}/pods/{name}/status", "-f", "-",
+                             stdin=json.dumps(pod), check=False)
+
+
+def create_available(cluster, name, namespace, **more):
+    """A Deployment, rolled out (a Kubelet runs); returns the object."""
+    cluster.apply(deployment(name, namespace, **more))
+    return wait_available(cluster, name, namespace)
+
+
+def wait_available(cluster, name, namespace, seconds=30):
+    """Until its rollout is through."""
+    def through(found):
+        status, replicas = found.get("status", {}), found["spec"]["replicas"]
+        return status.get("observedGeneration") == found["metadata"]["generation"] and \
+            status.get("updatedReplicas", 0) == status.get("availableReplicas", 0) == \
+            status.get("replicas", 0) == replicas
+    return cluster.wait_for("deployment", name, namespace, through, seconds)
+
+
+def stamp(cluster, name, namespace):
+    """The stamp on the pod template of a Deployment; None when there is none."""
+    template = cluster.get("deployment", name, namespace)["spec"]["template"]
+    return template["metadata"].get("annotations", {}).get(STAMP)
+
+
+def revision(cluster, name, namespace):
+    """How many pod templates a Deployment has had."""
+    found = cluster.get("deployment", name, namespace)
+    return int(found["metadata"]["annotations"]["deployment.kubernetes.io/revision"])
+
+
+def wait_eru(cluster, name, namespace, check, seconds=30, what=None):
+    """Until check(status) is true of an Eru that has been looked at; returns the object."""
+    def look(found):
+        status = found.get("status", {})
+        return status.get("observedGeneration") == found["metadata"]["generation"] and check(status)
+    return cluster.wait_for(KIND, name, namespace, look, seconds,
+                            what or f"Eru {namespace}/{name}")
+
+
+def ready_reason(status):
+    """The reason of Ready in a status."""
+    return condition({"status": status}, "Ready").get("reason")
+
+
+def wait_event(cluster, name, namespace, reason, text="", seconds=20):
+    """Until there is such an event; returns its message."""
+    return myweb.wait_event(cluster, name, namespace, reason, text, seconds)
+
+
+def restart_now(cluster, name, namespace, token):
+    """Asks for a restart by hand."""
+    cluster.kubectl("annotate", KIND, name, "-n", namespace, f"{RESTART_NOW}={token}",
+                    "--overwrite")
+
+
+def next_minute(room=8):
+    """(cron expression, instant) of the next whole minute that is at least `room` seconds off."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    at = (now + datetime.timedelta(seconds=60 + room)).replace(second=0, microsecond=0)
+    return f"{at.minute} {at.hour} {at.day} {at.month} *", at
+
+
+def iso(instant):
+    """As Kubernetes writes times."""
+    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def wait_until(instant, seconds=2):
+    """Until the clock is past an instant."""
+    limit = (instant - datetime.datetime.now(datetime.timezone.utc)).total_seconds() + seconds
+    wait.until(f"{iso(instant)}", lambda: datetime.datetime.now(datetime.timezone.utc) >= instant,
+               max(limit, 1))
