@@ -102,6 +102,8 @@ bool stw_run_may_write(const struct stw_run *run);
 void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *key);
 /* Puts every custom object into its queue which stands under `value` of a field of its index. */
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value);
+/* Every object of a controller: something that all of them go by has changed. */
+void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller *c);
 /* The state of a controller, for its watches; NULL before open(). */
 void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c);
 /* A changed() for the watch of a kind itself. */

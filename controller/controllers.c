@@ -3,11 +3,13 @@
  * All reconcilers: a new kind is one row more. */
 #include "controller/app.h"
 #include "controller/databaseuser.h"
+#include "controller/eru.h"
 #include "controller/myweb.h"
 
 const struct stw_controller *const stw_controllers[] = {
     &stw_controller_databaseuser,
     &stw_controller_myweb,
     &stw_controller_app,
+    &stw_controller_eru,
     NULL,
 };

@@ -27,14 +27,14 @@ void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c)
     return NULL;
 }
 
-/* The cache of a resource; with an index, when there are several. */
+/* The cache of a resource; of several, one with an index, or else one of all objects. */
 static struct stw_cache *find_cache(struct stw_manager *m, const char *plural, size_t len)
 {
     struct stw_cache *found = NULL;
     for (uint32_t i = 0; i < m->cache_count; i++) {
         const struct stw_watch *w = m->caches[i].watch;
         if (strncmp(w->resource->plural, plural, len) == 0 && w->resource->plural[len] == '\0' &&
-            (!found || w->index))
+            (!found || w->index || (!w->label_selector && !found->watch->index)))
             found = &m->caches[i];
     }
     return found;
@@ -100,6 +100,18 @@ void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *ke
     struct stw_crew *crew = crew_of(m, kind);
     if (crew)
         (void)stw_queue_add(crew->queue, key, 0);
+}
+
+void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller *c)
+{
+    struct stw_crew *crew = crew_of(m, c->kind->kind);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    size_t at = 0;
+    if (!crew || !crew->own)
+        return;
+    stw_informer_keys(crew->own->informer, NULL, &keys);
+    for (const char *k; (k = stw_keys_next(&keys, &at));)
+        (void)stw_queue_add(crew->queue, k, 0);
 }
 
 void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,

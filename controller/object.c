@@ -26,14 +26,28 @@ static void add_raw(struct stw_buf *out, const char *before, struct stw_json val
     stw_buf_add(out, raw, len);
 }
 
-static void add_annotations(struct stw_json annotations, struct stw_buf *out)
+/* steward's own, and these (ended by NULL, or NULL). */
+static bool keeps_annotation(struct stw_json key, const char *const *others)
+{
+    size_t len;
+    const char *raw = stw_json_raw(key, &len);
+    if (len > strlen(ANNOTATIONS) && strncmp(raw + 1, ANNOTATIONS, strlen(ANNOTATIONS)) == 0)
+        return true;
+    for (; others && *others; others++)
+        if (stw_json_is(key, *others))
+            return true;
+    return false;
+}
+
+static void add_annotations(struct stw_json annotations, const char *const *others,
+                            struct stw_buf *out)
 {
     struct stw_json key, value;
     bool any = false;
     stw_json_foreach (annotations, key, value) {
         size_t len;
         const char *raw = stw_json_raw(key, &len);
-        if (len <= strlen(ANNOTATIONS) || strncmp(raw + 1, ANNOTATIONS, strlen(ANNOTATIONS)) != 0)
+        if (!keeps_annotation(key, others))
             continue;
         stw_buf_adds(out, any ? "," : ",\"annotations\":{");
         stw_buf_add(out, raw, len);
@@ -104,7 +118,8 @@ static void add_labels(struct stw_json all, const char *const *wanted, struct st
     stw_buf_adds(out, any ? "}" : "");
 }
 
-static void project(struct stw_json object, const char *const *labels, struct stw_buf *out)
+static void project(struct stw_json object, const char *const *labels,
+                    const char *const *annotations, struct stw_buf *out)
 {
     struct stw_json m = stw_json_get(object, "metadata");
     add_raw(out, "{\"metadata\":{\"name\":", stw_json_get(m, "name"));
@@ -113,7 +128,7 @@ static void project(struct stw_json object, const char *const *labels, struct st
     add_raw(out, ",\"generation\":", stw_json_get(m, "generation"));
     add_raw(out, ",\"creationTimestamp\":", stw_json_get(m, "creationTimestamp"));
     add_raw(out, ",\"deletionTimestamp\":", stw_json_get(m, "deletionTimestamp"));
-    add_annotations(stw_json_get(m, "annotations"), out);
+    add_annotations(stw_json_get(m, "annotations"), annotations, out);
     if (labels) {
         add_labels(stw_json_get(m, "labels"), labels, out);
         add_raw(out, ",\"finalizers\":", stw_json_get(m, "finalizers"));
@@ -128,12 +143,18 @@ static void project(struct stw_json object, const char *const *labels, struct st
 void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     (void)ctx;
-    project(object, NULL, out);
+    project(object, NULL, NULL, out);
 }
 
 void stw_object_project_with(struct stw_json object, const char *const *labels, struct stw_buf *out)
 {
-    project(object, labels, out);
+    project(object, labels, NULL, out);
+}
+
+void stw_object_project_keeping(struct stw_json object, const char *const *labels,
+                                const char *const *annotations, struct stw_buf *out)
+{
+    project(object, labels, annotations, out);
 }
 
 /* --- reading */

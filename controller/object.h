@@ -39,6 +39,10 @@ void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out);
 void stw_object_project_with(struct stw_json object, const char *const *labels,
                              struct stw_buf *out);
 
+/* And with these annotations besides. */
+void stw_object_project_keeping(struct stw_json object, const char *const *labels,
+                                const char *const *annotations, struct stw_buf *out);
+
 /* -1: it is not in the cache, or there is no memory.  Zeroed `ret`; done() in any case. */
 int stw_object_load(const struct stw_run *run, struct stw_object *ret);
 int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_object *ret);

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is to be done now.  Everything is worked out from the status, the spec, the Deployment and
+ * the time; the stamp on the Deployment decides whether an instant has been dealt with, so that a
+ * run which was cut off anywhere is simply run again. */
+#include "base/util.h"
+#include "controller/eru_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static int64_t now(const struct eru *e)
+{
+    return e->now_us / 1000000;
+}
+
+static void tell(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void tell(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    if (e->event_count == ERU_EVENTS_MAX)
+        return;
+    struct eru_event *event = &e->events[e->event_count++];
+    event->warning = warning;
+    event->reason = reason;
+    va_start(ap, fmt);
+    (void)vsnprintf(event->note, sizeof(event->note), fmt, ap);
+    va_end(ap);
+}
+
+static void note(struct eru *e, int64_t instant, enum eru_result result, const char *reason,
+                 int64_t seconds)
+{
+    eru_state_note(&e->state, e->spec.history_limit, instant, result, reason, seconds);
+    e->noted[result]++;
+}
+
+/* The same for each run of an Eru, and spread evenly over Erus. */
+int64_t eru_plan_jitter(const struct eru *e)
+{
+    if (e->spec.jitter_seconds <= 0)
+        return 0;
+    struct stw_hash h = stw_hash_bytes(e->object.uid, strlen(e->object.uid));
+    return (int64_t)(h.lo % (uint64_t)(e->spec.jitter_seconds + 1));
+}
+
+static bool look(struct eru *e)
+{
+    if (!e->looked)
+        e->looked = e->ops->look(e, &e->err) == 0;
+    return e->looked;
+}
+
+/* --- which schedule is in force */
+
+static int64_t created(const struct eru *e)
+{
+    int64_t us;
+    return stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : now(e);
+}
+
+static void put_into_force(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    bool first = json_object_size(e->object.status) == 0 ||
+                 json_integer_value(json_object_get(e->object.status, "observedGeneration")) < 1;
+    if (!e->spec.enabled) {
+        s->active.there = false;
+        return;
+    }
+    if (s->active.there && stw_streq(s->active.schedule, e->spec.schedule) &&
+        stw_streq(s->active.time_zone, e->spec.time_zone))
+        return;
+    s->active.there = true;
+    s->active.since = STW_MIN(first ? created(e) : e->ops->changed_at(e), now(e));
+    (void)snprintf(s->active.schedule, sizeof(s->active.schedule), "%s", e->spec.schedule);
+    (void)snprintf(s->active.time_zone, sizeof(s->active.time_zone), "%s", e->spec.time_zone);
+}
+
+/* --- a rollout that is under way */
+
+static void end_rollout(struct eru *e, enum eru_result result, const char *reason)
+{
+    struct eru_state *s = &e->state;
+    note(e, s->rollout.instant, result, reason, STW_MAX(now(e) - s->rollout.start, 0));
+    s->rollout.there = false;
+}
+
+static void rollout_failed(struct eru *e, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void rollout_failed(struct eru *e, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(e->rollout_message, sizeof(e->rollout_message), fmt, ap);
+    va_end(ap);
+    e->rollout_reason = stw_streq(reason, "RolloutTimeout") ? reason : "RolloutFailed";
+    end_rollout(e, ERU_FAILED, reason);
+    tell(e, true, "RolloutFailed", "%s", e->rollout_message);
+}
+
+static bool is_complete(const struct eru_target *t)
+{
+    return t->observed_generation >= t->generation && t->updated >= t->wanted &&
+           t->replicas == t->updated && t->available >= t->wanted;
+}
+
+static bool has_stamp(const struct eru_target *t, int64_t instant)
+{
+    char stamp[STW_TIME_LEN];
+    eru_time_text(instant, stamp);
+    return stw_streq(t->stamp, stamp);
+}
+
+static void follow_rollout(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    const struct eru_target *t = &e->target;
+    const char *name = e->spec.deployment;
+    int64_t took = now(e) - s->rollout.start;
+    if (!s->rollout.there || !look(e))
+        return;
+    if (!t->there) {
+        rollout_failed(e, "DeploymentNotFound", "Deployment \"%s\" was deleted during its rollout",
+                       name);
+    } else if (!has_stamp(t, s->rollout.instant)) {
+        rollout_failed(e, "Replaced",
+                       "Deployment \"%s\" was replaced or rolled back during its rollout", name);
+    } else if (is_complete(t)) {
+        end_rollout(e, ERU_SUCCEEDED, "RolloutSucceeded");
+        e->rollout_reason = "Complete";
+        tell(e, false, "RolloutSucceeded", "Deployment \"%s\" was restarted within %lld s", name,
+             (long long)STW_MAX(took, 0));
+    } else if (t->stuck && t->observed_generation >= t->generation) {
+        rollout_failed(e, "RolloutFailed", "Deployment \"%s\": %s", name, t->stuck_message);
+    } else if (took >= e->spec.rollout_timeout_seconds) {
+        rollout_failed(e, "RolloutTimeout",
+                       "Deployment \"%s\" was not rolled out within %lld s: %lld of %lld replicas "
+                       "are up to date, %lld are available",
+                       name, (long long)e->spec.rollout_timeout_seconds, (long long)t->updated,
+                       (long long)t->wanted, (long long)t->available);
+    }
+}
+
+/* --- whether the Deployment may be restarted */
+
+struct skip {
+    const char *reason; /* NULL: it may */
+    char why[300];
+};
+
+static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    s->reason = reason;
+    va_start(ap, fmt);
+    (void)vsnprintf(s->why, sizeof(s->why), fmt, ap);
+    va_end(ap);
+}
+
+static bool is_rolling(const struct eru_target *t)
+{
+    return !t->stuck && (t->observed_generation < t->generation || t->updated < t->wanted ||
+                         t->replicas > t->updated);
+}
+
+/* What holds for restarts by hand as well. */
+static void check_target(const struct eru *e, struct skip *s)
+{
+    const struct eru_target *t = &e->target;
+    if (!t->there)
+        skip_for(s, "SkippedTargetNotFound", "there is no such Deployment");
+    else if (t->paused)
+        skip_for(s, "SkippedTargetPaused", "its rollouts are paused");
+    else if (t->wanted == 0)
+        skip_for(s, "SkippedScaledToZero", "it is scaled to zero");
+}
+
+static void check_scheduled(const struct eru *e, struct skip *s)
+{
+    const struct eru_target *t = &e->target;
+    bool forbid = stw_streq(e->spec.concurrency_policy, "Forbid");
+    check_target(e, s);
+    if (s->reason)
+        return;
+    if (forbid && (e->state.rollout.there || is_rolling(t)))
+        skip_for(s, "SkippedRolloutRunning", "a rollout of it is still running");
+    else if (e->spec.require_healthy && !is_rolling(t) && t->available < t->wanted)
+        skip_for(s, "SkippedTargetUnhealthy", "%lld of %lld replicas are available",
+                 (long long)t->available, (long long)t->wanted);
+}
+
+/* --- a restart */
+
+static void begin_rollout(struct eru *e, int64_t instant)
+{
+    struct eru_state *s = &e->state;
+    char text[STW_TIME_LEN];
+    if (s->rollout.there) /* by Allow */
+        end_rollout(e, ERU_FAILED, "Superseded");
+    s->rollout.there = true;
+    s->rollout.instant = instant;
+    s->rollout.start = now(e);
+    s->rollout.generation = e->target.generation;
+    s->last_restart = now(e);
+    eru_time_text(instant, text);
+    tell(e, false, "Restarted", "restarted Deployment \"%s\" for %s", e->spec.deployment, text);
+}
+
+/* True: the Deployment has the stamp, of now or of before. */
+static bool restart(struct eru *e, int64_t instant)
+{
+    char stamp[STW_TIME_LEN];
+    eru_time_text(instant, stamp);
+    if (!has_stamp(&e->target, instant) && e->ops->stamp(e, stamp, &e->err) != 0)
+        return false;
+    if (!e->state.rollout.there || e->state.rollout.instant != instant)
+        begin_rollout(e, instant);
+    return true;
+}
+
+static void skip_instant(struct eru *e, int64_t instant, const struct skip *s)
+{
+    char text[STW_TIME_LEN];
+    eru_time_text(instant, text);
+    note(e, instant, ERU_SKIPPED, s->reason, -1);
+    tell(e, true, s->reason, "did not restart Deployment \"%s\" at %s: %s", e->spec.deployment,
+         text, s->why);
+}
+
+/* --- instants of the schedule */
+
+static int64_t base_time(const struct eru *e)
+{
+    return STW_MAX(e->state.last_schedule, e->state.active.since);
+}
+
+/* Instants before `newest` that nobody acted on. */
+static void note_older(struct eru *e, int64_t newest)
+{
+    struct eru_state *s = &e->state;
+    int64_t last;
+    unsigned count =
+        stw_calendar_count(&e->cron, e->zone, base_time(e), newest - 1, ERU_MISSED_MAX);
+    char text[STW_TIME_LEN];
+    if (count == 0 || stw_calendar_last(&e->cron, e->zone, newest - 1, &last) != 0)
+        return;
+    s->missed_count += count;
+    s->last_missed = last;
+    eru_time_text(last, text);
+    tell(e, true, "MissedSchedule", "missed %s%u instants, the latest at %s",
+         count == ERU_MISSED_MAX ? "at least " : "", count, text);
+}
+
+static void miss(struct eru *e, int64_t instant)
+{
+    struct eru_state *s = &e->state;
+    char text[STW_TIME_LEN];
+    eru_time_text(instant, text);
+    s->missed_count++;
+    s->last_missed = instant;
+    note(e, instant, ERU_MISSED, "MissedSchedule", -1);
+    tell(e, true, "MissedSchedule",
+         "missed the restart of %s: it is %lld s late, and %lld s are allowed", text,
+         (long long)(now(e) - instant), (long long)e->spec.starting_deadline_seconds);
+}
+
+/* A newer restart than this instant asks for has been made, by a leader whose word has not got
+ * through to us. */
+static bool is_obsolete(const struct eru *e, int64_t instant)
+{
+    int64_t us;
+    if (stw_time_parse(e->target.stamp, &us) != 0)
+        return false;
+    return us / 1000000 > instant && us <= e->now_us;
+}
+
+/* True: the instant has been dealt with. */
+static bool act_on(struct eru *e, int64_t instant)
+{
+    struct skip s = {0};
+    if (now(e) - instant > e->spec.starting_deadline_seconds) {
+        miss(e, instant);
+        return true;
+    }
+    if (!look(e))
+        return false;
+    if (e->target.there && has_stamp(&e->target, instant))
+        return restart(e, instant);
+    if (e->target.there && is_obsolete(e, instant))
+        return true;
+    check_scheduled(e, &s);
+    if (!s.reason)
+        return restart(e, instant);
+    skip_instant(e, instant, &s);
+    return true;
+}
+
+static void follow_schedule(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    int64_t newest, from = now(e) - eru_plan_jitter(e);
+    s->next_schedule = ERU_NEVER;
+    if (!s->active.there)
+        return;
+    if (stw_calendar_last(&e->cron, e->zone, from, &newest) == 0 && newest > base_time(e)) {
+        if (act_on(e, newest)) {
+            note_older(e, newest);
+            s->last_schedule = newest;
+        }
+    }
+    (void)stw_calendar_next(&e->cron, e->zone, STW_MAX(base_time(e), from), &s->next_schedule);
+}
+
+/* --- restarts by hand */
+
+static void take_token(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    if (stw_streq(s->manual.token, e->token))
+        return;
+    (void)snprintf(s->manual.token, sizeof(s->manual.token), "%s", e->token);
+    s->manual.instant = now(e);
+    s->manual.done = false;
+}
+
+/* The token is written down first, with the time that will be its stamp: `known` means that the
+ * status has it.  So it restarts once, whatever dies in between. */
+static void follow_token(struct eru *e, bool known)
+{
+    struct eru_state *s = &e->state;
+    struct skip skip = {0};
+    if (s->manual.done || !*s->manual.token || !known || !look(e))
+        return;
+    if (e->target.there && has_stamp(&e->target, s->manual.instant)) {
+        s->manual.done = restart(e, s->manual.instant);
+        return;
+    }
+    check_target(e, &skip);
+    if (skip.reason) {
+        skip_instant(e, s->manual.instant, &skip);
+        s->manual.done = true;
+    } else if (!s->rollout.there && !is_rolling(&e->target)) {
+        s->manual.done = restart(e, s->manual.instant);
+    }
+}
+
+void eru_plan(struct eru *e)
+{
+    bool known = stw_streq(e->state.manual.token, e->token);
+    put_into_force(e);
+    follow_rollout(e);
+    if (e->err.code == STW_OK)
+        follow_schedule(e);
+    if (e->err.code == STW_OK && e->token[0]) {
+        take_token(e);
+        follow_token(e, known);
+    }
+}
+
+/* --- when to look again */
+
+bool eru_plan_waits(const struct eru *e)
+{
+    return *e->state.manual.token && !e->state.manual.done;
+}
+
+static void sooner(uint64_t *ms, int64_t at_us, int64_t now_us)
+{
+    uint64_t wait = at_us > now_us ? (uint64_t)(at_us - now_us) / 1000 + 1 : 1;
+    if (*ms == 0 || wait < *ms)
+        *ms = wait;
+}
+
+uint64_t eru_plan_wake_ms(const struct eru *e)
+{
+    const struct eru_state *s = &e->state;
+    uint64_t ms = 0;
+    if (s->next_schedule != ERU_NEVER)
+        sooner(&ms, (s->next_schedule + eru_plan_jitter(e)) * 1000000, e->now_us);
+    if (s->rollout.there) {
+        int64_t end = s->rollout.start + e->spec.rollout_timeout_seconds;
+        sooner(&ms, end * 1000000, e->now_us);
+    }
+    if (eru_plan_waits(e) && !e->looked) /* the token has only been written down so far */
+        sooner(&ms, e->now_us, e->now_us);
+    return ms;
+}

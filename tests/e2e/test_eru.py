@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Erus restart Deployments: by hand, by the clock, once; and say what became of it."""
+
+import pytest
+from support import eru, myweb, wait
+from support.cluster import as_yaml, condition
+
+
+@pytest.fixture
+def kubelet(installed, namespace):
+    """Pods of the test's namespace become ready."""
+    with eru.Kubelet(installed, namespace) as one:
+        yield one
+
+
+def _writes(cluster, namespace, since=0):
+    """What steward wrote, without events."""
+    return [r for r in myweb.requests(cluster, namespace, changing=True)[since:]
+            if "/events" not in r[1]]
+
+
+def test_disabled(controller, installed, namespace):
+    installed.apply(eru.manifest("web", namespace))
+    found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    assert condition(found, "Ready")["status"] == "True"
+    assert condition(found, "ScheduleValid")["status"] == "True"
+    assert condition(found, "TargetFound")["reason"] == "DeploymentNotFound"
+    assert "nextScheduleTime" not in found["status"]
+
+
+def test_target_comes_and_goes(controller, installed, namespace):
+    installed.apply(eru.manifest("web", namespace, enabled=True))
+    found = eru.wait_eru(installed, "web", namespace,
+                         lambda s: eru.ready_reason(s) == "DeploymentNotFound")
+    assert condition(found, "Reconciling")["reason"] == "DependencyNotReady"
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")
+    installed.delete("deployment", "web", namespace)
+    eru.wait_eru(installed, "web", namespace,
+                 lambda s: eru.ready_reason(s) == "DeploymentNotFound")
+
+
+def test_changed_schedule_takes_effect_at_once(controller, installed, namespace):
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    installed.apply(eru.manifest("web", namespace, enabled=True, schedule="0 0 1 1 *"))
+    found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("nextScheduleTime"))
+    assert found["status"]["nextScheduleTime"].endswith("-01-01T00:00:00Z")
+    installed.patch(eru.KIND, "web", namespace,
+                    {"spec": {"schedule": "30 12 1 2 *", "timeZone": "Asia/Shanghai"}})
+    found = eru.wait_eru(installed, "web", namespace,
+                         lambda s: s.get("nextScheduleTime", "").endswith("-02-01T04:30:00Z"))
+    assert found["status"]["activeSchedule"]["timeZone"] == "Asia/Shanghai"
+    installed.patch(eru.KIND, "web", namespace, {"spec": {"enabled": False}})
+    found = eru.wait_eru(installed, "web", namespace, lambda s: "nextScheduleTime" not in s)
+    assert "activeSchedule" not in found["status"]
+    assert eru.ready_reason(found["status"]) == "Disabled"
+
+
+def test_restart_now(controller, installed, namespace, kubelet):
+    eru.create_available(installed, "web", namespace, replicas=2)
+    installed.apply(eru.manifest("web", namespace))
+    eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    kubelet.hold.set()
+    eru.restart_now(installed, "web", namespace, "one")
+
+    found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("currentRollout"))
+    assert condition(found, "RolloutComplete")["reason"] == "RolloutInProgress"
+    instant = found["status"]["currentRollout"]["instant"]
+    assert eru.stamp(installed, "web", namespace) == instant
+    live = installed.get("deployment", "web", namespace)
+    owner = [m for m in live["metadata"].get("managedFields", []) if m["manager"] == "steward-eru"]
+    if owner:  # kubectl may hide them
+        assert str(owner[0]["fieldsV1"]).count("f:") == 6 - 1
+
+    kubelet.hold.clear()
+    found = eru.wait_eru(installed, "web", namespace,
+                         lambda s: s.get("lastResult") == "Succeeded" and "currentRollout" not in s)
+    entry = found["status"]["history"][0]
+    assert entry["instant"] == instant and entry["result"] == "Succeeded"
+    assert found["status"]["restartNow"] == {"token": "one", "instant": instant, "done": True}
+    assert condition(found, "RolloutComplete")["status"] == "True"
+    eru.wait_event(installed, "web", namespace, "Restarted")
+    eru.wait_event(installed, "web", namespace, "RolloutSucceeded")
+    assert eru.revision(installed, "web", namespace) == 2
+
+    # The same token again is no news, also for a steward that starts anew.
+    before = len(_writes(installed, namespace))
+    installed.kubectl("annotate", eru.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=x")
+    eru.restart_now(installed, "web", namespace, "two")
+    eru.wait_eru(installed, "web", namespace, lambda s: len(s.get("history", [])) == 2)
+    assert eru.revision(installed, "web", namespace) == 3
+    assert len([w for w in _writes(installed, namespace, before) if "/deployments/" in w[1]]) == 1
+
+
+def test_by_the_clock(controller, installed, namespace, kubelet):
+    """Due within the next minute or so; no more than three requests until it is told."""
+    eru.create_available(installed, "web", namespace)
+    schedule, instant = eru.next_minute()
+    installed.apply(eru.manifest("web", namespace, enabled=True, schedule=schedule))
+    found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("nextScheduleTime"))
+    assert found["status"]["nextScheduleTime"] == eru.iso(instant)
+    assert eru.stamp(installed, "web", namespace) is None
+    before = len(myweb.requests(installed, namespace))
+    kubelet.hold.set()
+    eru.wait_eru(installed, "web", namespace, lambda s: s.get("currentRollout"), 75)
+    requests = [r for r in myweb.requests(installed, namespace)[before:] if "/events" not in r[1]]
+    until = next(i for i, r in enumerate(requests) if "/erus/web/status" in r[1])
+    assert [r[0] for r in requests[:until + 1]] == ["get", "patch", "patch"], requests
+    assert eru.stamp(installed, "web", namespace) == eru.iso(instant)
+    kubelet.hold.clear()
+    found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("lastResult") == "Succeeded")
+    assert found["status"]["lastScheduleTime"] == eru.iso(instant)
+    assert found["status"]["nextScheduleTime"] > eru.iso(instant)
+    assert "missedCount" not in found["status"]
+
+
+@pytest.mark.parametrize("how, reason", [
+    ({"spec": {"paused": True}}, "SkippedTargetPaused"),
+    ({"spec": {"replicas": 0}}, "SkippedScaledToZero"),
+])
+def test_skipped(controller, installed, namespace, kubelet, how, reason):
+    eru.create_available(installed, "web", namespace)
+    installed.patch("deployment", "web", namespace, how)
+    installed.apply(eru.manifest("web", namespace))
+    eru.restart_now(installed, "web", namespace, "one")
+    found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("history"))
+    assert (found["status"]["lastResult"], found["status"]["history"][0]["reason"]) == \
+        ("Skipped", reason)
+    assert eru.stamp(installed, "web", namespace) is None
+    eru.wait_event(installed, "web", namespace, reason, "did not restart")
+
+
+def test_failed_rollouts(controller, installed, namespace, kubelet):
+    """Deleted, replaced, and too slow."""
+    kubelet.hold.clear()
+    for name in ("deleted", "replaced", "slow"):
+        installed.apply(eru.deployment(name, namespace))
+        installed.apply(eru.manifest(name, namespace, rolloutTimeoutSeconds=30))
+    for name in ("deleted", "replaced", "slow"):
+        eru.wait_available(installed, name, namespace)
+    kubelet.hold.set()
+    for name in ("deleted", "replaced", "slow"):
+        eru.restart_now(installed, name, namespace, "one")
+        eru.wait_eru(installed, name, namespace, lambda s: s.get("currentRollout"))
+    installed.delete("deployment", "deleted", namespace)
+    installed.kubectl("replace", "--force", "-f", "-",
+                      stdin=as_yaml(eru.deployment("replaced", namespace)))
+    for name, reasons, shown in (
+            ("deleted", ["DeploymentNotFound"], "RolloutFailed"),
+            ("replaced", ["DeploymentNotFound", "Replaced"], "RolloutFailed"),  # as it is seen
+            ("slow", ["RolloutTimeout"], "RolloutTimeout")):
+        found = eru.wait_eru(installed, name, namespace,
+                             lambda s: s.get("lastResult") == "Failed", 60)
+        assert found["status"]["history"][0]["reason"] in reasons
+        assert condition(found, "RolloutComplete")["reason"] == shown
+        eru.wait_event(installed, name, namespace, "RolloutFailed")
+
+
+def test_two_for_one(controller, installed, namespace):
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    installed.apply(eru.manifest("web", namespace))
+    eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    wait.until("another second", lambda: installed.kubectl("get", "ns").returncode == 0, 5)
+    installed.apply({**eru.manifest("zz", namespace), "spec": {"deploymentname": "web"}})
+    found = eru.wait_eru(installed, "zz", namespace, lambda s: eru.ready_reason(s) == "Conflict")
+    assert 'already handled by Eru "web"' in condition(found, "Stalled")["message"]
+    installed.delete(eru.KIND, "web", namespace)
+    eru.wait_eru(installed, "zz", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+
+
+def test_wrong_specs_stall(controller, installed, namespace):
+    """With the webhook away."""
+    for name, spec, reason in (
+            ("a", {"schedule": "0 0 31 2 *"}, "NeverMatches"),
+            ("b", {"schedule": "often"}, "Unparseable"),
+            ("c", {"timeZone": "Europe/Atlantis"}, "UnknownTimeZone")):
+        installed.apply(eru.manifest(name, namespace, **spec))
+        found = eru.wait_eru(installed, name, namespace,
+                             lambda s: eru.ready_reason(s) == "InvalidSpec")
+        assert condition(found, "ScheduleValid")["reason"] == reason
+        assert condition(found, "Stalled")["status"] == "True"
+
+
+def _wish(cluster, name, namespace, value):
+    cluster.kubectl("annotate", "deployment", name, "-n", namespace, f"{eru.WANTED}{value}",
+                    "--overwrite")
+
+
+def test_deployments_that_ask_for_one(controller, installed, namespace):
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    _wish(installed, "web", namespace, "=true")
+    found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    assert found["spec"]["enabled"] is False and found["spec"]["schedule"] == "0 0 * * *"
+    uid = installed.get("deployment", "web", namespace)["metadata"]["uid"]
+    assert [o["uid"] for o in found["metadata"]["ownerReferences"]] == [uid]
+    eru.wait_event(installed, "web", namespace, "Created")
+
+    _wish(installed, "web", namespace, "-")
+    wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace), 20)
+    eru.wait_event(installed, "web", namespace, "Deleted")
+
+
+def test_one_that_was_changed_is_kept(controller, installed, namespace):
+    installed.apply(eru.deployment("web", namespace, replicas=0, annotations={eru.WANTED: "true"}))
+    eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    installed.patch(eru.KIND, "web", namespace, {"spec": {"historyLimit": 9}})
+    eru.wait_eru(installed, "web", namespace, lambda s: True)
+    _wish(installed, "web", namespace, "-")
+    eru.wait_event(installed, "web", namespace, "Kept")
+    found = installed.get(eru.KIND, "web", namespace)
+    assert "app.kubernetes.io/managed-by" not in found["metadata"]["labels"]
+    # and goes with its Deployment
+    installed.delete("deployment", "web", namespace)
+    wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace), 60)
+
+
+def test_a_users_own_stays(controller, installed, namespace):
+    installed.apply({**eru.manifest("nightly", namespace), "spec": {"deploymentname": "web"}})
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    eru.wait_eru(installed, "nightly", namespace,
+                 lambda s: condition({"status": s}, "TargetFound").get("status") == "True")
+    _wish(installed, "web", namespace, "=true")
+    installed.apply(eru.deployment("other", namespace, replicas=0, annotations={eru.WANTED: "true"}))
+    eru.wait_eru(installed, "other", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    assert {o["metadata"]["name"] for o in installed.list(eru.KIND, namespace)} == \
+        {"nightly", "other"}
+
+
+def test_columns(controller, installed, namespace):
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    installed.apply(eru.manifest("web", namespace, enabled=True))
+    eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")
+    lines = installed.kubectl("get", "eru", "-n", namespace).stdout.splitlines()
+    assert lines[0].split() == ["NAME", "DEPLOYMENT", "SCHEDULE", "TZ", "ENABLED", "LAST", "NEXT",
+                                "RESULT", "AGE"]
+    assert lines[1].split()[:8] == ["web", "web", "0", "0", "*", "*", "*", "Etc/UTC"]
+
+
+def test_a_settled_one_costs_nothing(controller, installed, namespace):
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    installed.apply(eru.manifest("web", namespace, enabled=True))
+    found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")
+    before = len(myweb.requests(installed, namespace))
+    installed.kubectl("annotate", eru.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=now")
+    installed.apply(eru.manifest("last", namespace))
+    eru.wait_eru(installed, "last", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    assert [r for r in myweb.requests(installed, namespace)[before:] if "/web" in r[1]] == []
+    after = installed.get(eru.KIND, "web", namespace)
+    assert after["status"] == found["status"]
