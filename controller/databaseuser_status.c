@@ -187,6 +187,22 @@ static bool is_of_lookup(const struct stw_account_report *r)
            (!meanings[r->trouble].reason && r->step == STW_SQL_STEP_LOOKUP);
 }
 
+/* Not tried again yet: what was told of it before says more. */
+static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
+{
+    const json_t *was =
+        stw_condition_find(json_object_get(d->object.status, "conditions"), types[TARGET]);
+    const char *message = json_string_value(json_object_get(was, "message"));
+    STW_ASPECT_SAY(a, "target \"%s\" cannot be used: %s", d->target->name, d->report.err.text);
+    for (size_t i = 0; stw_condition_is(was, STW_FALSE) && i < STW_COUNT(meanings); i++) {
+        if (meanings[i].aspect != TARGET ||
+            !stw_streq(stw_condition_reason(was), meanings[i].reason) || !message)
+            continue;
+        a->reason = meanings[i].reason;
+        STW_ASPECT_SAY(a, "%s", message);
+    }
+}
+
 static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
 {
     const struct stw_account_report *r = &d->report;
@@ -196,6 +212,15 @@ static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
     a->err = &r->err;
     a->again_ms = a->level == STW_LEVEL_WAITING ? OBJECT_AGAIN_MS : STW_STALLED_AGAIN_MS;
     switch (r->trouble) {
+    case STW_SQL_CONNECT:
+    case STW_SQL_AUTH:
+    case STW_SQL_TLS:
+    case STW_SQL_READ_ONLY:
+        STW_ASPECT_SAY(a, "target \"%s\" cannot be used: %s", d->target->name, r->err.text);
+        break;
+    case STW_SQL_CIRCUIT_OPEN:
+        keep_cause(d, a);
+        break;
     case STW_SQL_EXISTS:
         STW_ASPECT_SAY(a,
                        "%s; it is left as it is. Set spec.adoptionPolicy to Adopt to take it over, "
@@ -439,6 +464,18 @@ static const char *blocked_reason(enum stw_sql_trouble t)
     }
 }
 
+/* Not tried again yet: the same words as before, or each wait would be told as something new. */
+static bool keep_blocked(const struct dbuser *d, struct stw_verdict *v)
+{
+    const json_t *was =
+        stw_condition_find(json_object_get(d->object.status, "conditions"), "CleanupBlocked");
+    const char *message = json_string_value(json_object_get(was, "message"));
+    if (!message || !stw_streq(stw_condition_reason(was), v->reason))
+        return false;
+    (void)snprintf(v->message, sizeof(v->message), "%s", message);
+    return true;
+}
+
 static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
 {
     const struct stw_account_report *r = &d->report;
@@ -447,6 +484,8 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
                               .reason = blocked_reason(r->trouble),
                               .again_ms = STW_STALLED_AGAIN_MS,
                               .err = &r->err};
+    if (r->trouble == STW_SQL_CIRCUIT_OPEN && keep_blocked(d, v))
+        return;
     (void)snprintf(v->message, sizeof(v->message),
                    "the account cannot be dropped yet: %s. Annotate steward.dev/force-delete=true "
                    "to let the object go and leave the account",

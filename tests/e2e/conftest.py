@@ -18,28 +18,24 @@ def controller(installed, steward_binary, tmp_path_factory):
         assert one.stop() == 0, one.log_tail()
 
 
-def _server(kind, there, folder):
-    if not there():
-        pytest.skip(f"{kind.engine} is not installed")
-    one = kind(folder)
-    try:
-        yield one.create()
-    finally:
-        one.kill()
+def _server(kind):
+    if databases.missing(kind):
+        pytest.skip(databases.missing(kind))
+    one = kind()
+    yield one
+    one.close()
 
 
 @pytest.fixture(scope="module")
-def mariadb(tmp_path_factory):
+def mariadb():
     """A support.databases.MariaDB; a test that stops it starts it again."""
-    yield from _server(databases.MariaDB, databases.mariadb_there,
-                       tmp_path_factory.mktemp("mariadb"))
+    yield from _server(databases.MariaDB)
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory):
+def postgresql():
     """A support.databases.PostgreSQL."""
-    yield from _server(databases.PostgreSQL, databases.postgresql_there,
-                       tmp_path_factory.mktemp("postgresql"))
+    yield from _server(databases.PostgreSQL)
 
 
 @pytest.fixture(scope="module")

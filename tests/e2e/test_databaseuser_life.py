@@ -44,25 +44,25 @@ def test_created_rotated_shrunk_and_deleted(scene, mariadb, shop):
     wait.until("no rights", lambda: mariadb.rights("app") == [])
 
     scene.delete("app", shop)
-    assert "app@%" not in mariadb.accounts() | mariadb.marks()
+    assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
     scene.wait_event("app", shop, "Deleted")
 
 
 def test_hosts_limits_and_tls(scene, mariadb, shop):
     scene.create("app", shop, hosts=["127.0.0.1", "10.0.%"], limits={"maxUserConnections": 3},
                  requireTLS="SSL")
-    assert mariadb.accounts() >= {"app@127.0.0.1", "app@10.0.%"}
+    assert mariadb.all_accounts() >= {"app@127.0.0.1", "app@10.0.%"}
     row = ("SELECT JSON_VALUE(Priv, '$.max_user_connections'), JSON_VALUE(Priv, '$.ssl_type') "
            "FROM mysql.global_priv WHERE User = 'app'")
-    assert mariadb.query(row) == [["3", "1"], ["3", "1"]]
+    assert mariadb.sql(row) == [["3", "1"], ["3", "1"]]
     scene.patch("app", shop, hosts=["127.0.0.1", "%"], limits={"maxUserConnections": 0},
                 requireTLS="None")
-    wait.until("other hosts", lambda: {a for a in mariadb.accounts() if a.startswith("app@")} ==
+    wait.until("other hosts", lambda: {a for a in mariadb.all_accounts() if a.startswith("app@")} ==
                {"app@127.0.0.1", "app@%"})
     assert scene.wait_ready("app", shop)["status"]["hosts"] == ["127.0.0.1", "%"]
-    assert all(r[0] in ("0", "NULL") for r in mariadb.query(row))
+    assert all(r[0] in ("0", "NULL") for r in mariadb.sql(row))
     scene.delete("app", shop)
-    assert not {a for a in mariadb.accounts() | mariadb.marks() if a.startswith("app@")}
+    assert not {a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith("app@")}
 
 
 def test_the_secret_comes_later(scene, mariadb, shop):
@@ -76,7 +76,7 @@ def test_the_secret_comes_later(scene, mariadb, shop):
     scene.wait_condition("app", shop, "SecretResolved", "KeyNotFound")
     scene.cluster.apply(dbu.secret("app", shop, ""))
     scene.wait_condition("app", shop, "SecretResolved", "EmptyPassword")
-    assert "app@%" not in mariadb.accounts()
+    assert "app@%" not in mariadb.all_accounts()
     scene.cluster.apply(dbu.secret("app", shop, FIRST))
     scene.wait_ready("app", shop, 5)
     assert mariadb.login("app", FIRST)
@@ -117,7 +117,7 @@ def test_other_passwords_and_names(scene, mariadb, shop):
     scene.create("odd", shop, password, user="o'd`d\"\\")
     assert mariadb.login("o'd`d\"\\", password)
     scene.delete("odd", shop)
-    assert not {a for a in mariadb.accounts() if a.startswith("o'd")}
+    assert not {a for a in mariadb.all_accounts() if a.startswith("o'd")}
 
 
 def test_paused(scene, mariadb, shop):
@@ -127,14 +127,14 @@ def test_paused(scene, mariadb, shop):
     scene.patch("app", shop, grants=[])
     wait.stays("as it was", lambda: len(mariadb.rights("app")) == 1, 1)
     scene.delete("app", shop)  # deletion works
-    assert "app@%" not in mariadb.accounts()
+    assert "app@%" not in mariadb.all_accounts()
 
 
 def test_retained(scene, mariadb, shop):
     scene.create("app", shop, FIRST, deletionPolicy="Retain")
     scene.delete("app", shop)
     assert mariadb.login("app", FIRST)
-    assert "app@%" not in mariadb.marks()
+    assert "app@%" not in mariadb.all_marks()
     scene.wait_event("app", shop, "Retained")
     # Another object may take it over, if it says so.
     scene.cluster.apply([dbu.manifest("next", shop, user="app", secret="app")])
@@ -145,7 +145,7 @@ def test_retained(scene, mariadb, shop):
     scene.wait_ready("next", shop)
     scene.wait_event("next", shop, "Adopted")
     scene.delete("next", shop)
-    assert "app@%" not in mariadb.accounts()
+    assert "app@%" not in mariadb.all_accounts()
 
 
 def test_drift(scene, mariadb, shop):
@@ -156,12 +156,12 @@ def test_drift(scene, mariadb, shop):
             ("ALTER USER app@'%' WITH MAX_USER_CONNECTIONS 7", "TLS or limits"),
             ("REVOKE INSERT ON shop.* FROM app@'%'", "rights given"),
             ("DROP USER app@'%'", "had been dropped")):
-        mariadb.query(sql)
+        mariadb.sql(sql)
         scene.poke("app", shop)
         scene.wait_event("app", shop, "DriftRepaired", words)
         assert mariadb.login("app", FIRST, "INSERT INTO orders VALUES (2)")
     # A right that others gave stays, and is shown.
-    mariadb.query("GRANT DELETE ON shop.* TO app@'%'")
+    mariadb.sql("GRANT DELETE ON shop.* TO app@'%'")
     scene.poke("app", shop)
     shown = scene.cluster.wait_for(dbu.KIND, "app", shop, lambda o: o["status"].get("foreignGrants"))
     assert shown["status"]["foreignGrants"] == ["DELETE ON shop.*"]

@@ -233,6 +233,28 @@ static void test_unreachable_keeps(void **state)
     fixture_done(&f);
 }
 
+/* While the circuit is open nothing new is known: what was told before stays, word for word. */
+static void test_circuit_keeps_the_cause(void **state)
+{
+    struct fixture f, g;
+    struct stw_verdict v;
+    (void)state;
+    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+    fixture_secret(&f, "s3cret-s3cret");
+    fixture_report(&f, STW_SQL_AUTH, STW_SQL_STEP_CONNECT, "refused the admin");
+    json_auto_t *first = judge(&f, &v);
+    stw_autofree char *written = json_dumps(first, 0);
+    assert_int_equal(fixture_init(&g, FIXTURE_SPEC, written), 0);
+    fixture_secret(&g, "s3cret-s3cret");
+    fixture_report(&g, STW_SQL_CIRCUIT_OPEN, STW_SQL_STEP_CONNECT, "not tried again for 7 s");
+    json_auto_t *second = judge(&g, &v);
+    assert_string_equal(text(condition(second, "TargetReachable"), "reason"), "AuthFailed");
+    assert_string_equal(text(condition(second, "TargetReachable"), "message"),
+                        text(condition(first, "TargetReachable"), "message"));
+    fixture_done(&g);
+    fixture_done(&f);
+}
+
 static void test_secrets(void **state)
 {
     static const struct {
@@ -394,12 +416,19 @@ static void test_cleanup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_created),     cmocka_unit_test(test_settled),
-        cmocka_unit_test(test_resync),      cmocka_unit_test(test_troubles),
-        cmocka_unit_test(test_unlooked),    cmocka_unit_test(test_unreachable_keeps),
-        cmocka_unit_test(test_secrets),     cmocka_unit_test(test_secret_gone_later),
-        cmocka_unit_test(test_newline),     cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_target_gone), cmocka_unit_test(test_no_engine),
+        cmocka_unit_test(test_created),
+        cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_resync),
+        cmocka_unit_test(test_troubles),
+        cmocka_unit_test(test_unlooked),
+        cmocka_unit_test(test_unreachable_keeps),
+        cmocka_unit_test(test_secrets),
+        cmocka_unit_test(test_circuit_keeps_the_cause),
+        cmocka_unit_test(test_secret_gone_later),
+        cmocka_unit_test(test_newline),
+        cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_target_gone),
+        cmocka_unit_test(test_no_engine),
         cmocka_unit_test(test_cleanup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

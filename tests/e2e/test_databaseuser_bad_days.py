@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that go away at the wrong moment, a steward that is killed at any, admins and targets that
+change, and two objects that want one account."""
+
+import os
+import pathlib
+import random
+import socket
+import threading
+import time
+
+import pytest
+from support import databaseuser as dbu
+from support import wait
+from support.cluster import condition
+
+FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
+
+
+@pytest.fixture(autouse=True)
+def _server_runs(mariadb):
+    yield
+    if not mariadb.running():
+        mariadb.start()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_server_down(scene, mariadb, shop, how):
+    """At creation, at a rotation and at a deletion, and back again each time."""
+    getattr(mariadb, how)()
+    scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
+    told = scene.wait_condition("app", shop, "TargetReachable", "ConnectFailed", "CircuitOpen")
+    assert told["status"] == "False" and 'target "main"' in told["message"]
+    user = scene.get("app", shop)
+    assert user["metadata"]["finalizers"] == [dbu.FINALIZER]  # before the first statement
+    assert condition(user, "Reconciling") and not condition(user, "Stalled")
+    assert user["status"]["retry"]["count"] >= 1
+    mariadb.start()
+    scene.wait_ready("app", shop, 90)
+    assert mariadb.login("app", FIRST)
+
+    getattr(mariadb, how)()
+    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the trouble to be told", lambda: condition(
+        scene.get("app", shop), "TargetReachable").get("status") == "False")
+    assert condition(scene.get("app", shop), "UserSynced")["status"] == "True"  # not looked at
+    mariadb.start()
+    wait.until("the new password", lambda: mariadb.login("app", SECOND), 90)
+
+    getattr(mariadb, how)()
+    scene.delete("app", shop, wait_gone=False)
+    told = scene.wait_condition("app", shop, "CleanupBlocked", "ServerUnreachable")
+    assert told["status"] == "True" and "force-delete" in told["message"]
+    mariadb.start()
+    wait.until("the object to go", lambda: scene.get("app", shop) is None, 90)
+    assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
+
+
+def test_forced(scene, mariadb, shop):
+    """The annotation lets it go after one more try, and says what is left."""
+    scene.create("app", shop, FIRST)
+    mariadb.stop()
+    scene.delete("app", shop, wait_gone=False)
+    scene.wait_condition("app", shop, "CleanupBlocked", "ServerUnreachable")
+    scene.annotate("app", shop, "steward.dev/force-delete=true")
+    wait.until("the object to go", lambda: scene.get("app", shop) is None, 30)
+    scene.wait_event("app", shop, "FinalizerForced")
+    mariadb.start()
+    assert "app@%" in mariadb.all_accounts()
+    mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts")
+
+
+def test_server_killed_while_accounts_are_made(scene, mariadb, shop):
+    """Again and again, so that some statements are sent and the next are not: CREATE USER but no
+    GRANT, a mark but no account.  In the end all is as asked for."""
+    dice = random.Random(3)
+    names = [f"u{n:02}" for n in range(40)]
+    scene.cluster.apply([m for n in names for m in (dbu.secret(n, shop, FIRST),)])
+    for part in range(4):
+        scene.cluster.apply([dbu.manifest(n, shop) for n in names[part * 10:part * 10 + 10]])
+        end = time.monotonic() + dice.uniform(0.0, 0.15)
+        wait.until("its last moment", lambda at=end: time.monotonic() >= at, every=0.002)
+        mariadb.kill()
+        mariadb.start()
+    wait.until("all to be ready", lambda: all(
+        dbu.is_ready(u) for u in scene.cluster.list(dbu.KIND, shop)), 120, every=0.5)
+    assert {f"{n}@%" for n in names} <= mariadb.all_accounts()
+    for name in names:
+        assert mariadb.rights(name) == [f"GRANT SELECT, INSERT ON `shop`.* TO `{name}`@`%`"]
+    assert mariadb.login("u07", FIRST)
+    scene.cluster.delete(dbu.KIND, "--all", shop, "--timeout=60s")
+    assert not {a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith("u")}
+
+
+def test_steward_killed_at_random_moments(scene, mariadb, shop):
+    """200 reconciles - creations, rotations, fewer rights, deletions - with SIGKILL at random moments:
+    afterwards no account is left over, none is missing, and no right is left over."""
+    dice = random.Random(20260101)
+    names = [f"k{n:02}" for n in range(50)]
+    passwords = {n: FIRST for n in names}
+    fewer = [{"database": "shop", "privileges": ["SELECT"]}]
+    grants = {n: dbu.SHOP for n in names}
+    scene.cluster.apply([dbu.secret(n, shop, FIRST) for n in names])
+
+    def kill_soon():
+        end = time.monotonic() + dice.uniform(0.0, 0.35)
+        wait.until("its last moment", lambda: time.monotonic() >= end, every=0.002)
+        scene.steward.kill()
+        scene.steward.start(ready=False)
+
+    def settle():
+        wait.until("all to be ready", lambda: all(
+            dbu.is_ready(u) for u in scene.cluster.list(dbu.KIND, shop)), 120, every=0.5)
+
+    scene.cluster.apply([dbu.manifest(n, shop) for n in names])  # 50 creations
+    for _ in range(5):
+        kill_soon()
+    settle()
+    for name in names:  # 50 rotations
+        passwords[name] = f"rotated-{name}-Passw0rd"
+    scene.cluster.apply([dbu.secret(n, shop, passwords[n]) for n in names])
+    for _ in range(5):
+        kill_soon()
+    shrunk = names[:50:1]  # 50 times fewer rights
+    for name in shrunk:
+        grants[name] = fewer
+    scene.cluster.apply([dbu.manifest(n, shop, grants=fewer) for n in shrunk])
+    for _ in range(5):
+        kill_soon()
+    deleted = dice.sample(names, 25)  # and made anew later: 50 more
+    for again in range(2):
+        scene.cluster.kubectl("delete", dbu.KIND, *deleted, "-n", shop, "--wait=false")
+        for _ in range(3):
+            kill_soon()
+        wait.until("the deleted to go", lambda: not {
+            u["metadata"]["name"] for u in scene.cluster.list(dbu.KIND, shop)} & set(deleted), 120)
+        if again == 0:
+            scene.cluster.apply([dbu.manifest(n, shop, grants=fewer) for n in deleted])
+            kill_soon()
+    settle()
+    left = sorted(set(names) - set(deleted))
+    assert {a for a in mariadb.all_accounts() if a.startswith("k")} == {f"{n}@%" for n in left}
+    assert {a for a in mariadb.all_marks() if a.startswith("k")} == {f"{n}@%" for n in left}
+    for name in left:
+        assert mariadb.rights(name) == [f"GRANT SELECT ON `shop`.* TO `{name}`@`%`"]
+        assert mariadb.login(name, passwords[name]) and not mariadb.login(name, FIRST)
+
+
+def test_admin_password_rotated(scene, mariadb, shop):
+    """First on the server, then in the Secret, which wakes who waits."""
+    scene.create("app", shop, FIRST)
+    mariadb.set_admin_password("another-admin-Passw0rd")
+    mariadb.stop()  # the connections that are logged in already would go on
+    mariadb.start()
+    scene.patch("app", shop, grants=[])
+    told = scene.wait_condition("app", shop, "TargetReachable", "AuthFailed")
+    assert "another" not in told["message"]
+    scene.admin_secret("main", mariadb.admin_password)
+    wait.until("no rights", lambda: mariadb.rights("app") == [], 10)
+    scene.wait_ready("app", shop)
+
+
+def test_admin_secret_changed_to_a_wrong_one(scene, mariadb, shop):
+    """Connections that are logged in go on being used; nobody is locked out by the change."""
+    scene.create("app", shop, FIRST)
+    scene.admin_secret("main", "wrong-admin-Passw0rd")
+    scene.patch("app", shop, grants=[])
+    wait.until("no rights", lambda: mariadb.rights("app") == [], 10)
+    scene.admin_secret("main", mariadb.admin_password)
+
+
+def test_account_that_was_there_before(scene, mariadb, shop):
+    mariadb.sql(f"CREATE USER old@'%' IDENTIFIED BY '{SECOND}'; GRANT DELETE ON shop.* TO old@'%'")
+    try:
+        scene.cluster.apply([dbu.secret("old", shop, FIRST), dbu.manifest("old", shop)])
+        stalled = scene.wait_condition("old", shop, "Stalled", "AlreadyExists")
+        assert "adoptionPolicy" in stalled["message"]
+        assert mariadb.login("old", SECOND)
+        assert mariadb.rights("old") == ["GRANT DELETE ON `shop`.* TO `old`@`%`"]
+        scene.delete("old", shop)  # what was never ours is not dropped, and holds nobody up
+        assert mariadb.login("old", SECOND)
+        scene.create("old", shop, FIRST, adoptionPolicy="Adopt")
+        assert mariadb.login("old", FIRST)
+        scene.wait_event("old", shop, "Adopted")
+        shown = scene.get("old", shop)["status"]
+        assert shown["foreignGrants"] == ["DELETE ON shop.*"]
+        scene.delete("old", shop)
+        assert "old@%" not in mariadb.all_accounts()
+    finally:
+        mariadb.sql("DROP USER IF EXISTS old@'%'")
+
+
+def test_made_by_hand_after_it_was_ours(scene, mariadb, shop):
+    """The mark went and somebody made the account anew: that is not dropped unasked."""
+    scene.create("app", shop, FIRST)
+    mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts; "
+                  f"CREATE USER app@'%' IDENTIFIED BY '{SECOND}'")
+    scene.delete("app", shop, wait_gone=False)
+    scene.wait_condition("app", shop, "CleanupBlocked", "NotOurs")
+    assert mariadb.login("app", SECOND, database="information_schema")
+    scene.annotate("app", shop, "steward.dev/force-delete=true")
+    wait.until("the object to go", lambda: scene.get("app", shop) is None)
+    assert mariadb.login("app", SECOND, database="information_schema")
+    mariadb.sql("DROP USER app@'%'")
+
+
+def test_two_objects_one_account(scene, mariadb, shop):
+    """The older one has it; the other is passive, and takes nothing along when it goes."""
+    scene.create("app", shop, FIRST)
+    scene.cluster.apply([dbu.secret("other", shop, SECOND),
+                         dbu.manifest("other", shop, target="MAIN", user="app", grants=[])])
+    stalled = scene.wait_condition("other", shop, "Stalled", "Conflict")
+    assert f"{shop}/app" in stalled["message"]
+    assert not scene.get("other", shop)["metadata"].get("finalizers")
+    assert mariadb.login("app", FIRST) and mariadb.rights("app")
+    scene.delete("other", shop)
+    assert mariadb.login("app", FIRST)
+    # And when the older one goes, the younger takes its turn.
+    scene.cluster.apply(dbu.manifest("other", shop, user="app", grants=[]))
+    scene.wait_condition("other", shop, "Stalled", "Conflict")
+    scene.delete("app", shop)
+    scene.wait_ready("other", shop, 15)
+    assert mariadb.login("app", SECOND, database="information_schema")
+
+
+def test_target_removed_and_back(scene, mariadb, shop):
+    scene.create("app", shop, FIRST)
+    target = mariadb.target("main")
+    scene.write_targets()
+    try:
+        told = scene.wait_condition("app", shop, "TargetReachable", "TargetNotFound", seconds=10)
+        assert "left as it is" in told["message"]
+        assert mariadb.login("app", FIRST)
+        scene.cluster.apply([dbu.secret("late", shop, FIRST), dbu.manifest("late", shop)])
+        scene.wait_condition("late", shop, "TargetReachable", "TargetNotFound")
+    finally:
+        scene.write_targets(target)
+    scene.wait_ready("app", shop, 10)
+    scene.wait_ready("late", shop, 10)
+    scene.write_targets()
+    try:
+        scene.wait_condition("app", shop, "TargetReachable", "TargetNotFound", seconds=10)
+        scene.delete("app", shop)  # there is nobody to ask, now or later
+        scene.wait_event("app", shop, "TargetGone")
+        assert mariadb.login("app", FIRST)
+    finally:
+        scene.write_targets(target)
+    mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user = 'app'")
+
+
+def test_rules_of_the_target_hold_without_the_webhook(scene, mariadb, shop):
+    scene.write_targets(mariadb.target("main", allowedNamespaces=["elsewhere"], maxUsers=1))
+    try:
+        scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
+        stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
+        assert f'target "main" does not accept namespace "{shop}"' in stalled["message"]
+        assert "app@%" not in mariadb.all_accounts()
+        scene.write_targets(mariadb.target("main", maxUsers=1))
+        scene.wait_ready("app", shop, 10)
+        scene.cluster.apply([dbu.secret("more", shop, FIRST), dbu.manifest("more", shop)])
+        scene.wait_condition("more", shop, "Stalled", "QuotaExceeded")
+        assert "more@%" not in mariadb.all_accounts()
+    finally:
+        scene.write_targets(mariadb.target("main"))
+    scene.wait_ready("more", shop, 10)
+
+
+def test_moved_while_the_webhook_was_away(scene, mariadb, shop):
+    scene.create("app", shop, FIRST)
+    scene.cluster.kubectl("label", "--overwrite", dbu.KIND, "app", "-n", shop, "target=other")
+    stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
+    assert 'target cannot change from "main" to "other"' in stalled["message"]
+    assert mariadb.login("app", FIRST)
+    scene.delete("app", shop)  # the account is dropped where it was made
+    assert "app@%" not in mariadb.all_accounts()
+
+
+def test_missing_table(scene, mariadb, shop):
+    """Comes by itself, in many a cluster: by a migration."""
+    scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop, grants=[
+        {"database": "shop", "table": "later", "privileges": ["SELECT"]}])])
+    told = scene.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
+    assert told["status"] == "False"
+    assert condition(scene.get("app", shop), "UserSynced")["status"] == "True"
+    mariadb.sql("CREATE TABLE shop.later (n INT)")
+    scene.poke("app", shop)
+    scene.wait_ready("app", shop)
+    mariadb.sql("DROP TABLE shop.later")
+
+
+def test_read_only_server(scene, mariadb, shop):
+    scene.create("app", shop, FIRST)
+    mariadb.sql("SET GLOBAL read_only = 1")
+    try:
+        scene.cluster.apply(dbu.secret("app", shop, SECOND))
+        scene.wait_condition("app", shop, "TargetReachable", "ReadOnlyServer")
+        assert mariadb.login("app", FIRST)
+    finally:
+        mariadb.sql("SET GLOBAL read_only = 0")
+    scene.poke("app", shop)
+    wait.until("the new password", lambda: mariadb.login("app", SECOND), 60)
+
+
+def test_a_lookup_that_fails(scene, mariadb, shop):
+    """The catalogue cannot be read: nothing is changed, least of all dropped and made anew."""
+    scene.create("app", shop, FIRST)
+    mariadb.sql("RENAME TABLE mysql.procs_priv TO mysql.procs_priv_away")
+    try:
+        scene.cluster.apply(dbu.secret("app", shop, SECOND))
+        told = scene.wait_condition("app", shop, "UserSynced", "LookupFailed")
+        assert told["status"] == "Unknown"
+    finally:
+        mariadb.sql("RENAME TABLE mysql.procs_priv_away TO mysql.procs_priv")
+    assert mariadb.login("app", FIRST)
+    scene.poke("app", shop)
+    wait.until("the new password", lambda: mariadb.login("app", SECOND), 60)
+
+
+def test_a_dead_server_delays_nobody(installed, steward_binary, tmp_path, mariadb, scene, namespace):
+    """40 users of a server that takes connections and never answers, and one of another."""
+    scene.steward.stop()
+    silent = socket.create_server(("127.0.0.1", 0), backlog=128)  # nobody ever accepts
+    two = dbu.Scene(installed, steward_binary, tmp_path, {"main": mariadb})
+    try:
+        live = mariadb.target("main")
+        dead = mariadb.target("dead", port=silent.getsockname()[1], admin=live["admin"])
+        two.write_targets(live, dead)
+        two.steward.start()
+        names = [f"d{n}" for n in range(40)]
+        two.cluster.apply([m for n in names for m in (dbu.secret(n, namespace, FIRST),
+                                                      dbu.manifest(n, namespace, target="dead"))])
+        took = []
+        for n in range(5):
+            begin = time.monotonic()
+            two.cluster.apply([dbu.secret(f"live{n}", namespace, FIRST),
+                               dbu.manifest(f"live{n}", namespace)])
+            wait.until("a login", lambda u=f"live{n}": mariadb.login(u, FIRST), 30, every=0.02)
+            took.append(time.monotonic() - begin)
+        assert max(took) <= 2, took
+    finally:
+        silent.close()
+        for user in two.cluster.list(dbu.KIND, namespace):
+            two.annotate(user["metadata"]["name"], namespace, "steward.dev/force-delete=true")
+        two.cluster.delete(dbu.KIND, "--all", namespace, "--timeout=60s")
+        two.steward.stop()
+        scene.steward.start()
+
+
+def test_nothing_secret_anywhere(scene, mariadb, shop):
+    """No password and no statement in logs, events, statuses, metrics or a core."""
+    password, other = "needle-Passw0rd-in-hay", "another-needle-Passw0rd"
+    scene.create("app", shop, password)
+    scene.cluster.apply(dbu.secret("app", shop, other))
+    wait.until("the new password", lambda: mariadb.login("app", other))
+    mariadb.sql("DROP USER app@'%'")
+    scene.poke("app", shop)
+    wait.until("it to be back", lambda: mariadb.login("app", other))
+    scene.patch("app", shop, grants=[{"database": "shop", "table": "none", "privileges": ["SELECT"]}])
+    scene.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
+    seen = {
+        "log": scene.steward.log_path.read_text("utf-8", "replace"),
+        "object": scene.cluster.kubectl("get", dbu.KIND, "app", "-n", shop, "-o", "json").stdout,
+        "events": scene.cluster.kubectl("get", "events", "-n", shop, "-o", "json").stdout,
+        "metrics": scene.steward.metrics_text(),
+    }
+    hash_ = mariadb.sql(f"SELECT PASSWORD('{other}')")[0][0]
+    for where, text in seen.items():
+        for needle in (password, other, mariadb.admin_password, hash_, hash_[1:],
+                       "IDENTIFIED BY", "CREATE USER", "ALTER USER", "GRANT SELECT"):
+            assert needle not in text, f"{needle} in the {where}"
+    assert int(open(f"/proc/{scene.steward.process.pid}/limits", encoding="ascii").read()
+               .split("Max core file size")[1].split()[0]) == 0
+
+
+def memory_holds(pid, needle):
+    """Whether these bytes stand anywhere in the memory that a process can write to."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text("ascii", "replace").splitlines():
+            span, rights = line.split()[:2]
+            begin, end = (int(x, 16) for x in span.split("-"))
+            if not rights.startswith("rw"):
+                continue
+            memory.seek(begin)
+            try:
+                if needle in memory.read(end - begin):
+                    return True
+            except OSError:
+                continue  # a hole
+    return False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a process without core dumps is closed to others")
+def test_nothing_secret_stays_in_memory(scene, mariadb, shop):
+    """What a core dump would hold, if one were made."""
+    passwords = [f"needle-{n}-Passw0rd-in-memory" for n in range(20)]
+    scene.create("app", shop, passwords[0])
+    for password in passwords[1:]:
+        scene.cluster.apply(dbu.secret("app", shop, password))
+        wait.until("the new password", lambda p=password: mariadb.login("app", p))
+    scene.wait_ready("app", shop)
+    threading.Event().wait(0.2)
+    found = [n for n in passwords if memory_holds(scene.steward.process.pid, n.encode())]
+    assert len(found) <= 1, found

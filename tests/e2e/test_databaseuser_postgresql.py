@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DatabaseUsers on a real PostgreSQL: roles with a login, what they own, and the rights on databases,
+schemas and tables."""
+
+import pytest
+from support import databaseuser as dbu
+from support import wait
+from support.cluster import condition
+
+FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
+READS = [{"database": "shop", "privileges": ["CONNECT"]},
+         {"database": "shop", "schema": "public", "privileges": ["USAGE"]},
+         {"database": "shop", "schema": "public", "table": "orders",
+          "privileges": ["SELECT", "INSERT"]}]
+
+
+@pytest.fixture(scope="module")
+def pg_scene(installed, steward_binary, tmp_path_factory, postgresql):
+    """A steward whose target "pg" is the PostgreSQL."""
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"pg": postgresql})
+    one.steward.start()
+    yield one
+    if one.steward.running():
+        assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+@pytest.fixture
+def shop(pg_scene, namespace):
+    """A namespace whose DatabaseUsers are gone, with their roles, before it goes."""
+    yield namespace
+    pg_scene.forget(namespace)
+
+
+def create(scene, name, namespace, **more):
+    """On the target "pg"."""
+    return scene.create(name, namespace, FIRST, **{"target": "pg", "grants": READS, **more})
+
+
+def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
+    user = create(pg_scene, "app", shop)
+    assert postgresql.login("app", FIRST, "INSERT INTO orders VALUES (2)")
+    assert not postgresql.login("app", FIRST, "DELETE FROM orders")
+    status = user["status"]
+    assert status["account"] == "app" and "hosts" not in status
+    assert status["engine"] == "postgresql" and status["owned"] is True
+    pg_scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the new password", lambda: postgresql.login("app", SECOND), 5)
+    assert not postgresql.login("app", FIRST)
+    pg_scene.wait_event("app", shop, "PasswordRotated")
+    pg_scene.patch("app", shop, grants=READS[:2])
+    wait.until("fewer rights", lambda: not postgresql.login("app", SECOND, "SELECT * FROM orders"))
+    pg_scene.wait_ready("app", shop)
+    pg_scene.delete("app", shop)
+    assert not postgresql.exists("app")
+    pg_scene.wait_event("app", shop, "Deleted")
+
+
+def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):
+    """D7: a role that owns something can be dropped all the same, and nothing of it is lost."""
+    rights = [READS[0], {"database": "shop", "schema": "public", "privileges": ["USAGE", "CREATE"]}]
+    postgresql.sql("CREATE ROLE keeper")
+    create(pg_scene, "maker", shop, grants=rights, reassignOwnedTo="keeper")
+    assert postgresql.login("maker", FIRST, "CREATE TABLE mine (n INT)")
+    pg_scene.delete("maker", shop)
+    assert not postgresql.exists("maker")
+    assert postgresql.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'mine'", "shop") == \
+        [["keeper"]]
+    postgresql.sql("DROP TABLE mine", "shop")
+    postgresql.sql("DROP ROLE keeper")
+
+
+def test_drift(pg_scene, postgresql, shop):
+    create(pg_scene, "app", shop)
+    for sql, words in (("ALTER ROLE app PASSWORD 'by-hand'", "password"),
+                       ("ALTER ROLE app CONNECTION LIMIT 3", "TLS or limits"),
+                       ("ALTER ROLE app NOLOGIN", "TLS or limits")):
+        postgresql.sql(sql)
+        pg_scene.poke("app", shop)
+        pg_scene.wait_event("app", shop, "DriftRepaired", words)
+        wait.until("a login", lambda: postgresql.login("app", FIRST), 5)
+
+
+def test_there_before(pg_scene, postgresql, shop):
+    postgresql.sql(f"CREATE ROLE old LOGIN PASSWORD '{SECOND}'; COMMENT ON ROLE old IS 'mine'")
+    pg_scene.cluster.apply([dbu.secret("old", shop, FIRST),
+                            dbu.manifest("old", shop, target="pg", grants=[])])
+    pg_scene.wait_condition("old", shop, "Stalled", "AlreadyExists")
+    assert postgresql.login("old", SECOND)
+    pg_scene.patch("old", shop, adoptionPolicy="Adopt", deletionPolicy="Retain")
+    pg_scene.wait_ready("old", shop)
+    assert postgresql.login("old", FIRST)
+    pg_scene.delete("old", shop)
+    assert postgresql.login("old", FIRST) and postgresql.comment("old") == "mine"
+    postgresql.sql("DROP ROLE old")
+
+
+def test_mistakes_of_another_engine(pg_scene, postgresql, shop):
+    """What only MySQL has is refused in the same words as at the door."""
+    pg_scene.cluster.apply([dbu.secret("app", shop, FIRST),
+                            dbu.manifest("app", shop, target="pg", requireTLS="SSL")])
+    stalled = pg_scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
+    assert "spec.requireTLS" in stalled["message"] and "postgresql" in stalled["message"]
+    assert not postgresql.exists("app")
+
+
+def test_server_down_and_back(pg_scene, postgresql, shop):
+    create(pg_scene, "app", shop)
+    postgresql.kill()
+    pg_scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the trouble to be told", lambda: condition(
+        pg_scene.get("app", shop), "TargetReachable").get("status") == "False")
+    postgresql.start()
+    wait.until("the new password", lambda: postgresql.login("app", SECOND), 90)
