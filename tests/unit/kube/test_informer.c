@@ -443,8 +443,7 @@ static void ended_any_time(void **state)
     static const char *const scripts[] = {
         "limit= | {'then':'stall'}\n",
         "limit= | {'status':500,'times':0}\n",
-        "limit= | list 5\n"
-        "watch=1 | watch hang\n",
+        "limit= | list 5\nwatch=1 | watch hang\n",
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(scripts); i++) {
