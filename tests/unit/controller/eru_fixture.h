@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A Deployment, a clock and the status of an Eru, for runs without a manager: what a run finds and
+ * writes is here, so that a test can cut it off anywhere. */
+#ifndef STW_TESTS_ERU_FIXTURE_H
+#define STW_TESTS_ERU_FIXTURE_H
+
+#include "base/util.h"
+#include "controller/eru.h"
+#include "controller/eru_priv.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct world {
+    /* the Deployment, as the API server has it */
+    struct eru_target live;
+    unsigned version, looks, stamps;
+    bool look_fails, conflict, answer_lost; /* of the next call */
+    void (*meanwhile)(struct world *w);     /* between looking and stamping, once */
+    /* the Eru */
+    json_t *status; /* as it was last written */
+    struct stw_eru spec;
+    const char *token;
+    int64_t now, changed_at;
+    /* what the last run said */
+    struct eru_event events[ERU_EVENTS_MAX];
+    unsigned event_count;
+    uint64_t wake_ms;
+    enum stw_err err;
+};
+
+static struct world *world_of; /* eru_ops have no context of their own */
+
+static inline int64_t at(const char *text)
+{
+    int64_t us;
+    if (stw_time_parse(text, &us) != 0)
+        fail_msg("%s", text);
+    return us / 1000000;
+}
+
+static inline void touch(struct world *w)
+{
+    w->version++;
+    (void)snprintf(w->live.resource_version, sizeof(w->live.resource_version), "%u", w->version);
+}
+
+static inline int fake_look(struct eru *e, struct stw_error *err)
+{
+    struct world *w = world_of;
+    w->looks++;
+    if (w->look_fails)
+        return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
+    e->target = w->live.there ? w->live : (struct eru_target){0};
+    return 0;
+}
+
+static inline int fake_stamp(struct eru *e, const char *stamp, struct stw_error *err)
+{
+    struct world *w = world_of;
+    if (w->meanwhile) {
+        void (*meanwhile)(struct world *) = stw_take(w->meanwhile);
+        meanwhile(w);
+    }
+    if (!w->live.there || !stw_streq(e->target.resource_version, w->live.resource_version))
+        return stw_fail(err, STW_ERR_CONFLICT, "the object has been modified");
+    w->stamps++;
+    (void)snprintf(w->live.stamp, sizeof(w->live.stamp), "%s", stamp);
+    w->live.generation++;
+    w->live.updated = 0;
+    touch(w);
+    if (w->answer_lost)
+        return stw_fail(err, STW_ERR_TIMEOUT, "no answer in time");
+    e->target = w->live;
+    return 0;
+}
+
+static inline int64_t fake_changed_at(struct eru *e)
+{
+    (void)e;
+    return world_of->changed_at;
+}
+
+static const struct eru_ops fake_ops = {fake_look, fake_stamp, fake_changed_at};
+
+/* The rollout of the Deployment is through. */
+static inline void settle(struct world *w)
+{
+    w->live.observed_generation = w->live.generation;
+    w->live.replicas = w->live.updated = w->live.available = w->live.wanted;
+    touch(w);
+}
+
+/* Created and looked at on 1 January 2026 at midnight; a healthy Deployment of three replicas;
+ * enabled, with the defaults of the kind. */
+static inline void world_init(struct world *w, const char *schedule)
+{
+    *w = (struct world){.spec = {.deployment = "web",
+                                 .enabled = true,
+                                 .schedule = schedule,
+                                 .time_zone = "Etc/UTC",
+                                 .starting_deadline_seconds = 600,
+                                 .concurrency_policy = "Forbid",
+                                 .require_healthy = true,
+                                 .rollout_timeout_seconds = 600,
+                                 .history_limit = 5},
+                        .token = "",
+                        .now = at("2026-01-01T00:00:00Z")};
+    w->live = (struct eru_target){.there = true, .wanted = 3, .generation = 1};
+    (void)snprintf(w->live.uid, sizeof(w->live.uid), "d-1");
+    settle(w);
+    w->status = json_pack("{s:i}", "observedGeneration", -1);
+    w->changed_at = w->now;
+    world_of = w;
+}
+
+static inline void world_done(struct world *w)
+{
+    json_decref(w->status);
+}
+
+/* One run; `keep` false: it was cut off before its status was written. */
+static inline void run_once(struct world *w, bool keep)
+{
+    struct eru *e = calloc(1, sizeof(*e));
+    struct stw_error err = {0};
+    e->ops = &fake_ops;
+    e->spec = w->spec;
+    e->zone = &stw_zone_utc;
+    e->now_us = w->now * 1000000;
+    e->target_cached = w->live.there;
+    e->object.status = w->status;
+    (void)snprintf(e->object.created, sizeof(e->object.created), "2026-01-01T00:00:00Z");
+    (void)snprintf(e->object.uid, sizeof(e->object.uid), "e-1");
+    (void)snprintf(e->token, sizeof(e->token), "%s", w->token);
+    assert_int_equal(stw_cron_parse(w->spec.schedule, &e->cron, &err), 0);
+    eru_state_read(w->status, &e->state);
+    eru_plan(e);
+    w->err = e->err.code;
+    w->wake_ms = eru_plan_wake_ms(e);
+    w->event_count = e->event_count;
+    memcpy(w->events, e->events, sizeof(w->events));
+    bool interrupted = w->err == STW_ERR_CONFLICT || w->err == STW_ERR_CANCELLED;
+    if (keep && !interrupted) {
+        json_t *next = json_copy(w->status);
+        eru_state_write(&e->state, next);
+        (void)json_object_set_new(next, "observedGeneration", json_integer(1));
+        json_decref(w->status);
+        w->status = next;
+    }
+    eru_state_done(&e->state);
+    free(e);
+}
+
+static inline void run_at(struct world *w, const char *time)
+{
+    w->now = at(time);
+    run_once(w, true);
+}
+
+static inline const char *text(const struct world *w, const char *key)
+{
+    const char *value = json_string_value(json_object_get(w->status, key));
+    return value ? value : "";
+}
+
+static inline int64_t number(const struct world *w, const char *key)
+{
+    return json_integer_value(json_object_get(w->status, key));
+}
+
+static inline const char *reason(const struct world *w, size_t index)
+{
+    const json_t *entry = json_array_get(json_object_get(w->status, "history"), index);
+    const char *value = json_string_value(json_object_get(entry, "reason"));
+    return value ? value : "";
+}
+
+static inline bool said(const struct world *w, const char *wanted)
+{
+    for (unsigned i = 0; i < w->event_count; i++)
+        if (stw_streq(w->events[i].reason, wanted))
+            return true;
+    return false;
+}
+
+static inline bool rolling(const struct world *w)
+{
+    return json_object_get(w->status, "currentRollout") != NULL;
+}
+
+#endif
