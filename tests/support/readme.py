@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's examples: files it shows, and commands with what they print."""
+"""The examples of the README and of pages in docs/: files they show, and commands with what they
+print."""
 
 import re
 
@@ -8,9 +9,9 @@ from . import paths
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(language):
+def blocks(language, page="README.md"):
     """The text of each fenced block of this language."""
-    text = (paths.TOP / "README.md").read_text("utf-8")
+    text = (paths.TOP / page).read_text("utf-8")
     return [body for found, body in _BLOCK.findall(text) if found == language]
 
 
@@ -24,10 +25,10 @@ def files():
     return found
 
 
-def commands(program):
+def commands(program, page="README.md"):
     """[(command line, expected output)] of the console blocks that call this program."""
     found = []
-    for body in blocks("console"):
+    for body in blocks("console", page):
         for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             if command.split()[0] == program:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/databaseuser.md, "Try it", followed word for word: the admin's rights that it gives are enough,
+and kubectl prints what it shows."""
+
+import pytest
+import yaml
+from support import databaseuser as dbu
+from support import mariadb as maria
+from support import readme, wait
+
+PAGE = "docs/databaseuser.md"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A MariaDB that nobody has prepared but what the page says."""
+    if maria.missing():
+        pytest.skip(maria.missing())
+    one = maria.MariaDB()
+    one.sql(readme.blocks("sql", PAGE)[0])
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def following(installed, steward_binary, tmp_path_factory, server):
+    """A steward behind the door, whose only target is the page's, at our server's address."""
+    shown = next(b for b in readme.blocks("yaml", PAGE) if b.startswith("targets:"))
+    target = yaml.safe_load(shown)
+    target = dict(target["targets"][0], host="127.0.0.1", port=server.port,
+                  tls={"caFile": str(server.ca)})
+    scene = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {})
+    scene.write_targets(target)
+    scene.steward.start()
+    dbu.stw.install_webhooks(installed, steward_binary, scene.steward.webhook_port)
+    scene.steward.wait_door()
+    yield scene
+    dbu.stw.uninstall_webhooks(installed)
+    assert scene.steward.stop() == 0, scene.steward.log_tail()
+
+
+def verifier(server):
+    """What the server has for a password."""
+    return server.sql("SELECT JSON_VALUE(Priv, '$.authentication_string') FROM mysql.global_priv "
+                      "WHERE User = 'shop' AND Host = '10.%'")
+
+
+def test_try_it(following, server, namespace, tmp_path):
+    cluster = following.cluster
+    (tmp_path / "shop.yaml").write_text(readme.blocks("yaml", PAGE)[0], encoding="utf-8")
+    cluster.delete("secret", "orders-admin", dbu.stw.NAMESPACE)
+    for command, output in readme.commands("kubectl", PAGE):
+        arguments = [str(tmp_path / a) if a == "shop.yaml" else a.strip("'")
+                     for a in command.split()[1:]]
+        where = [] if "-n" in arguments else ["-n", namespace]
+        result = cluster.kubectl(*arguments, *where)
+        assert sorted((result.stdout + result.stderr).splitlines()) == sorted(output.splitlines())
+        if "patch" in arguments:
+            new = server.sql("SELECT PASSWORD('winter-snow-9025')")
+            wait.until("the new password", lambda n=new: verifier(server) == n, 2)
+    assert verifier(server) == []
+    following.wait_event("shop", namespace, "PasswordRotated")
+    following.wait_event("shop", namespace, "Deleted")
