@@ -29,6 +29,7 @@ static void say(struct app_trouble *t, const char *reason, const char *fmt, ...)
     va_end(ap);
     (void)snprintf(t->reason, sizeof(t->reason), "%s", reason);
     t->found = true;
+    t->passing = false;
 }
 
 /* Longer ones are cut. */

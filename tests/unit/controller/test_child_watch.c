@@ -111,6 +111,64 @@ static void test_deployment(void **state)
     assert_string_equal(live.rollout.stuck_message, "quota");
 }
 
+/* Of an App, which others may scale: how many pods there shall be, and whether that is our word. Of
+ * a MyWeb not a byte of it is kept. */
+static void test_a_deployment_that_others_scale(void **state)
+{
+#define SCALED(kind, manager)                                                                      \
+    "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"ownerReferences\":[{\"kind\":\"" kind         \
+    "\",\"name\":\"web\",\"uid\":\"o\",\"controller\":true}],\"managedFields\":[{\"manager\":"     \
+    "\"" manager "\",\"operation\":\"Apply\",\"fieldsV1\":{\"f:spec\":{\"f:replicas\":{}}}}]},"    \
+    "\"spec\":{\"replicas\":7},\"status\":{\"readyReplicas\":4}}"
+    struct stw_child_live live;
+    (void)state;
+    read_back(&stw_watch_deployments, SCALED("App", "steward-app"), &live);
+    assert_int_equal(live.rollout.wanted, 7);
+    assert_int_equal(live.rollout.ready, 4);
+    assert_true(live.rollout.scaled_by_us);
+    read_back(&stw_watch_deployments, SCALED("App", "steward-app-replicas"), &live);
+    assert_int_equal(live.rollout.wanted, 7);
+    assert_false(live.rollout.scaled_by_us);
+    read_back(&stw_watch_deployments, SCALED("MyWeb", "steward-myweb"), &live);
+    assert_int_equal(live.rollout.wanted, 0);
+    assert_int_equal(live.rollout.ready, 0);
+}
+
+/* autoscaling/v1 tells its conditions in an annotation, as text. */
+static void test_autoscalers(void **state)
+{
+#define SCALER(annotations, status)                                                                \
+    "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"annotations\":{" annotations "}," OWNER       \
+    "},\"status\":{" status "}}"
+    static const struct {
+        const char *object;
+        bool told, active;
+        const char *reason, *message;
+    } cases[] = {
+        {SCALER("", ""), false, false, "", ""},
+        {SCALER("", "\"conditions\":[{\"type\":\"AbleToScale\",\"status\":\"False\"},{\"type\":"
+                    "\"ScalingActive\",\"status\":\"True\",\"reason\":\"ValidMetricFound\"}]"),
+         true, true, "", ""},
+        {SCALER("", "\"conditions\":[{\"type\":\"ScalingActive\",\"status\":\"False\",\"reason\":"
+                    "\"FailedGetResourceMetric\",\"message\":\"no \\\"metrics\\\"\"}]"),
+         true, false, "FailedGetResourceMetric", "no \"metrics\""},
+        {SCALER("\"autoscaling.alpha.kubernetes.io/conditions\":\"[{\\\"type\\\":"
+                "\\\"ScalingActive\\\",\\\"status\\\":\\\"False\\\",\\\"reason\\\":\\\"X\\\"}]\"",
+                ""),
+         true, false, "X", ""},
+        {SCALER("\"autoscaling.alpha.kubernetes.io/conditions\":\"[{\"", ""), false, false, "", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct stw_child_live live;
+        read_back(&stw_watch_autoscalers, cases[i].object, &live);
+        assert_int_equal(live.autoscaler.told, cases[i].told);
+        assert_int_equal(live.autoscaler.active, cases[i].active);
+        assert_string_equal(live.autoscaler.reason, cases[i].reason);
+        assert_string_equal(live.autoscaler.message, cases[i].message);
+    }
+}
+
 static void test_services_and_their_ports(void **state)
 {
     struct stw_child_live live;
@@ -153,9 +211,13 @@ static void test_reading_rubbish(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),       cmocka_unit_test(test_what_is_not_ours_is_not_kept),
-        cmocka_unit_test(test_deployment),      cmocka_unit_test(test_services_and_their_ports),
+        cmocka_unit_test(test_configmap),
+        cmocka_unit_test(test_what_is_not_ours_is_not_kept),
+        cmocka_unit_test(test_deployment),
+        cmocka_unit_test(test_services_and_their_ports),
         cmocka_unit_test(test_reading_rubbish),
+        cmocka_unit_test(test_a_deployment_that_others_scale),
+        cmocka_unit_test(test_autoscalers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
