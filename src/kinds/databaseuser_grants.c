@@ -115,6 +115,7 @@ static void refuse_privilege(const struct subject *g, uint32_t i, const char *na
     stw_buf_adds(&text, "supported values: ");
     stw_engine_list_privileges(g->s->target->engine, place(g), &text);
     add_privilege(g, i, STW_NOT_SUPPORTED, name, stw_buf_str(&text));
+    g->s->f->failed |= text.failed;
 }
 
 static bool some_engine_has(const char *name)

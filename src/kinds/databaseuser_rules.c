@@ -71,6 +71,7 @@ void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
     if (value)
         stw_buf_json_strz(&json, value);
     stw_findings_add(s->f, path, code, value ? stw_buf_str(&json) : NULL, "%s", n < 0 ? "" : text);
+    s->f->failed |= json.failed;
 }
 
 void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char *path,
@@ -170,6 +171,7 @@ static void advise_on_reserved(const struct stw_dbu_scene *s)
             stw_buf_addf(&engines, "%s%s", engines.len ? ", " : "", stw_engine_name(e));
     if (engines.len)
         stw_findings_warn(s->f, "\"%s\" is reserved on %s", s->user->user, stw_buf_str(&engines));
+    s->f->failed |= engines.failed;
 }
 
 static void check_reserved(const struct stw_dbu_scene *s)
@@ -193,6 +195,7 @@ static void check_unique(const struct stw_dbu_scene *s)
         return;
     stw_databaseuser_account_key(s->target_name, s->user->user, &key);
     (void)snprintf(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
+    s->f->failed |= key.failed;
     if (!key.failed &&
         lookup->find(lookup->ctx, "databaseusers.account", stw_buf_str(&key), self, holder))
         stw_databaseuser_add(s, "spec.user", STW_FORBIDDEN, NULL,

@@ -329,6 +329,7 @@ static void check_privileges(struct parser *p, size_t index, const struct stw_ta
         stw_engine_list_privileges(t->engine, ~0U, &all);
         stw_findings_add(p->f, path, STW_NOT_SUPPORTED, stw_buf_str(&value),
                          "supported values: %s, \"GRANT OPTION\"", stw_buf_str(&all));
+        p->f->failed |= value.failed || all.failed;
     }
 }
 
@@ -357,6 +358,7 @@ static void check_duplicate(struct parser *p, size_t index, const struct stw_tar
         stw_buf_json_strz(&value, t->name);
         stw_findings_add(p->f, path, STW_DUPLICATE, stw_buf_str(&value),
                          "targets are compared without case");
+        p->f->failed |= value.failed;
         return;
     }
 }

@@ -2,7 +2,9 @@
  *
  * The n-th allocation fails, for each n: a verdict is either whole or says that it failed; nothing
  * leaks or crashes. */
+#include "kinds/databaseuser.h"
 #include "kinds/myweb.h"
+#include "kinds/target.h"
 
 #include "judge.h"
 
@@ -19,15 +21,21 @@ static bool refuse_memory(void)
 }
 
 void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *p, size_t size);
 char *__real_strdup(const char *s);
 void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 char *__wrap_strdup(const char *s);
 
 void *__wrap_malloc(size_t size)
 {
     return refuse_memory() ? NULL : __real_malloc(size);
+}
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return refuse_memory() ? NULL : __real_calloc(count, size);
 }
 void *__wrap_realloc(void *p, size_t size)
 {
@@ -61,13 +69,14 @@ static void verdict(const struct stw_admission *a, char *out, size_t size)
     allocations_left = left;
 }
 
-static void try_all(const char *object, const char *old)
+static void try_all(const struct stw_kind *kind, const char *object, const char *old,
+                    const struct stw_env *env)
 {
     static char want[65536], got[65536];
     struct question q;
     unsigned failures = 0;
     bool whole = false;
-    ask(&q, &stw_kind_myweb, object, old, NULL);
+    ask(&q, kind, object, old, env);
     verdict(&q.a, want, sizeof(want));
     assert_true(strlen(want) > 100);
     for (long n = 0; !whole; n++) {
@@ -88,8 +97,86 @@ static void try_all(const char *object, const char *old)
 static void verdicts(void **state)
 {
     (void)state;
-    try_all(BAD, NULL);
-    try_all(BAD, BAD);
+    try_all(&stw_kind_myweb, BAD, NULL, NULL);
+    try_all(&stw_kind_myweb, BAD, BAD, NULL);
+}
+
+/* --- rules that look around */
+
+#define TARGETS                                                                                    \
+    "[{\"name\":\"t\",\"engine\":\"mariadb\",\"host\":\"h\",\"admin\":{\"user\":\"chief\","        \
+    "\"passwordFile\":\"/f\"},\"allowedNamespaces\":[\"a\"],\"allowedPrivileges\":[\"SELECT\"]}]"
+#define WRONG_TARGETS                                                                              \
+    "[{\"name\":\"t\",\"engine\":\"mysql\",\"host\":\"h\",\"admin\":{\"user\":\"chief\"},"         \
+    "\"allowedPrivileges\":[\"CONNECT\"]},{\"name\":\"T\",\"engine\":\"x\",\"prot\":5},6]"
+#define BAD_USER                                                                                   \
+    "{\"metadata\":{\"name\":\"a\",\"labels\":{\"target\":\"t\"}},\"spec\":{\"user\":\"root\","    \
+    "\"password\":{\"name\":\"s\"},\"hosts\":[\"a\",\"a\"],\"grants\":[{\"database\":\"*\","       \
+    "\"privileges\":[\"DROP\",\"FILE\",\"DROP\"]},{\"database\":\"d\",\"schema\":\"s\","           \
+    "\"privileges\":[\"ALL\"],\"grantOption\":true}],\"reassignOwnedTo\":\"r\"}}"
+
+static bool taken(void *ctx, const char *index, const char *key, const char *self, char *ret_holder)
+{
+    (void)ctx, (void)index, (void)key, (void)self;
+    (void)snprintf(ret_holder, 512, "other/one");
+    return true;
+}
+
+static int short_secret(void *ctx, const char *ns, const char *name, const char *key,
+                        struct stw_secret_facts *ret)
+{
+    (void)ctx, (void)ns, (void)name, (void)key;
+    *ret = (struct stw_secret_facts){.secret_there = true, .key_there = true, .len = 3};
+    return 0;
+}
+
+static struct stw_targets *held(void *ctx)
+{
+    return stw_targets_ref(ctx);
+}
+
+static void verdicts_among_targets(void **state)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autofindings struct stw_findings f = {0};
+    struct stw_targets *targets = NULL;
+    (void)state;
+    scan(&doc, TARGETS);
+    assert_int_equal(stw_targets_parse(stw_json_root(&doc), &targets, &f), 0);
+    struct stw_lookup lookup = {
+        .ctx = targets, .find = taken, .secret = short_secret, .targets = held};
+    struct stw_env env = {.lookup = &lookup};
+    try_all(&stw_kind_databaseuser, BAD_USER, NULL, &env);
+    try_all(&stw_kind_databaseuser, BAD_USER, BAD_USER, &env);
+    stw_targets_unref(targets);
+}
+
+/* A list is whole, or refused. */
+static void target_lists(void **state)
+{
+    static const char *const texts[] = {TARGETS, WRONG_TARGETS};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(texts); i++) {
+        stw_autojson struct stw_json_doc doc = {0};
+        bool whole = false;
+        size_t errors = 0;
+        scan(&doc, texts[i]);
+        for (long n = 0; !whole; n++) {
+            stw_autofindings struct stw_findings f = {0};
+            struct stw_targets *list = NULL;
+            allocations_left = n;
+            int rc = stw_targets_parse(stw_json_root(&doc), &list, &f);
+            whole = allocations_left > 0;
+            allocations_left = -1;
+            assert_int_equal(rc, list ? 0 : -1);
+            assert_true(rc == 0 || f.failed || f.error_count > 0);
+            assert_true(!whole || !f.failed);
+            errors = f.error_count;
+            stw_targets_unref(list);
+            assert_true(n < 10000);
+        }
+        assert_int_equal(errors > 0, i);
+    }
 }
 
 static void decoding(void **state)
@@ -115,6 +202,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts),
+        cmocka_unit_test(verdicts_among_targets),
+        cmocka_unit_test(target_lists),
         cmocka_unit_test(decoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
