@@ -273,6 +273,7 @@ static const struct stw_watch own_watch = {
 const struct stw_watch eru_watch_deployments = {
     .resource = &stw_res_deployment,
     .metadata_only = true,
+    .metrics_name = "deployments/metadata",
     .project = project_deployment,
     .changed = deployment_changed,
 };

@@ -46,6 +46,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
                                          .namespaces = m->config.namespaces,
                                          .label_selector = w->label_selector,
                                          .metadata_only = w->metadata_only,
+                                         .metrics_name = w->metrics_name,
                                          .project = w->project,
                                          .changed = cache_changed,
                                          .index = w->index,

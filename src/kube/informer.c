@@ -66,7 +66,8 @@ int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct s
 static void make_metrics(struct stw_informer *inf, struct stw_metrics *m)
 {
     static const char *const labels[] = {"resource", NULL};
-    const char *plural = inf->config.resource->plural;
+    const char *plural =
+        inf->config.metrics_name ? inf->config.metrics_name : inf->config.resource->plural;
     if (!m)
         return;
     inf->last_event = STW_SERIES(

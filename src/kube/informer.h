@@ -49,6 +49,7 @@ struct stw_informer_config {
     const char *label_selector;    /* or NULL */
     const char *field_selector;    /* or NULL */
     bool metadata_only;            /* PartialObjectMetadata */
+    const char *metrics_name;      /* label of its gauges; NULL: the resource's plural */
     stw_project_fn *project;
     stw_change_fn *changed; /* or NULL */
     stw_index_fn *index;    /* or NULL */
