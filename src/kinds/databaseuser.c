@@ -88,7 +88,7 @@ static const struct stw_field host = {.name = "",
                                       .has_range = true,
                                       .min = 1,
                                       .max = 255,
-                                      .pattern = "^[^\\x00-\\x20\\x7f'\"`\\\\]+$",
+                                      .pattern = "^[!#-&(-\\[\\]-_a-~]+$",
                                       .check = stw_databaseuser_check_host};
 
 static const struct stw_field privilege = {.name = "",
@@ -310,6 +310,7 @@ static const struct stw_column columns[] = {
 
 static const char *const short_names[] = {"dbu", NULL};
 static const char *const categories[] = {"steward", NULL};
+static const char *const spec_labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
 
 const struct stw_kind stw_kind_databaseuser = {
     .group = "handsomeguy.cn",
@@ -324,6 +325,7 @@ const struct stw_kind stw_kind_databaseuser = {
     .spec_size = sizeof(struct stw_databaseuser),
     .status = status_fields,
     .columns = columns,
+    .spec_labels = spec_labels,
     .operations = STW_CREATE | STW_UPDATE | STW_DELETE,
     .validate = stw_databaseuser_validate,
     .advise_delete = stw_databaseuser_advise_delete,

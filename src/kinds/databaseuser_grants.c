@@ -85,8 +85,22 @@ static void check_names(const struct subject *g)
         char path[PATH_MAX_BYTES];
         path_to(g, names[i].field, path);
         if (names[i].name)
-            stw_databaseuser_check_length(g->s, path, names[i].name, g->s->engine->name_max);
+            stw_databaseuser_check_name(g->s, path, names[i].name, g->s->engine->name_max);
     }
+}
+
+static void check_reserved(const struct subject *g)
+{
+    char path[PATH_MAX_BYTES];
+    const struct stw_dbu_scene *s = g->s;
+    path_to(g, ".database", path);
+    if (g->grant.database && stw_engine_reserves_database(s->target->engine, g->grant.database))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s",
+                             g->grant.database, s->engine->name);
+    path_to(g, ".schema", path);
+    if (g->grant.schema && stw_engine_reserves_schema(s->target->engine, g->grant.schema))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s",
+                             g->grant.schema, s->engine->name);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -208,6 +222,7 @@ static void check_grant(const struct subject *g)
 {
     if (g->s->engine) {
         check_names(g);
+        check_reserved(g);
         check_schema(g);
         if (is_all(g->grant.database))
             check_all_databases(g);

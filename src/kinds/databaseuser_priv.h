@@ -31,9 +31,10 @@ struct stw_dbu_scene {
 
 void stw_databaseuser_check_grants(const struct stw_dbu_scene *s);
 
-/* A name longer than the engine takes, whose unit is characters or bytes. */
-void stw_databaseuser_check_length(const struct stw_dbu_scene *s, const char *path,
-                                   const char *name, uint32_t max);
+/* A name that the engine does not keep as it is: longer than `max` (in its unit), or, where names
+ * are compared as padded and stored in three bytes a character, one that is not good for that. */
+void stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
+                                 uint32_t max);
 /* A finding that shows the value of a string. */
 void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
                           enum stw_finding_code code, const char *value, const char *fmt, ...)

@@ -45,8 +45,10 @@ const char *stw_databaseuser_check_user(const char *user)
 
 const char *stw_databaseuser_check_host(const char *host)
 {
-    if (has_control(host) || host[strcspn(host, " '\"`\\")])
-        return "must not hold quotes, backslashes, blanks or control characters";
+    for (const char *c = host; *c; c++)
+        if (*c <= ' ' || *c >= 0x7f || strchr("'\"`\\", *c))
+            return "must be a name, an address or a pattern, without quotes, backslashes and "
+                   "blanks";
     return NULL;
 }
 
@@ -88,15 +90,27 @@ static size_t count_characters(const char *text)
     return n;
 }
 
-void stw_databaseuser_check_length(const struct stw_dbu_scene *s, const char *path,
-                                   const char *name, uint32_t max)
+static bool has_long_character(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text >= 0xF0)
+            return true;
+    return false;
+}
+
+void stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
+                                 uint32_t max)
 {
     bool bytes = s->engine && s->engine->names_in_bytes;
-    if ((bytes ? strlen(name) : count_characters(name)) <= max)
-        return;
-    stw_databaseuser_add(s, path, STW_INVALID, name, "must be at most %u %s%s%s", max,
-                         bytes ? "bytes" : "characters", s->engine ? " for " : "",
-                         s->engine ? s->engine->name : "");
+    const char *of = s->engine ? s->engine->name : "";
+    if ((bytes ? strlen(name) : count_characters(name)) > max)
+        stw_databaseuser_add(s, path, STW_INVALID, name, "must be at most %u %s%s%s", max,
+                             bytes ? "bytes" : "characters", *of ? " for " : "", of);
+    else if (*of && !bytes && has_long_character(name))
+        stw_databaseuser_add(s, path, STW_INVALID, name,
+                             "must not hold characters beyond U+FFFF on %s", of);
+    else if (*of && !bytes && *name && name[strlen(name) - 1] == ' ')
+        stw_databaseuser_add(s, path, STW_INVALID, name, "must not end with a blank on %s", of);
 }
 
 /* --- the target */
@@ -204,10 +218,10 @@ static void check_unique(const struct stw_dbu_scene *s)
 
 static void check_user(const struct stw_dbu_scene *s)
 {
-    if (!s->user->user || !*s->user->user)
+    if (!s->user->user || !*s->user->user || stw_databaseuser_check_user(s->user->user))
         return; /* the table says so */
-    stw_databaseuser_check_length(s, "spec.user", s->user->user,
-                                  s->engine ? s->engine->user_max : USER_MAX);
+    stw_databaseuser_check_name(s, "spec.user", s->user->user,
+                                s->engine ? s->engine->user_max : USER_MAX);
     check_reserved(s);
     check_unique(s);
 }

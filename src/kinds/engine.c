@@ -96,6 +96,13 @@ static const char *const mariadb_reserved[] = {
 static const char *const postgresql_reserved[] = {
     "postgres", "pg_*", "PUBLIC", "none", "rds*", "cloudsql*", "azure_superuser", NULL};
 
+/* mysql.user is who is an admin; pg_authid has everybody's password hash. */
+static const char *const mysql_databases[] = {"mysql", "sys", "performance_schema",
+                                              "information_schema", NULL};
+static const char *const postgresql_databases[] = {"template0", "template1", NULL};
+static const char *const postgresql_schemas[] = {"pg_*", "information_schema", NULL};
+static const char *const none[] = {NULL};
+
 /* Account names: mysql.user of MySQL 8.0 and MariaDB 10.11, NAMEDATALEN - 1 of PostgreSQL. */
 static const struct stw_engine_info engines[STW_ENGINES] = {
     [STW_ENGINE_MYSQL] = {.name = "mysql",
@@ -107,6 +114,8 @@ static const struct stw_engine_info engines[STW_ENGINES] = {
                           .has_require_tls = true,
                           .has_hourly_limits = true,
                           .reserved = mysql_reserved,
+                          .reserved_databases = mysql_databases,
+                          .reserved_schemas = none,
                           .privileges = mysql_privileges},
     [STW_ENGINE_MARIADB] = {.name = "mariadb",
                             .port = 3306,
@@ -117,6 +126,8 @@ static const struct stw_engine_info engines[STW_ENGINES] = {
                             .has_require_tls = true,
                             .has_hourly_limits = true,
                             .reserved = mariadb_reserved,
+                            .reserved_databases = mysql_databases,
+                            .reserved_schemas = none,
                             .privileges = mariadb_privileges},
     [STW_ENGINE_POSTGRESQL] = {.name = "postgresql",
                                .port = 5432,
@@ -126,6 +137,8 @@ static const struct stw_engine_info engines[STW_ENGINES] = {
                                .has_schemas = true,
                                .has_owned_objects = true,
                                .reserved = postgresql_reserved,
+                               .reserved_databases = postgresql_databases,
+                               .reserved_schemas = postgresql_schemas,
                                .privileges = postgresql_privileges},
 };
 
@@ -139,20 +152,35 @@ const char *stw_engine_name(enum stw_engine e)
     return engines[e].name;
 }
 
-static bool matches(const char *pattern, const char *user)
+static bool matches(const char *pattern, const char *name)
 {
     size_t len = strlen(pattern);
     if (pattern[len - 1] == '*')
-        return strncasecmp(pattern, user, len - 1) == 0;
-    return strcasecmp(pattern, user) == 0;
+        return strncasecmp(pattern, name, len - 1) == 0;
+    return strcasecmp(pattern, name) == 0;
+}
+
+static bool is_in(const char *const *patterns, const char *name)
+{
+    for (; *patterns; patterns++)
+        if (matches(*patterns, name))
+            return true;
+    return false;
 }
 
 bool stw_engine_reserves(enum stw_engine e, const char *user)
 {
-    for (const char *const *r = engines[e].reserved; *r; r++)
-        if (matches(*r, user))
-            return true;
-    return false;
+    return is_in(engines[e].reserved, user);
+}
+
+bool stw_engine_reserves_database(enum stw_engine e, const char *database)
+{
+    return is_in(engines[e].reserved_databases, database);
+}
+
+bool stw_engine_reserves_schema(enum stw_engine e, const char *schema)
+{
+    return is_in(engines[e].reserved_schemas, schema);
 }
 
 const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const char *name)

@@ -34,11 +34,16 @@ struct stw_engine_info {
     bool has_schemas, has_all_databases, has_require_tls, has_hourly_limits, has_owned_objects;
     const char *const *reserved; /* account names, without case; with a '*' at the end: all that
                                     start so.  Ended by NULL */
+    /* In the same form: databases and schemas of the server's own, where a right to write would
+     * make an admin. */
+    const char *const *reserved_databases, *const *reserved_schemas;
     const struct stw_engine_privilege *privileges;
 };
 
 const struct stw_engine_info *stw_engine_info(enum stw_engine e);
 bool stw_engine_reserves(enum stw_engine e, const char *user);
+bool stw_engine_reserves_database(enum stw_engine e, const char *database);
+bool stw_engine_reserves_schema(enum stw_engine e, const char *schema);
 /* NULL: it has no such privilege, or gives it to nobody. */
 const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const char *name);
 

@@ -95,6 +95,9 @@ struct stw_kind {
     const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
     const struct stw_column *columns; /* ended by a NULL name */
     const struct stw_scale *scale;    /* or NULL */
+    /* Labels that say what is wanted, as the spec does: an UPDATE that changes one is judged as one
+     * that changes the spec.  Ended by NULL; or NULL. */
+    const char *const *spec_labels;
     unsigned operations; /* enum stw_operation bits that the validating webhook asks for */
     bool dns1035_name;   /* a Service gets the object's name */
     uint32_t name_max;   /* longest metadata.name; 0: 253 */

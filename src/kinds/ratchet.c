@@ -5,6 +5,8 @@
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 
+#include <stdio.h>
+
 static void demote(struct stw_findings *f, size_t index)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
@@ -47,6 +49,17 @@ static void judge_old(const struct stw_admission *a, struct stw_findings *before
     stw_kind_judge(&old, before);
 }
 
+static bool same_wish(const struct stw_admission *a)
+{
+    char path[128];
+    bool same = same_at(a->object, a->old_object, "spec");
+    for (const char *const *label = a->kind->spec_labels; same && label && *label; label++) {
+        (void)snprintf(path, sizeof(path), "metadata.labels[%s]", *label);
+        same = same_at(a->object, a->old_object, path);
+    }
+    return same;
+}
+
 static bool is_spec(const char *path)
 {
     return strncmp(path, "spec", 4) == 0 && (path[4] == '\0' || path[4] == '.');
@@ -55,7 +68,7 @@ static bool is_spec(const char *path)
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f)
 {
     stw_autofindings struct stw_findings before = {0};
-    bool spec_same = same_at(a->object, a->old_object, "spec");
+    bool spec_same = same_wish(a);
     judge_old(a, &before);
     for (size_t i = first; i < f->error_count;) {
         const struct stw_finding *e = &f->errors[i];

@@ -348,11 +348,18 @@ static void hosts(void **state)
         {ON("maria", GOOD ",\"hosts\":[5]"), "spec.hosts[0]: Invalid value: 5: must be a string\n"},
         {ON("maria", GOOD ",\"hosts\":[\"\"]"), "spec.hosts[0]: Required value\n"},
         {ON("maria", GOOD ",\"hosts\":[\"a'\"]"),
-         "spec.hosts[0]: Invalid value: \"a'\": must not hold quotes, backslashes, blanks or "
-         "control characters\n"},
+         "spec.hosts[0]: Invalid value: \"a'\": must be a name, an address or a pattern, without "
+         "quotes, backslashes and blanks\n"},
         {ON("maria", GOOD ",\"hosts\":[\"a\",\"b\\\\\"]"),
-         "spec.hosts[1]: Invalid value: \"b\\\\\": must not hold quotes, backslashes, blanks or "
-         "control characters\n"},
+         "spec.hosts[1]: Invalid value: \"b\\\\\": must be a name, an address or a pattern, "
+         "without "
+         "quotes, backslashes and blanks\n"},
+        {ON("maria", GOOD ",\"hosts\":[\"\xc3\xa4\"]"),
+         "spec.hosts[0]: Invalid value: \"\xc3\xa4\": must be a name, an address or a pattern, "
+         "without quotes, backslashes and blanks\n"},
+        {ON("maria", GOOD ",\"hosts\":[\"a b\"]"),
+         "spec.hosts[0]: Invalid value: \"a b\": must be a name, an address or a pattern, without "
+         "quotes, backslashes and blanks\n"},
         {ON("maria", GOOD ",\"hosts\":[\"a\",\"b\",\"A\"]"),
          "spec.hosts[2]: Duplicate value: \"A\"\n"},
         {ON("maria", GOOD ",\"hosts\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\","
@@ -453,6 +460,13 @@ static void grants_by_engine(void **state)
         {ON("my", GRANTS("{\"database\":\"" SIXTY "aaaaa\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].database: Invalid value: \"" SIXTY
          "aaaaa\": must be at most 64 characters for mysql\n"},
+        {ON("my", GRANTS("{\"database\":\"a \",\"privileges\":[\"SELECT\"]}")),
+         "spec.grants[0].database: Invalid value: \"a \": must not end with a blank on mysql\n"},
+        {ON("my", GRANTS("{\"database\":\"\xf0\x9f\x90\x98\",\"privileges\":[\"SELECT\"]}")),
+         "spec.grants[0].database: Invalid value: \"\xf0\x9f\x90\x98\": must not hold characters "
+         "beyond U+FFFF on mysql\n"},
+        {ON("pg", PG_GRANTS("{\"database\":\"\xf0\x9f\x90\x98 \",\"privileges\":[\"CONNECT\"]}")),
+         ""},
         /* all databases */
         {ON("my", GRANTS("{\"database\":\"*\",\"privileges\":[\"SELECT\",\"PROCESS\"]}")), ""},
         {ON("my", GRANTS("{\"database\":\"a\",\"table\":\"t\",\"privileges\":[\"ALL\"]}")),
@@ -490,6 +504,38 @@ static void grants_by_engine(void **state)
     };
     (void)state;
     ASSERT_RULES(rules, &env);
+}
+
+static void what_belongs_to_the_server(void **state)
+{
+    static const struct {
+        const char *target, *engine, *database, *schema, *privilege;
+    } cases[] = {
+        {"my", "mysql", "mysql", NULL, "SELECT"},
+        {"maria", "mariadb", "MySQL", NULL, "INSERT"},
+        {"maria", "mariadb", "sys", NULL, "SELECT"},
+        {"maria", "mariadb", "performance_schema", NULL, "SELECT"},
+        {"maria", "mariadb", "information_schema", NULL, "SELECT"},
+        {"pg", "postgresql", "template1", NULL, "CONNECT"},
+        {"pg", "postgresql", NULL, "pg_catalog", "USAGE"},
+        {"pg", "postgresql", NULL, "information_schema", "USAGE"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        char object[512], want[256], schema[64] = "";
+        if (cases[i].schema)
+            snprintf(schema, sizeof(schema), "\"schema\":\"%s\",", cases[i].schema);
+        snprintf(object, sizeof(object),
+                 "{\"metadata\":{\"name\":\"web\",\"labels\":{\"target\":\"%s\"}},\"spec\":{"
+                 "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"hosts\":[\"%s\"],\"grants\":[{"
+                 "\"database\":\"%s\",%s\"privileges\":[\"%s\"]}]}}",
+                 cases[i].target, stw_streq(cases[i].target, "pg") ? "%" : "h",
+                 cases[i].database ? cases[i].database : "d", schema, cases[i].privilege);
+        snprintf(want, sizeof(want), "spec.grants[0].%s: Forbidden: \"%s\" is reserved on %s\n",
+                 cases[i].schema ? "schema" : "database",
+                 cases[i].schema ? cases[i].schema : cases[i].database, cases[i].engine);
+        assert_answer(&stw_kind_databaseuser, object, NULL, &env, want);
+    }
 }
 
 /* GRANT ALL ON *.* makes an admin. */
@@ -675,6 +721,31 @@ static void when_the_secret_is_looked_at(void **state)
     }
 }
 
+/* --- updates */
+
+/* The label is a part of what is wanted, though it is metadata. */
+static void another_target_is_another_wish(void **state)
+{
+    static const char root[] = "spec.user: Forbidden: \"root\" is reserved on mariadb";
+    static const struct {
+        const char *now, *old, *more;
+    } cases[] = {
+        {ON("maria", USER("root")), ON("nowhere", USER("root")), ""},
+        {ON("maria", USER("root")), ON("maria", USER("root")),
+         "; not refused, because it has not changed"},
+        {OBJECT("\"target\":\"maria\",\"a\":\"b\"", USER("root")), ON("maria", USER("root")),
+         "; not refused, because it has not changed"},
+        {ON("MARIA", USER("root")), ON("maria", USER("root")),
+         "; not refused, because it has not changed"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        char want[256];
+        snprintf(want, sizeof(want), "%s%s%s\n", *cases[i].more ? "W: " : "", root, cases[i].more);
+        assert_answer(&stw_kind_databaseuser, cases[i].now, cases[i].old, &env, want);
+    }
+}
+
 /* --- deletions */
 
 static void deletions_are_commented_on(void **state)
@@ -807,11 +878,13 @@ int main(void)
         cmocka_unit_test(grant_shapes),
         cmocka_unit_test(too_many_grants),
         cmocka_unit_test(grants_by_engine),
+        cmocka_unit_test(what_belongs_to_the_server),
         cmocka_unit_test(nobody_becomes_admin),
         cmocka_unit_test(tls),
         cmocka_unit_test(the_rest),
         cmocka_unit_test(what_is_said_of_the_secret),
         cmocka_unit_test(when_the_secret_is_looked_at),
+        cmocka_unit_test(another_target_is_another_wish),
         cmocka_unit_test(deletions_are_commented_on),
         cmocka_unit_test(leaving_objects_pass),
         cmocka_unit_test(what_is_defaulted),
