@@ -166,8 +166,11 @@ static json_t *share(struct stw_json given, json_t *otherwise)
     if (!value)
         return otherwise;
     json_decref(otherwise);
-    /* 1.0 is 1 to the API server */
-    return json_is_real(value) ? json_integer((json_int_t)json_real_value(value)) : value;
+    if (!json_is_real(value))
+        return value;
+    double real = json_real_value(value); /* 1.0 is 1 to the API server */
+    json_decref(value);
+    return json_integer((json_int_t)real);
 }
 
 static json_t *strategy(const struct app *a)
@@ -182,7 +185,7 @@ json_t *app_deployment(const struct app *a)
     json_t *spec = json_pack("{s:I,s:{s:o},s:o,s:o}", "progressDeadlineSeconds",
                              (json_int_t)a->spec.strategy.deadline_s, "selector", "matchLabels",
                              app_selector(a), "strategy", strategy(a), "template", template(a));
-    if (!a->spec.autoscaling.enabled)
+    if (!app_is_scaled(a))
         (void)json_object_set_new(spec, "replicas", json_integer((json_int_t)a->spec.replicas));
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "apps/v1", "kind", "Deployment", "metadata",
                      app_metadata(a, a->owner.name), "spec", spec);

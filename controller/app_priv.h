@@ -21,6 +21,7 @@ enum {
     APP_CHILDREN
 };
 
+#define APP_REASON_FOREIGN "ForeignAutoscaler"
 #define APP_NAME "app" /* app.kubernetes.io/name, and the name of the container */
 
 /* What keeps a pod from running well, as its status tells. */
@@ -43,12 +44,13 @@ struct app {
     struct stw_child children[APP_CHILDREN];
     json_t *desired[APP_CHILDREN];
     struct app_trouble trouble; /* of the pod that is worst off */
+    char foreign[254];          /* somebody else's autoscaler of our Deployment; "" for none */
 };
 
 /* --- children; each gives a new tree, or NULL without memory */
 void app_hash_config(struct app *a);
 json_t *app_configmap(const struct app *a);
-json_t *app_deployment(const struct app *a); /* without spec.replicas while autoscaling is on */
+json_t *app_deployment(const struct app *a); /* spec.replicas only if nobody else says it */
 json_t *app_service(const struct app *a);
 json_t *app_budget(const struct app *a, const struct stw_resource *r);
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
@@ -64,6 +66,8 @@ json_t *app_selector(const struct app *a);
 bool app_hand_over(struct app *a, struct stw_result *result);
 /* After a Deployment was made: gives it the number of pods that autoscaling begins with. */
 bool app_start_scaling(struct app *a, struct stw_result *result);
+/* Somebody else says how many pods there are: our autoscaler, or a foreign one. */
+bool app_is_scaled(const struct app *a);
 /* How many pods there shall be now. */
 int64_t app_wanted(const struct app *a);
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/app_priv.h"
+#include "controller/condition.h"
 #include "controller/ending.h"
 
 #define SECOND_MANAGER "steward-app-replicas"
@@ -62,26 +63,91 @@ static bool must_keep(const struct app *a, const struct stw_rollout *r)
            r->wanted > 0 && r->wanted != a->spec.replicas;
 }
 
+/* --- somebody else's autoscaler */
+
+static bool scales_us(const struct app *a, struct stw_json scaler)
+{
+    struct stw_json target = stw_json_path(scaler, "spec.scaleTargetRef");
+    return stw_json_is(stw_json_get(target, "kind"), stw_res_deployment.kind) &&
+           stw_json_is(stw_json_get(target, "name"), a->owner.name) &&
+           !stw_json_there(stw_json_path(scaler, "metadata.deletionTimestamp"));
+}
+
+static int look_for_foreign(struct app *a, struct stw_error *err)
+{
+    struct stw_run *run = a->run;
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(2048);
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_json key, scaler;
+    stw_resource_path(stw_informer_resource(stw_run_cache(run, &stw_watch_autoscalers)), run->ns,
+                      NULL, NULL, &path);
+    struct stw_request request = {.method = "GET", .path = stw_buf_str(&path)};
+    if (stw_client_do(run->client, &request, &answer, err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, err) != 0)
+        return -1;
+    stw_json_foreach (stw_json_get(stw_json_root(&doc), "items"), key, scaler)
+        if (scales_us(a, scaler))
+            (void)stw_json_strcpy(stw_json_path(scaler, "metadata.name"), a->foreign,
+                                  sizeof(a->foreign));
+    return 0;
+}
+
+/* All autoscalers of a cluster are not watched, since they change every few seconds: they are asked
+ * for when the Deployment has another number than we gave it, and as long as one was there. */
+static int find_foreign(struct app *a, const struct stw_rollout *r, struct stw_error *err)
+{
+    const json_t *old =
+        stw_condition_find(json_object_get(a->object.status, "conditions"), "AutoscalingActive");
+    bool before = stw_streq(stw_condition_reason(old), APP_REASON_FOREIGN);
+    bool drifted = app_was_applied(a, APP_DEPLOYMENT) && r->wanted != a->spec.replicas;
+    if (a->spec.autoscaling.enabled || (!before && !drifted))
+        return 0;
+    return look_for_foreign(a, err);
+}
+
+bool app_is_scaled(const struct app *a)
+{
+    return a->spec.autoscaling.enabled || *a->foreign;
+}
+
+/* --- before and after the Deployment */
+
+/* The Deployment that is applied then differs from the one before, by our own doing. */
+static int give_up_number(struct app *a, const struct stw_child_live *live, struct stw_error *err)
+{
+    bool as_it_is = live->rollout.wanted > 0 || *a->foreign;
+    int64_t n = as_it_is ? live->rollout.wanted : start_value(&a->spec);
+    if (!live->rollout.scaled_by_us)
+        return 0;
+    a->children[APP_DEPLOYMENT].applied_before = false;
+    return apply_replicas(a, live->uid, n, err);
+}
+
+/* 1: the number was written into the App, 0: nothing of the kind, -1. */
+static int hand_over(struct app *a, const struct stw_child_live *live, struct stw_error *err)
+{
+    const struct stw_rollout *r = &live->rollout;
+    if (find_foreign(a, r, err) != 0)
+        return -1;
+    if (app_is_scaled(a))
+        return give_up_number(a, live, err);
+    if (!must_keep(a, r))
+        return 0;
+    return keep_number(a, r->wanted, err) == 0 ? 1 : -1;
+}
+
 bool app_hand_over(struct app *a, struct stw_result *result)
 {
     struct stw_child_live live;
     struct stw_error err = {0};
-    bool on = a->spec.autoscaling.enabled;
-    int rc = 0;
     if (stw_child_cached(a->run, &stw_watch_deployments, a->run->key, &live) != 0 ||
         !stw_streq(live.owner_uid, a->owner.uid) || live.terminating)
         return true;
-    if (on && live.rollout.scaled_by_us) {
-        int64_t n = live.rollout.wanted > 0 ? live.rollout.wanted : start_value(&a->spec);
-        rc = apply_replicas(a, live.uid, n, &err);
-    } else if (!on && must_keep(a, &live.rollout)) {
-        if (keep_number(a, live.rollout.wanted, &err) == 0)
-            return false; /* the App has changed: the next run goes on */
-        rc = -1;
-    }
-    if (rc != 0)
+    int rc = hand_over(a, &live, &err);
+    if (rc < 0)
         stw_run_fail(a->run, &err, result);
-    return rc == 0;
+    return rc == 0; /* 1: the App has changed, and the next run goes on */
 }
 
 bool app_start_scaling(struct app *a, struct stw_result *result)
@@ -102,6 +168,5 @@ bool app_start_scaling(struct app *a, struct stw_result *result)
 
 int64_t app_wanted(const struct app *a)
 {
-    return a->spec.autoscaling.enabled ? a->children[APP_DEPLOYMENT].live.rollout.wanted
-                                       : a->spec.replicas;
+    return app_is_scaled(a) ? a->children[APP_DEPLOYMENT].live.rollout.wanted : a->spec.replicas;
 }

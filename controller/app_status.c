@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define PORT_AGAIN_MS 60000
+#define FOREIGN_AGAIN_MS (10u * 60000)
 
 #define REASON_SUCCEEDED "Succeeded"
 #define REASON_NO_REPLICAS "NoReplicas"
@@ -161,6 +162,14 @@ static void find_scaling(const struct app *a, struct stw_aspect *f)
     bool disabled = stw_streq(s->reason, REASON_SCALING_DISABLED);
     if (f->level != STW_LEVEL_FINE)
         return;
+    if (*a->foreign) {
+        set(f, STW_LEVEL_FINE, STW_TRUE, APP_REASON_FOREIGN);
+        STW_ASPECT_SAY(f,
+                       "HorizontalPodAutoscaler \"%s\", which is not of this App, decides how many "
+                       "pods there are; replicas is only the start value",
+                       a->foreign);
+        return;
+    }
     set(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
     STW_ASPECT_SAY(f, "HorizontalPodAutoscaler \"%s\" has not looked at the pods yet",
                    a->owner.name);
@@ -194,7 +203,7 @@ static void find_all(const struct app *a, struct stw_aspect *all)
     find_degraded(a, &all[FIND_PROGRESS], &all[FIND_DEGRADED]);
     for (size_t i = 0; i < ASPECTS; i++)
         all[i].type = tells[i].type;
-    if (!a->spec.autoscaling.enabled && all[FIND_SCALING].level == STW_LEVEL_FINE)
+    if (!app_is_scaled(a) && all[FIND_SCALING].level == STW_LEVEL_FINE)
         all[FIND_SCALING].type = NULL;
 }
 
@@ -206,6 +215,7 @@ static void set_verdict(const struct app *a, const struct stw_aspect *all, struc
     stw_verdict_of(all, ASPECTS, v);
     if (v->level == STW_LEVEL_FINE) {
         v->reason = REASON_SUCCEEDED;
+        v->again_ms = *a->foreign ? FOREIGN_AGAIN_MS : 0; /* nothing tells when it goes */
         (void)snprintf(v->message, sizeof(v->message), "%s", all[FIND_AVAILABLE].message);
     } else if (v->level == STW_LEVEL_PROGRESSING) {
         v->reason = has_trouble(a) ? a->trouble.reason : STW_REASON_PROGRESSING;
@@ -238,7 +248,7 @@ static void add_numbers(const struct app *a, json_t *status)
     set_number(status, "readyReplicas", r->ready);
     set_number(status, "availableReplicas", r->available);
     set_number(status, "updatedReplicas", r->observed_generation >= r->generation ? r->updated : 0);
-    if (a->spec.autoscaling.enabled)
+    if (app_is_scaled(a))
         set_number(status, "startReplicas", a->spec.replicas);
 }
 

@@ -168,6 +168,34 @@ def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
     myweb.wait_event(installed, "web", namespace, "DriftRepaired", "maxReplicas")
 
 
+def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, namespace, watched):
+    """Such as one that a person or KEDA made: it has its way, instead of a fight without end."""
+    installed.apply(app.manifest("web", namespace, replicas=3))
+    wait_replicas(installed, "web", namespace, 3)
+    installed.wait_for(app.KIND, "web", namespace, lambda o: condition(o, "Available"))
+    seen = watched("web")
+    installed.apply({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+                     "metadata": {"name": "theirs", "namespace": namespace},
+                     "spec": {"minReplicas": 2, "maxReplicas": 9, "scaleTargetRef": {
+                         "apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}})
+    stand_in(installed, "web", namespace, 6)
+    told = app.wait_condition(installed, "web", namespace, "AutoscalingActive", "ForeignAutoscaler")
+    assert '"theirs", which is not of this App' in told["message"]
+    stand_in(installed, "web", namespace, 5)
+    installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
+    found = installed.wait_for(app.KIND, "web", namespace,
+                               lambda o: o["status"].get("desiredReplicas") == 5 and
+                               o["status"]["observedGeneration"] == o["metadata"]["generation"])
+    assert "steward-app" not in owners(installed, "web", namespace)
+    assert "repairs" not in found["status"]
+    # It goes: the number stays, and is the App's own again.
+    installed.delete("hpa", "theirs", namespace)
+    installed.kubectl("annotate", app.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1")
+    installed.wait_for(app.KIND, "web", namespace,
+                       lambda o: o["spec"]["replicas"] == 5 and not condition(o, "AutoscalingActive"))
+    assert set(seen.end()) == {3, 6, 5}
+
+
 def test_foreign_autoscaler(controller, installed, namespace):
     """One of the same name that is somebody else's is left alone."""
     installed.apply({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
