@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is told of a value in a Secret. */
+ * What is told of a value in a Secret, and of one that cannot be looked at. */
 #include "controller/manager_priv.h"
 
 #include "base/util.h"
+#include "fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,8 +53,50 @@ static void facts(void **state)
     }
 }
 
+struct look {
+    const char *step;
+    int rc;
+    struct stw_secret_facts want;
+};
+
+static void answers_of_the_server(void **state)
+{
+    static const struct look looks[] = {
+        {"[{'match':'/namespaces/ns/secrets/s','body':{'data':{'k':'c2VjcmV0'}}}]",
+         0,
+         {.secret_there = true, .key_there = true, .is_text = true, .len = 6}},
+        {"[]", 0, {.secret_there = false}}, /* 404 */
+        {"[{'match':'/secrets/s','status':403,'body':{'kind':'Status','message':'no'}}]", -1, {0}},
+        {"[{'match':'/secrets/s','status':429,'headers':{'Retry-After':'1'}}]", -1, {0}},
+        {"[{'match':'/secrets/s','status':500}]", -1, {0}},
+        {"[{'match':'/secrets/s','body':'{'}]", -1, {0}},
+        {"[{'match':'/secrets/s','then':'reset','status':0}]", -1, {0}},
+        {"[{'match':'/secrets/s','then':'stall'}]", -1, {0}},
+    };
+    struct fake fake;
+    (void)state;
+    fake_start(&fake);
+    struct stw_client *client = fake_client(&fake, NULL, NULL);
+    struct stw_manager m = {.config.client = client};
+    for (size_t i = 0; i < STW_COUNT(looks); i++) {
+        struct stw_secret_facts got = {0};
+        uint64_t begin = stw_now_ms(&stw_clock_system);
+        fake_steps(&fake, looks[i].step);
+        int rc = stw_manager_secret(&m, "ns", "s", "k", &got);
+        if (rc != looks[i].rc)
+            fail_msg("%s: %d", looks[i].step, rc);
+        assert_int_equal(got.secret_there, looks[i].want.secret_there);
+        assert_int_equal(got.len, looks[i].want.len);
+        /* the API server waits 3 s for the whole verdict */
+        assert_true(stw_now_ms(&stw_clock_system) - begin < 2500);
+    }
+    stw_client_destroy(client);
+    fake_stop(&fake);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(facts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(facts),
+                                       cmocka_unit_test(answers_of_the_server)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -420,6 +420,42 @@ static void grant_shapes(void **state)
     ASSERT_RULES(rules, NULL);
 }
 
+/* Each at its longest, and one byte or entry more. */
+static void lengths(void **state)
+{
+    static const struct {
+        const char *before, *unit, *after, *message;
+        int most;
+    } cases[] = {
+        {"\"password\":{\"name\":\"s\",\"key\":\"", "a", "\"}", "must be at most 253 bytes", 253},
+        {"\"password\":{\"name\":\"", "a.", "a\"}", "must be at most 253 bytes", 126},
+        {"\"password\":{\"name\":\"s\"},\"hosts\":[\"", "a", "\"]", "must be at most 255 bytes",
+         255},
+        {"\"password\":{\"name\":\"s\"},\"reassignOwnedTo\":\"", "a", "\"",
+         "must be at most 63 bytes", 63},
+        {"\"password\":{\"name\":\"s\"},\"grants\":[{\"privileges\":[\"SELECT\"],\"database\":\"",
+         "a", "\"}]", "must be at most 255 bytes", 255},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++)
+        for (int more = 0; more < 2; more++) {
+            stw_autobuf struct stw_buf object = STW_BUF_INIT(4096);
+            struct question q;
+            stw_buf_addf(&object,
+                         "{\"metadata\":{\"name\":\"web\",\"labels\":{\"target\":\"x\"}},\"spec\":"
+                         "{\"user\":\"app\",%s",
+                         cases[i].before);
+            for (int n = 0; n < cases[i].most + more; n++)
+                stw_buf_adds(&object, cases[i].unit);
+            stw_buf_addf(&object, "%s}}", cases[i].after);
+            ask(&q, &stw_kind_databaseuser, stw_buf_str(&object), NULL, NULL);
+            stw_autofree char *got = answer(&q.a);
+            if (more ? !strstr(got, cases[i].message) : *got != '\0')
+                fail_msg("case %zu, %d more: %s", i, more, got);
+            ask_done(&q);
+        }
+}
+
 static void too_many_grants(void **state)
 {
     struct stw_buf object = STW_BUF_INIT(1 << 20);
@@ -876,6 +912,7 @@ int main(void)
         cmocka_unit_test(passwords),
         cmocka_unit_test(hosts),
         cmocka_unit_test(grant_shapes),
+        cmocka_unit_test(lengths),
         cmocka_unit_test(too_many_grants),
         cmocka_unit_test(grants_by_engine),
         cmocka_unit_test(what_belongs_to_the_server),
