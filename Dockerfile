@@ -6,6 +6,7 @@ FROM debian:12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
         gcc git libc6-dev libcurl4-openssl-dev libgnutls28-dev libjansson-dev libmariadb-dev \
         libmicrohttpd-dev libpq-dev libssl-dev libxxhash-dev libyaml-dev meson pkg-config \
+        zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 COPY . /src
 RUN meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=disabled \
@@ -14,7 +15,7 @@ RUN meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=di
 FROM debian:12-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
         ca-certificates libcurl4 libgnutls30 libjansson4 libmariadb3 libmicrohttpd12 libpq5 libssl3 \
-        libyaml-0-2 tzdata \
+        libyaml-0-2 tzdata zlib1g \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /install/usr/bin/steward /usr/bin/steward
 USER 65532:65532

@@ -6,6 +6,7 @@
 #include "controller/databaseuser_priv.h"
 #include "controller/ending.h"
 #include "controller/finalizer.h"
+#include "controller/packed.h"
 #include "controller/status.h"
 
 #include <ctype.h>
@@ -21,7 +22,7 @@ static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
 static void project(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     (void)ctx;
-    stw_object_project_with(object, labels, out);
+    stw_object_project_packed(object, labels, out);
 }
 
 static int read_label(struct stw_json root, char *out, size_t out_size)
@@ -56,9 +57,12 @@ static void index_secret(struct stw_json root, struct stw_buf *out)
     stw_index_add(out, "secret", key);
 }
 
-static void index_all(void *ctx, struct stw_json root, struct stw_buf *out)
+static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
     char target[DBU_NAME_MAX];
+    stw_autobuf struct stw_buf text = {0};
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_json root = stw_unpack_root(projected, &text, &doc);
     (void)ctx;
     index_secret(root, out);
     if (read_label(root, target, sizeof(target)) != 0)
@@ -72,11 +76,11 @@ static void index_all(void *ctx, struct stw_json root, struct stw_buf *out)
 static void user_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                          const char *old_text, const char *new_text)
 {
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048), text = {0};
     stw_autojson struct stw_json_doc doc = {0};
-    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
     char target[DBU_NAME_MAX], user[DBU_NAME_MAX];
     stw_watch_own_changed(m, w, key, old_text, new_text);
-    if (new_text || !old_text || stw_json_scan(&doc, old_text, strlen(old_text), NULL) != 0 ||
+    if (new_text || !old_text || stw_unpack_scan(old_text, strlen(old_text), &text, &doc) != 0 ||
         read_label(stw_json_root(&doc), target, sizeof(target)) != 0 ||
         stw_json_strcpy(stw_json_path(stw_json_root(&doc), "spec.user"), user, sizeof(user)) != 0)
         return;

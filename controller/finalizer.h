@@ -7,7 +7,7 @@
 
 #include "controller/object.h"
 
-/* The projection of the watch keeps metadata.finalizers: stw_object_project_with. */
+/* The projection of the watch keeps metadata.finalizers: stw_object_project_packed. */
 bool stw_finalizer_has(const struct stw_object *o, const char *finalizer);
 /* Any but this one. */
 bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer);

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/object.h"
+#include "controller/packed.h"
 
 #include <stdio.h>
 
@@ -169,9 +170,10 @@ static void take_census(struct stw_informer *inf, const struct stw_controller *c
     size_t at = 0;
     stw_informer_keys(inf, NULL, &keys);
     for (const char *k; (k = stw_keys_next(&keys, &at));) {
+        stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
         stw_buf_clear(&text);
         if (stw_informer_get(inf, k, &text, NULL) == 0 &&
-            stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) == 0)
+            stw_unpack_scan(stw_buf_str(&text), text.len, &unpacked, &doc) == 0)
             count_object(c, stw_json_root(&doc), to);
     }
 }

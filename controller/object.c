@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
+#include "controller/packed.h"
 #include "controller/queue.h"
 
 #include <stdarg.h>
@@ -146,9 +147,12 @@ void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
     project(object, NULL, NULL, out);
 }
 
-void stw_object_project_with(struct stw_json object, const char *const *labels, struct stw_buf *out)
+void stw_object_project_packed(struct stw_json object, const char *const *labels,
+                               struct stw_buf *out)
 {
-    project(object, labels, NULL, out);
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    project(object, labels, NULL, &text);
+    stw_pack(stw_buf_str(&text), text.len, out);
 }
 
 void stw_object_project_keeping(struct stw_json object, const char *const *labels,
@@ -186,12 +190,25 @@ static json_t *read_status(struct stw_json root)
     return status;
 }
 
+/* The cached text, or what it holds when it is packed. */
+static int read_text(struct stw_informer *cache, const char *key, struct stw_object *ret)
+{
+    stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
+    ret->text = STW_BUF_INIT(TEXT_MAX);
+    if (stw_informer_get(cache, key, &ret->text, ret->resource_version) != 0 ||
+        stw_unpack_scan(stw_buf_str(&ret->text), ret->text.len, &unpacked, &ret->doc) != 0)
+        return -1;
+    if (unpacked.len > 0) {
+        struct stw_buf packed = ret->text;
+        ret->text = unpacked;
+        unpacked = packed;
+    }
+    return 0;
+}
+
 int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_object *ret)
 {
-    ret->text = STW_BUF_INIT(TEXT_MAX);
-    struct stw_informer *cache = stw_run_cache(run, run->controller->own);
-    if (stw_informer_get(cache, key, &ret->text, ret->resource_version) != 0 ||
-        stw_json_scan(&ret->doc, stw_buf_str(&ret->text), ret->text.len, NULL) != 0)
+    if (read_text(stw_run_cache(run, run->controller->own), key, ret) != 0)
         return -1;
     ret->root = stw_json_root(&ret->doc);
     struct stw_json m = stw_json_get(ret->root, "metadata");

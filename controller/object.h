@@ -35,11 +35,10 @@ enum {
     STW_CONDITION_PARTS
 };
 void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out);
-/* The same with these labels (ended by NULL), and with metadata.finalizers. */
-void stw_object_project_with(struct stw_json object, const char *const *labels,
-                             struct stw_buf *out);
-
-/* And with these annotations besides. */
+/* The same with these labels (ended by NULL) and with metadata.finalizers, packed (packed.h). */
+void stw_object_project_packed(struct stw_json object, const char *const *labels,
+                               struct stw_buf *out);
+/* With these labels, metadata.finalizers, and these annotations besides. */
 void stw_object_project_keeping(struct stw_json object, const char *const *labels,
                                 const char *const *annotations, struct stw_buf *out);
 

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "controller/finalizer.h"
+#include "controller/packed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,11 +71,12 @@ static void test_projection_with_labels(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
-        stw_autojson struct stw_json_doc in = {0};
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20), back = STW_BUF_INIT(1 << 20);
+        stw_autojson struct stw_json_doc in = {0}, doc = {0};
         assert_int_equal(stw_json_scan(&in, rows[i].in, strlen(rows[i].in), NULL), 0);
-        stw_object_project_with(stw_json_root(&in), labels, &out);
-        assert_string_equal(stw_buf_str(&out), rows[i].out);
+        stw_object_project_packed(stw_json_root(&in), labels, &out);
+        assert_int_equal(stw_unpack_scan(stw_buf_str(&out), out.len, &back, &doc), 0);
+        assert_string_equal(stw_buf_str(&back), rows[i].out);
     }
 }
 
