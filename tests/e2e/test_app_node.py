@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apps whose pods run: probes really fail, images really are not there, and the status says so."""
+
+import pytest
+from support import app, net, wait
+from support import cluster as k8s
+from support.cluster import condition
+
+pytestmark = pytest.mark.node
+
+IMAGE = "nginx:1.22"
+# The image has no user of its own, and listens at a port below 1024.
+ROOT = {"runAsNonRoot": False, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
+
+
+def web(namespace, **spec):
+    """An App called "web"."""
+    return {"apiVersion": "mycompany.com/v1", "kind": "App",
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {"image": IMAGE, "port": 80, "resources": app.RESOURCES,
+                     "securityContext": ROOT, "healthCheck": {"path": "/", "periodSeconds": 1},
+                     "service": {"type": "NodePort"}, **spec}}
+
+
+def fetch(cluster, namespace):
+    """What the node port answers."""
+    port = cluster.get("service", "web", namespace)["spec"]["ports"][0]["nodePort"]
+    return net.http_get(f"http://127.0.0.1:{port}/")
+
+
+def wait_degraded(cluster, namespace, *reasons, seconds=90):
+    """Until the App is degraded for one of these reasons; returns the condition."""
+    found = cluster.wait_for(
+        app.KIND, "web", namespace, lambda o: condition(o, "Degraded").get("reason") in reasons,
+        seconds, f"the App to be degraded for {reasons}")
+    assert condition(found, "Ready")["status"] == "False"
+    assert condition(found, "Degraded")["message"] in condition(found, "Ready")["message"]
+    return condition(found, "Degraded")
+
+
+def test_it_answers_and_an_update_that_cannot_work_does_no_harm(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace))
+    ready = app.wait_ready(cluster, "web", namespace, 90)
+    assert ready["status"]["phase"] == "Running"
+    wait.until("the app to answer", lambda: fetch(cluster, namespace)[0] == 200, 30)
+    cluster.kubectl("wait", app.KIND, "web", "-n", namespace, "--for=condition=Ready",
+                    "--timeout=10s")
+    cluster.kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=10s")
+
+    cluster.apply(web(namespace, image="nowhere:1"))
+    found = wait_degraded(cluster, namespace, "ImagePullBackOff")
+    assert 'cannot pull image "nowhere:1"' in found["message"]
+    now = cluster.get(app.KIND, "web", namespace)
+    assert condition(now, "Available")["status"] == "True"
+    assert now["status"]["lastGood"]["image"] == IMAGE
+    assert fetch(cluster, namespace)[0] == 200
+
+    cluster.apply(web(namespace, replicas=2, config={"environment": {"GREETING": "hello"}}))
+    app.wait_ready(cluster, "web", namespace, 90)
+    [first, _] = app.pods(cluster, "web", namespace)
+    seen = cluster.kubectl("exec", first["metadata"]["name"], "-n", namespace, "--", "sh", "-c",
+                           "echo $GREETING $LOG_LEVEL $PORT").stdout
+    assert seen.split() == ["hello", "info", "80"]
+    cluster.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=1")
+    app.wait_ready(cluster, "web", namespace, 60)
+
+
+def test_a_probe_that_fails(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, healthCheck={"path": "/missing", "periodSeconds": 1}))
+    found = cluster.wait_for(
+        app.KIND, "web", namespace,
+        lambda o: "runs but is not ready" in condition(o, "Ready").get("message", ""), 60)
+    assert condition(found, "ServiceReady")["reason"] == "NoEndpoints"
+    # And with liveness it is started again and again.
+    cluster.apply(web(namespace, terminationGracePeriodSeconds=1, healthCheck={
+        "path": "/missing", "periodSeconds": 1, "failureThreshold": 1, "liveness": True}))
+    wait_degraded(cluster, namespace, "CrashLoopBackOff")
+    cluster.apply(web(namespace))
+    found = app.wait_ready(cluster, "web", namespace, 90)
+    assert condition(found, "Degraded")["status"] == "False"
+
+
+def test_an_app_that_ends(steward, cluster, namespace):
+    """It cannot write its pid file."""
+    assert steward.running()
+    cluster.apply(web(namespace, securityContext={**ROOT, "readOnlyRootFilesystem": True}))
+    found = wait_degraded(cluster, namespace, "CrashLoopBackOff")
+    assert "with exit code 1" in found["message"]
+
+
+def test_root_by_default_is_not_allowed(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, securityContext={}))
+    found = wait_degraded(cluster, namespace, "CreateContainerConfigError")
+    assert "root" in found["message"]
+
+
+def test_a_secret_that_is_missing(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, config={"databaseUrlSecretRef": {"name": "db", "key": "url"}}))
+    found = wait_degraded(cluster, namespace, "SecretNotFound")
+    assert 'secret "db" not found' in found["message"]
+    assert condition(cluster.get(app.KIND, "web", namespace), "ConfigSynced")["reason"] == \
+        "SecretNotFound"
+    cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db",
+                                                                      "namespace": namespace},
+                   "stringData": {"url": "postgres://db/shop"}})
+    found = app.wait_ready(cluster, "web", namespace, 120)
+    assert condition(found, "ConfigSynced")["status"] == "True"
+
+
+def test_too_little_memory(steward, cluster, namespace, tmp_path):
+    """tail keeps the last line, and /dev/zero has a long one."""
+    assert steward.running()
+    tar = tmp_path / "greedy.tar"
+    k8s.cluster_command(cluster.name, "pack", "--user=65532", "greedy:1", tar,
+                        "/usr/bin/tail", "/dev/zero")
+    k8s.cluster_command(cluster.name, "image", tar)
+    cluster.apply(web(namespace, image="greedy:1", healthCheck=None, securityContext={},
+                      resources={"limits": {"memory": "24Mi"}}))
+    found = wait_degraded(cluster, namespace, "OOMKilled")
+    assert "more memory than its limit" in found["message"]
+
+
+def test_no_room(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, resources={"requests": {"memory": "900Gi"}}))
+    found = wait_degraded(cluster, namespace, "Unschedulable")
+    assert "Insufficient memory" in found["message"]
