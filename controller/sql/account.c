@@ -313,8 +313,8 @@ static void report(struct work *w)
     struct stw_account_report *r = w->r;
     stw_rights_sort(&w->ours);
     stw_rights_sort(&w->foreign);
-    stw_rights_text(&w->ours, &r->granted);
-    stw_rights_text(&w->foreign, &r->foreign);
+    stw_rights_text(&w->ours, w->s.ops->patterns, &r->granted);
+    stw_rights_text(&w->foreign, w->s.ops->patterns, &r->foreign);
     (void)snprintf(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
                    w->a->owner_uid);
     r->owned = true;

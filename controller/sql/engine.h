@@ -105,6 +105,7 @@ struct stw_engine_ops {
     /* Sends `count` statements, as one transaction where the engine can; `row` may be NULL. */
     int (*run)(struct stw_conn *c, const struct stw_statement *st, size_t count, stw_row_fn *row,
                void *ctx, struct stw_fault *f);
+    bool patterns;      /* rights on databases hold patterns */
     bool transactional; /* statements of one database in a row are one transaction */
 
     /* Whether names and password can be such on this server at all. */

@@ -332,6 +332,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .cut = conn_cut,
     .facts = conn_facts,
     .run = conn_run,
+    .patterns = true,
     .check = stw_mysql_check,
     .look = stw_mysql_look,
     .expand = stw_mysql_expand,

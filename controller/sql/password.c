@@ -209,7 +209,7 @@ static int split_scram(const char *v, size_t len, int *iterations, struct stw_bu
     if (!copy || strncmp(copy, head, sizeof(head) - 1) != 0)
         return -1;
     long count = strtol(copy + sizeof(head) - 1, &rest, 10);
-    if (count < 1 || count > 10000000 || *rest != ':' || !(end = strchr(++rest, '$')))
+    if (count < 1 || count > 1000000 || *rest != ':' || !(end = strchr(++rest, '$')))
         return -1;
     *iterations = (int)count;
     char *colon = strchr(end + 1, ':');

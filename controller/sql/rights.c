@@ -199,15 +199,10 @@ void stw_rights_json(const struct stw_rights *s, struct stw_buf *out)
     stw_buf_addc(out, ']');
 }
 
-/* A string without NUL, or null for ""; NULL when it is neither, or there is no memory. */
+/* A string, or null for ""; NULL when it is neither, or there is no memory. */
 static char *name_of(struct stw_json v)
 {
-    char *text = stw_json_type(v) == STW_JSON_NULL ? strdup("") : stw_json_strdup(v);
-    if (text && stw_json_type(v) == STW_JSON_STRING && strlen(text) != stw_json_size(v)) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return stw_json_type(v) == STW_JSON_NULL ? strdup("") : stw_json_strdup(v);
 }
 
 static int parse_privileges(struct stw_json list, struct stw_right *r, struct stw_rights *ret)
@@ -264,7 +259,29 @@ int stw_rights_parse(struct stw_json list, struct stw_rights *ret)
     return ret->failed ? -1 : 0;
 }
 
-static void scope_text(const struct stw_right *r, struct stw_buf *out)
+/* Whether a wildcard in it is one. */
+static bool is_wild(const char *pattern)
+{
+    for (; *pattern != '\0'; pattern++)
+        if (*pattern == '\\' && pattern[1] != '\0')
+            pattern++;
+        else if (*pattern == '_' || *pattern == '%')
+            return true;
+    return false;
+}
+
+static void database_text(const struct stw_right *r, bool patterns, struct stw_buf *out)
+{
+    const char *p = r->database;
+    bool plain = !patterns || r->level != STW_LEVEL_DATABASE || is_wild(p);
+    for (; *p != '\0'; p++) {
+        if (!plain && *p == '\\' && p[1] != '\0')
+            p++;
+        stw_buf_addc(out, *p);
+    }
+}
+
+static void scope_text(const struct stw_right *r, bool patterns, struct stw_buf *out)
 {
     const char *rest[] = {r->schema, r->name};
     if (r->level == STW_LEVEL_ROLE) {
@@ -273,7 +290,9 @@ static void scope_text(const struct stw_right *r, struct stw_buf *out)
     }
     if (r->level == STW_LEVEL_ROUTINE)
         stw_buf_addf(out, "%s ", r->column);
-    stw_buf_adds(out, r->level == STW_LEVEL_GLOBAL ? "*" : r->database);
+    if (r->level == STW_LEVEL_GLOBAL)
+        stw_buf_addc(out, '*');
+    database_text(r, patterns, out);
     for (size_t i = 0; i < STW_COUNT(rest); i++)
         if (rest[i][0] != '\0')
             stw_buf_addf(out, ".%s", rest[i]);
@@ -291,7 +310,7 @@ static bool passed_on(const struct stw_right *r, size_t count, const char *privi
     return false;
 }
 
-void stw_rights_text(const struct stw_rights *s, struct stw_buf *out)
+void stw_rights_text(const struct stw_rights *s, bool patterns, struct stw_buf *out)
 {
     for (size_t i = 0, n; i < s->count; i += n) {
         const struct stw_right *r = &s->items[i];
@@ -305,7 +324,7 @@ void stw_rights_text(const struct stw_rights *s, struct stw_buf *out)
             comma = ", ";
         }
         stw_buf_adds(out, " ON ");
-        scope_text(r, out);
+        scope_text(r, patterns, out);
         stw_buf_addc(out, '\n');
     }
 }

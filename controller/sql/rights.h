@@ -67,7 +67,8 @@ void stw_rights_json(const struct stw_rights *s, struct stw_buf *out);
 /* 0, or -1 when `list` is not what the call above writes. */
 int stw_rights_parse(struct stw_json list, struct stw_rights *ret);
 
-/* For people, one line a scope: "SELECT, INSERT ON app.*". */
-void stw_rights_text(const struct stw_rights *s, struct stw_buf *out);
+/* For people, one line a scope: "SELECT, INSERT ON app.*".  `patterns`: databases are MySQL's
+ * patterns; one that stands for a single name is shown as that name. */
+void stw_rights_text(const struct stw_rights *s, bool patterns, struct stw_buf *out);
 
 #endif

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from support import mariadb, postgres
+from support import mariadb, mysql8, postgres
 from support.door import Door
 from support.sqlprobe import Probe
 
@@ -52,6 +52,12 @@ def maria():
 def pg():
     """A PostgreSQL server for the whole run."""
     yield from _server(postgres.Postgres, postgres)
+
+
+@pytest.fixture(scope="session")
+def mysql():
+    """A MySQL server for the whole run, where there is one."""
+    yield from _server(mysql8.MySQL, mysql8)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@
 
 #define TARGETS_MAX 16
 #define LIST_MAX 128
+#define STRINGS_MAX 4096
 
 static struct {
     struct stw_targets *targets;
@@ -41,17 +42,20 @@ struct command {
     struct stw_json_doc doc;
     struct stw_json root;
     struct stw_account account;
-    char *user, *owner, *uid, *reassign;
+    char *strings[STRINGS_MAX];
+    size_t string_count;
     struct stw_buf password;
     const char *hosts[LIST_MAX + 1];
     struct stw_grant grants[LIST_MAX];
     const char *privileges[LIST_MAX][LIST_MAX + 1];
 };
 
-/* Never freed: the probe is short-lived, and its strings are borrowed for as long as it lives. */
-static char *kept(struct stw_json v)
+/* A string that lives as long as the command. */
+static char *kept(struct command *c, struct stw_json v)
 {
-    return stw_json_there(v) ? stw_json_strdup(v) : NULL;
+    if (!stw_json_there(v) || c->string_count == STRINGS_MAX)
+        return NULL;
+    return c->strings[c->string_count++] = stw_json_strdup(v);
 }
 
 static void sent(void *ctx)
@@ -75,13 +79,13 @@ static int password_of(void *ctx, const struct stw_target *t, struct stw_buf *re
     return 0;
 }
 
-static size_t list(struct stw_json v, const char **out)
+static size_t list(struct command *c, struct stw_json v, const char **out)
 {
     struct stw_json key, item;
     size_t n = 0;
     stw_json_foreach (v, key, item)
         if (n < LIST_MAX)
-            out[n++] = kept(item);
+            out[n++] = kept(c, item);
     out[n] = NULL;
     return n;
 }
@@ -93,11 +97,11 @@ static void read_grants(struct command *c)
     stw_json_foreach (grants, key, g) {
         if (n == LIST_MAX)
             break;
-        (void)list(stw_json_get(g, "privileges"), c->privileges[n]);
+        (void)list(c, stw_json_get(g, "privileges"), c->privileges[n]);
         c->grants[n] = (struct stw_grant){
-            .database = kept(stw_json_get(g, "database")),
-            .schema = kept(stw_json_get(g, "schema")),
-            .table = kept(stw_json_get(g, "table")),
+            .database = kept(c, stw_json_get(g, "database")),
+            .schema = kept(c, stw_json_get(g, "schema")),
+            .table = kept(c, stw_json_get(g, "table")),
             .privileges = c->privileges[n],
             .grant_option = stw_json_bool(stw_json_get(g, "option"), false),
         };
@@ -118,15 +122,15 @@ static void read_account(struct command *c)
 {
     struct stw_account *a = &c->account;
     struct stw_json limits = stw_json_get(c->root, "limits");
-    stw_autofree char *password = kept(stw_json_get(c->root, "password"));
-    stw_autofree char *policy = kept(stw_json_get(c->root, "policy"));
+    const char *password = kept(c, stw_json_get(c->root, "password"));
+    const char *policy = kept(c, stw_json_get(c->root, "policy"));
     c->password = STW_BUF_INIT(1u << 20);
     if (password && stw_base64_decode(password, strlen(password), &c->password) == 0)
         a->password = (struct stw_sql_secret){stw_buf_str(&c->password), c->password.len};
-    a->user = kept(stw_json_get(c->root, "user"));
-    a->owner = kept(stw_json_get(c->root, "owner"));
-    a->owner_uid = kept(stw_json_get(c->root, "uid"));
-    a->reassign_owned_to = kept(stw_json_get(c->root, "reassign"));
+    a->user = kept(c, stw_json_get(c->root, "user"));
+    a->owner = kept(c, stw_json_get(c->root, "owner"));
+    a->owner_uid = kept(c, stw_json_get(c->root, "uid"));
+    a->reassign_owned_to = kept(c, stw_json_get(c->root, "reassign"));
     a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
     a->require_tls = (enum stw_require_tls)number(stw_json_get(c->root, "tls"));
     a->max_user_connections = number(stw_json_at(limits, 0));
@@ -136,7 +140,7 @@ static void read_account(struct command *c)
     a->grants_policy = !policy || stw_streq(policy, "Managed") ? STW_GRANTS_MANAGED
                        : stw_streq(policy, "Exact")            ? STW_GRANTS_EXACT
                                                                : STW_GRANTS_ADDITIVE;
-    (void)list(stw_json_get(c->root, "hosts"), c->hosts);
+    (void)list(c, stw_json_get(c->root, "hosts"), c->hosts);
     a->hosts = c->hosts;
     read_grants(c);
 }
@@ -179,9 +183,9 @@ static void put_report(struct stw_buf *out, const struct stw_account_report *r)
                  r->grants_revoked, r->statements);
 }
 
-static struct stw_pool *pool_of(struct stw_json root)
+static struct stw_pool *pool_of(struct command *c)
 {
-    stw_autofree char *name = kept(stw_json_get(root, "target"));
+    const char *name = kept(c, stw_json_get(c->root, "target"));
     for (size_t i = 0; name && i < stw_targets_count(probe.targets); i++)
         if (stw_streq(stw_targets_at(probe.targets, i)->name, name))
             return probe.pools[i];
@@ -238,7 +242,7 @@ static void do_other(struct command *c, struct stw_pool *p)
 static void *obey(void *ctx)
 {
     struct command *c = ctx;
-    struct stw_pool *p = pool_of(c->root);
+    struct stw_pool *p = pool_of(c);
     struct stw_json op = stw_json_get(c->root, "op");
     if (p && (stw_json_is(op, "sync") || stw_json_is(op, "drop") || stw_json_is(op, "release")))
         do_account(c, p);
@@ -246,6 +250,8 @@ static void *obey(void *ctx)
         do_other(c, p);
     stw_buf_done(&c->password);
     stw_json_done(&c->doc);
+    for (size_t i = 0; i < c->string_count; i++)
+        free(c->strings[i]);
     free(c->line);
     free(c);
     atomic_fetch_sub(&probe.running, 1);

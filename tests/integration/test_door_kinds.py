@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from support import paths
+from support.door import Door
 
 WRONG = [None, True, 7, -1.5, 1e99, "text", "", "\x01\n'\"", [], ["x"], [None], [[]], {}, {"a": 1},
          {"name": 5}, [{"name": []}], "x" * 70000, [{}] * 200]
@@ -24,6 +25,19 @@ def crds():
 
 
 CRDS = crds()
+TARGETS = [{"name": "orders", "engine": "mariadb", "host": "h",
+            "admin": {"user": "u", "passwordFile": "/f"}}]
+
+
+@pytest.fixture(scope="module")
+def door(steward_binary, tmp_path_factory):
+    """A door that knows the target of the sample."""
+    folder = tmp_path_factory.mktemp("kinds")
+    config = folder / "steward.yaml"
+    config.write_text(yaml.safe_dump({"targets": TARGETS}), "utf-8")
+    one = Door(steward_binary, folder, ["--config", str(config)]).start()
+    yield one
+    assert one.stop() == 0, one.log_text()
 
 
 def sample(crd):

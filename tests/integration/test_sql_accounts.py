@@ -7,7 +7,7 @@ from support import dbserver, wait
 from support.sqlprobe import account, grant
 
 
-@pytest.fixture(params=["maria", "pg"])
+@pytest.fixture(params=["maria", "pg", "mysql"])
 def server(request):
     """Each engine in turn."""
     return request.getfixturevalue(request.param)
@@ -21,12 +21,12 @@ def probe(make_probe, server):
 
 def there(server, user):
     """Does the account exist?"""
-    return bool(server.accounts(user)) if server.engine == "mariadb" else server.exists(user)
+    return bool(server.accounts(user)) if server.engine != "postgresql" else server.exists(user)
 
 
 def by_hand(server, user, password):
     """An account that steward did not make, with a right."""
-    if server.engine == "mariadb":
+    if server.engine != "postgresql":
         server.sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'; "
                    f"GRANT DELETE ON byhand.* TO '{user}'@'%'")
     else:
@@ -37,7 +37,7 @@ def by_hand(server, user, password):
 
 def drop_by_hand(server, user):
     """As an administrator would."""
-    if server.engine == "mariadb":
+    if server.engine != "postgresql":
         server.sql(f"DROP USER '{user}'@'%'")
     else:
         server.sql(f"DROP OWNED BY {user}; DROP ROLE {user}")
@@ -61,7 +61,7 @@ def test_rotation_and_drift(probe, server, user):
     report = probe.sync(**account(user, "an0ther-Pa55"))
     assert report["password_changed"] and report["statements"] == 2
     assert server.logs_in(user, "an0ther-Pa55") and not server.logs_in(user, "s3cret-Pa55")
-    change = "ALTER USER '{}'@'%' IDENTIFIED BY 'by-hand'" if server.engine == "mariadb" else \
+    change = "ALTER USER '{}'@'%' IDENTIFIED BY 'by-hand'" if server.engine != "postgresql" else \
         "ALTER ROLE {} PASSWORD 'by-hand'"
     server.sql(change.format(user))
     assert probe.sync(**account(user, "an0ther-Pa55"))["password_changed"]
@@ -111,7 +111,7 @@ def test_release_leaves_the_account(probe, server, user):
     probe.sync(**account(user, adopt=True))
     assert probe.ask("release", **account(user))["result"] == 0
     assert server.logs_in(user, "s3cret-Pa55")
-    if server.engine == "mariadb":
+    if server.engine != "postgresql":
         assert server.marks(user) == {}
     else:
         assert server.comment(user) == "made by hand"
@@ -154,7 +154,7 @@ def test_dropped_by_hand(probe, server, user):
     assert server.logs_in(user, "s3cret-Pa55")
     drop_by_hand(server, user)
     probe.drop(**account(user))
-    if server.engine == "mariadb":
+    if server.engine != "postgresql":
         assert server.marks(user) == {}
 
 
@@ -260,9 +260,11 @@ def test_marks_table(make_probe, make_mariadb, user):
 
 
 def test_drop_ends_sessions(probe, server, user):
-    """Whoever is still logged in is out."""
+    """Whoever is still logged in is out; MySQL has no statement for it."""
+    if server.engine == "mysql":
+        pytest.skip("sessions live on until they end")
     probe.sync(**account(user))
-    if server.engine == "mariadb":
+    if server.engine != "postgresql":
         count = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER='{user}'"
         run = server.run_client
         sleeper = ["-e", "SELECT SLEEP(60)"]

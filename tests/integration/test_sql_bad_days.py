@@ -65,11 +65,11 @@ class PgState:
             f"SELECT nspname FROM pg_namespace WHERE nspacl::text LIKE '%{user}=%'")]
 
 
-@pytest.fixture(params=["maria", "pg"])
+@pytest.fixture(params=["maria", "pg", "mysql"])
 def state(request):
     """Each engine in turn."""
     server = request.getfixturevalue(request.param)
-    return MariaState(server) if request.param == "maria" else PgState(server)
+    return PgState(server) if request.param == "pg" else MariaState(server)
 
 
 SCENES = ["create", "rotate", "shrink", "grow", "delete"]
@@ -210,7 +210,7 @@ def test_read_only_postgresql(make_probe, make_postgres, user):
     make_probe(pg.target("db")).sync(**account(user))
 
 
-@pytest.fixture(params=["maria", "pg"])
+@pytest.fixture(params=["maria", "pg", "mysql"])
 def server(request):
     """Each engine in turn."""
     return request.getfixturevalue(request.param)
@@ -393,7 +393,7 @@ def test_cancel_ends_what_waits(make_probe, maria, user):
 def test_many_at_once(make_probe, server, user):
     """More users of the pool than it has connections: all get their turn, none more than four."""
     probe = make_probe(server.target("db"))
-    database = [] if server.engine == "mariadb" else [grant("postgres", "CONNECT"),
+    database = [] if server.engine != "postgresql" else [grant("postgres", "CONNECT"),
                                                      grant("postgres", "CREATE", schema="public")]
     for op in ("sync", "sync", "drop"):
         for number in range(40):

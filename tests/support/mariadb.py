@@ -42,12 +42,13 @@ class MariaDB(dbserver.Server):
     """One server; `flags` go to mariadbd."""
 
     engine = "mariadb"
+    template = staticmethod(_template)
 
     def __init__(self, *flags):
         super().__init__()
         self.flags = flags
         self.socket = self.folder / "socket"
-        shutil.copytree(_template(), self.folder / "data")
+        shutil.copytree(self.template(), self.folder / "data")
         self.start()
         self.sql(f"CREATE USER '{dbserver.ADMIN}'@'%' IDENTIFIED BY '{dbserver.ADMIN_PASSWORD}'; "
                  f"GRANT ALL PRIVILEGES ON *.* TO '{dbserver.ADMIN}'@'%' WITH GRANT OPTION")
@@ -106,7 +107,7 @@ class MariaDB(dbserver.Server):
         if not self.sql("SHOW DATABASES LIKE 'steward'"):
             return {}
         rows = self.sql("SELECT host, owner, owner_uid, state, made, rights FROM steward.accounts "
-                        f"WHERE BINARY user={quote(user)}")
+                        f"WHERE HEX(user)='{user.encode().hex()}'")
         return {row[0]: row[1:] for row in rows}
 
     def grants(self, user, host="%"):
