@@ -85,7 +85,7 @@ static void check_names(const struct subject *g)
         char path[PATH_MAX_BYTES];
         path_to(g, names[i].field, path);
         if (names[i].name)
-            stw_databaseuser_check_name(g->s, path, names[i].name, g->s->engine->name_max);
+            (void)stw_databaseuser_check_name(g->s, path, names[i].name, g->s->engine->name_max);
     }
 }
 
@@ -189,6 +189,8 @@ static void check_privileges(const struct subject *g)
     char name[65];
     struct stw_json list = g->grant.privileges;
     uint32_t count = stw_json_size(list);
+    if (count > STW_DATABASEUSER_PRIVILEGES_MAX)
+        return; /* the table says so */
     bool all = has(list, "ALL", count);
     for (uint32_t i = 0; i < count; i++) {
         if (stw_json_strcpy(stw_json_at(list, i), name, sizeof(name)) != 0 || !*name)

@@ -19,6 +19,9 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
                                const void *old_spec, struct stw_findings *f);
 void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_findings *f);
 
+#define STW_DATABASEUSER_HOSTS_MAX 20
+#define STW_DATABASEUSER_PRIVILEGES_MAX 40 /* of one grant */
+
 /* One DatabaseUser under its rules. */
 struct stw_dbu_scene {
     const struct stw_admission *a;
@@ -32,10 +35,11 @@ struct stw_dbu_scene {
 void stw_databaseuser_check_grants(const struct stw_dbu_scene *s);
 
 /* A name that the engine does not keep as it is: longer than `max` (in its unit), or, where names
- * are compared as padded and stored in three bytes a character, one that is not good for that. */
-void stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
+ * are compared as padded and stored in three bytes a character, one that is not good for that: a
+ * finding, and false. */
+bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
                                  uint32_t max);
-/* A finding that shows the value of a string. */
+/* A finding that shows the value of a string, of which long ones are cut. */
 void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
                           enum stw_finding_code code, const char *value, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

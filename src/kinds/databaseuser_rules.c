@@ -16,6 +16,7 @@
 #define LABEL_MAX 63
 #define USER_MAX 80 /* the longest of all engines */
 #define PASSWORD_MIN 12
+#define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
 
 /* --- single values */
 
@@ -64,14 +65,14 @@ const char *stw_databaseuser_check_key(const char *key)
 void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
                           enum stw_finding_code code, const char *value, const char *fmt, ...)
 {
-    stw_autobuf struct stw_buf json = STW_BUF_INIT(4096);
+    stw_autobuf struct stw_buf json = STW_BUF_INIT(6 * VALUE_SHOWN + 3);
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     if (value)
-        stw_buf_json_strz(&json, value);
+        stw_buf_json_str(&json, value, strnlen(value, VALUE_SHOWN));
     stw_findings_add(s->f, path, code, value ? stw_buf_str(&json) : NULL, "%s", n < 0 ? "" : text);
     s->f->failed |= json.failed;
 }
@@ -80,6 +81,12 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
                                       const char *value)
 {
     stw_databaseuser_add(s, path, STW_INVALID, value, "not supported on %s", s->engine->name);
+}
+
+/* Texts of a decoded spec are NULL when there was no memory. */
+static bool is(const char *text, const char *word)
+{
+    return text && stw_streq(text, word);
 }
 
 static size_t count_characters(const char *text)
@@ -98,7 +105,7 @@ static bool has_long_character(const char *text)
     return false;
 }
 
-void stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
+bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
                                  uint32_t max)
 {
     bool bytes = s->engine && s->engine->names_in_bytes;
@@ -111,6 +118,9 @@ void stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path
                              "must not hold characters beyond U+FFFF on %s", of);
     else if (*of && !bytes && *name && name[strlen(name) - 1] == ' ')
         stw_databaseuser_add(s, path, STW_INVALID, name, "must not end with a blank on %s", of);
+    else
+        return true;
+    return false;
 }
 
 /* --- the target */
@@ -220,8 +230,9 @@ static void check_user(const struct stw_dbu_scene *s)
 {
     if (!s->user->user || !*s->user->user || stw_databaseuser_check_user(s->user->user))
         return; /* the table says so */
-    stw_databaseuser_check_name(s, "spec.user", s->user->user,
-                                s->engine ? s->engine->user_max : USER_MAX);
+    if (!stw_databaseuser_check_name(s, "spec.user", s->user->user,
+                                     s->engine ? s->engine->user_max : USER_MAX))
+        return;
     check_reserved(s);
     check_unique(s);
 }
@@ -256,6 +267,8 @@ static void check_hosts(const struct stw_dbu_scene *s)
 {
     struct stw_json hosts = s->user->hosts;
     uint32_t count = stw_json_size(hosts);
+    if (count > STW_DATABASEUSER_HOSTS_MAX)
+        return; /* the table says so */
     for (uint32_t i = 1; i < count; i++) {
         char path[64];
         bool again = false;
@@ -271,10 +284,10 @@ static void check_hosts(const struct stw_dbu_scene *s)
 
 static void check_tls(const struct stw_dbu_scene *s)
 {
-    bool none = stw_streq(s->user->require_tls, "None");
+    bool none = is(s->user->require_tls, "None");
     if (!s->engine)
         return;
-    if (!none && !s->engine->has_require_tls)
+    if (!none && s->user->require_tls && !s->engine->has_require_tls)
         stw_databaseuser_add_unsupported(s, "spec.requireTLS", s->user->require_tls);
     if (none && s->engine->has_hosts && has_any_host(s->user->hosts))
         stw_findings_warn(s->f, "the account may log in from any host without TLS; narrow hosts or "
@@ -317,7 +330,7 @@ static void check_reassign(const struct stw_dbu_scene *s)
 
 static void advise_on_deletion(const struct stw_dbu_scene *s)
 {
-    if (stw_streq(s->user->deletion_policy, "Retain"))
+    if (is(s->user->deletion_policy, "Retain"))
         stw_findings_warn(s->f, "deletionPolicy is Retain: the account and its rights stay on the "
                                 "server when this object is deleted");
 }

@@ -13,6 +13,8 @@
 #define TARGETS_MAX 1000
 #define LABEL_MAX 63
 #define HOST_MAX 253
+#define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
+#define VALUE_MAX_BYTES (6 * VALUE_SHOWN + 3)
 
 struct stw_targets {
     atomic_uint refs;
@@ -320,12 +322,12 @@ static void check_privileges(struct parser *p, size_t index, const struct stw_ta
 {
     for (size_t i = 0; t->allowed_privileges && t->allowed_privileges[i]; i++) {
         char path[96];
-        stw_autobuf struct stw_buf value = STW_BUF_INIT(4096), all = STW_BUF_INIT(4096);
+        stw_autobuf struct stw_buf value = STW_BUF_INIT(VALUE_MAX_BYTES), all = STW_BUF_INIT(4096);
         const char *name = t->allowed_privileges[i];
         if (stw_streq(name, "GRANT OPTION") || stw_engine_privilege(t->engine, name))
             continue;
         (void)snprintf(path, sizeof(path), "targets[%zu].allowedPrivileges[%zu]", index, i);
-        stw_buf_json_strz(&value, name);
+        stw_buf_json_str(&value, name, strnlen(name, VALUE_SHOWN));
         stw_engine_list_privileges(t->engine, ~0U, &all);
         stw_findings_add(p->f, path, STW_NOT_SUPPORTED, stw_buf_str(&value),
                          "supported values: %s, \"GRANT OPTION\"", stw_buf_str(&all));
@@ -351,11 +353,11 @@ static void check_duplicate(struct parser *p, size_t index, const struct stw_tar
 {
     char path[64];
     for (size_t i = 0; i < index && *t->name; i++) {
-        stw_autobuf struct stw_buf value = STW_BUF_INIT(4096);
+        stw_autobuf struct stw_buf value = STW_BUF_INIT(VALUE_MAX_BYTES);
         if (strcasecmp(p->targets->all[i].name, t->name) != 0)
             continue;
         path_to(path, sizeof(path), index, "name");
-        stw_buf_json_strz(&value, t->name);
+        stw_buf_json_str(&value, t->name, strnlen(t->name, VALUE_SHOWN));
         stw_findings_add(p->f, path, STW_DUPLICATE, stw_buf_str(&value),
                          "targets are compared without case");
         p->f->failed |= value.failed;

@@ -456,6 +456,43 @@ static void lengths(void **state)
         }
 }
 
+/* What is far too long costs a finding, not the verdict. */
+static void enormous_values(void **state)
+{
+    static const char *const fields[] = {
+        "\"user\":\"%s\",\"password\":{\"name\":\"s\"}",
+        "\"user\":\"app\",\"password\":{\"name\":\"%s\"}",
+        "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"requireTLS\":\"%s\"",
+        "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"hosts\":[\"%s\"]",
+        "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"reassignOwnedTo\":\"%s\"",
+        "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"grants\":[{\"database\":\"%s\","
+        "\"privileges\":[\"SELECT\"]}]",
+        "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"grants\":[{\"database\":\"a\","
+        "\"table\":\"%s\",\"schema\":\"%s\",\"privileges\":[\"%s\"]}]",
+    };
+    static char text[20001], spec[100000];
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    for (size_t i = 0; i < STW_COUNT(fields); i++)
+        for (size_t t = 0; t < 3; t++) {
+            stw_autobuf struct stw_buf object = STW_BUF_INIT(1 << 20);
+            struct question q;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+            (void)snprintf(spec, sizeof(spec), fields[i], text, text, text);
+#pragma GCC diagnostic pop
+            stw_buf_addf(&object,
+                         "{\"metadata\":{\"name\":\"web\",\"labels\":{\"target\":\"%s\"}},",
+                         (const char *const[]){"maria", "pg", "nowhere"}[t]);
+            stw_buf_addf(&object, "\"spec\":{%s}}", spec);
+            ask(&q, &stw_kind_databaseuser, stw_buf_str(&object), NULL, &env);
+            stw_autofree char *got = answer(&q.a); /* fails the test when there is no verdict */
+            assert_non_null(strstr(got, "spec."));
+            assert_true(strlen(got) < 2000);
+            ask_done(&q);
+        }
+}
+
 static void too_many_grants(void **state)
 {
     struct stw_buf object = STW_BUF_INIT(1 << 20);
@@ -913,6 +950,7 @@ int main(void)
         cmocka_unit_test(hosts),
         cmocka_unit_test(grant_shapes),
         cmocka_unit_test(lengths),
+        cmocka_unit_test(enormous_values),
         cmocka_unit_test(too_many_grants),
         cmocka_unit_test(grants_by_engine),
         cmocka_unit_test(what_belongs_to_the_server),
