@@ -90,7 +90,6 @@ static void finish(struct app *a, struct stw_result *result)
                                           "lastError",     "ServiceReady",      NULL};
     struct stw_verdict verdict;
     json_t *status;
-    stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);
     if (stw_run_interrupted(a->run, a->children, APP_CHILDREN, result))
         return;
     app_find_trouble(a);
@@ -103,7 +102,9 @@ static void keep_children(struct app *a, struct stw_result *result)
     a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
     (void)snprintf(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
-    if (ensure_children(a, result))
+    bool whole = ensure_children(a, result);
+    stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);
+    if (whole)
         finish(a, result);
 }
 

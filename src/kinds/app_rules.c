@@ -85,13 +85,21 @@ static void check_database_url(const struct stw_app_config *c, struct stw_findin
                          "set only one of databaseUrl, databaseUrlSecretRef");
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b && stw_streq(a, b);
+}
+
+/* A look at the Secret costs a request: only for whoever just chose it. */
 static void look_at_secret(const struct stw_admission *a, const struct stw_app_config *c,
-                           struct stw_findings *f)
+                           const struct stw_app *old, struct stw_findings *f)
 {
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
-    struct stw_secret_facts facts;
+    struct stw_secret_facts facts = {0};
     const char *name = c->database_url_ref.name, *key = c->database_url_ref.key;
-    if (!l || !l->secret || !name || !key || !a->ns ||
+    bool is_new = !old || !same_text(name, old->config.database_url_ref.name) ||
+                  !same_text(key, old->config.database_url_ref.key);
+    if (a->quiet || f->error_count || !is_new || !l || !l->secret || !name || !key || !a->ns ||
         l->secret(l->ctx, a->ns, name, key, &facts) != 0)
         return;
     if (!facts.secret_there)
@@ -357,7 +365,6 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
                           "may not be able to listen",
                           (long long)app->port);
     check_database_url(&app->config, f);
-    look_at_secret(a, &app->config, f);
     check_environment(app->config.environment, f);
     check_resources(app->resources, f);
     check_health(a, &app->health, f);
@@ -366,5 +373,6 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     check_annotations(app->service.annotations, f);
     check_env(app, f);
     check_strategy(a, app, f);
+    look_at_secret(a, &app->config, old_spec, f);
     stw_warn_of_namesake(a, "mywebs", "MyWeb", f);
 }

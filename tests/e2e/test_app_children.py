@@ -58,6 +58,18 @@ def test_all_of_them_within_eight_requests(controller, installed, namespace):
     assert "lastError" not in status
 
 
+def test_fifty_at_once(controller, installed, namespace):
+    """No more requests for each than for one alone."""
+    names = [f"web{n}" for n in range(50)]
+    installed.apply([app.manifest(name, namespace) for name in names])
+    wait.until("all of them to be ready", lambda: all(
+        app.is_ready(o) for o in installed.list(app.KIND, namespace)), 60)
+    for name in names:
+        myweb.wait_event(installed, name, namespace, "Created")
+    made = myweb.requests(installed, namespace)
+    assert len(made) <= 6 * len(names), len(made)
+
+
 def test_children_are_what_they_should_be(controller, installed, namespace):
     found = app.create_ready(
         installed, "web", namespace, port=9000, replicas=0, pdb={"enabled": True},

@@ -497,6 +497,10 @@ static void the_secret(void **state)
     w.facts.secret_there = true;
     assert_in(&w, &stw_kind_app, REF, NULL,
               "W: Secret \"db\" has no key \"url\"; the pods start when it appears\n");
+    /* Looking costs a request: not for what stands there already. */
+    assert_in(&w, &stw_kind_app, REF, REF, "");
+    assert_in(&w, &stw_kind_app, REF, APP(GOOD),
+              "W: Secret \"db\" has no key \"url\"; the pods start when it appears\n");
     w.facts.key_there = true;
     assert_in(&w, &stw_kind_app, REF, NULL, "");
 }
