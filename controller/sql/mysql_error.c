@@ -22,13 +22,13 @@ static const struct known {
     {1103, STW_SQL_UNSUPPORTED, "the server does not take such a table name"},
     {1129, STW_SQL_CONNECT, "the server has blocked this host after too many errors"},
     {1130, STW_SQL_AUTH, "the server takes no connections from this host"},
-    {1133, STW_SQL_FAILED, "the account was dropped by somebody else at this moment"},
-    {1141, STW_SQL_FAILED, "the right was revoked by somebody else at this moment"},
+    {1133, STW_SQL_LOOKUP, "the account was dropped by somebody else at this moment"},
+    {1141, STW_SQL_LOOKUP, "the right was revoked by somebody else at this moment"},
     {1142, STW_SQL_DENIED, "the admin account lacks a right on a table"},
     {1143, STW_SQL_DENIED, "the admin account lacks a right on a column"},
     {1144, STW_SQL_UNSUPPORTED, "there is no such combination of rights on a table"},
     {1146, STW_SQL_NO_OBJECT, "the table does not exist"},
-    {1147, STW_SQL_FAILED, "the right was revoked by somebody else at this moment"},
+    {1147, STW_SQL_LOOKUP, "the right was revoked by somebody else at this moment"},
     {1203, STW_SQL_BUSY, "the admin account has too many connections"},
     {1205, STW_SQL_CONNECT, "the statement waited too long for a lock"},
     {1213, STW_SQL_CONNECT, "the statement ran into a deadlock"},
@@ -38,7 +38,7 @@ static const struct known {
     {1305, STW_SQL_NO_OBJECT, "the routine does not exist"},
     {1317, STW_SQL_CONNECT, "the statement was interrupted"},
     {1372, STW_SQL_UNSUPPORTED, "the server does not take a password in this form"},
-    {1396, STW_SQL_EXISTS, "the account was made or dropped by somebody else at this moment"},
+    {1396, STW_SQL_EXISTS, "the account was made by somebody else at this moment"},
     {1410, STW_SQL_DENIED, "the admin account may not create accounts by granting"},
     {1470, STW_SQL_UNSUPPORTED, "the user or host name is too long for this server"},
     {1524, STW_SQL_UNSUPPORTED, "the server lacks the plugin of this account's login"},
@@ -99,6 +99,8 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
         k = find(2013);
     if (number == 1053 || number == 1927)
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
+    if (number == 1396 && step != STW_SQL_STEP_CREATE)
+        k = find(1133);
     /* Of a statement, refusals of a login are refusals of a right. */
     if (k.trouble == STW_SQL_AUTH && step != STW_SQL_STEP_CONNECT)
         k = (struct known){number, STW_SQL_DENIED, "the admin account lacks a right for this"};

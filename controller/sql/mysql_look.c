@@ -12,6 +12,7 @@
 #include "base/util.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 /* Names that the server would not keep as they are.  It stores names in three bytes a character,
  * and compares them without trailing blanks: another account would be taken for this one. */
@@ -44,8 +45,24 @@ static int check_host(const char *host, struct stw_error *err)
     return check_name("host", host, err);
 }
 
+/* Who may write in these is the server's master, or could forge marks. */
+static bool is_servers_own(const char *database)
+{
+    static const char *const own[] = {"mysql", "steward", "sys", "performance_schema",
+                                      "information_schema"};
+    for (size_t i = 0; i < STW_COUNT(own); i++)
+        if (strcasecmp(database, own[i]) == 0)
+            return true;
+    return false;
+}
+
 static int check_grant(const struct stw_grant *g, struct stw_error *err)
 {
+    if (is_servers_own(g->database))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "the database \"%s\" is the server's own or steward's: no rights on it are "
+                        "given",
+                        g->database);
     if (g->schema)
         return stw_fail(err, STW_ERR_INVALID, "only PostgreSQL has schemas");
     if (check_name("name of a database", g->database, err) < 0)

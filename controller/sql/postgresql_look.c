@@ -48,6 +48,11 @@ int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct 
         return stw_fail(err, STW_ERR_INVALID, "PostgreSQL limits only the number of connections");
     for (size_t i = 0; i < a->grant_count; i++) {
         const struct stw_grant *g = &a->grants[i];
+        if (g->schema &&
+            (strncmp(g->schema, "pg_", 3) == 0 || stw_streq(g->schema, "information_schema")))
+            return stw_fail(err, STW_ERR_INVALID,
+                            "the schema \"%s\" is the server's own: no rights on it are given",
+                            g->schema);
         if (check_name("name of a database", g->database, err) < 0 ||
             (g->schema && check_name("name of a schema", g->schema, err) < 0) ||
             (g->table && check_name("name of a table", g->table, err) < 0))

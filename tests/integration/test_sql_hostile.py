@@ -137,6 +137,12 @@ def test_names_that_would_become_others(maria, pg, make_probe):
         my.fails("sync", "UNSUPPORTED", **account("h", grants=[grant(database, "SELECT")]))
     for user in ("x" * 64, "é" * 32, "", "public", "none", "pg_x"):
         assert post.fails("sync", "UNSUPPORTED", **account(user))["statements"] == 0
+    # The server's own tables, by which an account could give itself anything.
+    for database in ("mysql", "MySQL", "steward", "performance_schema"):
+        my.fails("sync", "UNSUPPORTED", **account("h", grants=[grant(database, "SELECT")]))
+    for schema in ("pg_catalog", "information_schema", "pg_toast"):
+        post.fails("sync", "UNSUPPORTED", **account("h", grants=[
+            grant("postgres", "SELECT", schema=schema, table="pg_authid")]))
     my.sync(**account("é" * 80))
     assert my.sync(**account("é" * 80))["statements"] == 1
     my.drop(**account("é" * 80))
