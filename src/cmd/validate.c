@@ -194,7 +194,9 @@ static int judge_with(struct job *job, const struct options *o, char **operands)
     }
     lookup.ctx = file.targets;
     job->env.lookup = &lookup;
-    return judge_all(job, o, operands);
+    int status = judge_all(job, o, operands);
+    job->env.lookup = NULL;
+    return status;
 }
 
 static int validate(const struct options *o, char **operands)

@@ -161,7 +161,7 @@ static void check_privilege(const struct subject *g, uint32_t i, const char *nam
 {
     char path[PATH_MAX_BYTES];
     const struct stw_engine_privilege *p;
-    if (!g->s->target) {
+    if (!g->s->engine || !g->s->target) {
         if (!some_engine_has(name))
             add_privilege(g, i, STW_NOT_SUPPORTED, name, "no engine has such a privilege");
         return;

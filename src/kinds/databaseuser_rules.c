@@ -201,7 +201,7 @@ static void advise_on_reserved(const struct stw_dbu_scene *s)
 static void check_reserved(const struct stw_dbu_scene *s)
 {
     const char *user = s->user->user;
-    if (!s->target)
+    if (!s->target || !s->engine)
         advise_on_reserved(s);
     else if (stw_engine_reserves(s->target->engine, user) ||
              strcasecmp(s->target->admin_user, user) == 0)
@@ -323,7 +323,7 @@ static void check_reassign(const struct stw_dbu_scene *s)
         stw_databaseuser_add_unsupported(s, path, role);
     else if (s->user->user && stw_streq(role, s->user->user))
         stw_databaseuser_add(s, path, STW_INVALID, role, "must be another role than spec.user");
-    else if (s->target && stw_engine_reserves(s->target->engine, role))
+    else if (s->target && s->engine && stw_engine_reserves(s->target->engine, role))
         stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
                              s->engine->name);
 }

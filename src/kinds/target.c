@@ -25,18 +25,24 @@ struct stw_targets {
 
 /* --- one target as it is written */
 
+struct secret {
+    const char *name, *key;
+};
+
+struct admin {
+    const char *user, *database, *password_file;
+    struct secret secret;
+};
+
+struct tls {
+    const char *mode, *ca_file;
+};
+
 struct written {
     const char *name, *engine, *host;
     int64_t port;
-    struct {
-        const char *user, *database, *password_file;
-        struct {
-            const char *name, *key;
-        } secret;
-    } admin;
-    struct {
-        const char *mode, *ca_file;
-    } tls;
+    struct admin admin;
+    struct tls tls;
     struct stw_json allowed_namespaces, allowed_privileges;
     bool allow_all_databases;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
@@ -85,18 +91,15 @@ static const char *check_namespace(const char *s)
 }
 
 #define WRITTEN(member) STW_FIELD_OFFSET(struct written, member)
-#define WITHIN(outer, member)                                                                      \
-    .offset = offsetof(struct written, outer.member) - offsetof(struct written, outer)
-
 static const struct stw_field secret_rows[] = {
     {.name = "name",
      .type = STW_T_STRING,
-     WITHIN(admin.secret, name),
+     STW_FIELD_OFFSET(struct secret, name),
      .required = true,
      .check = stw_check_dns1123_subdomain},
     {.name = "key",
      .type = STW_T_STRING,
-     WITHIN(admin.secret, key),
+     STW_FIELD_OFFSET(struct secret, key),
      .def = "\"password\"",
      .has_range = true,
      .min = 1,
@@ -108,7 +111,7 @@ static const struct stw_field secret_rows[] = {
 static const struct stw_field admin_rows[] = {
     {.name = "user",
      .type = STW_T_STRING,
-     WITHIN(admin, user),
+     STW_FIELD_OFFSET(struct admin, user),
      .required = true,
      .has_range = true,
      .min = 1,
@@ -116,19 +119,19 @@ static const struct stw_field admin_rows[] = {
      .check = check_text},
     {.name = "database",
      .type = STW_T_STRING,
-     WITHIN(admin, database),
+     STW_FIELD_OFFSET(struct admin, database),
      .has_range = true,
      .min = 1,
      .max = 63,
      .check = check_text},
     {.name = "passwordSecret",
      .type = STW_T_OBJECT,
-     WITHIN(admin, secret),
+     STW_FIELD_OFFSET(struct admin, secret),
      .type_text = "must be an object {name, key} that names a Secret in steward's namespace",
      .fields = secret_rows},
     {.name = "passwordFile",
      .type = STW_T_STRING,
-     WITHIN(admin, password_file),
+     STW_FIELD_OFFSET(struct admin, password_file),
      .has_range = true,
      .min = 1,
      .max = 4095,
@@ -142,12 +145,12 @@ static const char *const tls_modes[] = {"Disable", "Require", "VerifyCA", "Verif
 static const struct stw_field tls_rows[] = {
     {.name = "mode",
      .type = STW_T_STRING,
-     WITHIN(tls, mode),
+     STW_FIELD_OFFSET(struct tls, mode),
      .def = "\"VerifyFull\"",
      .values = tls_modes},
     {.name = "caFile",
      .type = STW_T_STRING,
-     WITHIN(tls, ca_file),
+     STW_FIELD_OFFSET(struct tls, ca_file),
      .has_range = true,
      .min = 1,
      .max = 4095,
