@@ -75,7 +75,7 @@ static int document(void *ctx, unsigned index, size_t line, const struct stw_buf
 int stw_target_file_parse(const char *name, const char *text, size_t len,
                           struct stw_target_file *ret, struct stw_error *err)
 {
-    struct stw_error own;
+    struct stw_error own = {0};
     struct reading r = {.name = name, .to = ret, .err = err ? err : &own};
     *ret = (struct stw_target_file){.errors = STW_BUF_INIT(REPORT_MAX_BYTES),
                                     .warnings = STW_BUF_INIT(REPORT_MAX_BYTES)};
