@@ -76,6 +76,7 @@ struct stw_controller {
     const struct stw_rule *rules;           /* ended by a NULL resource; beside stw_manager_rules */
     bool scales; /* others may scale its Deployments: caches keep how many pods they shall have */
     const char *const *conditions; /* types counted in steward_objects, ended by NULL */
+    uint32_t worker_factor; /* times as many workers as others, for runs that mostly wait; 0: 1 */
     void (*reconcile)(struct stw_run *run, struct stw_result *result);
     /* What a controller keeps beside the caches, such as connections and timers; both may be NULL.
      * Opened before the caches fill, cancelled when the manager stops and runs are to end soon,

@@ -311,6 +311,7 @@ const struct stw_controller stw_controller_databaseuser = {
     .watches = watches,
     .rules = rules,
     .conditions = conditions,
+    .worker_factor = DBU_WORKER_FACTOR,
     .reconcile = reconcile,
     .open = dbu_state_open,
     .cancel = dbu_state_cancel,

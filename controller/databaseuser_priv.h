@@ -16,6 +16,7 @@
 #include "kinds/databaseuser.h"
 
 #define DBU_NAME_MAX 256
+#define DBU_WORKER_FACTOR 3 /* a run waits for two servers, and does little itself */
 
 /* --- the password */
 

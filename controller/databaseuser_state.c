@@ -122,7 +122,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     *s = (struct dbu_state){.manager = m, .client = config->client, .ns = config->lease_ns};
     struct stw_pools_config pools = {.clock = config->clock,
                                      .metrics = config->metrics,
-                                     .workers = config->workers,
+                                     .workers = config->workers * DBU_WORKER_FACTOR,
                                      .password = admin_password,
                                      .wake = wake_one,
                                      .recovered = wake_target,

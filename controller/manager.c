@@ -70,7 +70,7 @@ static int add_crew(struct stw_manager *m, const struct stw_controller *c, struc
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     m->crew_count++;
     stw_queue_shut(crew->queue);
-    stw_crew_make_metrics(crew, m->config.metrics, m->config.workers);
+    stw_crew_make_metrics(crew, m->config.metrics, stw_crew_workers(c, m->config.workers));
     if (stw_events_create(m->config.client, m->config.clock, c->field_manager, &crew->events,
                           err) != 0 ||
         add_cache(m, c->own, err) != 0)

@@ -65,6 +65,8 @@ int stw_crew_start(struct stw_crew *crew, struct stw_error *err);
 void stw_crew_join(struct stw_crew *crew); /* m->ending is set */
 uint64_t stw_dice(void);                   /* random, not for secrets */
 void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_t workers);
+/* Threads of a controller where others have `workers`. */
+uint32_t stw_crew_workers(const struct stw_controller *c, uint32_t workers);
 
 /* --- lookup.c */
 struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);

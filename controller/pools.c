@@ -182,13 +182,21 @@ static bool suspect(const struct stw_pools_entry *e, uint64_t now_ms)
     return e->troubled || (e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS);
 }
 
+/* Of those inside, half may wait for Kubernetes while the others have the connections.  Where there
+ * is another target, one worker is always free for it. */
+static uint32_t room_of(const struct stw_pools *p, const struct stw_pools_entry *e, size_t targets)
+{
+    uint32_t workers = p->config.workers;
+    uint32_t most = (uint32_t)STW_MAX(e->target->max_connections, (int64_t)1) * 2;
+    return STW_MIN(most, targets > 1 && workers > 1 ? workers - 1 : workers);
+}
+
 static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e, bool suspicious,
                      size_t targets)
 {
-    uint32_t workers = p->config.workers;
     if (suspicious)
-        return e->inside == 0 && p->suspects < STW_MAX(workers / 2, 1U);
-    return e->inside < (targets > 1 && workers > 1 ? workers - 1 : workers);
+        return e->inside == 0 && p->suspects < STW_MAX(p->config.workers / 2, 1U);
+    return e->inside < room_of(p, e, targets);
 }
 
 static enum stw_pools_answer enter(struct stw_pools *p, struct stw_targets *targets,

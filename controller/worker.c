@@ -178,9 +178,15 @@ static void *work(void *ctx)
     return NULL;
 }
 
+uint32_t stw_crew_workers(const struct stw_controller *c, uint32_t workers)
+{
+    uint32_t wanted = workers * STW_MAX(c->worker_factor, 1U);
+    return STW_MIN(wanted, (uint32_t)STW_MANAGER_WORKERS_MAX);
+}
+
 int stw_crew_start(struct stw_crew *crew, struct stw_error *err)
 {
-    uint32_t wanted = crew->manager->config.workers;
+    uint32_t wanted = stw_crew_workers(crew->controller, crew->manager->config.workers);
     crew->threads = calloc(wanted, sizeof(*crew->threads));
     if (!crew->threads)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");

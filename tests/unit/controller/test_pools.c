@@ -67,18 +67,22 @@ struct scene {
     char recovered[64];
 };
 
+static void note(char *words, size_t size, const char *word)
+{
+    size_t len = strlen(words);
+    (void)snprintf(words + len, size - len, "%s ", word);
+}
+
 static void wake(void *ctx, const char *key)
 {
     struct scene *s = ctx;
-    strncat(s->woken, key, sizeof(s->woken) - strlen(s->woken) - 2);
-    strcat(s->woken, " ");
+    note(s->woken, sizeof(s->woken), key);
 }
 
 static void recover(void *ctx, const char *target)
 {
     struct scene *s = ctx;
-    strncat(s->recovered, target, sizeof(s->recovered) - strlen(s->recovered) - 2);
-    strcat(s->recovered, " ");
+    note(s->recovered, sizeof(s->recovered), target);
 }
 
 static struct stw_targets *targets_of(const char *list)
@@ -153,6 +157,22 @@ static void test_room_for_others(void **state)
     stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
     stw_pools_leave(s.pools, &v[2], STW_SQL_FINE);
     assert_string_equal(s.recovered, "");
+    end(&s);
+}
+
+/* More inside than the connections can serve would only wait for each other. */
+static void test_room_by_connections(void **state)
+{
+    struct scene s;
+    struct stw_visit v[2];
+    (void)state;
+    begin(&s, "[{\"name\":\"one\",\"engine\":\"mariadb\",\"host\":\"db\",\"maxConnections\":1,"
+              "\"admin\":{\"user\":\"root\",\"passwordFile\":\"/x\"}}]");
+    IN(&s, "one", "a", &v[0]);
+    IN(&s, "one", "b", &v[1]);
+    LATER(&s, "one", "c");
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
     end(&s);
 }
 
@@ -304,10 +324,15 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_room_for_others), cmocka_unit_test(test_one_server_gets_all),
-        cmocka_unit_test(test_troubled),        cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_many_dead),       cmocka_unit_test(test_changed_target),
-        cmocka_unit_test(test_prune),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_room_for_others),
+        cmocka_unit_test(test_one_server_gets_all),
+        cmocka_unit_test(test_room_by_connections),
+        cmocka_unit_test(test_troubled),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_many_dead),
+        cmocka_unit_test(test_changed_target),
+        cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
