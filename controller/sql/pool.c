@@ -252,14 +252,24 @@ static struct stw_conn *login(struct stw_pool *p, const char *database, struct s
     return conn;
 }
 
-static bool counts_as_dead(const struct stw_fault *f)
+/* What a server says of one database says nothing of the others; of a password it does. */
+static bool is_of_database(const struct stw_fault *f, const char *database)
 {
+    return database && f->state[0] != '\0' && !f->lost && !stw_streq(f->state, "28P01");
+}
+
+/* Does it say that the server is down, or that logging in is of no use? */
+static bool counts_as_dead(const struct stw_fault *f, const char *database)
+{
+    if (is_of_database(f, database))
+        return false;
     return f->trouble == STW_SQL_CONNECT || f->trouble == STW_SQL_AUTH || f->trouble == STW_SQL_TLS;
 }
 
-static void learn(struct stw_pool *p, bool connected, const struct stw_fault *f)
+static void learn(struct stw_pool *p, bool connected, const char *database,
+                  const struct stw_fault *f)
 {
-    if (connected || !counts_as_dead(f)) {
+    if (connected || !counts_as_dead(f, database)) {
         stw_breaker_success(&p->breaker);
         p->proven = true;
     } else {
@@ -288,7 +298,10 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
         conn = login(p, database, f);
     (void)pthread_mutex_lock(&p->lock);
     p->connecting--;
-    learn(p, conn != NULL, f);
+    learn(p, conn != NULL, database, f);
+    if (f->trouble == STW_SQL_AUTH && is_of_database(f, database))
+        (void)stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
+                            "the admin account may not enter the database \"%s\"", database);
     if (conn) {
         s->conn = conn;
         s->database = stw_take(name);

@@ -251,9 +251,8 @@ static bool concerns(const struct stw_rights *rights, const char *database)
  * is no concern of ours. */
 static bool may_pass(const struct stw_fault *f, bool wanted)
 {
-    return f->step == STW_SQL_STEP_CONNECT && !wanted &&
-           (f->trouble == STW_SQL_NO_OBJECT || f->trouble == STW_SQL_DENIED ||
-            f->trouble == STW_SQL_AUTH);
+    return f->step != STW_SQL_STEP_LOOKUP && !wanted &&
+           (f->trouble == STW_SQL_NO_OBJECT || f->trouble == STW_SQL_DENIED);
 }
 
 static int look_in(struct stw_session *s, struct look *k, const char *oid, struct stw_fault *f)

@@ -219,6 +219,26 @@ def test_drop_that_is_blocked(post, pg, user):
     assert not pg.exists(user)
 
 
+def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user):
+    """It is that object's trouble; the target's other accounts are looked after as ever."""
+    pg = make_postgres()
+    pg.sql("CREATE DATABASE walled")
+    hba = pg.folder / "data" / "pg_hba.conf"
+    hba.write_text("hostssl walled all 127.0.0.1/32 reject\n" + hba.read_text())
+    pg.sql("SELECT pg_reload_conf()")
+    probe = make_probe(pg.target("db"))
+    bad = account(f"{user}b", grants=[grant("walled", "CREATE", schema="public")])
+    for _ in range(5):
+        assert "walled" in probe.fails("sync", "DENIED", **bad)["error"]
+        probe.sync(**account(user))
+    pg.sql("ALTER DATABASE walled ALLOW_CONNECTIONS false")
+    hba.write_text(hba.read_text().split("\n", 1)[1])
+    pg.sql("SELECT pg_reload_conf()")
+    for _ in range(5):
+        assert probe.ask("sync", **bad)["trouble"] == "CONNECT"
+        probe.sync(**account(user))
+
+
 def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
     """CREATEROLE is enough; the password is then checked by a login, and drops hand over too."""
     pg = make_postgres()
