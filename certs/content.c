@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "content_priv.h"
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/util.h"
-#include "base/base64.h"
 
 const char *const stw_slot_names[STW_SLOTS] = {
     [STW_SLOT_TLS_CRT] = "tls.crt",      [STW_SLOT_TLS_KEY] = "tls.key",

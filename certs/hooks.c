@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hooks_priv.h"
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/util.h"
 #include "certs/issue.h"
-#include "base/base64.h"
 #include "ssl_priv.h"
 #include "steps_priv.h"
 

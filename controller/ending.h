@@ -20,7 +20,8 @@ bool stw_run_interrupted(struct stw_run *run, const struct stw_child *children, 
 
 /* Ends the run by its verdict: status.retry, the status when it is news, a warning event when the
  * trouble is a new one.  Takes over `status` (NULL: no memory).  `numbers` (ended by NULL, or
- * NULL): members of the status and types of conditions whose news alone can wait while a rollout goes on. */
+ * NULL): members of the status and types of conditions whose news alone can wait while a rollout
+ * goes on. */
 void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct stw_verdict *v,
                  json_t *status, const char *const *numbers, struct stw_result *result);
 

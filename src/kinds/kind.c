@@ -11,11 +11,7 @@
 #include "kinds/myweb.h"
 
 const struct stw_kind *const stw_kinds[] = {
-    &stw_kind_myweb,
-    &stw_kind_databaseuser,
-    &stw_kind_eru,
-    &stw_kind_app,
-    NULL,
+    &stw_kind_myweb, &stw_kind_databaseuser, &stw_kind_eru, &stw_kind_app, NULL,
 };
 
 const struct stw_kind *stw_kind_find(const char *group, const char *version, const char *kind)

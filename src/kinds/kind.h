@@ -47,7 +47,7 @@ struct stw_lookup {
 struct stw_env {
     int32_t node_port_min, node_port_max; /* 0, 0: 30000-32767 */
     const struct stw_lookup *lookup;      /* or NULL */
-    struct stw_zones *zones; /* NULL: whether a time zone exists is not asked */
+    struct stw_zones *zones;              /* NULL: whether a time zone exists is not asked */
 };
 
 struct stw_kind;

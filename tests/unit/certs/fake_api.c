@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_api.h"
 
-#include "base/util.h"
 #include "base/base64.h"
+#include "base/util.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
