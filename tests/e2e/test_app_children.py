@@ -68,6 +68,8 @@ def test_fifty_at_once(controller, installed, namespace):
         myweb.wait_event(installed, name, namespace, "Created")
     made = myweb.requests(installed, namespace)
     assert len(made) <= 6 * len(names), len(made)
+    selectors = {str(s["spec"]["selector"]) for s in installed.list("service", namespace)}
+    assert len(selectors) == len(names)  # nobody's pods get somebody else's requests
 
 
 def test_children_are_what_they_should_be(controller, installed, namespace):

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apps at the door: refused with all that is wrong, warned of, and completed."""
+
+from support import app, myweb
+
+BAD = {"replicas": 2000, "port": 0, "config": {"databaseUrl": "db", "environment": {"1A": "x"}},
+       "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}},
+       "autoscaling": {"enabled": True, "minReplicas": 3, "maxReplicas": 2},
+       "strategy": {"maxSurge": 0, "maxUnavailable": "0%"}}
+SAID = [
+    "spec.replicas: Invalid value: 2000: must be between 0 and 1000",
+    "spec.port: Invalid value: 0: must be between 1 and 65535",
+    "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db",
+    'spec.config.environment[1A]: Invalid value: "1A": a valid environment variable name must',
+    'spec.resources.requests[cpu]: Invalid value: "2": must be less than or equal to cpu limit',
+    "spec.autoscaling.maxReplicas: Invalid value: 2: must be greater than or equal to minReplicas",
+    "maxSurge and maxUnavailable must not both be 0",
+]
+
+
+def test_all_that_is_wrong_at_once(steward, cluster, namespace):
+    assert steward.running()
+    result = cluster.apply(app.manifest("web", namespace, **BAD), check=False)
+    assert result.returncode != 0
+    for text in SAID:
+        assert text in result.stderr
+    assert cluster.get(app.KIND, "web", namespace) is None
+
+
+def test_what_is_absent_is_added(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply({"apiVersion": "mycompany.com/v1", "kind": "App",
+                   "metadata": {"name": "web", "namespace": namespace},
+                   "spec": {"image": app.IMAGE, "resources": app.RESOURCES, "service": {},
+                            "autoscaling": {"enabled": True, "maxReplicas": 3}}})
+    spec = cluster.get(app.KIND, "web", namespace)["spec"]
+    assert (spec["replicas"], spec["port"], spec["terminationGracePeriodSeconds"]) == (1, 8080, 30)
+    assert spec["service"] == {"type": "ClusterIP", "port": 80}
+    assert spec["autoscaling"] == {"enabled": True, "minReplicas": 1, "maxReplicas": 3,
+                                   "targetCPUUtilizationPercentage": 80}
+    # What a second pass of the door adds to it: nothing.
+    before = cluster.get(app.KIND, "web", namespace)["metadata"]["generation"]
+    cluster.kubectl("annotate", app.KIND, "web", "-n", namespace, "example.com/a=b")
+    assert cluster.get(app.KIND, "web", namespace)["metadata"]["generation"] == before
+
+
+def test_warnings(steward, cluster, namespace):
+    assert steward.running()
+    result = cluster.apply(app.manifest("web", namespace, image="shop", port=80, config={
+        "databaseUrlSecretRef": {"name": "db", "key": "url"}}))
+    assert 'image has no tag or uses ":latest"' in result.stderr
+    assert "port 80 is below 1024" in result.stderr
+    assert 'Secret "db" not found; the pods start when it appears' in result.stderr
+    result = cluster.apply(myweb.manifest("web", namespace))
+    assert 'App "web" in this namespace has a Deployment and a Service of the same names' \
+        in result.stderr
+    result = cluster.apply(app.manifest("web", namespace, config={
+        "databaseUrl": "postgres://app:secret@db/shop"}))
+    assert "credentials end up in a ConfigMap; use databaseUrlSecretRef" in result.stderr
+    assert "secret@" not in result.stderr
+
+
+def test_what_the_schema_holds_by_itself(controller, installed, namespace):
+    """With no webhook: what is static is refused all the same."""
+    for spec, text in (({"replicas": 1001}, "spec.replicas"),
+                       ({"service": {"type": "ExternalName"}}, "spec.service.type"),
+                       ({"strategy": {"maxSurge": "1"}}, "spec.strategy.maxSurge"),
+                       ({"healthCheck": {"path": "up"}}, "spec.healthCheck.path"),
+                       ({"env": [{"value": "x"}]}, "spec.env")):
+        result = installed.apply(app.manifest("web", namespace, **spec), check=False)
+        assert result.returncode != 0 and text in result.stderr, result.stderr
+    installed.apply(app.manifest("web", namespace, strategy={"maxSurge": 1, "maxUnavailable": "5%"}))
+    assert installed.get(app.KIND, "web", namespace)["spec"]["strategy"] == {
+        "maxSurge": 1, "maxUnavailable": "5%", "progressDeadlineSeconds": 600}
