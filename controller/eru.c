@@ -4,13 +4,14 @@
 #include "base/util.h"
 #include "controller/ending.h"
 #include "controller/eru_priv.h"
+#include "controller/packed.h"
 #include "controller/status.h"
 #include "kinds/zones.h"
 
 #include <stdio.h>
 
 #define KEYS_MAX (1u << 20)
-#define TEXT_MAX (1u << 20)
+#define TEXT_MAX (8u << 20)
 
 /* --- Erus and the Deployments that they restart */
 
@@ -18,8 +19,12 @@ static void project_eru(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     static const char *const labels[] = {"app.kubernetes.io/managed-by", NULL};
     static const char *const annotations[] = {ERU_RESTART_NOW, NULL};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     (void)ctx;
-    stw_object_project_keeping(object, labels, annotations, out);
+    stw_object_project_keeping(object, labels, annotations, &text);
+    if (text.failed) /* larger than the API server takes an object */
+        return;
+    stw_pack(stw_buf_str(&text), text.len, out);
 }
 
 /* "namespace/name" of the Deployment of an Eru. */
@@ -35,19 +40,22 @@ static bool deployment_of(struct stw_json eru, char out[STW_KEY_LEN])
 
 static void index_deployment(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
+    stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
+    stw_autojson struct stw_json_doc doc = {0};
     char key[STW_KEY_LEN];
     (void)ctx;
-    if (deployment_of(projected, key))
+    if (deployment_of(stw_unpack_root(projected, &unpacked, &doc), key))
         stw_index_add(out, "deployment", key);
 }
 
 static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                         const char *old_text, const char *new_text)
 {
+    stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
     stw_autojson struct stw_json_doc doc = {0};
     char deployment[STW_KEY_LEN];
     stw_watch_own_changed(m, w, key, old_text, new_text);
-    if (new_text || stw_json_scan(&doc, old_text, strlen(old_text), NULL) != 0 ||
+    if (new_text || stw_unpack_scan(old_text, strlen(old_text), &unpacked, &doc) != 0 ||
         !deployment_of(stw_json_root(&doc), deployment))
         return;
     eru_keeper_track(stw_manager_state(m, &stw_controller_eru), deployment, false);

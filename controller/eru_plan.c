@@ -362,6 +362,9 @@ void eru_plan(struct eru *e)
         take_token(e);
         follow_token(e, known);
     }
+    /* A stamp of before: its rollout may be through, and then nothing more would be heard of it. */
+    if (e->err.code == STW_OK)
+        follow_rollout(e);
 }
 
 /* --- when to look again */

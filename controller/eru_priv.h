@@ -62,7 +62,8 @@ struct eru;
 
 /* What a run does to the world; tests pass their own. */
 struct eru_ops {
-    int (*look)(struct eru *e, struct stw_error *err); /* fills e->target */
+    /* Fills e->target; from before it on, changes of the Deployment wake the Eru. */
+    int (*look)(struct eru *e, struct stw_error *err);
     /* Writes the stamp under the resourceVersion of e->target, which gets the new generation. */
     int (*stamp)(struct eru *e, const char *stamp, struct stw_error *err);
     int64_t (*changed_at)(struct eru *e); /* when the spec was last changed, as far as one knows */

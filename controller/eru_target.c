@@ -56,6 +56,9 @@ static int look(struct eru *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
+    char key[STW_KEY_LEN];
+    eru_deployment_key(e->run, e->spec.deployment, key);
+    eru_keeper_track(e->run->state, key, true); /* before: no change may fall in between */
     e->target = (struct eru_target){0};
     if (stw_kube_get(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, &text,
                      err) != 0) {
@@ -99,6 +102,7 @@ static int stamp(struct eru *e, const char *text, struct stw_error *err)
     if (stw_kube_apply(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, NULL,
                        patch, e->run->controller->field_manager, &answer, err) != 0)
         return -1;
+    stw_informer_saw(stw_run_cache(e->run, &eru_watch_deployments), &answer);
     return read_written(&answer, &e->target) == 0
                ? 0
                : stw_fail(err, STW_ERR_INTERNAL, "the answer is not a Deployment");

@@ -15,6 +15,19 @@
 /* What objects share, the commonest last (RFC 1950, section 2.2).  It is never stored, so it may
  * change with each release. */
 static const char dictionary[] =
+    "{\"concurrencyPolicy\":\"Forbid\",\"deploymentname\":\"\",\"enabled\":true,\"historyLimit\":5,"
+    "\"jitterSeconds\":0,\"requireHealthy\":true,\"rolloutTimeoutSeconds\":600,\"schedule\":"
+    "\"0 0 * * *\",\"startingDeadlineSeconds\":600,\"timeZone\":\"Etc/UTC\"},\"status\":{"
+    "\"activeSchedule\":{\"schedule\":\"0 0 * * *\",\"since\":\"2026-\"Active\",\"Deployment "
+    "\\\"\\\" is "
+    "restarted by \\\"0 0 * * *\\\" in Etc/UTC\"],[\"ScheduleValid\",\"True\",1,\"Valid\",\"\\\"0 "
+    "0 * * "
+    "*\\\" in Etc/UTC\"],[\"TargetFound\",\"True\",1,\"Found\",\"Deployment \\\"\\\" is there\"],"
+    "[\"RolloutComplete\",\"True\",1,\"Complete\",\"the latest restart of Deployment \\\"\\\" is "
+    "through\"]"
+    "\"history\":[{\"durationSeconds\":10,\"instant\":\"2026-\"reason\":\"RolloutSucceeded\","
+    "\"result\":\"Succeeded\"},\"lastRestartTime\":\"\"lastResult\":\"\"lastScheduleTime\":\""
+    "\"nextScheduleTime\":\"2026-"
     "\"retry\":{\"count\":1,\"lastError\":\"target \\\"\",\"nextTime\":\"202"
     "[\"Reconciling\",\"True\",1,\"[\"Stalled\",\"True\",1,\"ProgressingWithRetry\","
     "\"DependencyNotReady\",\"cannot be used: \",\"SecretNotFound\",\"foreignGrants\":[\""

@@ -65,6 +65,25 @@ static void cut_off_between_stamp_and_status(void **state)
     world_done(&w);
 }
 
+/* The rollout was through before anybody led again: no change of the Deployment will tell. */
+static void through_while_nobody_looked(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, "0 4 * * *");
+    run_at(&w, "2026-01-01T00:00:00Z");
+    w.now = at("2026-01-01T04:00:00Z");
+    run_once(&w, false);
+    settle(&w);
+    run_at(&w, "2026-01-01T04:00:15Z");
+    assert_int_equal(w.stamps, 1);
+    assert_int_equal(w.looks, 2);
+    assert_true(said(&w, "Restarted"));
+    assert_true(said(&w, "RolloutSucceeded"));
+    assert_false(rolling(&w));
+    world_done(&w);
+}
+
 static void the_answer_was_lost(void **state)
 {
     struct world w;
@@ -588,6 +607,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_its_instant),
         cmocka_unit_test(cut_off_between_stamp_and_status),
+        cmocka_unit_test(through_while_nobody_looked),
         cmocka_unit_test(the_answer_was_lost),
         cmocka_unit_test(two_leaders),
         cmocka_unit_test(a_leader_of_yesterday),

@@ -28,7 +28,7 @@ static void put(struct file *f, const void *bytes, size_t len)
 static void put_number(struct file *f, int64_t v, int size)
 {
     for (int i = size - 1; i >= 0; i--) {
-        unsigned char b = (unsigned char)((uint64_t)v >> (8 * i));
+        unsigned char b = i < 8 ? (unsigned char)((uint64_t)v >> (8 * i)) : 0;
         put(f, &b, 1);
     }
 }

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""10,000 Erus: memory for each, CPU between instants; and 500 that are due at the same instant: how
+long until all are stamped, and API requests for each.
+
+The API server is a real one.  The controller manager is stopped, since it would only add its own
+load; the Deployments of the 500 are marked as available here.
+"""
+
+import argparse
+import collections
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import queue
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from bench.fleet import Api, say  # noqa: E402
+from support import cluster as k8s  # noqa: E402
+from support import eru, myweb, paths, wait  # noqa: E402
+from support import steward as stw  # noqa: E402
+
+KIB_MAX = 1.0
+CPU_MAX_PERCENT = 0.1
+REQUESTS_MAX = 3
+FLEET, DUE = "fleet", "due"
+
+
+def deployments(ns):
+    """Their collection."""
+    return f"/apis/apps/v1/namespaces/{ns}/deployments"
+
+
+def erus(ns):
+    """Their collection."""
+    return f"/apis/mtsre.meitu.com/v1/namespaces/{ns}/erus"
+
+
+class Bench:
+    """A cluster, and a steward beside it."""
+
+    def __init__(self, cluster, folder):
+        self.cluster, self.api = cluster, Api(cluster.env)
+        stw.install(cluster, paths.steward_binary())
+        cluster.component("stop", "controller-manager")
+        for ns in (FLEET, DUE):
+            cluster.kubectl("create", "namespace", ns)
+        account = cluster.kubeconfig_of(stw.ACCOUNT, folder / "kubeconfig")
+        self.steward = stw.Steward(paths.steward_binary(), cluster, account, folder,
+                                   ["--log-level", "warn"])
+
+    def write(self, calls):
+        """Sends (method, path, body, content type) by a few connections."""
+        todo = queue.Queue()
+        for call in calls:
+            todo.put(call)
+        failures = []
+
+        def work():
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    status, reply = self.api.call(*todo.get_nowait())
+                    if status >= 300:
+                        failures.append(reply.get("message"))
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise RuntimeError(f"{len(failures)} writes failed: {failures[0]}")
+
+    def wait_ready(self, count):
+        """Until so many are Ready by steward's own metric."""
+        wait.until(f"{count} to be Ready", lambda: int(self.steward.metric(
+            "steward_objects", kind="Eru", condition="Ready", status="True")) >= count, 900,
+                   every=0.5)
+
+    def rss_kib(self):
+        """Resident memory, once it no longer moves."""
+        seen = []
+
+        def look():
+            with open(f"/proc/{self.steward.process.pid}/status", encoding="ascii") as file:
+                seen.append(int(next(x for x in file if x.startswith("VmRSS")).split()[1]))
+            return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
+        wait.until("memory to settle", look, 60, every=0.5)
+        return seen[-1]
+
+    def cpu_seconds(self):
+        """CPU time so far."""
+        with open(f"/proc/{self.steward.process.pid}/schedstat", encoding="ascii") as file:
+            main = int(file.read().split()[0])
+        threads = pathlib.Path(f"/proc/{self.steward.process.pid}/task")
+        return max(main, sum(int((t / "schedstat").read_text().split()[0])
+                             for t in threads.iterdir())) / 1e9
+
+
+def names(count):
+    """web-00000 and so on."""
+    return [f"web-{n:05}" for n in range(count)]
+
+
+def measure_fleet(bench, count, seconds):
+    """Memory and idle CPU."""
+    say(f"{count} Deployments")
+    bench.write(("POST", deployments(FLEET), eru.deployment(n, FLEET, replicas=0))
+                for n in names(count))
+    bench.steward.start()
+    without = bench.rss_kib()
+    say(f"{count} Erus")
+    bench.write(("POST", erus(FLEET), eru.manifest(n, FLEET, enabled=True, schedule="0 0 1 1 *"))
+                for n in names(count))
+    bench.wait_ready(count)
+    grown = bench.rss_kib()
+    say(f"{seconds} s in which nothing is due")
+    before = bench.cpu_seconds()
+    time.sleep(seconds)  # the time itself is what is measured
+    cpu = bench.cpu_seconds() - before
+    bench.steward.stop()
+    bench.steward.start()
+    bench.wait_ready(count)
+    read = bench.rss_kib()
+    bench.steward.stop()
+    return {"erus": count, "rss_deployments_kib": without, "rss_kib": grown,
+            "rss_after_restart_kib": read, "kib_per_eru": round((read - without) / count, 3),
+            "kib_per_eru_as_grown": round((grown - without) / count, 3),
+            "idle_cpu_percent": round(100 * cpu / seconds, 4)}
+
+
+def available(found):
+    """The status of a Deployment that is through."""
+    wanted = found["spec"]["replicas"]
+    return {"status": {"observedGeneration": found["metadata"]["generation"], "replicas": wanted,
+                       "updatedReplicas": wanted, "availableReplicas": wanted,
+                       "readyReplicas": wanted}}
+
+
+def requests_for_each(cluster, found):
+    """How many until the stamp is told in the status, by the API server's audit log."""
+    counts, done = collections.Counter(), set()
+    for verb, path, _ in myweb.requests(cluster, DUE):
+        name = next((part for part in path.split("?")[0].split("/") if part in found), None)
+        if name is None or name in done or "/events" in path:
+            continue
+        counts[name] += 1
+        if verb == "patch" and "/erus/" in path and "/deployments/" not in path and counts[name] > 1:
+            done.add(name)
+    return counts
+
+
+def measure_due(bench, count):
+    """All due at once."""
+    say(f"{count} Deployments, available")
+    bench.write(("POST", deployments(DUE), eru.deployment(n, DUE)) for n in names(count))
+    bench.write(("PATCH", f"{deployments(DUE)}/{o['metadata']['name']}/status", available(o),
+                 "application/merge-patch+json") for o in bench.api.each(deployments(DUE)))
+    bench.steward.start()
+    ready = int(bench.steward.metric("steward_objects", kind="Eru", condition="Ready",
+                                     status="True"))
+    schedule, instant = eru.next_minute(room=15 + count // 40)
+    bench.write(("POST", erus(DUE), eru.manifest(n, DUE, enabled=True, schedule=schedule))
+                for n in names(count))
+    bench.wait_ready(ready + count)
+    if datetime.datetime.now(datetime.timezone.utc) >= instant:
+        raise RuntimeError("the instant came before all Erus were there: use fewer")
+    with open(bench.cluster.audit_log, "r+", encoding="utf-8") as log:
+        log.truncate(0)
+    eru.wait_until(instant)
+    begin = time.monotonic()
+    stamp = eru.iso(instant)
+
+    def stamped():
+        return sum(o.get("status", {}).get("lastScheduleTime") == stamp
+                   for o in bench.api.each(erus(DUE)))
+    wait.until("all to be stamped", lambda: stamped() == count, 300, every=0.3)
+    took = time.monotonic() - begin
+    on_template = sum(
+        o["spec"]["template"]["metadata"].get("annotations", {}).get(eru.STAMP) == stamp
+        for o in bench.api.each(deployments(DUE)))
+    counts = requests_for_each(bench.cluster, set(names(count)))
+    bench.steward.stop()
+    return {"due": count, "stamped": on_template, "took_s": round(took, 2),
+            "requests_for_each": round(sum(counts.values()) / max(len(counts), 1), 2),
+            "requests_at_most": max(counts.values(), default=0)}
+
+
+def report(f, checks):
+    """As text."""
+    print(f"{f['erus']} Erus: RSS with their Deployments alone {f['rss_deployments_kib']} KiB, "
+          f"with all {f['rss_kib']} KiB, after a restart {f['rss_after_restart_kib']} KiB")
+    print(f"{f['due']} due at once: {f['stamped']} stamped within {f['took_s']} s, "
+          f"{f['requests_for_each']} requests for each on average")
+    for what, value, limit, good in checks:
+        print(f"{'ok  ' if good else 'OVER'} {what}: {value} ({limit})")
+
+
+def main():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="scripts/bench eru",
+                                     description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--count", type=int, default=10000)
+    parser.add_argument("--due", type=int, default=500)
+    parser.add_argument("--seconds", type=int, default=60, help="of idling")
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+    args = parser.parse_args()
+    name = f"bench-eru-{os.getpid()}"
+    say(f"Cluster {name}: starting")
+    k8s.cluster_command(name, "up", "--audit")
+    try:
+        with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
+            bench = Bench(k8s.Cluster(k8s.cluster_env(name)), pathlib.Path(folder))
+            f = measure_due(bench, args.due)
+            f.update(measure_fleet(bench, args.count, args.seconds))
+    finally:
+        k8s.cluster_command(name, "down")
+    checks = [("KiB for each Eru", f["kib_per_eru"], f"at most {KIB_MAX}",
+               f["kib_per_eru"] <= KIB_MAX),
+              ("CPU while nothing is due, %", f["idle_cpu_percent"], f"under {CPU_MAX_PERCENT}",
+               f["idle_cpu_percent"] < CPU_MAX_PERCENT),
+              ("stamped at the instant", f["stamped"], f"all {args.due}",
+               f["stamped"] == args.due),
+              ("requests for each", f["requests_at_most"], f"at most {REQUESTS_MAX}",
+               f["requests_at_most"] <= REQUESTS_MAX)]
+    if args.output == "json":
+        print(json.dumps(dict(f, good=all(c[3] for c in checks)), indent=1))
+    else:
+        report(f, checks)
+    return 0 if all(c[3] for c in checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An instant restarts once: over outages, crashes, and with two that both believe they lead."""
+
+import pytest
+from support import eru, wait
+from support import steward as stw
+
+
+@pytest.fixture
+def due(installed, namespace):
+    """due(n): Deployments web-0 to web-(n-1), available, and an Eru for each that is due at one
+    and the same instant; returns that."""
+    stw.uninstall_webhooks(installed)
+    with eru.Kubelet(installed, namespace):
+        def create(count, **spec):
+            for i in range(count):
+                installed.apply(eru.deployment(f"web-{i}", namespace))
+            for i in range(count):
+                eru.wait_available(installed, f"web-{i}", namespace)
+            schedule, instant = eru.next_minute()
+            for i in range(count):
+                installed.apply(eru.manifest(f"web-{i}", namespace, enabled=True,
+                                             schedule=schedule, **spec))
+            return instant
+        yield create
+
+
+def _assert_restarted_once(cluster, namespace, count, instant):
+    for i in range(count):
+        name = f"web-{i}"
+        found = eru.wait_eru(cluster, name, namespace,
+                             lambda s: s.get("lastResult") == "Succeeded", 60)
+        assert eru.stamp(cluster, name, namespace) == eru.iso(instant)
+        assert eru.revision(cluster, name, namespace) == 2
+        assert [h["result"] for h in found["status"]["history"]] == ["Succeeded"]
+        assert found["status"]["lastScheduleTime"] == eru.iso(instant)
+        assert "missedCount" not in found["status"]
+
+
+def test_down_over_an_instant(run_steward, installed, namespace, due):
+    one = run_steward()
+    instant = due(1)
+    eru.wait_eru(installed, "web-0", namespace, lambda s: s.get("nextScheduleTime"))
+    assert one.stop() == 0
+    eru.wait_until(instant)
+    assert eru.stamp(installed, "web-0", namespace) is None
+    run_steward()
+    _assert_restarted_once(installed, namespace, 1, instant)
+
+
+def test_created_and_due_before_steward_is_there(run_steward, installed, namespace, due):
+    instant = due(1)
+    eru.wait_until(instant)
+    run_steward()
+    _assert_restarted_once(installed, namespace, 1, instant)
+
+
+def test_killed_in_the_middle(run_steward, installed, namespace, due):
+    """As soon as the first stamp is seen; others are before it, in it or behind it."""
+    count = 6
+    one = run_steward()
+    instant = due(count)
+    names = [f"web-{i}" for i in range(count)]
+    eru.wait_until(instant)
+    wait.until("a stamp", lambda: any(eru.stamp(installed, n, namespace) for n in names), 20,
+               every=0.01)
+    one.kill()
+    run_steward()
+    _assert_restarted_once(installed, namespace, count, instant)
+
+
+def test_two_that_both_lead(run_steward, installed, namespace, due):
+    """Without election each believes that it alone is there."""
+    count = 4
+    run_steward()
+    run_steward()
+    instant = due(count)
+    eru.wait_until(instant)
+    _assert_restarted_once(installed, namespace, count, instant)
+
+
+def test_the_leader_dies_at_the_instant(run_steward, installed, namespace, due):
+    """Another takes over when the lease has run out, and makes up for it."""
+    first = run_steward("--leader-elect")
+    instant = due(2)
+    eru.wait_eru(installed, "web-1", namespace, lambda s: s.get("nextScheduleTime"))
+    run_steward("--leader-elect")
+    eru.wait_until(instant)
+    first.kill()
+    _assert_restarted_once(installed, namespace, 2, instant)
+
+
+@pytest.mark.node
+def test_real_pods(run_steward, installed, namespace):
+    """Where pods run: new ones take the place of the old ones."""
+    stw.uninstall_webhooks(installed)
+    run_steward()
+    installed.apply(eru.deployment("web", namespace, replicas=2, image="nginx:1.22"))
+    eru.wait_available(installed, "web", namespace, 120)
+    before = {p["metadata"]["uid"] for p in installed.list("pod", namespace)}
+    installed.apply(eru.manifest("web", namespace))
+    eru.restart_now(installed, "web", namespace, "one")
+    found = eru.wait_eru(installed, "web", namespace,
+                         lambda s: s.get("lastResult") == "Succeeded", 120)
+    assert found["status"]["history"][0]["durationSeconds"] >= 0
+    eru.wait_available(installed, "web", namespace, 60)
+    now = {p["metadata"]["uid"] for p in installed.list("pod", namespace)
+           if "deletionTimestamp" not in p["metadata"]}
+    assert len(now) == 2 and not now & before
