@@ -57,6 +57,11 @@ def as_user(user):
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
 
 
+def program(name):
+    """Where a server's program is, or None; /usr/sbin is in no ordinary user's PATH."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
+
+
 class Server:
     """A server on loopback, in a folder of its own which goes with it."""
 

@@ -13,7 +13,8 @@ from . import dbserver
 
 def missing():
     """Why no server can be started here; "" when one can."""
-    return "" if shutil.which("mariadbd") and shutil.which("mariadb") else "there is no mariadbd"
+    there = dbserver.program("mariadbd") and shutil.which("mariadb")
+    return "" if there else "there is no mariadbd"
 
 
 @functools.cache
@@ -56,7 +57,7 @@ class MariaDB(dbserver.Server):
     def start(self, *more):
         """Starts it (again) and waits until it answers."""
         tls = self.folder / "tls"
-        self.spawn(["mariadbd", "--no-defaults", f"--datadir={self.folder}/data",
+        self.spawn([dbserver.program("mariadbd"), "--no-defaults", f"--datadir={self.folder}/data",
                     f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
                     f"--pid-file={self.folder}/pid", f"--ssl-ca={self.ca}",
                     f"--ssl-cert={tls}/tls.crt", f"--ssl-key={tls}/tls.key", "--general-log=1",

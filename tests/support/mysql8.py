@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-from . import mariadb
+from . import dbserver, mariadb
 
 
 def _unpacked():
@@ -22,7 +22,7 @@ def _command():
     """The beginning of a command that runs mysqld, with its own loader and libraries."""
     root = _unpacked()
     if not root:
-        path = shutil.which("mysqld")
+        path = dbserver.program("mysqld")
         version = subprocess.run([path, "--version"], check=False, capture_output=True,
                                  text=True).stdout if path else ""
         return [path] if path and "MariaDB" not in version else None
