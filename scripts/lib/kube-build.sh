@@ -8,16 +8,18 @@
 readonly KUBE_CONTROL_PLANE=(kube-apiserver kube-controller-manager kube-scheduler)
 readonly KUBE_NODE=(kubelet kube-proxy)
 readonly KUBE_BUILD_NEEDS_MB=4500
+# Counts up when the way of building changes, so that builds of before are not taken any more.
+readonly KUBE_RECIPE=2
 
 kube_cache_root() {
     printf '%s/steward' "${XDG_CACHE_HOME:-$HOME/.cache}"
 }
 
-# kube_cached: prints the folder of the newest complete build; false when there is none.
-# A folder gets its name only when it is complete, so to exist is to be usable.
+# kube_cached: prints the folder of the newest complete build of this recipe; false when there is
+# none.  A folder gets its name only when it is complete, so to exist is to be usable.
 kube_cached() {
     local dirs
-    dirs=$(compgen -G "$(kube_cache_root)/kubernetes-*" | sort -V | tail -n 1) || return 1
+    dirs=$(compgen -G "$(kube_cache_root)/kubernetes-*.r$KUBE_RECIPE" | sort -V | tail -n 1) || return 1
     [[ -n $dirs ]] || return 1
     printf '%s' "$dirs"
 }
@@ -56,7 +58,7 @@ kube_build() {
     say "Building Kubernetes from Debian's source package (once; 7 minutes on 2 cores)"
     step 'read the source index' kube_apt_update "$tree"
     step 'fetch and unpack the source' kube_fetch "$tree"
-    step 'replace a dependency that Go 1.18 broke' kube_replace_reflect2 "$tree/src"
+    step 'mend what newer Go broke' kube_mend "$tree/src"
     step 'set up the build' kube_prepare "$tree/src"
     step "build ${KUBE_CONTROL_PLANE[*]#kube-}" kube_make "$tree/src" 0 "${KUBE_CONTROL_PLANE[@]}"
     step "build ${KUBE_NODE[*]}" kube_make "$tree/src" 1 "${KUBE_NODE[@]}"
@@ -122,6 +124,11 @@ kube_fetch() {
     dpkg-parsechangelog -l src/debian/changelog -S Version >version
 }
 
+kube_mend() {
+    kube_replace_reflect2 "$1"
+    kube_mend_validate "$1"
+}
+
 # reflect2 1.0.1 reads Go's map layout of before 1.18: the API server would crash at the first
 # custom resource.  Debian packages 1.0.2.
 kube_replace_reflect2() {
@@ -134,6 +141,19 @@ kube_replace_reflect2() {
     rm -rf "${to:?}"/*
     cp -rL "$from"/. "$to"/
     rm -f "$to"/*_test.go
+}
+
+# kube-openapi asks DeepEqual whether a value and the zero of its type are the same, pointers included.
+# Today's Go (1.19) keeps every empty string where reflect.Zero has its zero: "" in a custom resource
+# would be refused as a null.  Later releases of Kubernetes ask for nil alone, too.
+kube_mend_validate() {
+    local file=$1/vendor/k8s.io/kube-openapi/pkg/validation/validate/type.go
+    local question='if data == nil || reflect\.DeepEqual(reflect\.Zero(.*{$'
+    if [[ $(grep -c "$question" "$file") -ne 1 ]]; then
+        echo "$file is not the one that this was written for."
+        return 1
+    fi
+    sed -i "s/$question/if data == nil {/" "$file"
 }
 
 # Kubernetes takes its version from git; the archive has none, so it is told.
@@ -178,7 +198,7 @@ kube_collect() {
 # The rename is what puts a build into the cache, whole or not at all.
 kube_publish() {
     local target
-    target=$2/kubernetes-$(<"$1/version")
+    target=$2/kubernetes-$(<"$1/version").r$KUBE_RECIPE
     rm -rf "$target"
     mv -T "$1/out" "$target"
 }

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Does a fresh build do what steward and its tests need?  A custom resource, server-side apply, a
-# status patch, a watch, a Deployment that gets its ReplicaSet, and garbage collection.
+# Does a fresh build do what steward and its tests need?  A custom resource, an empty string in it,
+# server-side apply, a status patch, a watch, a Deployment that gets its ReplicaSet, and garbage
+# collection.
 # Sourced by scripts/cluster.
 
 readonly SMOKE_GROUP=smoke.steward.test
 readonly SMOKE_PATH=/apis/$SMOKE_GROUP/v1/namespaces/default/smokes
-readonly SMOKE_CHECKS='custom_resource server_side_apply status_patch watch deployment garbage_collection'
+readonly SMOKE_CHECKS='custom_resource empty_string server_side_apply status_patch watch deployment
+    garbage_collection'
 
 # smoke_test DIR: on a cluster of the servers in DIR, in a folder beside it that is gone afterwards.
 # Run it in a subshell: it changes which cluster is selected.
@@ -60,13 +62,20 @@ smoke_custom_resource() {
 		  "names": {"plural": "smokes", "singular": "smoke", "kind": "Smoke", "listKind": "SmokeList"},
 		  "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
 		   "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-		    "spec": {"type": "object", "properties": {"replicas": {"type": "integer", "default": 2}}},
+		    "spec": {"type": "object", "properties": {
+		     "replicas": {"type": "integer", "default": 2}, "page": {"type": "string"}}},
 		    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}}
 	END
     wait_until 20 smoke_field "$SMOKE_PATH" '.items == []'
     # The garbage collector looks for new kinds each 30 s; started again, it knows them at once.
     proc_stop controller-manager 15
     controlplane_start
+}
+
+smoke_empty_string() {
+    smoke_send POST "$SMOKE_PATH?dryRun=All" json >/dev/null <<-END
+		{"apiVersion": "$SMOKE_GROUP/v1", "kind": "Smoke", "metadata": {"name": "empty"}, "spec": {"page": ""}}
+	END
 }
 
 smoke_server_side_apply() {

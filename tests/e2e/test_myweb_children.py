@@ -49,6 +49,13 @@ def test_children_are_what_they_should_be(controller, installed, namespace):
     assert mount["mountPath"] == "/usr/share/nginx/html" and "subPath" not in mount
 
 
+def test_an_empty_page(controller, installed, namespace):
+    """Written out, it is the same as an absent one."""
+    web = myweb.create_settled(installed, "web", namespace, pageContentHtml="")
+    assert web["spec"]["pageContentHtml"] == ""
+    assert installed.get("configmap", "web", namespace)["data"] == {"index.html": ""}
+
+
 def test_a_settled_one_costs_nothing(controller, installed, namespace):
     for n in range(5):
         myweb.create_settled(installed, f"web{n}", namespace)
