@@ -93,6 +93,9 @@ static void finish(struct app *a, struct stw_result *result)
     if (stw_run_interrupted(a->run, a->children, APP_CHILDREN, result))
         return;
     app_find_trouble(a);
+    if (app_trouble_is_new(a))
+        stw_object_event(a->run, &a->object, true, a->trouble.reason, "Reconcile", "%s",
+                         a->trouble.message);
     app_judge(a, &verdict, &status);
     stw_run_end(a->run, &a->object, &verdict, status, numbers, result);
 }

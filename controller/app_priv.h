@@ -79,6 +79,8 @@ void app_find_trouble(struct app *a);
 
 /* --- status */
 void app_judge(struct app *a, struct stw_verdict *verdict, json_t **ret_status);
+/* The pods suffer from something that the status does not tell yet. */
+bool app_trouble_is_new(const struct app *a);
 /* A status of a pass that looked at nothing, with this phase. */
 json_t *app_status_phase(json_t *status, const char *phase);
 /* Whether the status told that this child was once as this generation wants it. */

@@ -113,6 +113,7 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state
     assert found["status"] == "True"
     assert found["message"].startswith(f'container app of pod {pod["metadata"]["name"]}')
     assert text in found["message"]
+    assert myweb.wait_event(installed, "web", namespace, reason, text) == found["message"]
     web = installed.get(app.KIND, "web", namespace)
     ready = condition(web, "Ready")
     assert (ready["status"], ready["reason"]) == ("False", reason)

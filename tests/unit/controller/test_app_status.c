@@ -210,6 +210,34 @@ static void test_a_pod_in_trouble(void **state)
                         "web-1 was killed");
     assert_string_equal(text(s, "lastError"), text(condition(s, "Ready"), "message"));
     assert_string_equal(text(s, "phase"), "Degraded");
+    /* An event tells of it once. */
+    assert_true(app_trouble_is_new(&f.app));
+    json_t *old = f.app.object.status;
+    f.app.object.status = s;
+    assert_false(app_trouble_is_new(&f.app));
+    trouble("CrashLoopBackOff", "x", false);
+    assert_true(app_trouble_is_new(&f.app));
+    f.app.object.status = old;
+}
+
+/* While a rollout goes on, more pods and the first one behind the Service are no news by
+ * themselves.
+ */
+static void test_what_can_wait(void **state)
+{
+    static const char *const numbers[] = {"readyReplicas", "availableReplicas", "ServiceReady",
+                                          NULL};
+    (void)state;
+    rollout()->updated = 1;
+    rollout()->ready = rollout()->available = 0;
+    json_auto_t *before = judge();
+    rollout()->ready = rollout()->available = 1;
+    json_auto_t *after = judge();
+    assert_true(stw_status_is_minor(before, after, numbers));
+    assert_false(stw_status_is_minor(before, after, numbers + 2));
+    rollout()->available = 2;
+    json_auto_t *available = judge();
+    assert_false(stw_status_is_minor(before, available, numbers));
 }
 
 /* One that only starts is told of, but is no trouble. */
@@ -406,6 +434,7 @@ int main(void)
         TEST(test_pending),
         TEST(test_scaled_to_zero),
         TEST(test_a_pod_in_trouble),
+        TEST(test_what_can_wait),
         TEST(test_a_pod_that_starts),
         TEST(test_a_secret_that_is_missing),
         TEST(test_a_rollout_that_stands),
