@@ -180,7 +180,8 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g,
     bool global = stw_streq(g->database, "*");
     bool table = g->table && !stw_streq(g->table, "*");
     unsigned on = global ? STW_ON_GLOBAL : table ? STW_ON_TABLE : STW_ON_DATABASE;
-    stw_autofree char *database = NULL, *name = strdup(table ? g->table : "");
+    stw_autofree char *database = NULL;
+    stw_autofree char *name = NULL;
     struct stw_buf pattern = STW_BUF_INIT(4096);
     struct stw_right r = {.level = global  ? STW_LEVEL_GLOBAL
                                    : table ? STW_LEVEL_TABLE
@@ -193,6 +194,7 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g,
     else if (!global)
         stw_mysql_pattern(&pattern, g->database, k);
     database = stw_buf_take(&pattern);
+    name = strdup(table ? g->table : "");
     if (!database || !name)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory");
     if (k->fold_names) {

@@ -46,32 +46,36 @@ static void put_limits(struct stw_buf *out, const struct stw_account *a)
                  (long long)a->max_user_connections);
 }
 
+static void put_ed25519(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
+                        const struct stw_verifier *v)
+{
+    struct stw_buf key = STW_BUF_INIT(256);
+    stw_buf_adds(out, v->plain ? "VIA ed25519 USING PASSWORD(" : "VIA ed25519 USING ");
+    if (!v->plain && stw_ed25519_make(&a->password, &key) < 0)
+        out->failed = true;
+    const struct stw_buf *text = v->plain ? &v->text : &key;
+    stw_mysql_string(out, stw_buf_str(text), text->len, k->no_backslash);
+    stw_buf_adds(out, v->plain ? ")" : "");
+    stw_buf_done(&key);
+}
+
 /* An account with ed25519 keeps it; all others get what the server's own default is. */
 static void put_password(struct stw_buf *out, const struct stw_facts *k,
                          const struct stw_account *a, const struct stw_login *l,
                          const struct stw_verifier *v)
 {
-    struct stw_buf key = STW_BUF_INIT(256);
-    bool ed25519 = k->mariadb && !v->plain && stw_streq(l->plugin, "ed25519");
-    stw_buf_adds(out, " IDENTIFIED ");
-    if (v->text.len == 0) { /* never an account that anybody may enter */
+    if (v->text.len == 0) /* never an account that anybody may enter */
         out->failed = true;
-    } else if (v->plain) {
-        stw_buf_adds(out, "BY ");
-        stw_mysql_string(out, v->text.data, v->text.len, k->no_backslash);
-    } else if (k->mariadb) {
-        const char *text = v->text.data;
-        if (ed25519 && stw_ed25519_make(&a->password, &key) == 0)
-            text = key.data;
-        stw_buf_adds(out,
-                     text == key.data ? "VIA ed25519 USING " : "VIA mysql_native_password USING ");
-        put_string(out, k, text);
-    } else {
-        stw_buf_adds(out, k->native_default ? "WITH mysql_native_password AS "
-                                            : "WITH caching_sha2_password AS ");
-        stw_mysql_string(out, v->text.data, v->text.len, k->no_backslash);
+    stw_buf_adds(out, " IDENTIFIED ");
+    if (k->mariadb && stw_streq(l->plugin, "ed25519")) {
+        put_ed25519(out, k, a, v);
+        return;
     }
-    stw_buf_done(&key);
+    stw_buf_adds(out, v->plain            ? "BY "
+                      : k->mariadb        ? "VIA mysql_native_password USING "
+                      : k->native_default ? "WITH mysql_native_password AS "
+                                          : "WITH caching_sha2_password AS ");
+    stw_mysql_string(out, stw_buf_str(&v->text), v->text.len, k->no_backslash);
 }
 
 void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define WAIT_MS 2000  /* for a connection of others to become free */
+#define WAIT_MS 5000  /* for a connection of others to become free */
 #define FIRST_MS 500  /* for the outcome of a first connection that somebody else makes */
 #define IDLE_MS 60000 /* an unused connection is closed */
 

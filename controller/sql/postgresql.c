@@ -120,12 +120,11 @@ static void notice(void *ctx, const PGresult *result)
 static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
                     enum stw_sql_step step, struct stw_fault *f)
 {
-    int left;
     if (!PQsendQuery(c->pg, text)) {
         stw_pg_fault(f, "08006", NULL, NULL, step);
         return -1;
     }
-    while ((left = PQflush(c->pg)) == 1) {
+    while (PQflush(c->pg) == 1) {
         if (!wait_for(c->pg, POLLIN | POLLOUT, deadline_ms))
             return took_too_long(f, step);
         if (!PQconsumeInput(c->pg))

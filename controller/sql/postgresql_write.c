@@ -263,7 +263,9 @@ static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
 
 /* Nobody logs in any more; the sessions that there are end; in every database where the role has
  * something, what it owns gets its new owner and its rights go; then the role, and its mark with
- * it.  Each can be cut off: the next drop goes on. */
+ * it.  Each can be cut off: the next drop goes on.  What it owned may run with the rights of its
+ * new owner from now on (functions with SECURITY DEFINER, triggers): an heir without rights of its
+ * own is safer than the admin. */
 void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  const struct stw_seen *seen, const char *admin, struct stw_script *s)
 {

@@ -304,6 +304,7 @@ int main(int argc, char **argv)
 {
     struct stw_error err = {0};
     const char *die = getenv("SQL_PROBE_DIE_AFTER"), *pause = getenv("SQL_PROBE_PAUSE_AFTER");
+    int64_t after = -1;
     char *line = NULL;
     size_t cap = 0;
     ssize_t len;
@@ -314,7 +315,9 @@ int main(int argc, char **argv)
     stw_log_setup(STW_LOG_TEXT, STW_LOG_DEBUG, STDERR_FILENO);
     (void)signal(SIGPIPE, SIG_IGN);
     probe.signal = die ? SIGKILL : SIGSTOP;
-    atomic_init(&probe.left, die ? atoi(die) : pause ? atoi(pause) : -1);
+    if (die || pause)
+        (void)stw_parse_int(die ? die : pause, 1, 1000, &after);
+    atomic_init(&probe.left, (int)after);
     probe.metrics = stw_metrics_create();
     if (setup(argv[1], &err) < 0) {
         (void)printf("{\"result\":-1,\"error\":\"%s\"}\n", err.text);

@@ -45,6 +45,15 @@ static void test_create(void **state)
     wrote(&s, 5, "ALTER USER `b``ob`@`%` IDENTIFIED BY 'p''\\\\'");
     stw_mysql_alter(&maria, &bob, &l, NULL, true, &s);
     wrote(&s, 6, "ALTER USER `b``ob`@`%`" LIMITS);
+    static const struct stw_login ed = {.host = "%", .plugin = "ed25519"};
+    struct stw_account known = bob;
+    known.password = (struct stw_sql_secret){"secret", 6};
+    stw_mysql_alter(&maria, &known, &ed, &v, false, &s);
+    wrote(&s, 7,
+          "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING "
+          "'ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY'");
+    stw_mysql_alter(&maria, &known, &ed, &plain, false, &s);
+    wrote(&s, 8, "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING PASSWORD('p''\\\\')");
     stw_buf_done(&v.text);
     stw_buf_done(&plain.text);
 }
