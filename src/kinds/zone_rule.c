@@ -167,7 +167,7 @@ static void sort(struct change *all, int count)
 void stw_zone_rule_period(const struct stw_zone_rule *r, int64_t at, struct stw_zone_period *ret)
 {
     enum { YEARS = 5, CHANGES = 2 * YEARS }; /* a rule's time can reach into another year */
-    struct change all[CHANGES];
+    struct change all[CHANGES] = {{0}};
     int64_t year;
     unsigned month, day;
     int count = 0;
