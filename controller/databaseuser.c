@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define LATER_MS 5000
+#define LATER_MS 20000 /* at the latest: whoever leaves the target wakes the next */
 
 /* --- what is watched */
 
@@ -72,20 +72,52 @@ static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
     index_account(root, target, out);
 }
 
-/* One that goes makes way for others that want its account. */
-static void user_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                         const char *old_text, const char *new_text)
+static bool same(struct stw_json a, struct stw_json b, const char *path)
 {
-    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048), text = {0};
-    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_json x = stw_json_path(a, path), y = stw_json_path(b, path);
+    return stw_json_there(x) == stw_json_there(y) && (!stw_json_there(x) || stw_json_equal(x, y));
+}
+
+/* Our own writes come back by the watch, and often before the answer to them does: a status or a
+ * finalizer that is new is no reason to look at the account once more. */
+static bool is_news(struct stw_json was, struct stw_json is)
+{
+    static const char *const of_people[] = {"spec",
+                                            "metadata.uid",
+                                            "metadata.generation",
+                                            "metadata.deletionTimestamp",
+                                            "metadata.labels",
+                                            "metadata.annotations"};
+    for (size_t i = 0; i < STW_COUNT(of_people); i++)
+        if (!same(was, is, of_people[i]))
+            return true;
+    return stw_json_size(stw_json_path(is, "metadata.finalizers")) <
+           stw_json_size(stw_json_path(was, "metadata.finalizers"));
+}
+
+/* One that goes makes way for others that want its account. */
+static void wake_claimants(struct stw_manager *m, struct stw_json gone)
+{
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
     char target[DBU_NAME_MAX], user[DBU_NAME_MAX];
-    stw_watch_own_changed(m, w, key, old_text, new_text);
-    if (new_text || !old_text || stw_unpack_scan(old_text, strlen(old_text), &text, &doc) != 0 ||
-        read_label(stw_json_root(&doc), target, sizeof(target)) != 0 ||
-        stw_json_strcpy(stw_json_path(stw_json_root(&doc), "spec.user"), user, sizeof(user)) != 0)
+    if (read_label(gone, target, sizeof(target)) != 0 ||
+        stw_json_strcpy(stw_json_path(gone, "spec.user"), user, sizeof(user)) != 0)
         return;
     stw_databaseuser_account_key(target, user, &account);
     stw_manager_wake(m, "account", stw_buf_str(&account));
+}
+
+static void user_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                         const char *old_text, const char *new_text)
+{
+    stw_autobuf struct stw_buf was_text = {0}, is_text = {0};
+    stw_autojson struct stw_json_doc was = {0}, is = {0};
+    bool had = old_text && stw_unpack_scan(old_text, strlen(old_text), &was_text, &was) == 0;
+    bool has = new_text && stw_unpack_scan(new_text, strlen(new_text), &is_text, &is) == 0;
+    if (!had || !has || is_news(stw_json_root(&was), stw_json_root(&is)))
+        stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (had && !new_text)
+        wake_claimants(m, stw_json_root(&was));
 }
 
 /* --- the run */

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#define LATER_MS 5000
+#define LATER_MS 20000 /* at the latest: whoever leaves the target wakes the next */
 
 static void release(struct dbuser *d, struct stw_result *result)
 {

@@ -15,6 +15,7 @@
 /* A key that was turned away. */
 struct waiting {
     struct waiting *next;
+    bool came; /* by itself, before it was woken */
     char key[];
 };
 
@@ -25,8 +26,9 @@ struct stw_pools_entry {
     uint32_t inside;
     uint64_t last_sign_ms; /* somebody came back, or went in where nobody was */
     bool troubled;
-    struct waiting *first, *last;
-    char name[]; /* in lower case */
+    struct waiting *first, *last; /* in the order in which they came */
+    struct stw_table waiting;     /* the same, each once */
+    char name[];                  /* in lower case */
 };
 
 struct stw_pools {
@@ -36,6 +38,11 @@ struct stw_pools {
     uint32_t suspects; /* inside of all suspect targets */
     bool cancelled;
 };
+
+static const char *waiting_key(const void *waiting)
+{
+    return ((const struct waiting *)waiting)->key;
+}
 
 static const char *entry_name(const void *entry)
 {
@@ -81,11 +88,19 @@ void stw_pools_cancel(struct stw_pools *p)
 static void push_waiting(struct stw_pools_entry *e, const char *key)
 {
     size_t len = strlen(key) + 1;
+    void *old;
+    if (stw_table_get(&e->waiting, key))
+        return;
     struct waiting *w = malloc(sizeof(*w) + len);
     if (!w)
         return; /* it asks again by itself */
     w->next = NULL;
+    w->came = false;
     memcpy(w->key, key, len);
+    if (stw_table_put(&e->waiting, w, &old) != 0) {
+        free(w);
+        return;
+    }
     if (e->last)
         e->last->next = w;
     else
@@ -93,7 +108,7 @@ static void push_waiting(struct stw_pools_entry *e, const char *key)
     e->last = w;
 }
 
-static struct waiting *pop_waiting(struct stw_pools_entry *e)
+static struct waiting *pop_first(struct stw_pools_entry *e)
 {
     struct waiting *w = e->first;
     if (!w)
@@ -104,10 +119,28 @@ static struct waiting *pop_waiting(struct stw_pools_entry *e)
     return w;
 }
 
+static struct waiting *pop_waiting(struct stw_pools_entry *e)
+{
+    struct waiting *w;
+    while ((w = pop_first(e)) && w->came)
+        free(w);
+    if (w)
+        (void)stw_table_remove(&e->waiting, w->key);
+    return w;
+}
+
+static void stop_waiting(struct stw_pools_entry *e, const char *key)
+{
+    struct waiting *w = stw_table_remove(&e->waiting, key);
+    if (w)
+        w->came = true;
+}
+
 static void free_entry(struct stw_pools_entry *e)
 {
     for (struct waiting *w; (w = pop_waiting(e));)
         free(w);
+    stw_table_done(&e->waiting);
     stw_pool_unref(e->pool);
     stw_targets_unref(e->targets);
     free(e);
@@ -140,6 +173,7 @@ static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *tar
     if (!e)
         return NULL;
     memcpy(e->name, name, len);
+    e->waiting = STW_TABLE_INIT(waiting_key);
     if (stw_table_put(&p->entries, e, &old) != 0) {
         free(e);
         return NULL;
@@ -217,6 +251,7 @@ static enum stw_pools_answer enter(struct stw_pools *p, struct stw_targets *targ
         push_waiting(e, key);
         return STW_POOLS_LATER;
     }
+    stop_waiting(e, key);
     if (e->inside++ == 0)
         e->last_sign_ms = now;
     p->suspects += suspicious;
@@ -241,6 +276,29 @@ static bool is_of_server(enum stw_sql_trouble t)
            t == STW_SQL_TLS || t == STW_SQL_READ_ONLY;
 }
 
+/* One for the place that has become free; more when nobody is left inside who would wake the next,
+ * for a key that is woken need not come. */
+static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_entry *e)
+{
+    struct waiting *all = NULL;
+    uint32_t count = e->inside > 0 || e->troubled ? 1 : p->config.workers;
+    for (struct waiting *w; count-- > 0 && (w = pop_waiting(e));) {
+        w->next = all;
+        all = w;
+    }
+    return all;
+}
+
+static void wake_all(const struct stw_pools *p, struct waiting *all)
+{
+    while (all) {
+        struct waiting *next = all->next;
+        p->config.wake(p->config.ctx, all->key);
+        free(all);
+        all = next;
+    }
+}
+
 void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trouble trouble)
 {
     struct stw_pools_entry *e = v->entry;
@@ -254,11 +312,10 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
         e->troubled = is_of_server(trouble);
     bool recovered = was_troubled && !e->troubled;
     (void)snprintf(name, sizeof(name), "%s", e->name);
-    stw_autofree struct waiting *next = pop_waiting(e);
+    struct waiting *next = take_waiting(p, e);
     pthread_mutex_unlock(&p->lock);
     stw_pool_unref(stw_take(v->pool));
-    if (next)
-        p->config.wake(p->config.ctx, next->key);
+    wake_all(p, next);
     if (recovered)
         p->config.recovered(p->config.ctx, name);
 }

@@ -135,6 +135,28 @@ static enum stw_pools_answer enter(struct scene *s, const char *target, const ch
         assert_int_equal(enter(s, target, key, &none_), STW_POOLS_LATER);                          \
     } while (0)
 
+/* Whoever came by itself is not woken for it any more. */
+static void test_came_by_itself(void **state)
+{
+    struct scene s;
+    struct stw_visit v[5];
+    (void)state;
+    begin(&s, TWO);
+    for (int i = 0; i < 3; i++)
+        IN(&s, "one", "a", &v[i]);
+    LATER(&s, "one", "n/b");
+    LATER(&s, "one", "n/c");
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE); /* wakes b */
+    IN(&s, "one", "n/c", &v[0]);
+    LATER(&s, "one", "n/b");
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    assert_string_equal(s.woken, "n/b n/b ");
+    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[2], STW_SQL_FINE);
+    assert_string_equal(s.woken, "n/b n/b ");
+    end(&s);
+}
+
 /* With two servers one worker is always free for the other; who is turned away is told. */
 static void test_room_for_others(void **state)
 {
@@ -145,6 +167,7 @@ static void test_room_for_others(void **state)
     for (int i = 0; i < 3; i++)
         IN(&s, "one", "a", &v[i]);
     LATER(&s, "one", "n/late");
+    LATER(&s, "one", "n/late"); /* waits once */
     LATER(&s, "ONE", "n/later");
     IN(&s, "two", "b", &other);
     assert_int_equal(pools_made, 2);
@@ -325,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_room_for_others),
+        cmocka_unit_test(test_came_by_itself),
         cmocka_unit_test(test_one_server_gets_all),
         cmocka_unit_test(test_room_by_connections),
         cmocka_unit_test(test_troubled),
