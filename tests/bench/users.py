@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""1,000 DatabaseUsers on one MariaDB: how fast steward makes their accounts, beside a plain loop that
+sends the very same statements over one connection; and what a look at settled ones costs.
+
+API server and MariaDB are real ones, the latter as durable as it is by default.  The objects and their
+Secrets are there before steward starts, 50 of them settled.  The statements are taken from the server's own log of
+steward's run, with other names of accounts, and sent to it again by its own client.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import queue
+import re
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from bench.fleet import Api, say  # noqa: E402
+from support import cluster as k8s  # noqa: E402
+from support import databases, databaseuser, paths, wait  # noqa: E402
+from support import steward as stw  # noqa: E402
+
+RATE_MIN = 0.70
+STATEMENTS_MAX = 2
+GROWTH_MAX_KIB = 1.5
+FEW = 50  # are there before: with them steward has its connections, and memory is compared with that
+NS = "users"
+USERS = f"/apis/handsomeguy.cn/v1alpha1/namespaces/{NS}/databaseusers"
+SECRETS = f"/api/v1/namespaces/{NS}/secrets"
+LINE = re.compile(r"^(?:\d{6}\s+\d+:\d\d:\d\d)?\t\s*(\d+) (\w+)(?:\t(.*))?$")
+
+
+class Users:
+    """A cluster, a MariaDB, and a steward between them."""
+
+    def __init__(self, cluster, folder, server):
+        self.cluster, self.server = cluster, server
+        self.api = Api(cluster.env)
+        stw.install(cluster, paths.steward_binary())
+        cluster.kubeconfig_steward = cluster.kubeconfig_of(stw.ACCOUNT, folder / "kubeconfig")
+        cluster.kubectl("create", "namespace", NS)
+        self.scene = databaseuser.Scene(cluster, paths.steward_binary(), folder, {"main": server})
+        self.steward = self.scene.steward
+        self.steward.args += ["--log-level", "warn"]
+
+    def create(self, first, count):
+        """Objects and Secrets, by a few connections."""
+        todo = queue.Queue()
+        for n in range(first, count):
+            todo.put(f"steward-{n:05}")
+        failures = []
+
+        def work():
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    name = todo.get_nowait()
+                    for path, body in ((SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd")),
+                                       (USERS, databaseuser.manifest(name, NS))):
+                        status, reply = self.api.call("POST", path, body)
+                        if status != 201:
+                            failures.append(reply.get("message"))
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise RuntimeError(f"{len(failures)} objects were refused: {failures[0]}")
+
+    def ready(self):
+        """How many are, by steward's own metric."""
+        return int(self.steward.metric("steward_objects", kind="DatabaseUser", condition="Ready",
+                                       status="True"))
+
+    def wait_ready(self, count, seconds=600):
+        """Until all are; returns when that was."""
+        wait.until(f"{count} to be ready", lambda: self.ready() >= count, seconds, every=0.3)
+        return time.monotonic()
+
+    def start(self):
+        """Starts steward; returns when that was."""
+        begin = time.monotonic()
+        self.steward.start()
+        return begin
+
+    def rss_kib(self):
+        """Resident memory, once it no longer moves."""
+        seen = []
+
+        def look():
+            with open(f"/proc/{self.steward.process.pid}/status", encoding="ascii") as file:
+                seen.append(int(next(x for x in file if x.startswith("VmRSS")).split()[1]))
+            return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
+        wait.until("memory to settle", look, 60, every=0.5)
+        return seen[-1]
+
+    def restarted_rss(self, count):
+        """Resident memory with so many settled ones, all of which were looked at; steward is ended."""
+        self.start()
+        self.wait_ready(count)
+        self.steward.stop()
+        self.start()
+        wait.until("a look at each", lambda: self.runs() >= count, 300, every=0.3)
+        rss = self.rss_kib()
+        self.steward.stop()
+        return rss
+
+    def statements(self):
+        """Sent so far."""
+        return int(self.steward.metric("steward_sql_statements_total", target="main"))
+
+    def runs(self):
+        """Reconciles so far."""
+        return int(self.steward.metric("controller_runtime_reconcile_total",
+                                       controller="databaseuser"))
+
+    def writes(self):
+        """Requests that change something, so far."""
+        return sum(int(self.steward.metric("rest_client_requests_total", method=m))
+                   for m in ("POST", "PATCH", "PUT", "DELETE"))
+
+
+def log_size(server):
+    """Where the server's log of statements ends now."""
+    return (server.folder / "general.log").stat().st_size
+
+
+def logged(server, begin, end):
+    """The statements in that part of the log, as sent."""
+    found = []
+    with open(server.folder / "general.log", "rb") as file:
+        file.seek(begin)
+        text = file.read(end - begin).decode("utf-8", "surrogateescape")
+    for line in text.split("\n"):
+        match = LINE.match(line)
+        if match and match[2] == "Query":
+            found.append(match[3])
+        elif not match and found and line:
+            found[-1] += "\n" + line
+    return [s for s in found if "steward-0" in s]
+
+
+def replay(server, statements):
+    """Seconds that one connection takes for them, with other names."""
+    script = "".join(s.replace("steward-0", "plainer-0") + ";\n" for s in statements)
+    begin = time.monotonic()
+    result = server.run_client("--force", check=False, stdin=script, user=databases.dbserver.ADMIN,
+                               password=server.admin_password, tcp=True)
+    took = time.monotonic() - begin
+    if result.returncode != 0 or result.stderr:
+        raise RuntimeError(f"the plain loop failed: {result.stderr[:500]}")
+    return took
+
+
+def resync(users, count):
+    """(statements, writes to the API server) of one look at each of the settled."""
+    runs, sent, wrote = users.runs(), users.statements(), users.writes()
+    for n in range(count):
+        users.api.call("PATCH", f"{USERS}/steward-{n:05}",
+                       {"metadata": {"annotations": {"steward.dev/reconcile-at": "now"}}},
+                       "application/merge-patch+json")
+    wait.until("a look at each", lambda: users.runs() - runs >= count, 300, every=0.1)
+    return users.statements() - sent, users.writes() - wrote
+
+
+def measure(cluster, folder, count):
+    """The figures as a dict."""
+    server = databases.MariaDB("--innodb-flush-log-at-trx-commit=1")
+    try:
+        users = Users(cluster, folder, server)
+        users.create(0, FEW)
+        few = users.restarted_rss(FEW)
+        say(f"{count} DatabaseUsers: creating objects and Secrets")
+        users.create(FEW, count)
+        begin_log = log_size(server)
+        say("steward starts")
+        begin = users.start()
+        took = users.wait_ready(count) - begin
+        requests = {m: int(users.steward.metric("rest_client_requests_total", method=m))
+                    for m in ("GET", "POST", "PATCH")}
+        runs, cpu = users.runs(), users.steward.metric("process_cpu_seconds_total")
+        statements = logged(server, begin_log, log_size(server))
+        say("The same statements over one connection")
+        plain = replay(server, statements)
+        say("A look at each of the settled")
+        sent, wrote = resync(users, count)
+        grown = users.rss_kib()
+        users.steward.stop()
+        read = users.restarted_rss(count)
+        new = count - FEW
+        return {"users": count, "took_s": round(took, 2), "users_per_s": round(new / took, 1),
+                "requests": requests, "runs": runs,
+                "steward_cpu_s": round(cpu, 2),
+                "statements": len(statements), "plain_loop_s": round(plain, 2),
+                "plain_loop_users_per_s": round(new / plain, 1), "rate": round(plain / took, 2),
+                "resync_statements_per_user": round(sent / count, 3), "resync_api_writes": wrote,
+                "rss_few_kib": few, "rss_kib": read, "rss_as_grown_kib": grown,
+                "kib_per_user": round((read - few) / new, 2)}
+    finally:
+        server.close()
+
+
+def main():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="scripts/bench users",
+                                     description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+    args = parser.parse_args()
+    name = os.environ.get("STEWARD_CLUSTER_NAME") or f"bench-{os.getpid()}"
+    mine = "STEWARD_CLUSTER_NAME" not in os.environ
+    say(f"Cluster {name}: starting")
+    k8s.cluster_command(name, "up")
+    try:
+        with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
+            f = measure(k8s.Cluster(k8s.cluster_env(name)), pathlib.Path(folder), args.count)
+    finally:
+        if mine:
+            k8s.cluster_command(name, "down")
+    checks = [("rate of the plain loop's", f["rate"], f"at least {RATE_MIN}", f["rate"] >= RATE_MIN),
+              ("statements for a settled one", f["resync_statements_per_user"],
+               f"at most {STATEMENTS_MAX}", f["resync_statements_per_user"] <= STATEMENTS_MAX),
+              ("API writes for all settled", f["resync_api_writes"], "none",
+               f["resync_api_writes"] == 0),
+              ("RSS growth per user, KiB", f["kib_per_user"], f"at most {GROWTH_MAX_KIB}",
+               f["kib_per_user"] <= GROWTH_MAX_KIB)]
+    if args.output == "json":
+        print(json.dumps(dict(f, good=all(c[3] for c in checks)), indent=1))
+    else:
+        print(f"{f['users']} DatabaseUsers ready after {f['took_s']} s ({f['users_per_s']} a second); "
+              f"the same {f['statements']} statements over one connection: {f['plain_loop_s']} s")
+        print(f"RSS with {FEW} {f['rss_few_kib']} KiB, with all {f['rss_kib']} KiB; as grown "
+              f"{f['rss_as_grown_kib']} KiB")
+        for what, value, limit, good in checks:
+            print(f"{'ok  ' if good else 'OVER'} {what}: {value} ({limit})")
+    return 0 if all(c[3] for c in checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
