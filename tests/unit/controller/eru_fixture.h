@@ -21,8 +21,8 @@ struct world {
     /* the Deployment, as the API server has it */
     struct eru_target live;
     unsigned version, looks, stamps;
-    bool look_fails, conflict, answer_lost; /* of the next call */
-    void (*meanwhile)(struct world *w);     /* between looking and stamping, once */
+    bool look_fails, lease_lost, answer_lost; /* of the calls to come */
+    void (*meanwhile)(struct world *w);       /* between looking and stamping, once */
     /* the Eru */
     json_t *status; /* as it was last written */
     struct stw_eru spec;
@@ -68,6 +68,8 @@ static inline int fake_stamp(struct eru *e, const char *stamp, struct stw_error 
         void (*meanwhile)(struct world *) = stw_take(w->meanwhile);
         meanwhile(w);
     }
+    if (w->lease_lost)
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     if (!w->live.there || !stw_streq(e->target.resource_version, w->live.resource_version))
         return stw_fail(err, STW_ERR_CONFLICT, "the object has been modified");
     w->stamps++;

@@ -101,6 +101,25 @@ static void the_answer_was_lost(void **state)
     world_done(&w);
 }
 
+/* Between looking and stamping: nothing is written, and the next leader does it. */
+static void the_lease_is_lost(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, "0 4 * * *");
+    run_at(&w, "2026-01-01T00:00:00Z");
+    w.lease_lost = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.err, STW_ERR_CANCELLED);
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(text(&w, "lastScheduleTime"), "");
+    w.lease_lost = false;
+    run_at(&w, "2026-01-01T04:00:02Z");
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
+    world_done(&w);
+}
+
 /* Another replica that believes it leads stamps just before we do. */
 static void the_other_stamps(struct world *w)
 {
@@ -609,6 +628,7 @@ int main(void)
         cmocka_unit_test(cut_off_between_stamp_and_status),
         cmocka_unit_test(through_while_nobody_looked),
         cmocka_unit_test(the_answer_was_lost),
+        cmocka_unit_test(the_lease_is_lost),
         cmocka_unit_test(two_leaders),
         cmocka_unit_test(a_leader_of_yesterday),
         cmocka_unit_test(a_stamp_of_the_future_is_no_obstacle),
