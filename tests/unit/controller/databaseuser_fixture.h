@@ -76,6 +76,8 @@ static inline void fixture_report(struct fixture *f, enum stw_sql_trouble troubl
         (void)stw_fail(&r->err, STW_ERR_INTERNAL, "%s", why);
     (void)snprintf(r->server_version, sizeof(r->server_version), "10.11.6-MariaDB");
     (void)snprintf(r->mark, sizeof(r->mark), "steward.accounts");
+    stw_buf_done(&r->granted);
+    stw_buf_done(&r->foreign);
     r->granted = STW_BUF_INIT(1024);
     r->foreign = STW_BUF_INIT(4096);
 }
