@@ -28,7 +28,9 @@ static void put(struct file *f, const void *bytes, size_t len)
 static void put_number(struct file *f, int64_t v, int size)
 {
     for (int i = size - 1; i >= 0; i--) {
-        unsigned char b = i < 8 ? (unsigned char)((uint64_t)v >> (8 * i)) : 0;
+        unsigned char b = 0;
+        if (i < 8)
+            b = (unsigned char)((uint64_t)v >> (8 * i));
         put(f, &b, 1);
     }
 }
