@@ -293,8 +293,7 @@ static struct share unavailable_of(const struct stw_app *app)
     return share_of(app->strategy.max_unavailable, (struct share){.good = true});
 }
 
-static void check_strategy(const struct stw_admission *a, const struct stw_app *app,
-                           struct stw_findings *f)
+static void check_strategy(const struct stw_app *app, struct stw_findings *f)
 {
     struct share surge = surge_of(app), unavailable = unavailable_of(app);
     const char *shape = "must be 0 or more: a number, or a percentage such as \"25%\"";
@@ -308,8 +307,8 @@ static void check_strategy(const struct stw_admission *a, const struct stw_app *
         stw_findings_at(f, "spec.strategy.maxUnavailable", STW_INVALID,
                         app->strategy.max_unavailable, "must not be greater than 100%%");
     if (surge.good && unavailable.good && surge.n == 0 && unavailable.n == 0)
-        stw_findings_at(f, "spec.strategy", STW_INVALID, stw_json_path(a->object, "spec.strategy"),
-                        "maxSurge and maxUnavailable must not both be 0");
+        stw_findings_add(f, "spec.strategy", STW_INVALID, NULL,
+                         "maxSurge and maxUnavailable must not both be 0");
 }
 
 /* As the Deployment controller has it (ResolveFenceposts): surge rounds up, unavailable down, and
@@ -324,13 +323,14 @@ int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas)
 
 /* --- the rest */
 
-static void check_health(const struct stw_admission *a, const struct stw_app_health *h,
-                         struct stw_findings *f)
+static void check_health(const struct stw_app_health *h, struct stw_findings *f)
 {
-    if (h->path && h->timeout_s > h->period_s)
-        stw_findings_at(f, "spec.healthCheck.timeoutSeconds", STW_INVALID,
-                        stw_json_path(a->object, "spec.healthCheck.timeoutSeconds"),
-                        "must be less than or equal to periodSeconds");
+    char value[24];
+    if (!h->path || h->timeout_s <= h->period_s)
+        return;
+    snprintf(value, sizeof(value), "%lld", (long long)h->timeout_s);
+    stw_findings_add(f, "spec.healthCheck.timeoutSeconds", STW_INVALID, value,
+                     "must be less than or equal to periodSeconds");
 }
 
 static void check_annotations(struct stw_json annotations, struct stw_findings *f)
@@ -367,12 +367,12 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     check_database_url(&app->config, f);
     check_environment(app->config.environment, f);
     check_resources(app->resources, f);
-    check_health(a, &app->health, f);
+    check_health(&app->health, f);
     check_autoscaling(a, app, f);
     advise_on_replicas(app, old_spec, f);
     check_annotations(app->service.annotations, f);
     check_env(app, f);
-    check_strategy(a, app, f);
+    check_strategy(app, f);
     look_at_secret(a, &app->config, old_spec, f);
     stw_warn_of_namesake(a, "mywebs", "MyWeb", f);
 }

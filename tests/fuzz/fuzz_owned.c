@@ -20,6 +20,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)stw_owned_desired(root);
         (void)stw_owned_diff(want, live, 3, &names);
         stw_buf_clear(&names);
+        (void)stw_owned_leftovers(want, live, "m", &names);
+        (void)stw_owned_has(live, "m", "spec.replicas");
+        stw_buf_clear(&names);
+        if (stw_owned_leftovers(live, live, "m", &names) != 0)
+            abort(); /* nothing is left over of what is all wanted */
+        stw_buf_clear(&names);
         if (stw_owned_diff(root, root, 3, &names) != 0)
             abort();
     }
