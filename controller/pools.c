@@ -181,9 +181,11 @@ static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *tar
     return e;
 }
 
-/* Whoever is inside an old pool holds it, so its connections close when they are done. */
+/* Whoever is inside an old pool holds it, so its connections close when they are done.  *ret_old is
+ * for the caller to let go, without the lock: that may close connections. */
 static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct stw_targets *targets,
-                       const struct stw_target *target, struct stw_error *err)
+                       const struct stw_target *target, struct stw_pool **ret_old,
+                       struct stw_error *err)
 {
     struct stw_pool *pool;
     struct stw_pool_config config = {.target = target,
@@ -199,7 +201,7 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
     if (e->pool)
         stw_log(STW_LOG_INFO, "a database target has changed, its connections are made anew",
                 STW_STR("target", target->name));
-    stw_pool_unref(e->pool);
+    *ret_old = e->pool;
     stw_targets_unref(e->targets);
     e->pool = pool;
     e->targets = stw_targets_ref(targets);
@@ -235,7 +237,8 @@ static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e,
 
 static enum stw_pools_answer enter(struct stw_pools *p, struct stw_targets *targets,
                                    const struct stw_target *target, const char *key,
-                                   struct stw_visit *ret, struct stw_error *err)
+                                   struct stw_visit *ret, struct stw_pool **ret_old,
+                                   struct stw_error *err)
 {
     struct stw_pools_entry *e = find_or_make(p, target->name);
     uint64_t now = stw_now_ms(p->config.clock);
@@ -244,7 +247,7 @@ static enum stw_pools_answer enter(struct stw_pools *p, struct stw_targets *targ
                        e ? "steward is stopping" : "out of memory");
         return STW_POOLS_FAILED;
     }
-    if (ensure_pool(p, e, targets, target, err) != 0)
+    if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
         return STW_POOLS_FAILED;
     bool suspicious = suspect(e, now);
     if (!has_room(p, e, suspicious, stw_targets_count(targets))) {
@@ -263,9 +266,11 @@ enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *t
                                       const struct stw_target *target, const char *key,
                                       struct stw_visit *ret, struct stw_error *err)
 {
+    struct stw_pool *old = NULL;
     pthread_mutex_lock(&p->lock);
-    enum stw_pools_answer answer = enter(p, targets, target, key, ret, err);
+    enum stw_pools_answer answer = enter(p, targets, target, key, ret, &old, err);
     pthread_mutex_unlock(&p->lock);
+    stw_pool_unref(old);
     return answer;
 }
 
