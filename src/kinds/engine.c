@@ -96,9 +96,9 @@ static const char *const mariadb_reserved[] = {
 static const char *const postgresql_reserved[] = {
     "postgres", "pg_*", "PUBLIC", "none", "rds*", "cloudsql*", "azure_superuser", NULL};
 
-/* mysql.user is who is an admin; pg_authid has everybody's password hash. */
-static const char *const mysql_databases[] = {"mysql", "sys", "performance_schema",
-                                              "information_schema", NULL};
+/* mysql.user is who is an admin; pg_authid has everybody's password hash; steward has its marks. */
+static const char *const mysql_databases[] = {
+    "mysql", "sys", "performance_schema", "information_schema", "steward", NULL};
 static const char *const postgresql_databases[] = {"template0", "template1", NULL};
 static const char *const postgresql_schemas[] = {"pg_*", "information_schema", NULL};
 static const char *const none[] = {NULL};

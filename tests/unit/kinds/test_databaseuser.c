@@ -587,6 +587,7 @@ static void what_belongs_to_the_server(void **state)
         {"my", "mysql", "mysql", NULL, "SELECT"},
         {"maria", "mariadb", "MySQL", NULL, "INSERT"},
         {"maria", "mariadb", "sys", NULL, "SELECT"},
+        {"maria", "mariadb", "steward", NULL, "UPDATE"},
         {"maria", "mariadb", "performance_schema", NULL, "SELECT"},
         {"maria", "mariadb", "information_schema", NULL, "SELECT"},
         {"pg", "postgresql", "template1", NULL, "CONNECT"},
