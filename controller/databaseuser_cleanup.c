@@ -12,11 +12,24 @@
 
 #define LATER_MS 20000 /* at the latest: whoever leaves the target wakes the next */
 
+/* Whoever else wants the account has its turn.  The watch does not tell: the object left the cache
+ * with the answer to our own write. */
+static void wake_claimants(const struct dbuser *d)
+{
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
+    if (!d->spec.user)
+        return;
+    stw_databaseuser_account_key(d->label, d->spec.user, &account);
+    stw_manager_wake(d->run->manager, "account", stw_buf_str(&account));
+}
+
 static void release(struct dbuser *d, struct stw_result *result)
 {
     struct stw_error err = {0};
     if (stw_finalizer_remove(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0)
         stw_run_fail(d->run, &err, result);
+    else
+        wake_claimants(d);
 }
 
 /* There is nothing that could be asked, now or later. */
