@@ -78,9 +78,12 @@ class Bench:
 
     def wait_ready(self, count):
         """Until so many are Ready by steward's own metric."""
-        wait.until(f"{count} to be Ready", lambda: int(self.steward.metric(
-            "steward_objects", kind="Eru", condition="Ready", status="True")) >= count, 900,
-                   every=0.5)
+        wait.until(f"{count} to be Ready", lambda: self.ready() >= count, 900, every=0.5)
+
+    def ready(self):
+        """How many are, by steward's own metric."""
+        return int(self.steward.metric("steward_objects", kind="Eru", condition="Ready",
+                                       status="True"))
 
     def rss_kib(self):
         """Resident memory, once it no longer moves."""
@@ -113,11 +116,11 @@ def measure_fleet(bench, count, seconds):
     bench.write(("POST", deployments(FLEET), eru.deployment(n, FLEET, replicas=0))
                 for n in names(count))
     bench.steward.start()
-    without = bench.rss_kib()
+    without, count_before = bench.rss_kib(), bench.ready()
     say(f"{count} Erus")
     bench.write(("POST", erus(FLEET), eru.manifest(n, FLEET, enabled=True, schedule="0 0 1 1 *"))
                 for n in names(count))
-    bench.wait_ready(count)
+    bench.wait_ready(count_before + count)
     grown = bench.rss_kib()
     say(f"{seconds} s in which nothing is due")
     before = bench.cpu_seconds()
@@ -125,7 +128,7 @@ def measure_fleet(bench, count, seconds):
     cpu = bench.cpu_seconds() - before
     bench.steward.stop()
     bench.steward.start()
-    bench.wait_ready(count)
+    bench.wait_ready(count_before + count)
     read = bench.rss_kib()
     bench.steward.stop()
     return {"erus": count, "rss_deployments_kib": without, "rss_kib": grown,
@@ -162,8 +165,7 @@ def measure_due(bench, count):
     bench.write(("PATCH", f"{deployments(DUE)}/{o['metadata']['name']}/status", available(o),
                  "application/merge-patch+json") for o in bench.api.each(deployments(DUE)))
     bench.steward.start()
-    ready = int(bench.steward.metric("steward_objects", kind="Eru", condition="Ready",
-                                     status="True"))
+    ready = bench.ready()
     schedule, instant = eru.next_minute(room=15 + count // 40)
     bench.write(("POST", erus(DUE), eru.manifest(n, DUE, enabled=True, schedule=schedule))
                 for n in names(count))
