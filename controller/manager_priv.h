@@ -30,9 +30,9 @@ struct stw_crew {
     struct stw_cache *own; /* of the kind itself */
     struct stw_queue *queue;
     struct stw_events *events;
-    void *state; /* of controller->open */
-    pthread_t *threads;
-    uint32_t thread_count;
+    void *state;        /* of controller->open */
+    pthread_t *threads; /* the manager's lock is for this and the three below */
+    uint32_t thread_count, thread_max, busy;
     struct stw_series *by_outcome[5]; /* enum stw_outcome */
     struct stw_series *errors, *terminal, *seconds, *active, *hot_loops;
 };

@@ -163,6 +163,41 @@ static bool wait_for_turn(struct stw_manager *m)
     return go;
 }
 
+static void *work(void *ctx);
+
+/* One more worker, as long as there may be; under the lock, or before there is anyone else. */
+static int add_worker(struct stw_crew *crew, struct stw_error *err)
+{
+    if (stw_thread_start(&crew->threads[crew->thread_count], crew->controller->name, 0, work, crew,
+                         err) != 0)
+        return -1;
+    crew->thread_count++;
+    return 0;
+}
+
+/* Threads cost memory, and most of the time there is nothing to do: a worker that gets busy sees to
+ * it that one is free for the next key. */
+static void begin_work(struct stw_crew *crew)
+{
+    struct stw_manager *m = crew->manager;
+    struct stw_error err = {0};
+    pthread_mutex_lock(&m->lock);
+    if (++crew->busy == crew->thread_count && crew->thread_count < crew->thread_max && !m->ending &&
+        add_worker(crew, &err) != 0)
+        stw_log(STW_LOG_WARN, "fewer workers than there may be", STW_STR("error", err.text));
+    pthread_mutex_unlock(&m->lock);
+    stw_series_add(crew->active, 1);
+}
+
+static void end_work(struct stw_crew *crew)
+{
+    struct stw_manager *m = crew->manager;
+    stw_series_add(crew->active, -1);
+    pthread_mutex_lock(&m->lock);
+    crew->busy--;
+    pthread_mutex_unlock(&m->lock);
+}
+
 static void *work(void *ctx)
 {
     struct stw_crew *crew = ctx;
@@ -170,9 +205,9 @@ static void *work(void *ctx)
         stw_autofree char *key = stw_queue_get(crew->queue);
         if (!key)
             continue;
-        stw_series_add(crew->active, 1);
+        begin_work(crew);
         run_key(crew, key);
-        stw_series_add(crew->active, -1);
+        end_work(crew);
         stw_queue_done(crew->queue, key);
     }
     return NULL;
@@ -186,15 +221,11 @@ uint32_t stw_crew_workers(const struct stw_controller *c, uint32_t workers)
 
 int stw_crew_start(struct stw_crew *crew, struct stw_error *err)
 {
-    uint32_t wanted = stw_crew_workers(crew->controller, crew->manager->config.workers);
-    crew->threads = calloc(wanted, sizeof(*crew->threads));
+    crew->thread_max = stw_crew_workers(crew->controller, crew->manager->config.workers);
+    crew->threads = calloc(crew->thread_max, sizeof(*crew->threads));
     if (!crew->threads)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    for (; crew->thread_count < wanted; crew->thread_count++)
-        if (stw_thread_start(&crew->threads[crew->thread_count], crew->controller->name, 0, work,
-                             crew, err) != 0)
-            return -1;
-    return 0;
+    return add_worker(crew, err);
 }
 
 void stw_crew_join(struct stw_crew *crew)
