@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* What a right is on.  Marks never hold one of the last three: steward does not grant them. */
-enum stw_level {
+enum stw_right_level {
     STW_LEVEL_GLOBAL,   /* MySQL *.* */
     STW_LEVEL_DATABASE, /* MySQL db.*; PostgreSQL DATABASE db */
     STW_LEVEL_SCHEMA,   /* PostgreSQL SCHEMA */
