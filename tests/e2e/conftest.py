@@ -18,6 +18,18 @@ def controller(installed, steward_binary, tmp_path_factory):
         assert one.stop() == 0, one.log_tail()
 
 
+@pytest.fixture(scope="module")
+def pods_stay_pending(installed):
+    """No pod is given to a node, so that a test can say what becomes of it: a real kubelet would say
+    otherwise."""
+    nodes = [n["metadata"]["name"] for n in installed.list("nodes")]
+    for node in nodes:
+        installed.kubectl("cordon", node)
+    yield
+    for node in nodes:
+        installed.kubectl("uncordon", node)
+
+
 def _server(kind):
     if databases.missing(kind):
         pytest.skip(databases.missing(kind))

@@ -5,6 +5,8 @@ import pytest
 from support import app, myweb, wait
 from support.cluster import condition
 
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+
 FOREIGN = {
     "configmap": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "kept"}},
     "deployment": {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {

@@ -3,8 +3,11 @@
 
 import re
 
+import pytest
 from support import app, myweb, wait
 from support.cluster import condition
+
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
 SELECTOR = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"}
 

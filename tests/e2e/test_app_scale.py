@@ -9,6 +9,8 @@ import pytest
 from support import app, myweb, wait
 from support.cluster import condition
 
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+
 AUTOSCALING = {"enabled": True, "minReplicas": 2, "maxReplicas": 9}
 
 
