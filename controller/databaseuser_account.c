@@ -117,7 +117,7 @@ int dbu_wish_make(const struct dbuser *d, struct dbu_wish *ret, struct stw_error
 
 void dbu_wish_done(struct dbu_wish *w)
 {
-    for (size_t i = 0; i < w->block_count; i++)
+    for (size_t i = 0; w->blocks && i < w->block_count; i++)
         free(w->blocks[i]);
     free(w->blocks);
     free(w->grants);
