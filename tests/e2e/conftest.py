@@ -18,7 +18,7 @@ def controller(installed, steward_binary, tmp_path_factory):
         assert one.stop() == 0, one.log_tail()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pods_stay_pending(installed):
     """No pod is given to a node, so that a test can say what becomes of it: a real kubelet would say
     otherwise."""

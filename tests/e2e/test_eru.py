@@ -7,7 +7,7 @@ from support.cluster import as_yaml, condition
 
 
 @pytest.fixture
-def kubelet(installed, namespace):
+def kubelet(installed, namespace, pods_stay_pending):
     """Pods of the test's namespace become ready."""
     with eru.Kubelet(installed, namespace) as one:
         yield one

@@ -7,7 +7,7 @@ from support import steward as stw
 
 
 @pytest.fixture
-def due(installed, namespace):
+def due(installed, namespace, pods_stay_pending):
     """due(n): Deployments web-0 to web-(n-1), available, and an Eru for each that is due at one
     and the same instant; returns that."""
     stw.uninstall_webhooks(installed)
