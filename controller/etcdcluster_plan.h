@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an EtcdCluster needs next: a pure function (spec, status, observed) -> one move.  No I/O, no
+ * clock, no memory of its own; the tests walk through all states that small clusters can get into.
+ *
+ * The rules that it keeps are the invariants I1 to I14 (docs/etcdcluster.md): above all, nothing is
+ * stopped or removed by our own hand unless the healthy voters that remain are a quorum, and
+ * nothing is concluded from silence.
+ *
+ * A move that changes something is made in two steps, each of which may be the last before a crash:
+ * its intent is written to status.currentAction, then it is carried out.  Carrying it out twice
+ * does no harm. */
+#ifndef STW_CONTROLLER_ETCDCLUSTER_PLAN_H
+#define STW_CONTROLLER_ETCDCLUSTER_PLAN_H
+
+#include "kinds/etcdcluster.h"
+
+#define EC_NAME_MAX 64
+#define EC_MEMBERS_MAX 24 /* members, and pods and volumes that once were of one */
+
+/* --- observed */
+
+enum ec_pod {
+    EC_POD_ABSENT,
+    EC_POD_STARTING, /* not scheduled, or its container does not run yet */
+    EC_POD_RUNNING,  /* its container runs, or has run and is restarted by the kubelet */
+    EC_POD_ENDED,    /* phase Failed or Succeeded: evicted, its node gone; it never runs again */
+    EC_POD_GOING,    /* being deleted */
+};
+
+/* Why a pod does not come up, as far as the kubelet or the scheduler says. */
+enum ec_trouble {
+    EC_TROUBLE_NONE,
+    EC_TROUBLE_IMAGE, /* not the member's fault: a replacement would fare no better */
+    EC_TROUBLE_UNSCHEDULABLE,
+    EC_TROUBLE_VOLUME,
+    EC_TROUBLE_CRASH,
+};
+
+enum ec_data {
+    EC_DATA_NONE,  /* there has never been a volume */
+    EC_DATA_THERE, /* a volume claim that is not being deleted; or the emptyDir of a pod that is
+                      there */
+    EC_DATA_LOST,  /* the claim or emptyDir is gone, or the member refuses to start on an empty one
+                    */
+};
+
+/* Everything known under one name: an entry of etcd's list, a pod, a claim; any of them may be
+ * missing. */
+struct ec_member {
+    char name[EC_NAME_MAX]; /* by its peer URL when etcd does not know its name yet */
+    bool listed;            /* in the linearizable list, or, when there is none, in the last one */
+    uint64_t id;            /* 0: not listed */
+    bool learner;
+    bool started; /* etcd has its name: it has been up once */
+    bool answers; /* asked just now */
+    bool healthy; /* a voter that served a linearizable read just now, or a learner that answers */
+    bool leader;
+    bool lagging;                  /* its applied index is far behind the leader's */
+    uint64_t cluster_id;           /* that it believes to be in; 0: not known */
+    unsigned alarms;               /* STW_ETCD_ALARM_... */
+    struct stw_semver version;     /* that answers; 0.0.0: not known */
+    struct stw_semver pod_version; /* that its pod is to run */
+    enum ec_pod pod;
+    enum ec_trouble trouble;
+    bool pod_current; /* made from today's template, the version included */
+    bool pod_guarded; /* would not start on an empty data folder (see EC_GUARD) */
+    bool pod_forced;  /* made with --force-new-cluster */
+    enum ec_data data;
+    bool claim;              /* its claim object is there, whether bound or not */
+    int64_t unhealthy_since; /* seconds since the epoch; 0: it is healthy */
+    int64_t created;         /* of the pod, or when it was listed first; orders the members */
+};
+
+/* --- status: what was intended last */
+
+enum ec_kind {
+    EC_IDLE,
+    EC_SEED,    /* the first member; "AddMember" to people */
+    EC_ADD,     /* AddMember */
+    EC_PROMOTE, /* PromoteMember */
+    EC_REMOVE,  /* RemoveMember: one too many */
+    EC_REPLACE, /* ReplaceMember: dead, removed first; the addition that follows is an EC_ADD */
+    EC_UPGRADE, /* UpgradeMember: its pod is made anew with another version */
+    EC_ROLL,    /* RollMember: its pod is made anew from another template */
+    EC_LEADER,  /* MoveLeader */
+    EC_FORCE,   /* the survivor of a lost quorum becomes a cluster of one, by a person's word */
+    EC_KINDS
+};
+extern const char *const ec_kind_names[EC_KINDS]; /* as in status.currentAction.kind */
+
+struct ec_action {
+    enum ec_kind kind;
+    char member[EC_NAME_MAX];
+    uint64_t id;   /* of the member, where it has one */
+    int64_t start; /* seconds since the epoch */
+};
+
+enum ec_force_step { /* of EC_FORCE, in status.forceNewCluster.step */
+                     EC_FORCE_NOT,
+                     EC_FORCE_CLEAR,   /* all pods go; their claims stay */
+                     EC_FORCE_START,   /* the survivor runs with --force-new-cluster, once */
+                     EC_FORCE_RESTART, /* its pod goes and comes again without it */
+};
+
+struct ec_view {
+    /* spec */
+    int64_t size;
+    struct stw_semver version; /* wanted */
+    bool paused;
+    bool durable; /* claims, not emptyDirs; latched */
+    bool failover;
+    int64_t unhealthy_s, max_per_hour, deadline_s, pause_s;
+    bool keep_scaled;  /* volumeRetention.whenScaled: Retain */
+    const char *force; /* the annotation: a member's name; or NULL */
+
+    /* status */
+    uint64_t cluster_id; /* latched; 0: not bootstrapped yet */
+    struct ec_action action;
+    enum ec_force_step force_step;
+    char force_member[EC_NAME_MAX];
+    int64_t failovers_last_hour;
+    int64_t quorum_lost_since; /* 0: it is not; that long and no shorter than 30 s counts */
+    int64_t last_rolled;       /* when the last pod was made anew and well again; 0: never */
+
+    /* observed */
+    int64_t now;
+    bool listed; /* a linearizable list of members was had just now */
+    struct stw_semver cluster_version;
+    size_t count;
+    struct ec_member members[EC_MEMBERS_MAX];
+    char fresh[EC_NAME_MAX]; /* a name that nobody has had, for a new member */
+};
+
+/* --- the move */
+
+enum ec_act {
+    EC_WAIT,         /* nothing to do; look again after wait_ms or when something changes */
+    EC_FREEZE,       /* nothing may be done; a person is needed (reason, text) */
+    EC_INTEND,       /* write the intent only */
+    EC_LATCH,        /* write the cluster ID: the seed answers and is alone in its list */
+    EC_CREATE_CLAIM, /* the member's volume claim */
+    EC_CREATE_POD,
+    EC_DELETE_POD,
+    EC_DELETE_CLAIM,
+    EC_GUARD,      /* tell the pod that its member has data: from now on etcd refuses to start on
+                    * an empty folder, also when the kubelet restarts it */
+    EC_MEMBER_ADD, /* as a learner */
+    EC_MEMBER_PROMOTE,
+    EC_MEMBER_REMOVE,
+    EC_MOVE_LEADER, /* from `member` to `to` */
+    EC_DISARM,      /* NOSPACE, once there is space again */
+    EC_FORCE_NEXT,  /* write the next step of EC_FORCE */
+    EC_FINISH,      /* the intent has come true: clear it */
+};
+
+struct ec_move {
+    enum ec_act act;
+    struct ec_action intent; /* to be in status before the act; EC_IDLE: none is needed */
+    char member[EC_NAME_MAX], to[EC_NAME_MAX];
+    uint64_t id, to_id;
+    bool seed;                     /* CREATE_POD: initial-cluster-state=new */
+    bool forced;                   /* CREATE_POD: with --force-new-cluster */
+    enum ec_force_step force_step; /* FORCE_NEXT */
+    uint64_t wait_ms;
+    const char *reason; /* CamelCase: of FREEZE that of Stalled, of WAIT what is waited for */
+    char text[256];     /* for people */
+};
+
+void ec_plan(const struct ec_view *v, struct ec_move *ret);
+
+/* --- numbers, also for status and the disruption budget */
+struct ec_quorum {
+    int voters, healthy, needed, margin; /* needed: voters / 2 + 1; margin: healthy - needed */
+    int learners;
+};
+struct ec_quorum ec_quorum_of(const struct ec_view *v);
+struct ec_member *ec_find(const struct ec_view *v, const char *name); /* or NULL */
+
+#endif

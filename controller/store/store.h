@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A store of snapshots: objects under one prefix, written once, read back, listed, deleted.  Two
+ * kinds of it behind one small table: S3 and whatever speaks like it (s3.c), and a folder of a
+ * volume (folder.c, for the agent that runs in a pod with that volume).  Knows no etcd and no
+ * Kubernetes.  Credentials are in no error text. */
+#ifndef STW_CONTROLLER_STORE_STORE_H
+#define STW_CONTROLLER_STORE_STORE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STW_STORE_KEY_MAX 1024
+#define STW_STORE_PART_BYTES (8u << 20) /* of a multipart upload; the most that is in memory */
+
+enum stw_store_trouble {
+    STW_STORE_FINE,
+    STW_STORE_CONNECT, /* nobody there, not in time, or the server's 5xx */
+    STW_STORE_TLS,
+    STW_STORE_DENIED,
+    STW_STORE_NO_BUCKET,
+    STW_STORE_NOT_FOUND, /* no such object */
+    STW_STORE_FULL,
+    STW_STORE_DIFFERS, /* what is read back is not what was written */
+    STW_STORE_FAILED,
+};
+
+struct stw_store;
+
+struct stw_store_s3 {
+    const char *endpoint; /* URL; NULL: AWS's own of the region */
+    const char *region, *bucket;
+    const char *access_key, *secret_key, *session_token; /* copied and wiped; token or NULL */
+    const char *ca;                                      /* PEM, or NULL: the system's */
+    const char *sse;                                     /* or NULL */
+    bool path_style;
+    uint32_t timeout_ms; /* of a request that moves no data; 0: 30000 */
+};
+int stw_store_s3_create(const struct stw_store_s3 *config, struct stw_store **ret,
+                        struct stw_error *err);
+int stw_store_folder_create(const char *path, struct stw_store **ret, struct stw_error *err);
+void stw_store_cancel(struct stw_store *s); /* cuts what is under way; any thread */
+void stw_store_destroy(struct stw_store *s);
+
+/* An upload.  Nothing is visible under the key until finish() succeeded; abort() leaves nothing
+ * behind.  One of the two must be called. */
+struct stw_upload;
+int stw_upload_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
+                     enum stw_store_trouble *trouble, struct stw_error *err);
+int stw_upload_write(struct stw_upload *u, const void *data, size_t len,
+                     enum stw_store_trouble *trouble, struct stw_error *err);
+int stw_upload_finish(struct stw_upload *u, enum stw_store_trouble *trouble,
+                      struct stw_error *err); /* frees u */
+void stw_upload_abort(struct stw_upload *u);  /* frees u; NULL is fine */
+
+typedef int stw_store_sink_fn(void *ctx, const void *data, size_t len, struct stw_error *err);
+int stw_store_read(struct stw_store *s, const char *key, stw_store_sink_fn *sink, void *ctx,
+                   enum stw_store_trouble *trouble, struct stw_error *err);
+
+/* Called for each object whose key begins with `prefix`, in any order; -1 ends the listing. */
+typedef int stw_store_each_fn(void *ctx, const char *key, uint64_t size_bytes);
+int stw_store_list(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
+                   enum stw_store_trouble *trouble, struct stw_error *err);
+int stw_store_delete(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
+                     struct stw_error *err); /* one that is gone is fine */
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * EtcdBackup: snapshots of an etcd, once or by the clock, in a store.  EtcdRestore: a cluster made
+ * from one of them. */
+#ifndef STW_KINDS_ETCDBACKUP_H
+#define STW_KINDS_ETCDBACKUP_H
+
+#include "kinds/etcdcluster.h"
+#include "kinds/kind.h"
+
+/* Where snapshots lie. */
+struct stw_etcd_s3 {
+    const char *path;       /* "bucket/key"; NULL: no such block */
+    const char *aws_secret; /* Secret with "credentials" as in ~/.aws/credentials; NULL: none */
+    const char *endpoint;   /* URL; NULL: AWS */
+    bool force_path_style;
+    const char *region;
+    const char *sse; /* "AES256", "aws:kms", or NULL */
+};
+struct stw_etcd_pvc {
+    const char *claim; /* NULL: no such block */
+    const char *path;  /* inside the volume */
+};
+
+struct stw_etcdbackup {
+    struct stw_json endpoints; /* list of URLs */
+    const char *cluster;       /* or NULL: clusterRef.name */
+    const char *storage_type;  /* "S3", "PVC" */
+    struct stw_etcd_s3 s3;
+    struct stw_etcd_pvc pvc;
+    const char *client_tls_secret, *auth_secret; /* or NULL */
+    struct {
+        int64_t timeout_s, interval_s; /* 0: by the size of the database; one-shot */
+        const char *schedule;          /* or NULL */
+        const char *time_zone;
+        int64_t starting_deadline_s;
+        bool suspend;
+        int64_t max_backups, max_age_s; /* 0: keep all */
+    } policy;
+    const char *verify; /* "None", "Hash" */
+};
+
+struct stw_etcdrestore {
+    const char *storage_type; /* or NULL */
+    struct stw_etcd_s3 s3;
+    struct stw_etcd_pvc pvc;
+    struct {
+        const char *name; /* or NULL */
+        const char *uri;  /* NULL: its newest verified one */
+    } backup;
+    const char *cluster;
+    struct stw_json template; /* an EtcdCluster's spec; absent: that of the cluster there is */
+    const char *mode;         /* "New" */
+    int64_t bump_revision;
+    bool mark_compacted;
+    int64_t keep_old_volumes_s;
+};
+
+extern const struct stw_kind stw_kind_etcdbackup, stw_kind_etcdrestore;
+
+#endif
