@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "myweb_fixture.h"
+#include "status_shape.h"
 
-#include "base/util.h"
-#include "controller/condition.h"
 #include "controller/status.h"
-
-#include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define SPEC "{\"image\":\"nginx:1.25\",\"replicas\":2,\"nodePortNumber\":30100}"
 
@@ -48,40 +40,12 @@ static struct stw_rollout *rollout(void)
     return &f.web.children[MYWEB_DEPLOYMENT].live.rollout;
 }
 
-static const json_t *condition(const json_t *status, const char *type)
-{
-    return stw_condition_find(json_object_get(status, "conditions"), type);
-}
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-/* kstatus: Reconciling and Stalled never both; Ready first; CamelCase reasons; messages that say
- * something. */
 static void check_shape(const json_t *status)
 {
     static const char *const order[] = {
-        "Ready",         "Reconciling",      "Stalled", "ConfigMapSynced", "DeploymentAvailable",
-        "ServiceSynced", "NodePortAllocated"};
-    const json_t *list = json_object_get(status, "conditions"), *c;
-    size_t i, at = 0;
-    json_array_foreach ((json_t *)(uintptr_t)list, i, c) {
-        const char *reason = text(c, "reason");
-        while (at < STW_COUNT(order) && !stw_streq(order[at], text(c, "type")))
-            at++;
-        assert_true(at < STW_COUNT(order)); /* known, and in order */
-        assert_true(isupper((unsigned char)reason[0]));
-        for (const char *r = reason; *r; r++)
-            assert_true(isalnum((unsigned char)*r));
-        assert_true(strlen(text(c, "message")) > 0);
-        assert_true(strlen(text(c, "message")) <= STW_CONDITION_MESSAGE_MAX);
-        assert_int_equal(json_integer_value(json_object_get(c, "observedGeneration")), 3);
-    }
-    assert_false(condition(status, "Reconciling") && condition(status, "Stalled"));
-    assert_int_equal(json_integer_value(json_object_get(status, "observedGeneration")), 3);
+        "Ready",         "Reconciling",       "Stalled", "ConfigMapSynced", "DeploymentAvailable",
+        "ServiceSynced", "NodePortAllocated", NULL};
+    check_conditions(status, order, 3);
 }
 
 static json_t *judge(void)
