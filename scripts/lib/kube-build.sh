@@ -11,15 +11,11 @@ readonly KUBE_BUILD_NEEDS_MB=4500
 # Counts up when the way of building changes, so that builds of before are not taken any more.
 readonly KUBE_RECIPE=2
 
-kube_cache_root() {
-    printf '%s/steward' "${XDG_CACHE_HOME:-$HOME/.cache}"
-}
-
 # kube_cached: prints the folder of the newest complete build of this recipe; false when there is
 # none.  A folder gets its name only when it is complete, so to exist is to be usable.
 kube_cached() {
     local dirs
-    dirs=$(compgen -G "$(kube_cache_root)/kubernetes-*.r$KUBE_RECIPE" | sort -V | tail -n 1) || return 1
+    dirs=$(compgen -G "$(cache_root)/kubernetes-*.r$KUBE_RECIPE" | sort -V | tail -n 1) || return 1
     [[ -n $dirs ]] || return 1
     printf '%s' "$dirs"
 }
@@ -27,7 +23,7 @@ kube_cached() {
 # kube_build [FORCE]: leaves a smoke-tested build in the cache.
 kube_build() {
     local force=${1:-} root tree lock begin
-    root=$(kube_cache_root)
+    root=$(cache_root)
     if [[ -z $force ]] && kube_cached >/dev/null; then
         say "Kubernetes is built already: $(kube_cached)"
         return
@@ -89,36 +85,16 @@ kube_build_remove_trees() {
     done
 }
 
-# kube_apt TREE ARGS...: apt-get with a source list and state folder of our own, so that the
-# machine's apt configuration stays as it is and no root is needed.
-kube_apt() {
-    local tree=$1
-    shift
-    apt-get -q -o Dir::Etc::sourcelist="$tree/apt/sources.list" -o Dir::Etc::sourceparts=- \
-        -o Dir::State::Lists="$tree/apt/lists" -o Dir::Cache="$tree/apt/cache" \
-        -o APT::Sandbox::User="$(id -un)" -o Acquire::Languages=none "$@"
-}
-
-# The machine's own sources say where Debian's archive is; their deb lines become deb-src lines.
+# deb-src lines for the machine's own suites.
 kube_apt_update() {
-    local tree=$1
-    mkdir -p "$tree/apt/lists/partial" "$tree/apt/cache/archives/partial"
-    # shellcheck disable=SC2016 # the fields are apt's
-    apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' \
-        'Created-By: Packages' | sort -u |
-        sed -n 's/^Debian /deb-src /p' >"$tree/apt/sources.list"
-    if [[ ! -s $tree/apt/sources.list ]]; then
-        echo "This machine's apt knows no Debian archive (apt-get indextargets is empty):"
-        echo "run 'apt-get update' as root, on Debian 12."
-        return 1
-    fi
-    kube_apt "$tree" update
+    apt_private_sources "$1" 's/^/deb-src /p'
+    apt_private "$1" update
 }
 
 kube_fetch() {
     local tree=$1 sources
     cd "$tree"
-    kube_apt "$tree" source --download-only kubernetes
+    apt_private "$tree" source --download-only kubernetes
     sources=(kubernetes_*.dsc)
     dpkg-source --no-check -x "${sources[0]}" src # apt has checked the signature of the index
     dpkg-parsechangelog -l src/debian/changelog -S Version >version

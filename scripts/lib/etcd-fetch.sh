@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# A second etcd, of the next suite of Debian, unpacked beside the installed one: an upgrade needs two
+# versions, and the tests of EtcdCluster upgrade real ones.  Nothing of it is installed.  Sourced by
+# scripts/bootstrap.
+
+readonly ETCD_SUITE=trixie
+readonly ETCD_PACKAGES=(etcd-server etcd-client)
+readonly ETCD_PROGRAMS=(etcd etcdctl etcdutl)
+readonly ETCD_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# etcd_cached: prints the folder of the newest one; false when there is none.  A folder gets its
+# name only when it is complete, so to exist is to be usable.
+etcd_cached() {
+    local dirs
+    dirs=$(compgen -G "$(cache_root)/etcd-[0-9]*" | sort -V | tail -n 1) || return 1
+    [[ -n $dirs ]] || return 1
+    printf '%s' "$dirs"
+}
+
+# etcd_fetch: leaves the programs in the cache, as etcd-VERSION/{etcd,etcdctl,etcdutl}.
+etcd_fetch() {
+    local root lock tree
+    root=$(cache_root)
+    mkdir -p "$root"
+    exec {lock}<"$root"
+    flock "$lock"
+    if ! etcd_cached >/dev/null; then
+        STEP_LOG=$root/etcd.log
+        : >"$STEP_LOG"
+        # Whoever holds the lock is alone: other trees are what a killed one left.
+        rm -rf "$root"/etcd.??????
+        tree=$(mktemp -d "$root/etcd.XXXXXX")
+        step "read the index of Debian's $ETCD_SUITE" etcd_index "$tree"
+        step "fetch and unpack ${ETCD_PACKAGES[*]}" etcd_unpack "$tree"
+        step 'try them' etcd_publish "$tree" "$root"
+        rm -rf "$tree"
+    fi
+    exec {lock}<&-
+}
+
+etcd_index() {
+    if [[ ! -r $ETCD_KEYRING ]]; then
+        echo "$ETCD_KEYRING is missing, and with it the key of $ETCD_SUITE:"
+        echo "run 'apt-get install debian-archive-keyring' as root."
+        return 1
+    fi
+    # The release line of this machine's main archive, with another suite in it.
+    apt_private_sources "$1" \
+        "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$ETCD_KEYRING] \\1 $ETCD_SUITE main|p"
+    apt_private "$1" update --error-on=any
+}
+
+etcd_unpack() {
+    local package
+    cd "$1"
+    apt_private "$1" download "${ETCD_PACKAGES[@]}"
+    for package in *.deb; do
+        dpkg-deb --extract "$package" unpacked
+    done
+    mkdir out
+    cp "${ETCD_PROGRAMS[@]/#/unpacked/usr/bin/}" out/
+}
+
+# The rename is what puts it into the cache, whole or not at all.
+etcd_publish() {
+    local version
+    version=$("$1/out/etcd" --version | sed -n 's/^etcd Version: //p')
+    if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]; then
+        echo "The etcd of $ETCD_SUITE does not run on this machine."
+        return 1
+    fi
+    "$1/out/etcdctl" version
+    "$1/out/etcdutl" version
+    mv -T "$1/out" "$2/etcd-$version"
+}
