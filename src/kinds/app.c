@@ -5,6 +5,7 @@
 #include "kinds/app_priv.h"
 #include "kinds/core.h"
 #include "kinds/names.h"
+#include "kinds/rows.h"
 
 #define REPLICAS_MAX 1000
 #define SECONDS_MAX 3600
@@ -372,13 +373,6 @@ static const struct stw_field last_good_fields[] = {
     {0},
 };
 
-static const struct stw_field repair_fields[] = {
-    {.name = "time", .type = STW_T_STRING, .format = "date-time", .help = "When."},
-    {.name = "object", .type = STW_T_STRING, .help = "What was repaired, such as Service/web."},
-    {.name = "fields", .type = STW_T_STRING, .help = "Which of its fields had been changed."},
-    {0},
-};
-
 static const struct stw_field status_fields[] = {
     {.name = "phase",
      .type = STW_T_STRING,
@@ -417,14 +411,8 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_OBJECT,
      .help = "What was ready last: to go back to.",
      .fields = last_good_fields},
-    {.name = "repairs",
-     .type = STW_T_INT,
-     .format = "int64",
-     .help = "How many times a child changed by somebody else was put right."},
-    {.name = "lastRepair",
-     .type = STW_T_OBJECT,
-     .help = "The latest of these repairs.",
-     .fields = repair_fields},
+    STW_ROW_REPAIRS,
+    STW_ROW_LAST_REPAIR,
     {0},
 };
 
@@ -433,10 +421,8 @@ static const struct stw_column columns[] = {
     {.name = "Desired", .type = "integer", .json_path = ".status.desiredReplicas"},
     {.name = "Available", .type = "integer", .json_path = ".status.availableReplicas"},
     {.name = "Phase", .type = "string", .json_path = ".status.phase"},
-    {.name = "Ready",
-     .type = "string",
-     .json_path = ".status.conditions[?(@.type==\"Ready\")].status"},
-    {.name = "Age", .type = "date", .json_path = ".metadata.creationTimestamp"},
+    STW_COLUMN_READY,
+    STW_COLUMN_AGE,
     {0},
 };
 

@@ -5,6 +5,7 @@
 
 #include "kinds/databaseuser_priv.h"
 #include "kinds/names.h"
+#include "kinds/rows.h"
 
 #include <ctype.h>
 
@@ -295,16 +296,14 @@ static const struct stw_field status_fields[] = {
 static const struct stw_column columns[] = {
     {.name = "User", .type = "string", .json_path = ".spec.user"},
     {.name = "Target", .type = "string", .json_path = ".status.target"},
-    {.name = "Ready",
-     .type = "string",
-     .json_path = ".status.conditions[?(@.type==\"Ready\")].status"},
+    STW_COLUMN_READY,
     {.name = "Reason",
      .type = "string",
      .json_path = ".status.conditions[?(@.type==\"Ready\")].reason"},
     {.name = "Rotated", .type = "date", .json_path = ".status.lastRotationTime"},
     {.name = "Engine", .type = "string", .json_path = ".status.engine", .priority = 1},
     {.name = "Secret", .type = "string", .json_path = ".spec.password.name", .priority = 1},
-    {.name = "Age", .type = "date", .json_path = ".metadata.creationTimestamp"},
+    STW_COLUMN_AGE,
     {0},
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "kinds/names.h"
+#include "kinds/rows.h"
 #include "kinds/zones.h"
 
 #include <stdio.h>
@@ -205,7 +206,7 @@ static const struct stw_column columns[] = {
     /* a date column shows how long ago, which of the future is nothing */
     {.name = "Next", .type = "string", .json_path = ".status.nextScheduleTime"},
     {.name = "Result", .type = "string", .json_path = ".status.lastResult"},
-    {.name = "Age", .type = "date", .json_path = ".metadata.creationTimestamp"},
+    STW_COLUMN_AGE,
     {0},
 };
 

@@ -5,6 +5,7 @@
 #include "kinds/core.h"
 #include "kinds/kind_priv.h"
 #include "kinds/names.h"
+#include "kinds/rows.h"
 
 #include <stdio.h>
 
@@ -118,13 +119,6 @@ static const struct stw_field spec_fields[] = {
     {0},
 };
 
-static const struct stw_field repair_fields[] = {
-    {.name = "time", .type = STW_T_STRING, .format = "date-time", .help = "When."},
-    {.name = "object", .type = STW_T_STRING, .help = "What was repaired, such as Service/web."},
-    {.name = "fields", .type = STW_T_STRING, .help = "Which of its fields had been changed."},
-    {0},
-};
-
 static const struct stw_field status_fields[] = {
     {.name = "completed",
      .type = STW_T_BOOL,
@@ -137,14 +131,8 @@ static const struct stw_field status_fields[] = {
     {.name = "url",
      .type = STW_T_STRING,
      .help = "Where the page is, behind the address of any node: \":<nodePort>\"."},
-    {.name = "repairs",
-     .type = STW_T_INT,
-     .format = "int64",
-     .help = "How many times a child changed by somebody else was put right."},
-    {.name = "lastRepair",
-     .type = STW_T_OBJECT,
-     .help = "The latest of these repairs.",
-     .fields = repair_fields},
+    STW_ROW_REPAIRS,
+    STW_ROW_LAST_REPAIR,
     {0},
 };
 
@@ -152,10 +140,8 @@ static const struct stw_column columns[] = {
     {.name = "Image", .type = "string", .json_path = ".spec.image"},
     {.name = "NodePort", .type = "integer", .json_path = ".status.nodePort"},
     {.name = "Completed", .type = "boolean", .json_path = ".status.completed"},
-    {.name = "Ready",
-     .type = "string",
-     .json_path = ".status.conditions[?(@.type==\"Ready\")].status"},
-    {.name = "Age", .type = "date", .json_path = ".metadata.creationTimestamp"},
+    STW_COLUMN_READY,
+    STW_COLUMN_AGE,
     {0},
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of a status that every kind has, for the schema. */
+ * The parts of a status that every kind or several kinds have, for the schema. */
 #include "kinds/kind_priv.h"
+#include "kinds/rows.h"
 
 /* metav1.Condition, with the limits of its own Go type. */
 static const char *const condition_states[] = {"True", "False", "Unknown", NULL};
@@ -81,5 +82,12 @@ const struct stw_field stw_status_common[] = {
      .type = STW_T_OBJECT,
      .help = "The attempt to come, after one that failed.",
      .fields = retry_fields},
+    {0},
+};
+
+const struct stw_field stw_repair_fields[] = {
+    {.name = "time", .type = STW_T_STRING, .format = "date-time", .help = "When."},
+    {.name = "object", .type = STW_T_STRING, .help = "What was repaired, such as Service/web."},
+    {.name = "fields", .type = STW_T_STRING, .help = "Which of its fields had been changed."},
     {0},
 };
