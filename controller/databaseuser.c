@@ -9,7 +9,6 @@
 #include "controller/packed.h"
 #include "controller/status.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -29,12 +28,6 @@ static int read_label(struct stw_json root, char *out, size_t out_size)
 {
     return stw_json_strcpy(stw_json_path(root, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
                            out, out_size);
-}
-
-static void lower(char *text)
-{
-    for (; *text; text++)
-        *text = (char)tolower((unsigned char)*text);
 }
 
 static void index_account(struct stw_json root, const char *target, struct stw_buf *out)
@@ -67,7 +60,7 @@ static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
     index_secret(root, out);
     if (read_label(root, target, sizeof(target)) != 0)
         return;
-    lower(target);
+    stw_lower(target, target, sizeof(target));
     stw_index_add(out, "target", target);
     index_account(root, target, out);
 }

@@ -5,7 +5,6 @@
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 #define KEYS_MAX (64u << 20)
@@ -64,8 +63,7 @@ static bool is_full(const struct dbuser *d)
     if (d->target->max_users == 0 || owns(&d->object))
         return false;
     stw_buf_adds(&index, "target:");
-    for (const char *p = d->label; *p; p++)
-        stw_buf_addc(&index, (char)tolower((unsigned char)*p));
+    stw_buf_adds_lower(&index, d->label);
     keys_of(d, &index, &keys);
     for (size_t i = 0; i < keys.len; i++)
         objects += keys.data[i] == '\n';

@@ -6,8 +6,6 @@
 #include "controller/databaseuser_priv.h"
 #include "controller/targets.h"
 
-#include <ctype.h>
-
 #define PASSWORD_FILE_MAX_BYTES 4096
 
 /* --- the admin's password, at each login */
@@ -57,10 +55,7 @@ static void wake_target(void *ctx, const char *target)
 {
     const struct dbu_state *s = ctx;
     char name[DBU_NAME_MAX];
-    size_t i = 0;
-    for (; target[i] && i < sizeof(name) - 1; i++)
-        name[i] = (char)tolower((unsigned char)target[i]);
-    name[i] = '\0';
+    stw_lower(target, name, sizeof(name));
     stw_manager_wake(s->manager, "target", name);
 }
 

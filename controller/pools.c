@@ -5,7 +5,6 @@
 #include "base/table.h"
 #include "base/util.h"
 
-#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -47,14 +46,6 @@ static const char *waiting_key(const void *waiting)
 static const char *entry_name(const void *entry)
 {
     return ((const struct stw_pools_entry *)entry)->name;
-}
-
-static void lower(const char *name, char out[NAME_MAX_BYTES])
-{
-    size_t i = 0;
-    for (; name[i] && i < NAME_MAX_BYTES - 1; i++)
-        out[i] = (char)tolower((unsigned char)name[i]);
-    out[i] = '\0';
 }
 
 struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
@@ -164,7 +155,7 @@ static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *tar
 {
     char name[NAME_MAX_BYTES];
     void *old;
-    lower(target, name);
+    stw_lower(target, name, sizeof(name));
     struct stw_pools_entry *e = stw_table_get(&p->entries, name);
     if (e)
         return e;
@@ -328,7 +319,7 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
 void stw_pools_poke(struct stw_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
-    lower(target, name);
+    stw_lower(target, name, sizeof(name));
     pthread_mutex_lock(&p->lock);
     const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
     if (e && e->pool)
@@ -339,7 +330,7 @@ void stw_pools_poke(struct stw_pools *p, const char *target)
 bool stw_pools_troubled(struct stw_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
-    lower(target, name);
+    stw_lower(target, name, sizeof(name));
     pthread_mutex_lock(&p->lock);
     const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
     bool troubled = e && e->troubled;

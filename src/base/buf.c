@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 static void release(struct stw_buf *b)
@@ -92,6 +93,12 @@ void stw_buf_add(struct stw_buf *b, const void *data, size_t len)
 void stw_buf_adds(struct stw_buf *b, const char *text)
 {
     stw_buf_add(b, text, strlen(text));
+}
+
+void stw_buf_adds_lower(struct stw_buf *b, const char *text)
+{
+    for (; *text; text++)
+        stw_buf_addc(b, (char)tolower((unsigned char)*text));
 }
 
 void stw_buf_addc(struct stw_buf *b, char c)

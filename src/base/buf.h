@@ -30,6 +30,7 @@ const char *stw_buf_str(const struct stw_buf *b); /* "" when empty */
 
 void stw_buf_add(struct stw_buf *b, const void *data, size_t len);
 void stw_buf_adds(struct stw_buf *b, const char *text);
+void stw_buf_adds_lower(struct stw_buf *b, const char *text); /* ASCII letters in lower case */
 void stw_buf_addc(struct stw_buf *b, char c);
 void stw_buf_addi(struct stw_buf *b, int64_t v);
 void stw_buf_addf(struct stw_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -3,11 +3,21 @@
 
 #include "base/error.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+void stw_lower(const char *text, char *out, size_t size)
+{
+    size_t i = 0;
+    for (; i + 1 < size && text[i]; i++)
+        out[i] = (char)tolower((unsigned char)text[i]);
+    if (size > 0)
+        out[i] = '\0';
+}
 
 void stw_wipe(void *p, size_t len)
 {

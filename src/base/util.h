@@ -44,6 +44,9 @@ static inline bool stw_streq(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+/* Copies in lower case (ASCII letters), cut at `size` - 1 bytes; `out` may be `text` itself. */
+void stw_lower(const char *text, char *out, size_t size);
+
 /* Overwrites memory in a way that the compiler may not drop. */
 void stw_wipe(void *p, size_t len);
 

@@ -7,14 +7,11 @@
 #include "kinds/names.h"
 #include "kinds/rows.h"
 
-#include <ctype.h>
-
 #define NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$"
 
 void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out)
 {
-    for (; *target; target++)
-        stw_buf_addc(out, (char)tolower((unsigned char)*target));
+    stw_buf_adds_lower(out, target);
     stw_buf_addc(out, '/');
     stw_buf_adds(out, user);
 }

@@ -15,11 +15,12 @@ static void adds(void **state)
     assert_string_equal(stw_buf_str(&b), "");
     stw_buf_adds(&b, "a");
     stw_buf_addc(&b, 'b');
+    stw_buf_adds_lower(&b, "CD");
     stw_buf_add(&b, "cde", 2);
     stw_buf_addi(&b, -12);
     stw_buf_addf(&b, "<%s|%d>", "x", 7);
-    assert_string_equal(stw_buf_str(&b), "abcd-12<x|7>");
-    assert_int_equal(b.len, 12);
+    assert_string_equal(stw_buf_str(&b), "abcdcd-12<x|7>");
+    assert_int_equal(b.len, 14);
     stw_buf_clear(&b);
     assert_string_equal(stw_buf_str(&b), "");
     assert_int_equal(b.len, 0);

@@ -55,6 +55,21 @@ static void hash_tells_bytes_apart(void **state)
     assert_true(a.lo == again.lo && a.hi == again.hi);
 }
 
+static void lower(void **state)
+{
+    char out[8] = "XXXXXXX", text[] = "Main-DB.1\xc4";
+    (void)state;
+    stw_lower(text, out, sizeof(out));
+    assert_string_equal(out, "main-db"); /* cut */
+    stw_lower(text, text, sizeof(text));
+    assert_string_equal(text, "main-db.1\xc4");
+    stw_lower("ABC", out, 1);
+    assert_string_equal(out, "");
+    out[0] = 'X';
+    stw_lower("ABC", out, 0);
+    assert_int_equal(out[0], 'X');
+}
+
 static void wipe(void **state)
 {
     (void)state;
@@ -145,9 +160,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse_int), cmocka_unit_test(hash_tells_bytes_apart),
-        cmocka_unit_test(wipe),      cmocka_unit_test(take),
-        cmocka_unit_test(read_file), cmocka_unit_test(read_file_refusals),
+        cmocka_unit_test(parse_int),
+        cmocka_unit_test(hash_tells_bytes_apart),
+        cmocka_unit_test(lower),
+        cmocka_unit_test(wipe),
+        cmocka_unit_test(take),
+        cmocka_unit_test(read_file),
+        cmocka_unit_test(read_file_refusals),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
