@@ -16,19 +16,6 @@ OTHER = {"name": "Other", "engine": "mariadb", **NOBODY}
 PG = {"name": "pg", "engine": "postgresql", **NOBODY}
 SENTENCE = ("spec.password: Invalid value: must be an object {name, key} that names a Secret; "
             "plain-text passwords are not accepted")
-SEED = """\
-apiVersion: handsomeguy.cn/v1alpha1
-kind: DatabaseUser
-metadata:
-  labels:
-    target: that-database
-  name: cnhandsomeguy
-spec:
-  user: cnhandsomeguy
-  password:
-    name: my-secret
-    key: my-key
-"""
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +145,7 @@ def test_the_secret_is_not_there(scene, shop):
 
 def test_seed(scene, shop):
     """Unchanged, but for what its page lost: blanks, and the s of labels."""
-    reply = scene.cluster.kubectl("apply", "-n", shop, "-f", "-", stdin=SEED)
+    reply = scene.cluster.kubectl("apply", "-n", shop, "-f", "-", stdin=dbu.SEED)
     assert "created" in reply.stdout
     stored = scene.get("cnhandsomeguy", shop)["spec"]
     assert stored == {"user": "cnhandsomeguy", "hosts": ["%"], "grantsPolicy": "Managed",

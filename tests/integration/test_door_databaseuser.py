@@ -9,6 +9,7 @@ import subprocess
 import pytest
 import yaml
 
+from support import databaseuser as dbu
 from support import net, paths, wait
 
 VALIDATE = "/validate-handsomeguy-cn-v1alpha1-databaseuser"
@@ -16,20 +17,6 @@ MUTATE = "/mutate-handsomeguy-cn-v1alpha1-databaseuser"
 TARGET = {"name": "orders", "engine": "mariadb", "host": "db",
           "admin": {"user": "chief", "passwordFile": "/run/pw"}}
 WORD = "hunter2-in-plain-text"
-# The article's, with the blanks that its page lost, and `labels` as Kubernetes calls them.
-SEED = """\
-apiVersion: handsomeguy.cn/v1alpha1
-kind: DatabaseUser
-metadata:
-  labels:
-    target: that-database
-  name: cnhandsomeguy
-spec:
-  user: cnhandsomeguy
-  password:
-    name: my-secret
-    key: my-key
-"""
 
 
 def user(target="orders", **spec):
@@ -175,12 +162,12 @@ def test_a_plain_password_goes_nowhere(make_door, config, password):
 
 def test_seed(steward_binary, make_door, config):
     """The manifest that the kind comes from; before it, with the password in it, refused."""
-    result = subprocess.run([steward_binary, "validate", "-"], text=True, input=SEED,
+    result = subprocess.run([steward_binary, "validate", "-"], text=True, input=dbu.SEED,
                             capture_output=True, timeout=60, check=False)
     assert result.returncode == 0, result
     assert "accepted" in result.stdout and "warning" not in result.stdout
     door = make_door("--config", config.path)
-    _, reply = door.post(review(yaml.safe_load(SEED)), MUTATE)
+    _, reply = door.post(review(yaml.safe_load(dbu.SEED)), MUTATE)
     patch = json.loads(base64.b64decode(reply["response"]["patch"]))
     assert {op["path"]: op["value"] for op in patch} == {
         "/spec/password/trimNewline": False, "/spec/hosts": ["%"], "/spec/grantsPolicy": "Managed",

@@ -14,6 +14,21 @@ KIND = "databaseusers.handsomeguy.cn"
 FINALIZER = "mygroup.handsomeguy.cn/databaseuser"
 SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT"]}]
 
+# The article's, with the blanks that its page lost, and `labels` as Kubernetes calls them.
+SEED = """\
+apiVersion: handsomeguy.cn/v1alpha1
+kind: DatabaseUser
+metadata:
+  labels:
+    target: that-database
+  name: cnhandsomeguy
+spec:
+  user: cnhandsomeguy
+  password:
+    name: my-secret
+    key: my-key
+"""
+
 
 def manifest(name, namespace, target="main", secret=None, annotations=None, **spec):
     """A DatabaseUser, whose account and Secret are called after it unless told otherwise."""
