@@ -7,6 +7,7 @@
 readonly IMAGE_SOURCES=$LIB/../../tests/images
 readonly PAUSE_IMAGE=steward/pause:1
 # nginx:latest is found only by pods that do not pull: imagePullPolicy Never or IfNotPresent.
+readonly ETCD_REPOSITORY=quay.io/coreos/etcd # spec.repository of an EtcdCluster that names none
 readonly WEB_IMAGES=(nginx:1.22 nginx:1.23 nginx:latest)
 
 # image_root DIR: an empty root with the folders that every program expects.
@@ -71,6 +72,24 @@ image_web() {
     image_archive "$1" "$root" '{"Entrypoint": ["/usr/sbin/nginx"], "StopSignal": "SIGQUIT",
         "ExposedPorts": {"80/tcp": {}}, "Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}' \
         "${WEB_IMAGES[@]}"
+    rm -rf "$root"
+}
+
+# image_etcd TAR FOLDER: etcd and its tools from FOLDER, in the places of the official image, and a
+# shell to look around.  Named as EtcdCluster names it, by the version that it says it is.
+image_etcd() {
+    local root=$1.root name program version
+    version=$("$2/etcd" --version | sed -n 's/^etcd Version: //p')
+    image_root "$root"
+    for name in etcd etcdctl etcdutl; do
+        [[ ! -x $2/$name ]] || image_add_program "$root" "$2/$name" "/usr/local/bin/$name"
+    done
+    for name in sh cat ls; do
+        program=$(PATH=/usr/bin type -P "$name")
+        image_add_program "$root" "$program"
+    done
+    image_archive "$1" "$root" '{"Cmd": ["/usr/local/bin/etcd"],
+        "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"]}' "$ETCD_REPOSITORY:v$version"
     rm -rf "$root"
 }
 

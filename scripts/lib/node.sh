@@ -11,9 +11,10 @@
 # functions here, and node_destroy calls the second of each.
 #
 # Components: node (the process that keeps the mount namespace), containerd, kubelet, proxy,
-# gateway (the API server's address for pods), dns.
+# gateway (the API server's address for pods), dns, storage (the default StorageClass).
 
-readonly NODE_COMPONENTS=(proxy kubelet dns gateway containerd)
+readonly NODE_COMPONENTS=(proxy kubelet storage dns gateway containerd)
+readonly STORAGE_CLASS=folder
 readonly CNI_PLUGINS=/usr/lib/cni
 
 node_name() {
@@ -75,7 +76,7 @@ node_require() {
 # ended (with the machine, say) is made anew.
 node_up() {
     if node_running; then
-        node_start gateway dns containerd kubelet proxy
+        node_start gateway dns storage containerd kubelet proxy
         return
     fi
     [[ ! -d $CLUSTER/node/before ]] || {
@@ -97,10 +98,11 @@ node_create() {
     node_namespace_create
     gateway_define
     dns_define
+    storage_define
     containerd_define
     kubelet_define
     proxy_define
-    node_start gateway dns containerd
+    node_start gateway dns storage containerd
     node_images
     node_start kubelet
     # kube-proxy would look for its node with long pauses.
@@ -274,6 +276,10 @@ dns_define() {
         "$CLUSTER_DOMAIN"
 }
 
+storage_define() {
+    node_define storage bash "$LIB/node-storage.sh" "$CLUSTER" "$(apiserver_url)" "$STORAGE_CLASS"
+}
+
 node_ctr() {
     ctr --address "$CLUSTER/node/containerd.sock" --namespace k8s.io "$@"
 }
@@ -315,12 +321,18 @@ containerd_define() {
 }
 
 node_images() {
-    local name
-    for name in pause web; do
-        "image_$name" "$CLUSTER/node/images/$name.tar"
-        image_import "$CLUSTER/node/images/$name.tar"
-        rm "$CLUSTER/node/images/$name.tar"
-    done
+    node_image image_pause
+    node_image image_web
+    [[ ! -x /usr/bin/etcd ]] || node_image image_etcd /usr/bin
+    ! etcd_cached >/dev/null || node_image image_etcd "$(etcd_cached)"
+}
+
+# node_image FUNCTION [ARGUMENT...]: the image that FUNCTION TAR ARGUMENT... makes.
+node_image() {
+    local tar=$CLUSTER/node/images/$1.tar
+    "$1" "$tar" "${@:2}"
+    image_import "$tar"
+    rm "$tar"
 }
 
 kubelet_define() {
