@@ -10,10 +10,6 @@
 #define REPLICAS_MAX 1000
 #define SECONDS_MAX 3600
 
-static const struct stw_field text_item = {.name = "", .type = STW_T_TEXT};
-/* A core type that is passed on as it is. */
-static const struct stw_field raw_item = {.name = "", .type = STW_T_RAW};
-
 /* --- config */
 
 static const struct stw_field secret_ref_fields[] = {
@@ -57,7 +53,7 @@ static const struct stw_field config_fields[] = {
      .type = STW_T_MAP,
      STW_FIELD_OFFSET(struct stw_app_config, environment),
      .help = "More environment variables; at most 921600 bytes with their names.",
-     .item = &text_item},
+     .item = &stw_core_text_item},
     {0},
 };
 
@@ -191,24 +187,11 @@ static const struct stw_field service_fields[] = {
      .type = STW_T_MAP,
      STW_FIELD_OFFSET(struct stw_app, service.annotations),
      .help = "Annotations of the Service, such as those that load balancers read.",
-     .item = &text_item},
+     .item = &stw_core_text_item},
     {0},
 };
 
 /* --- pods */
-
-static const struct stw_field env_fields[] = {
-    {.name = "name",
-     .type = STW_T_STRING,
-     .help = "Name of the environment variable.",
-     .required = true,
-     .check = stw_app_check_env_name},
-    {.name = "value", .type = STW_T_TEXT, .help = "Its value."},
-    {.name = "valueFrom", .type = STW_T_RAW, .help = "Where its value comes from, as in a Pod."},
-    {0},
-};
-static const struct stw_field env_item = {.name = "", .type = STW_T_RAW, .fields = env_fields};
-static const char *const env_keys[] = {"name", NULL};
 
 static const struct stw_field strategy_fields[] = {
     {.name = "maxSurge",
@@ -323,8 +306,8 @@ static const struct stw_field spec_fields[] = {
      .help = "Environment variables as in a Pod, for those that come from somewhere; at most 200.",
      .has_range = true,
      .max = 200,
-     .item = &env_item,
-     .list_keys = env_keys},
+     .item = &stw_core_env,
+     .list_keys = stw_core_env_keys},
     {.name = "affinity",
      .type = STW_T_RAW,
      STW_FIELD_OFFSET(struct stw_app, affinity),
@@ -335,7 +318,7 @@ static const struct stw_field spec_fields[] = {
      .help = "Tolerations, as in a Pod; at most 100.",
      .has_range = true,
      .max = 100,
-     .item = &raw_item},
+     .item = &stw_core_raw_item},
     {.name = "topologySpreadConstraints",
      .type = STW_T_LIST,
      STW_FIELD_OFFSET(struct stw_app, spread),
@@ -343,7 +326,7 @@ static const struct stw_field spec_fields[] = {
              "app's pods.  When absent: over nodes and zones, as far as possible.",
      .has_range = true,
      .max = 20,
-     .item = &raw_item},
+     .item = &stw_core_raw_item},
     {.name = "terminationGracePeriodSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_app, grace_period_s),

@@ -10,7 +10,6 @@
 
 /* As rows of field tables want them. */
 const char *stw_app_check_path(const char *path);
-const char *stw_app_check_env_name(const char *name);
 
 void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
                       struct stw_findings *f);

@@ -12,9 +12,7 @@
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
-#define ENV_NAME_MAX 253 /* as a key of the ConfigMap */
 #define URL_MAX 4096
-#define ANNOTATIONS_MAX 262144
 #define PRIVILEGED_PORTS 1024
 
 /* --- values by themselves */
@@ -30,22 +28,6 @@ const char *stw_app_check_path(const char *path)
 }
 
 /* The words of k8s.io/apimachinery/pkg/util/validation: IsEnvVarName. */
-const char *stw_app_check_env_name(const char *name)
-{
-    if (strlen(name) > ENV_NAME_MAX)
-        return "must be no more than 253 characters";
-    if (!*name || strchr(DIGITS, name[0]) || name[strspn(name, LETTERS DIGITS "_-.")])
-        return "a valid environment variable name must consist of alphabetic characters, digits, "
-               "'_', '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or "
-               "'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is "
-               "'[-._a-zA-Z][-._a-zA-Z0-9]*')";
-    if (stw_streq(name, "."))
-        return "must not be '.'";
-    if (stw_streq(name, ".."))
-        return "must not be '..'";
-    return strncmp(name, "..", 2) == 0 ? "must not start with '..'" : NULL;
-}
-
 /* --- config */
 
 /* "scheme://something"; the scheme may have parts, as that of jdbc:mysql://host has. */
@@ -138,10 +120,11 @@ static void refuse_at(const struct stw_path *at, enum stw_finding_code code, str
 
 static void check_variable(const struct stw_path *at, struct stw_findings *f)
 {
-    char name[ENV_NAME_MAX + 2], text[128];
+    char name[STW_CORE_ENV_NAME_MAX + 2], text[128];
     bool fits = stw_json_strcpy(at->key, name, sizeof(name)) == 0;
     const char *field = fits ? own_field(name, true) : NULL;
-    const char *wrong = fits ? stw_app_check_env_name(name) : "must be no more than 253 characters";
+    const char *wrong =
+        fits ? stw_core_check_env_name(name) : "must be no more than 253 characters";
     if (wrong)
         refuse_at(at, STW_INVALID, at->key, wrong, f);
     if (field) {
@@ -170,7 +153,7 @@ static void check_environment(struct stw_json environment, struct stw_findings *
 static void check_env_entry(const struct stw_app *app, struct stw_json element, uint32_t index,
                             struct stw_findings *f)
 {
-    char name[ENV_NAME_MAX + 2], path[64], text[128];
+    char name[STW_CORE_ENV_NAME_MAX + 2], path[64], text[128];
     struct stw_json name_node = stw_json_get(element, "name");
     const struct stw_app_config *c = &app->config;
     if (stw_json_strcpy(name_node, name, sizeof(name)) != 0)
@@ -187,18 +170,10 @@ static void check_env_entry(const struct stw_app *app, struct stw_json element, 
 static void check_env(const struct stw_app *app, struct stw_findings *f)
 {
     struct stw_json key, element;
-    char path[64];
     uint32_t index = 0;
-    stw_json_foreach (app->env, key, element) {
-        check_env_entry(app, element, index, f);
-        if (stw_json_size(stw_json_get(element, "value")) > 0 &&
-            stw_json_there(stw_json_get(element, "valueFrom"))) {
-            snprintf(path, sizeof(path), "spec.env[%u].valueFrom", index);
-            stw_findings_add(f, path, STW_INVALID, NULL,
-                             "may not be specified when `value` is not empty");
-        }
-        index++;
-    }
+    stw_json_foreach (app->env, key, element)
+        check_env_entry(app, element, index++, f);
+    stw_core_check_env(app->env, "spec.env", f);
 }
 
 /* --- resources and autoscaling */
@@ -333,28 +308,6 @@ static void check_health(const struct stw_app_health *h, struct stw_findings *f)
                      "must be less than or equal to periodSeconds");
 }
 
-static void check_annotations(struct stw_json annotations, struct stw_findings *f)
-{
-    const struct stw_path spec = {.name = "spec"}, service = {.up = &spec, .name = "service"},
-                          map = {.up = &service, .name = "annotations"};
-    struct stw_path at = {.up = &map};
-    struct stw_json value;
-    size_t total = 0;
-    stw_json_foreach (annotations, at.key, value) {
-        char name[320];
-        total += stw_json_size(at.key) + stw_json_size(value);
-        if (stw_json_strcpy(at.key, name, sizeof(name)) != 0 || !stw_is_qualified_name(name))
-            refuse_at(&at, STW_INVALID, at.key,
-                      "must be a name such as example.com/name: at most 63 letters, digits, '-', "
-                      "'_' and '.', with a letter or digit at both ends, behind a DNS subdomain "
-                      "and '/' or none",
-                      f);
-    }
-    if (total > ANNOTATIONS_MAX)
-        stw_findings_add(f, "spec.service.annotations", STW_INVALID, NULL,
-                         "must be at most %d bytes in total", ANNOTATIONS_MAX);
-}
-
 void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
                       struct stw_findings *f)
 {
@@ -370,7 +323,7 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     check_health(&app->health, f);
     check_autoscaling(a, app, f);
     advise_on_replicas(app, old_spec, f);
-    check_annotations(app->service.annotations, f);
+    stw_core_check_annotations(app->service.annotations, "spec.service.annotations", f);
     check_env(app, f);
     check_strategy(app, f);
     look_at_secret(a, &app->config, old_spec, f);

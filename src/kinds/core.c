@@ -2,11 +2,15 @@
 #include "kinds/core.h"
 
 #include "base/util.h"
+#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 
 #include <stdio.h>
 
 #define RESOURCE_NAME_MAX 317 /* a DNS subdomain, '/', 63 more */
+#define ANNOTATIONS_MAX 262144
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
 #define NANO 1000000000
 #define MILLI (NANO / 1000)
 
@@ -39,10 +43,121 @@ const char *const stw_core_pull_secret_keys[] = {"name", NULL};
 
 const char *stw_core_check_key(const char *key)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789-_.";
-    return key[strspn(key, allowed)] ? "must consist of letters, digits, '-', '_' and '.'" : NULL;
+    return key[strspn(key, LETTERS DIGITS "-_.")]
+               ? "must consist of letters, digits, '-', '_' and '.'"
+               : NULL;
 }
+
+const struct stw_field stw_core_text_item = {.name = "", .type = STW_T_TEXT};
+const struct stw_field stw_core_raw_item = {.name = "", .type = STW_T_RAW};
+
+/* --- environment */
+
+const char *stw_core_check_env_name(const char *name)
+{
+    if (strlen(name) > STW_CORE_ENV_NAME_MAX)
+        return "must be no more than 253 characters";
+    if (!*name || strchr(DIGITS, name[0]) || name[strspn(name, LETTERS DIGITS "_-.")])
+        return "a valid environment variable name must consist of alphabetic characters, digits, "
+               "'_', '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or "
+               "'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is "
+               "'[-._a-zA-Z][-._a-zA-Z0-9]*')";
+    if (stw_streq(name, "."))
+        return "must not be '.'";
+    if (stw_streq(name, ".."))
+        return "must not be '..'";
+    return strncmp(name, "..", 2) == 0 ? "must not start with '..'" : NULL;
+}
+
+static const struct stw_field env_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     .help = "Name of the environment variable.",
+     .required = true,
+     .check = stw_core_check_env_name},
+    {.name = "value", .type = STW_T_TEXT, .help = "Its value."},
+    {.name = "valueFrom", .type = STW_T_RAW, .help = "Where its value comes from, as in a Pod."},
+    {0},
+};
+const struct stw_field stw_core_env = {.name = "", .type = STW_T_RAW, .fields = env_fields};
+const char *const stw_core_env_keys[] = {"name", NULL};
+
+void stw_core_check_env(struct stw_json env, const char *path, struct stw_findings *f)
+{
+    struct stw_json key, element;
+    char at[128];
+    uint32_t index = 0;
+    stw_json_foreach (env, key, element) {
+        if (stw_json_size(stw_json_get(element, "value")) > 0 &&
+            stw_json_there(stw_json_get(element, "valueFrom"))) {
+            snprintf(at, sizeof(at), "%s[%u].valueFrom", path, index);
+            stw_findings_add(f, at, STW_INVALID, NULL,
+                             "may not be specified when `value` is not empty");
+        }
+        index++;
+    }
+}
+
+/* --- labels and annotations */
+
+static const char key_text[] =
+    "must be a name such as example.com/name: at most 63 letters, digits, '-', '_' and '.', with a "
+    "letter or digit at both ends, behind a DNS subdomain and '/' or none";
+static const char label_text[] = "must be at most 63 letters, digits, '-', '_' and '.', with a "
+                                 "letter or digit at both ends";
+
+static void refuse_entry(const char *path, struct stw_json key, struct stw_json value,
+                         const char *message, struct stw_findings *f)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    const struct stw_path map = {.name = path}, at = {.up = &map, .key = key};
+    stw_path_text(&at, &text);
+    stw_findings_at(f, stw_buf_str(&text), STW_INVALID, value, "%s", message);
+    f->failed |= text.failed;
+}
+
+static void check_map_key(const char *path, struct stw_json key, struct stw_findings *f)
+{
+    char name[RESOURCE_NAME_MAX + 1];
+    if (stw_json_strcpy(key, name, sizeof(name)) != 0 || !stw_is_qualified_name(name))
+        refuse_entry(path, key, key, key_text, f);
+}
+
+void stw_core_check_annotations(struct stw_json annotations, const char *path,
+                                struct stw_findings *f)
+{
+    struct stw_json key, value;
+    size_t total = 0;
+    stw_json_foreach (annotations, key, value) {
+        total += stw_json_size(key) + stw_json_size(value);
+        check_map_key(path, key, f);
+    }
+    if (total > ANNOTATIONS_MAX)
+        stw_findings_add(f, path, STW_INVALID, NULL, "must be at most %d bytes in total",
+                         ANNOTATIONS_MAX);
+}
+
+/* A label's value is the part behind the '/' of a name, or empty. */
+static bool is_label_value(struct stw_json value)
+{
+    char text[64];
+    if (stw_json_size(value) == 0)
+        return true;
+    return stw_json_strcpy(value, text, sizeof(text)) == 0 && !strchr(text, '/') &&
+           stw_is_qualified_name(text);
+}
+
+void stw_core_check_labels(struct stw_json labels, const char *path, struct stw_findings *f)
+{
+    struct stw_json key, value;
+    stw_json_foreach (labels, key, value) {
+        check_map_key(path, key, f);
+        if (stw_json_type(value) == STW_JSON_STRING && !is_label_value(value))
+            refuse_entry(path, key, value, label_text, f);
+    }
+}
+
+/* --- resources */
 
 /* One entry of requests or limits. */
 struct entry {

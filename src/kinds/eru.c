@@ -4,11 +4,9 @@
 #include "base/util.h"
 #include "kinds/names.h"
 #include "kinds/rows.h"
-#include "kinds/zones.h"
+#include "kinds/schedule.h"
 
 #include <stdio.h>
-
-#define OFTEN_MINUTES 5 /* restarts that come faster are warned of */
 
 static const char *const policies[] = {"Forbid", "Allow", NULL};
 static const char *const results[] = {"Succeeded", "Failed", "Skipped", "Missed", NULL};
@@ -46,7 +44,7 @@ static const struct stw_field spec_fields[] = {
      .def = "\"" STW_ERU_TIME_ZONE "\"",
      .has_range = true,
      .min = 1,
-     .max = 64},
+     .max = STW_TIME_ZONE_MAX},
     {.name = "startingDeadlineSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_eru, starting_deadline_seconds),
@@ -212,52 +210,6 @@ static const struct stw_column columns[] = {
 
 /* --- rules */
 
-static void add_error(struct stw_findings *f, const char *path, const char *value,
-                      const char *message)
-{
-    stw_autobuf struct stw_buf json = STW_BUF_INIT(64 * 1024);
-    stw_buf_json_strz(&json, value);
-    stw_findings_add(f, path, STW_INVALID, stw_buf_str(&json), "%s", message);
-}
-
-static void advise_on_schedule(const struct stw_cron *c, struct stw_findings *f)
-{
-    for (int i = 0; i < STW_CRON_FIELDS; i++)
-        if (c->wide_steps >> i & 1)
-            stw_findings_warn(f, "spec.schedule: field %d (%s): the step is larger than the range",
-                              i + 1, stw_cron_field_name((enum stw_cron_field)i));
-    if (stw_cron_oftener(c, OFTEN_MINUTES))
-        stw_findings_warn(f, "spec.schedule: restarts oftener than every %d minutes",
-                          OFTEN_MINUTES);
-    if (!c->any_day && !c->any_weekday)
-        stw_findings_warn(f, "spec.schedule: both day fields are restricted; it matches when "
-                             "either day field matches");
-}
-
-static void check_schedule(const struct stw_eru *e, struct stw_findings *f)
-{
-    struct stw_cron c;
-    struct stw_error err = {0};
-    if (!e->schedule || !*e->schedule || strlen(e->schedule) > STW_CRON_MAX)
-        return; /* the table has said so */
-    if (stw_cron_parse(e->schedule, &c, &err) != 0)
-        add_error(f, "spec.schedule", e->schedule, err.text);
-    else if (stw_cron_never(&c))
-        add_error(f, "spec.schedule", e->schedule, "never matches any date");
-    else
-        advise_on_schedule(&c, f);
-}
-
-static void check_zone(const struct stw_admission *a, const struct stw_eru *e,
-                       struct stw_findings *f)
-{
-    struct stw_zones *zones = a->env ? a->env->zones : NULL;
-    if (!e->time_zone || !*e->time_zone || strlen(e->time_zone) > 64)
-        return;
-    if (!stw_zone_name_ok(e->time_zone) || (zones && !stw_zones_get(zones, e->time_zone)))
-        add_error(f, "spec.timeZone", e->time_zone, "unknown time zone");
-}
-
 static void check_jitter(const struct stw_eru *e, struct stw_findings *f)
 {
     char value[24];
@@ -295,8 +247,8 @@ static void validate(const struct stw_admission *a, const void *spec, const void
 {
     const struct stw_eru *e = spec;
     check_deployment(a, e, !old_spec, f);
-    check_schedule(e, f);
-    check_zone(a, e, f);
+    stw_check_schedule("spec.schedule", e->schedule, "restarts", f);
+    stw_check_time_zone(a, "spec.timeZone", e->time_zone, f);
     check_jitter(e, f);
 }
 
