@@ -125,6 +125,7 @@ static inline void world_init(struct world *w, const char *schedule)
 static inline void world_done(struct world *w)
 {
     json_decref(w->status);
+    w->status = NULL;
 }
 
 /* One run; `keep` false: it was cut off before its status was written. */

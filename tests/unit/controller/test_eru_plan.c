@@ -4,12 +4,33 @@
  * wherever a run is cut off. */
 #include "eru_fixture.h"
 
+static struct world w; /* of the test that runs */
+
+static int done(void **state)
+{
+    (void)state;
+    world_done(&w);
+    return 0;
+}
+
+/* Another world, for an Eru that nobody has looked at. */
+static void create(const char *schedule)
+{
+    world_done(&w);
+    world_init(&w, schedule);
+}
+
+/* Looked at once, as it was created. */
+static void begin(const char *schedule)
+{
+    create(schedule);
+    run_at(&w, "2026-01-01T00:00:00Z");
+}
+
 static void at_its_instant(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-01T04:00:00Z");
     assert_int_equal(w.wake_ms, 4 * 3600 * 1000 + 1);
     assert_int_equal(w.looks, 0); /* nothing is asked before there is something to do */
@@ -39,15 +60,12 @@ static void at_its_instant(void **state)
     run_at(&w, "2026-01-01T05:00:00Z");
     assert_int_equal(w.stamps, 1);
     assert_int_equal(w.event_count, 0);
-    world_done(&w);
 }
 
 static void cut_off_between_stamp_and_status(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.now = at("2026-01-01T04:00:00Z");
     run_once(&w, false);
     assert_int_equal(w.stamps, 1);
@@ -62,16 +80,13 @@ static void cut_off_between_stamp_and_status(void **state)
     run_at(&w, "2026-01-01T04:02:00Z");
     assert_string_equal(text(&w, "lastResult"), "Succeeded");
     assert_int_equal(w.stamps, 1);
-    world_done(&w);
 }
 
 /* The rollout was through before anybody led again: no change of the Deployment will tell. */
 static void through_while_nobody_looked(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.now = at("2026-01-01T04:00:00Z");
     run_once(&w, false);
     settle(&w);
@@ -81,15 +96,12 @@ static void through_while_nobody_looked(void **state)
     assert_true(said(&w, "Restarted"));
     assert_true(said(&w, "RolloutSucceeded"));
     assert_false(rolling(&w));
-    world_done(&w);
 }
 
 static void the_answer_was_lost(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.answer_lost = true;
     run_at(&w, "2026-01-01T04:00:00Z");
     assert_int_equal(w.err, STW_ERR_TIMEOUT);
@@ -98,16 +110,13 @@ static void the_answer_was_lost(void **state)
     run_at(&w, "2026-01-01T04:00:10Z");
     assert_int_equal(w.stamps, 1);
     assert_true(rolling(&w));
-    world_done(&w);
 }
 
 /* Between looking and stamping: nothing is written, and the next leader does it. */
 static void the_lease_is_lost(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.lease_lost = true;
     run_at(&w, "2026-01-01T04:00:00Z");
     assert_int_equal(w.err, STW_ERR_CANCELLED);
@@ -117,24 +126,21 @@ static void the_lease_is_lost(void **state)
     run_at(&w, "2026-01-01T04:00:02Z");
     assert_int_equal(w.stamps, 1);
     assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
-    world_done(&w);
 }
 
 /* Another replica that believes it leads stamps just before we do. */
-static void the_other_stamps(struct world *w)
+static void the_other_stamps(struct world *world)
 {
-    (void)snprintf(w->live.stamp, sizeof(w->live.stamp), "2026-01-01T04:00:00Z");
-    w->live.generation++;
-    w->stamps++;
-    touch(w);
+    (void)snprintf(world->live.stamp, sizeof(world->live.stamp), "2026-01-01T04:00:00Z");
+    world->live.generation++;
+    world->stamps++;
+    touch(world);
 }
 
 static void two_leaders(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.meanwhile = the_other_stamps;
     run_at(&w, "2026-01-01T04:00:00Z");
     assert_int_equal(w.err, STW_ERR_CONFLICT);
@@ -143,62 +149,48 @@ static void two_leaders(void **state)
     assert_int_equal(w.err, STW_OK);
     assert_int_equal(w.stamps, 1);
     assert_true(rolling(&w));
-    world_done(&w);
 }
 
 /* One that slept, with an old status, must not undo what the other did since. */
 static void a_leader_of_yesterday(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "*/10 * * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("*/10 * * * *");
     (void)snprintf(w.live.stamp, sizeof(w.live.stamp), "2026-01-01T00:20:00Z");
     run_at(&w, "2026-01-01T00:20:01Z"); /* its newest is the one that is there */
     assert_int_equal(w.stamps, 0);
-    world_done(&w);
 
-    world_init(&w, "*/10 * * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("*/10 * * * *");
     (void)snprintf(w.live.stamp, sizeof(w.live.stamp), "2026-01-01T00:10:05Z");
     run_at(&w, "2026-01-01T00:10:06Z"); /* by hand, later than the instant */
     assert_int_equal(w.stamps, 0);
     assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T00:10:00Z");
-    world_done(&w);
 }
 
 static void a_stamp_of_the_future_is_no_obstacle(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     (void)snprintf(w.live.stamp, sizeof(w.live.stamp), "2099-01-01T00:00:00Z");
     run_at(&w, "2026-01-01T04:00:00Z");
     assert_int_equal(w.stamps, 1);
     assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
-    world_done(&w);
 }
 
 static void down_over_one_instant(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     run_at(&w, "2026-01-01T04:10:00Z"); /* just within the deadline */
     assert_int_equal(w.stamps, 1);
     assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
     assert_int_equal(number(&w, "missedCount"), 0);
-    world_done(&w);
 }
 
 static void down_over_its_deadline(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     run_at(&w, "2026-01-01T04:10:01Z");
     assert_int_equal(w.stamps, 0);
     assert_int_equal(w.looks, 0);
@@ -210,15 +202,12 @@ static void down_over_its_deadline(void **state)
     run_at(&w, "2026-01-01T04:20:00Z"); /* and that was that */
     assert_int_equal(number(&w, "missedCount"), 1);
     assert_int_equal(w.event_count, 0);
-    world_done(&w);
 }
 
 static void down_over_a_thousand_instants(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "*/15 * * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("*/15 * * * *");
     run_at(&w, "2026-01-11T10:00:30Z"); /* 1,000 instants */
     assert_int_equal(w.stamps, 1);
     assert_string_equal(w.live.stamp, "2026-01-11T10:00:00Z");
@@ -229,15 +218,12 @@ static void down_over_a_thousand_instants(void **state)
     settle(&w);
     run_at(&w, "2026-01-11T10:15:00Z"); /* and it goes on */
     assert_int_equal(w.stamps, 2);
-    world_done(&w);
 }
 
 static void a_changed_schedule_looks_ahead(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.spec.schedule = "0 1 * * *";
     w.changed_at = at("2026-01-01T01:00:30Z");
     run_at(&w, "2026-01-01T01:00:31Z"); /* 1:00 was before the change */
@@ -247,29 +233,24 @@ static void a_changed_schedule_looks_ahead(void **state)
     w.changed_at = at("2026-01-01T12:00:00Z");
     run_at(&w, "2026-01-01T12:00:00Z");
     assert_int_equal(w.stamps, 0);
-    world_done(&w);
 }
 
 /* Changed while nobody looked, and due since. */
 static void changed_while_down(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.spec.schedule = "0 1 * * *";
     w.changed_at = at("2026-01-01T00:59:00Z");
     run_at(&w, "2026-01-01T01:05:00Z");
     assert_int_equal(w.stamps, 1);
     assert_string_equal(w.live.stamp, "2026-01-01T01:00:00Z");
-    world_done(&w);
 }
 
 static void disabled_and_enabled(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "*/5 * * * *");
+    create("*/5 * * * *");
     w.spec.enabled = false;
     run_at(&w, "2026-01-01T00:02:00Z");
     assert_int_equal(w.wake_ms, 0);
@@ -282,26 +263,21 @@ static void disabled_and_enabled(void **state)
     assert_int_equal(number(&w, "missedCount"), 0);
     run_at(&w, "2026-01-01T01:05:00Z");
     assert_int_equal(w.stamps, 1);
-    world_done(&w);
 }
 
 /* Due as it is created: the time of creation counts. */
 static void created_long_before_it_is_seen(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
+    create("0 4 * * *");
     run_at(&w, "2026-01-01T04:00:05Z");
     assert_int_equal(w.stamps, 1);
-    world_done(&w);
 }
 
 static void the_clock_steps(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "30 * * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("30 * * * *");
     run_at(&w, "2026-01-01T03:30:00Z");
     settle(&w);
     run_at(&w, "2026-01-01T03:31:00Z");
@@ -314,55 +290,54 @@ static void the_clock_steps(void **state)
     run_at(&w, "2026-01-01T04:31:00Z"); /* and forth */
     assert_int_equal(w.stamps, stamps + 1);
     assert_string_equal(w.live.stamp, "2026-01-01T04:30:00Z");
-    world_done(&w);
 }
 
-static void replaced_by_another(struct world *w)
+static void replaced_by_another(struct world *world)
 {
-    (void)snprintf(w->live.uid, sizeof(w->live.uid), "d-2");
-    w->live.stamp[0] = '\0';
-    w->live.generation = 1;
-    settle(w);
+    (void)snprintf(world->live.uid, sizeof(world->live.uid), "d-2");
+    world->live.stamp[0] = '\0';
+    world->live.generation = 1;
+    settle(world);
 }
 
-static void pause_it(struct world *w)
+static void pause_it(struct world *world)
 {
-    w->live.paused = true;
+    world->live.paused = true;
 }
-static void scale_to_zero(struct world *w)
+static void scale_to_zero(struct world *world)
 {
-    w->live.wanted = 0;
-    settle(w);
+    world->live.wanted = 0;
+    settle(world);
 }
-static void delete_it(struct world *w)
+static void delete_it(struct world *world)
 {
-    w->live.there = false;
+    world->live.there = false;
 }
-static void lose_one(struct world *w)
+static void lose_one(struct world *world)
 {
-    w->live.available = 2;
+    world->live.available = 2;
 }
-static void roll_out(struct world *w)
+static void roll_out(struct world *world)
 {
-    w->live.generation++;
-    w->live.updated = 1;
+    world->live.generation++;
+    world->live.updated = 1;
 }
-static void get_stuck(struct world *w)
+static void get_stuck(struct world *world)
 {
-    w->live.stuck = true;
-    w->live.observed_generation = w->live.generation;
-    (void)snprintf(w->live.stuck_message, sizeof(w->live.stuck_message), "no progress");
+    world->live.stuck = true;
+    world->live.observed_generation = world->live.generation;
+    (void)snprintf(world->live.stuck_message, sizeof(world->live.stuck_message), "no progress");
 }
-static void fail_and_get_stuck(struct world *w)
+static void fail_and_get_stuck(struct world *world)
 {
-    lose_one(w);
-    get_stuck(w);
+    lose_one(world);
+    get_stuck(world);
 }
 
 static void what_is_skipped(void **state)
 {
     static const struct {
-        void (*before)(struct world *w);
+        void (*before)(struct world *world);
         const char *policy;
         bool require_healthy;
         const char *reason; /* NULL: restarted */
@@ -381,8 +356,7 @@ static void what_is_skipped(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
-        struct world w;
-        world_init(&w, "0 4 * * *");
+        create("0 4 * * *");
         w.spec.concurrency_policy = cases[i].policy;
         w.spec.require_healthy = cases[i].require_healthy;
         run_at(&w, "2026-01-01T00:00:00Z");
@@ -398,14 +372,13 @@ static void what_is_skipped(void **state)
         }
         run_at(&w, "2026-01-01T04:00:30Z"); /* an instant is skipped for good */
         assert_int_equal(w.stamps, cases[i].reason ? 0 : 1);
-        world_done(&w);
     }
 }
 
 static void what_happens_during_a_rollout(void **state)
 {
     static const struct {
-        void (*during)(struct world *w);
+        void (*during)(struct world *world);
         const char *reason;
         const char *result; /* "" still running */
     } cases[] = {
@@ -418,9 +391,7 @@ static void what_happens_during_a_rollout(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
-        struct world w;
-        world_init(&w, "0 4 * * *");
-        run_at(&w, "2026-01-01T00:00:00Z");
+        begin("0 4 * * *");
         run_at(&w, "2026-01-01T04:00:00Z");
         cases[i].during(&w);
         run_at(&w, "2026-01-01T04:01:00Z");
@@ -432,16 +403,13 @@ static void what_happens_during_a_rollout(void **state)
         assert_false(rolling(&w));
         if (!*cases[i].result)
             assert_string_equal(reason(&w, 0), "RolloutTimeout");
-        world_done(&w);
     }
 }
 
 static void a_rollout_into_the_next_instant(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "*/5 * * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("*/5 * * * *");
     run_at(&w, "2026-01-01T00:05:00Z");
     run_at(&w, "2026-01-01T00:10:00Z");
     assert_int_equal(w.stamps, 1);
@@ -450,9 +418,8 @@ static void a_rollout_into_the_next_instant(void **state)
     w.spec.concurrency_policy = "Allow";
     run_at(&w, "2026-01-01T00:15:00Z"); /* but at this moment its time is up as well */
     assert_int_equal(w.stamps, 2);
-    world_done(&w);
 
-    world_init(&w, "*/5 * * * *");
+    create("*/5 * * * *");
     w.spec.concurrency_policy = "Allow";
     run_at(&w, "2026-01-01T00:00:00Z");
     run_at(&w, "2026-01-01T00:05:00Z");
@@ -460,14 +427,12 @@ static void a_rollout_into_the_next_instant(void **state)
     assert_int_equal(w.stamps, 2);
     assert_string_equal(reason(&w, 0), "Superseded");
     assert_true(rolling(&w));
-    world_done(&w);
 }
 
 static void jitter_puts_off(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
+    create("0 4 * * *");
     w.spec.jitter_seconds = 300;
     run_at(&w, "2026-01-01T00:00:00Z");
     uint64_t off = w.wake_ms / 1000 - 4 * 3600;
@@ -480,7 +445,6 @@ static void jitter_puts_off(void **state)
     run_once(&w, true);
     assert_int_equal(w.stamps, 1);
     assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z"); /* the instant, not the moment */
-    world_done(&w);
 }
 
 static void jitter_is_spread(void **state)
@@ -501,10 +465,8 @@ static void jitter_is_spread(void **state)
 
 static void an_api_server_that_is_away(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     w.look_fails = true;
     run_at(&w, "2026-01-01T04:00:00Z");
     assert_int_equal(w.err, STW_ERR_UNAVAILABLE);
@@ -512,14 +474,12 @@ static void an_api_server_that_is_away(void **state)
     w.look_fails = false;
     run_at(&w, "2026-01-01T04:05:00Z");
     assert_int_equal(w.stamps, 1);
-    world_done(&w);
 }
 
 static void by_hand_once_a_token(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
+    create("0 4 * * *");
     w.spec.enabled = false;
     run_at(&w, "2026-01-01T00:00:00Z");
     w.token = "one";
@@ -544,15 +504,12 @@ static void by_hand_once_a_token(void **state)
     settle(&w);
     run_at(&w, "2026-01-01T03:00:00Z");
     assert_int_equal(w.stamps, 2);
-    world_done(&w);
 }
 
 static void by_hand_waits_for_a_rollout(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     roll_out(&w);
     w.token = "one";
     run_at(&w, "2026-01-01T01:00:00Z");
@@ -562,15 +519,12 @@ static void by_hand_waits_for_a_rollout(void **state)
     lose_one(&w); /* unhealthy is no reason not to */
     run_at(&w, "2026-01-01T01:05:00Z");
     assert_int_equal(w.stamps, 1);
-    world_done(&w);
 }
 
 static void by_hand_is_skipped(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
-    run_at(&w, "2026-01-01T00:00:00Z");
+    begin("0 4 * * *");
     pause_it(&w);
     w.token = "one";
     run_at(&w, "2026-01-01T01:00:00Z");
@@ -579,14 +533,12 @@ static void by_hand_is_skipped(void **state)
     w.live.paused = false;
     run_at(&w, "2026-01-01T01:00:02Z");
     assert_int_equal(w.stamps, 0);
-    world_done(&w);
 }
 
 static void history_is_bounded(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "*/10 * * * *");
+    create("*/10 * * * *");
     w.spec.history_limit = 2;
     run_at(&w, "2026-01-01T00:00:00Z");
     pause_it(&w);
@@ -601,14 +553,12 @@ static void history_is_bounded(void **state)
     w.spec.history_limit = 0;
     run_at(&w, "2026-01-01T01:00:00Z");
     assert_null(json_object_get(w.status, "history"));
-    world_done(&w);
 }
 
 static void a_status_that_makes_no_sense(void **state)
 {
-    struct world w;
     (void)state;
-    world_init(&w, "0 4 * * *");
+    create("0 4 * * *");
     json_decref(w.status);
     w.status = json_loads("{\"observedGeneration\":1,\"lastScheduleTime\":7,\"history\":\"x\","
                           "\"activeSchedule\":[],\"currentRollout\":{\"instant\":\"soon\"},"
@@ -618,39 +568,38 @@ static void a_status_that_makes_no_sense(void **state)
     run_at(&w, "2026-01-01T04:00:00Z");
     assert_int_equal(w.stamps, 1);
     assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T04:00:00Z");
-    world_done(&w);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_its_instant),
-        cmocka_unit_test(cut_off_between_stamp_and_status),
-        cmocka_unit_test(through_while_nobody_looked),
-        cmocka_unit_test(the_answer_was_lost),
-        cmocka_unit_test(the_lease_is_lost),
-        cmocka_unit_test(two_leaders),
-        cmocka_unit_test(a_leader_of_yesterday),
-        cmocka_unit_test(a_stamp_of_the_future_is_no_obstacle),
-        cmocka_unit_test(down_over_one_instant),
-        cmocka_unit_test(down_over_its_deadline),
-        cmocka_unit_test(down_over_a_thousand_instants),
-        cmocka_unit_test(a_changed_schedule_looks_ahead),
-        cmocka_unit_test(changed_while_down),
-        cmocka_unit_test(disabled_and_enabled),
-        cmocka_unit_test(created_long_before_it_is_seen),
-        cmocka_unit_test(the_clock_steps),
-        cmocka_unit_test(what_is_skipped),
-        cmocka_unit_test(what_happens_during_a_rollout),
-        cmocka_unit_test(a_rollout_into_the_next_instant),
-        cmocka_unit_test(jitter_puts_off),
-        cmocka_unit_test(jitter_is_spread),
-        cmocka_unit_test(an_api_server_that_is_away),
-        cmocka_unit_test(by_hand_once_a_token),
-        cmocka_unit_test(by_hand_waits_for_a_rollout),
-        cmocka_unit_test(by_hand_is_skipped),
-        cmocka_unit_test(history_is_bounded),
-        cmocka_unit_test(a_status_that_makes_no_sense),
+        cmocka_unit_test_teardown(at_its_instant, done),
+        cmocka_unit_test_teardown(cut_off_between_stamp_and_status, done),
+        cmocka_unit_test_teardown(through_while_nobody_looked, done),
+        cmocka_unit_test_teardown(the_answer_was_lost, done),
+        cmocka_unit_test_teardown(the_lease_is_lost, done),
+        cmocka_unit_test_teardown(two_leaders, done),
+        cmocka_unit_test_teardown(a_leader_of_yesterday, done),
+        cmocka_unit_test_teardown(a_stamp_of_the_future_is_no_obstacle, done),
+        cmocka_unit_test_teardown(down_over_one_instant, done),
+        cmocka_unit_test_teardown(down_over_its_deadline, done),
+        cmocka_unit_test_teardown(down_over_a_thousand_instants, done),
+        cmocka_unit_test_teardown(a_changed_schedule_looks_ahead, done),
+        cmocka_unit_test_teardown(changed_while_down, done),
+        cmocka_unit_test_teardown(disabled_and_enabled, done),
+        cmocka_unit_test_teardown(created_long_before_it_is_seen, done),
+        cmocka_unit_test_teardown(the_clock_steps, done),
+        cmocka_unit_test_teardown(what_is_skipped, done),
+        cmocka_unit_test_teardown(what_happens_during_a_rollout, done),
+        cmocka_unit_test_teardown(a_rollout_into_the_next_instant, done),
+        cmocka_unit_test_teardown(jitter_puts_off, done),
+        cmocka_unit_test_teardown(jitter_is_spread, done),
+        cmocka_unit_test_teardown(an_api_server_that_is_away, done),
+        cmocka_unit_test_teardown(by_hand_once_a_token, done),
+        cmocka_unit_test_teardown(by_hand_waits_for_a_rollout, done),
+        cmocka_unit_test_teardown(by_hand_is_skipped, done),
+        cmocka_unit_test_teardown(history_is_bounded, done),
+        cmocka_unit_test_teardown(a_status_that_makes_no_sense, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
