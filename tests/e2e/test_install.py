@@ -18,7 +18,8 @@ def kustomized(cluster, folder):
     return [o for o in yaml.safe_load_all(text) if o]
 
 
-@pytest.mark.parametrize("folder", ["crd", "rbac", "webhook", "manager", "prometheus", "default"])
+@pytest.mark.parametrize("folder", ["crd", "rbac", "webhook", "manager", "network-policy",
+                                    "prometheus", "default"])
 def test_kustomize(cluster, folder):
     assert kustomized(cluster, folder)
 

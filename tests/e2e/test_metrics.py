@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from support import paths
 from support import steward as stw
@@ -110,6 +111,42 @@ def test_every_metric_that_the_documents_name_exists(busy):
                        (paths.TOP / "docs" / "operations.md").read_text("utf-8"))
     assert words
     assert [w for w in set(words) if f"\n# TYPE {w} " not in text] == []
+
+
+def alerts():
+    text = (paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8")
+    return yaml.safe_load(text)["spec"]
+
+
+def test_promtool_takes_the_alerts(tmp_path):
+    promtool = shutil.which("promtool")
+    if not promtool:
+        pytest.skip("promtool is not installed")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(alerts()), "utf-8")
+    result = subprocess.run([promtool, "check", "rules", str(tmp_path / "rules.yaml")], text=True,
+                            capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_metric_of_an_alert_exists(busy):
+    """With the values of labels that the expression asks for."""
+    text = busy.metrics_text()
+    for rule in (r for group in alerts()["groups"] for r in group["rules"]):
+        names = re.findall(r"\b((?:steward|controller_runtime|workqueue|leader_election)_\w+)"
+                           r"(?:\{([^}]*)\})?", rule["expr"])
+        assert names, rule["alert"]
+        for name, labels in names:
+            series = re.findall(rf"^{name}(?:\{{(.*)\}})? ", text, re.MULTILINE)
+            wanted = re.findall(r'(\w+="[^"]+")', re.sub(r'\w+!="[^"]*"', "", labels))
+            assert [s for s in series if all(w in s for w in wanted)], (rule["alert"], name, labels)
+
+
+def test_every_runbook_is_there():
+    """Each file, and each heading in it by the anchor that is made of it."""
+    for rule in (r for group in alerts()["groups"] for r in group["rules"]):
+        path, _, anchor = rule["annotations"]["runbook"].partition("#")
+        heads = re.findall(r"^#+ (.*)$", (paths.TOP / path).read_text("utf-8"), re.MULTILINE)
+        assert not anchor or anchor in {h.lower().replace(" ", "-") for h in heads}, rule["alert"]
 
 
 def test_probes_name_their_checks(busy):
