@@ -16,7 +16,29 @@
 #include "kinds/etcdcluster.h"
 
 #define EC_NAME_MAX 64
-#define EC_MEMBERS_MAX 24 /* members, and pods and volumes that once were of one */
+#define EC_MEMBERS_MAX 24    /* members, and pods and volumes that once were of one */
+#define EC_QUORUM_GRACE_S 30 /* so long may a quorum be missing before anybody is told */
+
+/* What whoever fills the view and carries moves out has to keep, for the rules to hold:
+ *
+ * - The status is what the API server has, not what a cache had: read since our last write, or that
+ *   write's own answer.  Intents are written with a resourceVersion, so that a second writer fails.
+ * - `listed` is set only by a list that the latched cluster (its ID is in the answer) gave after a
+ *   linearizable read, asked for in this pass.
+ * - Pods and claims may come from a cache that lags, with three exceptions that need a read of the
+ *   API server in this pass: EC_DATA_LOST because something is not there; that no pod is left when
+ *   EC_FORCE goes on from EC_FORCE_CLEAR; and that something is absent which EC_DELETE_CLAIM
+ *   relies on (the pod of that name).
+ * - EC_CREATE_POD and EC_CREATE_CLAIM of a name that exists do nothing.  EC_DELETE_POD and
+ *   EC_DELETE_CLAIM carry uid and resourceVersion of what the view showed as preconditions; a
+ *   conflict means: look again.  No pod is deleted by force (grace period 0).
+ * - Only pods and claims that bear this object's UID are in the view: volumes that an earlier
+ *   cluster of the same name left are nobody's.
+ * - After a call to etcd whose answer was lost, nothing else is asked of etcd for 10 s (its own
+ *   limit for a proposal is 7 s), so that a late one cannot meet another decision.
+ * - Failovers are counted when the intent EC_REPLACE is first written.
+ * - EC_FORCE_NEXT to EC_FORCE_NOT takes the annotation away before it writes the status, so that an
+ *   old word is not obeyed again. */
 
 /* --- observed */
 
@@ -50,6 +72,7 @@ enum ec_data {
 struct ec_member {
     char name[EC_NAME_MAX]; /* by its peer URL when etcd does not know its name yet */
     bool listed;            /* in the linearizable list, or, when there is none, in the last one */
+    bool foreign;           /* its peer URL is none of ours: somebody added it by hand */
     uint64_t id;            /* 0: not listed */
     bool learner;
     bool started; /* etcd has its name: it has been up once */
@@ -59,15 +82,17 @@ struct ec_member {
     bool lagging;                  /* its applied index is far behind the leader's */
     uint64_t cluster_id;           /* that it believes to be in; 0: not known */
     unsigned alarms;               /* STW_ETCD_ALARM_... */
-    struct stw_semver version;     /* that answers; 0.0.0: not known */
+    bool space;                    /* its database is below its quota, after a NOSPACE */
+    struct stw_semver version;     /* that answers, or answered last (status); 0.0.0: never did */
     struct stw_semver pod_version; /* that its pod is to run */
     enum ec_pod pod;
     enum ec_trouble trouble;
-    bool pod_current; /* made from today's template, the version included */
-    bool pod_guarded; /* would not start on an empty data folder (see EC_GUARD) */
-    bool pod_forced;  /* made with --force-new-cluster */
+    bool pod_template; /* made from today's template, the version left out of account */
+    bool pod_guarded;  /* would not start on an empty data folder (see EC_GUARD) */
+    bool pod_forced;   /* made with --force-new-cluster */
     enum ec_data data;
     bool claim;              /* its claim object is there, whether bound or not */
+    bool claim_going;        /* and is being deleted */
     int64_t unhealthy_since; /* seconds since the epoch; 0: it is healthy */
     int64_t created;         /* of the pod, or when it was listed first; orders the members */
 };
@@ -111,11 +136,13 @@ struct ec_view {
     bool durable; /* claims, not emptyDirs; latched */
     bool failover;
     int64_t unhealthy_s, max_per_hour, deadline_s, pause_s;
-    bool keep_scaled;  /* volumeRetention.whenScaled: Retain */
-    const char *force; /* the annotation: a member's name; or NULL */
+    bool keep_scaled;     /* volumeRetention.whenScaled: Retain */
+    const char *force;    /* the annotation: a member's name; or NULL */
+    const char *restored; /* the seed whose volume holds a restored snapshot; or NULL */
 
     /* status */
-    uint64_t cluster_id; /* latched; 0: not bootstrapped yet */
+    uint64_t cluster_id;       /* latched; 0: not bootstrapped yet */
+    struct stw_semver current; /* version that all members ran last; 0.0.0: none yet */
     struct ec_action action;
     enum ec_force_step force_step;
     char force_member[EC_NAME_MAX];
@@ -138,7 +165,8 @@ enum ec_act {
     EC_WAIT,         /* nothing to do; look again after wait_ms or when something changes */
     EC_FREEZE,       /* nothing may be done; a person is needed (reason, text) */
     EC_INTEND,       /* write the intent only */
-    EC_LATCH,        /* write the cluster ID: the seed answers and is alone in its list */
+    EC_LATCH,        /* write the cluster ID, which is `id`: the seed answers and is alone in its
+                      * list, or the status was lost and all that answer agree */
     EC_CREATE_CLAIM, /* the member's volume claim */
     EC_CREATE_POD,
     EC_DELETE_POD,
@@ -159,15 +187,20 @@ struct ec_move {
     struct ec_action intent; /* to be in status before the act; EC_IDLE: none is needed */
     char member[EC_NAME_MAX], to[EC_NAME_MAX];
     uint64_t id, to_id;
-    bool seed;                     /* CREATE_POD: initial-cluster-state=new */
+    bool seed;                     /* CREATE_POD: initial-cluster-state=new; else guarded at once
+                                    * where the member has data, or with the full list */
+    struct stw_semver version;     /* CREATE_POD: of its image; not always the spec's */
     bool forced;                   /* CREATE_POD: with --force-new-cluster */
     enum ec_force_step force_step; /* FORCE_NEXT */
     uint64_t wait_ms;
     const char *reason; /* CamelCase: of FREEZE that of Stalled, of WAIT what is waited for */
-    char text[256];     /* for people */
+    char text[512];     /* for people */
 };
 
 void ec_plan(const struct ec_view *v, struct ec_move *ret);
+
+/* Whether the status holds the move's intent already (or it needs none). */
+bool ec_intended(const struct ec_view *v, const struct ec_move *move);
 
 /* --- numbers, also for status and the disruption budget */
 struct ec_quorum {
@@ -175,6 +208,6 @@ struct ec_quorum {
     int learners;
 };
 struct ec_quorum ec_quorum_of(const struct ec_view *v);
-struct ec_member *ec_find(const struct ec_view *v, const char *name); /* or NULL */
+const struct ec_member *ec_find(const struct ec_view *v, const char *name); /* or NULL */
 
 #endif
