@@ -90,6 +90,7 @@ static inline void fixture_done(struct fixture *f)
     stw_object_done(&f->d.object);
     stw_arena_destroy(f->d.arena);
     free(f->text);
+    *f = (struct fixture){0};
 }
 
 #endif

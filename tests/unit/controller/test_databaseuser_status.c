@@ -2,6 +2,11 @@
 #include "databaseuser_fixture.h"
 #include "status_shape.h"
 
+/* Of the test that runs: the first look at an object and the one that follows, and what was made of
+ * it. */
+static struct fixture f, g;
+static struct stw_verdict v;
+
 /* Nor is there a password anywhere. */
 static void check_shape(const json_t *status)
 {
@@ -13,32 +18,57 @@ static void check_shape(const json_t *status)
     assert_null(strstr(all, "s3cret"));
 }
 
-static json_t *judge(struct fixture *f, struct stw_verdict *v)
+static json_t *judge(struct fixture *one)
 {
     json_t *status;
-    dbu_judge(&f->d, v, &status);
+    dbu_judge(&one->d, &v, &status);
     assert_non_null(status);
     check_shape(status);
     return status;
 }
 
-static void all_well(struct fixture *f, const char *status)
+/* A look, with what was read and what came of it yet to be said. */
+static void begin(struct fixture *one, const char *status)
 {
-    assert_int_equal(fixture_init(f, FIXTURE_SPEC, status), 0);
-    fixture_secret(f, "s3cret-s3cret");
-    fixture_report(f, STW_SQL_FINE, STW_SQL_STEP_CONNECT, NULL);
-    f->d.report.owned = true;
-    stw_buf_adds(&f->d.report.granted, "SELECT, INSERT ON shop.*\n");
+    fixture_done(one);
+    assert_int_equal(fixture_init(one, FIXTURE_SPEC, status), 0);
+}
+
+/* The look that follows one which ended with this status. */
+static void follow(const json_t *status)
+{
+    stw_autofree char *written = json_dumps(status, 0);
+    begin(&g, written);
+}
+
+static void be_well(struct fixture *one)
+{
+    fixture_secret(one, "s3cret-s3cret");
+    fixture_report(one, STW_SQL_FINE, STW_SQL_STEP_CONNECT, NULL);
+    one->d.report.owned = true;
+    stw_buf_adds(&one->d.report.granted, "SELECT, INSERT ON shop.*\n");
+}
+
+static void all_well(void)
+{
+    begin(&f, "");
+    be_well(&f);
+}
+
+static int done(void **state)
+{
+    (void)state;
+    fixture_done(&g);
+    fixture_done(&f);
+    return 0;
 }
 
 static void test_created(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f, "");
+    all_well();
     f.d.report.created = true;
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge(&f);
     assert_int_equal(v.level, STW_LEVEL_FINE);
     assert_string_equal(text(condition(s, "Ready"), "reason"), "Succeeded");
     assert_string_equal(text(s, "account"), "app@%");
@@ -55,30 +85,25 @@ static void test_created(void **state)
     assert_string_equal(json_string_value(json_array_get(json_object_get(s, "currentGrants"), 0)),
                         "SELECT, INSERT ON shop.*");
     assert_null(json_object_get(s, "foreignGrants"));
-    fixture_done(&f);
 }
 
 /* A second pass that finds nothing to do says nothing new, however late it comes. */
 static void test_settled(void **state)
 {
-    struct fixture f, g;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f, "");
+    all_well();
     f.d.report.created = true;
-    json_auto_t *first = judge(&f, &v);
-    stw_autofree char *written = json_dumps(first, 0);
-    all_well(&g, written);
+    json_auto_t *first = judge(&f);
+    follow(first);
+    be_well(&g);
     g.now.ms += 3600 * 1000;
-    json_auto_t *second = judge(&g, &v);
+    json_auto_t *second = judge(&g);
     assert_true(json_equal(first, second));
     /* Something new brings the time along. */
     g.d.report.password_changed = true;
-    json_auto_t *third = judge(&g, &v);
+    json_auto_t *third = judge(&g);
     assert_string_not_equal(text(first, "lastVerifiedTime"), text(third, "lastVerifiedTime"));
     assert_string_not_equal(text(first, "lastRotationTime"), text(third, "lastRotationTime"));
-    fixture_done(&g);
-    fixture_done(&f);
 }
 
 /* When it is looked at again: within what the spec says, never much sooner, and not all at once. */
@@ -137,12 +162,10 @@ static void test_troubles(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        struct fixture f;
-        struct stw_verdict v;
-        assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+        begin(&f, "");
         fixture_secret(&f, "s3cret-s3cret");
         fixture_report(&f, rows[i].trouble, rows[i].step, "what the server said");
-        json_auto_t *s = judge(&f, &v);
+        json_auto_t *s = judge(&f);
         const json_t *c = condition(s, rows[i].type);
         assert_int_equal(v.level, rows[i].level);
         assert_string_equal(text(c, "reason"), rows[i].reason);
@@ -154,71 +177,57 @@ static void test_troubles(void **state)
             assert_true(v.err->code != STW_OK);
         else
             assert_true(v.again_ms > 0);
-        fixture_done(&f);
     }
 }
 
 /* What could not be looked at is not made up. */
 static void test_unlooked(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f, "");
+    all_well();
     fixture_report(&f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "refused");
     f.d.report.owned = false;
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge(&f);
     assert_string_equal(text(condition(s, "UserSynced"), "status"), "Unknown");
     assert_string_equal(text(condition(s, "UserSynced"), "reason"), "NotChecked");
     assert_null(json_object_get(s, "account"));
     assert_null(json_object_get(s, "lastVerifiedTime"));
     assert_null(json_object_get(s, "passwordFingerprint"));
-    fixture_done(&f);
 }
 
 /* A server that goes away takes nothing out of the status. */
 static void test_unreachable_keeps(void **state)
 {
-    struct fixture f, g;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f, "");
+    all_well();
     f.d.report.created = true;
-    json_auto_t *first = judge(&f, &v);
-    stw_autofree char *written = json_dumps(first, 0);
-    assert_int_equal(fixture_init(&g, FIXTURE_SPEC, written), 0);
+    json_auto_t *first = judge(&f);
+    follow(first);
     fixture_secret(&g, "another-s3cret");
     fixture_report(&g, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "refused");
-    json_auto_t *s = judge(&g, &v);
+    json_auto_t *s = judge(&g);
     assert_string_equal(text(s, "account"), "app@%");
     assert_true(json_is_true(json_object_get(s, "owned")));
     assert_string_equal(text(condition(s, "UserSynced"), "status"), "True");
     assert_string_equal(text(s, "passwordFingerprint"), text(first, "passwordFingerprint"));
     assert_string_equal(text(s, "lastVerifiedTime"), text(first, "lastVerifiedTime"));
-    fixture_done(&g);
-    fixture_done(&f);
 }
 
 /* While the circuit is open nothing new is known: what was told before stays, word for word. */
 static void test_circuit_keeps_the_cause(void **state)
 {
-    struct fixture f, g;
-    struct stw_verdict v;
     (void)state;
-    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+    begin(&f, "");
     fixture_secret(&f, "s3cret-s3cret");
     fixture_report(&f, STW_SQL_AUTH, STW_SQL_STEP_CONNECT, "refused the admin");
-    json_auto_t *first = judge(&f, &v);
-    stw_autofree char *written = json_dumps(first, 0);
-    assert_int_equal(fixture_init(&g, FIXTURE_SPEC, written), 0);
+    json_auto_t *first = judge(&f);
+    follow(first);
     fixture_secret(&g, "s3cret-s3cret");
     fixture_report(&g, STW_SQL_CIRCUIT_OPEN, STW_SQL_STEP_CONNECT, "not tried again for 7 s");
-    json_auto_t *second = judge(&g, &v);
+    json_auto_t *second = judge(&g);
     assert_string_equal(text(condition(second, "TargetReachable"), "reason"), "AuthFailed");
     assert_string_equal(text(condition(second, "TargetReachable"), "message"),
                         text(condition(first, "TargetReachable"), "message"));
-    fixture_done(&g);
-    fixture_done(&f);
 }
 
 static void test_secrets(void **state)
@@ -234,69 +243,56 @@ static void test_secrets(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        struct fixture f;
-        struct stw_verdict v;
-        assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+        begin(&f, "");
         f.d.secret.state = rows[i].secret;
-        json_auto_t *s = judge(&f, &v);
+        json_auto_t *s = judge(&f);
         assert_int_equal(v.level, STW_LEVEL_WAITING);
         assert_string_equal(text(condition(s, "SecretResolved"), "reason"), rows[i].reason);
         assert_string_equal(text(condition(s, "SecretResolved"), "status"), "False");
         assert_non_null(strstr(text(condition(s, "SecretResolved"), "message"), rows[i].words));
         assert_string_equal(text(condition(s, "Ready"), "status"), "False");
         assert_non_null(condition(s, "Reconciling"));
-        fixture_done(&f);
     }
 }
 
 /* With an account that is there the message says what becomes of it, and the rights are kept. */
 static void test_secret_gone_later(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    assert_int_equal(fixture_init(&f, FIXTURE_SPEC,
-                                  "{\"account\":\"app@%\",\"hosts\":[\"%\"],\"owned\":true,"
-                                  "\"passwordFingerprint\":\"ff\"}"),
-                     0);
+    begin(&f, "{\"account\":\"app@%\",\"hosts\":[\"%\"],\"owned\":true,"
+              "\"passwordFingerprint\":\"ff\"}");
     f.d.secret.state = DBU_SECRET_MISSING;
     fixture_report(&f, STW_SQL_FINE, STW_SQL_STEP_CONNECT, NULL);
     f.d.report.owned = true;
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge(&f);
     assert_int_equal(v.level, STW_LEVEL_WAITING);
     assert_non_null(
         strstr(text(condition(s, "SecretResolved"), "message"), "keeps the password that it has"));
     assert_string_equal(text(condition(s, "UserSynced"), "status"), "True");
     assert_string_equal(text(s, "passwordFingerprint"), "ff");
-    fixture_done(&f);
 }
 
 /* D5: a finding, not a refusal. */
 static void test_newline(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    all_well(&f, "");
+    all_well();
     f.d.secret.newline = true;
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge(&f);
     assert_int_equal(v.level, STW_LEVEL_FINE);
     assert_string_equal(text(condition(s, "SecretResolved"), "reason"), "PasswordHasNewline");
     assert_string_equal(text(condition(s, "SecretResolved"), "status"), "False");
     assert_non_null(strstr(text(condition(s, "SecretResolved"), "message"), "trimNewline"));
     assert_string_equal(text(condition(s, "Ready"), "status"), "True");
-    fixture_done(&f);
 }
 
 static void test_claims(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, "{\"owned\":true}"), 0);
+    begin(&f, "{\"owned\":true}");
     f.d.claim = DBU_CLAIM_TAKEN;
     (void)snprintf(f.d.holder, sizeof(f.d.holder), "shop/older");
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge(&f);
     assert_int_equal(v.level, STW_LEVEL_STALLED);
     assert_string_equal(text(condition(s, "UserSynced"), "reason"), "Conflict");
     assert_string_equal(text(condition(s, "Stalled"), "reason"), "Conflict");
@@ -304,38 +300,30 @@ static void test_claims(void **state)
     assert_true(json_is_false(json_object_get(s, "owned")));
     f.d.claim = DBU_CLAIM_FULL;
     f.target.max_users = 7;
-    json_auto_t *full = judge(&f, &v);
+    json_auto_t *full = judge(&f);
     assert_string_equal(text(condition(full, "UserSynced"), "reason"), "QuotaExceeded");
-    fixture_done(&f);
 }
 
 static void test_target_gone(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, "{\"account\":\"app@%\",\"hosts\":[\"%\"]}"),
-                     0);
+    begin(&f, "{\"account\":\"app@%\",\"hosts\":[\"%\"]}");
     f.d.target = NULL;
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge(&f);
     assert_int_equal(v.level, STW_LEVEL_WAITING);
     assert_string_equal(text(condition(s, "TargetReachable"), "reason"), "TargetNotFound");
     assert_non_null(strstr(text(condition(s, "TargetReachable"), "message"), "left as it is"));
     assert_string_equal(text(s, "account"), "app@%");
-    fixture_done(&f);
 }
 
 static void test_no_engine(void **state)
 {
-    struct fixture f;
-    struct stw_verdict v;
     (void)state;
-    assert_int_equal(fixture_init(&f, FIXTURE_SPEC, ""), 0);
+    begin(&f, "");
     (void)stw_fail(&f.d.target_err, STW_ERR_INVALID, "built without support for mariadb");
-    json_auto_t *s = judge(&f, &v);
+    json_auto_t *s = judge(&f);
     assert_int_equal(v.level, STW_LEVEL_STALLED);
     assert_string_equal(text(condition(s, "TargetReachable"), "reason"), "Unsupported");
-    fixture_done(&f);
 }
 
 static void test_cleanup(void **state)
@@ -360,10 +348,8 @@ static void test_cleanup(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        struct fixture f;
-        struct stw_verdict v;
         json_t *status;
-        assert_int_equal(fixture_init(&f, FIXTURE_SPEC, "{\"account\":\"app@%\"}"), 0);
+        begin(&f, "{\"account\":\"app@%\"}");
         fixture_report(&f, rows[i].trouble, STW_SQL_STEP_DROP, "what the server said");
         dbu_judge_cleanup(&f.d, &v, &status);
         json_auto_t *s = status;
@@ -375,27 +361,26 @@ static void test_cleanup(void **state)
         assert_string_equal(text(s, "account"), "app@%");
         if (v.level == STW_LEVEL_RETRYING)
             assert_true(v.err->code != STW_OK);
-        fixture_done(&f);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_created),
-        cmocka_unit_test(test_settled),
-        cmocka_unit_test(test_resync),
-        cmocka_unit_test(test_troubles),
-        cmocka_unit_test(test_unlooked),
-        cmocka_unit_test(test_unreachable_keeps),
-        cmocka_unit_test(test_secrets),
-        cmocka_unit_test(test_circuit_keeps_the_cause),
-        cmocka_unit_test(test_secret_gone_later),
-        cmocka_unit_test(test_newline),
-        cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_target_gone),
-        cmocka_unit_test(test_no_engine),
-        cmocka_unit_test(test_cleanup),
+        cmocka_unit_test_teardown(test_created, done),
+        cmocka_unit_test_teardown(test_settled, done),
+        cmocka_unit_test_teardown(test_resync, done),
+        cmocka_unit_test_teardown(test_troubles, done),
+        cmocka_unit_test_teardown(test_unlooked, done),
+        cmocka_unit_test_teardown(test_unreachable_keeps, done),
+        cmocka_unit_test_teardown(test_secrets, done),
+        cmocka_unit_test_teardown(test_circuit_keeps_the_cause, done),
+        cmocka_unit_test_teardown(test_secret_gone_later, done),
+        cmocka_unit_test_teardown(test_newline, done),
+        cmocka_unit_test_teardown(test_claims, done),
+        cmocka_unit_test_teardown(test_target_gone, done),
+        cmocka_unit_test_teardown(test_no_engine, done),
+        cmocka_unit_test_teardown(test_cleanup, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
