@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench.fleet import Api, say  # noqa: E402
 from support import cluster as k8s  # noqa: E402
-from support import eru, myweb, paths, wait  # noqa: E402
+from support import eru, paths, wait  # noqa: E402
 from support import steward as stw  # noqa: E402
 
 KIB_MAX = 1.0
@@ -148,7 +148,7 @@ def available(found):
 def requests_for_each(cluster, found):
     """How many until the stamp is told in the status, by the API server's audit log."""
     counts, done = collections.Counter(), set()
-    for verb, path, _ in myweb.requests(cluster, DUE):
+    for verb, path, _ in stw.requests(cluster, DUE):
         name = next((part for part in path.split("?")[0].split("/") if part in found), None)
         if name is None or name in done or "/events" in path:
             continue

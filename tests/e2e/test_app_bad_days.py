@@ -115,7 +115,7 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state
     assert found["status"] == "True"
     assert found["message"].startswith(f'container app of pod {pod["metadata"]["name"]}')
     assert text in found["message"]
-    assert myweb.wait_event(installed, "web", namespace, reason, text) == found["message"]
+    assert installed.wait_event("web", namespace, reason, text) == found["message"]
     web = installed.get(app.KIND, "web", namespace)
     ready = condition(web, "Ready")
     assert (ready["status"], ready["reason"]) == ("False", reason)
@@ -190,7 +190,7 @@ def test_an_edit_of_ours_and_one_of_theirs(controller, installed, namespace, kin
     app.run_pods(installed, "web", namespace, 2)
     app.wait_ready(installed, "web", namespace)
     installed.patch(kind, name, namespace, patch)
-    message = myweb.wait_event(installed, "web", namespace, "DriftRepaired", field)
+    message = installed.wait_event("web", namespace, "DriftRepaired", field)
     assert f'"{name}" had been changed' in message
     web = installed.wait_for(app.KIND, "web", namespace,
                              lambda o: o["status"].get("repairs") == 1 and app.is_ready(o))
@@ -212,7 +212,7 @@ def test_deleted_children_come_back(controller, installed, namespace, kind):
     uid = installed.get(kind, name, namespace)["metadata"]["uid"]
     installed.delete(kind, name, namespace, "--wait=false")
     installed.wait_for(kind, name, namespace, lambda o: o["metadata"]["uid"] != uid)
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired", f'"{name}" had been deleted')
+    installed.wait_event("web", namespace, "DriftRepaired", f'"{name}" had been deleted')
 
 
 def test_a_fight_is_given_up(controller, installed, namespace):

@@ -4,7 +4,9 @@
 import re
 
 import pytest
-from support import app, myweb, wait
+from support import app
+from support import steward as stw
+from support import wait
 from support.cluster import condition
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
@@ -15,9 +17,9 @@ SELECTOR = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"
 def test_ready_with_few_requests(controller, installed, namespace):
     """The plain one: ConfigMap, Deployment, Service, an event and the status."""
     found = app.create_ready(installed, "web", namespace)
-    myweb.wait_event(installed, "web", namespace, "Created",
+    installed.wait_event("web", namespace, "Created",
                      'ConfigMap "web-config", Deployment and Service "web"')
-    made = myweb.requests(installed, namespace)
+    made = stw.requests(installed, namespace)
     assert 4 < len(made) <= 6, made
     assert all(status in (200, 201) for _, _, status in made), made
 
@@ -39,12 +41,12 @@ def test_all_of_them_within_eight_requests(controller, installed, namespace):
                                      autoscaling={"enabled": True, "maxReplicas": 4}))
         app.run_pods(installed, "web", namespace, 1)
         app.wait_ready(installed, "web", namespace)
-        made = myweb.requests(installed, namespace)
+        made = stw.requests(installed, namespace)
         assert len(made) <= 8, made
         installed.apply(app.manifest("two", namespace, replicas=2))
         app.run_pods(installed, "two", namespace, 2)
         found = app.wait_ready(installed, "two", namespace)
-        made = [r for r in myweb.requests(installed, namespace) if "/two" in r[1]]
+        made = [r for r in stw.requests(installed, namespace) if "/two" in r[1]]
         assert len(made) <= 7, made
     finally:
         installed.component("start", "scheduler")
@@ -68,8 +70,8 @@ def test_fifty_at_once(controller, installed, namespace):
     wait.until("all of them to be ready", lambda: all(
         app.is_ready(o) for o in installed.list(app.KIND, namespace)), 60)
     for name in names:
-        myweb.wait_event(installed, name, namespace, "Created")
-    made = myweb.requests(installed, namespace)
+        installed.wait_event(name, namespace, "Created")
+    made = stw.requests(installed, namespace)
     assert len(made) <= 6 * len(names), len(made)
     selectors = {str(s["spec"]["selector"]) for s in installed.list("service", namespace)}
     assert len(selectors) == len(names)  # nobody's pods get somebody else's requests
@@ -153,15 +155,15 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
     app.wait_ready(installed, "full", namespace)
     # The events are on their way still, and the autoscaler has yet to find that there are no metrics.
     for name in ("plain", "full"):
-        myweb.wait_event(installed, name, namespace, "Created")
+        installed.wait_event(name, namespace, "Created")
     app.wait_condition(installed, "full", namespace, "AutoscalingActive", "MetricsUnavailable", 60)
-    before = myweb.requests(installed, namespace)
+    before = stw.requests(installed, namespace)
     runs = controller.metric("controller_runtime_reconcile_total", controller="app")
     for name in ("plain", "full"):
         installed.kubectl("annotate", app.KIND, name, "-n", namespace, "steward.dev/reconcile-at=now")
     wait.until("two passes", lambda: controller.metric("controller_runtime_reconcile_total",
                                                        controller="app") >= runs + 2)
-    wait.stays("no request", lambda: myweb.requests(installed, namespace) == before, 5, every=0.5)
+    wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 5, every=0.5)
 
 
 def test_a_new_configuration_rolls_the_pods(controller, installed, namespace):
@@ -192,7 +194,7 @@ def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
     installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"enabled": False}}})
     wait.until("autoscaler and budget to go", lambda: not any(
         installed.get(kind, "web", namespace) for kind in ("hpa", "poddisruptionbudget")))
-    myweb.wait_event(installed, "web", namespace, "Deleted", "PodDisruptionBudget")
+    installed.wait_event("web", namespace, "Deleted", "PodDisruptionBudget")
     assert app.deployment(installed, "web", namespace)["spec"]["replicas"] == 1
     installed.patch(app.KIND, "web", namespace, {"spec": {"replicas": 2}})
     wait.until("a budget", lambda: installed.get("poddisruptionbudget", "web", namespace))

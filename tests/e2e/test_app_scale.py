@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from support import app, myweb, wait
+from support import app, wait
 from support.cluster import condition
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
@@ -91,7 +91,7 @@ def test_kubectl_scale(controller, installed, namespace):
 def test_a_deployment_scaled_by_hand_is_put_right(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
     stand_in(installed, "web", namespace, 4)
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "spec.replicas")
+    installed.wait_event("web", namespace, "DriftRepaired", "spec.replicas")
     assert replicas(installed, "web", namespace) == 0
 
 
@@ -109,7 +109,7 @@ def test_switched_on_and_off(controller, installed, namespace, watched):
     # Whatever else changes, and by whomever.
     installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
     installed.patch("deployment", "web", namespace, {"spec": {"progressDeadlineSeconds": 77}})
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "progressDeadlineSeconds")
+    installed.wait_event("web", namespace, "DriftRepaired", "progressDeadlineSeconds")
     found = installed.wait_for(app.KIND, "web", namespace,
                                lambda o: o["status"].get("desiredReplicas") == 7)
     assert found["status"]["startReplicas"] == 3
@@ -167,7 +167,7 @@ def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
     installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"minReplicas": 4}}})
     wait_replicas(installed, "web", namespace, 4, 60)
     installed.patch("hpa", "web", namespace, {"spec": {"maxReplicas": 20}})
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "maxReplicas")
+    installed.wait_event("web", namespace, "DriftRepaired", "maxReplicas")
 
 
 def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, namespace, watched):

@@ -2,7 +2,9 @@
 """Erus restart Deployments: by hand, by the clock, once; and say what became of it."""
 
 import pytest
-from support import eru, myweb, wait
+from support import eru
+from support import steward as stw
+from support import wait
 from support.cluster import as_yaml, condition
 
 
@@ -15,7 +17,7 @@ def kubelet(installed, namespace, pods_stay_pending):
 
 def _writes(cluster, namespace, since=0):
     """What steward wrote, without events."""
-    return [r for r in myweb.requests(cluster, namespace, changing=True)[since:]
+    return [r for r in stw.requests(cluster, namespace, changing=True)[since:]
             if "/events" not in r[1]]
 
 
@@ -79,8 +81,8 @@ def test_restart_now(controller, installed, namespace, kubelet):
     assert entry["instant"] == instant and entry["result"] == "Succeeded"
     assert found["status"]["restartNow"] == {"token": "one", "instant": instant, "done": True}
     assert condition(found, "RolloutComplete")["status"] == "True"
-    eru.wait_event(installed, "web", namespace, "Restarted")
-    eru.wait_event(installed, "web", namespace, "RolloutSucceeded")
+    installed.wait_event("web", namespace, "Restarted")
+    installed.wait_event("web", namespace, "RolloutSucceeded")
     assert eru.revision(installed, "web", namespace) == 2
 
     # The same token again is no news, also for a steward that starts anew.
@@ -100,10 +102,10 @@ def test_by_the_clock(controller, installed, namespace, kubelet):
     found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("nextScheduleTime"))
     assert found["status"]["nextScheduleTime"] == eru.iso(instant)
     assert eru.stamp(installed, "web", namespace) is None
-    before = len(myweb.requests(installed, namespace))
+    before = len(stw.requests(installed, namespace))
     kubelet.hold.set()
     eru.wait_eru(installed, "web", namespace, lambda s: s.get("currentRollout"), 75)
-    requests = [r for r in myweb.requests(installed, namespace)[before:] if "/events" not in r[1]]
+    requests = [r for r in stw.requests(installed, namespace)[before:] if "/events" not in r[1]]
     until = next(i for i, r in enumerate(requests) if "/erus/web/status" in r[1])
     assert [r[0] for r in requests[:until + 1]] == ["get", "patch", "patch"], requests
     assert eru.stamp(installed, "web", namespace) == eru.iso(instant)
@@ -127,7 +129,7 @@ def test_skipped(controller, installed, namespace, kubelet, how, reason):
     assert (found["status"]["lastResult"], found["status"]["history"][0]["reason"]) == \
         ("Skipped", reason)
     assert eru.stamp(installed, "web", namespace) is None
-    eru.wait_event(installed, "web", namespace, reason, "did not restart")
+    installed.wait_event("web", namespace, reason, "did not restart")
 
 
 def test_failed_rollouts(controller, installed, namespace, kubelet):
@@ -153,7 +155,7 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
                              lambda s: s.get("lastResult") == "Failed", 60)
         assert found["status"]["history"][0]["reason"] in reasons
         assert condition(found, "RolloutComplete")["reason"] == shown
-        eru.wait_event(installed, name, namespace, "RolloutFailed")
+        installed.wait_event(name, namespace, "RolloutFailed")
 
 
 def test_two_for_one(controller, installed, namespace):
@@ -193,11 +195,11 @@ def test_deployments_that_ask_for_one(controller, installed, namespace):
     assert found["spec"]["enabled"] is False and found["spec"]["schedule"] == "0 0 * * *"
     uid = installed.get("deployment", "web", namespace)["metadata"]["uid"]
     assert [o["uid"] for o in found["metadata"]["ownerReferences"]] == [uid]
-    eru.wait_event(installed, "web", namespace, "Created")
+    installed.wait_event("web", namespace, "Created")
 
     _wish(installed, "web", namespace, "-")
     wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace), 20)
-    eru.wait_event(installed, "web", namespace, "Deleted")
+    installed.wait_event("web", namespace, "Deleted")
 
 
 def test_one_that_was_changed_is_kept(controller, installed, namespace):
@@ -206,7 +208,7 @@ def test_one_that_was_changed_is_kept(controller, installed, namespace):
     installed.patch(eru.KIND, "web", namespace, {"spec": {"historyLimit": 9}})
     eru.wait_eru(installed, "web", namespace, lambda s: True)
     _wish(installed, "web", namespace, "-")
-    eru.wait_event(installed, "web", namespace, "Kept")
+    installed.wait_event("web", namespace, "Kept")
     found = installed.get(eru.KIND, "web", namespace)
     assert "app.kubernetes.io/managed-by" not in found["metadata"]["labels"]
     # and goes with its Deployment
@@ -240,10 +242,10 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.manifest("web", namespace, enabled=True))
     found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")
-    before = len(myweb.requests(installed, namespace))
+    before = len(stw.requests(installed, namespace))
     installed.kubectl("annotate", eru.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=now")
     installed.apply(eru.manifest("last", namespace))
     eru.wait_eru(installed, "last", namespace, lambda s: eru.ready_reason(s) == "Disabled")
-    assert [r for r in myweb.requests(installed, namespace)[before:] if "/web" in r[1]] == []
+    assert [r for r in stw.requests(installed, namespace)[before:] if "/web" in r[1]] == []
     after = installed.get(eru.KIND, "web", namespace)
     assert after["status"] == found["status"]

@@ -6,7 +6,9 @@ import signal
 import time
 
 import pytest
-from support import myweb, wait
+from support import myweb
+from support import steward as stw
+from support import wait
 from support.cluster import condition
 
 
@@ -46,7 +48,7 @@ def test_invalid_object_that_is_stored(controller, installed, namespace):
     web = installed.get(myweb.KIND, "web", namespace)
     assert condition(web, "Ready")["status"] == "False"
     assert web["status"]["completed"] is False
-    myweb.wait_event(installed, "web", namespace, "InvalidSpec", "nodePortNumber")
+    installed.wait_event("web", namespace, "InvalidSpec", "nodePortNumber")
     installed.patch(myweb.KIND, "web", namespace,
                     {"spec": {"nodePortNumber": 0, "mountPath": "/srv"}})
     web = myweb.wait_settled(installed, "web", namespace)
@@ -94,11 +96,11 @@ def test_killed_at_random_moments(controller, installed, namespace, run_steward)
         assert len(set(ports)) == len(names)
         # A restart finds nothing to do and changes nothing.
         assert one.stop() == 0
-        before = len(myweb.requests(installed, namespace, changing=True))
+        before = len(stw.requests(installed, namespace, changing=True))
         again = run_steward()
         wait.until("a look at each", lambda: again.metric(
             "controller_runtime_reconcile_total", result="success") >= len(names))
-        assert len(myweb.requests(installed, namespace, changing=True)) == before
+        assert len(stw.requests(installed, namespace, changing=True)) == before
         assert again.stop() == 0
     finally:
         controller.start()
@@ -122,7 +124,7 @@ def test_api_server_away(controller, installed, namespace, how):
     installed.apply(myweb.manifest("after", namespace))
     myweb.wait_settled(installed, "after", namespace, 60)
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired", seconds=60)
+    installed.wait_event("web", namespace, "DriftRepaired", seconds=60)
     assert controller.readyz()[0] == 200
 
 
@@ -140,7 +142,7 @@ def test_api_server_silent_for_a_minute(controller, installed, namespace):
     finally:
         installed.component("resume", "apiserver")
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired", seconds=60)
+    installed.wait_event("web", namespace, "DriftRepaired", seconds=60)
     wait.until("steward to be ready", lambda: controller.readyz()[0] == 200, 30)
 
 

@@ -4,7 +4,9 @@
 import re
 
 import pytest
-from support import myweb, wait
+from support import myweb
+from support import steward as stw
+from support import wait
 from support.cluster import condition
 
 MANAGED = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/component": "web",
@@ -13,8 +15,8 @@ MANAGED = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/component": "we
 
 def test_complete_with_few_requests(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace)
-    myweb.wait_event(installed, "web", namespace, "Created", "ConfigMap, Deployment and Service")
-    made = myweb.requests(installed, namespace)
+    installed.wait_event("web", namespace, "Created", "ConfigMap, Deployment and Service")
+    made = stw.requests(installed, namespace)
     assert 4 < len(made) <= 6, made
     assert all(status in (200, 201) for _, _, status in made), made
 
@@ -61,8 +63,8 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
         myweb.create_settled(installed, f"web{n}", namespace)
     # The events are on their way still.
     for n in range(5):
-        myweb.wait_event(installed, f"web{n}", namespace, "Created")
-    before = myweb.requests(installed, namespace)
+        installed.wait_event(f"web{n}", namespace, "Created")
+    before = stw.requests(installed, namespace)
     # A pass over each of them, as a resync makes it.
     runs = controller.metric("controller_runtime_reconcile_total")
     for n in range(5):
@@ -70,7 +72,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
                           "steward.dev/reconcile-at=now")
     wait.until("five passes", lambda: controller.metric("controller_runtime_reconcile_total") >=
                runs + 5)
-    wait.stays("no request", lambda: myweb.requests(installed, namespace) == before, 5, every=0.5)
+    wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 5, every=0.5)
 
 
 def test_changes_follow(controller, installed, namespace):
@@ -82,7 +84,7 @@ def test_changes_follow(controller, installed, namespace):
     assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "second"
     rolled = installed.get("deployment", "web", namespace)["spec"]["template"]
     assert rolled["metadata"]["annotations"] != template["metadata"]["annotations"]
-    myweb.wait_event(installed, "web", namespace, "Updated", "ConfigMap and Deployment")
+    installed.wait_event("web", namespace, "Updated", "ConfigMap and Deployment")
     assert "repairs" not in after["status"]
 
     installed.patch(myweb.KIND, "web", namespace, {"spec": {"contentUpdate": "Live"}})

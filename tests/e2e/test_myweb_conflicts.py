@@ -29,7 +29,7 @@ def test_name_conflict_at_creation(controller, installed, namespace, kind):
     stalled = myweb.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
     assert stalled["message"] == f'{before["kind"]} "web" exists and is not controlled by this ' \
                                  'object (owner: none)'
-    myweb.wait_event(installed, "web", namespace, "NameConflict", "owner: none")
+    installed.wait_event("web", namespace, "NameConflict", "owner: none")
     after = installed.get(kind, "web", namespace)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"] or \
         (after.get("data"), after["metadata"].get("labels")) == \
@@ -105,7 +105,7 @@ def test_port_of_a_service(controller, installed, namespace):
     assert condition(web, "Reconciling") and not condition(web, "Stalled")
     assert condition(web, "Ready")["reason"] == "NodePortUnavailable"
     assert installed.get("deployment", "web", namespace)
-    myweb.wait_event(installed, "web", namespace, "NodePortUnavailable", str(port))
+    installed.wait_event("web", namespace, "NodePortUnavailable", str(port))
     # Freed, it is taken without waiting for the next try in a minute.
     installed.delete("service", "holder", namespace)
     assert myweb.wait_settled(installed, "web", namespace, 15)["status"]["nodePort"] == port

@@ -2,7 +2,9 @@
 """Children that somebody changes by hand are put right, once, and it is told what was wrong."""
 
 import pytest
-from support import myweb, wait
+from support import myweb
+from support import steward as stw
+from support import wait
 from support.cluster import as_yaml, condition
 
 EDITS = [
@@ -28,7 +30,7 @@ def test_edit(controller, installed, namespace, kind, patch, field):
     before = installed.get(kind, "web", namespace)
     installed.patch(kind, "web", namespace, patch)
 
-    message = myweb.wait_event(installed, "web", namespace, "DriftRepaired", field)
+    message = installed.wait_event("web", namespace, "DriftRepaired", field)
     assert f'{before["kind"]} "web"' in message
     web = installed.wait_for(myweb.KIND, "web", namespace,
                              lambda o: o["status"].get("repairs") == 1 and myweb.is_settled(o))
@@ -47,7 +49,7 @@ def test_delete(controller, installed, namespace, kind):
     uid = installed.get(kind, "web", namespace)["metadata"]["uid"]
     installed.delete(kind, "web", namespace, "--wait=false")
     installed.wait_for(kind, "web", namespace, lambda o: o["metadata"]["uid"] != uid)
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired", "deleted")
+    installed.wait_event("web", namespace, "DriftRepaired", "deleted")
     web = installed.wait_for(myweb.KIND, "web", namespace,
                              lambda o: o["status"].get("repairs") == 1 and myweb.is_settled(o))
     assert web["status"]["lastRepair"]["fields"] == "(deleted)"
@@ -58,7 +60,7 @@ def test_only_the_record_of_owners_changed(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     installed.kubectl("patch", "service", "web", "-n", namespace, "--type=json",
                       "-p", '[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]')
-    message = myweb.wait_event(installed, "web", namespace, "DriftRepaired")
+    message = installed.wait_event("web", namespace, "DriftRepaired")
     assert message == 'Service "web" had been changed and is as wanted again: (managedFields)'
     web = installed.wait_for(myweb.KIND, "web", namespace, lambda o: o["status"].get("repairs") == 1)
     assert web["status"]["lastRepair"]["fields"] == "(managedFields)"
@@ -79,7 +81,7 @@ def test_made_anew_at_once(controller, installed, namespace):
 
 def _child_writes(cluster, namespace):
     """Requests that change a child; not the status, nor events."""
-    return [r for r in myweb.requests(cluster, namespace, changing=True)
+    return [r for r in stw.requests(cluster, namespace, changing=True)
             if "/mywebs/" not in r[1] and "/events" not in r[1]]
 
 
@@ -99,10 +101,10 @@ def test_what_others_own_is_left_alone(controller, installed, namespace):
 def test_after_a_repair_all_is_quiet(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
-    myweb.wait_event(installed, "web", namespace, "DriftRepaired")
+    installed.wait_event("web", namespace, "DriftRepaired")
     installed.wait_for(myweb.KIND, "web", namespace, lambda o: o["status"].get("repairs") == 1)
-    before = myweb.requests(installed, namespace)
-    wait.stays("no request", lambda: myweb.requests(installed, namespace) == before, 3, every=0.5)
+    before = stw.requests(installed, namespace)
+    wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 3, every=0.5)
 
 
 def test_a_fight_is_given_up(controller, installed, namespace):
@@ -122,11 +124,11 @@ def test_a_fight_is_given_up(controller, installed, namespace):
             break
     assert stalled()
     assert n >= 15
-    myweb.wait_event(installed, "web", namespace, "HotLoop", "ConfigMap")
+    installed.wait_event("web", namespace, "HotLoop", "ConfigMap")
     assert controller.metric("steward_hot_loop_total", controller="myweb") == loops + 1
     assert installed.get(myweb.KIND, "web", namespace)["status"]["completed"] is False
-    before = myweb.requests(installed, namespace, changing=True)
+    before = stw.requests(installed, namespace, changing=True)
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "mine"}})
     wait.stays("no more writes", lambda: installed.get(
         "configmap", "web", namespace)["data"]["index.html"] == "mine", 2)
-    assert myweb.requests(installed, namespace, changing=True) == before
+    assert stw.requests(installed, namespace, changing=True) == before

@@ -4,7 +4,7 @@
 import json
 
 from . import wait
-from .cluster import condition
+from .cluster import is_ready
 
 KIND = "apps.mycompany.com"
 # Nothing can be pulled from there, so a pod of it never becomes ready.
@@ -22,12 +22,6 @@ def manifest(name, namespace, annotations=None, **spec):
             "spec": {"image": IMAGE, "replicas": 0, "resources": RESOURCES, **spec}}
 
 
-def is_ready(app):
-    """Ready, at this generation."""
-    return condition(app, "Ready").get("status") == "True" and \
-        app["status"].get("observedGeneration") == app["metadata"]["generation"]
-
-
 def wait_ready(cluster, name, namespace, seconds=30):
     """Until it is ready; returns the object."""
     return cluster.wait_for(KIND, name, namespace, is_ready, seconds,
@@ -42,9 +36,7 @@ def create_ready(cluster, name, namespace, **spec):
 
 def wait_condition(cluster, name, namespace, kind, reason, seconds=30):
     """Until a condition has this reason; returns the condition."""
-    app = cluster.wait_for(KIND, name, namespace, lambda o: condition(o, kind).get("reason") == reason,
-                           seconds, f"{kind} of App {namespace}/{name} to say {reason}")
-    return condition(app, kind)
+    return cluster.wait_condition(KIND, name, namespace, kind, reason, seconds=seconds)
 
 
 def deployment(cluster, name, namespace):

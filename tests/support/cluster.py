@@ -95,6 +95,20 @@ class Cluster:
             return found if found and check(found) else None
         return wait.until(what or f"{kind} {namespace}/{name}", look, seconds, every=0.1)
 
+    def wait_condition(self, kind, name, namespace, about, *reasons, seconds=30):
+        """Polls the object until its condition `about` has one of these reasons; returns that."""
+        found = self.wait_for(kind, name, namespace,
+                              lambda o: condition(o, about).get("reason") in reasons, seconds,
+                              f"{about} of {kind} {namespace}/{name} to say {' or '.join(reasons)}")
+        return condition(found, about)
+
+    def wait_event(self, name, namespace, reason, text="", seconds=20):
+        """Until there is an event of this reason with this text; returns its message."""
+        def look():
+            return next((m for _, r, m in self.events(namespace, name)
+                         if r == reason and text in m), None)
+        return wait.until(f"event {reason} {text!r} of {namespace}/{name}", look, seconds)
+
     def component(self, action, *names):
         """scripts/cluster stop|start|kill|pause|resume of etcd, apiserver, ..."""
         return cluster_command(self.name, action, *names)
@@ -124,6 +138,12 @@ def condition(obj, kind):
     """The metav1.Condition of this type as a dict; {} when there is none."""
     conditions = obj.get("status", {}).get("conditions", [])
     return next((c for c in conditions if c["type"] == kind), {})
+
+
+def is_ready(obj):
+    """Ready, at this generation."""
+    return condition(obj, "Ready").get("status") == "True" and \
+        obj["status"].get("observedGeneration") == obj["metadata"]["generation"]
 
 
 def cluster_command(name, *args, check=True, timeout=900):

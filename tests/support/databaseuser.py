@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """DatabaseUsers in tests: manifests, a steward with targets, and what to wait for."""
 
-import json
 import time
 
 import yaml
 
 from . import steward as stw
-from . import wait
-from .cluster import condition
+from .cluster import is_ready
 
 KIND = "databaseusers.handsomeguy.cn"
 FINALIZER = "mygroup.handsomeguy.cn/databaseuser"
@@ -43,12 +41,6 @@ def secret(name, namespace, password, key="password"):
     """A Secret; without a password, one without the key."""
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
             "stringData": {key: password} if password is not None else {}}
-
-
-def is_ready(user):
-    """Ready, at this generation."""
-    return condition(user, "Ready").get("status") == "True" and \
-        user["status"].get("observedGeneration") == user["metadata"]["generation"]
 
 
 class Scene:
@@ -102,17 +94,11 @@ class Scene:
 
     def wait_condition(self, name, namespace, kind, *reasons, seconds=30):
         """Until a condition has one of these reasons; returns it."""
-        found = self.cluster.wait_for(
-            KIND, name, namespace, lambda o: condition(o, kind).get("reason") in reasons, seconds,
-            f"{kind} of DatabaseUser {namespace}/{name} to say {' or '.join(reasons)}")
-        return condition(found, kind)
+        return self.cluster.wait_condition(KIND, name, namespace, kind, *reasons, seconds=seconds)
 
     def wait_event(self, name, namespace, reason, text="", seconds=20):
         """Until there is an event of this reason with this text; returns its message."""
-        def look():
-            return next((m for _, r, m in self.cluster.events(namespace, name)
-                         if r == reason and text in m), None)
-        return wait.until(f"event {reason} {text!r} of {namespace}/{name}", look, seconds)
+        return self.cluster.wait_event(name, namespace, reason, text, seconds)
 
     def delete(self, name, namespace, wait_gone=True):
         """Deletes the object, not its Secret."""
@@ -127,19 +113,5 @@ class Scene:
 
 
 def writes(cluster, namespace):
-    """What steward has changed in this namespace, as (verb, path), by the server's audit log;
-    events are no part of it."""
-    account = "system:serviceaccount:" + stw.ACCOUNT.replace("/", ":")
-    found = []
-    with open(cluster.audit_log, encoding="utf-8") as log:
-        for line in log:
-            if f"/namespaces/{namespace}/" not in line or account not in line:
-                continue
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue  # being written
-            if entry["stage"] == "ResponseComplete" and "/events" not in entry["requestURI"] and \
-                    entry["verb"] not in ("get", "list", "watch"):
-                found.append((entry["verb"], entry["requestURI"]))
-    return found
+    """What steward has changed in this namespace, without events."""
+    return [r for r in stw.requests(cluster, namespace, changing=True) if "/events" not in r[1]]

@@ -113,11 +113,6 @@ def ready_reason(status):
     return condition({"status": status}, "Ready").get("reason")
 
 
-def wait_event(cluster, name, namespace, reason, text="", seconds=20):
-    """Until there is such an event; returns its message."""
-    return myweb.wait_event(cluster, name, namespace, reason, text, seconds)
-
-
 def restart_now(cluster, name, namespace, token):
     """Asks for a restart by hand."""
     cluster.kubectl("annotate", KIND, name, "-n", namespace, f"{RESTART_NOW}={token}",

@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MyWebs in tests: manifests, and what to wait for."""
 
-import json
-
-from . import steward as stw
-from . import wait
-from .cluster import condition
-
 KIND = "mywebs.operator.k8s-summit.org"
-ACCOUNT = "system:serviceaccount:" + stw.ACCOUNT.replace("/", ":")
 CHILDREN = ("configmap", "deployment", "service")
 # Nothing can be pulled from there, so a pod of it never becomes ready.
 NO_IMAGE = "registry.invalid/none:1.0"
@@ -45,17 +38,7 @@ def create_settled(cluster, name, namespace, **spec):
 
 def wait_condition(cluster, name, namespace, kind, reason, seconds=30):
     """Until a condition has this reason; returns the condition."""
-    web = cluster.wait_for(KIND, name, namespace, lambda o: condition(o, kind).get("reason") == reason,
-                           seconds, f"{kind} of MyWeb {namespace}/{name} to say {reason}")
-    return condition(web, kind)
-
-
-def wait_event(cluster, name, namespace, reason, text="", seconds=20):
-    """Until there is an event of this reason with this text; returns its message."""
-    def look():
-        return next((m for _, r, m in cluster.events(namespace, name) if r == reason and text in m),
-                    None)
-    return wait.until(f"event {reason} {text!r} of {namespace}/{name}", look, seconds)
+    return cluster.wait_condition(KIND, name, namespace, kind, reason, seconds=seconds)
 
 
 def children(cluster, name, namespace):
@@ -72,22 +55,3 @@ def free_node_port(cluster):
     port = next(p for p in range(30001, 30086) if p not in used | _given_ports)
     _given_ports.add(port)
     return port
-
-
-def requests(cluster, namespace, changing=False):
-    """What steward has asked the API server for in this namespace, as (verb, path, status): from
-    the server's own audit log.  Watches span namespaces and are not in it."""
-    found = []
-    with open(cluster.audit_log, encoding="utf-8") as log:
-        for line in log:
-            if f"/namespaces/{namespace}/" not in line or ACCOUNT not in line:
-                continue
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue  # being written
-            if entry["stage"] != "ResponseComplete" or entry["user"]["username"] != ACCOUNT:
-                continue
-            if not changing or entry["verb"] not in ("get", "list", "watch"):
-                found.append((entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]))
-    return found

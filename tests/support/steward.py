@@ -11,6 +11,7 @@ from . import net, wait
 
 NAMESPACE = "steward-system"
 ACCOUNT = f"{NAMESPACE}/steward-controller-manager"
+USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 WEBHOOK_CONFIGURATIONS = (
     ("mutatingwebhookconfiguration", "steward-mutating-webhook-configuration"),
     ("validatingwebhookconfiguration", "steward-validating-webhook-configuration"),
@@ -35,6 +36,25 @@ def uninstall_webhooks(cluster):
     """Without a steward behind them they would refuse everything."""
     for kind, name in WEBHOOK_CONFIGURATIONS:
         cluster.delete(kind, name)
+
+
+def requests(cluster, namespace, changing=False):
+    """What steward has asked the API server for in this namespace, as (verb, path, status): from
+    the server's own audit log.  Watches span namespaces and are not in it."""
+    found = []
+    with open(cluster.audit_log, encoding="utf-8") as log:
+        for line in log:
+            if f"/namespaces/{namespace}/" not in line or USER not in line:
+                continue
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue  # being written
+            if entry["stage"] != "ResponseComplete" or entry["user"]["username"] != USER:
+                continue
+            if not changing or entry["verb"] not in ("get", "list", "watch"):
+                found.append((entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]))
+    return found
 
 
 class Steward:
