@@ -16,6 +16,8 @@
 #define STW_ETCD_METRICS_PORT 2381 /* plain HTTP: probes have no client certificate */
 
 #define STW_ETCD_FORCE_NEW_CLUSTER "etcd.database.coreos.com/force-new-cluster"
+/* The first member of a new cluster, whose volume holds a restored snapshot. */
+#define STW_ETCD_SEED_MEMBER "etcd.database.coreos.com/seed-member"
 
 struct stw_etcd_pod {
     struct stw_json labels, annotations, node_selector; /* maps of strings */
