@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan: matters in the order of their weight, each looked at by one step; the first that has
+ * something to do makes the move.  What stands above the list of members needs none; what stands
+ * below it is reached only with a list that a quorum has answered for. */
+#include "controller/etcdcluster_plan.h"
+
+#include "base/util.h"
+#include "controller/etcd/etcd.h"
+#include "controller/etcdcluster_plan_priv.h"
+
+#include <inttypes.h>
+
+static bool paused(struct plan *p)
+{
+    return p->v->paused && plan_wait(p, PLAN_SETTLED_MS, "Paused", "spec.paused is true");
+}
+
+/* I10: whatever is done to two clusters that bear one name, or to one with differing data, can only
+ * make it worse. */
+static bool identity(struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (m->answers && m->cluster_id && m->cluster_id != p->v->cluster_id)
+            return plan_freeze(p, "SplitBrain",
+                               "member %s is in cluster %" PRIx64 ", and this is cluster %" PRIx64
+                               ": find out where its data came from; when it is not needed, delete "
+                               "its pod and its volume claim %s",
+                               m->name, m->cluster_id, p->v->cluster_id, m->name);
+        if (m->listed && (m->alarms & STW_ETCD_ALARM_CORRUPT))
+            return plan_freeze(p, "Corrupt",
+                               "the data of member %s differs from the others' (alarm CORRUPT): "
+                               "nothing is changed until a person has looked. Compare `etcdctl "
+                               "endpoint hashkv --cluster`, take a backup from a good member, "
+                               "remove the bad one and `etcdctl alarm disarm`",
+                               m->name);
+    }
+    return false;
+}
+
+/* A pod that is not there, or will never run again, takes nothing away when it is made: that is
+ * right also while the quorum is lost.  Never on an empty folder (I6). */
+static bool starts(struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (!plan_voter(m) || m->foreign || plan_data_lost(p, m))
+            continue;
+        if (m->pod == EC_POD_ENDED)
+            return plan_act(p, EC_DELETE_POD, m);
+        if (m->pod == EC_POD_ABSENT)
+            return plan_create_pod(p, m, plan_version(p, m));
+    }
+    return false;
+}
+
+static const struct ec_member *best_survivor(const struct plan *p)
+{
+    const struct ec_member *best = NULL;
+    plan_each(m, p)
+    {
+        if (plan_survivor(p, m) && (!best || m->answers))
+            best = m;
+    }
+    return best;
+}
+
+/* What to do about a lost quorum, in words that can be typed. */
+static bool quorum_lost(struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    const struct ec_member *m = best_survivor(p);
+    char name[EC_NAME_MAX];
+    plan_cluster_name(p, name);
+    if (!m)
+        return plan_freeze(p, "QuorumLost",
+                           "%d of %d members answer, %d are needed, and there is no volume to go "
+                           "on with: restore a backup into a new cluster (EtcdRestore)",
+                           p->q.healthy, p->q.voters, p->q.needed);
+    if (v->force)
+        return plan_freeze(p, "QuorumLost",
+                           "the annotation " STW_ETCD_FORCE_NEW_CLUSTER " names \"%s\", which is "
+                           "no member with a volume that is there, as for instance %s is; nothing "
+                           "is changed",
+                           v->force, m->name);
+    return plan_freeze(
+        p, "QuorumLost",
+        "%d of %d members answer, %d are needed; nothing is changed. See why with "
+        "`kubectl get pods -l etcd_cluster=%s` and bring the members back. Only if "
+        "their data is lost for good: `kubectl annotate etcdcluster %s " STW_ETCD_FORCE_NEW_CLUSTER
+        "=%s` goes on with the data of that member alone",
+        p->q.healthy, p->q.voters, p->q.needed, name, name, m->name);
+}
+
+/* I7: no list, no act. */
+static bool unknown_list(struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    if (v->listed)
+        return false;
+    if (v->quorum_lost_since == 0 || v->now - v->quorum_lost_since < EC_QUORUM_GRACE_S)
+        return plan_wait(p, PLAN_SOON_MS, "NoQuorum",
+                         "no member gave a list of members that a quorum stands behind");
+    return quorum_lost(p);
+}
+
+/* As soon as a member has been up, its pod must not start on an empty folder any more, however
+ * often the kubelet restarts it (I6). */
+static bool guards(struct plan *p)
+{
+    plan_each(m, p)
+    {
+        bool there = m->pod == EC_POD_RUNNING || m->pod == EC_POD_STARTING;
+        if (m->listed && !m->foreign && m->answers && there && !m->pod_guarded)
+            return plan_act(p, EC_GUARD, m);
+    }
+    return false;
+}
+
+static bool moved(const struct plan *p, const struct ec_member *m)
+{
+    return m->healthy && !m->lagging && plan_current(p, m) &&
+           stw_semver_compare(m->version, m->pod_version) == 0;
+}
+
+/* Whether what was intended is so now. */
+static bool came_true(const struct plan *p)
+{
+    const struct ec_action *a = &p->v->action;
+    const struct ec_member *m = ec_find(p->v, a->member);
+    bool listed = m && m->listed;
+    switch (a->kind) {
+    case EC_SEED:
+        return listed && m->pod_guarded;
+    case EC_ADD:
+    case EC_PROMOTE:
+        return listed && !m->learner;
+    case EC_REMOVE:
+    case EC_REPLACE:
+        return !listed;
+    case EC_UPGRADE:
+    case EC_ROLL:
+        return !listed || moved(p, m);
+    case EC_LEADER:
+        return !listed || !m->leader;
+    case EC_FORCE:
+        return p->v->force_step == EC_FORCE_NOT;
+    case EC_IDLE:
+    case EC_KINDS:
+        break;
+    }
+    return false;
+}
+
+static bool finish(struct plan *p)
+{
+    return plan_act(p, EC_FINISH, ec_find(p->v, p->v->action.member));
+}
+
+static bool finished(struct plan *p)
+{
+    return came_true(p) && finish(p);
+}
+
+/* A member that a person added by hand is a voter like any other, and nobody here can start, stop
+ * or replace it: what the size means then is for that person to say. */
+static bool foreigners(struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (m->listed && m->foreign)
+            return plan_freeze(p, "ForeignMember",
+                               "member %s (%" PRIx64 ") was not added by steward: members are only "
+                               "kept running until it is removed with `etcdctl member remove "
+                               "%" PRIx64 "`",
+                               m->name, m->id, m->id);
+    }
+    return false;
+}
+
+/* Pods of what is not on the list: nobody's any more. */
+static bool leftover_pods(struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (!m->listed && m->pod != EC_POD_ABSENT && m->pod != EC_POD_GOING)
+            return plan_act(p, EC_DELETE_POD, m);
+    }
+    return false;
+}
+
+static bool sizes(struct plan *p)
+{
+    if (p->v->size >= 1 && p->v->size <= STW_ETCD_SIZE_MAX)
+        return false;
+    return plan_freeze(p, "InvalidSpec",
+                       "spec.size: Invalid value: %" PRId64 ": must be between 1 and %d; members "
+                       "are left as they are",
+                       p->v->size, STW_ETCD_SIZE_MAX);
+}
+
+/* I13: what a removed member knew is let go of only when all of `size` members serve. */
+static bool leftover_claims(struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    if (v->keep_scaled || p->q.healthy != p->q.voters || p->q.voters != v->size || p->q.learners)
+        return false;
+    plan_each(m, p)
+    {
+        if (!m->listed && m->claim && !m->claim_going && m->pod == EC_POD_ABSENT)
+            return plan_act(p, EC_DELETE_CLAIM, m);
+    }
+    return false;
+}
+
+static bool disarm(struct plan *p)
+{
+    const struct ec_member *full = NULL;
+    plan_each(m, p)
+    {
+        if (!m->listed)
+            continue;
+        if (!m->space)
+            return false;
+        if (m->alarms & STW_ETCD_ALARM_NOSPACE)
+            full = m;
+    }
+    return full && plan_act(p, EC_DISARM, full);
+}
+
+static bool refused(struct plan *p)
+{
+    return p->refused && plan_freeze(p, "InvalidSpec", "spec.version: %s", p->why.text);
+}
+
+/* An intent that nothing needs any more, such as to add a member when the size has shrunk again. */
+static bool dropped(struct plan *p)
+{
+    const struct ec_action *a = &p->v->action;
+    const struct ec_member *m = ec_find(p->v, a->member);
+    bool under_way = m && m->listed && (m->learner || (plan_moving(p, m) && !m->healthy));
+    return a->kind != EC_IDLE && !under_way && finish(p);
+}
+
+static bool settled(struct plan *p)
+{
+    if (p->noted)
+        return true;
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && !m->healthy)
+            return plan_wait(p, PLAN_SOON_MS, "MembersUnready", "member %s is not healthy",
+                             m->name);
+    }
+    return plan_wait(p, PLAN_SETTLED_MS, "Settled", "%d of %d members are healthy", p->q.healthy,
+                     p->q.voters);
+}
+
+static const plan_step steps[] = {
+    paused,       plan_bootstrap, identity,    plan_force,    starts,    unknown_list,
+    guards,       finished,       foreigners,  leftover_pods, sizes,     plan_remake,
+    plan_learner, plan_replace,   plan_shrink, plan_grow,     plan_roll, leftover_claims,
+    disarm,       dropped,        refused,     settled,
+};
+
+/* --- the version (I9) */
+
+static bool may_follow(struct plan *p, struct stw_semver from)
+{
+    struct stw_semver to = p->v->version;
+    if (!stw_semver_known(from) || stw_semver_compare(from, to) == 0)
+        return true;
+    return stw_etcd_upgrade_check(from, to, &p->why) == 0;
+}
+
+/* From what every member runs, and from what the cluster as a whole has agreed on, which lags
+ * behind that while a member is to be upgraded still. */
+static bool version_allowed(struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    struct stw_semver agreed = v->cluster_version;
+    bool known = false;
+    plan_each(m, p)
+    {
+        known = known || (m->listed && stw_semver_known(m->version));
+        if (m->listed && !may_follow(p, m->version))
+            return false;
+    }
+    if (!known)
+        return may_follow(p, v->current);
+    if (agreed.major == v->version.major && agreed.minor == v->version.minor)
+        return true;
+    if (stw_semver_known(agreed))
+        agreed.patch = UINT16_MAX; /* "3.5.0" says nothing about patches */
+    return may_follow(p, agreed);
+}
+
+void ec_plan(const struct ec_view *v, struct ec_move *ret)
+{
+    struct plan p = {.v = v, .q = ec_quorum_of(v), .move = ret};
+    *ret = (struct ec_move){.act = EC_WAIT};
+    p.refused = !version_allowed(&p);
+    for (size_t i = 0; i < STW_COUNT(steps); i++) {
+        if (steps[i](&p))
+            return;
+    }
+}

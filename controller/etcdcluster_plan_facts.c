@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Questions about what was observed of an EtcdCluster, and how the answer of the plan is put down.
+ * Pure, as the plan is. */
+#include "base/util.h"
+#include "controller/etcdcluster_plan_priv.h"
+
+#include <stdio.h>
+
+const char *const ec_kind_names[EC_KINDS] = {
+    [EC_IDLE] = "",
+    [EC_SEED] = "AddMember",
+    [EC_ADD] = "AddMember",
+    [EC_PROMOTE] = "PromoteMember",
+    [EC_REMOVE] = "RemoveMember",
+    [EC_REPLACE] = "ReplaceMember",
+    [EC_UPGRADE] = "UpgradeMember",
+    [EC_ROLL] = "RollMember",
+    [EC_LEADER] = "MoveLeader",
+    [EC_FORCE] = "ForceNewCluster",
+};
+
+struct ec_quorum ec_quorum_of(const struct ec_view *v)
+{
+    struct ec_quorum q = {0};
+    for (size_t i = 0; i < v->count; i++) {
+        const struct ec_member *m = &v->members[i];
+        q.voters += plan_voter(m);
+        q.learners += m->listed && m->learner;
+        q.healthy += plan_voter(m) && m->healthy;
+    }
+    q.needed = q.voters / 2 + 1;
+    q.margin = q.healthy - q.needed;
+    return q;
+}
+
+const struct ec_member *ec_find(const struct ec_view *v, const char *name)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        if (stw_streq(v->members[i].name, name))
+            return &v->members[i];
+    }
+    return NULL;
+}
+
+static bool same_action(const struct ec_action *a, const struct ec_action *b)
+{
+    return a->kind == b->kind && stw_streq(a->member, b->member);
+}
+
+bool ec_intended(const struct ec_view *v, const struct ec_move *move)
+{
+    return move->intent.kind == EC_IDLE || same_action(&v->action, &move->intent);
+}
+
+/* --- the move */
+
+static void set_name(char out[EC_NAME_MAX], const char *name)
+{
+    (void)snprintf(out, EC_NAME_MAX, "%s", name);
+}
+
+bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m)
+{
+    struct ec_move *move = p->move;
+    *move = (struct ec_move){.act = act};
+    if (m) {
+        set_name(move->member, m->name);
+        move->id = m->id;
+    }
+    return true;
+}
+
+/* The clock of what is under way goes on: a promotion belongs to the addition before it. */
+static int64_t started(const struct plan *p, const struct ec_action *intent)
+{
+    const struct ec_action *a = &p->v->action;
+    bool goes_on = same_action(a, intent) || (a->kind == EC_ADD && intent->kind == EC_PROMOTE &&
+                                              stw_streq(a->member, intent->member));
+    return goes_on ? a->start : p->v->now;
+}
+
+bool plan_intend(struct plan *p, enum ec_act act, enum ec_kind kind, const struct ec_member *m)
+{
+    plan_act(p, act, m);
+    struct ec_action *intent = &p->move->intent;
+    *intent = (struct ec_action){.kind = kind, .id = m->id};
+    set_name(intent->member, m->name);
+    intent->start = started(p, intent);
+    return true;
+}
+
+bool plan_create_pod(struct plan *p, const struct ec_member *m, struct stw_semver version)
+{
+    plan_act(p, EC_CREATE_POD, m);
+    p->move->version = version;
+    return true;
+}
+
+static void say(struct plan *p, enum ec_act act, const char *reason, const char *fmt, va_list ap)
+    __attribute__((format(printf, 4, 0)));
+
+static void say(struct plan *p, enum ec_act act, const char *reason, const char *fmt, va_list ap)
+{
+    *p->move = (struct ec_move){.act = act, .wait_ms = PLAN_SETTLED_MS, .reason = reason};
+    (void)vsnprintf(p->move->text, sizeof(p->move->text), fmt, ap);
+}
+
+bool plan_wait(struct plan *p, uint64_t wait_ms, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(p, EC_WAIT, reason, fmt, ap);
+    va_end(ap);
+    p->move->wait_ms = wait_ms;
+    return true;
+}
+
+bool plan_freeze(struct plan *p, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(p, EC_FREEZE, reason, fmt, ap);
+    va_end(ap);
+    return true;
+}
+
+bool plan_note(struct plan *p, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    if (p->noted)
+        return false;
+    va_start(ap, fmt);
+    say(p, EC_WAIT, reason, fmt, ap);
+    va_end(ap);
+    p->noted = true;
+    return false;
+}
+
+/* --- facts */
+
+bool plan_action_is(const struct plan *p, enum ec_kind kind, const struct ec_member *m)
+{
+    return p->v->action.kind == kind && stw_streq(p->v->action.member, m->name);
+}
+
+int64_t plan_action_age(const struct plan *p)
+{
+    return p->v->now - p->v->action.start;
+}
+
+bool plan_moving(const struct plan *p, const struct ec_member *m)
+{
+    return plan_action_is(p, EC_ROLL, m) || plan_action_is(p, EC_UPGRADE, m);
+}
+
+bool plan_in_flight(const struct plan *p)
+{
+    const struct ec_member *m = ec_find(p->v, p->v->action.member);
+    return m && plan_voter(m) && plan_moving(p, m) && !m->healthy &&
+           plan_action_age(p) < p->v->deadline_s;
+}
+
+bool plan_data_lost(const struct plan *p, const struct ec_member *m)
+{
+    bool was_up = m->started || plan_voter(m);
+    if (!was_up)
+        return false;
+    if (m->data != EC_DATA_THERE)
+        return true;
+    return !p->v->durable && (m->pod == EC_POD_ABSENT || m->pod == EC_POD_ENDED);
+}
+
+bool plan_survivor(const struct plan *p, const struct ec_member *m)
+{
+    return m && plan_voter(m) && !m->foreign && p->v->durable && !plan_data_lost(p, m);
+}
+
+bool plan_can_remove(const struct plan *p, const struct ec_member *m)
+{
+    int voters = p->q.voters - plan_voter(m);
+    int healthy = p->q.healthy - (plan_voter(m) && m->healthy);
+    return voters >= 1 && p->q.margin >= 0 && healthy >= voters / 2 + 1;
+}
+
+bool plan_can_stop(const struct plan *p, const struct ec_member *m)
+{
+    return p->q.healthy - (plan_voter(m) && m->healthy) >= p->q.needed;
+}
+
+static bool same_version(struct stw_semver a, struct stw_semver b)
+{
+    return stw_semver_compare(a, b) == 0;
+}
+
+bool plan_current(const struct plan *p, const struct ec_member *m)
+{
+    return m->pod_template && same_version(m->pod_version, p->v->version);
+}
+
+/* The newest that serves: a new member of a cluster that is on its way to another version does not
+ * try it out, unless it is there to do that. */
+static struct stw_semver proven(const struct plan *p)
+{
+    struct stw_semver best = {0};
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && m->healthy && stw_semver_compare(m->version, best) > 0)
+            best = m->version;
+    }
+    return best;
+}
+
+static struct stw_semver first_known(struct stw_semver a, struct stw_semver b, struct stw_semver c)
+{
+    return stw_semver_known(a) ? a : stw_semver_known(b) ? b : c;
+}
+
+struct stw_semver plan_version(const struct plan *p, const struct ec_member *m)
+{
+    const struct ec_view *v = p->v;
+    bool surge = m->learner && p->q.voters >= v->size;
+    if (!p->refused && (plan_moving(p, m) || (surge && !stw_semver_known(m->version))))
+        return v->version;
+    if (stw_semver_known(m->version))
+        return m->version;
+    return first_known(proven(p), v->current, v->version);
+}
+
+static bool fine(const struct ec_member *m)
+{
+    return m->healthy && !m->lagging && same_version(m->version, m->pod_version);
+}
+
+bool plan_calm(const struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && !fine(m))
+            return false;
+    }
+    return p->q.voters > 0;
+}
+
+const struct ec_member *plan_surge_for(const struct plan *p)
+{
+    plan_each(m, p)
+    {
+        bool in_place = p->v->durable && m->data == EC_DATA_THERE && p->q.voters - 1 >= p->q.needed;
+        if (plan_voter(m) && !plan_current(p, m) && !in_place && !p->refused)
+            return m;
+    }
+    return NULL;
+}
+
+const struct ec_member *plan_heir(const struct plan *p, const struct ec_member *leader)
+{
+    const struct ec_member *best = NULL;
+    plan_each(m, p)
+    {
+        if (m == leader || !plan_voter(m) || !m->healthy || m->lagging)
+            continue;
+        if (!best || plan_current(p, m) > plan_current(p, best))
+            best = m;
+    }
+    return best;
+}
+
+void plan_cluster_name(const struct plan *p, char out[EC_NAME_MAX])
+{
+    const char *name = p->v->count ? p->v->members[0].name : p->v->fresh;
+    size_t len = strlen(name);
+    (void)snprintf(out, EC_NAME_MAX, "%.*s", (int)(len > 11 ? len - 11 : len), name);
+}

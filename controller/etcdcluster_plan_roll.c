@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of the plan: pods made anew, with another version or from another template; one at a time,
+ * the leader last. */
+#include "controller/etcdcluster_plan_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static enum ec_kind kind_of(const struct plan *p, const struct ec_member *m)
+{
+    return stw_semver_compare(m->pod_version, p->v->version) ? EC_UPGRADE : EC_ROLL;
+}
+
+/* The leader gives up its office before it goes. */
+bool plan_hand_over(struct plan *p, const struct ec_member *m)
+{
+    const struct ec_member *heir = plan_heir(p, m);
+    if (!m->leader || !m->healthy || !heir)
+        return false;
+    plan_intend(p, EC_MOVE_LEADER, EC_LEADER, m);
+    (void)snprintf(p->move->to, sizeof(p->move->to), "%s", heir->name);
+    p->move->to_id = heir->id;
+    return true;
+}
+
+/* --- those that are down anyhow */
+
+/* Its pod has had its chance. */
+static bool hopeless(const struct plan *p, const struct ec_member *m)
+{
+    bool long_down = m->unhealthy_since && p->v->now - m->unhealthy_since >= p->v->unhealthy_s;
+    return !m->healthy && !m->answers && (m->trouble != EC_TROUBLE_NONE || long_down);
+}
+
+/* A pod of yesterday's template that does not come up is made of today's at once: so a mistake in
+ * the spec is mended by mending the spec.  Whoever serves is not touched by that. */
+bool plan_remake(struct plan *p)
+{
+    if (p->refused || !p->v->durable)
+        return false;
+    plan_each(m, p)
+    {
+        bool there = m->pod == EC_POD_STARTING || m->pod == EC_POD_RUNNING;
+        if (plan_voter(m) && there && hopeless(p, m) && !plan_current(p, m) &&
+            !plan_data_lost(p, m) && plan_can_stop(p, m))
+            return plan_intend(p, EC_DELETE_POD, kind_of(p, m), m);
+    }
+    return false;
+}
+
+/* --- those that serve */
+
+static const struct ec_member *next_outdated(const struct plan *p)
+{
+    const struct ec_member *next = NULL;
+    plan_each(m, p)
+    {
+        if (!plan_voter(m) || plan_current(p, m))
+            continue;
+        if (!next || next->leader || (!m->leader && m->created < next->created))
+            next = m;
+    }
+    return next;
+}
+
+bool plan_roll(struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    const struct ec_member *m = next_outdated(p);
+    if (!m || p->refused || p->q.learners || p->q.voters != v->size || plan_surge_for(p))
+        return false;
+    if (!plan_calm(p) || !plan_can_stop(p, m))
+        return plan_note(p, "MembersUnready",
+                         "the pod of member %s is made anew when all members are healthy: %d of "
+                         "%d are",
+                         m->name, p->q.healthy, p->q.voters);
+    int64_t rest = v->last_rolled + v->pause_s - v->now;
+    if (rest > 0 && !plan_moving(p, m))
+        return plan_note(p, "UpgradeInProgress",
+                         "the pod of member %s is made anew in %" PRId64 " s", m->name, rest);
+    return plan_hand_over(p, m) || plan_intend(p, EC_DELETE_POD, kind_of(p, m), m);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of the plan: who is a member.  One change at a time; the dead go before others come, and
+ * who comes is a learner first. */
+#include "controller/etcdcluster_plan_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- the learner */
+
+/* There is work for one more voter: the size says so, or an outdated one waits to be relieved. */
+static bool one_more_wanted(const struct plan *p)
+{
+    return p->q.voters < p->v->size || (p->q.voters == p->v->size && plan_surge_for(p));
+}
+
+static bool overdue(const struct plan *p, const struct ec_member *m)
+{
+    bool ours = plan_action_is(p, EC_ADD, m) || plan_action_is(p, EC_PROMOTE, m);
+    int64_t age = ours ? plan_action_age(p) : p->v->now - m->created;
+    /* Another one would not get an image either. */
+    return age >= p->v->deadline_s && m->trouble != EC_TROUBLE_IMAGE;
+}
+
+/* Its pod would come out different if it were made again, and it is of no use as it is. */
+static bool learner_outdated(const struct plan *p, const struct ec_member *m)
+{
+    bool same = m->pod_template && stw_semver_compare(m->pod_version, plan_version(p, m)) == 0;
+    return !same && !m->answers && m->trouble != EC_TROUBLE_NONE && (p->v->durable || !m->started);
+}
+
+static bool learner_pod(struct plan *p, const struct ec_member *m)
+{
+    if (p->v->durable && !m->claim)
+        return plan_act(p, EC_CREATE_CLAIM, m);
+    if (m->pod == EC_POD_ABSENT && !m->claim_going)
+        return plan_create_pod(p, m, plan_version(p, m));
+    if (m->pod == EC_POD_ENDED ||
+        (m->pod != EC_POD_ABSENT && m->pod != EC_POD_GOING && learner_outdated(p, m)))
+        return plan_act(p, EC_DELETE_POD, m);
+    return false;
+}
+
+static bool promote(struct plan *p, const struct ec_member *m)
+{
+    bool keeps_quorum = p->q.healthy + 1 >= (p->q.voters + 1) / 2 + 1;
+    if (!m->healthy || m->lagging)
+        return plan_wait(p, PLAN_SOON_MS, "LearnerCatchingUp", "member %s is catching up", m->name);
+    if (!keeps_quorum)
+        return plan_wait(p, PLAN_SOON_MS, "Promoting",
+                         "member %s is promoted when more members are healthy: with %d of %d, %d "
+                         "would be needed",
+                         m->name, p->q.healthy, p->q.voters, (p->q.voters + 1) / 2 + 1);
+    return plan_intend(p, EC_MEMBER_PROMOTE, EC_PROMOTE, m);
+}
+
+bool plan_learner(struct plan *p)
+{
+    const struct ec_member *learner = NULL;
+    plan_each(m, p)
+    {
+        if (m->listed && m->learner)
+            learner = m;
+    }
+    if (!learner)
+        return false;
+    if (plan_data_lost(p, learner) || overdue(p, learner) || !one_more_wanted(p))
+        return plan_intend(p, EC_MEMBER_REMOVE, EC_REMOVE, learner);
+    return learner_pod(p, learner) || promote(p, learner);
+}
+
+/* --- the dead */
+
+/* A pod that was made anew and does not come up is not helped by another one like it. */
+static bool own_fault(const struct plan *p, const struct ec_member *m)
+{
+    bool placed = m->trouble != EC_TROUBLE_UNSCHEDULABLE && m->trouble != EC_TROUBLE_VOLUME;
+    bool new_version =
+        stw_semver_compare(m->version, m->pod_version) != 0 && stw_semver_known(m->pod_version);
+    return m->trouble == EC_TROUBLE_IMAGE ||
+           (placed && m->pod != EC_POD_ABSENT && (plan_moving(p, m) || new_version));
+}
+
+static bool dead(const struct plan *p, const struct ec_member *m)
+{
+    if (!plan_voter(m) || m->healthy || m->answers)
+        return false;
+    if (plan_data_lost(p, m))
+        return true;
+    return m->unhealthy_since && p->v->now - m->unhealthy_since >= p->v->unhealthy_s &&
+           !own_fault(p, m);
+}
+
+static bool deader(const struct plan *p, const struct ec_member *a, const struct ec_member *b)
+{
+    bool lost = plan_data_lost(p, a);
+    if (!b || lost != plan_data_lost(p, b))
+        return !b || lost;
+    return a->unhealthy_since < b->unhealthy_since;
+}
+
+static const struct ec_member *deadest(const struct plan *p)
+{
+    const struct ec_member *worst = NULL;
+    plan_each(m, p)
+    {
+        if (dead(p, m) && deader(p, m, worst))
+            worst = m;
+    }
+    return worst;
+}
+
+bool plan_replace(struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    const struct ec_member *m = deadest(p);
+    if (!m)
+        return false;
+    if (!v->failover)
+        return plan_note(p, "MembersUnready",
+                         "member %s is dead and is not replaced: spec.failover.enabled is false",
+                         m->name);
+    if (!plan_can_remove(p, m))
+        return plan_note(p, "MembersUnready",
+                         "member %s is dead and is not replaced while only %d of %d members are "
+                         "healthy",
+                         m->name, p->q.healthy, p->q.voters);
+    if (v->failovers_last_hour >= v->max_per_hour && !plan_action_is(p, EC_REPLACE, m))
+        return plan_note(p, "RateLimited",
+                         "member %s is dead; %" PRId64 " members were replaced within an hour, "
+                         "which is the most that spec.failover.maxPerHour allows",
+                         m->name, v->failovers_last_hour);
+    return plan_intend(p, EC_MEMBER_REMOVE, EC_REPLACE, m);
+}
+
+/* --- one too many */
+
+/* The higher, the rather it goes. */
+static int badness(const struct plan *p, const struct ec_member *m)
+{
+    return plan_data_lost(p, m) * 16 + !m->healthy * 8 + !plan_current(p, m) * 4 + m->lagging * 2 +
+           !m->leader;
+}
+
+static bool worse(const struct plan *p, const struct ec_member *a, const struct ec_member *b)
+{
+    int difference = badness(p, a) - badness(p, b);
+    return difference > 0 || (difference == 0 && a->created > b->created);
+}
+
+bool plan_shrink(struct plan *p)
+{
+    const struct ec_member *worst = NULL;
+    if (p->q.voters <= p->v->size)
+        return false;
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && (!worst || worse(p, m, worst)))
+            worst = m;
+    }
+    if (!plan_can_remove(p, worst) || (worst->healthy && plan_in_flight(p)))
+        return plan_note(p, "ScalingDown",
+                         "member %s is removed when more members are healthy: %d of %d are",
+                         worst->name, p->q.healthy, p->q.voters);
+    return plan_hand_over(p, worst) || plan_intend(p, EC_MEMBER_REMOVE, EC_REMOVE, worst);
+}
+
+/* --- one too few */
+
+/* The addition that is intended, unless its name has been used: then it was on the list once, and
+ * whatever bears that name must not meet another cluster's idea of it. */
+static bool resumed(const struct plan *p, struct ec_member *ret)
+{
+    const struct ec_action *a = &p->v->action;
+    const struct ec_member *m = ec_find(p->v, a->member);
+    if (a->kind != EC_ADD || (m && (m->claim || m->pod != EC_POD_ABSENT)))
+        return false;
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", a->member);
+    return true;
+}
+
+bool plan_grow(struct plan *p)
+{
+    struct ec_member fresh = {.data = EC_DATA_NONE};
+    if (!one_more_wanted(p) || p->q.learners > 0)
+        return false;
+    bool surge = p->q.voters >= p->v->size;
+    if (p->q.margin < 0 || plan_in_flight(p) || (surge && !plan_calm(p)))
+        return plan_note(p, "ScalingUp",
+                         "a member is added when more members are healthy: %d of %d are",
+                         p->q.healthy, p->q.voters);
+    if (!resumed(p, &fresh))
+        (void)snprintf(fresh.name, sizeof(fresh.name), "%s", p->v->fresh);
+    return plan_intend(p, EC_MEMBER_ADD, EC_ADD, &fresh);
+}
