@@ -42,12 +42,12 @@ enum stw_etcd_trouble {
     STW_ETCD_NO_LEADER,   /* it answers, but there is no quorum behind it; a timeout of raft */
     STW_ETCD_NOT_READY,   /* promote: the learner has not caught up yet */
     STW_ETCD_UNHEALTHY,   /* the strict check refused: quorum would be at risk */
-    STW_ETCD_EXISTS,      /* peer URL or member is there already */
+    STW_ETCD_EXISTS,      /* peer URL or member is there already; promote: it is a voter already */
     STW_ETCD_NOT_FOUND,   /* no such member */
     STW_ETCD_TOO_MANY_LEARNERS,
     STW_ETCD_NO_SPACE,
     STW_ETCD_CORRUPT,
-    STW_ETCD_UNSUPPORTED, /* this server does not know the call */
+    STW_ETCD_UNSUPPORTED, /* this server does not know the call; a learner does not answer it */
     STW_ETCD_FAILED,      /* anything else; the text is the server's */
 };
 
@@ -69,8 +69,8 @@ enum { STW_ETCD_ALARM_NOSPACE = 1, STW_ETCD_ALARM_CORRUPT = 2 };
 
 struct stw_etcd_health {
     enum stw_etcd_trouble trouble; /* of the status call */
-    struct stw_error err;
-    bool answers;      /* the status call was answered */
+    struct stw_error err;          /* of that, or why the read after it failed */
+    bool answers;                  /* the status call was answered */
     bool linearizable; /* and so was a linearizable read through it (never through a learner) */
     uint64_t cluster_id, member_id, leader_id;
     uint64_t raft_term, raft_index, raft_applied_index;
@@ -142,7 +142,8 @@ struct stw_etcd_snapshot {
 };
 /* Streams a snapshot.  Done only when the SHA-256 that the server appends fits what came before it:
  * anything else (cut, a bit flipped, no hash) is an error, and what the sink got is worthless.
- * `timeout_ms` is of the whole; a stream that stands still for 30 s is given up before. */
+ * `timeout_ms` is of the whole; a stream that stands still for 30 s is given up before.  Trouble is
+ * STW_ETCD_FINE when it was the sink that failed; `err` is the sink's then. */
 int stw_etcd_snapshot(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint32_t timeout_ms,
                       stw_etcd_sink_fn *sink, void *ctx, struct stw_etcd_snapshot *ret,
                       enum stw_etcd_trouble *trouble, struct stw_error *err);
