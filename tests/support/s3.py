@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An S3-compatible server (s3rver, which scripts/bootstrap keeps), and a door before it that can
+misbehave as stores do: away, slow, cutting, full, lying."""
+
+import http.client
+import http.server
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+
+from . import net, wait
+
+ACCESS_KEY = SECRET_KEY = "S3RVER"  # the only account that it has
+CREDENTIALS = f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+BUCKET = "backups"
+
+
+def program():
+    """The program's path, or None when it is not in the cache."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+    found = sorted(cache.glob("steward/s3rver-*/node_modules/s3rver/bin/s3rver.js"))
+    return found[-1] if found and shutil.which("node") else None
+
+
+class S3:
+    """The server, on loopback, with an empty bucket; what it stores lies below `folder`."""
+
+    def __init__(self, folder, bucket=BUCKET):
+        self.folder, self.bucket = pathlib.Path(folder), bucket
+        self.port = net.free_port()
+        self.process = None
+
+    def start(self):
+        """Starts it, and waits until it answers."""
+        with open(self.folder / "s3rver.log", "ab") as log:
+            self.process = subprocess.Popen(
+                ["node", program(), "--directory", self.folder / "data", "--address", "127.0.0.1",
+                 "--port", str(self.port), "--no-vhost-buckets", "--configure-bucket", self.bucket],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        wait.until("s3rver to answer", lambda: net.http_get(f"http://127.0.0.1:{self.port}/")[0], 20)
+        return self
+
+    def stop(self):
+        """Ends it; what it stores stays."""
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def objects(self):
+        """{key: path of the file that holds its bytes} of what is in the bucket."""
+        top, suffix = self.folder / "data" / self.bucket, "._S3rver_object"
+        return {str(path.relative_to(top))[:-len(suffix)]: path
+                for path in top.rglob("*" + suffix) if path.is_file()}
+
+
+class Door(http.server.ThreadingHTTPServer):
+    """Passes requests on to an S3, on an address of its own; `mode` says how it behaves, from the
+    next request on:
+
+    fine    as it is
+    down    connections end before an answer
+    broken  503 for everything
+    slow    `pause` seconds before each request is passed on, and between pieces of what is sent
+    cut     an upload ends after the first `cut_bytes` of its body, without an answer
+    full    507 for what stores something
+    denied  403 for everything
+    short   what is read back lacks its last byte, and its size says so
+    flipped one bit of what is read back differs
+    """
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, s3, address="127.0.0.1"):
+        super().__init__((address, 0), _Handler)
+        self.s3, self.mode, self.pause, self.cut_bytes = s3, "fine", 1.0, 64 << 10
+        self.log = []  # (method, path) of every request
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    @property
+    def url(self):
+        """Where it listens."""
+        return f"http://{self.server_address[0]}:{self.server_address[1]}"
+
+    def close(self):
+        """Nobody listens there any more."""
+        self.shutdown()
+        self.server_close()
+        self.thread.join()
+
+    def handle_error(self, request, client_address):
+        """Clients that go away are nothing to report."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    HOP = ("connection", "transfer-encoding", "keep-alive", "expect")
+
+    def log_message(self, *_):
+        """Not on the terminal."""
+
+    def _body(self):
+        """The whole body; None when it is cut."""
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            return self._chunks()
+        left, parts = int(self.headers.get("Content-Length") or 0), []
+        cut = self.server.mode == "cut" and self.command in ("PUT", "POST") and left
+        while left:
+            piece = self.rfile.read(min(left, 64 << 10))
+            if not piece or cut and sum(map(len, parts)) + len(piece) >= min(
+                    self.server.cut_bytes, left):
+                return None
+            parts.append(piece)
+            left -= len(piece)
+            if self.server.mode == "slow":
+                time.sleep(self.server.pause / 10)
+        return b"".join(parts)
+
+    def _chunks(self):
+        parts = []
+        while True:
+            size = int(self.rfile.readline().split(b";")[0], 16)
+            piece = self.rfile.read(size)
+            self.rfile.readline()
+            if not size:
+                return b"".join(parts)
+            parts.append(piece)
+            if self.server.mode == "cut":
+                return None
+
+    def _end(self):
+        self.close_connection = True
+
+    def _answer(self, status, headers, body):
+        self.send_response_only(status)
+        for key, value in headers:
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _refuse(self, status, code):
+        body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
+        self._answer(status, [("Content-Type", "application/xml"),
+                              ("Content-Length", str(len(body)))], body)
+
+    def _any(self):
+        mode = self.server.mode
+        self.server.log.append((self.command, self.path))
+        if mode == "down":
+            return self._end()
+        if self.headers.get("Expect", "").lower() == "100-continue":
+            self.send_response_only(100)
+            self.end_headers()
+        body = self._body()
+        if body is None:
+            return self._end()
+        if mode == "slow":
+            time.sleep(self.server.pause)
+        stores = self.command == "PUT" or self.command == "POST" and "uploads" in self.path
+        if mode == "broken":
+            return self._refuse(503, "ServiceUnavailable")
+        if mode == "denied":
+            return self._refuse(403, "AccessDenied")
+        if mode == "full" and stores:
+            return self._refuse(507, "InsufficientStorage")
+        self._pass_on(mode, body)
+
+    def _pass_on(self, mode, body):
+        upstream = http.client.HTTPConnection("127.0.0.1", self.server.s3.port, timeout=60)
+        try:
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in self.HOP}
+            upstream.request(self.command, self.path, body or None, headers)
+            reply = upstream.getresponse()
+            data = reply.read()
+            kept = [(k, v) for k, v in reply.getheaders()
+                    if k.lower() not in self.HOP + ("content-length",)]
+            size = len(data)
+            if self.command == "HEAD":
+                size = int(reply.getheader("Content-Length") or 0)
+            if mode in ("short", "flipped") and self.command in ("GET", "HEAD") and \
+                    "?" not in self.path and reply.status in (200, 206) and size:
+                if mode == "short":
+                    size, data = size - 1, data[:-1]
+                elif data:
+                    data = data[:-1] + bytes([data[-1] ^ 1])
+            if reply.status != 204:
+                kept.append(("Content-Length", str(size)))
+            self._answer(reply.status, kept, data)
+        except OSError:
+            self._end()
+        finally:
+            upstream.close()
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _any
