@@ -48,6 +48,11 @@ static void index_deployment(void *ctx, struct stw_json projected, struct stw_bu
         stw_index_add(out, "deployment", key);
 }
 
+static struct eru_rollouts *rollouts_of(struct stw_manager *m)
+{
+    return eru_keeper_rollouts(stw_manager_state(m, &stw_controller_eru));
+}
+
 static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                         const char *old_text, const char *new_text)
 {
@@ -58,7 +63,7 @@ static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const 
     if (new_text || stw_unpack_scan(old_text, strlen(old_text), &unpacked, &doc) != 0 ||
         !deployment_of(stw_json_root(&doc), deployment))
         return;
-    eru_keeper_track(stw_manager_state(m, &stw_controller_eru), deployment, false);
+    eru_rollouts_track(rollouts_of(m), deployment, false);
     stw_manager_wake(m, "deployment", deployment); /* whoever was too late before */
     stw_manager_enqueue(m, "Eru", deployment);     /* one that the Deployment asks for */
 }
@@ -115,7 +120,7 @@ static void deployment_changed(struct stw_manager *m, const struct stw_watch *w,
         if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid))
             stw_manager_enqueue(m, "Eru", key);
     if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid) ||
-        eru_keeper_tracks(stw_manager_state(m, &stw_controller_eru), key))
+        eru_rollouts_tracks(rollouts_of(m), key))
         stw_manager_wake(m, "deployment", key);
 }
 
@@ -183,7 +188,9 @@ static void finish(struct eru *e, const char *deployment, struct stw_result *res
         stw_run_fail(e->run, &e->err, result);
         return;
     }
-    eru_keeper_track(e->run->state, deployment, e->state.rollout.there || eru_plan_waits(e));
+    if (!*e->holder) /* else the older one's rollout would be lost sight of */
+        eru_rollouts_track(eru_keeper_rollouts(e->run->state), deployment,
+                           e->state.rollout.there || eru_plan_waits(e));
     eru_judge(e, &verdict, &status);
     stw_run_end(e->run, &e->object, &verdict, status, NULL, result);
     if (!was_written(e, result))

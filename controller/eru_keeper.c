@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the controller keeps beside the caches: which Deployments are being rolled out, so that only
- * their changes are looked at one by one; and a thread that sleeps until somebody sets the clock,
- * since the queue's delays are of a clock that never steps.  Then every Eru is looked at. */
+ * What the controller keeps beside the caches: the rollouts that are under way, counters, and a
+ * thread that sleeps until somebody sets the wall clock, since the queue's delays are of a clock
+ * that never steps.  Then every Eru is looked at. */
 #include "base/log.h"
-#include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "controller/eru.h"
@@ -17,50 +16,20 @@
 #include <sys/timerfd.h>
 
 #define FAR_OFF INT32_MAX /* seconds since the epoch; it is the clock's steps that matter */
+/* A sandbox may have a clock of its own, of whose steps the kernel does not tell: so often is the
+ * wall clock held against the one that never steps, and so far may they go apart. */
+#define COMPARE_MS 5000
+#define APART_MS 1000
 
 struct eru_keeper {
     struct stw_manager *manager;
+    const struct stw_clock *clock;
     struct stw_series *results[ERU_RESULTS];
-    pthread_mutex_t lock; /* guards the table */
-    struct stw_table tracked;
+    struct eru_rollouts *rollouts;
     int timer, stop;
     pthread_t thread;
     bool started;
 };
-
-static const char *own_key(const void *entry)
-{
-    return entry;
-}
-
-/* --- Deployments that are rolled out */
-
-void eru_keeper_track(struct eru_keeper *k, const char *deployment, bool track)
-{
-    void *old = NULL;
-    if (!k)
-        return;
-    pthread_mutex_lock(&k->lock);
-    if (!track) {
-        old = stw_table_remove(&k->tracked, deployment);
-    } else if (!stw_table_get(&k->tracked, deployment)) {
-        char *key = strdup(deployment);
-        if (key && stw_table_put(&k->tracked, key, &old) != 0)
-            old = key;
-    }
-    pthread_mutex_unlock(&k->lock);
-    free(old);
-}
-
-bool eru_keeper_tracks(struct eru_keeper *k, const char *deployment)
-{
-    if (!k)
-        return false;
-    pthread_mutex_lock(&k->lock);
-    bool there = stw_table_get(&k->tracked, deployment) != NULL;
-    pthread_mutex_unlock(&k->lock);
-    return there;
-}
 
 /* --- the clock */
 
@@ -70,22 +39,43 @@ static int arm(const struct eru_keeper *k)
     return timerfd_settime(k->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far_off, NULL);
 }
 
+/* How far the wall clock is ahead of the one that never steps. */
+static int64_t ahead_ms(const struct eru_keeper *k)
+{
+    return stw_wall_us(k->clock) / 1000 - (int64_t)stw_now_ms(k->clock);
+}
+
+/* The kernel says so. */
+static bool was_told(const struct eru_keeper *k)
+{
+    uint64_t ticks;
+    return read(k->timer, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED;
+}
+
+static bool was_set(const struct eru_keeper *k, int64_t *ahead)
+{
+    int64_t before = *ahead;
+    bool told = was_told(k);
+    *ahead = ahead_ms(k);
+    if (!told && llabs(*ahead - before) <= APART_MS)
+        *ahead = before; /* or many small steps would go by unseen */
+    return told || *ahead != before;
+}
+
 static void *watch_clock(void *ctx)
 {
     struct eru_keeper *k = ctx;
+    int64_t ahead = ahead_ms(k);
     struct pollfd fds[] = {{.fd = k->timer, .events = POLLIN}, {.fd = k->stop, .events = POLLIN}};
     for (;;) {
-        uint64_t ticks;
-        if (poll(fds, STW_COUNT(fds), -1) < 0 && errno != EINTR)
+        if (poll(fds, STW_COUNT(fds), COMPARE_MS) < 0 && errno != EINTR)
             return NULL;
         if (fds[1].revents)
             return NULL;
-        if (!fds[0].revents)
+        if (!was_set(k, &ahead))
             continue;
-        if (read(k->timer, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED) {
-            stw_log(STW_LOG_INFO, "the clock was set; looking at every Eru");
-            stw_manager_enqueue_all(k->manager, &stw_controller_eru);
-        }
+        stw_log(STW_LOG_INFO, "the clock was set; looking at every Eru");
+        stw_manager_enqueue_all(k->manager, &stw_controller_eru);
         if (arm(k) != 0)
             return NULL;
     }
@@ -122,6 +112,11 @@ void eru_keeper_count(struct eru_keeper *k, enum eru_result result)
         stw_series_add(k->results[result], 1);
 }
 
+struct eru_rollouts *eru_keeper_rollouts(struct eru_keeper *k)
+{
+    return k ? k->rollouts : NULL;
+}
+
 int eru_keeper_open(struct stw_manager *m, const struct stw_manager_config *config,
                     void **ret_state, struct stw_error *err)
 {
@@ -129,12 +124,12 @@ int eru_keeper_open(struct stw_manager *m, const struct stw_manager_config *conf
     if (!k)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     k->manager = m;
+    k->clock = config->clock;
     k->timer = k->stop = -1;
-    k->tracked = STW_TABLE_INIT(own_key);
-    (void)pthread_mutex_init(&k->lock, NULL);
+    k->rollouts = eru_rollouts_create(k->clock);
     if (config->metrics)
         make_metrics(k, config->metrics);
-    if (start_watching(k, err) != 0) {
+    if (!k->rollouts || start_watching(k, err) != 0) {
         eru_keeper_close(k);
         return -1;
     }
@@ -146,14 +141,10 @@ void eru_keeper_close(void *state)
 {
     struct eru_keeper *k = state;
     uint64_t one = 1;
-    void *key;
     if (k->started && write(k->stop, &one, sizeof(one)) == sizeof(one))
         (void)pthread_join(k->thread, NULL);
     stw_closep(&k->timer);
     stw_closep(&k->stop);
-    for (uint32_t pos = 0; (key = stw_table_next(&k->tracked, &pos));)
-        free(key);
-    stw_table_done(&k->tracked);
-    (void)pthread_mutex_destroy(&k->lock);
+    eru_rollouts_destroy(k->rollouts);
     free(k);
 }

@@ -84,7 +84,7 @@ static void put_into_force(struct eru *e)
 static void end_rollout(struct eru *e, enum eru_result result, const char *reason)
 {
     struct eru_state *s = &e->state;
-    note(e, s->rollout.instant, result, reason, STW_MAX(now(e) - s->rollout.start, 0));
+    note(e, s->rollout.instant, result, reason, e->took_ms / 1000);
     s->rollout.there = false;
 }
 
@@ -115,12 +115,19 @@ static bool has_stamp(const struct eru_target *t, int64_t instant)
     return stw_streq(t->stamp, stamp);
 }
 
+/* A clock that is set while a rollout goes on neither ends it nor lets it go on for longer. */
+static void measure_rollout(struct eru *e)
+{
+    int64_t begin = e->state.rollout.start;
+    if (e->state.rollout.there)
+        e->took_ms = e->ops->took_ms(e, STW_MAX(now(e) - begin, 0) * 1000);
+}
+
 static void follow_rollout(struct eru *e)
 {
     struct eru_state *s = &e->state;
     const struct eru_target *t = &e->target;
     const char *name = e->spec.deployment;
-    int64_t took = now(e) - s->rollout.start;
     if (!s->rollout.there || !look(e))
         return;
     if (!t->there) {
@@ -133,10 +140,10 @@ static void follow_rollout(struct eru *e)
         end_rollout(e, ERU_SUCCEEDED, "RolloutSucceeded");
         e->rollout_reason = "Complete";
         tell(e, false, "RolloutSucceeded", "Deployment \"%s\" was restarted within %lld s", name,
-             (long long)STW_MAX(took, 0));
+             (long long)(e->took_ms / 1000));
     } else if (t->stuck && t->observed_generation >= t->generation) {
         rollout_failed(e, "RolloutFailed", "Deployment \"%s\": %s", name, t->stuck_message);
-    } else if (took >= e->spec.rollout_timeout_seconds) {
+    } else if (e->took_ms >= e->spec.rollout_timeout_seconds * 1000) {
         rollout_failed(e, "RolloutTimeout",
                        "Deployment \"%s\" was not rolled out within %lld s: %lld of %lld replicas "
                        "are up to date, %lld are available",
@@ -207,6 +214,7 @@ static void begin_rollout(struct eru *e, int64_t instant)
     s->rollout.there = true;
     s->rollout.instant = instant;
     s->rollout.start = now(e);
+    e->took_ms = 0;
     s->rollout.generation = e->target.generation;
     s->last_restart = now(e);
     eru_time_text(instant, text);
@@ -355,6 +363,7 @@ void eru_plan(struct eru *e)
 {
     bool known = stw_streq(e->state.manual.token, e->token);
     put_into_force(e);
+    measure_rollout(e);
     follow_rollout(e);
     if (e->err.code == STW_OK)
         follow_schedule(e);
@@ -365,6 +374,7 @@ void eru_plan(struct eru *e)
     /* A stamp of before: its rollout may be through, and then nothing more would be heard of it. */
     if (e->err.code == STW_OK)
         follow_rollout(e);
+    measure_rollout(e); /* one that has just begun: this is when */
 }
 
 /* --- when to look again */
@@ -374,9 +384,9 @@ bool eru_plan_waits(const struct eru *e)
     return *e->state.manual.token && !e->state.manual.done;
 }
 
-static void sooner(uint64_t *ms, int64_t at_us, int64_t now_us)
+static void sooner(uint64_t *ms, int64_t wait_ms)
 {
-    uint64_t wait = at_us > now_us ? (uint64_t)(at_us - now_us) / 1000 + 1 : 1;
+    uint64_t wait = (uint64_t)STW_MAX(wait_ms, 0) + 1;
     if (*ms == 0 || wait < *ms)
         *ms = wait;
 }
@@ -386,12 +396,10 @@ uint64_t eru_plan_wake_ms(const struct eru *e)
     const struct eru_state *s = &e->state;
     uint64_t ms = 0;
     if (s->next_schedule != ERU_NEVER)
-        sooner(&ms, (s->next_schedule + eru_plan_jitter(e)) * 1000000, e->now_us);
-    if (s->rollout.there) {
-        int64_t end = s->rollout.start + e->spec.rollout_timeout_seconds;
-        sooner(&ms, end * 1000000, e->now_us);
-    }
+        sooner(&ms, ((s->next_schedule + eru_plan_jitter(e)) * 1000000 - e->now_us) / 1000);
+    if (s->rollout.there)
+        sooner(&ms, e->spec.rollout_timeout_seconds * 1000 - e->took_ms);
     if (eru_plan_waits(e) && !e->looked) /* the token has only been written down so far */
-        sooner(&ms, e->now_us, e->now_us);
+        sooner(&ms, 0);
     return ms;
 }

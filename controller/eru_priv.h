@@ -3,7 +3,7 @@
  * One run over an Eru, between the files that share it: what its status remembers (eru_state.c),
  * what is to be done now (eru_plan.c), how a Deployment is looked at and stamped (eru_target.c),
  * what is told (eru_status.c), Erus that Deployments ask for (eru_auto.c), what the controller
- * keeps beside the caches (eru_keeper.c), and the run itself (eru.c). */
+ * keeps beside the caches (eru_keeper.c, eru_rollouts.c), and the run itself (eru.c). */
 #ifndef STW_CONTROLLER_ERU_PRIV_H
 #define STW_CONTROLLER_ERU_PRIV_H
 
@@ -67,6 +67,9 @@ struct eru_ops {
     /* Writes the stamp under the resourceVersion of e->target, which gets the new generation. */
     int (*stamp)(struct eru *e, const char *stamp, struct stw_error *err);
     int64_t (*changed_at)(struct eru *e); /* when the spec was last changed, as far as one knows */
+    /* How long the rollout that is under way has taken; `written_ms`: by the times in the status.
+     */
+    int64_t (*took_ms)(struct eru *e, int64_t written_ms);
 };
 extern const struct eru_ops eru_ops;
 
@@ -81,6 +84,7 @@ struct eru {
     char token[ERU_TOKEN_MAX]; /* of the annotation; "" for none */
     int64_t now_us;
     struct eru_state state;
+    int64_t took_ms;    /* of the rollout that is under way, so far */
     bool target_cached; /* the Deployment is in the cache */
     bool looked;
     struct eru_target target;
@@ -131,11 +135,20 @@ struct eru_keeper;
 int eru_keeper_open(struct stw_manager *m, const struct stw_manager_config *config,
                     void **ret_state, struct stw_error *err);
 void eru_keeper_close(void *state);
-/* Whether each change of the Deployment ("namespace/name") is to be looked at; NULL keepers are
- * fine. */
-void eru_keeper_track(struct eru_keeper *k, const char *deployment, bool track);
-bool eru_keeper_tracks(struct eru_keeper *k, const char *deployment);
+struct eru_rollouts;
+struct eru_rollouts *eru_keeper_rollouts(struct eru_keeper *k); /* NULL of NULL */
 void eru_keeper_count(struct eru_keeper *k, enum eru_result result);
+
+/* --- eru_rollouts.c: keys are "namespace/name" of Deployments; NULL has none of them */
+struct eru_rollouts *eru_rollouts_create(const struct stw_clock *clock);
+void eru_rollouts_destroy(struct eru_rollouts *r);
+/* Whether each change of the Deployment is to be looked at. */
+void eru_rollouts_track(struct eru_rollouts *r, const char *deployment, bool track);
+bool eru_rollouts_tracks(struct eru_rollouts *r, const char *deployment);
+/* How long the rollout of an instant has taken, by a clock that never steps; by the times that are
+ * written down, which is `took_ms`, only as far as it went on before this process saw it. */
+int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *deployment, int64_t instant,
+                             int64_t took_ms);
 
 /* --- eru.c */
 extern const struct stw_resource eru_resource;

@@ -58,7 +58,8 @@ static int look(struct eru *e, struct stw_error *err)
     stw_autojson struct stw_json_doc doc = {0};
     char key[STW_KEY_LEN];
     eru_deployment_key(e->run, e->spec.deployment, key);
-    eru_keeper_track(e->run->state, key, true); /* before: no change may fall in between */
+    eru_rollouts_track(eru_keeper_rollouts(e->run->state), key,
+                       true); /* before: no change may fall in between */
     e->target = (struct eru_target){0};
     if (stw_kube_get(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, &text,
                      err) != 0) {
@@ -142,4 +143,13 @@ static int64_t changed_at(struct eru *e)
     return latest == ERU_NEVER ? now : latest;
 }
 
-const struct eru_ops eru_ops = {.look = look, .stamp = stamp, .changed_at = changed_at};
+static int64_t took_ms(struct eru *e, int64_t written_ms)
+{
+    char key[STW_KEY_LEN];
+    eru_deployment_key(e->run, e->spec.deployment, key);
+    return eru_rollouts_took_ms(eru_keeper_rollouts(e->run->state), key, e->state.rollout.instant,
+                                written_ms);
+}
+
+const struct eru_ops eru_ops = {
+    .look = look, .stamp = stamp, .changed_at = changed_at, .took_ms = took_ms};

@@ -28,6 +28,8 @@ struct world {
     struct stw_eru spec;
     const char *token;
     int64_t now, changed_at;
+    int64_t set_by;                /* seconds that the wall clock has been set forward */
+    struct eru_rollouts *rollouts; /* what this process remembers */
     /* what the last run said */
     struct eru_event events[ERU_EVENTS_MAX];
     unsigned event_count;
@@ -89,7 +91,33 @@ static inline int64_t fake_changed_at(struct eru *e)
     return world_of->changed_at;
 }
 
-static const struct eru_ops fake_ops = {fake_look, fake_stamp, fake_changed_at};
+static inline int64_t fake_took_ms(struct eru *e, int64_t written_ms)
+{
+    return eru_rollouts_took_ms(world_of->rollouts, "shop/web", e->state.rollout.instant,
+                                written_ms);
+}
+
+static const struct eru_ops fake_ops = {fake_look, fake_stamp, fake_changed_at, fake_took_ms};
+
+static inline uint64_t world_monotonic(void *ctx)
+{
+    const struct world *w = *(struct world *const *)ctx;
+    return (uint64_t)(w->now - w->set_by) * 1000;
+}
+
+static inline int64_t world_wall(void *ctx)
+{
+    return (*(struct world *const *)ctx)->now * 1000000;
+}
+
+static const struct stw_clock world_clock = {&world_of, world_monotonic, world_wall};
+
+/* A process of steward that remembers nothing. */
+static inline void start_anew(struct world *w)
+{
+    eru_rollouts_destroy(w->rollouts);
+    w->rollouts = eru_rollouts_create(&world_clock);
+}
 
 /* The rollout of the Deployment is through. */
 static inline void settle(struct world *w)
@@ -120,12 +148,15 @@ static inline void world_init(struct world *w, const char *schedule)
     w->status = json_pack("{s:i}", "observedGeneration", -1);
     w->changed_at = w->now;
     world_of = w;
+    start_anew(w);
 }
 
 static inline void world_done(struct world *w)
 {
     json_decref(w->status);
     w->status = NULL;
+    eru_rollouts_destroy(w->rollouts);
+    w->rollouts = NULL;
 }
 
 /* One run; `keep` false: it was cut off before its status was written. */

@@ -292,6 +292,48 @@ static void the_clock_steps(void **state)
     assert_string_equal(w.live.stamp, "2026-01-01T04:30:00Z");
 }
 
+/* How long a rollout takes is not for the wall clock to say, in either direction. */
+static void the_clock_steps_during_a_rollout(void **state)
+{
+    static const struct {
+        int64_t set_by;
+        const char *early, *late;
+    } cases[] = {
+        {3600, "2026-01-01T05:09:59Z", "2026-01-01T05:10:00Z"},
+        {-3600, "2026-01-01T03:09:59Z", "2026-01-01T03:10:00Z"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        begin("0 4 * * *");
+        run_at(&w, "2026-01-01T04:00:00Z");
+        w.set_by = cases[i].set_by;
+        run_at(&w, cases[i].early);
+        assert_true(rolling(&w));
+        assert_int_equal(w.wake_ms, 1000 + 1);
+        run_at(&w, cases[i].late);
+        assert_string_equal(reason(&w, 0), "RolloutTimeout");
+        json_t *entry = json_array_get(json_object_get(w.status, "history"), 0);
+        assert_int_equal(json_integer_value(json_object_get(entry, "durationSeconds")), 600);
+    }
+}
+
+/* Another process has only what is written down. */
+static void the_clock_steps_and_steward_is_another(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    run_at(&w, "2026-01-01T04:00:00Z");
+    start_anew(&w);
+    run_at(&w, "2026-01-01T04:09:00Z"); /* nine minutes are over */
+    assert_true(rolling(&w));
+    w.set_by = 3600;
+    run_at(&w, "2026-01-01T05:09:59Z");
+    assert_true(rolling(&w));
+    start_anew(&w);
+    run_at(&w, "2026-01-01T05:09:59Z");
+    assert_string_equal(reason(&w, 0), "RolloutTimeout");
+}
+
 static void replaced_by_another(struct world *world)
 {
     (void)snprintf(world->live.uid, sizeof(world->live.uid), "d-2");
@@ -589,6 +631,8 @@ int main(void)
         cmocka_unit_test_teardown(disabled_and_enabled, done),
         cmocka_unit_test_teardown(created_long_before_it_is_seen, done),
         cmocka_unit_test_teardown(the_clock_steps, done),
+        cmocka_unit_test_teardown(the_clock_steps_during_a_rollout, done),
+        cmocka_unit_test_teardown(the_clock_steps_and_steward_is_another, done),
         cmocka_unit_test_teardown(what_is_skipped, done),
         cmocka_unit_test_teardown(what_happens_during_a_rollout, done),
         cmocka_unit_test_teardown(a_rollout_into_the_next_instant, done),
