@@ -187,8 +187,9 @@ struct ec_move {
     struct ec_action intent; /* to be in status before the act; EC_IDLE: none is needed */
     char member[EC_NAME_MAX], to[EC_NAME_MAX];
     uint64_t id, to_id;
-    bool seed;                     /* CREATE_POD: initial-cluster-state=new; else guarded at once
-                                    * where the member has data, or with the full list */
+    bool seed;                     /* CREATE_POD: initial-cluster-state=new */
+    bool guarded;                  /* CREATE_POD: the member has data; guarded from the start (see
+                                    * EC_GUARD).  Neither: existing, with the whole list */
     struct stw_semver version;     /* CREATE_POD: of its image; not always the spec's */
     bool forced;                   /* CREATE_POD: with --force-new-cluster */
     enum ec_force_step force_step; /* FORCE_NEXT */

@@ -90,10 +90,17 @@ bool plan_intend(struct plan *p, enum ec_act act, enum ec_kind kind, const struc
     return true;
 }
 
+/* Then it has data, or has lost it. */
+static bool was_up(const struct ec_member *m)
+{
+    return m->started || plan_voter(m);
+}
+
 bool plan_create_pod(struct plan *p, const struct ec_member *m, struct stw_semver version)
 {
     plan_act(p, EC_CREATE_POD, m);
     p->move->version = version;
+    p->move->guarded = was_up(m);
     return true;
 }
 
@@ -163,8 +170,7 @@ bool plan_in_flight(const struct plan *p)
 
 bool plan_data_lost(const struct plan *p, const struct ec_member *m)
 {
-    bool was_up = m->started || plan_voter(m);
-    if (!was_up)
+    if (!was_up(m))
         return false;
     if (m->data != EC_DATA_THERE)
         return true;

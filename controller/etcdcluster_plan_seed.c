@@ -54,6 +54,7 @@ static bool seed_pod(struct plan *p, const struct ec_member *m)
     if (m->pod == EC_POD_ABSENT) {
         plan_create_pod(p, m, p->v->version);
         p->move->seed = !restored;
+        p->move->guarded = restored;
         return true;
     }
     if (m->pod != EC_POD_GOING && (m->pod == EC_POD_ENDED || seed_stuck(p, m)))
