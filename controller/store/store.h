@@ -29,21 +29,26 @@ enum stw_store_trouble {
     STW_STORE_FAILED,
 };
 
-struct stw_store;
+/* A stable CamelCase word, such as "AccessDenied"; for conditions. */
+const char *stw_store_trouble_name(enum stw_store_trouble t);
+
+struct stw_store; /* one thread at a time, but for cancel */
 
 struct stw_store_s3 {
     const char *endpoint; /* URL; NULL: AWS's own of the region */
     const char *region, *bucket;
-    const char *access_key, *secret_key, *session_token; /* copied and wiped; token or NULL */
-    const char *ca;                                      /* PEM, or NULL: the system's */
-    const char *sse;                                     /* or NULL */
+    /* Copied and wiped.  Access key NULL: requests are not signed; token: or NULL. */
+    const char *access_key, *secret_key, *session_token;
+    const char *ca;  /* PEM, or NULL: the system's */
+    const char *sse; /* or NULL */
     bool path_style;
     uint32_t timeout_ms; /* of a request that moves no data; 0: 30000 */
 };
 int stw_store_s3_create(const struct stw_store_s3 *config, struct stw_store **ret,
                         struct stw_error *err);
 int stw_store_folder_create(const char *path, struct stw_store **ret, struct stw_error *err);
-void stw_store_cancel(struct stw_store *s); /* cuts what is under way; any thread */
+/* Cuts what is under way and refuses more, but for aborts; any thread, twice is fine. */
+void stw_store_cancel(struct stw_store *s);
 void stw_store_destroy(struct stw_store *s);
 
 /* An upload.  Nothing is visible under the key until finish() succeeded; abort() leaves nothing
@@ -65,6 +70,11 @@ int stw_store_read(struct stw_store *s, const char *key, stw_store_sink_fn *sink
 typedef int stw_store_each_fn(void *ctx, const char *key, uint64_t size_bytes);
 int stw_store_list(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
                    enum stw_store_trouble *trouble, struct stw_error *err);
+/* Takes away what uploads under `prefix` left behind that began before `before_us` (wall clock) and
+ * were never finished: those of a process that was killed.  A store that cannot tell of them is
+ * fine.  `*ret_count`: how many. */
+int stw_store_clean(struct stw_store *s, const char *prefix, int64_t before_us, unsigned *ret_count,
+                    enum stw_store_trouble *trouble, struct stw_error *err);
 int stw_store_delete(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
                      struct stw_error *err); /* one that is gone is fine */
 

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One request to S3, tried again where that helps: the server's 5xx, nobody there, not in time.
+ *
+ * libcurl signs (CURLOPT_AWS_SIGV4).  What it does not do in all versions is done here: the query
+ * is in canonical form, and the body's hash is a header of ours, so that it is signed and the
+ * server can hold what it got against it.  No header of libcurl's own may be taken out ("Expect:"),
+ * as 7.88 would sign it nonetheless. */
+#include "base/util.h"
+#include "controller/store/s3_priv.h"
+#include "controller/store/xml.h"
+
+#include <openssl/sha.h>
+#include <stdio.h>
+
+#define TRIES 4
+#define PAUSE_MS 250 /* before the second try; four times as long before each next */
+#define CONNECT_TIMEOUT_MS 10000
+#define STAND_STILL_S 30
+#define STAND_STILL_BYTES 1024
+#define LAST_WISH_MS 5000
+#define ERROR_MAX_BYTES (64u << 10)
+#define URL_MAX 8192
+
+/* A try. */
+struct transfer {
+    struct s3 *s;
+    struct s3_call *call;
+    size_t sent;
+    bool delivered; /* bytes have gone to the sink: no other try */
+    struct stw_buf error;
+    struct stw_error sink_err;
+    char curl_text[CURL_ERROR_SIZE];
+};
+
+/* --- what S3's own words mean */
+
+static const struct {
+    const char *code;
+    enum stw_store_trouble trouble;
+} codes[] = {
+    {"AccessDenied", STW_STORE_DENIED},
+    {"AllAccessDisabled", STW_STORE_DENIED},
+    {"ExpiredToken", STW_STORE_DENIED},
+    {"InvalidAccessKeyId", STW_STORE_DENIED},
+    {"InvalidToken", STW_STORE_DENIED},
+    {"RequestTimeTooSkewed", STW_STORE_DENIED},
+    {"SignatureDoesNotMatch", STW_STORE_DENIED},
+    {"NoSuchBucket", STW_STORE_NO_BUCKET},
+    {"InvalidBucketName", STW_STORE_NO_BUCKET},
+    {"NoSuchKey", STW_STORE_NOT_FOUND},
+    {"InsufficientStorage", STW_STORE_FULL},
+    {"QuotaExceeded", STW_STORE_FULL},
+    {"XMinioAdminBucketQuotaExceeded", STW_STORE_FULL},
+    {"XMinioStorageFull", STW_STORE_FULL},
+    {"BadDigest", STW_STORE_CONNECT}, /* changed on the way: send it again */
+    {"IncompleteBody", STW_STORE_CONNECT},
+    {"InternalError", STW_STORE_CONNECT},
+    {"RequestTimeout", STW_STORE_CONNECT},
+    {"ServiceUnavailable", STW_STORE_CONNECT},
+    {"SlowDown", STW_STORE_CONNECT},
+    {"XAmzContentSHA256Mismatch", STW_STORE_CONNECT},
+};
+
+static enum stw_store_trouble trouble_of(long status, const char *code)
+{
+    for (size_t i = 0; i < STW_COUNT(codes); i++)
+        if (stw_streq(codes[i].code, code))
+            return codes[i].trouble;
+    if (status == 401 || status == 403)
+        return STW_STORE_DENIED;
+    if (status == 404 && !*code)
+        return STW_STORE_NOT_FOUND;
+    if (status == 507)
+        return STW_STORE_FULL;
+    if (status == 501)
+        return STW_STORE_FAILED;
+    return status == 408 || status == 429 || status >= 500 ? STW_STORE_CONNECT : STW_STORE_FAILED;
+}
+
+struct words {
+    char code[64], message[200];
+};
+
+static int take_words(void *ctx, const char *parent, const char *name, const char *text,
+                      struct stw_error *err)
+{
+    struct words *w = ctx;
+    (void)err;
+    if (!text || !stw_streq(parent, "Error"))
+        return 0;
+    if (stw_streq(name, "Code"))
+        (void)snprintf(w->code, sizeof(w->code), "%s", text);
+    else if (stw_streq(name, "Message"))
+        (void)snprintf(w->message, sizeof(w->message), "%s", text);
+    return 0;
+}
+
+/* Control characters have no place in an error; nor has what we must not tell, should a server
+ * say it back. */
+static void tame(const struct s3 *s, char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+    if ((s->access_key && strstr(text, s->access_key)) ||
+        (s->secret_key && strstr(text, s->secret_key)))
+        *text = '\0';
+}
+
+static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const struct stw_buf *body,
+                          enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    struct words w = {0};
+    (void)stw_xml_walk(stw_buf_str(body), body->len, take_words, &w, NULL);
+    tame(s, w.code);
+    tame(s, w.message);
+    (void)snprintf(c->code, sizeof(c->code), "%s", w.code);
+    (void)stw_store_fail(trouble, trouble_of(status, w.code), err,
+                         "the store answered %s of bucket \"%s\" with %ld%s%s%s%s", c->method,
+                         s->bucket, status, *w.code ? " " : "", w.code, *w.message ? ": " : "",
+                         w.message);
+    if (err)
+        err->http = (int)status;
+    return -1;
+}
+
+static int fail_by_curl(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
+                        struct stw_error *err)
+{
+    enum stw_store_trouble what = STW_STORE_CONNECT;
+    if (rc == CURLE_ABORTED_BY_CALLBACK) {
+        *trouble = STW_STORE_FAILED;
+        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+    }
+    if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CONNECT_ERROR ||
+        rc == CURLE_SSL_CACERT_BADFILE)
+        what = STW_STORE_TLS;
+    return stw_store_fail(trouble, what, err, "%s of bucket \"%s\": %s", t->call->method,
+                          t->s->bucket, *t->curl_text ? t->curl_text : curl_easy_strerror(rc));
+}
+
+/* --- libcurl's callbacks */
+
+static size_t on_body(char *data, size_t one, size_t len, void *ctx)
+{
+    struct transfer *t = ctx;
+    struct s3_call *c = t->call;
+    long status = 0;
+    len *= one;
+    (void)curl_easy_getinfo(t->s->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status < 200 || status > 299) {
+        stw_buf_add(&t->error, data, STW_MIN(len, (size_t)ERROR_MAX_BYTES - t->error.len));
+        return len;
+    }
+    if (!c->sink) {
+        stw_buf_add(&c->answer, data, len);
+        return c->answer.failed ? 0 : len;
+    }
+    t->delivered = true;
+    c->sink_refused = c->sink(c->sink_ctx, data, len, &t->sink_err) != 0;
+    return c->sink_refused ? 0 : len;
+}
+
+static size_t on_header(char *data, size_t one, size_t len, void *ctx)
+{
+    struct transfer *t = ctx;
+    size_t from = 5, to = len * one;
+    len = to;
+    if (len < from || strncasecmp(data, "etag:", from) != 0)
+        return len;
+    while (from < to && data[from] == ' ')
+        from++;
+    while (to > from && (unsigned char)data[to - 1] <= ' ')
+        to--;
+    if (to - from < sizeof(t->call->etag)) {
+        memcpy(t->call->etag, data + from, to - from);
+        t->call->etag[to - from] = '\0';
+    }
+    return len;
+}
+
+static size_t on_read(char *to, size_t one, size_t room, void *ctx)
+{
+    struct transfer *t = ctx;
+    size_t n = STW_MIN(room * one, t->call->body_len - t->sent);
+    if (n > 0)
+        memcpy(to, (const char *)t->call->body + t->sent, n);
+    t->sent += n;
+    return n;
+}
+
+static int on_seek(void *ctx, curl_off_t to, int origin)
+{
+    struct transfer *t = ctx;
+    if (origin != SEEK_SET || to < 0 || (uint64_t)to > t->call->body_len)
+        return CURL_SEEKFUNC_CANTSEEK;
+    t->sent = (size_t)to;
+    return CURL_SEEKFUNC_OK;
+}
+
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    struct transfer *t = ctx;
+    (void)a;
+    (void)b;
+    (void)c;
+    (void)d;
+    return !t->call->last_wish && stw_store_cancelled(&t->s->store);
+}
+
+/* --- setting a try up */
+
+void s3_escape(const char *text, bool keep_slash, struct stw_buf *out)
+{
+    for (; *text; text++) {
+        char c = *text;
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            strchr("-_.~", c) || (keep_slash && c == '/'))
+            stw_buf_addc(out, c);
+        else
+            stw_buf_addf(out, "%%%02X", (unsigned)(unsigned char)c);
+    }
+}
+
+static void add_header(struct curl_slist **list, bool *failed, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add_header(struct curl_slist **list, bool *failed, const char *fmt, ...)
+{
+    stw_autobuf struct stw_buf line = {.max = 8192, .secret = true};
+    va_list ap;
+    va_start(ap, fmt);
+    stw_buf_vaddf(&line, fmt, ap);
+    va_end(ap);
+    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, stw_buf_str(&line));
+    *failed = *failed || !longer;
+    *list = longer ? longer : *list;
+}
+
+/* NULL: no memory. */
+static struct curl_slist *make_headers(const struct s3 *s, const struct s3_call *c)
+{
+    struct curl_slist *list = NULL;
+    unsigned char sum[SHA256_DIGEST_LENGTH];
+    char hex[2 * SHA256_DIGEST_LENGTH + 1];
+    bool failed = false;
+    SHA256(c->body_len > 0 ? c->body : "", c->body_len, sum);
+    for (size_t i = 0; i < sizeof(sum); i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    add_header(&list, &failed, "x-amz-content-sha256: %s", hex);
+    if (s->token_header)
+        add_header(&list, &failed, "%s", s->token_header);
+    if (s->sse_header && c->with_sse)
+        add_header(&list, &failed, "%s", s->sse_header);
+    if (c->content_type)
+        add_header(&list, &failed, "Content-Type: %s", c->content_type);
+    if (!failed)
+        return list;
+    curl_slist_free_all(list);
+    return NULL;
+}
+
+static void set_method(CURL *h, struct transfer *t)
+{
+    const struct s3_call *c = t->call;
+    if (stw_streq(c->method, "PUT")) {
+        curl_easy_setopt(h, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(h, CURLOPT_INFILESIZE_LARGE, (curl_off_t)c->body_len);
+        curl_easy_setopt(h, CURLOPT_READFUNCTION, on_read);
+        curl_easy_setopt(h, CURLOPT_READDATA, t);
+        curl_easy_setopt(h, CURLOPT_SEEKFUNCTION, on_seek);
+        curl_easy_setopt(h, CURLOPT_SEEKDATA, t);
+    } else if (stw_streq(c->method, "POST")) {
+        curl_easy_setopt(h, CURLOPT_POST, 1L);
+        curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->body_len);
+        curl_easy_setopt(h, CURLOPT_POSTFIELDS, c->body_len > 0 ? c->body : "");
+    } else if (!stw_streq(c->method, "GET")) {
+        curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, c->method);
+    }
+}
+
+static void set_limits(CURL *h, const struct s3 *s, const struct s3_call *c)
+{
+    long total = c->last_wish ? LAST_WISH_MS : (long)s->timeout_ms;
+    curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, STW_MIN(total, (long)CONNECT_TIMEOUT_MS));
+    if (!c->moves_data) {
+        curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total);
+        return;
+    }
+    long still_s = STW_MAX(1L, STW_MIN((long)STAND_STILL_S, total / 1000));
+    curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, (long)STAND_STILL_BYTES);
+    curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, still_s);
+}
+
+static void set_trust(CURL *h, const struct s3 *s)
+{
+    if (s->ca) {
+        struct curl_blob blob = {.data = s->ca, .len = strlen(s->ca), .flags = CURL_BLOB_NOCOPY};
+        curl_easy_setopt(h, CURLOPT_CAINFO_BLOB, &blob);
+    }
+    if (s->access_key) {
+        curl_easy_setopt(h, CURLOPT_AWS_SIGV4, s->sigv4);
+        curl_easy_setopt(h, CURLOPT_USERNAME, s->access_key);
+        curl_easy_setopt(h, CURLOPT_PASSWORD, s->secret_key);
+    }
+}
+
+static void set_up(struct transfer *t, const char *url, struct curl_slist *headers)
+{
+    CURL *h = t->s->easy;
+    curl_easy_reset(h);
+    curl_easy_setopt(h, CURLOPT_URL, url);
+    curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(h, CURLOPT_ERRORBUFFER, t->curl_text);
+    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(h, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(h, CURLOPT_XFERINFODATA, t);
+    set_method(h, t);
+    set_limits(h, t->s, t->call);
+    set_trust(h, t->s);
+}
+
+/* --- tries */
+
+static int judge(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
+                 struct stw_error *err)
+{
+    struct s3_call *c = t->call;
+    long status = 0;
+    (void)curl_easy_getinfo(t->s->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (c->sink_refused) {
+        if (err)
+            *err = t->sink_err;
+        return -1;
+    }
+    if (c->answer.failed)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's answer is too long");
+    if (status >= 300 && rc != CURLE_ABORTED_BY_CALLBACK) /* also of an upload it did not let end */
+        return fail_by_answer(t->s, c, status, &t->error, trouble, err);
+    return rc == CURLE_OK ? 0 : fail_by_curl(t, rc, trouble, err);
+}
+
+static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_again,
+                    enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    struct transfer t = {.s = s, .call = c, .error = STW_BUF_INIT(ERROR_MAX_BYTES)};
+    struct curl_slist *headers = make_headers(s, c);
+    if (!headers)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+    stw_buf_clear(&c->answer);
+    c->etag[0] = c->code[0] = '\0';
+    *trouble = STW_STORE_FINE;
+    set_up(&t, url, headers);
+    int rc = judge(&t, curl_easy_perform(s->easy), trouble, err);
+    *ret_again = rc != 0 && *trouble == STW_STORE_CONNECT && !t.delivered;
+    stw_buf_done(&t.error);
+    curl_slist_free_all(headers);
+    return rc;
+}
+
+/* Sorted parameters come in as they are; the bucket's own URL ends in a slash. */
+static int make_url(const struct s3 *s, const struct s3_call *c, struct stw_buf *url)
+{
+    stw_buf_adds(url, s->base);
+    stw_buf_addc(url, '/');
+    if (c->key)
+        s3_escape(c->key, true, url);
+    if (c->query)
+        stw_buf_addf(url, "?%s", c->query);
+    return url->failed ? -1 : 0;
+}
+
+int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf url = STW_BUF_INIT(URL_MAX);
+    uint32_t pause_ms = PAUSE_MS;
+    bool again = false;
+    c->answer.max = S3_ANSWER_MAX_BYTES;
+    if (make_url(s, c, &url) != 0)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
+    for (c->tries = 1;; c->tries++, pause_ms *= 4) {
+        int rc = try_once(s, c, stw_buf_str(&url), &again, trouble, err);
+        if (rc == 0 || !again || c->tries == (c->last_wish ? 2 : TRIES))
+            return rc;
+        if (!c->last_wish && stw_store_pause(&s->store, pause_ms)) {
+            *trouble = STW_STORE_FAILED;
+            return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+        }
+    }
+}
+
+void s3_call_done(struct s3_call *c)
+{
+    stw_buf_done(&c->answer);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * S3 between its files: one request with its retries (s3_call.c), uploads (s3_upload.c), and the
+ * store itself (s3.c). */
+#ifndef STW_CONTROLLER_STORE_S3_PRIV_H
+#define STW_CONTROLLER_STORE_S3_PRIV_H
+
+#include "controller/store/store_priv.h"
+
+#include <curl/curl.h>
+
+#define S3_ANSWER_MAX_BYTES (8u << 20) /* a page of 1000 keys, each byte written as %XX */
+#define S3_ETAG_MAX 128
+#define S3_PARTS_MAX 10000 /* S3's own limit */
+
+struct s3 {
+    struct stw_store store;
+    char *base;  /* "https://host/bucket", "https://bucket.host": what a key's "/" follows */
+    char *sigv4; /* "aws:amz:REGION:s3" */
+    char *access_key, *secret_key, *token_header; /* or NULL; wiped */
+    char *sse_header, *ca;                        /* or NULL */
+    char *bucket;
+    uint32_t timeout_ms;
+    CURL *easy; /* kept for its connection */
+};
+
+/* One request.  Keys and query are sent as SigV4 has them in its canonical request, since libcurl
+ * before 8.1 signs the query as it is given: parameters sorted by name, each with its "=". */
+struct s3_call {
+    const char *method;
+    const char *key;   /* NULL: the bucket itself */
+    const char *query; /* encoded; or NULL */
+    const void *body;  /* of PUT and POST */
+    size_t body_len;
+    const char *content_type; /* or NULL */
+    bool with_sse;
+    bool last_wish;          /* goes out although the store is cancelled */
+    bool moves_data;         /* bounded by standing still rather than in total */
+    stw_store_sink_fn *sink; /* of a good answer; NULL: `answer` */
+    void *sink_ctx;
+
+    struct stw_buf answer; /* the body of the last try; done by the caller */
+    char etag[S3_ETAG_MAX];
+    char code[64];     /* S3's own word for an error */
+    unsigned tries;    /* that were made */
+    bool sink_refused; /* the error is the sink's */
+};
+int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err);
+void s3_call_done(struct s3_call *c);
+
+/* As RFC 3986 has it, with unreserved characters only left as they are; '/' too if `keep_slash`. */
+void s3_escape(const char *text, bool keep_slash, struct stw_buf *out);
+
+int s3_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
+             enum stw_store_trouble *trouble, struct stw_error *err);
+int s3_write(struct stw_upload *u, const void *data, size_t len, enum stw_store_trouble *trouble,
+             struct stw_error *err);
+int s3_finish(struct stw_upload *u, enum stw_store_trouble *trouble, struct stw_error *err);
+void s3_abort(struct stw_upload *u);
+/* Takes an upload in parts back. */
+int s3_abort_parts(struct s3 *s, const char *key, const char *id, enum stw_store_trouble *trouble,
+                   struct stw_error *err);
+
+#endif
