@@ -87,7 +87,9 @@ static void check_enum(struct checker *c, const struct stw_path *p, const struct
         stw_buf_adds(&text, value == row->values ? "supported values: " : ", ");
         stw_buf_json_strz(&text, *value);
     }
-    add(c, p, STW_NOT_SUPPORTED, v, stw_buf_str(&text));
+    const char *known = row->check ? stw_arena_str(c->arena, v) : NULL;
+    const char *more = known ? row->check(known) : NULL;
+    add(c, p, STW_NOT_SUPPORTED, v, more ? more : stw_buf_str(&text));
     c->f->failed |= text.failed;
 }
 

@@ -25,6 +25,8 @@ static void put_string(struct decoder *d, void *ret, const struct stw_field *row
     const char *text = stw_arena_str(d->arena, v);
     if (!text)
         d->no_memory = true;
+    else if (row->skip && strncmp(text, row->skip, strlen(row->skip)) == 0)
+        text += strlen(row->skip);
     put(ret, row, &text, sizeof(text));
 }
 

@@ -35,7 +35,7 @@ static void default_within(const struct stw_path *p, const struct stw_field *row
 {
     if (!stw_field_fits(row, v))
         return;
-    if (row->type == STW_T_OBJECT)
+    if (row->type == STW_T_OBJECT || (row->type == STW_T_RAW && row->fields))
         default_fields(p, row->fields, v, d);
     else if (row->type == STW_T_LIST || row->type == STW_T_MAP)
         default_items(p, row->item, v, d);

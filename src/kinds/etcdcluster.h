@@ -80,6 +80,10 @@ struct stw_etcdcluster {
 
 extern const struct stw_kind stw_kind_etcdcluster;
 
+/* Whether an option of etcd ("data-dir", "experimental-...") is steward's own to set; each that
+ * steward gives to a member must be. */
+bool stw_etcd_option_reserved(const char *name);
+
 /* Whether an upgrade from a running version may be made; `err` says why not, in the words of the
  * door.  Asked at the door and again before each upgrade. */
 struct stw_error;

@@ -45,8 +45,9 @@ struct stw_field {
     const char *pattern;          /* ECMA 262, for the schema alone */
     const char *format;           /* for the schema alone: "int64", "date-time" */
     const char *const *list_keys; /* x-kubernetes-list-map-keys */
+    const char *skip; /* STRING: what a value may begin with and decoding leaves out, such as "v" */
     /* STRING: what is wrong with a value, or what to warn of; NULL: nothing.  The text is a
-     * constant. */
+     * constant.  Of a value that is none of `values` it says what else than those there are. */
     const char *(*check)(const char *value);
     const char *(*warn)(const char *value);
     const struct stw_field *fields; /* OBJECT, RAW */

@@ -7,11 +7,14 @@
 #include "kinds/app.h"
 #include "kinds/databaseuser.h"
 #include "kinds/eru.h"
+#include "kinds/etcdbackup.h"
+#include "kinds/etcdcluster.h"
 #include "kinds/kind_priv.h"
 #include "kinds/myweb.h"
 
 const struct stw_kind *const stw_kinds[] = {
-    &stw_kind_myweb, &stw_kind_databaseuser, &stw_kind_eru, &stw_kind_app, NULL,
+    &stw_kind_myweb,       &stw_kind_databaseuser, &stw_kind_eru,         &stw_kind_app,
+    &stw_kind_etcdcluster, &stw_kind_etcdbackup,   &stw_kind_etcdrestore, NULL,
 };
 
 const struct stw_kind *stw_kind_find(const char *group, const char *version, const char *kind)

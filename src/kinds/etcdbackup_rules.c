@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an EtcdBackup must be, beyond what its field table says. */
+#include "base/util.h"
+#include "kinds/etcdbackup_priv.h"
+#include "kinds/etcdcluster_priv.h"
+#include "kinds/kind_priv.h"
+#include "kinds/schedule.h"
+
+#include <stdio.h>
+
+#define INTERVAL_MIN 60
+
+static const char then_made[] = "backups are made";
+
+/* --- what is backed up */
+
+static bool is_https(struct stw_json url)
+{
+    char text[16] = "";
+    size_t len;
+    const char *raw = stw_json_raw(url, &len);
+    (void)snprintf(text, sizeof(text), "%.*s", (int)STW_MIN(len, sizeof(text) - 1), raw);
+    return strncmp(text, "\"https://", 9) == 0;
+}
+
+static void check_endpoints(const struct stw_etcdbackup *b, struct stw_findings *f)
+{
+    struct stw_json key, url, first = stw_json_at(b->endpoints, 0);
+    char path[64];
+    uint32_t index = 0;
+    stw_json_foreach (b->endpoints, key, url) {
+        (void)snprintf(path, sizeof(path), "spec.etcdEndpoints[%u]", index++);
+        if (stw_json_type(url) == STW_JSON_STRING && is_https(url) != is_https(first))
+            stw_findings_at(f, path, STW_INVALID, url,
+                            "must have the same scheme as the first endpoint");
+    }
+    if (stw_json_type(first) == STW_JSON_STRING && is_https(first) && !b->client_tls_secret)
+        stw_findings_add(f, "spec.clientTLSSecret", STW_REQUIRED, NULL,
+                         "https endpoints need a client certificate");
+}
+
+static void check_source(const struct stw_etcdbackup *b, struct stw_findings *f)
+{
+    static const char text[] = "set exactly one of etcdEndpoints, clusterRef";
+    bool endpoints = stw_json_there(b->endpoints);
+    if (endpoints && b->cluster)
+        stw_findings_add(f, "spec.clusterRef", STW_FORBIDDEN, NULL, "%s", text);
+    else if (!endpoints && !b->cluster)
+        stw_findings_add(f, "spec.clusterRef", STW_REQUIRED, NULL, "%s", text);
+    if (endpoints)
+        check_endpoints(b, f);
+}
+
+static void advise_on_cluster(const struct stw_admission *a, const struct stw_etcdbackup *b,
+                              struct stw_findings *f)
+{
+    char key[600];
+    const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
+    if (a->quiet || f->error_count || !b->cluster || !l || !l->has || !a->ns)
+        return;
+    (void)snprintf(key, sizeof(key), "%s/%s", a->ns, b->cluster);
+    if (l->has(l->ctx, "etcdclusters", key) == 0)
+        stw_findings_warn(f, "EtcdCluster \"%s\" not found; backups are made when it is there",
+                          b->cluster);
+}
+
+/* --- when */
+
+static bool by_clock(const struct stw_etcdbackup *b)
+{
+    return b->policy.interval_s != 0 || b->policy.schedule;
+}
+
+static void check_interval(const struct stw_etcdbackup *b, struct stw_findings *f)
+{
+    char value[24];
+    int64_t n = b->policy.interval_s;
+    (void)snprintf(value, sizeof(value), "%lld", (long long)n);
+    if (n != 0 && n < INTERVAL_MIN)
+        stw_findings_add(f, "spec.backupPolicy.backupIntervalInSecond", STW_INVALID, value,
+                         "must be 0 or at least %d", INTERVAL_MIN);
+    else if (n > 315360000)
+        stw_findings_add(f, "spec.backupPolicy.backupIntervalInSecond", STW_INVALID, value,
+                         "must be at most 315360000");
+    if (n != 0 && b->policy.schedule)
+        stw_findings_add(f, "spec.backupPolicy.schedule", STW_FORBIDDEN, NULL,
+                         "set only one of backupIntervalInSecond, schedule");
+}
+
+static void check_keeping(const struct stw_etcdbackup *b, struct stw_findings *f)
+{
+    const struct {
+        const char *path;
+        int64_t value;
+    } limits[] = {{"spec.backupPolicy.maxBackups", b->policy.max_backups},
+                  {"spec.backupPolicy.maxAgeSeconds", b->policy.max_age_s}};
+    for (size_t i = 0; i < STW_COUNT(limits); i++)
+        if (limits[i].value > 0 && !by_clock(b))
+            stw_findings_add(f, limits[i].path, STW_FORBIDDEN, NULL,
+                             "needs schedule or backupIntervalInSecond");
+}
+
+static void check_policy(const struct stw_admission *a, const struct stw_etcdbackup *b,
+                         struct stw_findings *f)
+{
+    check_interval(b, f);
+    stw_check_schedule("spec.backupPolicy.schedule", b->policy.schedule, "backups", f);
+    stw_check_time_zone(a, "spec.backupPolicy.timeZone", b->policy.time_zone, f);
+    check_keeping(b, f);
+    if (b->policy.suspend && !by_clock(b))
+        stw_findings_warn(f,
+                          "spec.backupPolicy.suspend: the one backup is made when this is false");
+}
+
+/* --- changes */
+
+/* One backup, or many: an object is the one or the other for as long as it lives. */
+static void check_period(const struct stw_etcdbackup *now, const struct stw_etcdbackup *old,
+                         struct stw_findings *f)
+{
+    if (by_clock(now) == by_clock(old))
+        return;
+    bool interval = now->policy.interval_s != old->policy.interval_s;
+    char was[32];
+    (void)snprintf(was, sizeof(was), "%lld", (long long)old->policy.interval_s);
+    stw_findings_add(
+        f, interval ? "spec.backupPolicy.backupIntervalInSecond" : "spec.backupPolicy.schedule",
+        STW_FORBIDDEN, NULL, "field is immutable (was %s)",
+        interval               ? was
+        : old->policy.schedule ? "set"
+                               : "not set");
+}
+
+/* Where the one backup goes does not change; with which credentials may. */
+static void check_block(const struct stw_admission *a, const char *block,
+                        const struct stw_field *rows, struct stw_findings *f)
+{
+    const struct stw_path spec = {.name = "spec"}, at = {.up = &spec, .name = block};
+    struct stw_field fixed[8] = {0};
+    for (size_t i = 0; rows[i].name && i + 1 < STW_COUNT(fixed); i++) {
+        fixed[i] = rows[i];
+        fixed[i].immutable = !stw_streq(rows[i].name, "awsSecret");
+    }
+    stw_check_immutable(&at, fixed, stw_json_get(stw_json_get(a->object, "spec"), block),
+                        stw_json_get(stw_json_get(a->old_object, "spec"), block), f);
+}
+
+static void check_changes(const struct stw_admission *a, const struct stw_etcdbackup *now,
+                          const struct stw_etcdbackup *old, struct stw_findings *f)
+{
+    check_period(now, old, f);
+    if (by_clock(old))
+        return;
+    check_block(a, "s3", stw_etcd_s3_fields, f);
+    check_block(a, "pvc", stw_etcd_pvc_fields, f);
+}
+
+/* --- all of it */
+
+static const struct {
+    const char *keys[4];
+} secret_keys[] = {
+    {{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt", NULL}},
+    {{"username", "password", NULL}},
+};
+
+static void advise(const struct stw_admission *a, const struct stw_etcdbackup *b,
+                   const struct stw_etcdbackup *old, struct stw_findings *f)
+{
+    if (b->verify && stw_streq(b->verify, "None"))
+        stw_findings_warn(f, "spec.verify None: nobody knows whether such backups can be restored");
+    stw_etcd_advise_on_s3(a, &b->s3, old ? &old->s3 : NULL, then_made, f);
+    if (!old || !stw_ec_same(b->client_tls_secret, old->client_tls_secret))
+        stw_ec_advise_on_secret(a, b->client_tls_secret, secret_keys[0].keys, then_made, f);
+    if (!old || !stw_ec_same(b->auth_secret, old->auth_secret))
+        stw_ec_advise_on_secret(a, b->auth_secret, secret_keys[1].keys, then_made, f);
+    if (!old)
+        advise_on_cluster(a, b, f);
+}
+
+void stw_etcdbackup_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                             struct stw_findings *f)
+{
+    const struct stw_etcdbackup *b = spec;
+    check_source(b, f);
+    if (b->storage_type)
+        stw_etcd_check_store("storageType", b->storage_type, b->s3.path, b->pvc.claim, f);
+    check_policy(a, b, f);
+    if (old_spec)
+        check_changes(a, b, old_spec, f);
+    advise(a, b, old_spec, f);
+}

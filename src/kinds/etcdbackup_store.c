@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where snapshots lie: the same for EtcdBackup and EtcdRestore. */
+#include "base/util.h"
+#include "kinds/etcdbackup_priv.h"
+#include "kinds/etcdcluster_priv.h"
+#include "kinds/names.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+const char *const stw_etcd_storage_types[] = {"S3", "PVC", NULL};
+
+const char *stw_etcd_check_storage_type(const char *type)
+{
+    static const char *const others[] = {"ABS", "GCS", "OSS"};
+    for (size_t i = 0; i < STW_COUNT(others); i++)
+        if (stw_streq(type, others[i]))
+            return "not supported in this version; use S3 with an S3-compatible endpoint";
+    return NULL;
+}
+
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (*text == ' ' || iscntrl((unsigned char)*text))
+            return false;
+    return true;
+}
+
+/* Nothing but a scheme, a host and a port: no user, no path. */
+const char *stw_etcd_check_url(const char *url)
+{
+    const char *host = strncmp(url, "http://", 7) == 0    ? url + 7
+                       : strncmp(url, "https://", 8) == 0 ? url + 8
+                                                          : NULL;
+    size_t len = host ? strcspn(host, "/") : 0;
+    if (len == 0 || strcspn(host, "@?#\\") < len || !is_plain(url) || (host[len] && host[len + 1]))
+        return "must be a URL such as https://host:2379";
+    return NULL;
+}
+
+static const char *check_endpoint(const char *url)
+{
+    return stw_etcd_check_url(url) ? "must be a URL such as https://s3.example.com:9000" : NULL;
+}
+
+/* bucket/key: as buckets are named since 2018, and no key that means another place to some. */
+static const char *check_path(const char *path)
+{
+    static const char text[] = "must be \"bucket/key\"";
+    size_t bucket = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789.-_");
+    if (bucket == 0 || path[0] == '.' || path[bucket] != '/' || !path[bucket + 1] ||
+        path[bucket + 1] == '/' || !is_plain(path))
+        return text;
+    return NULL;
+}
+
+static const char *check_region(const char *region)
+{
+    return region[strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789-_")]
+               ? "must consist of letters, digits, '-' and '_'"
+               : NULL;
+}
+
+static const char *const encryptions[] = {"AES256", "aws:kms", NULL};
+
+const struct stw_field stw_etcd_s3_fields[] = {
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, path),
+     .help = "Bucket and key: bucket/key.  Backups are written to it, or below it as "
+             "key_v<version>_<revision>_<time> when they are made by the clock.",
+     .required = true,
+     .has_range = true,
+     .min = 3,
+     .max = 900,
+     .range_text = "must be \"bucket/key\"",
+     .pattern = "^[^/ ]+/.+$",
+     .check = check_path},
+    {.name = "awsSecret",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, aws_secret),
+     .help = "Secret with the key credentials, as ~/.aws/credentials has it; ca.crt in it, if "
+             "there, is the CA of the endpoint.",
+     .check = stw_check_dns1123_subdomain},
+    {.name = "endpoint",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, endpoint),
+     .help = "URL of an S3-compatible server; when absent, AWS.",
+     .has_range = true,
+     .min = 1,
+     .max = 512,
+     .pattern = "^https?://",
+     .check = check_endpoint},
+    {.name = "forcePathStyle",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, force_path_style),
+     .help = "Whether the bucket stands in the path instead of in the host's name.",
+     .def = "false"},
+    {.name = "region",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, region),
+     .help = "Region of the bucket.",
+     .def = "\"us-east-1\"",
+     .has_range = true,
+     .min = 1,
+     .max = 64,
+     .check = check_region},
+    {.name = "sse",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, sse),
+     .help = "How the server shall encrypt the object; when absent, as the bucket says.",
+     .values = encryptions},
+    {0},
+};
+
+/* Relative, and never upwards. */
+static const char *check_folder(const char *path)
+{
+    static const char text[] = "must stay inside the volume";
+    if (path[0] == '/' || !is_plain(path))
+        return text;
+    for (const char *part = path; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        size_t len = strcspn(part, "/");
+        if ((len == 2 && strncmp(part, "..", 2) == 0) || (len == 1 && *part == '.') ||
+            (len == 0 && *part))
+            return text;
+    }
+    return NULL;
+}
+
+const struct stw_field stw_etcd_pvc_fields[] = {
+    {.name = "claimName",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_pvc, claim),
+     .help = "PersistentVolumeClaim in the same namespace.",
+     .required = true,
+     .check = stw_check_dns1123_subdomain},
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_pvc, path),
+     .help = "Path inside the volume, as s3.path without the bucket.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 900,
+     .check = check_folder},
+    {0},
+};
+
+/* --- rules */
+
+void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc,
+                          struct stw_findings *f)
+{
+    const struct {
+        const char *type, *block;
+        bool there;
+    } stores[] = {{"S3", "s3", s3}, {"PVC", "pvc", pvc}};
+    char path[32];
+    for (size_t i = 0; i < STW_COUNT(stores); i++) {
+        bool wanted = stw_streq(type, stores[i].type);
+        (void)snprintf(path, sizeof(path), "spec.%s", stores[i].block);
+        if (wanted && !stores[i].there)
+            stw_findings_add(f, path, STW_REQUIRED, NULL, "%s is required when %s is %s",
+                             stores[i].block, field, type);
+        else if (!wanted && stores[i].there)
+            stw_findings_add(f, path, STW_FORBIDDEN, NULL, "may not be set when %s is %s", field,
+                             type);
+    }
+}
+
+void stw_etcd_advise_on_s3(const struct stw_admission *a, const struct stw_etcd_s3 *now,
+                           const struct stw_etcd_s3 *old, const char *then, struct stw_findings *f)
+{
+    static const char *const keys[] = {"credentials", NULL};
+    if (now->endpoint && strncmp(now->endpoint, "http://", 7) == 0)
+        stw_findings_warn(f, "spec.s3.endpoint is plain HTTP: anybody on the way can read and "
+                             "change what is stored");
+    if (now->aws_secret && (!old || !stw_ec_same(now->aws_secret, old->aws_secret)))
+        stw_ec_advise_on_secret(a, now->aws_secret, keys, then, f);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the files of EtcdCluster, and EtcdRestore, whose template is an EtcdCluster's spec. */
+#ifndef STW_KINDS_ETCDCLUSTER_PRIV_H
+#define STW_KINDS_ETCDCLUSTER_PRIV_H
+
+#include "base/util.h"
+#include "kinds/etcdcluster.h"
+
+extern const struct stw_field stw_ec_spec_fields[];
+extern const struct stw_field stw_ec_pod_fields[]; /* of struct stw_etcd_pod */
+extern const struct stw_field stw_ec_status_fields[];
+extern const struct stw_column stw_ec_columns[];
+
+/* What the rules look at. */
+struct stw_ec_scene {
+    const struct stw_admission *a;
+    const char *at; /* path of the spec: "spec", "spec.template" */
+    const struct stw_etcdcluster *now;
+    const struct stw_etcdcluster *old; /* NULL: there is nothing that it could be held to */
+    struct stw_json status;            /* of the cluster that there is */
+    struct stw_findings *f;
+};
+
+/* Findings at a path below that of the spec, such as "pod.labels[app]". */
+void stw_ec_forbid(const struct stw_ec_scene *s, const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void stw_ec_require(const struct stw_ec_scene *s, const char *path, const char *text);
+void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t value,
+                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void stw_ec_refuse_text(const struct stw_ec_scene *s, const char *path, const char *value,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void stw_ec_refuse_node(const struct stw_ec_scene *s, const char *path, struct stw_json value,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+struct stw_ec_path {
+    char text[512];
+};
+struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path);
+
+/* The rules, each of a part. */
+void stw_ec_check(const struct stw_ec_scene *s); /* all of them */
+void stw_ec_check_version(const struct stw_ec_scene *s);
+void stw_ec_check_pod(const struct stw_ec_scene *s);
+void stw_ec_check_storage(const struct stw_ec_scene *s);
+void stw_ec_check_tls(const struct stw_ec_scene *s);
+
+/* As rows of field tables want it. */
+const char *stw_ec_check_version_text(const char *version);
+
+/* Warns of a Secret that is not there or lacks one of the keys (ended by NULL); `then` says what
+ * happens when it appears: "the members start".  Costs requests: for whoever just chose it. */
+void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
+                             const char *const *keys, const char *then, struct stw_findings *f);
+static inline bool stw_ec_same(const char *a, const char *b)
+{
+    return a == b || (a && b && stw_streq(a, b));
+}
+
+void stw_ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                     struct stw_findings *f);
+void stw_ec_advise_delete(const struct stw_admission *a, struct stw_findings *f);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where members keep their data: spec.storage, or a claim of the old API's form. */
+#include "base/util.h"
+#include "kinds/etcdcluster_priv.h"
+#include "kinds/names.h"
+
+#include <stdio.h>
+
+#define NANO 1000000000
+#define MIB ((stw_quantity)1024 * 1024 * NANO)
+#define SIZE_MIN (1024 * MIB)
+#define QUOTA_DEFAULT (2048 * MIB)
+#define SIZE_DEFAULT (8192 * MIB)
+#define TIMES_QUOTA 3 /* the file, the file while it is defragmented, snapshots and the log */
+
+static const char storage_size[] = "storage.size";
+static const char claim_size[] = "pod.persistentVolumeClaimSpec.resources.requests[storage]";
+
+/* As it was asked for. */
+struct volume {
+    bool claim;            /* by a claim's spec */
+    const char *medium;    /* "Auto", "Persistent", "EmptyDir" */
+    struct stw_json size;  /* absent: the default */
+    const char *size_path; /* below the spec */
+    stw_quantity bytes;    /* in nano-units; 0: no quantity */
+};
+
+static struct volume volume_of(const struct stw_etcdcluster *c)
+{
+    struct volume v = {.claim = stw_json_there(c->pod.claim_spec)};
+    struct stw_json requests =
+        stw_json_get(stw_json_get(c->pod.claim_spec, "resources"), "requests");
+    v.medium = v.claim ? "Persistent" : c->storage.medium;
+    v.size = v.claim ? stw_json_get(requests, "storage") : c->storage.size;
+    v.size_path = v.claim ? claim_size : storage_size;
+    v.bytes = v.claim ? 0 : SIZE_DEFAULT;
+    if (stw_json_there(v.size) && stw_quantity_of(v.size, &v.bytes) != 0)
+        v.bytes = 0;
+    return v;
+}
+
+static void check_size(const struct stw_ec_scene *s, const struct volume *v)
+{
+    stw_quantity quota = QUOTA_DEFAULT;
+    struct stw_json q = s->now->options.quota_backend_bytes;
+    if (stw_json_there(q))
+        (void)stw_quantity_of(q, &quota);
+    if (v->claim && !stw_json_there(v->size))
+        stw_ec_require(s, claim_size, "");
+    else if (v->bytes < SIZE_MIN && (v->bytes != 0 || stw_json_type(v->size) == STW_JSON_STRING ||
+                                     stw_json_type(v->size) == STW_JSON_INT))
+        stw_ec_refuse_node(s, v->size_path, v->size, "must be at least 1Gi");
+    else if (v->bytes < TIMES_QUOTA * quota && !stw_streq(v->medium, "EmptyDir"))
+        stw_findings_warn(s->f,
+                          "%s is less than three times options.quotaBackendBytes: a full database "
+                          "may not leave the room to defragment it",
+                          stw_ec_path(s, v->size_path).text);
+}
+
+static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
+                         const struct volume *was)
+{
+    char old[64] = "8Gi";
+    if (stw_json_there(was->size) && stw_json_strcpy(was->size, old, sizeof(old)) != 0)
+        return;
+    if (now->bytes != 0 && now->bytes < was->bytes)
+        stw_ec_refuse_node(s, now->size_path, now->size, "storage cannot shrink (was %s)", old);
+    else if (was->bytes != 0 && now->bytes > was->bytes)
+        stw_findings_warn(s->f,
+                          "%s: volumes that there are keep their size; members made from now "
+                          "on get the new one",
+                          stw_ec_path(s, now->size_path).text);
+}
+
+/* What steward settled on, once there are members. */
+static void check_medium(const struct stw_ec_scene *s, const struct volume *now)
+{
+    char latched[32];
+    struct stw_json v = stw_json_path(s->status, "storage.medium");
+    if (stw_json_strcpy(v, latched, sizeof(latched)) != 0 || stw_streq(now->medium, "Auto") ||
+        stw_streq(now->medium, latched))
+        return;
+    stw_ec_forbid(s, now->claim ? "pod.persistentVolumeClaimSpec" : "storage.medium",
+                  "field is immutable (was \"%s\")", latched);
+}
+
+/* Of a claim's spec only the size may change. */
+static void check_claim(const struct stw_ec_scene *s)
+{
+    static const char *const fixed[] = {"accessModes", "selector", "storageClassName",
+                                        "volumeMode"};
+    struct stw_json now = s->now->pod.claim_spec, was = s->old->pod.claim_spec;
+    char path[96];
+    if (stw_json_there(now) != stw_json_there(was)) {
+        stw_ec_forbid(s, "pod.persistentVolumeClaimSpec", "field is immutable (was %s)",
+                      stw_json_there(was) ? "set" : "not set");
+        return;
+    }
+    for (size_t i = 0; i < STW_COUNT(fixed); i++) {
+        struct stw_json x = stw_json_get(now, fixed[i]), y = stw_json_get(was, fixed[i]);
+        bool there = stw_json_there(x);
+        if (there == stw_json_there(y) && (!there || stw_json_equal(x, y)))
+            continue;
+        (void)snprintf(path, sizeof(path), "pod.persistentVolumeClaimSpec.%s", fixed[i]);
+        stw_ec_forbid(s, path, "field is immutable");
+    }
+}
+
+void stw_ec_check_storage(const struct stw_ec_scene *s)
+{
+    struct volume now = volume_of(s->now);
+    const struct stw_etcdcluster *c = s->now;
+    bool described = !stw_streq(c->storage.medium, "Auto") || stw_json_there(c->storage.size) ||
+                     c->storage.storage_class;
+    check_size(s, &now);
+    if (now.claim && described)
+        stw_ec_forbid(s, "pod.persistentVolumeClaimSpec",
+                      "set only one of storage, pod.persistentVolumeClaimSpec");
+    if (stw_streq(now.medium, "EmptyDir"))
+        stw_findings_warn(s->f, "%s EmptyDir: data is lost when all members stop",
+                          stw_ec_path(s, "storage.medium").text);
+    if (s->old) {
+        struct volume was = volume_of(s->old);
+        check_shrink(s, &now, &was);
+        check_medium(s, &now);
+        check_claim(s);
+    }
+}
