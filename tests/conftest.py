@@ -70,10 +70,10 @@ def installed(cluster, steward_binary, tmp_path_factory):
 def _factory(installed, binary, folder):
     started = []
 
-    def start(*args, ready=True, door=False, kubeconfig=None):
+    def start(*args, ready=True, door=False, kubeconfig=None, clock=None):
         number = next(_numbers)
         one = stw.Steward(binary, installed, kubeconfig or installed.kubeconfig_steward, folder,
-                          args, name=f"steward-{number}")
+                          args, name=f"steward-{number}", clock=clock)
         started.append(one)
         if door:
             stw.install_webhooks(installed, binary, one.webhook_port)
@@ -106,7 +106,7 @@ def steward(installed, steward_binary, tmp_path_factory):
 def run_steward(installed, steward_binary, tmp_path):
     """run_steward(*flags, ready=True, door=False): starts one more; all are stopped at the end.
 
-    With door=True the webhook configurations lead to this one.
+    With door=True the webhook configurations lead to this one; with a clock it goes by that.
     """
     start, started = _factory(installed, steward_binary, tmp_path)
     try:

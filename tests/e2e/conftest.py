@@ -3,6 +3,7 @@
 
 import pytest
 
+from support import clock as clocks
 from support import databases, databaseuser
 from support import steward as stw
 
@@ -16,6 +17,14 @@ def controller(installed, steward_binary, tmp_path_factory):
     yield one
     if one.running():
         assert one.stop() == 0, one.log_tail()
+
+
+@pytest.fixture
+def clock(tmp_path):
+    """A support.clock.Clock, for stewards that are started with it."""
+    if clocks.library() is None:
+        pytest.skip("libfaketime is not installed (scripts/bootstrap test)")
+    return clocks.Clock(tmp_path)
 
 
 @pytest.fixture

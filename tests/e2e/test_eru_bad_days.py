@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An instant restarts once: over outages, crashes, and with two that both believe they lead."""
+"""An instant restarts once: over outages, crashes, with two that both believe they lead, and when
+somebody sets the clock.
+
+The stewards here go by a clock of their own, which leaps to a few seconds before an instant.
+"""
+
+import datetime
 
 import pytest
 from support import eru, wait
 from support import steward as stw
+
+
+SOON = 9  # seconds: a clock that was set is noticed after at most 5, and read each second
 
 
 @pytest.fixture
@@ -37,57 +46,106 @@ def _assert_restarted_once(cluster, namespace, count, instant):
         assert "missedCount" not in found["status"]
 
 
-def test_down_over_an_instant(run_steward, installed, namespace, due):
-    one = run_steward()
+def test_down_over_an_instant(run_steward, installed, namespace, due, clock):
+    one = run_steward(clock=clock)
     instant = due(1)
     eru.wait_eru(installed, "web-0", namespace, lambda s: s.get("nextScheduleTime"))
     assert one.stop() == 0
-    eru.wait_until(instant)
-    assert eru.stamp(installed, "web-0", namespace) is None
-    run_steward()
+    clock.leap(instant, -1)
+    run_steward(clock=clock)
     _assert_restarted_once(installed, namespace, 1, instant)
 
 
-def test_created_and_due_before_steward_is_there(run_steward, installed, namespace, due):
+def test_created_and_due_before_steward_is_there(run_steward, installed, namespace, due, clock):
     instant = due(1)
-    eru.wait_until(instant)
-    run_steward()
+    clock.leap(instant, -1)
+    run_steward(clock=clock)
     _assert_restarted_once(installed, namespace, 1, instant)
 
 
-def test_killed_in_the_middle(run_steward, installed, namespace, due):
+def test_killed_in_the_middle(run_steward, installed, namespace, due, clock):
     """As soon as the first stamp is seen; others are before it, in it or behind it."""
     count = 6
-    one = run_steward()
+    one = run_steward(clock=clock)
     instant = due(count)
     names = [f"web-{i}" for i in range(count)]
-    eru.wait_until(instant)
+    clock.leap(instant, SOON)
+    clock.wait_until(instant)
     wait.until("a stamp", lambda: any(eru.stamp(installed, n, namespace) for n in names), 20,
                every=0.01)
     one.kill()
-    run_steward()
+    run_steward(clock=clock)
     _assert_restarted_once(installed, namespace, count, instant)
 
 
-def test_two_that_both_lead(run_steward, installed, namespace, due):
+def test_two_that_both_lead(run_steward, installed, namespace, due, clock):
     """Without election each believes that it alone is there."""
     count = 4
-    run_steward()
-    run_steward()
+    run_steward(clock=clock)
+    run_steward(clock=clock)
     instant = due(count)
-    eru.wait_until(instant)
+    clock.leap(instant, SOON)
     _assert_restarted_once(installed, namespace, count, instant)
 
 
-def test_the_leader_dies_at_the_instant(run_steward, installed, namespace, due):
+def test_the_leader_dies_at_the_instant(run_steward, installed, namespace, due, clock):
     """Another takes over when the lease has run out, and makes up for it."""
-    first = run_steward("--leader-elect")
+    first = run_steward("--leader-elect", clock=clock)
     instant = due(2)
     eru.wait_eru(installed, "web-1", namespace, lambda s: s.get("nextScheduleTime"))
-    run_steward("--leader-elect")
-    eru.wait_until(instant)
+    run_steward("--leader-elect", clock=clock)
+    clock.leap(instant, SOON)
+    clock.wait_until(instant)
     first.kill()
     _assert_restarted_once(installed, namespace, 2, instant)
+
+
+def _next_half_hour(now):
+    at = (now + datetime.timedelta(minutes=40)).replace(second=0, microsecond=0)
+    return f"{at.minute} * * * *", at
+
+
+def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, clock):
+    """Forward over an instant, which is then due; back over it, which is then over; and while a
+    rollout goes on, which is no concern of the wall clock's."""
+    stw.uninstall_webhooks(installed)
+    one = run_steward(clock=clock)
+    schedule, instant = _next_half_hour(clock.now())
+    with eru.Kubelet(installed, namespace) as kubelet:
+        eru.create_available(installed, "web", namespace)
+        installed.apply(eru.manifest("web", namespace, enabled=True, schedule=schedule,
+                                     rolloutTimeoutSeconds=900))
+        eru.wait_eru(installed, "web", namespace,
+                     lambda s: s.get("nextScheduleTime") == eru.iso(instant))
+        kubelet.hold.set()
+        clock.leap(instant, -1)
+        eru.wait_eru(installed, "web", namespace, lambda s: s.get("currentRollout"), 20)
+        assert eru.stamp(installed, "web", namespace) == eru.iso(instant)
+
+        later = instant + datetime.timedelta(hours=1)
+        clock.set(clock.ahead + 1800)  # more than a rollout may take, no instant in between
+        eru.wait_log(one, "the clock was set", 2)
+        found = eru.wait_eru(installed, "web", namespace,
+                             lambda s: s.get("nextScheduleTime") == eru.iso(later))
+        assert "currentRollout" in found["status"] and "lastResult" not in found["status"]
+        kubelet.hold.clear()
+        found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("lastResult"))
+        assert found["status"]["lastResult"] == "Succeeded"
+        assert found["status"]["history"][0]["durationSeconds"] < 300
+
+        clock.set(clock.ahead - 3600)  # before the instant
+        eru.wait_log(one, "the clock was set", 3)
+        clock.leap(instant, SOON)
+        eru.wait_log(one, "the clock was set", 4)
+        clock.wait_until(instant + datetime.timedelta(seconds=1))
+        found = eru.wait_eru(installed, "web", namespace,
+                             lambda s: s.get("nextScheduleTime") == eru.iso(later))
+        assert len(found["status"]["history"]) == 1
+        assert eru.revision(installed, "web", namespace) == 2
+        clock.leap(later, SOON)
+        eru.wait_eru(installed, "web", namespace,
+                     lambda s: s.get("lastScheduleTime") == eru.iso(later), 30)
+        assert eru.revision(installed, "web", namespace) == 3
 
 
 @pytest.mark.node

@@ -126,6 +126,12 @@ def next_minute(room=8):
     return f"{at.minute} {at.hour} {at.day} {at.month} *", at
 
 
+def wait_log(steward, text, times):
+    """Until its log has lines with this text, so many."""
+    wait.until(f"{times} times {text!r} in the log",
+               lambda: sum(text in str(line) for line in steward.log()) >= times, 20, every=0.2)
+
+
 def iso(instant):
     """As Kubernetes writes times."""
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -63,10 +63,12 @@ class Steward:
     cluster     what it talks to
     kubeconfig  as whom: the ServiceAccount's, unless a test wants to see rights go wrong
     folder      for its log
+    clock       a support.clock.Clock, when it is to go by another than the machine's
     """
 
-    def __init__(self, binary, cluster, kubeconfig, folder, args=(), name="steward"):
+    def __init__(self, binary, cluster, kubeconfig, folder, args=(), name="steward", clock=None):
         self.binary, self.cluster = binary, cluster
+        self.env = clock.env(binary) if clock else None
         self.kubeconfig, self.args = kubeconfig, list(args)
         self.log_path = folder / f"{name}.log"
         self.webhook_port, self.health_port, self.metrics_port = (net.free_port() for _ in range(3))
@@ -86,7 +88,8 @@ class Steward:
         """Starts it and, unless told not to, waits until /readyz says ok."""
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=subprocess.STDOUT, start_new_session=True)
+                                            stderr=subprocess.STDOUT, start_new_session=True,
+                                            env=self.env)
         if ready:
             self.wait_ready()
         return self
