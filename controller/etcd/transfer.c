@@ -7,10 +7,6 @@
 
 #include <stdio.h>
 
-#ifndef STW_VERSION
-#define STW_VERSION "0"
-#endif
-
 /* --- while it runs */
 
 static long status_of(CURL *easy)

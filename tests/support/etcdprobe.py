@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/integration/etcd_probe: controller/etcd, driven by commands."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+from . import paths
+
+
+def _binary():
+    build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
+    return pathlib.Path(build) / "tests" / "integration" / "etcd_probe"
+
+
+class Probe:
+    """One probe process; `config` as etcd_probe.c says."""
+
+    def __init__(self, **config):
+        config = {key: value if isinstance(value, (int, str)) else str(value)
+                  for key, value in config.items()}
+        self.process = subprocess.Popen([_binary(), json.dumps(config)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    @classmethod
+    def of(cls, cluster, **config):
+        """A probe that has the certificates of a support.etcd.Cluster."""
+        tls = cluster.folder / "tls"
+        secure = {"ca": cluster.ca, "cert": tls / "tls.crt",
+                  "key": tls / "tls.key"} if cluster.tls else {}
+        return cls(**{**secure, **config})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        status = self.close()
+        assert kind or status == 0, f"the probe ended with {status}"
+
+    def ask(self, op, *at, **command):
+        """Sends a command; its answer.  `at`: members, or endpoints as dicts."""
+        endpoints = [m if isinstance(m, dict) else m.endpoint() for m in at]
+        self.process.stdin.write(json.dumps({"op": op, "at": endpoints, **command}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, f"the probe ended with {self.process.wait(10)}"
+        return json.loads(line)
+
+    def fine(self, op, *at, **command):
+        """A command that has to go well; its answer."""
+        answer = self.ask(op, *at, **command)
+        assert answer["result"] == 0 and answer["trouble"] == "FINE", answer
+        return answer
+
+    def fails(self, op, trouble, *at, **command):
+        """A command that has to fail with this trouble; its answer."""
+        answer = self.ask(op, *at, **command)
+        assert answer["result"] == -1 and answer["trouble"] == trouble, answer
+        return answer
+
+    def round(self, *at):
+        """A health round; what it tells of each."""
+        return self.ask("round", *at)["round"]
+
+    def close(self):
+        """Ends it; a sanitizer's complaint makes this fail."""
+        if self.process.poll() is None:
+            self.process.stdin.close()
+        status = self.process.wait(30)
+        self.process.stdout.close()
+        return status
