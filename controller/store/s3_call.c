@@ -386,9 +386,9 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
     c->answer.max = S3_ANSWER_MAX_BYTES;
     if (make_url(s, c, &url) != 0)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
-    for (c->tries = 1;; c->tries++, pause_ms *= 4) {
+    for (unsigned tries = 1;; tries++, pause_ms *= 4) {
         int rc = try_once(s, c, stw_buf_str(&url), &again, trouble, err);
-        if (rc == 0 || !again || c->tries == (c->last_wish ? 2 : TRIES))
+        if (rc == 0 || !again || tries == (c->last_wish ? 2 : TRIES))
             return rc;
         if (!c->last_wish && stw_store_pause(&s->store, pause_ms)) {
             *trouble = STW_STORE_FAILED;

@@ -42,7 +42,6 @@ struct s3_call {
     struct stw_buf answer; /* the body of the last try; done by the caller */
     char etag[S3_ETAG_MAX];
     char code[64];     /* S3's own word for an error */
-    unsigned tries;    /* that were made */
     bool sink_refused; /* the error is the sink's */
 };
 int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err);

@@ -202,8 +202,8 @@ static int seek_object(void *ctx, const char *key, uint64_t size_bytes)
     return 0;
 }
 
-/* Completing was tried twice, and the second time the upload was gone: the first try did it, though
- * its answer was lost, if the object is there. */
+/* The upload is gone: a try whose answer was lost (libcurl makes some of its own, on a connection
+ * that had been kept) has completed it, if the object is there. */
 static bool is_complete(struct s3_upload *u)
 {
     struct sought sought = {.key = u->key, .size = u->size};
@@ -248,8 +248,10 @@ static int complete_parts(struct s3_upload *u, enum stw_store_trouble *trouble,
                     !complete))
         rc = stw_store_fail(trouble, STW_STORE_FAILED, err,
                             "the store could not put the parts together");
-    else if (rc != 0 && call.tries > 1 && stw_streq(call.code, "NoSuchUpload") && is_complete(u))
+    else if (rc != 0 && stw_streq(call.code, "NoSuchUpload") && is_complete(u)) {
+        *trouble = STW_STORE_FINE;
         rc = 0;
+    }
     s3_call_done(&call);
     return rc;
 }
