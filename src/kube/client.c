@@ -9,6 +9,7 @@
 #include "kube/client_priv.h"
 #include "kube/kubeconfig_priv.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -67,11 +68,10 @@ void stw_call_cancel(struct stw_client *c, struct stw_call *call)
 
 static void complete(struct stw_client *c, struct stw_call *call)
 {
-    if (call->state == STW_CALL_ACTIVE) {
+    if (call->state == STW_CALL_ACTIVE)
         stw_transfer_end(c, call);
-        c->background -= call->background;
-    }
     list_remove(&c->calls, call);
+    c->background -= call->background;
     call->state = STW_CALL_IDLE;
     call->on_done(call);
 }
@@ -79,7 +79,6 @@ static void complete(struct stw_client *c, struct stw_call *call)
 static void wait_again(struct stw_client *c, struct stw_call *call)
 {
     stw_transfer_end(c, call);
-    c->background -= call->background;
     call->state = STW_CALL_WAITING;
     stw_buf_clear(&call->body);
     call->err = (struct stw_error){0};
@@ -93,9 +92,18 @@ static void begin(struct stw_client *c, struct stw_call *call, uint64_t now)
     stw_auth_refresh(&c->auth, now, false);
     call->started_ms = call->heard_ms = now;
     call->state = STW_CALL_ACTIVE;
-    c->background += call->background;
     if (stw_transfer_begin(c, call) < 0)
         complete(c, call);
+}
+
+/* Of the calls that wait their turn, so many as make `max` under way. */
+static void take_backlog(struct stw_client *c, unsigned max)
+{
+    for (struct stw_call *call; c->background < max && (call = c->backlog.first);) {
+        list_remove(&c->backlog, call);
+        list_append(&c->calls, call);
+        c->background++;
+    }
 }
 
 /* Moves the inbox over and ends what was cancelled. */
@@ -110,8 +118,10 @@ static void take_in(struct stw_client *c)
         struct stw_call *call = in.first;
         list_remove(&in, call);
         some = some || call->cancelled;
-        list_append(&c->calls, call);
+        list_append(call->background ? &c->backlog : &c->calls, call);
     }
+    if (all)
+        take_backlog(c, UINT_MAX);
     /* on_done runs without the lock: calls are picked here and ended below. */
     struct stw_call_list ended = {0};
     for (struct stw_call *call = c->calls.first, *next; (all || some) && call; call = next) {
@@ -133,13 +143,11 @@ static void take_in(struct stw_client *c)
 
 static void start_due(struct stw_client *c, uint64_t now)
 {
+    take_backlog(c, BACKGROUND_MAX);
     for (struct stw_call *call = c->calls.first, *next; call; call = next) {
         next = call->next;
-        if (call->state != STW_CALL_WAITING || call->start_at_ms > now)
-            continue;
-        if (call->background && c->background >= BACKGROUND_MAX)
-            continue;
-        begin(c, call, now);
+        if (call->state == STW_CALL_WAITING && call->start_at_ms <= now)
+            begin(c, call, now);
     }
 }
 
@@ -177,11 +185,12 @@ static void end_silent(struct stw_client *c, uint64_t now)
 static int idle_ms(const struct stw_client *c, uint64_t now)
 {
     uint64_t next = now + POLL_MAX_MS;
+    if (c->backlog.first && c->background < BACKGROUND_MAX)
+        return 0;
     for (const struct stw_call *call = c->calls.first; call; call = call->next) {
         if (call->state == STW_CALL_ACTIVE && call->silence_ms > 0)
             next = STW_MIN(next, call->heard_ms + call->silence_ms);
-        if (call->state == STW_CALL_WAITING &&
-            !(call->background && c->background >= BACKGROUND_MAX))
+        if (call->state == STW_CALL_WAITING)
             next = STW_MIN(next, call->start_at_ms);
     }
     return next > now ? (int)(next - now) : 0;
@@ -192,7 +201,7 @@ static bool over(struct stw_client *c)
     pthread_mutex_lock(&c->lock);
     bool ending = c->ending && !c->inbox.first;
     pthread_mutex_unlock(&c->lock);
-    return ending && !c->calls.first;
+    return ending && !c->calls.first && !c->backlog.first;
 }
 
 static void *client_thread(void *arg)

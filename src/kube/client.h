@@ -49,9 +49,10 @@ struct stw_request {
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err);
 
-/* Fire and forget, for events: a bounded queue (256; beyond it the request is dropped and counted
- * in steward_client_dropped_total).  Never blocks. */
-void stw_client_submit(struct stw_client *c, const struct stw_request *req);
+/* Fire and forget, for events: a queue of at most 8 MiB, some thousand events.  Beyond that the
+ * request is dropped: counted in steward_client_dropped_total, told in the log once a minute, and
+ * false is returned.  Never blocks. */
+bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
 
 /* --- verbs.  `ret`, where there is one, may be NULL; the text in it is the object as answered. */
 

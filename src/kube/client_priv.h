@@ -20,7 +20,8 @@ struct stw_call {
     struct stw_request req;
     uint64_t start_at_ms; /* not before this time of the client's clock; 0: at once */
     uint32_t silence_ms;  /* ended with STW_ERR_TIMEOUT when nothing came for so long; 0: never */
-    bool background;      /* waits its turn: few of these run at a time */
+    bool background;      /* waits its turn: few of these are under way at a time */
+    size_t bytes;         /* of a submitted one: what it holds until it is done */
     /* A watch: called for each line of a 200 answer; non-zero ends the call, with what it
      * put into `err`, or else with STW_ERR_CANCELLED.
      * Not this call, nor any other, may be started or ended from within. */
@@ -94,11 +95,12 @@ struct stw_client {
     struct stw_call_list inbox; /* lock */
     bool cancelled, ending;     /* lock */
     bool cancels;               /* lock: some call was cancelled */
-    unsigned submitted;         /* lock: fire-and-forget calls that are not done */
+    size_t submitted_bytes;     /* lock: of fire-and-forget calls that are not done */
+    uint64_t drop_told_ms;      /* lock: when the log was last told of dropped ones; 0: never */
 
     /* of the client's thread */
-    struct stw_call_list calls;
-    unsigned background; /* running */
+    struct stw_call_list calls, backlog; /* backlog: background calls whose turn has not come */
+    unsigned background;                 /* in `calls` */
     CURL *pool[STW_EASY_POOL];
     unsigned pooled;
     uint64_t heard_ms; /* when anything last came from the server */

@@ -2,10 +2,12 @@
  *
  * What callers on other threads use: blocking requests, fire and forget, and the verbs on objects.
  */
+#include "base/log.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
 
-#define SUBMITTED_MAX 256
+#define SUBMITTED_MAX_BYTES (8u << 20)
+#define TELL_EVERY_MS 60000
 #define PATH_MAX_BYTES 3072
 #define BODY_MAX_BYTES (16u << 20)
 
@@ -59,7 +61,7 @@ static void forget(struct stw_call *call)
 {
     struct stw_client *c = call->client;
     pthread_mutex_lock(&c->lock);
-    c->submitted--;
+    c->submitted_bytes -= call->bytes;
     pthread_mutex_unlock(&c->lock);
     stw_buf_done(&call->body);
     free(call);
@@ -85,10 +87,11 @@ static struct stw_call *copy_request(const struct stw_request *r)
 {
     size_t method = strlen(r->method), path = strlen(r->path), type = text_len(r->content_type),
            accept = text_len(r->accept);
-    struct stw_call *call =
-        calloc(1, sizeof(*call) + method + path + type + accept + r->body_len + 5);
+    size_t bytes = sizeof(struct stw_call) + method + path + type + accept + r->body_len + 5;
+    struct stw_call *call = calloc(1, bytes);
     if (!call)
         return NULL;
+    call->bytes = bytes;
     char *at = (char *)(call + 1);
     call->req = *r;
     call->req.method = copy_text(&at, r->method, method);
@@ -101,23 +104,41 @@ static struct stw_call *copy_request(const struct stw_request *r)
     return call;
 }
 
-void stw_client_submit(struct stw_client *c, const struct stw_request *req)
+static bool reserve(struct stw_client *c, size_t bytes)
 {
     pthread_mutex_lock(&c->lock);
-    bool room = c->submitted < SUBMITTED_MAX && !c->cancelled;
-    c->submitted += room;
+    bool room = !c->cancelled && c->submitted_bytes + bytes <= SUBMITTED_MAX_BYTES;
+    c->submitted_bytes += room ? bytes : 0;
     pthread_mutex_unlock(&c->lock);
-    struct stw_call *call = room ? copy_request(req) : NULL;
-    if (call) {
-        stw_call_start(c, call);
-        return;
-    }
+    return room;
+}
+
+static void tell_dropped(struct stw_client *c)
+{
+    uint64_t now = stw_now_ms(c->clock);
     stw_series_add(c->dropped, 1);
-    if (room) {
-        pthread_mutex_lock(&c->lock);
-        c->submitted--;
-        pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&c->lock);
+    bool tell = !c->cancelled && (c->drop_told_ms == 0 || now >= c->drop_told_ms + TELL_EVERY_MS);
+    if (tell)
+        c->drop_told_ms = now;
+    pthread_mutex_unlock(&c->lock);
+    if (tell)
+        stw_log(STW_LOG_WARN,
+                "events are dropped: more are said than the API server takes in time; "
+                "steward_client_dropped_total counts them");
+}
+
+bool stw_client_submit(struct stw_client *c, const struct stw_request *req)
+{
+    struct stw_call *call = copy_request(req);
+    bool taken = call && reserve(c, call->bytes);
+    if (taken) {
+        stw_call_start(c, call);
+        return true;
     }
+    free(call);
+    tell_dropped(c);
+    return false;
 }
 
 /* --- verbs */

@@ -125,16 +125,16 @@ int stw_events_create(struct stw_client *client, const struct stw_clock *clock,
 
 /* --- requests */
 
-static void submit(struct stw_events *e, const char *method, const char *type, const char *path,
+/* False: it was not taken. */
+static bool submit(struct stw_events *e, const char *method, const char *type, const char *path,
                    const struct stw_buf *body)
 {
-    if (body->failed)
-        return;
-    stw_client_submit(e->client, &(struct stw_request){.method = method,
-                                                       .path = path,
-                                                       .content_type = type,
-                                                       .body = body->data,
-                                                       .body_len = body->len});
+    return !body->failed &&
+           stw_client_submit(e->client, &(struct stw_request){.method = method,
+                                                              .path = path,
+                                                              .content_type = type,
+                                                              .body = body->data,
+                                                              .body_len = body->len});
 }
 
 /* The new count of a series, once what it had to wait is over. */
@@ -147,8 +147,8 @@ static void patch_series(struct stw_events *e, struct node *n, uint64_t now)
     int64_t ago_us = (int64_t)(now - n->last_ms) * 1000;
     stw_time_format_micro(stw_wall_us(e->clock) - ago_us, stamp);
     stw_buf_addf(&body, "{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", n->count, stamp);
-    submit(e, "PATCH", "application/merge-patch+json", n->path, &body);
-    n->said = n->count;
+    if (submit(e, "PATCH", "application/merge-patch+json", n->path, &body))
+        n->said = n->count;
     n->patched_ms = now;
 }
 
@@ -199,7 +199,7 @@ static const char *event_namespace(const struct stw_event_object *o)
     return o->resource->namespaced && o->ns && *o->ns ? o->ns : "default";
 }
 
-static void create_event(struct stw_events *e, const struct stw_event_object *o, bool warning,
+static bool create_event(struct stw_events *e, const struct stw_event_object *o, bool warning,
                          const char *reason, const char *action, const char *note,
                          const char *event_name)
 {
@@ -221,7 +221,7 @@ static void create_event(struct stw_events *e, const struct stw_event_object *o,
     add_regarding(&body, o);
     stw_buf_addc(&body, '}');
     stw_resource_path(&stw_res_event, event_namespace(o), NULL, NULL, &path);
-    submit(e, "POST", NULL, stw_buf_str(&path), &body);
+    return submit(e, "POST", NULL, stw_buf_str(&path), &body);
 }
 
 /* --- what is said */
@@ -299,7 +299,8 @@ static void record(struct stw_events *e, const struct stw_event_object *o, bool 
     (void)snprintf(event_name, sizeof(event_name), "%.*s.%llx", NAME_KEEP, o->name,
                    (unsigned long long)stw_wall_us(e->clock) * 1000);
     start_series(n, o, event_name, now);
-    create_event(e, o, warning, reason, action, note, event_name);
+    if (!create_event(e, o, warning, reason, action, note, event_name))
+        drop(&e->series, n); /* the next time it is said is the first */
 }
 
 void stw_events_record(struct stw_events *e, const struct stw_event_object *o, bool warning,

@@ -222,11 +222,37 @@ static void submitted(void **state)
     (void)state;
     fake_steps(&fake, "[{'match':'/submit','stream':[{'wait':'submit'}],'times':4},"
                       "{'match':'/submit','times':0}]");
-    for (int i = 0; i < 300; i++)
-        stw_client_submit(c, &req);
-    assert_int_equal((int)stw_series_value(dropped), 300 - 256);
+    for (int i = 0; i < 500; i++)
+        assert_true(stw_client_submit(c, &req));
+    assert_int_equal((int)stw_series_value(dropped), 0);
     fake_go(&fake, "submit");
-    wait_until(fake_count(&fake, "POST /submit {}") == 256);
+    wait_until(fake_count(&fake, "POST /submit {}") == 500);
+    stw_client_destroy(c);
+    stw_metrics_destroy(m);
+}
+
+/* What nobody takes does not fill the memory. */
+static void submitted_too_much(void **state)
+{
+    static char body[256 << 10];
+    struct stw_metrics *m = stw_metrics_create();
+    struct stw_client *c = fake_client(&fake, NULL, m);
+    struct stw_request req = {
+        .method = "POST", .path = "/much", .body = body, .body_len = sizeof(body)};
+    struct stw_series *dropped = STW_SERIES0(
+        stw_metrics_family(m, STW_COUNTER, "steward_client_dropped_total", "", NULL, NULL));
+    int taken = 0;
+    (void)state;
+    memset(body, '1', sizeof(body));
+    fake_steps(&fake, "[{'match':'/much','stream':[{'wait':'much'}],'times':4},"
+                      "{'match':'/much','times':0}]");
+    for (int i = 0; i < 50; i++)
+        taken += stw_client_submit(c, &req);
+    assert_int_equal(taken, 31); /* of 8 MiB, with what belongs to each call */
+    assert_int_equal((int)stw_series_value(dropped), 50 - taken);
+    fake_go(&fake, "much");
+    wait_until(fake_count(&fake, "POST /much 1") == (unsigned)taken);
+    wait_until(stw_client_submit(c, &req)); /* there is room again */
     stw_client_destroy(c);
     stw_metrics_destroy(m);
 }
@@ -418,6 +444,7 @@ int main(void)
         cmocka_unit_test(too_large),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(submitted),
+        cmocka_unit_test(submitted_too_much),
         cmocka_unit_test(a_rotated_token),
         cmocka_unit_test(basic_credentials),
         cmocka_unit_test(verbs),

@@ -151,6 +151,29 @@ static void many_objects(void **state)
     stw_events_destroy(e);
 }
 
+/* What there was no room for is said when it comes up again, and not taken for a repeat. */
+static void a_dropped_one_is_no_series(void **state)
+{
+    static char body[256 << 10];
+    struct stw_events *e = create();
+    struct stw_event_object o = {&stw_res_configmap, "dropped", "six", "u", NULL};
+    struct stw_request fill = {.method = "POST", .path = "/fill", .body = body};
+    (void)state;
+    memset(body, '1', sizeof(body));
+    fake_steps(&fake, "[{'match':'/fill','stream':[{'wait':'fill'}],'times':4},"
+                      "{'match':'/fill','times':0},{'match':'/events','times':0,'status':201}]");
+    for (fill.body_len = sizeof(body); fill.body_len > 0; fill.body_len /= 16)
+        while (stw_client_submit(client, &fill))
+            ;
+    stw_events_record(e, &o, false, "Late", "Try", "the same");
+    fake_go(&fake, "fill");
+    wait_until(stw_client_submit(client, &fill) && fake_count(&fake, "POST /fill 1") > 31);
+    assert_int_equal(fake_count(&fake, "/namespaces/dropped/"), 0);
+    stw_events_record(e, &o, false, "Late", "Try", "the same");
+    sent("POST /apis/events.k8s.io/v1/namespaces/dropped/events", 1);
+    stw_events_destroy(e);
+}
+
 static void a_long_note_is_cut_between_characters(void **state)
 {
     struct stw_events *e = create();
@@ -175,6 +198,7 @@ int main(void)
 
         cmocka_unit_test(a_long_note_is_cut_between_characters),
         cmocka_unit_test(many_objects),
+        cmocka_unit_test(a_dropped_one_is_no_series),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
