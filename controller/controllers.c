@@ -4,6 +4,7 @@
 #include "controller/app.h"
 #include "controller/databaseuser.h"
 #include "controller/eru.h"
+#include "controller/etcdcluster.h"
 #include "controller/myweb.h"
 
 const struct stw_controller *const stw_controllers[] = {
@@ -11,5 +12,6 @@ const struct stw_controller *const stw_controllers[] = {
     &stw_controller_myweb,
     &stw_controller_app,
     &stw_controller_eru,
+    &stw_controller_etcdcluster,
     NULL,
 };

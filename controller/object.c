@@ -320,18 +320,40 @@ static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, con
     return answer != STW_GUARD_GO;
 }
 
-int stw_object_write_status(struct stw_run *run, const struct stw_object *o, json_t *status,
-                            struct stw_error *err)
+/* NULL: there is none. */
+static json_t *difference(const struct stw_object *o, json_t *status)
 {
-    char now[STW_TIME_LEN], rv[STW_RV_LEN];
     json_t *last = json_object_get(o->status, "lastReconcileTime");
     if (last)
         (void)json_object_set(status, "lastReconcileTime", last);
-    json_auto_t *diff = stw_merge_diff(o->status, status);
-    if (!diff || goes_in_circles(run, o, status))
-        return 0;
+    return stw_merge_diff(o->status, status);
+}
+
+static void set_time(const struct stw_run *run, json_t *diff)
+{
+    char now[STW_TIME_LEN];
     stw_time_format(stw_wall_us(run->clock), now);
     (void)json_object_set_new(diff, "lastReconcileTime", json_string(now));
+}
+
+int stw_object_write_state(struct stw_run *run, const struct stw_object *o, json_t *status,
+                           struct stw_error *err)
+{
+    json_auto_t *diff = difference(o, status);
+    if (!diff)
+        return 0;
+    set_time(run, diff);
+    return patch_once(run, diff, o->resource_version, err);
+}
+
+int stw_object_write_status(struct stw_run *run, const struct stw_object *o, json_t *status,
+                            struct stw_error *err)
+{
+    char rv[STW_RV_LEN];
+    json_auto_t *diff = difference(o, status);
+    if (!diff || goes_in_circles(run, o, status))
+        return 0;
+    set_time(run, diff);
     (void)snprintf(rv, sizeof(rv), "%s", o->resource_version);
     for (int i = 0;; i++) {
         int rc = patch_once(run, diff, rv, err);

@@ -61,6 +61,11 @@ size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, s
 int stw_object_write_status(struct stw_run *run, const struct stw_object *o, json_t *status,
                             struct stw_error *err);
 
+/* The same for what has to be known before something is done: under exactly the resourceVersion
+ * that was read, else it is a conflict, and however often. */
+int stw_object_write_state(struct stw_run *run, const struct stw_object *o, json_t *status,
+                           struct stw_error *err);
+
 void stw_object_event(const struct stw_run *run, const struct stw_object *o, bool warning,
                       const char *reason, const char *action, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/etcdcluster.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/databaseuser_priv.h"
+#include "controller/ending.h"
+#include "controller/etcdcluster_priv.h"
+#include "controller/status.h"
+
+#include <stdio.h>
+
+#define NEXT_MS 20 /* after an act: what it led to is looked at anew */
+#define WORKER_FACTOR 3
+
+/* --- what is watched */
+
+static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER, NULL};
+
+static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    (void)ctx;
+    stw_object_project_keeping(object, NULL, annotations, out);
+}
+
+static void add_secret(struct stw_buf *out, const char *ns, const char *name)
+{
+    char key[STW_KEY_LEN];
+    stw_key_make(ns, name, key);
+    stw_index_add(out, "secret", key);
+}
+
+/* The Secrets that a cluster's certificates are in: those that are named, or its own. */
+static void index_secrets(void *ctx, struct stw_json root, struct stw_buf *out)
+{
+    static const char *const paths[] = {"spec.TLS.static.member.peerSecret",
+                                        "spec.TLS.static.member.serverSecret",
+                                        "spec.TLS.static.operatorSecret"};
+    static const char *const own[] = {"ca", "peer-tls", "server-tls", "client-tls"};
+    char ns[254], name[254], full[300];
+    (void)ctx;
+    if (stw_json_strcpy(stw_json_path(root, "metadata.namespace"), ns, sizeof(ns)) != 0)
+        return;
+    for (size_t i = 0; i < STW_COUNT(paths); i++)
+        if (stw_json_strcpy(stw_json_path(root, paths[i]), name, sizeof(name)) == 0)
+            add_secret(out, ns, name);
+    if (!stw_json_there(stw_json_path(root, "spec.TLS.auto")) ||
+        stw_json_strcpy(stw_json_path(root, "metadata.name"), name, sizeof(name)) != 0)
+        return;
+    for (size_t i = 0; i < STW_COUNT(own); i++) {
+        (void)snprintf(full, sizeof(full), "%s-%s", name, own[i]);
+        add_secret(out, ns, full);
+    }
+}
+
+/* --- the run */
+
+static void read_annotation(const struct ec *e, const char *name, char out[EC_NAME_MAX])
+{
+    struct stw_json notes = stw_json_path(e->object.root, "metadata.annotations");
+    if (stw_json_strcpy(stw_json_get(notes, name), out, EC_NAME_MAX) != 0)
+        out[0] = '\0';
+}
+
+static void begin(struct ec *e)
+{
+    (void)stw_semver_parse(e->spec.version, &e->version);
+    e->naming = (struct stw_naming){
+        .app = STW_ETCD_APP, .component = "member", .image = e->spec.repository};
+    read_annotation(e, STW_ETCD_FORCE_NEW_CLUSTER, e->force);
+    read_annotation(e, STW_ETCD_SEED_MEMBER, e->restored);
+    ec_state_read(e->object.status, &e->was);
+    e->state = e->was;
+}
+
+/* What the move changes in what is remembered, before anything is done. */
+static void remember(struct ec *e)
+{
+    const struct ec_move *m = &e->move;
+    if (m->intent.kind == EC_REPLACE && !ec_intended(&e->view, m))
+        ec_state_count_failover(&e->state, e->view.now);
+    if (m->intent.kind != EC_IDLE)
+        e->state.action = m->intent;
+    if (m->act == EC_LATCH)
+        e->state.cluster_id = m->id;
+    if (m->act == EC_FORCE_NEXT) {
+        e->state.force_step = m->force_step;
+        (void)snprintf(e->state.force_member, EC_NAME_MAX, "%s", m->member);
+    }
+    if (m->act != EC_FINISH)
+        return;
+    if (e->state.action.kind == EC_UPGRADE || e->state.action.kind == EC_ROLL)
+        e->state.last_rolled = e->view.now;
+    e->state.action = (struct ec_action){0};
+}
+
+/* Under exactly the version that was read, and whatever was written before: without it nothing may
+ * be done.  1: written, 0: it says so already. */
+static int write_state(struct ec *e, json_t *status)
+{
+    int rc = stw_object_write_state(e->run, &e->object, status, &e->err);
+    if (rc > 0)
+        stw_fault_point("status");
+    return rc;
+}
+
+/* The object as it is after our write. */
+static bool reload(struct ec *e)
+{
+    if (!e->first.status)
+        e->first = e->object;
+    else
+        stw_object_done(&e->object);
+    e->object = (struct stw_object){0};
+    return stw_object_load(e->run, &e->object) == 0;
+}
+
+static void fail(struct ec *e, struct stw_result *result)
+{
+    struct stw_verdict verdict = {0};
+    json_t *status;
+    if (e->err.code == STW_ERR_CONFLICT || e->err.code == STW_ERR_CANCELLED || !reload(e)) {
+        stw_run_fail(e->run, &e->err, result);
+        return;
+    }
+    ec_judge(e, &verdict, &status);
+    stw_run_end(e->run, &e->object, &verdict, status, NULL, result);
+}
+
+static bool was_written(const struct stw_result *result)
+{
+    return result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER ||
+           result->outcome == STW_RUN_STALLED;
+}
+
+/* What is only to be told.  A cluster that is frozen may thaw by itself, and so is looked at as
+ * often as any other. */
+static void end_idle(struct ec *e, struct stw_result *result)
+{
+    static const char *const numbers[] = {NULL};
+    struct stw_verdict verdict = {0};
+    json_t *status;
+    ec_note_news(e);
+    ec_judge(e, &verdict, &status);
+    stw_run_end(e->run, &e->object, &verdict, status, numbers, result);
+    if (!was_written(result))
+        return;
+    ec_tell(e);
+    if (e->move.act == EC_FREEZE)
+        *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = EC_ROUND_MS};
+}
+
+/* First the status, with the intent in it; then the act. */
+static void act(struct ec *e, struct stw_result *result)
+{
+    struct stw_verdict verdict = {0};
+    json_t *status;
+    uint64_t again = 0;
+    remember(e);
+    bool idle = e->move.act == EC_WAIT || e->move.act == EC_FREEZE;
+    if (idle && ec_state_same(&e->was, &e->state)) {
+        end_idle(e, result);
+        return;
+    }
+    ec_note_news(e);
+    ec_judge(e, &verdict, &status);
+    json_auto_t *own = status;
+    if (!own || write_state(e, own) < 0 || !reload(e)) {
+        stw_run_fail(e->run, &e->err, result);
+        return;
+    }
+    ec_tell(e);
+    if (ec_act(e, &again) != 0) {
+        fail(e, result);
+        return;
+    }
+    *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = again ? again : NEXT_MS};
+}
+
+/* Before the word of a person has been carried out, it is taken away: it shall not be obeyed twice.
+ * The status is written under the version that this leads to. */
+static int drop_annotation(struct ec *e)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    json_auto_t *patch =
+        json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion", e->object.resource_version,
+                  "annotations", STW_ETCD_FORCE_NEW_CLUSTER);
+    if (!*e->force)
+        return 0;
+    if (stw_kube_merge_patch(e->run->client, e->run->controller->resource, e->owner.ns,
+                             e->owner.name, NULL, patch, e->run->controller->field_manager, &answer,
+                             &e->err) != 0)
+        return -1;
+    stw_informer_saw(stw_run_cache(e->run, e->run->controller->own), &answer);
+    stw_fault_point("annotation");
+    return reload(e) ? 0 : stw_fail(&e->err, STW_ERR_CONFLICT, "it has changed meanwhile");
+}
+
+/* That no pod is left is asked of the API server itself. */
+static int check_cleared(struct ec *e)
+{
+    for (size_t i = 0; i < e->view.count; i++) {
+        struct stw_error err = {0};
+        int rc = stw_kube_get(e->run->client, &stw_res_pod, e->owner.ns, e->view.members[i].name,
+                              NULL, &err);
+        if (rc == 0)
+            return stw_fail(&e->err, STW_ERR_CONFLICT, "pod \"%s\" is still there",
+                            e->view.members[i].name);
+        if (err.code != STW_ERR_NOT_FOUND) {
+            e->err = err;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_force(struct ec *e)
+{
+    if (e->move.act != EC_FORCE_NEXT)
+        return 0;
+    if (e->state.force_step == EC_FORCE_CLEAR && check_cleared(e) != 0)
+        return -1;
+    return e->move.force_step == EC_FORCE_NOT ? drop_annotation(e) : 0;
+}
+
+static void told(const struct ec *e)
+{
+    for (int i = 0; i < EC_CHILDREN; i++)
+        if (e->children[i].state == STW_CHILD_CREATED || e->children[i].state == STW_CHILD_UPDATED)
+            stw_fault_point("child");
+    stw_tell_children(e->run, &e->object, e->owner.name, e->children, EC_CHILDREN);
+}
+
+static void keep(struct ec *e, struct stw_result *result)
+{
+    begin(e);
+    if (ec_latch_storage(e, &e->err) != 0) {
+        fail(e, result);
+        return;
+    }
+    if (!e->spec.paused)
+        ec_ensure_services(e);
+    int tls = ec_tls_prepare(e);
+    ec_hash_template(e);
+    ec_observe(e);
+    if (!e->spec.paused)
+        ec_ensure_budget(e);
+    told(e);
+    if (stw_run_interrupted(e->run, e->children, EC_CHILDREN, result))
+        return;
+    ec_plan(&e->view, &e->move);
+    if (tls != 0 || ec_children_failed(e)) /* members find nobody without them */
+        e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = EC_ROUND_MS, .reason = "NotReady"};
+    if (check_force(e) != 0) {
+        fail(e, result);
+        return;
+    }
+    act(e, result);
+}
+
+static void run_over(struct ec *e, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    struct stw_run *run = e->run;
+    struct stw_error err = {0};
+    if (e->object.paused) {
+        (void)stw_run_write(run, &e->object,
+                            ec_status_paused(stw_status_paused(run, &e->object), true), result);
+    } else if (stw_object_judge(run, &e->object, &findings) > 0) {
+        stw_run_end_invalid(run, &e->object,
+                            stw_status_invalid(run, &e->object, stw_buf_str(&findings)),
+                            stw_buf_str(&findings), result);
+    } else if (!e->arena ||
+               stw_kind_decode(&stw_kind_etcdcluster, stw_json_get(e->object.root, "spec"),
+                               e->arena, &e->spec, &err) != 0) {
+        stw_run_fail(run, &err, result);
+    } else {
+        keep(e, result);
+    }
+}
+
+/* Pods go by the garbage collector, volumes as volumeRetention.whenDeleted says. */
+static void forget(struct ec *e)
+{
+    char client[STW_KEY_LEN + 8];
+    (void)snprintf(client, sizeof(client), "%s-client", e->run->key);
+    stw_child_forget(e->run, &stw_watch_services, e->run->key);
+    stw_child_forget(e->run, &stw_watch_services, client);
+    stw_child_forget(e->run, &stw_watch_disruption_budgets, e->run->key);
+    ec_keeper_forget(e->keeper, e->run->key);
+}
+
+static void reconcile(struct stw_run *run, struct stw_result *result)
+{
+    struct ec *e = calloc(1, sizeof(*e));
+    struct stw_error err = {0};
+    if (!e) {
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        stw_run_fail(run, &err, result);
+        return;
+    }
+    e->run = run;
+    e->keeper = run->state;
+    if (stw_object_load(run, &e->object) != 0 || e->object.deleting) {
+        forget(e);
+    } else {
+        char uid[sizeof(e->object.uid)]; /* the object may be read again */
+        (void)snprintf(uid, sizeof(uid), "%s", e->object.uid);
+        e->owner = (struct stw_owner){.kind = stw_kind_etcdcluster.kind,
+                                      .ns = run->ns,
+                                      .name = run->name,
+                                      .uid = uid,
+                                      .adopt = e->object.adopt};
+        e->arena = stw_arena_create();
+        run_over(e, result);
+    }
+    for (int i = 0; i < EC_CHILDREN; i++)
+        json_decref(e->desired[i]);
+    stw_arena_destroy(e->arena);
+    stw_object_done(&e->object);
+    stw_object_done(&e->first);
+    free(e);
+}
+
+/* --- the kind in the table */
+
+static const struct stw_resource ec_resource = {.group = "etcd.database.coreos.com",
+                                                .version = "v1beta2",
+                                                .kind = "EtcdCluster",
+                                                .plural = "etcdclusters",
+                                                .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &ec_resource,
+    .project = project,
+    .index = index_secrets,
+    .changed = stw_watch_own_changed,
+};
+
+static const struct stw_watch *const watches[] = {
+    &stw_watch_services, &stw_watch_disruption_budgets,
+    &ec_watch_pods,      &ec_watch_claims,
+    &dbu_watch_secrets,  NULL};
+
+/* patch: the annotation of a person's word is taken away when it has been carried out.  Secrets are
+ * read by name, and made where steward is the authority. */
+static const struct stw_rule rules[] = {
+    {.resource = &ec_resource, .verbs = "get,list,watch,patch"},
+    {.resource = &ec_resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &ec_resource, .subresource = "finalizers", .verbs = "update"},
+    {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
+    {.resource = &stw_res_disruption_budget_v1, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &stw_res_pod, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &ec_res_claim, .verbs = "get,list,watch,create,delete"},
+    {.resource = &ec_res_storage_class, .verbs = "list"},
+    {.resource = &stw_res_secret, .verbs = "get,list,watch,create,update"},
+    {0},
+};
+
+static const char *const conditions[] = {
+    STW_READY,     STW_RECONCILING,     STW_STALLED, "Available",
+    "QuorumLost",  "AllMembersHealthy", "Scaling",   "Upgrading",
+    "Recovering",  "Rolling",           "TLSReady",  "BackupReady",
+    "AlarmActive", "ClusterIDMismatch", "Degraded",  NULL};
+
+const struct stw_controller stw_controller_etcdcluster = {
+    .name = "etcdcluster",
+    .field_manager = "steward-etcdcluster",
+    .kind = &stw_kind_etcdcluster,
+    .resource = &ec_resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .conditions = conditions,
+    .worker_factor = WORKER_FACTOR,
+    .reconcile = reconcile,
+    .open = ec_keeper_open,
+    .cancel = ec_keeper_cancel,
+    .close = ec_keeper_close,
+};

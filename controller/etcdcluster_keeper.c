@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the controller keeps beside the caches: of each cluster the way to its members, with the
+ * certificates for it, so that a settled cluster costs the API server nothing. */
+#include "base/table.h"
+#include "base/util.h"
+#include "controller/etcdcluster_priv.h"
+
+#include <math.h>
+#include <pthread.h>
+
+struct ec_keeper {
+    struct stw_family *margins;
+    pthread_mutex_t lock; /* guards the table; an entry belongs to the one run of its key */
+    struct stw_table kept;
+    bool cancelled;
+};
+
+static const char *key_of(const void *entry)
+{
+    return ((const struct ec_kept *)entry)->key;
+}
+
+static void free_kept(struct ec_kept *k)
+{
+    if (!k)
+        return;
+    stw_etcd_destroy(k->etcd);
+    free(k->key);
+    free(k);
+}
+
+int ec_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
+                   struct stw_error *err)
+{
+    static const char *const labels[] = {"namespace", "cluster", NULL};
+    struct ec_keeper *k = calloc(1, sizeof(*k));
+    (void)m;
+    if (!k)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    k->kept = STW_TABLE_INIT(key_of);
+    (void)pthread_mutex_init(&k->lock, NULL);
+    if (config->metrics)
+        k->margins = stw_metrics_family(
+            config->metrics, STW_GAUGE, "steward_etcd_quorum_margin",
+            "Voters that may fail before an etcd cluster loses its quorum; negative: so many are "
+            "missing.",
+            labels, NULL);
+    *ret_state = k;
+    return 0;
+}
+
+void ec_keeper_cancel(void *state)
+{
+    struct ec_keeper *k = state;
+    struct ec_kept *one;
+    pthread_mutex_lock(&k->lock);
+    k->cancelled = true;
+    for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
+        if (one->etcd)
+            stw_etcd_cancel(one->etcd);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void ec_keeper_close(void *state)
+{
+    struct ec_keeper *k = state;
+    struct ec_kept *one;
+    for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
+        free_kept(one);
+    stw_table_done(&k->kept);
+    (void)pthread_mutex_destroy(&k->lock);
+    free(k);
+}
+
+static struct ec_kept *make(struct ec_keeper *k, const struct stw_run *run)
+{
+    struct ec_kept *one = calloc(1, sizeof(*one));
+    void *old;
+    if (!one)
+        return NULL;
+    one->key = strdup(run->key);
+    one->margin = STW_SERIES(k->margins, run->ns, run->name);
+    if (!one->key || stw_table_put(&k->kept, one, &old) != 0) {
+        free_kept(one);
+        return NULL;
+    }
+    return one;
+}
+
+struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run)
+{
+    pthread_mutex_lock(&k->lock);
+    struct ec_kept *one = stw_table_get(&k->kept, run->key);
+    if (!one)
+        one = make(k, run);
+    pthread_mutex_unlock(&k->lock);
+    return one;
+}
+
+int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_etcd_config *config,
+                  struct stw_error *err)
+{
+    struct stw_etcd *fresh = NULL, *old;
+    if (stw_etcd_create(config, &fresh, err) != 0)
+        return -1;
+    pthread_mutex_lock(&k->lock);
+    old = kept->etcd;
+    kept->etcd = fresh;
+    if (k->cancelled)
+        stw_etcd_cancel(fresh);
+    pthread_mutex_unlock(&k->lock);
+    stw_etcd_destroy(old);
+    return 0;
+}
+
+/* A gauge of what is gone says nothing. */
+void ec_keeper_forget(struct ec_keeper *k, const char *key)
+{
+    pthread_mutex_lock(&k->lock);
+    struct ec_kept *one = stw_table_remove(&k->kept, key);
+    pthread_mutex_unlock(&k->lock);
+    if (one)
+        stw_series_set(one->margin, (double)NAN);
+    free_kept(one);
+}

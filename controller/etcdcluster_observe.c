@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What there is of the members now: pods and claims by the caches, etcd's word by one round. */
+#include "base/util.h"
+#include "controller/etcdcluster_priv.h"
+#include "kinds/names.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+#define KEYS_MAX (16u << 20)
+#define TEXT_MAX (64u << 10)
+#define SPACE_PERCENT 90 /* of the quota, below which a database has space again */
+#define NANO 1000000000
+
+/* --- entries by name */
+
+size_t ec_index(const struct ec *e, const char *name)
+{
+    for (size_t i = 0; i < e->view.count; i++)
+        if (stw_streq(e->view.members[i].name, name))
+            return i;
+    return EC_MEMBERS_MAX;
+}
+
+/* The entry of that name, made when it is new; NULL: there are too many. */
+static struct ec_member *entry_of(struct ec *e, const char *name, struct ec_detail **ret)
+{
+    size_t i = ec_index(e, name);
+    if (i == EC_MEMBERS_MAX) {
+        if (e->view.count == EC_MEMBERS_MAX || strlen(name) >= EC_NAME_MAX)
+            return NULL;
+        i = e->view.count++;
+        (void)snprintf(e->view.members[i].name, EC_NAME_MAX, "%s", name);
+        ec_peer_url(e, name, e->details[i].peer_url);
+    }
+    *ret = &e->details[i];
+    return &e->view.members[i];
+}
+
+/* --- pods and claims */
+
+static const char *name_of(const char *key)
+{
+    const char *slash = strchr(key, '/');
+    return slash ? slash + 1 : key;
+}
+
+static void take_pod(struct ec *e, const char *key, struct stw_informer *cache)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    struct ec_pod_live pod;
+    struct ec_detail *d;
+    char rv[STW_RV_LEN];
+    if (stw_informer_get(cache, key, &text, rv) != 0 ||
+        ec_pod_read(stw_buf_str(&text), text.len, &pod) != 0 ||
+        !stw_streq(pod.owner_uid, e->object.uid) || !entry_of(e, name_of(key), &d))
+        return;
+    (void)snprintf(pod.resource_version, sizeof(pod.resource_version), "%s", rv);
+    d->pod = pod;
+    d->has_pod = true;
+}
+
+/* Volumes of an earlier cluster of this name are nobody's, but for the one that was restored. */
+static bool is_ours(const struct ec *e, const char *name, const struct ec_claim_live *c)
+{
+    return stw_streq(c->cluster_uid, e->object.uid) ||
+           (!*c->cluster_uid && *e->restored && stw_streq(e->restored, name));
+}
+
+static void take_claim(struct ec *e, const char *key, struct stw_informer *cache)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    struct ec_claim_live claim;
+    struct ec_detail *d;
+    char rv[STW_RV_LEN];
+    if (stw_informer_get(cache, key, &text, rv) != 0 ||
+        ec_claim_read(stw_buf_str(&text), text.len, &claim) != 0 ||
+        !is_ours(e, name_of(key), &claim) || !entry_of(e, name_of(key), &d))
+        return;
+    (void)snprintf(claim.resource_version, sizeof(claim.resource_version), "%s", rv);
+    d->claim = claim;
+    d->has_claim = true;
+}
+
+static void take_all(struct ec *e, const struct stw_watch *w,
+                     void (*take)(struct ec *, const char *, struct stw_informer *))
+{
+    struct stw_informer *cache = stw_run_cache(e->run, w);
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    size_t at = 0;
+    stw_buf_addf(&index, "cluster:%s", e->run->key);
+    stw_informer_keys(cache, stw_buf_str(&index), &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));)
+        take(e, key, cache);
+}
+
+/* Members first: should there be too many entries, others are left out. */
+static void collect(struct ec *e)
+{
+    struct ec_detail *d;
+    for (size_t i = 0; i < e->state.member_count; i++)
+        (void)entry_of(e, e->state.members[i].name, &d);
+    if (e->state.action.kind != EC_IDLE && *e->state.action.member)
+        (void)entry_of(e, e->state.action.member, &d);
+    take_all(e, &ec_watch_pods, take_pod);
+    take_all(e, &ec_watch_claims, take_claim);
+}
+
+/* --- asking etcd */
+
+void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
+                 struct stw_etcd_endpoint *ret)
+{
+    char host[STW_ETCD_URL_MAX];
+    ec_host(e, e->view.members[index].name, host);
+    (void)snprintf(url, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
+                   STW_ETCD_CLIENT_PORT);
+    *ret = (struct stw_etcd_endpoint){.url = url, .address = e->details[index].pod.ip};
+}
+
+static bool can_be_asked(const struct ec_detail *d)
+{
+    return d->has_pod && !d->pod.going && !d->pod.ended && *d->pod.ip;
+}
+
+struct round {
+    char urls[EC_MEMBERS_MAX][STW_ETCD_URL_MAX];
+    struct stw_etcd_endpoint endpoints[EC_MEMBERS_MAX];
+    size_t of[EC_MEMBERS_MAX]; /* index into the view */
+    struct stw_etcd_health health[EC_MEMBERS_MAX];
+    size_t count;
+};
+
+static void ask(struct ec *e)
+{
+    struct round *r = calloc(1, sizeof(*r));
+    if (!r)
+        return;
+    for (size_t i = 0; i < e->view.count; i++) {
+        if (!can_be_asked(&e->details[i]))
+            continue;
+        ec_endpoint(e, i, r->urls[r->count], &r->endpoints[r->count]);
+        r->of[r->count++] = i;
+    }
+    if (r->count > 0 && e->etcd)
+        stw_etcd_round(e->etcd, r->endpoints, r->count, r->health);
+    for (size_t i = 0; e->etcd && i < r->count; i++) {
+        e->details[r->of[i]].health = r->health[i];
+        e->details[r->of[i]].asked = true;
+        if (r->health[i].trouble != STW_ETCD_FINE)
+            e->trouble = r->health[i].trouble;
+    }
+    free(r);
+}
+
+/* Who may speak for the cluster: the leader, if it can; never a member of another cluster. */
+const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index)
+{
+    const struct ec_detail *best = NULL;
+    for (size_t i = 0; i < e->view.count; i++) {
+        const struct ec_detail *d = &e->details[i];
+        const struct stw_etcd_health *h = &d->health;
+        if (!d->asked || !h->linearizable ||
+            (e->state.cluster_id && h->cluster_id != e->state.cluster_id))
+            continue;
+        if (best && h->member_id != h->leader_id)
+            continue;
+        best = d;
+        *ret_index = i;
+    }
+    return best;
+}
+
+/* --- etcd's list */
+
+/* A member of ours has the name that its peer URL begins with; another one is foreign. */
+static struct ec_member *entry_for(struct ec *e, const struct stw_etcd_member *m,
+                                   struct ec_detail **ret)
+{
+    char name[EC_NAME_MAX], url[STW_ETCD_URL_MAX];
+    const char *host = strstr(m->peer_url, "://");
+    host = host ? host + 3 : m->peer_url;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)STW_MIN(strcspn(host, ".:/"), EC_NAME_MAX - 1),
+                   host);
+    ec_peer_url(e, name, url);
+    bool ours = stw_streq(url, m->peer_url);
+    if (!ours && *m->name)
+        (void)snprintf(name, sizeof(name), "%.63s", m->name);
+    struct ec_member *entry = entry_of(e, name, ret);
+    if (entry)
+        entry->foreign = !ours;
+    return entry;
+}
+
+static void take_list(struct ec *e, const struct stw_etcd_members *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct ec_detail *d;
+        struct ec_member *m = entry_for(e, &list->all[i], &d);
+        if (!m)
+            continue;
+        m->listed = true;
+        m->id = list->all[i].id;
+        m->learner = list->all[i].learner;
+        m->started = *list->all[i].name != '\0' || !m->learner;
+        (void)snprintf(d->peer_url, sizeof(d->peer_url), "%s", list->all[i].peer_url);
+    }
+}
+
+/* The last list that was had. */
+static void take_remembered(struct ec *e)
+{
+    for (size_t i = 0; i < e->state.member_count; i++) {
+        const struct ec_remembered *r = &e->state.members[i];
+        struct ec_detail *d;
+        struct ec_member *m = entry_of(e, r->name, &d);
+        if (!m)
+            continue;
+        m->listed = true;
+        m->id = r->id;
+        m->learner = r->learner;
+        m->started = r->started;
+    }
+}
+
+static bool list_members(struct ec *e)
+{
+    struct stw_etcd_members *list = calloc(1, sizeof(*list));
+    char url[STW_ETCD_URL_MAX];
+    struct stw_etcd_endpoint at;
+    enum stw_etcd_trouble trouble;
+    size_t index;
+    bool had = false;
+    if (list && ec_voice(e, &index)) {
+        ec_endpoint(e, index, url, &at);
+        had = stw_etcd_member_list(e->etcd, &at, list, &trouble, &e->list_err) == 0 &&
+              (!e->state.cluster_id || list->cluster_id == e->state.cluster_id);
+    }
+    if (had)
+        take_list(e, list);
+    else
+        take_remembered(e);
+    free(list);
+    return had;
+}
+
+static void take_alarms(struct ec *e)
+{
+    struct stw_etcd_alarms *alarms = calloc(1, sizeof(*alarms));
+    char url[STW_ETCD_URL_MAX];
+    struct stw_etcd_endpoint at;
+    enum stw_etcd_trouble trouble;
+    struct stw_error err = {0};
+    size_t index;
+    bool had = false;
+    if (alarms && ec_voice(e, &index)) {
+        ec_endpoint(e, index, url, &at);
+        had = stw_etcd_alarms(e->etcd, &at, alarms, &trouble, &err) == 0;
+    }
+    for (size_t i = 0; i < e->view.count; i++) {
+        struct ec_member *m = &e->view.members[i];
+        const struct ec_remembered *r = ec_state_find(&e->state, m->name);
+        m->alarms = !had && r ? r->alarms : 0;
+        for (size_t n = 0; had && n < alarms->count; n++)
+            if (m->id && alarms->all[n].member_id == m->id)
+                m->alarms |= alarms->all[n].alarm;
+    }
+    free(alarms);
+}
+
+/* --- one member */
+
+static enum ec_pod pod_of(const struct ec_detail *d)
+{
+    if (!d->has_pod)
+        return EC_POD_ABSENT;
+    if (d->pod.going)
+        return EC_POD_GOING;
+    if (d->pod.ended)
+        return EC_POD_ENDED;
+    return d->pod.ran ? EC_POD_RUNNING : EC_POD_STARTING;
+}
+
+/* Refused: a guarded pod found its folder empty.  Others may well have begun empty and not have
+ * found anybody to ask. */
+static enum ec_data data_of(const struct ec_seen *s, const struct ec_detail *d,
+                            const struct ec_member *m)
+{
+    enum ec_data gone = m->started ? EC_DATA_LOST : EC_DATA_NONE;
+    if (d->has_pod && d->pod.guarded && d->pod.refused && !m->answers)
+        return EC_DATA_LOST;
+    if (s->durable)
+        return d->has_claim && !d->claim.going ? EC_DATA_THERE : gone;
+    return d->has_pod && !d->pod.ended ? EC_DATA_THERE : gone;
+}
+
+static void set_health(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m)
+{
+    const struct stw_etcd_health *h = &d->health;
+    bool same = !s->state->cluster_id || h->cluster_id == s->state->cluster_id;
+    m->answers = d->asked && h->answers;
+    m->cluster_id = m->answers ? h->cluster_id : 0;
+    m->healthy =
+        m->answers && m->listed && same && h->member_id == m->id && (m->learner || h->linearizable);
+    if (m->answers)
+        m->version = h->version;
+}
+
+void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m)
+{
+    const struct ec_remembered *r = ec_state_find(s->state, m->name);
+    if (r)
+        (void)stw_semver_parse(r->version, &m->version);
+    set_health(s, d, m);
+    m->pod = pod_of(d);
+    m->trouble = d->has_pod ? d->pod.trouble : EC_TROUBLE_NONE;
+    if (d->has_pod) {
+        (void)stw_semver_parse(d->pod.version, &m->pod_version);
+        m->pod_guarded = d->pod.guarded;
+        m->pod_forced = d->pod.forced;
+        m->created = d->pod.created;
+    }
+    m->claim = d->has_claim;
+    m->claim_going = d->has_claim && d->claim.going;
+    m->data = data_of(s, d, m);
+    int64_t since = r && r->healthy == m->healthy && r->since ? r->since : s->now;
+    m->unhealthy_since = m->healthy ? 0 : since;
+    if (m->created == 0)
+        m->created = since;
+}
+
+static void set_leader(struct ec *e)
+{
+    size_t index;
+    const struct ec_detail *voice = ec_voice(e, &index), *leader = NULL;
+    for (size_t i = 0; voice && i < e->view.count; i++) {
+        struct ec_member *m = &e->view.members[i];
+        m->leader = m->id && m->answers && m->id == voice->health.leader_id;
+        if (m->leader)
+            leader = &e->details[i];
+    }
+    for (size_t i = 0; i < e->view.count; i++) {
+        const struct stw_etcd_health *h = &e->details[i].health;
+        e->view.members[i].lagging = leader && e->view.members[i].answers &&
+                                     h->raft_applied_index + EC_LAG < leader->health.raft_index;
+    }
+}
+
+static void set_space(struct ec *e)
+{
+    stw_quantity quota = 0;
+    if (stw_quantity_of(e->spec.options.quota_backend_bytes, &quota) != 0 || quota <= 0)
+        quota = (stw_quantity)2 * 1024 * 1024 * 1024 * NANO;
+    for (size_t i = 0; i < e->view.count; i++) {
+        stw_quantity size = (stw_quantity)e->details[i].health.db_size * NANO;
+        e->view.members[i].space = e->view.members[i].answers && size < quota * SPACE_PERCENT / 100;
+    }
+}
+
+/* --- what a cache may not be believed */
+
+static bool is_absent(struct ec *e, const struct stw_resource *r, const char *name)
+{
+    struct stw_error err = {0};
+    return stw_kube_get(e->run->client, r, e->owner.ns, name, NULL, &err) != 0 &&
+           err.code == STW_ERR_NOT_FOUND;
+}
+
+/* That data is lost because something is not there is asked of the API server itself. */
+static void confirm_losses(struct ec *e)
+{
+    const struct stw_resource *r = e->view.durable ? &ec_res_claim : &stw_res_pod;
+    for (size_t i = 0; i < e->view.count; i++) {
+        struct ec_member *m = &e->view.members[i];
+        bool there = e->view.durable ? e->details[i].has_claim : e->details[i].has_pod;
+        if (m->listed && m->data == EC_DATA_LOST && !there && !is_absent(e, r, m->name))
+            m->data = EC_DATA_THERE;
+    }
+}
+
+/* --- the view */
+
+void ec_fresh_name(const struct ec *e, char out[EC_NAME_MAX])
+{
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+    unsigned char dice[10] = {0};
+    char suffix[sizeof(dice) + 1];
+    do {
+        while (getrandom(dice, sizeof(dice), 0) != (ssize_t)sizeof(dice))
+            ;
+        for (size_t i = 0; i < sizeof(dice); i++)
+            suffix[i] = letters[dice[i] % (sizeof(letters) - 1)];
+        suffix[sizeof(dice)] = '\0';
+        (void)snprintf(out, EC_NAME_MAX, "%.52s-%s", e->owner.name, suffix);
+    } while (ec_index(e, out) != EC_MEMBERS_MAX);
+}
+
+static void set_spec(struct ec *e)
+{
+    struct ec_view *v = &e->view;
+    v->size = e->spec.size;
+    v->version = e->version;
+    v->paused = e->spec.paused;
+    v->durable = e->state.storage.durable;
+    v->failover = e->spec.failover.enabled;
+    v->unhealthy_s = e->spec.failover.unhealthy_s;
+    v->max_per_hour = e->spec.failover.max_per_hour;
+    v->deadline_s = e->spec.progress_deadline_s;
+    v->pause_s = e->spec.upgrade.pause_between_s;
+    v->keep_scaled = stw_streq(e->spec.volume_retention.when_scaled, "Retain");
+    v->force = *e->force ? e->force : NULL;
+    v->restored = *e->restored ? e->restored : NULL;
+}
+
+static void set_status(struct ec *e)
+{
+    struct ec_view *v = &e->view;
+    v->cluster_id = e->state.cluster_id;
+    (void)stw_semver_parse(e->state.current_version, &v->current);
+    v->action = e->state.action;
+    v->force_step = e->state.force_step;
+    (void)snprintf(v->force_member, sizeof(v->force_member), "%s", e->state.force_member);
+    v->failovers_last_hour = ec_state_failovers(&e->state, v->now);
+    v->last_rolled = e->state.last_rolled;
+}
+
+/* The lowest minor of those that answer is what the cluster as a whole speaks. */
+static void set_versions(struct ec *e)
+{
+    struct ec_view *v = &e->view;
+    struct stw_semver least = {0}, one = {0};
+    bool whole = v->listed, same = true;
+    for (size_t i = 0; i < v->count; i++) {
+        const struct ec_member *m = &v->members[i];
+        if (!m->listed || m->learner)
+            continue;
+        whole = whole && m->healthy;
+        if (!m->answers)
+            continue;
+        same = same && (!stw_semver_known(one) || stw_semver_compare(one, m->version) == 0);
+        one = m->version;
+        if (!stw_semver_known(least) || stw_semver_compare(m->version, least) < 0)
+            least = m->version;
+    }
+    least.patch = 0;
+    v->cluster_version = least;
+    if (whole && same && stw_semver_known(one)) {
+        v->current = one;
+        stw_semver_text(one, e->state.current_version);
+    }
+}
+
+static void set_quorum(struct ec *e)
+{
+    struct ec_view *v = &e->view;
+    struct ec_quorum q = ec_quorum_of(v);
+    bool lost = v->cluster_id && (!v->listed || q.healthy < q.needed);
+    if (!lost)
+        e->state.quorum_lost_since = 0;
+    else if (e->state.quorum_lost_since == 0)
+        e->state.quorum_lost_since = v->now;
+    v->quorum_lost_since = e->state.quorum_lost_since;
+}
+
+void ec_observe(struct ec *e)
+{
+    struct ec_view *v = &e->view;
+    *v = (struct ec_view){.now = stw_wall_us(e->run->clock) / 1000000};
+    set_spec(e);
+    set_status(e);
+    collect(e);
+    ask(e);
+    v->listed = list_members(e);
+    const struct ec_seen seen = {.state = &e->state, .durable = v->durable, .now = v->now};
+    for (size_t i = 0; i < v->count; i++) {
+        struct ec_member *m = &v->members[i];
+        ec_judge_member(&seen, &e->details[i], m);
+        m->pod_template = stw_streq(e->details[i].pod.hash, e->template_hash);
+        e->mismatch = e->mismatch || (v->cluster_id && m->cluster_id && m->listed &&
+                                      m->cluster_id != v->cluster_id);
+    }
+    set_leader(e);
+    take_alarms(e);
+    set_space(e);
+    confirm_losses(e);
+    set_versions(e);
+    set_quorum(e);
+    ec_fresh_name(e, v->fresh);
+}

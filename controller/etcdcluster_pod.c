@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a member's pod should be.  A pod is made once and not applied again: what the spec asks for
+ * stands as a hash in an annotation, and a pod with another one is made anew. */
+#include "base/util.h"
+#include "controller/etcdcluster_priv.h"
+#include "kinds/names.h"
+
+#include <stdio.h>
+
+#define FOLDER "/var/etcd"
+#define PEER_FOLDER "/etc/etcdtls/member/peer-tls"
+#define SERVER_FOLDER "/etc/etcdtls/member/server-tls"
+#define USER_ID 65532
+#define GRACE_SECONDS 30
+#define NANO 1000000000
+
+/* --- names */
+
+void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
+{
+    const char *domain = e->spec.pod.cluster_domain;
+    (void)snprintf(out, STW_ETCD_URL_MAX, "%s.%s.%s.svc%s%s", member, e->owner.name, e->owner.ns,
+                   domain ? "." : "", domain ? domain : "");
+}
+
+void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
+{
+    char host[STW_ETCD_URL_MAX];
+    ec_host(e, member, host);
+    (void)snprintf(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.peer ? "https" : "http", host,
+                   STW_ETCD_PEER_PORT);
+}
+
+static void client_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
+{
+    char host[STW_ETCD_URL_MAX];
+    ec_host(e, member, host);
+    (void)snprintf(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
+                   STW_ETCD_CLIENT_PORT);
+}
+
+/* --- labels */
+
+json_t *ec_selector(const struct ec *e)
+{
+    return stw_manifest_selector(&e->naming, &e->owner);
+}
+
+/* Those of the seed besides ours. */
+json_t *ec_labels(const struct ec *e, const char *member)
+{
+    json_t *all = stw_manifest_labels(&e->naming, &e->owner);
+    (void)json_object_set_new(all, "app", json_string("etcd"));
+    (void)json_object_set_new(all, "etcd_cluster", json_string(e->owner.name));
+    (void)json_object_set_new(all, "etcd_node", json_string(member));
+    (void)json_object_del(all, "app.kubernetes.io/version"); /* the template's hash is without it */
+    return all;
+}
+
+/* --- arguments */
+
+static void arg(json_t *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void arg(json_t *args, const char *fmt, ...)
+{
+    char text[2 * STW_ETCD_URL_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    (void)json_array_append_new(args, json_string(text));
+}
+
+static void tls_args(const struct ec *e, json_t *args)
+{
+    if (e->tls.peer) {
+        arg(args, "--peer-client-cert-auth=true");
+        arg(args, "--peer-trusted-ca-file=" PEER_FOLDER "/peer-ca.crt");
+        arg(args, "--peer-cert-file=" PEER_FOLDER "/peer.crt");
+        arg(args, "--peer-key-file=" PEER_FOLDER "/peer.key");
+        /* Who dials is known by the CA; its address would have to be in reverse DNS. */
+        arg(args, "--experimental-peer-skip-client-san-verification=true");
+    }
+    if (e->tls.client) {
+        arg(args, "--client-cert-auth=true");
+        arg(args, "--trusted-ca-file=" SERVER_FOLDER "/server-ca.crt");
+        arg(args, "--cert-file=" SERVER_FOLDER "/server.crt");
+        arg(args, "--key-file=" SERVER_FOLDER "/server.key");
+    }
+}
+
+static void number_arg(json_t *args, const char *flag, int64_t n)
+{
+    if (n > 0)
+        arg(args, "--%s=%lld", flag, (long long)n);
+}
+
+static void option_args(const struct ec *e, json_t *args)
+{
+    stw_quantity quota;
+    struct stw_json key, value;
+    if (stw_quantity_of(e->spec.options.quota_backend_bytes, &quota) == 0)
+        number_arg(args, "quota-backend-bytes", (int64_t)(quota / NANO));
+    if (e->spec.options.auto_compaction_mode)
+        arg(args, "--auto-compaction-mode=%s", e->spec.options.auto_compaction_mode);
+    if (e->spec.options.auto_compaction_retention)
+        arg(args, "--auto-compaction-retention=%s", e->spec.options.auto_compaction_retention);
+    number_arg(args, "snapshot-count", e->spec.options.snapshot_count);
+    number_arg(args, "heartbeat-interval", e->spec.options.heartbeat_interval_ms);
+    number_arg(args, "election-timeout", e->spec.options.election_timeout_ms);
+    stw_json_foreach (e->spec.options.extra_args, key, value) {
+        stw_autofree char *name = stw_json_strdup(key), *text = stw_json_strdup(value);
+        if (name && text)
+            arg(args, "--%.200s=%.700s", name, text);
+    }
+}
+
+static json_t *arguments(const struct ec *e, const char *member, bool forced)
+{
+    char url[STW_ETCD_URL_MAX];
+    const char *client = e->tls.client ? "https" : "http", *peer = e->tls.peer ? "https" : "http";
+    json_t *args = json_array();
+    arg(args, "--name=%s", member);
+    arg(args, "--data-dir=" FOLDER "/data");
+    arg(args, "--listen-peer-urls=%s://0.0.0.0:%d", peer, STW_ETCD_PEER_PORT);
+    arg(args, "--listen-client-urls=%s://0.0.0.0:%d", client, STW_ETCD_CLIENT_PORT);
+    arg(args, "--listen-metrics-urls=http://0.0.0.0:%d", STW_ETCD_METRICS_PORT);
+    ec_peer_url(e, member, url);
+    arg(args, "--initial-advertise-peer-urls=%s", url);
+    client_url(e, member, url);
+    arg(args, "--advertise-client-urls=%s", url);
+    arg(args, "--initial-cluster=$(INITIAL_CLUSTER)");
+    arg(args, "--initial-cluster-state=$(INITIAL_CLUSTER_STATE)");
+    arg(args, "--initial-cluster-token=%s", e->owner.uid);
+    arg(args, "--strict-reconfig-check=true");
+    arg(args, "--pre-vote=true");
+    arg(args, "--experimental-initial-corrupt-check=true");
+    arg(args, "--logger=zap");
+    tls_args(e, args);
+    option_args(e, args);
+    if (forced)
+        arg(args, "--force-new-cluster");
+    return args;
+}
+
+/* --- the container */
+
+/* Read anew by the kubelet each time that it starts the container (see EC_GUARD). */
+static json_t *from_annotation(const char *name, const char *annotation)
+{
+    return json_pack("{s:s,s:{s:{s:s,s:o}}}", "name", name, "valueFrom", "fieldRef", "apiVersion",
+                     "v1", "fieldPath", json_sprintf("metadata.annotations['%s']", annotation));
+}
+
+static json_t *variables(const struct ec *e)
+{
+    json_auto_t *given = stw_manifest_tree(e->spec.pod.env);
+    json_t *all = json_array();
+    (void)json_array_append_new(all, from_annotation("INITIAL_CLUSTER", EC_INITIAL_CLUSTER));
+    (void)json_array_append_new(all, from_annotation("INITIAL_CLUSTER_STATE", EC_INITIAL_STATE));
+    (void)json_array_extend(all, given);
+    return all;
+}
+
+/* /livez (etcd 3.4.29, 3.5.11 on) fails when a member is broken, not when the quorum is away:
+ * killing members would not bring it back.  Older ones are asked whether they listen. */
+static bool has_livez(struct stw_semver v)
+{
+    const struct stw_semver since =
+        v.minor <= 4 ? (struct stw_semver){3, 4, 29} : (struct stw_semver){3, 5, 11};
+    return stw_semver_compare(v, since) >= 0;
+}
+
+static json_t *liveness(struct stw_semver v)
+{
+    json_t *p = json_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds", 10,
+                          "timeoutSeconds", 10, "failureThreshold", 6);
+    json_t *how = has_livez(v)
+                      ? json_pack("{s:s,s:i}", "path", "/livez", "port", STW_ETCD_METRICS_PORT)
+                      : json_pack("{s:i}", "port", STW_ETCD_METRICS_PORT);
+    (void)json_object_set_new(p, has_livez(v) ? "httpGet" : "tcpSocket", how);
+    return p;
+}
+
+static json_t *mounts(const struct ec *e)
+{
+    json_t *all = json_pack("[{s:s,s:s}]", "name", "data", "mountPath", FOLDER);
+    if (e->tls.peer)
+        (void)json_array_append_new(all, json_pack("{s:s,s:s,s:b}", "name", "peer-tls", "mountPath",
+                                                   PEER_FOLDER, "readOnly", 1));
+    if (e->tls.client)
+        (void)json_array_append_new(all, json_pack("{s:s,s:s,s:b}", "name", "server-tls",
+                                                   "mountPath", SERVER_FOLDER, "readOnly", 1));
+    return all;
+}
+
+static json_t *port(const char *name, int number)
+{
+    return json_pack("{s:s,s:i,s:s}", "name", name, "containerPort", number, "protocol", "TCP");
+}
+
+static json_t *container(const struct ec *e, const char *member, struct stw_semver v, bool forced)
+{
+    char version[STW_SEMVER_LEN];
+    stw_semver_text(v, version);
+    json_t *c = json_pack("{s:s,s:o,s:[s],s:o,s:o,s:o,s:[o,o,o],s:s}", "name", "etcd", "image",
+                          json_sprintf("%s:v%s", e->spec.repository, version), "command", "etcd",
+                          "args", arguments(e, member, forced), "env", variables(e), "volumeMounts",
+                          mounts(e), "ports", port("client", STW_ETCD_CLIENT_PORT),
+                          port("peer", STW_ETCD_PEER_PORT), port("metrics", STW_ETCD_METRICS_PORT),
+                          "terminationMessagePolicy", "FallbackToLogsOnError");
+    (void)json_object_set_new(c, "readinessProbe",
+                              json_pack("{s:{s:s,s:i},s:i,s:i,s:i}", "httpGet", "path", "/health",
+                                        "port", STW_ETCD_METRICS_PORT, "periodSeconds", 2,
+                                        "timeoutSeconds", 5, "failureThreshold", 3));
+    (void)json_object_set_new(c, "livenessProbe", liveness(v));
+    (void)json_object_set_new(
+        c, "securityContext",
+        json_pack("{s:b,s:{s:[s]}}", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL"));
+    if (stw_json_there(e->spec.pod.resources))
+        (void)json_object_set_new(c, "resources", stw_manifest_resources(e->spec.pod.resources));
+    return c;
+}
+
+/* --- the pod */
+
+static json_t *spread_over(const struct ec *e, const char *key)
+{
+    return json_pack("{s:i,s:s,s:s,s:{s:o}}", "maxSkew", 1, "topologyKey", key, "whenUnsatisfiable",
+                     "ScheduleAnyway", "labelSelector", "matchLabels", ec_selector(e));
+}
+
+static json_t *spread(const struct ec *e)
+{
+    json_t *given = stw_manifest_tree(e->spec.pod.spread);
+    if (given)
+        return given;
+    return json_pack("[o,o]", spread_over(e, "kubernetes.io/hostname"),
+                     spread_over(e, "topology.kubernetes.io/zone"));
+}
+
+static json_t *affinity(const struct ec *e)
+{
+    if (!e->spec.pod.anti_affinity)
+        return stw_manifest_tree(e->spec.pod.affinity);
+    return json_pack("{s:{s:[{s:{s:o},s:s}]}}", "podAntiAffinity",
+                     "requiredDuringSchedulingIgnoredDuringExecution", "labelSelector",
+                     "matchLabels", ec_selector(e), "topologyKey", "kubernetes.io/hostname");
+}
+
+static json_t *security(const struct ec *e)
+{
+    json_t *given = stw_manifest_tree(e->spec.pod.security_context);
+    if (given)
+        return given;
+    return json_pack("{s:b,s:i,s:i,s:i,s:{s:s}}", "runAsNonRoot", 1, "runAsUser", USER_ID,
+                     "runAsGroup", USER_ID, "fsGroup", USER_ID, "seccompProfile", "type",
+                     "RuntimeDefault");
+}
+
+static json_t *data_volume(const struct ec *e, const char *member)
+{
+    if (e->state.storage.durable)
+        return json_pack("{s:s,s:{s:s}}", "name", "data", "persistentVolumeClaim", "claimName",
+                         member);
+    if (*e->state.storage.size)
+        return json_pack("{s:s,s:{s:s}}", "name", "data", "emptyDir", "sizeLimit",
+                         e->state.storage.size);
+    return json_pack("{s:s,s:{}}", "name", "data", "emptyDir");
+}
+
+static json_t *secret_volume(const char *name, const char *secret)
+{
+    return json_pack("{s:s,s:{s:s}}", "name", name, "secret", "secretName", secret);
+}
+
+static json_t *volumes(const struct ec *e, const char *member)
+{
+    json_t *all = json_pack("[o]", data_volume(e, member));
+    if (e->tls.peer)
+        (void)json_array_append_new(all, secret_volume("peer-tls", e->tls.peer_secret));
+    if (e->tls.client)
+        (void)json_array_append_new(all, secret_volume("server-tls", e->tls.server_secret));
+    return all;
+}
+
+static void set_if(json_t *to, const char *key, json_t *value)
+{
+    if (json_array_size(value) > 0 || json_object_size(value) > 0)
+        (void)json_object_set(to, key, value);
+    json_decref(value);
+}
+
+static void set_text(json_t *to, const char *key, const char *text)
+{
+    if (text)
+        (void)json_object_set_new(to, key, json_string(text));
+}
+
+static json_t *pod_spec(const struct ec *e, const char *member, struct stw_semver v, bool forced)
+{
+    const struct stw_etcd_pod *p = &e->spec.pod;
+    json_t *spec =
+        json_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
+                  p->service_account != NULL, "containers", container(e, member, v, forced),
+                  "hostname", member, "subdomain", e->owner.name, "restartPolicy", "Always",
+                  "terminationGracePeriodSeconds", GRACE_SECONDS, "securityContext", security(e),
+                  "volumes", volumes(e, member));
+    set_text(spec, "serviceAccountName", p->service_account);
+    set_text(spec, "priorityClassName", p->priority_class);
+    set_if(spec, "nodeSelector", stw_manifest_tree(p->node_selector));
+    set_if(spec, "affinity", affinity(e));
+    set_if(spec, "tolerations", stw_manifest_tree(p->tolerations));
+    set_if(spec, "topologySpreadConstraints", spread(e));
+    set_if(spec, "imagePullSecrets", stw_manifest_tree(p->image_pull_secrets));
+    return spec;
+}
+
+/* Ours last: they cannot be overwritten. */
+static json_t *labels(const struct ec *e, const char *member)
+{
+    json_t *all = stw_manifest_tree(e->spec.pod.labels);
+    json_auto_t *ours = ec_labels(e, member);
+    if (!all)
+        all = json_object();
+    (void)json_object_update(all, ours);
+    return all;
+}
+
+static json_t *annotations(const struct ec *e)
+{
+    json_t *all = stw_manifest_tree(e->spec.pod.annotations);
+    return all ? all : json_object();
+}
+
+/* What the spec asks of any pod: of a member without a name, of a version that has nothing
+ * special, with the CAs that etcd reads at its start. */
+void ec_hash_template(struct ec *e)
+{
+    const struct stw_semver any = {3, 5, 0};
+    json_auto_t *all =
+        json_pack("{s:o,s:o,s:o,s:s}", "labels", labels(e, ""), "annotations", annotations(e),
+                  "spec", pod_spec(e, "", any, false), "trust", e->tls.trust_hash);
+    stw_autofree char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+    struct stw_hash h = stw_hash_bytes(text ? text : "", text ? strlen(text) : 0);
+    (void)snprintf(e->template_hash, sizeof(e->template_hash), "%016llx%016llx",
+                   (unsigned long long)h.hi, (unsigned long long)h.lo);
+}
+
+void ec_initial_cluster(const struct ec *e, const char *member, bool alone, struct stw_buf *out)
+{
+    char url[STW_ETCD_URL_MAX];
+    bool self = false;
+    for (size_t i = 0; !alone && i < e->view.count; i++) {
+        const struct ec_member *m = &e->view.members[i];
+        if (!m->listed)
+            continue;
+        stw_buf_addf(out, "%s%s=%s", out->len ? "," : "", m->name, e->details[i].peer_url);
+        self = self || stw_streq(m->name, member);
+    }
+    if (self)
+        return;
+    ec_peer_url(e, member, url);
+    stw_buf_addf(out, "%s%s=%s", out->len ? "," : "", member, url);
+}
+
+json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
+{
+    char version[STW_SEMVER_LEN];
+    stw_autobuf struct stw_buf initial = STW_BUF_INIT(64 * 1024);
+    json_t *notes = annotations(e);
+    ec_initial_cluster(e, move->member, move->seed || move->guarded, &initial);
+    stw_semver_text(move->version, version);
+    (void)json_object_set_new(notes, EC_HASH, json_string(e->template_hash));
+    (void)json_object_set_new(notes, EC_VERSION, json_string(version));
+    (void)json_object_set_new(notes, EC_INITIAL_CLUSTER, json_string(stw_buf_str(&initial)));
+    (void)json_object_set_new(notes, EC_INITIAL_STATE,
+                              json_string(move->seed ? "new" : "existing"));
+    if (move->forced)
+        (void)json_object_set_new(notes, EC_FORCED, json_string("true"));
+    return json_pack("{s:s,s:s,s:{s:s,s:s,s:o,s:o,s:[o]},s:o}", "apiVersion", "v1", "kind", "Pod",
+                     "metadata", "name", move->member, "namespace", e->owner.ns, "labels",
+                     labels(e, move->member), "annotations", notes, "ownerReferences",
+                     stw_owner_reference(e->run->controller->resource, &e->owner), "spec",
+                     pod_spec(e, move->member, move->version, move->forced));
+}

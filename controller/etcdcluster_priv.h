@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One run over an EtcdCluster, between the files that share it: what is watched of pods and claims
+ * (etcdcluster_watch.c), what the status remembers (etcdcluster_state.c), what is seen of the
+ * members (etcdcluster_observe.c), what pods, claims, Services and the budget should be
+ * (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
+ * (etcdcluster_tls.c), what is done (etcdcluster_act.c), what is told (etcdcluster_status.c), what
+ * the controller keeps beside the caches (etcdcluster_keeper.c), and the run itself
+ * (etcdcluster.c). */
+#ifndef STW_CONTROLLER_ETCDCLUSTER_PRIV_H
+#define STW_CONTROLLER_ETCDCLUSTER_PRIV_H
+
+#include "controller/child.h"
+#include "controller/etcd/etcd.h"
+#include "controller/etcdcluster.h"
+#include "controller/etcdcluster_plan.h"
+#include "controller/manifest.h"
+#include "controller/object.h"
+#include "controller/verdict.h"
+#include "kinds/etcdcluster.h"
+
+#define EC_PREFIX "etcd.database.coreos.com/"
+/* Annotations of pods. */
+#define EC_HASH EC_PREFIX "template-hash"
+#define EC_VERSION "etcd.version"
+#define EC_INITIAL_CLUSTER EC_PREFIX "initial-cluster"
+#define EC_INITIAL_STATE EC_PREFIX "initial-cluster-state"
+#define EC_FORCED EC_PREFIX "forced"
+
+#define EC_ROUND_MS 10000 /* between two health rounds of a settled cluster */
+#define EC_SOON_MS 1000   /* while something is under way */
+#define EC_FAILOVER_WINDOW 3600
+#define EC_FAILOVERS_MAX 10 /* maxPerHour allows no more */
+#define EC_LAG 5000         /* entries: further behind is lagging */
+
+/* --- what a cache keeps of a pod and of a claim */
+
+struct ec_pod_live {
+    char cluster[STW_KEY_LEN]; /* "namespace/name" by its labels */
+    char uid[64], resource_version[STW_RV_LEN], owner_uid[64];
+    char ip[64], hash[40], version[STW_SEMVER_LEN];
+    int64_t created; /* seconds since the epoch */
+    bool going;      /* is being deleted */
+    bool ended;      /* phase Failed or Succeeded */
+    bool ran;        /* its container runs, or has */
+    bool ready;
+    bool guarded, forced;
+    bool refused; /* etcd ended more than once since its data folder was empty */
+    enum ec_trouble trouble;
+    char text[256]; /* of the trouble */
+};
+struct ec_claim_live {
+    char cluster[STW_KEY_LEN];
+    char uid[64], resource_version[STW_RV_LEN], cluster_uid[64];
+    bool going, bound;
+};
+
+extern const struct stw_watch ec_watch_pods, ec_watch_claims;
+extern const struct stw_resource ec_res_claim, ec_res_storage_class;
+/* Read texts of these watches.  -1: it is none. */
+int ec_pod_read(const char *text, size_t len, struct ec_pod_live *ret);
+int ec_claim_read(const char *text, size_t len, struct ec_claim_live *ret);
+
+/* --- what the status remembers */
+
+struct ec_remembered { /* an entry of status.memberList */
+    char name[EC_NAME_MAX];
+    uint64_t id;
+    bool learner, healthy, started, leader;
+    char version[STW_SEMVER_LEN];
+    int64_t since; /* that it is healthy, or not */
+    unsigned alarms;
+};
+struct ec_state {
+    uint64_t cluster_id;
+    struct {
+        bool latched, durable;
+        char class[254], size[64];
+    } storage;
+    struct ec_action action;
+    enum ec_force_step force_step;
+    char force_member[EC_NAME_MAX];
+    int64_t failovers[EC_FAILOVERS_MAX]; /* of the last hour */
+    size_t failover_count;
+    int64_t failovers_total;
+    int64_t quorum_lost_since, last_rolled;
+    char current_version[STW_SEMVER_LEN];
+    struct ec_remembered members[EC_MEMBERS_MAX];
+    size_t member_count;
+};
+void ec_state_read(const json_t *status, struct ec_state *ret);
+/* All but memberList, which the observation makes anew; over what is there. */
+void ec_state_write(const struct ec_state *s, json_t *status);
+bool ec_state_same(const struct ec_state *a, const struct ec_state *b); /* but for members */
+const struct ec_remembered *ec_state_find(const struct ec_state *s, const char *name);
+int64_t ec_state_failovers(const struct ec_state *s, int64_t now); /* in the last hour */
+void ec_state_count_failover(struct ec_state *s, int64_t now);
+
+/* --- what else is known of the entries of the view; same index */
+
+struct ec_detail {
+    struct ec_pod_live pod;
+    struct ec_claim_live claim;
+    bool has_pod, has_claim;
+    bool asked;
+    struct stw_etcd_health health;
+    char peer_url[STW_ETCD_URL_MAX];
+    int64_t since;
+};
+
+enum { EC_HEADLESS, EC_CLIENT, EC_BUDGET, EC_CHILDREN };
+
+enum ec_tls_state {
+    EC_TLS_NONE, /* plain */
+    EC_TLS_READY,
+    EC_TLS_MISSING,  /* a Secret or a key of it */
+    EC_TLS_BAD,      /* does not parse, or key and certificate do not fit */
+    EC_TLS_SAN,      /* does not hold the names of members */
+    EC_TLS_EXPIRING, /* soon */
+    EC_TLS_EXPIRED,
+    EC_TLS_FAILED, /* err */
+};
+
+struct ec_tls {
+    bool peer, client; /* wanted: between members; for clients, us among them */
+    bool own;          /* from steward's CA */
+    char peer_secret[254], server_secret[254], operator_secret[254];
+    char trust_hash[40]; /* of the CA bundles: a change of them is read by etcd only at its start */
+    enum ec_tls_state state;
+    char text[256];
+    int64_t not_after; /* of what is served; 0: not known */
+    struct stw_error err;
+};
+
+struct ec_keeper;
+
+struct ec {
+    struct stw_run *run;
+    struct ec_keeper *keeper;
+    struct stw_object object; /* as it is since our last write */
+    struct stw_object first;  /* as it was before: what the spec points into */
+    struct stw_owner owner;
+    struct stw_arena *arena;
+    struct stw_etcdcluster spec;
+    struct stw_semver version;
+    struct stw_naming naming;
+    char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* of the annotations; "" for none */
+    char template_hash[40];
+    struct ec_tls tls;
+    struct stw_etcd *etcd; /* the keeper's */
+    struct ec_state was, state;
+    struct ec_view view;
+    struct ec_detail details[EC_MEMBERS_MAX];
+    struct stw_child children[EC_CHILDREN];
+    json_t *desired[EC_CHILDREN];
+    struct ec_move move;
+    enum stw_etcd_trouble trouble; /* of the round as a whole */
+    struct stw_error list_err;     /* why there is no list of members */
+    struct stw_error err;          /* what kept the run from being done; STW_OK: nothing */
+    struct {
+        bool quorum_lost, quorum_restored, upgrade_started, upgrade_finished, member_upgraded;
+        bool replacing;
+    } news;
+    bool mismatch; /* a member is in another cluster */
+    bool acted;
+};
+
+/* --- etcdcluster_observe.c: fills e->view and e->details */
+void ec_observe(struct ec *e);
+size_t ec_index(const struct ec *e, const char *name); /* EC_MEMBERS_MAX: not there */
+/* Of a member that answers linearizably, "" where there is none. */
+const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index);
+void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
+                 struct stw_etcd_endpoint *ret);
+void ec_fresh_name(const struct ec *e, char out[EC_NAME_MAX]);
+
+/* Pure parts, for tests. */
+struct ec_seen {
+    const struct ec_state *state;
+    bool durable;
+    int64_t now;
+};
+void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m);
+
+/* --- manifests; each gives a new tree, or NULL without memory */
+void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
+void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
+void ec_hash_template(struct ec *e);
+json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move);
+json_t *ec_claim_manifest(const struct ec *e, const char *member);
+json_t *ec_service_headless(const struct ec *e);
+json_t *ec_service_client(const struct ec *e);
+json_t *ec_budget(const struct ec *e, const struct stw_resource *r);
+json_t *ec_labels(const struct ec *e, const char *member);
+json_t *ec_selector(const struct ec *e);
+/* "a=url,b=url" of all listed members and of `member`. */
+void ec_initial_cluster(const struct ec *e, const char *member, bool alone, struct stw_buf *out);
+void ec_ensure_services(struct ec *e);
+void ec_ensure_budget(struct ec *e);
+
+/* Latches e->state.storage. */
+int ec_latch_storage(struct ec *e, struct stw_error *err);
+
+/* --- etcdcluster_tls.c */
+/* Makes or looks at the Secrets and sets e->tls and e->etcd.  -1: e->err. */
+int ec_tls_prepare(struct ec *e);
+
+/* --- etcdcluster_act.c */
+/* Carries e->move out.  -1: e->err; a wait that etcd asks for is none. */
+int ec_act(struct ec *e, uint64_t *ret_again_ms);
+
+/* --- etcdcluster_status.c */
+void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status);
+json_t *ec_status_paused(json_t *status, bool paused);
+bool ec_children_failed(const struct ec *e); /* of those that members cannot do without */
+/* Before the status is written: what in it is worth an event; and telling it. */
+void ec_note_news(struct ec *e);
+void ec_tell(struct ec *e);
+
+/* --- etcdcluster_keeper.c: the state of the controller */
+int ec_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
+                   struct stw_error *err);
+void ec_keeper_cancel(void *state);
+void ec_keeper_close(void *state);
+/* What is kept of one cluster between runs; used by the one run of its key alone. */
+struct ec_kept {
+    char *key;
+    struct stw_etcd *etcd;
+    char secret_version[STW_RV_LEN * 3]; /* of the Secrets that `etcd` was made of */
+    struct ec_tls tls;                   /* as found then */
+    int64_t looked_at;                   /* seconds since the epoch */
+    uint64_t unsure_until_ms; /* monotonic: an answer of etcd was lost, and it may still act */
+    struct stw_series *margin;
+};
+struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run); /* NULL: no memory */
+/* A new way to the members takes the place of the old one. */
+int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_etcd_config *config,
+                  struct stw_error *err);
+void ec_keeper_forget(struct ec_keeper *k, const char *key);
+
+#endif

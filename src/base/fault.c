@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fault.h"
+
+#ifdef STW_FAULT_POINTS
+#include "base/util.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+static void note(int64_t number, const char *name)
+{
+    const char *path = getenv("STEWARD_FAULT_LOG");
+    FILE *f = path ? fopen(path, "ae") : NULL;
+    if (!f)
+        return;
+    (void)fprintf(f, "%lld %s\n", (long long)number, name);
+    (void)fclose(f);
+}
+
+void stw_fault_point(const char *name)
+{
+    static _Atomic int64_t count;
+    const char *text = getenv("STEWARD_FAULT_AT");
+    int64_t at = 0, now = atomic_fetch_add(&count, 1) + 1;
+    if (text)
+        (void)stw_parse_int(text, 1, INT32_MAX, &at);
+    note(now, name);
+    if (now == at)
+        (void)raise(SIGKILL);
+}
+#endif
