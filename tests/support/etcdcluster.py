@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EtcdClusters in tests: manifests, what to wait for, and how to hurt them on a real node."""
+
+import contextlib
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+from . import cluster as k8s
+from . import etcd, gateway, wait
+from .cluster import condition
+
+KIND = "etcdclusters.etcd.database.coreos.com"
+GROUP = "etcd.database.coreos.com"
+REPOSITORY = "quay.io/coreos/etcd"
+FORCE = f"{GROUP}/force-new-cluster"
+
+
+def version(line="3.5"):
+    """The whole version of a line that is on this machine: "3.5" -> "3.5.16"."""
+    program = etcd.versions()[line]
+    text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    return re.search(r"etcd Version: (\S+)", text)[1]
+
+
+def manifest(name, namespace, annotations=None, **spec):
+    """An EtcdCluster of the older of the two versions, unless told otherwise."""
+    metadata = {"name": name, "namespace": namespace}
+    if annotations:
+        metadata["annotations"] = annotations
+    spec.setdefault("version", version("3.4"))
+    return {"apiVersion": f"{GROUP}/v1beta2", "kind": "EtcdCluster", "metadata": metadata,
+            "spec": spec}
+
+
+class EtcdCluster:
+    """One EtcdCluster on the node, under this name in this namespace."""
+
+    def __init__(self, cluster, namespace, name="ec", tls=None):
+        self.cluster, self.namespace, self.name = cluster, namespace, name
+        self.tls = tls  # an SSL context for clients
+
+    # --- the object
+
+    def apply(self, check=True, annotations=None, **spec):
+        """kubectl apply; what it says."""
+        return self.cluster.apply(manifest(self.name, self.namespace, annotations, **spec),
+                                  check=check)
+
+    def patch(self, check=True, **spec):
+        """Changes some fields of the spec."""
+        return self.cluster.patch(KIND, self.name, self.namespace, {"spec": spec}, check=check)
+
+    def annotate(self, key, value):
+        """Sets an annotation; None removes it."""
+        self.cluster.patch(KIND, self.name, self.namespace,
+                           {"metadata": {"annotations": {key: value}}})
+
+    def get(self):
+        """As it is now."""
+        return self.cluster.get(KIND, self.name, self.namespace)
+
+    def status(self):
+        """Its status."""
+        return self.get()["status"]
+
+    def delete(self):
+        """It, and its claims, which outlive it."""
+        self.cluster.delete(KIND, self.name, self.namespace)
+        self.cluster.kubectl("delete", "pvc", "-n", self.namespace, "-l",
+                             f"etcd_cluster={self.name}", "--wait=false")
+
+    # --- waiting
+
+    def wait(self, check, what, seconds=60):
+        """Until check(object) is true; the object."""
+        try:
+            return self.cluster.wait_for(KIND, self.name, self.namespace, check, seconds, what)
+        except wait.TimedOut as error:
+            raise wait.TimedOut(f"{error}\n{self.story()}") from error
+
+    def wait_settled(self, size=None, seconds=90, version=None):
+        """Until it is Ready at this generation with `size` healthy voters; the object."""
+        def settled(obj):
+            status = obj.get("status", {})
+            wanted = obj["spec"]["size"] if size is None else size
+            quorum = status.get("quorum", {})
+            return (k8s.is_ready(obj) and not status.get("currentAction")
+                    and len(status.get("memberList", [])) == wanted
+                    and quorum.get("voters") == quorum.get("healthy") == wanted
+                    and version in (None, status.get("currentVersion")))
+        return self.wait(settled, f"EtcdCluster {self.name} to be settled", seconds)
+
+    def wait_condition(self, about, status, *reasons, seconds=60):
+        """Until a condition is so; the condition."""
+        def found(obj):
+            one = condition(obj, about)
+            return one.get("status") == status and (not reasons or one.get("reason") in reasons)
+        obj = self.wait(found, f"{about} of EtcdCluster {self.name} to be {status} {reasons}",
+                        seconds)
+        return condition(obj, about)
+
+    def story(self):
+        """What can be said when something did not happen."""
+        obj = self.get() or {}
+        pods = self.cluster.kubectl("get", "pods", "-n", self.namespace, "-o", "wide").stdout
+        events = [f"{r}: {m}" for _, r, m in self.cluster.events(self.namespace, self.name)]
+        return "\n".join([json.dumps(obj.get("status"), indent=1), pods, *events[-12:]])
+
+    # --- its members
+
+    def members(self):
+        """status.memberList by name."""
+        return {m["name"]: m for m in self.status().get("memberList", [])}
+
+    def leader(self):
+        """The name of the member that leads, from etcd itself."""
+        for name in sorted(self.pods()):
+            with contextlib.suppress(OSError, gateway.Refused):
+                status = self.at(name).status()
+                if status.get("leader") == status["header"]["member_id"]:
+                    return name
+        raise AssertionError(f"EtcdCluster {self.name} has no leader")
+
+    def followers(self):
+        """The names of the other members whose pods run."""
+        leader = self.leader()
+        return sorted(n for n, p in self.pods().items()
+                      if n != leader and p["status"].get("phase") == "Running")
+
+    def pods(self):
+        """Its pods by name."""
+        return {p["metadata"]["name"]: p for p in
+                self.cluster.list("pods", self.namespace, f"etcd_cluster={self.name}")}
+
+    def claims(self):
+        """Its claims by name."""
+        return {c["metadata"]["name"]: c for c in
+                self.cluster.list("pvc", self.namespace, f"etcd_cluster={self.name}")}
+
+    def uids(self):
+        """{name: uid} of pods: whoever is made anew has another."""
+        return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
+
+    def at(self, member):
+        """A Gateway to one member."""
+        return gateway.Gateway(self.pods()[member]["status"]["podIP"], tls=self.tls)
+
+    def client(self, timeout=3):
+        """A Gateway to the Service for clients."""
+        service = self.cluster.get("service", f"{self.name}-client", self.namespace)
+        return gateway.Gateway(service["spec"]["clusterIP"], tls=self.tls, timeout=timeout)
+
+    def writer(self, **more):
+        """A gateway.Writer through the Service for clients."""
+        return gateway.Writer(self.client(), **more)
+
+    def check_same(self):
+        """All members store the same, up to one revision; returns their names."""
+        revision = int(self.client().status()["header"]["revision"])
+        hashes = {}
+        for name in self.pods():
+            one = self.at(name)
+            wait.until(f"{name} to reach revision {revision}",
+                       lambda one=one: int(one.status()["header"]["revision"]) >= revision, 20)
+            hashes[name] = one.hash_at(revision)
+        assert len({h for h, _ in hashes.values()}) == 1 or \
+            len({c for _, c in hashes.values()}) > 1, hashes
+        return sorted(hashes)
+
+    def check_claims(self):
+        """Nobody's claim is left over, and each member has its own."""
+        wait.until("the claims of members and no others", lambda: set(self.claims()) ==
+                   {m["name"] for m in self.client().members()}, 30)
+
+    # --- bad days
+
+    def delete_pods(self, *names):
+        """As an eviction or a node that ends would, without grace; all at once."""
+        self.cluster.kubectl("delete", "pod", "-n", self.namespace, *names, "--grace-period=0",
+                             "--force", "--wait=false")
+
+    def pid(self, member):
+        """The process of a member on this machine."""
+        [status] = self.pods()[member]["status"]["containerStatuses"]
+        container = status["containerID"].split("//")[1]
+        for path in pathlib.Path("/proc").glob("[0-9]*/cgroup"):
+            with contextlib.suppress(OSError):
+                if container in path.read_text():
+                    return int(path.parent.name)
+        raise AssertionError(f"no process of {member}")
+
+    def signal(self, member, number=signal.SIGKILL):
+        """Sends its process a signal."""
+        subprocess.run(["kill", f"-{int(number)}", str(self.pid(member))], check=True)
+
+    @contextlib.contextmanager
+    def paused(self, member):
+        """Its process keeps its connections and answers nothing."""
+        pid = self.pid(member)
+        subprocess.run(["kill", "-STOP", str(pid)], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["kill", "-CONT", str(pid)], check=False, capture_output=True)
+
+    def folder(self, member):
+        """Where its volume lies on this machine."""
+        claim = self.cluster.get("pvc", member, self.namespace)
+        volume = self.cluster.get("pv", claim["spec"]["volumeName"])
+        return pathlib.Path(volume["spec"]["hostPath"]["path"])
+
+    def empty(self, member):
+        """Its data are gone, and its process ends."""
+        pid, folder = self.pid(member), self.folder(member)
+        assert (folder / "data" / "member" / "wal").is_dir(), f"{folder} holds no data of etcd"
+        subprocess.run(["rm", "-rf", "--one-file-system", str(folder / "data")], check=True)
+        subprocess.run(["kill", "-KILL", str(pid)], check=True)
+
+    @contextlib.contextmanager
+    def cut(self, member):
+        """Nothing reaches it, and nothing comes from it: its cable on the node is unplugged."""
+        link = self.cable(member)
+        k8s.run(["ip", "link", "set", link, "down"])
+        try:
+            yield
+        finally:
+            k8s.run(["ip", "link", "set", link, "up"], check=False)
+
+    def cable(self, member):
+        """The node's end of a pod's network.  Only a port of the node's own bridge will do: any
+        other link is the machine's."""
+        inside = k8s.run(["nsenter", f"--net=/proc/{self.pid(member)}/ns/net", "ip", "-o", "link",
+                          "show", "eth0"]).stdout
+        index = re.search(r"eth0@if(\d+):", inside)[1]
+        ports = pathlib.Path("/sys/class/net").glob("stw*/brif/*")
+        [link] = [port.name for port in ports
+                  if (pathlib.Path("/sys/class/net") / port.name / "ifindex").read_text().strip() == index]
+        assert link.startswith("veth"), link
+        return link
+
+
+@contextlib.contextmanager
+def home(cluster, name):
+    """A namespace for EtcdClusters; they, and their volumes, are gone before it goes."""
+    cluster.kubectl("create", "namespace", name)
+    try:
+        yield name
+    finally:
+        cluster.kubectl("delete", KIND, "--all", "-n", name, "--wait=false", check=False)
+        cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def node_ready(cluster, seconds=60):
+    """Pods of the test before may still be on their way out; wait for that."""
+    def quiet():
+        return not [p for p in cluster.list("pods") if p["metadata"].get("deletionTimestamp")]
+    wait.until("pods of before to be gone", quiet, seconds, every=0.5)
+    return time.monotonic()

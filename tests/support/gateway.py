@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""etcd as its clients see it, through its JSON gateway; and a writer that keeps count."""
+
+import base64
+import http.client
+import json
+import threading
+import time
+
+
+def b64(text):
+    """As the gateway wants keys and values."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def text_of(encoded):
+    """The other way round."""
+    return base64.b64decode(encoded).decode()
+
+
+class Refused(Exception):
+    """It answered, and did not do it."""
+
+
+class Gateway:
+    """One address of etcd; keeps its connection.  Not for two threads."""
+
+    def __init__(self, host, port=2379, tls=None, timeout=3):
+        self.host, self.port, self.tls, self.timeout = host, port, tls, timeout
+        self.connection = None
+
+    def close(self):
+        """Lets the connection go."""
+        if self.connection:
+            self.connection.close()
+        self.connection = None
+
+    def post(self, path, body=None):
+        """The answer as a dict.  Refused: etcd said no.  OSError: nobody knows."""
+        if self.connection is None:
+            kind = http.client.HTTPSConnection if self.tls else http.client.HTTPConnection
+            more = {"context": self.tls} if self.tls else {}
+            self.connection = kind(self.host, self.port, timeout=self.timeout, **more)
+        try:
+            self.connection.request("POST", path, json.dumps(body or {}),
+                                    {"Content-Type": "application/json"})
+            reply = self.connection.getresponse()
+            data = reply.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise OSError(f"{self.host}: {error!r}") from error
+        if reply.status != 200:
+            raise Refused(f"{self.host} {path}: {reply.status} {data[:300]!r}")
+        return json.loads(data)
+
+    def put(self, key, value):
+        """Puts, and returns the revision."""
+        return int(self.post("/v3/kv/put", {"key": b64(key), "value": b64(value)})
+                   ["header"]["revision"])
+
+    def get(self, key):
+        """The value, by a linearizable read; None when there is none."""
+        found = self.post("/v3/kv/range", {"key": b64(key)}).get("kvs")
+        return text_of(found[0].get("value", "")) if found else None
+
+    def prefix(self, prefix, serializable=False):
+        """{key: value} of all keys that begin so."""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        found, key = {}, prefix
+        while True:
+            answer = self.post("/v3/kv/range", {"key": b64(key), "range_end": b64(end),
+                                                "limit": 2000, "serializable": serializable})
+            pairs = [(text_of(p["key"]), text_of(p.get("value", ""))) for p in answer.get("kvs", [])]
+            found.update(pairs)
+            if not answer.get("more"):
+                return found
+            key = pairs[-1][0] + "\0"
+
+    def status(self):
+        """What it says of itself."""
+        return self.post("/v3/maintenance/status")
+
+    def members(self):
+        """Its list of members, linearizable where it can be (etcd 3.5)."""
+        return self.post("/v3/cluster/member/list", {"linearizable": True})["members"]
+
+    def hash_at(self, revision):
+        """(hash, compact revision) of all that it stores up to a revision."""
+        answer = self.post("/v3/maintenance/hash", {"revision": revision})
+        return answer["hash"], answer.get("compact_revision", "0")
+
+
+class Writer:
+    """Puts numbered keys, one after the other, and notes each that was acknowledged.
+
+    A put without an answer may have happened or not, and is not tried again: the next number is.
+    As a context manager: at a good end, nothing of what was acknowledged may be missing.
+    """
+
+    def __init__(self, gateway, prefix="w/", pause=0.02):
+        self.gateway, self.prefix, self.pause = gateway, prefix, pause
+        self.acknowledged = []  # numbers
+        self.sent = 0
+        self.longest_gap = 0.0  # seconds between two acknowledgements
+        self.last_error = None
+        self._last = None
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.stop()
+        if kind is None:
+            self.check()
+
+    def _run(self):
+        while not self._ending.is_set():
+            number, self.sent = self.sent, self.sent + 1
+            try:
+                self.gateway.put(f"{self.prefix}{number:08}", str(number))
+            except (OSError, Refused) as error:
+                self.last_error = error
+                self._ending.wait(0.1)
+                continue
+            now = time.monotonic()
+            if self._last is not None:
+                self.longest_gap = max(self.longest_gap, now - self._last)
+            self._last = now
+            self.acknowledged.append(number)
+            self._ending.wait(self.pause)
+
+    def stop(self):
+        """Ends it; the silence up to now counts as a gap, too."""
+        self._ending.set()
+        self._thread.join(30)
+        if self._last is not None:
+            self.longest_gap = max(self.longest_gap, time.monotonic() - self._last)
+
+    def lost(self, gateway=None):
+        """The numbers that were acknowledged and are not there."""
+        found = (gateway or self.gateway).prefix(self.prefix)
+        return [n for n in self.acknowledged if found.get(f"{self.prefix}{n:08}") != str(n)]
+
+    def check(self, gateway=None):
+        """Nothing is lost; how many there are."""
+        assert self.acknowledged, f"nothing could be written at all: {self.last_error}"
+        lost = self.lost(gateway)
+        assert not lost, f"{len(lost)} of {len(self.acknowledged)} writes are lost: {lost[:10]} ..."
+        return len(self.acknowledged)
+
+    def wait_writes(self, more=5, seconds=60):
+        """Until so many more are acknowledged."""
+        aim, deadline = len(self.acknowledged) + more, time.monotonic() + seconds
+        while len(self.acknowledged) < aim:
+            assert time.monotonic() < deadline, \
+                f"nothing is written any more for {seconds} s: {self.last_error}"
+            time.sleep(0.02)
