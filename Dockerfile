@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   docker build -t steward:0.1.0 .        (or: buildah bud -t steward:0.1.0 .)
+#   docker build -t steward:0.1.0 .        (or: scripts/image, which needs no registry)
+#
+# The last stage holds the program, the libraries that it needs, CA certificates and time zones, and
+# nothing else: no shell, no package manager.  /usr/share/sbom says which packages they are from.
 
-FROM debian:12-slim AS build
-RUN apt-get update && apt-get install -y --no-install-recommends \
-        gcc git libc6-dev libcurl4-openssl-dev libgnutls28-dev libjansson-dev libmariadb-dev \
-        libmicrohttpd-dev libpq-dev libssl-dev libxxhash-dev libyaml-dev meson pkg-config \
-        zlib1g-dev \
-    && rm -rf /var/lib/apt/lists/*
+ARG BASE=debian:12-slim
+FROM ${BASE} AS build
+# A base that has them already, such as that of scripts/image, is left as it is.
+ARG PACKAGES="ca-certificates gcc git libc6-dev libcurl4-openssl-dev libgnutls28-dev libjansson-dev \
+        libmariadb-dev libmicrohttpd-dev libpq-dev libssl-dev libxxhash-dev libyaml-dev meson \
+        pkg-config python3 tzdata zlib1g-dev"
+RUN dpkg -s ${PACKAGES} >/dev/null 2>&1 \
+    || { apt-get update && apt-get install -y --no-install-recommends ${PACKAGES}; }
+# What `steward version` tells where .git is not part of the context.
+ARG COMMIT=unknown
 COPY . /src
-RUN meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=disabled \
+RUN git config --global --add safe.directory /src \
+    && meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=disabled \
+        -Dcommit="${COMMIT}" \
     && DESTDIR=/install meson install -C /build
+RUN mkdir /rootfs \
+    && python3 /src/scripts/lib/rootfs.py /install/usr/bin/steward /rootfs /sbom.json \
+    && install -D -m 644 /sbom.json /rootfs/usr/share/sbom/steward.spdx.json
 
-FROM debian:12-slim
-RUN apt-get update && apt-get install -y --no-install-recommends \
-        ca-certificates libcurl4 libgnutls30 libjansson4 libmariadb3 libmicrohttpd12 libpq5 libssl3 \
-        libyaml-0-2 tzdata zlib1g \
-    && rm -rf /var/lib/apt/lists/*
-COPY --from=build /install/usr/bin/steward /usr/bin/steward
+FROM scratch
+COPY --from=build /rootfs/ /
+ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 USER 65532:65532
 EXPOSE 9443 8080 8081
 ENTRYPOINT ["/usr/bin/steward"]

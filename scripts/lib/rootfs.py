@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The root folder of steward's image, and what is in it as SPDX.
+
+Usage: rootfs.py PROGRAM ROOT SBOM
+
+Copies PROGRAM, every library that it needs or loads when asked to, CA certificates and time zones to
+the empty folder ROOT, and writes to SBOM (SPDX 2.3, JSON) which Debian package each file is from.
+What it writes depends on those files alone, so that two builds give one image.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+PLUGINS = ("caching_sha2_password", "client_ed25519", "mysql_clear_password", "sha256_password")
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+ZONES = "/usr/share/zoneinfo"
+NOT_ZONES = ("posix", "right")  # the same once more, and with leap seconds
+USER = 65532
+ACCOUNTS = {
+    "etc/passwd": f"root:x:0:0:root:/:/sbin/nologin\nsteward:x:{USER}:{USER}::/:/sbin/nologin\n",
+    "etc/group": f"root:x:0:\nsteward:x:{USER}:\n",
+    "etc/nsswitch.conf": "hosts: files dns\n",
+}
+
+
+def libraries_of(file):
+    """Those that the loader finds for it, the loader included."""
+    text = subprocess.run(["ldd", file], check=True, capture_output=True, text=True).stdout
+    if "not found" in text:
+        sys.exit(f"rootfs: {file}: {text}")
+    return re.findall(r"(/\S+) \(0x", text)
+
+
+def opened_later(program):
+    """Libraries that the program loads by name, as far as they are installed here."""
+    folder = pathlib.Path("/usr/lib") / subprocess.run(
+        ["gcc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
+    names = set(re.findall(rb"\blib(?:mariadb|pq)\.so\.\d+\b", pathlib.Path(program).read_bytes()))
+    yield from (str(folder / name.decode()) for name in sorted(names))
+    yield from (str(folder / "libmariadb3" / "plugin" / f"{plugin}.so") for plugin in PLUGINS)
+
+
+def files_of(program):
+    """What goes in, by the path that it has there."""
+    files = {"/usr/bin/steward": program}
+    later = [f for f in opened_later(program) if os.path.exists(f)]
+    for file in [program, *later]:
+        for library in [*libraries_of(file), *([] if file == program else [file])]:
+            files[library] = os.path.realpath(library)
+    files[CERTIFICATES] = CERTIFICATES
+    for path in sorted(pathlib.Path(ZONES).rglob("*")):
+        if path.is_file() and path.relative_to(ZONES).parts[0] not in NOT_ZONES:
+            files[str(path)] = os.path.realpath(path)
+    return files
+
+
+def copy(files, root):
+    """With the usual links, so that /lib is /usr/lib."""
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / "usr" / name).mkdir(parents=True)
+        (root / name).symlink_to(f"usr/{name}")
+    for target, source in files.items():
+        to = root / target.lstrip("/")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, to)
+        to.chmod(0o755 if "lib" in target or target.startswith("/usr/bin") else 0o644)
+    for path, text in ACCOUNTS.items():
+        (root / path).write_text(text, "utf-8")
+    (root / "tmp").mkdir(mode=0o1777)
+
+
+def owner_of(file):
+    """(package, version, architecture) of a file of Debian; None for others."""
+    for path in (file, file.removeprefix("/usr")):
+        found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True,
+                               check=False)
+        if found.returncode == 0:
+            package = found.stdout.split(": ")[0].split(",")[0]
+            shown = subprocess.run(
+                ["dpkg-query", "-W", "-f", "${Package} ${Version} ${Architecture}", package],
+                check=True, capture_output=True, text=True).stdout
+            return tuple(shown.split())
+    return None
+
+
+def package_entry(name, version, **more):
+    return {"SPDXID": "SPDXRef-Package-" + re.sub(r"[^A-Za-z0-9.-]", "-", name), "name": name,
+            "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+            "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION",
+            "copyrightText": "NOASSERTION", **more}
+
+
+def debian_entry(package):
+    name, version, architecture = package
+    return package_entry(
+        name, version, supplier="Organization: Debian",
+        externalRefs=[{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                       "referenceLocator": f"pkg:deb/debian/{name}@{version}?arch={architecture}"}])
+
+
+def sbom(files, root, version):
+    digest = hashlib.sha256()
+    for target in sorted(files):
+        digest.update(target.encode() + b"\0" + (root / target.lstrip("/")).read_bytes())
+    own = package_entry("steward", version, licenseDeclared="Apache-2.0",
+                        checksums=[{"algorithm": "SHA256", "checksumValue": hashlib.sha256(
+                            (root / "usr/bin/steward").read_bytes()).hexdigest()}])
+    sources = {os.path.realpath(s) for t, s in files.items() if not t.startswith(ZONES)}
+    # The bundle of certificates is made when they are installed, and belongs to no package.
+    sources |= {f"{ZONES}/Etc/UTC", "/usr/sbin/update-ca-certificates"}
+    owners = {owner_of(s) for s in sources}
+    others = [debian_entry(o) for o in sorted(o for o in owners if o)]
+    return {
+        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
+        "name": f"steward-{version}",
+        "documentNamespace": f"https://steward.dev/spdx/steward-{version}-{digest.hexdigest()}",
+        "creationInfo": {"created": "1970-01-01T00:00:00Z", "creators": ["Tool: rootfs.py"]},
+        "packages": [own, *others],
+        "relationships": [
+            {"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
+             "relatedSpdxElement": own["SPDXID"]},
+            *({"spdxElementId": own["SPDXID"], "relationshipType": "DEPENDS_ON",
+               "relatedSpdxElement": o["SPDXID"]} for o in others)],
+    }
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    program, root, out = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    version = subprocess.run([program, "version"], check=True, capture_output=True,
+                             text=True).stdout.split()[1]
+    files = files_of(program)
+    copy(files, root)
+    out.write_text(json.dumps(sbom(files, root, version), indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image that users get, and steward out of it: installed as the README says, in pods."""
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from support import net, paths, wait
+from support import steward as stw
+from support.cluster import condition
+
+MAX_BYTES = 25 * 1024 * 1024
+DEPLOYMENT = "steward-controller-manager"
+
+
+def build(path):
+    result = subprocess.run([paths.TOP / "scripts" / "image", "--output", str(path)], text=True,
+                            capture_output=True, timeout=900, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """(the archive, its digest)"""
+    if os.geteuid() != 0 or not shutil.which("buildah") or not shutil.which("mmdebstrap"):
+        pytest.skip("building an image needs root, and 'scripts/bootstrap image'")
+    path = tmp_path_factory.mktemp("image") / "steward.tar"
+    return path, build(path)[1]
+
+
+@pytest.fixture(scope="module")
+def root(image, tmp_path_factory):
+    """What is in it, unpacked, and its configuration."""
+    folder = tmp_path_factory.mktemp("root")
+    with tarfile.open(image[0]) as archive:
+        manifest = json.load(archive.extractfile("manifest.json"))[0]
+        config = json.load(archive.extractfile(manifest["Config"]))["config"]
+        for layer in manifest["Layers"]:
+            with tarfile.open(fileobj=archive.extractfile(layer)) as files:
+                files.extractall(folder)
+    return folder, config
+
+
+def test_two_builds_are_one_image(image, tmp_path):
+    assert build(tmp_path / "again.tar")[1] == image[1]
+
+
+def test_it_is_small(root):
+    size = sum(f.stat().st_size for f in root[0].rglob("*") if f.is_file() and not f.is_symlink())
+    assert size <= MAX_BYTES, f"{size / 1024 / 1024:.1f} MiB"
+
+
+def test_it_holds_the_program_and_what_it_needs(root):
+    folder, config = root
+    assert config["User"] == "65532:65532"
+    assert config["Entrypoint"] == ["/usr/bin/steward"]
+    assert os.listdir(folder / "usr" / "bin") == ["steward"]
+    for path in ("etc/ssl/certs/ca-certificates.crt", "usr/share/zoneinfo/Europe/Berlin"):
+        assert (folder / path).stat().st_size > 100
+    for plugin in ("caching_sha2_password", "sha256_password", "client_ed25519"):
+        assert list(folder.rglob(f"{plugin}.so")), plugin
+    result = subprocess.run(["chroot", str(folder), "/usr/bin/steward", "version"], text=True,
+                            capture_output=True, timeout=30, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "unknown" not in result.stdout
+
+
+def test_the_bill_of_materials_names_every_library(root, image):
+    folder = root[0]
+    bill = json.loads((folder / "usr/share/sbom/steward.spdx.json").read_text("utf-8"))
+    assert bill == json.loads(image[0].with_name("steward.tar.spdx.json").read_text("utf-8"))
+    assert bill["spdxVersion"] == "SPDX-2.3"
+    names = {p["name"] for p in bill["packages"]}
+    for wanted in ("steward", "libc6", "libcurl4", "libssl3", "libmicrohttpd12", "libmariadb3",
+                   "libpq5", "ca-certificates", "tzdata"):
+        assert wanted in names
+    for library in folder.rglob("*.so*"):
+        owner = subprocess.run(["dpkg-query", "-S", f"*/{library.name}"], text=True,
+                               capture_output=True, check=False).stdout
+        assert {line.split(":")[0] for line in owner.splitlines()} & names, library.name
+
+
+def test_the_program_is_hardened(root):
+    """Position independent, all relocations read-only, no executable stack, guarded frames."""
+    def readelf(*what):
+        return subprocess.run(["readelf", *what, str(root[0] / "usr/bin/steward")], text=True,
+                              capture_output=True, check=True).stdout
+    assert "DYN (Position-Independent Executable file)" in readelf("-h")
+    segments = readelf("-lW")
+    assert "GNU_RELRO" in segments
+    stack = next(line for line in segments.splitlines() if "GNU_STACK" in line)
+    assert "RWE" not in stack
+    assert "BIND_NOW" in readelf("-d") or "NOW" in readelf("-d")
+    assert "__stack_chk_fail" in readelf("-W", "--dyn-syms")
+
+
+# --- in pods
+
+
+@pytest.fixture(scope="module")
+def in_pods(image, cluster):
+    """steward as `kubectl apply -k config/default` installs it, two replicas ready."""
+    if not cluster.has_node:
+        pytest.skip("the cluster has no node: no pod can run (needs root)")
+    stw.uninstall_webhooks(cluster)
+    cluster.component("image", str(image[0]))
+    cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
+    cluster.kubectl("rollout", "status", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE,
+                    "--timeout=90s", timeout=100)
+    yield cluster
+    stw.uninstall_webhooks(cluster)
+    for kind, name in (("deployment", DEPLOYMENT), ("service", "steward-webhook-service"),
+                       ("service", "steward-metrics-service")):
+        cluster.delete(kind, name, stw.NAMESPACE)
+
+
+def web(name, namespace, **spec):
+    return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"image": "nginx:1.22", "pageContentHtml": "<p>from a pod", **spec}}
+
+
+def test_admission_and_controllers_work_from_pods(in_pods, namespace):
+    cluster = in_pods
+
+    def refused():
+        result = cluster.apply(web("bad", namespace, nodePortNumber=80), check=False)
+        return "must be 0 or between 30000 and 32767" in result.stderr
+    wait.until("a bad MyWeb to be refused", refused, 30, every=0.5)
+    cluster.apply(web("good", namespace))
+    found = cluster.wait_for("myweb", "good", namespace,
+                             lambda o: condition(o, "Ready").get("status") == "True", 90)
+    port = found["status"]["nodePort"]
+    wait.until("the page", lambda: net.http_get(f"http://127.0.0.1:{port}/") ==
+               (200, "<p>from a pod"), 30, every=0.2)
+
+
+def test_one_of_two_leads(in_pods):
+    lease = in_pods.get("lease", "steward.steward.dev", stw.NAMESPACE)
+    pods = {p["metadata"]["name"] for p in in_pods.list("pods", stw.NAMESPACE)}
+    assert lease["spec"]["holderIdentity"].split("_")[0] in pods
+    assert len(pods) == 2
+
+
+def test_a_rollout_is_not_noticed(in_pods, namespace):
+    """Each MyWeb that is right is let in while all pods are replaced."""
+    cluster = in_pods
+    cluster.kubectl("rollout", "restart", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE)
+    count = 0
+
+    def rolled():
+        nonlocal count
+        cluster.apply(web(f"w{count % 5}", namespace, replicas=count % 2))
+        count += 1
+        status = cluster.get("deployment", DEPLOYMENT, stw.NAMESPACE)["status"]
+        return (status.get("updatedReplicas") == 2 and status.get("replicas") == 2
+                and status.get("availableReplicas") == 2)
+    wait.until("the rollout", rolled, 120, every=0.1)
+    assert count > 5
