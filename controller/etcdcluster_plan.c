@@ -144,6 +144,8 @@ static bool came_true(const struct plan *p)
         return !listed || moved(p, m);
     case EC_LEADER:
         return !listed || !m->leader;
+    case EC_ABANDON:
+        return !plan_abandoning(p);
     case EC_FORCE:
         return p->v->force_step == EC_FORCE_NOT;
     case EC_IDLE:
@@ -188,6 +190,15 @@ static bool leftover_pods(struct plan *p)
             return plan_act(p, EC_DELETE_POD, m);
     }
     return false;
+}
+
+/* What a learner had was never the only copy of anything: its volume goes at once, or a member
+ * that does not come up would leave a volume behind with each attempt. */
+static bool leftover_learner(struct plan *p)
+{
+    const struct ec_member *m = ec_find(p->v, p->v->action.member);
+    return plan_abandoning(p) && !m->listed && m->pod == EC_POD_ABSENT &&
+           plan_act(p, EC_DELETE_CLAIM, m);
 }
 
 static bool sizes(struct plan *p)
@@ -239,7 +250,8 @@ static bool dropped(struct plan *p)
 {
     const struct ec_action *a = &p->v->action;
     const struct ec_member *m = ec_find(p->v, a->member);
-    bool under_way = m && m->listed && (m->learner || (plan_moving(p, m) && !m->healthy));
+    bool under_way = plan_abandoning(p) || (m && m->listed && m->learner) ||
+                     (m && plan_voter(m) && plan_moving(p, m) && !m->healthy);
     return a->kind != EC_IDLE && !under_way && finish(p);
 }
 
@@ -258,10 +270,10 @@ static bool settled(struct plan *p)
 }
 
 static const plan_step steps[] = {
-    paused,       plan_bootstrap, identity,    plan_force,    starts,    unknown_list,
-    guards,       finished,       foreigners,  leftover_pods, sizes,     plan_remake,
-    plan_learner, plan_replace,   plan_shrink, plan_grow,     plan_roll, leftover_claims,
-    disarm,       dropped,        refused,     settled,
+    paused,          plan_bootstrap, identity,     plan_force,    starts,           unknown_list,
+    guards,          finished,       foreigners,   leftover_pods, leftover_learner, sizes,
+    plan_remake,     plan_learner,   plan_replace, plan_shrink,   plan_grow,        plan_roll,
+    leftover_claims, disarm,         dropped,      refused,       settled,
 };
 
 /* --- the version (I9) */

@@ -110,6 +110,7 @@ enum ec_kind {
     EC_ROLL,    /* RollMember: its pod is made anew from another template */
     EC_LEADER,  /* MoveLeader */
     EC_FORCE,   /* the survivor of a lost quorum becomes a cluster of one, by a person's word */
+    EC_ABANDON, /* AbandonMember: a learner that came to nothing, its pod and its volume */
     EC_KINDS
 };
 extern const char *const ec_kind_names[EC_KINDS]; /* as in status.currentAction.kind */
@@ -156,7 +157,8 @@ struct ec_view {
     struct stw_semver cluster_version;
     size_t count;
     struct ec_member members[EC_MEMBERS_MAX];
-    char fresh[EC_NAME_MAX]; /* a name that nobody has had, for a new member */
+    char fresh[EC_NAME_MAX]; /* a name that nobody has had, for a new member; "" when there is no
+                              * room in `members` for it */
 };
 
 /* --- the move */

@@ -18,6 +18,7 @@ const char *const ec_kind_names[EC_KINDS] = {
     [EC_ROLL] = "RollMember",
     [EC_LEADER] = "MoveLeader",
     [EC_FORCE] = "ForceNewCluster",
+    [EC_ABANDON] = "AbandonMember",
 };
 
 struct ec_quorum ec_quorum_of(const struct ec_view *v)
@@ -149,6 +150,13 @@ bool plan_note(struct plan *p, const char *reason, const char *fmt, ...)
 bool plan_action_is(const struct plan *p, enum ec_kind kind, const struct ec_member *m)
 {
     return p->v->action.kind == kind && stw_streq(p->v->action.member, m->name);
+}
+
+bool plan_abandoning(const struct plan *p)
+{
+    const struct ec_member *m = ec_find(p->v, p->v->action.member);
+    return p->v->action.kind == EC_ABANDON && m &&
+           (m->listed || m->pod != EC_POD_ABSENT || (m->claim && !m->claim_going));
 }
 
 int64_t plan_action_age(const struct plan *p)

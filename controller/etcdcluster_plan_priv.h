@@ -54,6 +54,8 @@ static inline bool plan_voter(const struct ec_member *m)
     return m->listed && !m->learner;
 }
 bool plan_action_is(const struct plan *p, enum ec_kind kind, const struct ec_member *m);
+/* Something of the learner that is abandoned is there still. */
+bool plan_abandoning(const struct plan *p);
 int64_t plan_action_age(const struct plan *p);
 /* The pod of `m` is being made anew, by us. */
 bool plan_moving(const struct plan *p, const struct ec_member *m);

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define LEFTOVERS_MAX 3 /* volumes of former members, beyond which no more are made */
+
 /* --- the learner */
 
 /* There is work for one more voter: the size says so, or an outdated one waits to be relieved. */
@@ -66,7 +68,7 @@ bool plan_learner(struct plan *p)
     if (!learner)
         return false;
     if (plan_data_lost(p, learner) || overdue(p, learner) || !one_more_wanted(p))
-        return plan_intend(p, EC_MEMBER_REMOVE, EC_REMOVE, learner);
+        return plan_intend(p, EC_MEMBER_REMOVE, EC_ABANDON, learner);
     return learner_pod(p, learner) || promote(p, learner);
 }
 
@@ -180,11 +182,23 @@ static bool resumed(const struct plan *p, struct ec_member *ret)
     return true;
 }
 
+/* The attempt before has to be cleared away; but a node that is gone, and with it a pod that stays
+ * for ever, does not stop the next one. */
+static bool cleared_away(const struct plan *p)
+{
+    int leftovers = 0;
+    plan_each(m, p) leftovers += !m->listed && m->claim;
+    return !plan_abandoning(p) ||
+           (leftovers < LEFTOVERS_MAX && plan_action_age(p) >= p->v->deadline_s);
+}
+
 bool plan_grow(struct plan *p)
 {
     struct ec_member fresh = {.data = EC_DATA_NONE};
     if (!one_more_wanted(p) || p->q.learners > 0)
         return false;
+    if (!cleared_away(p) || p->v->fresh[0] == '\0')
+        return plan_note(p, "ScalingUp", "pods and volumes of former members have to go first");
     bool surge = p->q.voters >= p->v->size;
     if (p->q.margin < 0 || plan_in_flight(p) || (surge && !plan_calm(p)))
         return plan_note(p, "ScalingUp",
