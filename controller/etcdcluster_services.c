@@ -55,6 +55,23 @@ json_t *ec_budget(const struct ec *e, const struct stw_resource *r)
 
 /* --- making them so */
 
+static int64_t number_of(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+/* The budget follows the members: what differs with their number is no drift. */
+static bool was_applied(const struct ec *e, int child)
+{
+    const json_t *status = e->object.status;
+    struct ec_quorum q = ec_quorum_of(&e->view);
+    if (number_of(status, "observedGeneration") != e->object.generation)
+        return false;
+    return child != EC_BUDGET ||
+           (number_of(status, "size") == q.voters + q.learners &&
+            number_of(json_object_get(status, "quorum"), "voters") == q.voters);
+}
+
 static void ensure(struct ec *e, int child, const struct stw_watch *watch, json_t *desired)
 {
     struct stw_child *c = &e->children[child];
@@ -63,8 +80,7 @@ static void ensure(struct ec *e, int child, const struct stw_watch *watch, json_
         .watch = watch,
         .name = json_string_value(json_object_get(json_object_get(desired, "metadata"), "name")),
         .desired = desired,
-        .applied_before = json_integer_value(json_object_get(
-                              e->object.status, "observedGeneration")) == e->object.generation};
+        .applied_before = was_applied(e, child)};
     if (desired) {
         stw_child_ensure(e->run, &e->owner, c);
         return;
