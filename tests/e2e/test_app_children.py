@@ -48,6 +48,15 @@ def test_all_of_them_within_eight_requests(controller, installed, namespace):
         found = app.wait_ready(installed, "two", namespace)
         made = [r for r in stw.requests(installed, namespace) if "/two" in r[1]]
         assert len(made) <= 7, made
+        # A start above one is a request of its own: nobody may own the number that an autoscaler
+        # is to write, and a Deployment that is made without one has one pod.
+        installed.apply(app.manifest("many", namespace, replicas=3,
+                                     autoscaling={"enabled": True, "maxReplicas": 4}))
+        app.run_pods(installed, "many", namespace, 3)
+        app.wait_ready(installed, "many", namespace)
+        made = [r[1] for r in stw.requests(installed, namespace)
+                if "/many" in r[1] and "/events" not in r[1]]
+        assert len(made) == 8 and sum("steward-app-replicas" in m for m in made) == 1, made
     finally:
         installed.component("start", "scheduler")
     status = found["status"]
