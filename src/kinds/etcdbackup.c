@@ -16,8 +16,7 @@ static const struct stw_field endpoint = {.name = "",
                                           .has_range = true,
                                           .min = 1,
                                           .max = 512,
-                                          .pattern = "^https?://",
-                                          .check = stw_etcd_check_url};
+                                          .pattern = "^https?://"};
 
 static const struct stw_field cluster_fields[] = {
     {.name = "name",

@@ -11,7 +11,8 @@
 /* Where snapshots lie. */
 struct stw_etcd_s3 {
     const char *path;       /* "bucket/key"; NULL: no such block */
-    const char *aws_secret; /* Secret with "credentials" as in ~/.aws/credentials; NULL: none */
+    const char *aws_secret; /* Secret with "credentials" as in ~/.aws/credentials, and "ca.crt" when
+                             * the endpoint has a CA of its own; NULL: none */
     const char *endpoint;   /* URL; NULL: AWS */
     bool force_path_style;
     const char *region;

@@ -15,27 +15,29 @@ static const char then_made[] = "backups are made";
 
 /* --- what is backed up */
 
-static bool is_https(struct stw_json url)
+static void check_endpoint(struct stw_json node, uint32_t index, int *https, struct stw_findings *f)
 {
-    char text[16] = "";
-    size_t len;
-    const char *raw = stw_json_raw(url, &len);
-    (void)snprintf(text, sizeof(text), "%.*s", (int)STW_MIN(len, sizeof(text) - 1), raw);
-    return strncmp(text, "\"https://", 9) == 0;
+    char path[64], url[513];
+    if (stw_json_strcpy(node, url, sizeof(url)) != 0 || !*url)
+        return; /* the table has said so */
+    bool is_https = strncmp(url, "https://", 8) == 0;
+    (void)snprintf(path, sizeof(path), "spec.etcdEndpoints[%u]", index);
+    stw_etcd_check_url(path, url, "https://host:2379", f);
+    if (*https >= 0 && is_https != *https)
+        stw_findings_add(f, path, STW_INVALID, NULL,
+                         "must have the same scheme as the first endpoint");
+    if (*https < 0)
+        *https = is_https;
 }
 
 static void check_endpoints(const struct stw_etcdbackup *b, struct stw_findings *f)
 {
-    struct stw_json key, url, first = stw_json_at(b->endpoints, 0);
-    char path[64];
+    struct stw_json key, url;
     uint32_t index = 0;
-    stw_json_foreach (b->endpoints, key, url) {
-        (void)snprintf(path, sizeof(path), "spec.etcdEndpoints[%u]", index++);
-        if (stw_json_type(url) == STW_JSON_STRING && is_https(url) != is_https(first))
-            stw_findings_at(f, path, STW_INVALID, url,
-                            "must have the same scheme as the first endpoint");
-    }
-    if (stw_json_type(first) == STW_JSON_STRING && is_https(first) && !b->client_tls_secret)
+    int https = -1; /* not known yet */
+    stw_json_foreach (b->endpoints, key, url)
+        check_endpoint(url, index++, &https, f);
+    if (https == 1 && !b->client_tls_secret)
         stw_findings_add(f, "spec.clientTLSSecret", STW_REQUIRED, NULL,
                          "https endpoints need a client certificate");
 }
@@ -170,7 +172,7 @@ static void advise(const struct stw_admission *a, const struct stw_etcdbackup *b
 {
     if (b->verify && stw_streq(b->verify, "None"))
         stw_findings_warn(f, "spec.verify None: nobody knows whether such backups can be restored");
-    stw_etcd_advise_on_s3(a, &b->s3, old ? &old->s3 : NULL, then_made, f);
+    stw_etcd_check_s3(a, &b->s3, old ? &old->s3 : NULL, then_made, f);
     if (!old || !stw_ec_same(b->client_tls_secret, old->client_tls_secret))
         stw_ec_advise_on_secret(a, b->client_tls_secret, secret_keys[0].keys, then_made, f);
     if (!old || !stw_ec_same(b->auth_secret, old->auth_secret))

@@ -28,21 +28,28 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* Nothing but a scheme, a host and a port: no user, no path. */
-const char *stw_etcd_check_url(const char *url)
+/* Nothing but a scheme, a host and a port. */
+static bool is_url(const char *url)
 {
     const char *host = strncmp(url, "http://", 7) == 0    ? url + 7
                        : strncmp(url, "https://", 8) == 0 ? url + 8
                                                           : NULL;
     size_t len = host ? strcspn(host, "/") : 0;
-    if (len == 0 || strcspn(host, "@?#\\") < len || !is_plain(url) || (host[len] && host[len + 1]))
-        return "must be a URL such as https://host:2379";
-    return NULL;
+    return len > 0 && strcspn(host, "?#\\") >= len && is_plain(url) &&
+           (!host[len] || !host[len + 1]);
 }
 
-static const char *check_endpoint(const char *url)
+void stw_etcd_check_url(const char *path, const char *url, const char *example,
+                        struct stw_findings *f)
 {
-    return stw_etcd_check_url(url) ? "must be a URL such as https://s3.example.com:9000" : NULL;
+    stw_autobuf struct stw_buf json = STW_BUF_INIT(64 * 1024);
+    if (strchr(url, '@')) { /* what is before it is not shown */
+        stw_findings_add(f, path, STW_INVALID, NULL, "must not hold a user or a password");
+    } else if (!is_url(url)) {
+        stw_buf_json_strz(&json, url);
+        stw_findings_add(f, path, STW_INVALID, stw_buf_str(&json), "must be a URL such as %s",
+                         example);
+    }
 }
 
 /* bucket/key: as buckets are named since 2018, and no key that means another place to some. */
@@ -93,8 +100,7 @@ const struct stw_field stw_etcd_s3_fields[] = {
      .has_range = true,
      .min = 1,
      .max = 512,
-     .pattern = "^https?://",
-     .check = check_endpoint},
+     .pattern = "^https?://"},
     {.name = "forcePathStyle",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_etcd_s3, force_path_style),
@@ -162,6 +168,8 @@ void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc
         bool there;
     } stores[] = {{"S3", "s3", s3}, {"PVC", "pvc", pvc}};
     char path[32];
+    if (!stw_streq(type, "S3") && !stw_streq(type, "PVC"))
+        return; /* the table has said so */
     for (size_t i = 0; i < STW_COUNT(stores); i++) {
         bool wanted = stw_streq(type, stores[i].type);
         (void)snprintf(path, sizeof(path), "spec.%s", stores[i].block);
@@ -174,10 +182,12 @@ void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc
     }
 }
 
-void stw_etcd_advise_on_s3(const struct stw_admission *a, const struct stw_etcd_s3 *now,
-                           const struct stw_etcd_s3 *old, const char *then, struct stw_findings *f)
+void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *now,
+                       const struct stw_etcd_s3 *old, const char *then, struct stw_findings *f)
 {
     static const char *const keys[] = {"credentials", NULL};
+    if (now->endpoint && *now->endpoint)
+        stw_etcd_check_url("spec.s3.endpoint", now->endpoint, "https://s3.example.com:9000", f);
     if (now->endpoint && strncmp(now->endpoint, "http://", 7) == 0)
         stw_findings_warn(f, "spec.s3.endpoint is plain HTTP: anybody on the way can read and "
                              "change what is stored");

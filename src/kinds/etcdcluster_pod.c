@@ -27,7 +27,6 @@ static const struct stw_field claim_fields[] = {
     {.name = "resources",
      .type = STW_T_RAW,
      .help = "requests.storage is the size of the volume, at least 1Gi.",
-     .required = true,
      .fields = stw_core_resources},
     {.name = "selector", .type = STW_T_RAW, .help = "Labels of volumes that may be bound."},
     {.name = "storageClassName",

@@ -15,7 +15,8 @@ extern const struct stw_column stw_ec_columns[];
 /* What the rules look at. */
 struct stw_ec_scene {
     const struct stw_admission *a;
-    const char *at; /* path of the spec: "spec", "spec.template" */
+    const char *at;       /* path of the spec: "spec", "spec.template" */
+    struct stw_json json; /* the spec as it was sent */
     const struct stw_etcdcluster *now;
     const struct stw_etcdcluster *old; /* NULL: there is nothing that it could be held to */
     struct stw_json status;            /* of the cluster that there is */

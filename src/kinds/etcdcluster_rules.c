@@ -319,6 +319,7 @@ void stw_ec_validate(const struct stw_admission *a, const void *spec, const void
                      struct stw_findings *f)
 {
     struct stw_ec_scene s = {.a = a, .at = "spec", .now = spec, .old = old_spec, .f = f};
+    s.json = stw_json_get(a->object, "spec");
     s.status = stw_json_get(a->operation == STW_UPDATE ? a->old_object : a->object, "status");
     stw_ec_check(&s);
     advise_on_force(a, s.status, f);

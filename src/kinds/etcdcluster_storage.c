@@ -23,7 +23,8 @@ struct volume {
     const char *medium;    /* "Auto", "Persistent", "EmptyDir" */
     struct stw_json size;  /* absent: the default */
     const char *size_path; /* below the spec */
-    stw_quantity bytes;    /* in nano-units; 0: no quantity */
+    bool good;             /* it is a quantity */
+    stw_quantity bytes;    /* in nano-units */
 };
 
 static struct volume volume_of(const struct stw_etcdcluster *c)
@@ -34,9 +35,8 @@ static struct volume volume_of(const struct stw_etcdcluster *c)
     v.medium = v.claim ? "Persistent" : c->storage.medium;
     v.size = v.claim ? stw_json_get(requests, "storage") : c->storage.size;
     v.size_path = v.claim ? claim_size : storage_size;
-    v.bytes = v.claim ? 0 : SIZE_DEFAULT;
-    if (stw_json_there(v.size) && stw_quantity_of(v.size, &v.bytes) != 0)
-        v.bytes = 0;
+    v.bytes = SIZE_DEFAULT;
+    v.good = stw_json_there(v.size) ? stw_quantity_of(v.size, &v.bytes) == 0 : !v.claim;
     return v;
 }
 
@@ -48,25 +48,34 @@ static void check_size(const struct stw_ec_scene *s, const struct volume *v)
         (void)stw_quantity_of(q, &quota);
     if (v->claim && !stw_json_there(v->size))
         stw_ec_require(s, claim_size, "");
-    else if (v->bytes < SIZE_MIN && (v->bytes != 0 || stw_json_type(v->size) == STW_JSON_STRING ||
-                                     stw_json_type(v->size) == STW_JSON_INT))
+    else if (v->good && v->bytes < SIZE_MIN)
         stw_ec_refuse_node(s, v->size_path, v->size, "must be at least 1Gi");
-    else if (v->bytes < TIMES_QUOTA * quota && !stw_streq(v->medium, "EmptyDir"))
+    else if (v->good && v->bytes < TIMES_QUOTA * quota && !stw_streq(v->medium, "EmptyDir"))
         stw_findings_warn(s->f,
                           "%s is less than three times options.quotaBackendBytes: a full database "
                           "may not leave the room to defragment it",
                           stw_ec_path(s, v->size_path).text);
 }
 
+/* As it was written. */
+static void size_text(const struct volume *v, char out[64])
+{
+    size_t len = 3;
+    const char *raw = stw_json_there(v->size) ? stw_json_raw(v->size, &len) : "8Gi";
+    bool quoted = stw_json_type(v->size) == STW_JSON_STRING;
+    (void)snprintf(out, 64, "%.*s", (int)STW_MIN(len - (quoted ? 2 : 0), 63), raw + quoted);
+}
+
 static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
                          const struct volume *was)
 {
-    char old[64] = "8Gi";
-    if (stw_json_there(was->size) && stw_json_strcpy(was->size, old, sizeof(old)) != 0)
+    char old[64];
+    if (!now->good || !was->good)
         return;
-    if (now->bytes != 0 && now->bytes < was->bytes)
+    size_text(was, old);
+    if (now->bytes < was->bytes)
         stw_ec_refuse_node(s, now->size_path, now->size, "storage cannot shrink (was %s)", old);
-    else if (was->bytes != 0 && now->bytes > was->bytes)
+    else if (now->bytes > was->bytes)
         stw_findings_warn(s->f,
                           "%s: volumes that there are keep their size; members made from now "
                           "on get the new one",
@@ -110,11 +119,8 @@ static void check_claim(const struct stw_ec_scene *s)
 void stw_ec_check_storage(const struct stw_ec_scene *s)
 {
     struct volume now = volume_of(s->now);
-    const struct stw_etcdcluster *c = s->now;
-    bool described = !stw_streq(c->storage.medium, "Auto") || stw_json_there(c->storage.size) ||
-                     c->storage.storage_class;
     check_size(s, &now);
-    if (now.claim && described)
+    if (now.claim && stw_json_there(stw_json_get(s->json, "storage")))
         stw_ec_forbid(s, "pod.persistentVolumeClaimSpec",
                       "set only one of storage, pod.persistentVolumeClaimSpec");
     if (stw_streq(now.medium, "EmptyDir"))

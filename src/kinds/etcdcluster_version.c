@@ -13,6 +13,7 @@ static const struct stw_semver first_safe_alone_of_34 = {3, 4, 21};
 /* Members that were promoted come back as learners when 3.6 follows anything before (etcd#19557).
  */
 static const struct stw_semver last_stop_before_36 = {3, 5, 20};
+static const struct stw_semver best_stop_before_36 = {3, 5, 24}; /* etcd#20793 */
 
 static bool before(struct stw_semver a, struct stw_semver b)
 {
@@ -83,6 +84,14 @@ static bool may_turn(struct stw_json status, struct stw_semver current, struct s
            (!moved || !before(wanted, target));
 }
 
+static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
+                           struct stw_semver to)
+{
+    if (to.minor == 6 && from.minor == 5 && before(from, best_stop_before_36))
+        stw_findings_warn(s->f, "upgrade to 3.5.24 or newer first: members that were promoted once "
+                                "may come back as learners in 3.6");
+}
+
 static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
 {
     struct stw_semver old = {0}, current = version_of(stw_json_get(s->status, "currentVersion"));
@@ -92,15 +101,17 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
     if (!s->old->version || stw_semver_parse(s->old->version, &old) != 0 ||
         stw_semver_compare(old, wanted) == 0)
         return;
+    struct stw_semver from = stw_semver_known(current) ? current : old;
     bool upgrading = stw_semver_known(current) && stw_semver_known(target) &&
                      stw_semver_compare(current, target) != 0;
     if (upgrading && stw_semver_compare(wanted, target) != 0 &&
         !may_turn(s->status, current, target, wanted)) {
         stw_semver_text(target, text);
         stw_ec_refuse_text(s, "version", s->now->version, "upgrade to %s is still running", text);
-    } else if (stw_etcd_upgrade_check(stw_semver_known(current) ? current : old, wanted, &err) !=
-               0) {
+    } else if (stw_etcd_upgrade_check(from, wanted, &err) != 0) {
         stw_ec_refuse_text(s, "version", s->now->version, "%s", err.text);
+    } else {
+        advise_on_step(s, from, wanted);
     }
     if (s->old->size != s->now->size)
         stw_ec_forbid(s, "version", "change size and version in separate steps");
@@ -126,5 +137,6 @@ void stw_ec_check_version(const struct stw_ec_scene *s)
         return; /* the table has said so */
     if (s->old)
         check_step(s, v);
-    advise(s, v);
+    if (!stw_ec_check_version_text(s->now->version))
+        advise(s, v);
 }

@@ -192,7 +192,7 @@ static void check_template(const struct stw_admission *a, const struct stw_etcdr
                            struct stw_findings *f)
 {
     struct stw_etcdcluster c = {0};
-    struct stw_ec_scene s = {.a = a, .at = "spec.template", .now = &c, .f = f};
+    struct stw_ec_scene s = {.a = a, .at = "spec.template", .json = r->template, .now = &c, .f = f};
     struct stw_semver v;
     const struct stw_semver can_bump = {3, 5, 10};
     struct stw_arena arena;
@@ -259,7 +259,7 @@ static void validate(const struct stw_admission *a, const void *spec, const void
     if (stw_json_there(r->template))
         check_template(a, r, f);
     check_cluster(a, r, f);
-    stw_etcd_advise_on_s3(a, &r->s3, old ? &old->s3 : NULL, "the restore begins", f);
+    stw_etcd_check_s3(a, &r->s3, old ? &old->s3 : NULL, "the restore begins", f);
     if (!old)
         advise_on_backup(a, r, f);
 }
