@@ -56,8 +56,8 @@ def _node_only(request):
 @pytest.fixture(scope="session")
 def installed(cluster, steward_binary, tmp_path_factory):
     """The cluster with CRDs and RBAC; `installed.kubeconfig_steward` acts as steward's account."""
-    stw.install(cluster, steward_binary)
-    if cluster.name and not os.environ.get("KUBEBUILDER_ASSETS"):
+    new = stw.install(cluster, steward_binary)
+    if new and cluster.name and not os.environ.get("KUBEBUILDER_ASSETS"):
         # The garbage collector looks for new kinds each 30 s; started again, it knows them at once.
         cluster.component("stop", "controller-manager")
         cluster.component("start", "controller-manager")

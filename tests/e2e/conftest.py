@@ -4,7 +4,7 @@
 import pytest
 
 from support import clock as clocks
-from support import databases, databaseuser
+from support import databases, databaseuser, etcd, etcdcluster
 from support import steward as stw
 
 
@@ -17,6 +17,16 @@ def controller(installed, steward_binary, tmp_path_factory):
     yield one
     if one.running():
         assert one.stop() == 0, one.log_tail()
+
+
+@pytest.fixture(scope="module")
+def stage(installed, steward_binary, tmp_path_factory):
+    """An etcdcluster.Stage: a namespace on a real node, and a steward that looks after it alone."""
+    if etcd.missing("3.4", "3.5"):
+        pytest.skip(etcd.missing("3.4", "3.5"))
+    stw.uninstall_webhooks(installed)
+    with etcdcluster.Stage(installed, steward_binary, tmp_path_factory.mktemp("stage")) as one:
+        yield one
 
 
 @pytest.fixture

@@ -2,15 +2,17 @@
 """EtcdClusters in tests: manifests, what to wait for, and how to hurt them on a real node."""
 
 import contextlib
+import itertools
 import json
+import os
 import pathlib
 import re
 import signal
 import subprocess
-import time
 
 from . import cluster as k8s
 from . import etcd, gateway, wait
+from . import steward as stw
 from .cluster import condition
 
 KIND = "etcdclusters.etcd.database.coreos.com"
@@ -243,20 +245,36 @@ class EtcdCluster:
         return link
 
 
-@contextlib.contextmanager
-def home(cluster, name):
-    """A namespace for EtcdClusters; they, and their volumes, are gone before it goes."""
-    cluster.kubectl("create", "namespace", name)
-    try:
-        yield name
-    finally:
-        cluster.kubectl("delete", KIND, "--all", "-n", name, "--wait=false", check=False)
-        cluster.kubectl("delete", "namespace", name, "--wait=false")
+class Stage:
+    """A namespace on the node, and a steward that looks after it alone, so that several stages can
+    stand side by side.  Whatever was in it is gone at the end."""
 
+    _numbers = itertools.count(1)
 
-def node_ready(cluster, seconds=60):
-    """Pods of the test before may still be on their way out; wait for that."""
-    def quiet():
-        return not [p for p in cluster.list("pods") if p["metadata"].get("deletionTimestamp")]
-    wait.until("pods of before to be gone", quiet, seconds, every=0.5)
-    return time.monotonic()
+    def __init__(self, cluster, binary, folder, *args):
+        self.cluster, self.binary, self.folder, self.args = cluster, binary, folder, args
+        self.namespace = f"etcd{os.getpid()}-{next(self._numbers)}"
+        self.steward = None
+
+    def __enter__(self):
+        self.cluster.kubectl("create", "namespace", self.namespace)
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        try:
+            if self.steward.running():
+                assert self.steward.stop() == 0, self.steward.log_tail()
+        finally:
+            self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
+
+    def start(self, *args, env=None):
+        """Starts a steward, the one before having ended; `env` is added to its environment."""
+        self.steward = stw.Steward(self.binary, self.cluster, self.cluster.kubeconfig_steward,
+                                   self.folder, ["--namespaces", self.namespace, *self.args, *args],
+                                   env=env)
+        return self.steward.start()
+
+    def etcd(self, name="ec", tls=None):
+        """An EtcdCluster here, which has not been applied yet."""
+        return EtcdCluster(self.cluster, self.namespace, name, tls)

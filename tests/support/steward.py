@@ -2,6 +2,7 @@
 """Installs steward into a cluster and runs it beside it, as its own ServiceAccount."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -19,11 +20,13 @@ WEBHOOK_CONFIGURATIONS = (
 
 
 def install(cluster, binary):
-    """CRDs, the namespace, the ServiceAccount and its rights; not the webhooks."""
-    cluster.apply(k8s.run([binary, "print", "crds"]).stdout)
+    """CRDs, the namespace, the ServiceAccount and its rights; not the webhooks.  Says whether any of
+    the kinds is new."""
+    said = cluster.apply(k8s.run([binary, "print", "crds"]).stdout).stdout
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(k8s.run([binary, "print", "rbac"]).stdout)
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    return " created" in said
 
 
 def install_webhooks(cluster, binary, port):
@@ -64,11 +67,13 @@ class Steward:
     kubeconfig  as whom: the ServiceAccount's, unless a test wants to see rights go wrong
     folder      for its log
     clock       a support.clock.Clock, when it is to go by another than the machine's
+    env         more variables of its environment
     """
 
-    def __init__(self, binary, cluster, kubeconfig, folder, args=(), name="steward", clock=None):
+    def __init__(self, binary, cluster, kubeconfig, folder, args=(), name="steward", clock=None,
+                 env=None):
         self.binary, self.cluster = binary, cluster
-        self.env = clock.env(binary) if clock else None
+        self.env = {**(clock.env(binary) if clock else os.environ), **(env or {})}
         self.kubeconfig, self.args = kubeconfig, list(args)
         self.log_path = folder / f"{name}.log"
         self.webhook_port, self.health_port, self.metrics_port = (net.free_port() for _ in range(3))

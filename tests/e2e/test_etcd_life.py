@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An EtcdCluster on real pods: it comes up, is seen by kubectl, idles, pauses and goes."""
+
+import time
+
+import pytest
+from support import etcdcluster as ecs
+from support import steward as stw
+from support import wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.node
+
+READY_SECONDS = 25
+
+
+@pytest.fixture(scope="module")
+def etcd(stage):
+    """Three members; how long they took is in `took`."""
+    one = stage.etcd()
+    begin = time.monotonic()
+    one.apply(size=3)
+    one.wait_settled(3)
+    one.took = time.monotonic() - begin
+    return one
+
+
+def test_three_members_are_ready_soon(etcd, record_property):
+    record_property("seconds", etcd.took)
+    print(f"3 members Ready after {etcd.took:.1f} s")
+    assert etcd.took < READY_SECONDS
+
+
+def test_what_it_consists_of(etcd):
+    cluster, ns = etcd.cluster, etcd.namespace
+    names = {m["name"] for m in etcd.client().members()}
+    assert set(etcd.pods()) == set(etcd.claims()) == names
+    headless = cluster.get("service", "ec", ns)["spec"]
+    assert headless["clusterIP"] == "None" and headless["publishNotReadyAddresses"]
+    assert {p["port"] for p in headless["ports"]} == {2379, 2380}
+    assert [p["port"] for p in cluster.get("service", "ec-client", ns)["spec"]["ports"]] == [2379]
+    for name, pod in etcd.pods().items():
+        assert pod["metadata"]["labels"]["etcd_node"] == name
+        assert pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "steward"
+        [owner] = pod["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["controller"]) == ("EtcdCluster", "ec", True)
+        assert "ownerReferences" not in etcd.claims()[name]["metadata"]
+    budget = cluster.get("pdb", "ec", ns)
+    assert budget["spec"]["minAvailable"] == 2
+    wait.until("the budget to allow one disruption", lambda: cluster.get("pdb", "ec", ns)["status"]
+               .get("disruptionsAllowed") == 1, 30)
+
+
+def test_what_the_status_says(etcd):
+    obj = etcd.get()
+    status = obj["status"]
+    assert (status["phase"], status["size"], status["currentVersion"]) == \
+        ("Running", 3, ecs.version("3.4"))
+    assert (status["serviceName"], status["clientPort"]) == ("ec-client", 2379)
+    assert sorted(status["members"]["ready"]) == sorted(etcd.pods())
+    assert status["members"].get("unready", []) == []
+    quorum = status["quorum"]
+    assert (quorum["voters"], quorum["healthy"], quorum["needed"], quorum["margin"]) == (3, 3, 2, 1)
+    assert status["storage"]["medium"] == "Persistent"
+    roles = sorted(m["role"] for m in status["memberList"])
+    assert roles == ["Follower", "Follower", "Leader"]
+    assert {m["name"] for m in status["memberList"] if m["role"] == "Leader"} == {etcd.leader()}
+    truth = {f'{int(m["ID"]):x}': m["name"] for m in etcd.client().members()}
+    assert {m["id"]: m["name"] for m in status["memberList"]} == truth
+    for about, wanted in {"Available": "True", "QuorumLost": "False", "AllMembersHealthy": "True",
+                          "Scaling": "False", "Upgrading": "False", "AlarmActive": "False"}.items():
+        assert condition(obj, about).get("status") == wanted, (about, condition(obj, about))
+
+
+def test_how_kubectl_shows_it(etcd):
+    for short in ("etcd", "ec"):
+        row = etcd.cluster.kubectl("get", short, "ec", "-n", etcd.namespace).stdout
+        assert row.splitlines()[1].split()[:5] == ["ec", "3", "3", ecs.version("3.4"), "Running"]
+    etcd.cluster.kubectl("wait", ecs.KIND, "ec", "-n", etcd.namespace, "--for=condition=Ready",
+                         "--timeout=5s")
+
+
+def test_a_settled_cluster_is_left_alone(etcd, stage):
+    """No request to the API server at all, and at most one round to the members each 10 s."""
+    etcd.wait_settled(3)
+    quiet_since(stage, 12)
+    before = len(stw.requests(stage.cluster, stage.namespace))
+    version = etcd.get()["metadata"]["resourceVersion"]
+    asked = {name: reads(etcd, name) for name in etcd.pods()}
+    time.sleep(35)
+    now = [r for r in stw.requests(stage.cluster, stage.namespace)][before:]
+    assert now == []
+    assert etcd.get()["metadata"]["resourceVersion"] == version
+    for name, count in asked.items():
+        assert reads(etcd, name) - count <= 4, "more than a round each 10 s"
+
+
+def quiet_since(stage, seconds):
+    """Until steward has asked nothing for so long."""
+    seen = [len(stw.requests(stage.cluster, stage.namespace)), time.monotonic()]
+
+    def look():
+        count = len(stw.requests(stage.cluster, stage.namespace))
+        if count != seen[0]:
+            seen[:] = [count, time.monotonic()]
+        return time.monotonic() - seen[1] > seconds
+    wait.until("steward to have nothing to do", look, 90, every=0.5)
+
+
+def reads(etcd, name):
+    """How many reads a member has served so far, by its own count."""
+    pod = etcd.pods()[name]["status"]["podIP"]
+    from support import net
+    text = net.http_get(f"http://{pod}:2381/metrics")[1]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+               if line.startswith("grpc_server_handled_total{") and 'grpc_method="Range"' in line)
+
+
+def test_services_and_budget_are_repaired(etcd):
+    cluster, ns = etcd.cluster, etcd.namespace
+    cluster.patch("service", "ec-client", ns, {"spec": {"ports": [{"port": 2379,
+                                                                   "targetPort": 1}]}})
+    wait.until("the client Service to be mended", lambda: cluster.get(
+        "service", "ec-client", ns)["spec"]["ports"][0]["targetPort"] != 1, 20)
+    cluster.delete("pdb", "ec", ns)
+    wait.until("the budget to be back", lambda: cluster.get("pdb", "ec", ns), 20)
+
+
+def test_a_pause_is_one(etcd, stage):
+    """A scale that is asked for meanwhile waits."""
+    etcd.patch(paused=True)
+    etcd.wait(lambda o: o["status"].get("controlPaused"), "it to be paused", 30)
+    etcd.patch(size=1)
+    time.sleep(3)
+    assert len(etcd.client().members()) == 3
+    etcd.patch(size=3)
+    etcd.patch(paused=False)
+    etcd.wait_settled(3)
+
+
+def test_deletion_keeps_the_volumes_unless_told_otherwise(etcd, stage):
+    claims = set(etcd.claims())
+    stage.cluster.delete(ecs.KIND, "ec", etcd.namespace)
+    wait.until("its pods to be gone", lambda: not etcd.pods(), 60)
+    assert set(etcd.claims()) == claims
+
+    other = stage.etcd("gone")
+    other.apply(size=1, volumeRetention={"whenDeleted": "Delete"})
+    other.wait_settled(1)
+    stage.cluster.delete(ecs.KIND, "gone", other.namespace)
+    wait.until("its pods and claims to be gone", lambda: not other.pods() and not other.claims(), 60)
