@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/snapshot.h"
+
+#include "base/util.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define TIMEOUT_BASE_S 60
+#define BYTES_PER_S (1 << 20) /* slower than that is not waited for, unless timeout_s says so */
+
+static int fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
+                 enum stw_err code, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+static int fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
+                 enum stw_err code, const char *fmt, ...)
+{
+    va_list ap;
+    s->fault = what;
+    (void)snprintf(s->reason, sizeof(s->reason), "%s", reason);
+    va_start(ap, fmt);
+    (void)stw_vfail(&s->err, code, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+/* The error has been set by whoever found it. */
+static int classify(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason)
+{
+    bool ours = s->err.code == STW_ERR_CANCELLED || s->err.code == STW_ERR_INTERNAL;
+    s->fault = ours ? STW_SNAPSHOT_OTHER : what;
+    (void)snprintf(s->reason, sizeof(s->reason), "%s",
+                   !ours                              ? reason
+                   : s->err.code == STW_ERR_CANCELLED ? "Stopped"
+                                                      : "InternalError");
+    return -1;
+}
+
+static int store_fault(struct stw_snapshot *s, enum stw_store_trouble t)
+{
+    return classify(s, t == STW_STORE_DIFFERS ? STW_SNAPSHOT_CONTENT : STW_SNAPSHOT_STORE,
+                    stw_store_trouble_name(t));
+}
+
+static const char *source_reason(enum stw_etcd_trouble t)
+{
+    switch (t) {
+    case STW_ETCD_AUTH:
+        return "AuthFailed";
+    case STW_ETCD_TLS:
+        return "TLSFailed";
+    case STW_ETCD_UNREACHABLE:
+    case STW_ETCD_NO_LEADER:
+        return "NoHealthyEndpoint";
+    default:
+        return "SnapshotFailed";
+    }
+}
+
+/* --- whom to ask */
+
+static bool is_well(const struct stw_etcd_health *h)
+{
+    return h->answers && h->linearizable && !h->learner;
+}
+
+int stw_snapshot_choose(struct stw_etcd *e, const struct stw_etcd_endpoint *endpoints, size_t count,
+                        size_t *ret_index, int64_t *ret_db_size, struct stw_snapshot *ret)
+{
+    stw_autofree struct stw_etcd_health *health = calloc(count ? count : 1, sizeof(*health));
+    size_t best = count;
+    if (!health)
+        return fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL, "out of memory");
+    if (count > 0)
+        stw_etcd_round(e, endpoints, count, health);
+    for (size_t i = 0; i < count; i++)
+        if (is_well(&health[i]) &&
+            (best == count || health[best].leader_id == health[best].member_id))
+            best = i;
+    if (best < count) {
+        *ret_index = best;
+        *ret_db_size = health[best].db_size;
+        return 0;
+    }
+    if (count == 0)
+        return fault(ret, STW_SNAPSHOT_SOURCE, "NoHealthyEndpoint", STW_ERR_UNAVAILABLE,
+                     "there is no member to ask");
+    const struct stw_etcd_health *first = &health[0];
+    return fault(ret, STW_SNAPSHOT_SOURCE, source_reason(first->trouble), STW_ERR_UNAVAILABLE,
+                 "none of %zu endpoints is a voter that serves reads: %s", count,
+                 *first->err.text ? first->err.text : "they answer, but are learners");
+}
+
+/* --- reading */
+
+struct reading {
+    struct stw_etcd_check *check;
+    stw_store_sink_fn *sink;
+    void *ctx;
+    bool sink_failed;
+};
+
+static int take(void *ctx, const void *data, size_t len, struct stw_error *err)
+{
+    struct reading *r = ctx;
+    if (stw_etcd_check_add(r->check, data, len) != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "the SHA-256 cannot be computed");
+    if (!r->sink || r->sink(r->ctx, data, len, err) == 0)
+        return 0;
+    r->sink_failed = true;
+    return -1;
+}
+
+static int compare(struct stw_snapshot *s, uint64_t size, const char *sha256)
+{
+    if (s->size_bytes && s->size_bytes != size)
+        return fault(s, STW_SNAPSHOT_CONTENT, "SizeMismatch", STW_ERR_INVALID,
+                     "the store has %llu bytes of \"%s\", and %llu were written",
+                     (unsigned long long)size, s->key, (unsigned long long)s->size_bytes);
+    if (*s->sha256 && !stw_streq(s->sha256, sha256))
+        return fault(s, STW_SNAPSHOT_CONTENT, "HashMismatch", STW_ERR_INVALID,
+                     "what the store has of \"%s\" has another SHA-256 than what was written",
+                     s->key);
+    return 0;
+}
+
+static int read_and_check(struct stw_store *store, const char *key, struct reading *r,
+                          struct stw_snapshot *s)
+{
+    enum stw_store_trouble trouble = STW_STORE_FINE;
+    uint64_t size;
+    char sha256[65];
+    if (stw_store_read(store, key, take, r, &trouble, &s->err) != 0)
+        return r->sink_failed ? classify(s, STW_SNAPSHOT_OTHER, "WriteFailed")
+                              : store_fault(s, trouble);
+    /* Size first: it says best what is wrong with a snapshot that is cut. */
+    int whole = stw_etcd_check_end(r->check, &size, sha256, &s->err);
+    if (compare(s, size, whole == 0 ? sha256 : s->sha256) != 0)
+        return -1;
+    if (whole != 0)
+        return classify(s, STW_SNAPSHOT_CONTENT, "HashMismatch");
+    s->size_bytes = size;
+    (void)snprintf(s->sha256, sizeof(s->sha256), "%s", sha256);
+    s->verified = true;
+    return 0;
+}
+
+int stw_snapshot_check(struct stw_store *store, const char *key, stw_store_sink_fn *sink, void *ctx,
+                       struct stw_snapshot *ret)
+{
+    struct reading r = {.check = stw_etcd_check_create(), .sink = sink, .ctx = ctx};
+    (void)snprintf(ret->key, sizeof(ret->key), "%s", key);
+    int rc = r.check ? read_and_check(store, key, &r, ret)
+                     : fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL,
+                             "out of memory");
+    stw_etcd_check_destroy(r.check);
+    return rc;
+}
+
+/* --- saving */
+
+struct saving {
+    const struct stw_snapshot_wish *wish;
+    struct stw_snapshot *s;
+    struct stw_upload *upload;
+    enum stw_store_trouble trouble;
+    bool store_failed;
+};
+
+static int send(void *ctx, const void *data, size_t len, struct stw_error *err)
+{
+    struct saving *v = ctx;
+    if (stw_upload_write(v->upload, data, len, &v->trouble, err) == 0)
+        return 0;
+    v->store_failed = true;
+    return -1;
+}
+
+static void enter(const struct saving *v, enum stw_snapshot_stage stage)
+{
+    if (v->wish->stage)
+        v->wish->stage(v->wish->stage_ctx, stage);
+}
+
+/* A revision that the snapshot will hold: that of a linearizable read made before. */
+static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
+{
+    const struct stw_snapshot_wish *w = v->wish;
+    struct stw_etcd_members *members = calloc(1, sizeof(*members));
+    enum stw_etcd_trouble trouble = STW_ETCD_FAILED;
+    if (!members)
+        return fault(v->s, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL, "out of memory");
+    int rc = stw_etcd_member_list(w->etcd, at, members, &trouble, &v->s->err);
+    v->s->revision = members->revision;
+    free(members);
+    if (rc != 0)
+        return classify(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
+    if (w->named)
+        (void)snprintf(v->s->key, sizeof(v->s->key), "%s", w->path);
+    else
+        stw_snapshot_key(w->path, v->s->revision, v->s->time, v->s->key);
+    return 0;
+}
+
+static uint32_t timeout_ms(const struct stw_snapshot_wish *w, int64_t db_size)
+{
+    int64_t s = w->timeout_s ? w->timeout_s : TIMEOUT_BASE_S + db_size / BYTES_PER_S;
+    return (uint32_t)STW_MIN(s, 24 * 3600) * 1000;
+}
+
+static int stream(struct saving *v, const struct stw_etcd_endpoint *at, int64_t db_size)
+{
+    const struct stw_snapshot_wish *w = v->wish;
+    struct stw_snapshot *s = v->s;
+    struct stw_etcd_snapshot got = {0};
+    enum stw_etcd_trouble trouble = STW_ETCD_FINE;
+    if (stw_upload_begin(w->store, s->key, &v->upload, &v->trouble, &s->err) != 0)
+        return store_fault(s, v->trouble);
+    if (stw_etcd_snapshot(w->etcd, at, timeout_ms(w, db_size), send, v, &got, &trouble, &s->err) !=
+        0) {
+        stw_upload_abort(v->upload);
+        if (v->store_failed)
+            return store_fault(s, v->trouble);
+        bool content = trouble == STW_ETCD_FAILED && s->err.code == STW_ERR_INVALID;
+        return classify(s, content ? STW_SNAPSHOT_CONTENT : STW_SNAPSHOT_SOURCE,
+                        content ? "HashMismatch" : source_reason(trouble));
+    }
+    s->size_bytes = got.size_bytes;
+    (void)snprintf(s->sha256, sizeof(s->sha256), "%s", got.sha256);
+    stw_semver_text(got.version, s->version);
+    if (stw_upload_finish(v->upload, &v->trouble, &s->err) != 0)
+        return store_fault(s, v->trouble);
+    return 0;
+}
+
+struct sought {
+    const char *key;
+    uint64_t size_bytes;
+    bool found;
+};
+
+static int seek(void *ctx, const char *key, uint64_t size_bytes)
+{
+    struct sought *s = ctx;
+    if (stw_streq(key, s->key)) {
+        s->found = true;
+        s->size_bytes = size_bytes;
+    }
+    return 0;
+}
+
+static int look_up_size(struct saving *v)
+{
+    struct sought sought = {.key = v->s->key};
+    if (stw_store_list(v->wish->store, v->s->key, seek, &sought, &v->trouble, &v->s->err) != 0)
+        return store_fault(v->s, v->trouble);
+    if (!sought.found)
+        return fault(v->s, STW_SNAPSHOT_CONTENT, "SizeMismatch", STW_ERR_INVALID,
+                     "the store does not list \"%s\", which was written", v->s->key);
+    return compare(v->s, sought.size_bytes, v->s->sha256);
+}
+
+/* What is not as it should be must not be taken for a backup by anybody. */
+static int read_back(struct saving *v)
+{
+    enum stw_store_trouble trouble;
+    enter(v, STW_SNAPSHOT_VERIFYING);
+    int rc = v->wish->verify ? stw_snapshot_check(v->wish->store, v->s->key, NULL, NULL, v->s)
+                             : look_up_size(v);
+    if (rc != 0 && v->s->fault == STW_SNAPSHOT_CONTENT)
+        (void)stw_store_delete(v->wish->store, v->s->key, &trouble, NULL);
+    return rc;
+}
+
+/* Older ones go only once this one is known to be good, and if that fails, it still is. */
+static void tidy(struct saving *v)
+{
+    const struct stw_snapshot_wish *w = v->wish;
+    char prefix[STW_STORE_KEY_MAX + 8];
+    struct stw_error err = {0};
+    unsigned stale;
+    int64_t before_us = stw_wall_us(w->clock) - (int64_t)STW_SNAPSHOT_STALE_S * 1000000;
+    if (w->named)
+        return;
+    enter(v, STW_SNAPSHOT_PRUNING);
+    (void)snprintf(prefix, sizeof(prefix), "%s_v", w->path);
+    if (stw_snapshot_prune(w->store, w->path, &w->retention, v->s->key,
+                           stw_wall_us(w->clock) / 1000000, &v->s->pruned, &v->trouble,
+                           &err) != 0 ||
+        stw_store_clean(w->store, prefix, before_us, &stale, &v->trouble, &err) != 0)
+        (void)snprintf(v->s->prune_error, sizeof(v->s->prune_error), "%.255s", err.text);
+}
+
+int stw_snapshot_save(const struct stw_snapshot_wish *w, struct stw_snapshot *ret)
+{
+    struct saving v = {.wish = w, .s = ret};
+    size_t index = 0;
+    int64_t db_size = 0;
+    *ret = (struct stw_snapshot){.time = stw_wall_us(w->clock) / 1000000};
+    if (stw_snapshot_choose(w->etcd, w->endpoints, w->endpoint_count, &index, &db_size, ret) != 0)
+        return -1;
+    const struct stw_etcd_endpoint *at = &w->endpoints[index];
+    (void)snprintf(ret->endpoint, sizeof(ret->endpoint), "%s", at->url);
+    enter(&v, STW_SNAPSHOT_SAVING);
+    if (name_it(&v, at) != 0 || stream(&v, at, db_size) != 0 || read_back(&v) != 0)
+        return -1;
+    tidy(&v);
+    return 0;
+}

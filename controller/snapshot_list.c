@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names of snapshots, and which of many go. */
+#include "base/util.h"
+#include "controller/snapshot.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define REVISION_DIGITS 12
+#define TIME_FORMAT "%Y-%m-%d-%H:%M:%S" /* of coreos' etcd-operator, in UTC */
+#define TIME_LEN 19
+
+/* --- names */
+
+void stw_snapshot_key(const char *path, uint64_t revision, int64_t at,
+                      char out[STW_STORE_KEY_MAX + 1])
+{
+    char when[32] = "";
+    struct tm tm;
+    time_t t = (time_t)at;
+    if (gmtime_r(&t, &tm))
+        (void)strftime(when, sizeof(when), TIME_FORMAT, &tm);
+    (void)snprintf(out, STW_STORE_KEY_MAX + 1, "%s_v%0*llu_%s", path, REVISION_DIGITS,
+                   (unsigned long long)revision, when);
+}
+
+static int parse_time(const char *text, int64_t *ret)
+{
+    struct tm tm = {0};
+    const char *end = strlen(text) == TIME_LEN ? strptime(text, TIME_FORMAT, &tm) : NULL;
+    if (!end || *end)
+        return -1;
+    *ret = (int64_t)timegm(&tm);
+    return 0;
+}
+
+int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret)
+{
+    size_t len = strlen(path), digits;
+    char number[24];
+    int64_t revision, at;
+    if (strncmp(key, path, len) != 0 || strncmp(key + len, "_v", 2) != 0)
+        return -1;
+    key += len + 2;
+    digits = strspn(key, "0123456789");
+    if (digits == 0 || digits >= sizeof(number) || key[digits] != '_')
+        return -1;
+    memcpy(number, key, digits);
+    number[digits] = '\0';
+    if (stw_parse_int(number, 0, INT64_MAX, &revision) != 0 ||
+        parse_time(key + digits + 1, &at) != 0)
+        return -1;
+    *ret = (struct stw_snapshot_name){
+        .revision = (uint64_t)revision, .time = at, .own = digits >= REVISION_DIGITS};
+    return 0;
+}
+
+/* --- lists */
+
+struct listing {
+    const char *path;
+    struct stw_snapshot_list *list;
+    bool failed;
+};
+
+static int add(void *ctx, const char *key, uint64_t size_bytes)
+{
+    struct listing *l = ctx;
+    struct stw_snapshot_list *list = l->list;
+    struct stw_snapshot_name name;
+    if (stw_snapshot_key_parse(l->path, key, &name) != 0)
+        return 0;
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        struct stw_snapshot_entry *all =
+            list->count < STW_SNAPSHOT_LIST_MAX ? realloc(list->all, room * sizeof(*all)) : NULL;
+        l->failed = !all;
+        if (!all)
+            return -1;
+        list->all = all;
+        list->room = room;
+    }
+    char *copy = strdup(key);
+    l->failed = !copy;
+    if (!copy)
+        return -1;
+    list->all[list->count++] =
+        (struct stw_snapshot_entry){.key = copy, .size_bytes = size_bytes, .name = name};
+    return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct stw_snapshot_entry *x = a, *y = b;
+    if (x->name.revision != y->name.revision)
+        return x->name.revision > y->name.revision ? -1 : 1;
+    if (x->name.time != y->name.time)
+        return x->name.time > y->name.time ? -1 : 1;
+    return strcmp(y->key, x->key);
+}
+
+int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snapshot_list *ret,
+                      enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    char prefix[STW_STORE_KEY_MAX + 8];
+    struct listing l = {.path = path, .list = ret};
+    *ret = (struct stw_snapshot_list){0};
+    (void)snprintf(prefix, sizeof(prefix), "%s_v", path);
+    int rc = stw_store_list(store, prefix, add, &l, trouble, err);
+    if (l.failed) {
+        *trouble = STW_STORE_FAILED;
+        rc = stw_fail(err, STW_ERR_TOO_LARGE,
+                      "out of memory, or more than %d snapshots in one place",
+                      STW_SNAPSHOT_LIST_MAX);
+    }
+    if (rc != 0)
+        stw_snapshot_list_done(ret);
+    else if (ret->count > 1)
+        qsort(ret->all, ret->count, sizeof(*ret->all), newest_first);
+    return rc;
+}
+
+void stw_snapshot_list_done(struct stw_snapshot_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->all[i].key);
+    free(l->all);
+    *l = (struct stw_snapshot_list){0};
+}
+
+/* --- which go */
+
+void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
+                             const struct stw_snapshot_retention *r, int64_t now, bool *ret)
+{
+    int64_t own = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct stw_snapshot_entry *e = &l->all[i];
+        ret[i] = false;
+        if (!e->name.own)
+            continue;
+        own++;
+        bool many = r->max_backups > 0 && own > r->max_backups;
+        bool old = r->max_age_s > 0 && e->name.time < now - r->max_age_s;
+        ret[i] = (many || old) && !(r->keep && stw_streq(e->key, r->keep));
+    }
+}
+
+static int remove_old(struct stw_store *store, const struct stw_snapshot_list *l, const bool *goes,
+                      const char *made, unsigned *ret_count, enum stw_store_trouble *trouble,
+                      struct stw_error *err)
+{
+    /* Oldest first: what is left when this ends early is what was to be left, and more. */
+    for (size_t i = l->count; i-- > 0;) {
+        if (!goes[i] || (made && stw_streq(l->all[i].key, made)))
+            continue;
+        if (stw_store_delete(store, l->all[i].key, trouble, err) != 0)
+            return -1;
+        (*ret_count)++;
+    }
+    return 0;
+}
+
+int stw_snapshot_prune(struct stw_store *store, const char *path,
+                       const struct stw_snapshot_retention *r, const char *made, int64_t now,
+                       unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    struct stw_snapshot_list l;
+    *ret_count = 0;
+    *trouble = STW_STORE_FINE;
+    if (r->max_backups <= 0 && r->max_age_s <= 0)
+        return 0;
+    if (stw_snapshot_list(store, path, &l, trouble, err) != 0)
+        return -1;
+    stw_autofree bool *goes = calloc(l.count + 1, sizeof(*goes));
+    int rc = -1;
+    if (goes) {
+        stw_snapshot_choose_old(&l, r, now, goes);
+        rc = remove_old(store, &l, goes, made, ret_count, trouble, err);
+    } else {
+        (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    }
+    stw_snapshot_list_done(&l);
+    return rc;
+}
