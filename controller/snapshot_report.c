@@ -3,6 +3,7 @@
  * What became of a snapshot, as an agent tells it: a termination message, which the kubelet cuts at
  * 4096 bytes, so that long texts come last and are cut before. */
 #include "base/util.h"
+#include "controller/condition.h"
 #include "controller/snapshot.h"
 
 #include <stdio.h>
@@ -15,10 +16,13 @@ static const char *const faults[] = {
 
 static void add_text(struct stw_buf *out, const char *name, const char *text)
 {
+    char clean[STW_STORE_KEY_MAX + 1];
     if (!*text)
         return;
+    (void)snprintf(clean, sizeof(clean), "%s", text);
+    stw_message_clean(clean, sizeof(clean) - 1); /* a server's words may be of any bytes */
     stw_buf_addf(out, ",\"%s\":", name);
-    stw_buf_json_str(out, text, strnlen(text, STW_STORE_KEY_MAX));
+    stw_buf_json_strz(out, clean);
 }
 
 static void add_number(struct stw_buf *out, const char *name, uint64_t value)
