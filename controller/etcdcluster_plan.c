@@ -39,15 +39,16 @@ static bool identity(struct plan *p)
     return false;
 }
 
-/* A pod that is not there, or will never run again, takes nothing away when it is made: that is
- * right also while the quorum is lost.  Never on an empty folder (I6). */
+/* To make a pod takes nothing away where there is none, or one that will never run again, or that
+ * cannot as the spec was when it was made: that is right also while the quorum is lost.  Never on
+ * an empty folder (I6). */
 static bool starts(struct plan *p)
 {
     plan_each(m, p)
     {
         if (!plan_voter(m) || m->foreign || plan_data_lost(p, m))
             continue;
-        if (m->pod == EC_POD_ENDED)
+        if (m->pod == EC_POD_ENDED || (p->v->durable && plan_misfit(p, m)))
             return plan_act(p, EC_DELETE_POD, m);
         if (m->pod == EC_POD_ABSENT)
             return plan_create_pod(p, m, plan_version(p, m));
@@ -73,6 +74,15 @@ static bool quorum_lost(struct plan *p)
     const struct ec_member *m = best_survivor(p);
     char name[EC_NAME_MAX];
     plan_cluster_name(p, name);
+    const struct ec_member *ready = plan_ready(p);
+    if (ready)
+        return plan_freeze(
+            p, "QuorumLost",
+            "%d of %d members answer steward, %d are needed; but pod %s is ready, so "
+            "that others seem to reach a quorum: see what keeps steward from the "
+            "members, such as a network policy or its certificate. Nothing is "
+            "changed",
+            p->q.healthy, p->q.voters, p->q.needed, ready->name);
     if (!m)
         return plan_freeze(p, "QuorumLost",
                            "%d of %d members answer, %d are needed, and there is no volume to go "

@@ -25,10 +25,10 @@
  *   write's own answer.  Intents are written with a resourceVersion, so that a second writer fails.
  * - `listed` is set only by a list that the latched cluster (its ID is in the answer) gave after a
  *   linearizable read, asked for in this pass.
- * - Pods and claims may come from a cache that lags, with three exceptions that need a read of the
- *   API server in this pass: EC_DATA_LOST because something is not there; that no pod is left when
- *   EC_FORCE goes on from EC_FORCE_CLEAR; and that something is absent which EC_DELETE_CLAIM
- *   relies on (the pod of that name).
+ * - Pods and claims may come from a cache that lags, with exceptions that need a read of the API
+ *   server in this pass: EC_DATA_LOST because something is not there; that no pod is left when
+ *   EC_FORCE goes on from EC_FORCE_CLEAR; that there is no pod of the name before EC_DELETE_CLAIM,
+ *   and neither pod nor claim of the name before EC_MEMBER_ADD.  If there is: look again.
  * - EC_CREATE_POD and EC_CREATE_CLAIM of a name that exists do nothing.  EC_DELETE_POD and
  *   EC_DELETE_CLAIM carry uid and resourceVersion of what the view showed as preconditions; a
  *   conflict means: look again.  No pod is deleted by force (grace period 0).
@@ -87,6 +87,7 @@ struct ec_member {
     struct stw_semver pod_version; /* that its pod is to run */
     enum ec_pod pod;
     enum ec_trouble trouble;
+    bool pod_ready;    /* the kubelet says so: etcd has told it that there is a quorum */
     bool pod_template; /* made from today's template, the version left out of account */
     bool pod_guarded;  /* would not start on an empty data folder (see EC_GUARD) */
     bool pod_forced;   /* made with --force-new-cluster */

@@ -190,6 +190,16 @@ bool plan_survivor(const struct plan *p, const struct ec_member *m)
     return m && plan_voter(m) && !m->foreign && p->v->durable && !plan_data_lost(p, m);
 }
 
+const struct ec_member *plan_ready(const struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && m->pod_ready)
+            return m;
+    }
+    return NULL;
+}
+
 bool plan_can_remove(const struct plan *p, const struct ec_member *m)
 {
     int voters = p->q.voters - plan_voter(m);
@@ -239,6 +249,13 @@ struct stw_semver plan_version(const struct plan *p, const struct ec_member *m)
     if (stw_semver_known(m->version))
         return m->version;
     return first_known(proven(p), v->current, v->version);
+}
+
+bool plan_misfit(const struct plan *p, const struct ec_member *m)
+{
+    bool there = m->pod == EC_POD_STARTING || m->pod == EC_POD_RUNNING;
+    bool same = m->pod_template && same_version(m->pod_version, plan_version(p, m));
+    return there && !same && !m->answers && m->trouble != EC_TROUBLE_NONE;
 }
 
 static bool fine(const struct ec_member *m)

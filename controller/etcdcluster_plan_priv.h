@@ -65,6 +65,9 @@ bool plan_in_flight(const struct plan *p);
 bool plan_data_lost(const struct plan *p, const struct ec_member *m);
 /* A cluster could go on with the data of `m` (NULL: no) alone. */
 bool plan_survivor(const struct plan *p, const struct ec_member *m);
+/* A voter that a kubelet finds ready: when steward finds no quorum, it is steward that is cut off.
+ */
+const struct ec_member *plan_ready(const struct plan *p);
 /* Whether `m` can go without the healthy voters that remain being less than a quorum: taken off the
  * list, or stopped. */
 bool plan_can_remove(const struct plan *p, const struct ec_member *m);
@@ -74,6 +77,8 @@ bool plan_current(const struct plan *p, const struct ec_member *m);
 /* The version that its pod is to be made of now, where it is made for another reason than to have
  * the wanted one. */
 struct stw_semver plan_version(const struct plan *p, const struct ec_member *m);
+/* Its pod does not come up, and would come out different if it were made again. */
+bool plan_misfit(const struct plan *p, const struct ec_member *m);
 /* Every voter is healthy, has caught up and runs what its pod says. */
 bool plan_calm(const struct plan *p);
 /* An outdated voter that cannot be stopped for a moment: a new one comes first. */

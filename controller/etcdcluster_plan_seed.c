@@ -43,16 +43,14 @@ static bool status_lost(struct plan *p, const char *seed)
 
 static bool seed_stuck(const struct plan *p, const struct ec_member *m)
 {
-    bool outdated = !plan_current(p, m);
-    return (outdated && m->trouble != EC_TROUBLE_NONE && (p->v->durable || !m->pod_guarded)) ||
-           (m->data == EC_DATA_LOST);
+    return m->data == EC_DATA_LOST || (plan_misfit(p, m) && (p->v->durable || !m->pod_guarded));
 }
 
 static bool seed_pod(struct plan *p, const struct ec_member *m)
 {
     bool restored = p->v->restored != NULL;
     if (m->pod == EC_POD_ABSENT) {
-        plan_create_pod(p, m, p->v->version);
+        plan_create_pod(p, m, plan_version(p, m));
         p->move->seed = !restored;
         p->move->guarded = restored;
         return true;
@@ -133,7 +131,7 @@ static bool force_asked(struct plan *p)
     if (!v->force || v->listed || v->quorum_lost_since == 0 ||
         v->now - v->quorum_lost_since < EC_QUORUM_GRACE_S)
         return false;
-    if (!plan_survivor(p, ec_find(v, v->force)))
+    if (!plan_survivor(p, ec_find(v, v->force)) || plan_ready(p))
         return false; /* what is wrong with it is told along with the lost quorum */
     return force_to(p, EC_FORCE_CLEAR);
 }

@@ -25,21 +25,13 @@ static bool overdue(const struct plan *p, const struct ec_member *m)
     return age >= p->v->deadline_s && m->trouble != EC_TROUBLE_IMAGE;
 }
 
-/* Its pod would come out different if it were made again, and it is of no use as it is. */
-static bool learner_outdated(const struct plan *p, const struct ec_member *m)
-{
-    bool same = m->pod_template && stw_semver_compare(m->pod_version, plan_version(p, m)) == 0;
-    return !same && !m->answers && m->trouble != EC_TROUBLE_NONE && (p->v->durable || !m->started);
-}
-
 static bool learner_pod(struct plan *p, const struct ec_member *m)
 {
     if (p->v->durable && !m->claim)
         return plan_act(p, EC_CREATE_CLAIM, m);
     if (m->pod == EC_POD_ABSENT && !m->claim_going)
         return plan_create_pod(p, m, plan_version(p, m));
-    if (m->pod == EC_POD_ENDED ||
-        (m->pod != EC_POD_ABSENT && m->pod != EC_POD_GOING && learner_outdated(p, m)))
+    if (m->pod == EC_POD_ENDED || (plan_misfit(p, m) && (p->v->durable || !m->started)))
         return plan_act(p, EC_DELETE_POD, m);
     return false;
 }
@@ -47,7 +39,7 @@ static bool learner_pod(struct plan *p, const struct ec_member *m)
 static bool promote(struct plan *p, const struct ec_member *m)
 {
     bool keeps_quorum = p->q.healthy + 1 >= (p->q.voters + 1) / 2 + 1;
-    if (!m->healthy || m->lagging)
+    if (!m->healthy || m->lagging || !m->pod_guarded)
         return plan_wait(p, PLAN_SOON_MS, "LearnerCatchingUp", "member %s is catching up", m->name);
     if (!keeps_quorum)
         return plan_wait(p, PLAN_SOON_MS, "Promoting",
