@@ -20,6 +20,8 @@ void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc
  * is not there; `then` says what happens when it appears. */
 void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *now,
                        const struct stw_etcd_s3 *old, const char *then, struct stw_findings *f);
+/* On an UPDATE: the store is where it was; the credentials for it may be others. */
+void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_findings *f);
 /* A scheme, a host and a port, and never credentials. */
 void stw_etcd_check_url(const char *path, const char *url, const char *example,
                         struct stw_findings *f);

@@ -134,28 +134,12 @@ static void check_period(const struct stw_etcdbackup *now, const struct stw_etcd
                                : "not set");
 }
 
-/* Where the one backup goes does not change; with which credentials may. */
-static void check_block(const struct stw_admission *a, const char *block,
-                        const struct stw_field *rows, struct stw_findings *f)
-{
-    const struct stw_path spec = {.name = "spec"}, at = {.up = &spec, .name = block};
-    struct stw_field fixed[8] = {0};
-    for (size_t i = 0; rows[i].name && i + 1 < STW_COUNT(fixed); i++) {
-        fixed[i] = rows[i];
-        fixed[i].immutable = !stw_streq(rows[i].name, "awsSecret");
-    }
-    stw_check_immutable(&at, fixed, stw_json_get(stw_json_get(a->object, "spec"), block),
-                        stw_json_get(stw_json_get(a->old_object, "spec"), block), f);
-}
-
 static void check_changes(const struct stw_admission *a, const struct stw_etcdbackup *now,
                           const struct stw_etcdbackup *old, struct stw_findings *f)
 {
     check_period(now, old, f);
-    if (by_clock(old))
-        return;
-    check_block(a, "s3", stw_etcd_s3_fields, f);
-    check_block(a, "pvc", stw_etcd_pvc_fields, f);
+    if (!by_clock(old))
+        stw_etcd_check_same_store(a, f);
 }
 
 /* --- all of it */

@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "kinds/etcdbackup_priv.h"
 #include "kinds/etcdcluster_priv.h"
+#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 
 #include <ctype.h>
@@ -193,4 +194,23 @@ void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *
                              "change what is stored");
     if (now->aws_secret && (!old || !stw_ec_same(now->aws_secret, old->aws_secret)))
         stw_ec_advise_on_secret(a, now->aws_secret, keys, then, f);
+}
+
+static void check_block(const struct stw_admission *a, const char *block,
+                        const struct stw_field *rows, struct stw_findings *f)
+{
+    const struct stw_path spec = {.name = "spec"}, at = {.up = &spec, .name = block};
+    struct stw_field fixed[8] = {0};
+    for (size_t i = 0; rows[i].name && i + 1 < STW_COUNT(fixed); i++) {
+        fixed[i] = rows[i];
+        fixed[i].immutable = !stw_streq(rows[i].name, "awsSecret");
+    }
+    stw_check_immutable(&at, fixed, stw_json_get(stw_json_get(a->object, "spec"), block),
+                        stw_json_get(stw_json_get(a->old_object, "spec"), block), f);
+}
+
+void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_findings *f)
+{
+    check_block(a, "s3", stw_etcd_s3_fields, f);
+    check_block(a, "pvc", stw_etcd_pvc_fields, f);
 }

@@ -260,7 +260,9 @@ static void validate(const struct stw_admission *a, const void *spec, const void
         check_template(a, r, f);
     check_cluster(a, r, f);
     stw_etcd_check_s3(a, &r->s3, old ? &old->s3 : NULL, "the restore begins", f);
-    if (!old)
+    if (old)
+        stw_etcd_check_same_store(a, f);
+    else
         advise_on_backup(a, r, f);
 }
 
