@@ -12,7 +12,7 @@
 #define PEER_FOLDER "/etc/etcdtls/member/peer-tls"
 #define SERVER_FOLDER "/etc/etcdtls/member/server-tls"
 #define USER_ID 65532
-#define GRACE_SECONDS 30
+#define GRACE_SECONDS 10 /* a stop needs 2; one without a quorum would wait for it in vain */
 #define NANO 1000000000
 
 /* --- names */
