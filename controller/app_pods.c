@@ -2,7 +2,7 @@
  *
  * What is wrong with the pods of an App.  Of a pod that is well nothing is cached at all; of one
  * that is not, whose it is and one sentence:  a "namespace/name" of the App   r reason   m message
- * p it may just be starting. */
+ * p it may just be starting   t hash of its template   c when it was made. */
 #include "base/util.h"
 #include "controller/app_priv.h"
 
@@ -165,6 +165,15 @@ static bool counts(struct stw_json pod)
            !stw_json_is(phase, "Failed") && !stw_json_is(phase, "Succeeded");
 }
 
+static void add_copy(struct stw_buf *out, const char *name, struct stw_json string)
+{
+    char text[64];
+    if (stw_json_strcpy(string, text, sizeof(text)) != 0)
+        return;
+    stw_buf_addf(out, ",\"%s\":", name);
+    stw_buf_json_strz(out, text);
+}
+
 static void project_pod(void *ctx, struct stw_json pod, struct stw_buf *out)
 {
     char ns[254], app[254], key[STW_KEY_LEN];
@@ -190,7 +199,10 @@ static void project_pod(void *ctx, struct stw_json pod, struct stw_buf *out)
     stw_buf_json_strz(out, t.reason);
     stw_buf_adds(out, ",\"m\":");
     stw_buf_json_strz(out, t.message);
-    stw_buf_adds(out, t.passing ? ",\"p\":true}" : "}");
+    stw_buf_adds(out, t.passing ? ",\"p\":true" : "");
+    add_copy(out, "t", stw_json_get(labels, "pod-template-hash"));
+    add_copy(out, "c", stw_json_path(pod, "metadata.creationTimestamp"));
+    stw_buf_addc(out, '}');
 }
 
 /* --- all pods of an App */
@@ -241,26 +253,60 @@ int app_trouble_read(const char *text, size_t len, struct app_trouble *ret)
     struct stw_json root = stw_json_root(&doc);
     text_of(stw_json_get(root, "r"), ret->reason, sizeof(ret->reason));
     text_of(stw_json_get(root, "m"), ret->message, sizeof(ret->message));
+    text_of(stw_json_get(root, "t"), ret->template, sizeof(ret->template));
+    text_of(stw_json_get(root, "c"), ret->created, sizeof(ret->created));
     ret->passing = stw_json_bool(stw_json_get(root, "p"), false);
     ret->found = *ret->reason != '\0';
     return 0;
 }
 
-/* Of several that are as bad the one whose name comes first, so that the message stays the same. */
+static bool read_cached(struct stw_informer *cache, const char *key, struct app_trouble *ret)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    return stw_informer_get(cache, key, &text, NULL) == 0 &&
+           app_trouble_read(stw_buf_str(&text), text.len, ret) == 0 && ret->found;
+}
+
+/* Keys of the pods of an App that are unwell. */
+static void find_pods(const struct app *a, struct stw_buf *keys)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
+    stw_buf_addf(&index, "app:%s", a->run->key);
+    stw_informer_keys(stw_run_cache(a->run, &app_watch_pods), stw_buf_str(&index), keys);
+}
+
+/* The template of the youngest of them. */
+static void find_template(const struct app *a, char out[64])
+{
+    struct stw_informer *cache = stw_run_cache(a->run, &app_watch_pods);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    char newest[STW_TIME_LEN] = "";
+    size_t at = 0;
+    out[0] = '\0';
+    find_pods(a, &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        struct app_trouble t;
+        if (!read_cached(cache, key, &t) || strcmp(t.created, newest) <= 0)
+            continue;
+        (void)snprintf(newest, sizeof(newest), "%s", t.created); /* RFC 3339 sorts as text */
+        (void)snprintf(out, 64, "%s", t.template);
+    }
+}
+
+/* Pods of a template of before are on their way out, and what ails them may have been mended; of
+ * several that are as bad the one whose name comes first, so that the message stays the same. */
 void app_find_trouble(struct app *a)
 {
     struct stw_informer *cache = stw_run_cache(a->run, &app_watch_pods);
-    stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX), text = STW_BUF_INIT(TEXT_MAX);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     const char *first = "";
+    char template[64];
     size_t at = 0;
-    stw_buf_addf(&index, "app:%s", a->run->key);
-    stw_informer_keys(cache, stw_buf_str(&index), &keys);
+    find_template(a, template);
+    find_pods(a, &keys);
     for (const char *key; (key = stw_keys_next(&keys, &at));) {
         struct app_trouble t;
-        stw_buf_clear(&text);
-        if (stw_informer_get(cache, key, &text, NULL) != 0 ||
-            app_trouble_read(stw_buf_str(&text), text.len, &t) != 0 || !t.found)
+        if (!read_cached(cache, key, &t) || !stw_streq(t.template, template))
             continue;
         size_t mine = weight(&t), best = weight(&a->trouble);
         if (a->trouble.found && (mine > best || (mine == best && strcmp(key, first) > 0)))

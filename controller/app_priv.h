@@ -30,6 +30,8 @@ struct app_trouble {
     bool passing;    /* it may just be starting */
     char reason[64]; /* "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", ... */
     char message[512];
+    char template[64]; /* of the pod: its pod-template-hash */
+    char created[STW_TIME_LEN];
 };
 
 struct app {

@@ -66,6 +66,25 @@ def test_an_app_and_a_myweb_of_one_name(controller, installed, namespace):
     assert myweb.is_settled(installed.get(myweb.KIND, "web", namespace))
 
 
+def test_what_was_mended_is_not_told_any_more(controller, installed, namespace):
+    """The old pod stays until a new one is ready, and it is the new one that counts."""
+    installed.apply(app.manifest("web", namespace, replicas=1))
+    [old] = app.wait_pods(installed, "web", namespace, 1)
+    app.set_status(installed, old, containerStatuses=app.container_status(
+        waiting={"reason": "ErrImagePull", "message": "rpc error"}))
+    app.wait_condition(installed, "web", namespace, "Degraded", "ImagePullBackOff")
+    wait.another_second(old["metadata"]["creationTimestamp"])
+    installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
+    new = next(p for p in app.wait_pods(installed, "web", namespace, 2)
+               if p["metadata"]["name"] != old["metadata"]["name"])
+    app.set_status(installed, new, containerStatuses=app.container_status(
+        waiting={"reason": "RunContainerError", "message": "no such program"}))
+    found = app.wait_condition(installed, "web", namespace, "Degraded", "RunContainerError")
+    assert new["metadata"]["name"] in found["message"]
+    app.run_pod(installed, new)
+    app.wait_ready(installed, "web", namespace)
+
+
 def test_quota_of_a_child(controller, installed, namespace):
     quota(installed, namespace, services="0")
     installed.apply(app.manifest("web", namespace))

@@ -161,8 +161,8 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
 def test_two_for_one(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.manifest("web", namespace))
-    eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
-    wait.until("another second", lambda: installed.kubectl("get", "ns").returncode == 0, 5)
+    found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
+    wait.another_second(found["metadata"]["creationTimestamp"])
     installed.apply({**eru.manifest("zz", namespace), "spec": {"deploymentname": "web"}})
     found = eru.wait_eru(installed, "zz", namespace, lambda s: eru.ready_reason(s) == "Conflict")
     assert 'already handled by Eru "web"' in condition(found, "Stalled")["message"]

@@ -30,6 +30,12 @@ def until(what, check, seconds=30, every=0.05):
         time.sleep(every)
 
 
+def another_second(stamp):
+    """Until a time that Kubernetes wrote is over: it writes whole seconds."""
+    until(f"{stamp} to be over",
+          lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > stamp, 5)
+
+
 def stays(what, check, seconds=1, every=0.05):
     """check() must hold for that long: the opposite of until()."""
     deadline = time.monotonic() + seconds

@@ -132,6 +132,26 @@ static void test_pods(void **state)
     }
 }
 
+/* Which template it is of, and since when it is there. */
+static void test_template(void **state)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
+    struct stw_error err = {0};
+    struct app_trouble t;
+    char pod[] = "{'metadata':{'name':'web-1','namespace':'shop','creationTimestamp':"
+                 "'2026-01-01T00:00:00Z','labels':{'app.kubernetes.io/instance':'web',"
+                 "'pod-template-hash':'84ff888c79'}},'status':{'containerStatuses':[{'name':'app',"
+                 "'state':{'waiting':{'reason':'X'}}}]}}";
+    (void)state;
+    with_quotes(pod);
+    assert_int_equal(stw_json_scan(&doc, pod, strlen(pod), &err), 0);
+    app_watch_pods.project(NULL, stw_json_root(&doc), &text);
+    assert_int_equal(app_trouble_read(stw_buf_str(&text), text.len, &t), 0);
+    assert_string_equal(t.template, "84ff888c79");
+    assert_string_equal(t.created, "2026-01-01T00:00:00Z");
+}
+
 static void test_index(void **state)
 {
     static const char text[] = "{\"a\":\"shop/web\",\"r\":\"x\",\"m\":\"y\"}";
@@ -163,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods),
+        cmocka_unit_test(test_template),
         cmocka_unit_test(test_index),
         cmocka_unit_test(test_long_words),
     };
