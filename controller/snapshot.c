@@ -97,12 +97,14 @@ struct reading {
     struct stw_etcd_check *check;
     stw_store_sink_fn *sink;
     void *ctx;
+    uint64_t size;
     bool sink_failed;
 };
 
 static int take(void *ctx, const void *data, size_t len, struct stw_error *err)
 {
     struct reading *r = ctx;
+    r->size += len;
     if (stw_etcd_check_add(r->check, data, len) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "the SHA-256 cannot be computed");
     if (!r->sink || r->sink(r->ctx, data, len, err) == 0)
@@ -135,7 +137,7 @@ static int read_and_check(struct stw_store *store, const char *key, struct readi
                               : store_fault(s, trouble);
     /* Size first: it says best what is wrong with a snapshot that is cut. */
     int whole = stw_etcd_check_end(r->check, &size, sha256, &s->err);
-    if (compare(s, size, whole == 0 ? sha256 : s->sha256) != 0)
+    if (compare(s, r->size, whole == 0 ? sha256 : s->sha256) != 0)
         return -1;
     if (whole != 0)
         return classify(s, STW_SNAPSHOT_CONTENT, "HashMismatch");
@@ -149,8 +151,9 @@ int stw_snapshot_check(struct stw_store *store, const char *key, stw_store_sink_
                        struct stw_snapshot *ret)
 {
     struct reading r = {.check = stw_etcd_check_create(), .sink = sink, .ctx = ctx};
-    (void)snprintf(ret->key, sizeof(ret->key), "%s", key);
-    int rc = r.check ? read_and_check(store, key, &r, ret)
+    if (key != ret->key)
+        (void)snprintf(ret->key, sizeof(ret->key), "%s", key);
+    int rc = r.check ? read_and_check(store, ret->key, &r, ret)
                      : fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL,
                              "out of memory");
     stw_etcd_check_destroy(r.check);

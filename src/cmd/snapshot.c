@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * steward snapshot: what EtcdBackups and EtcdRestores do with snapshots, for agents in pods with a
+ * volume, and for people. */
+#include "cmd/snapshot.h"
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "base/util.h"
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define RESULT_MAX_BYTES 4096 /* what the kubelet takes of a termination message */
+
+static const char usage[] =
+    "Usage: steward snapshot save --endpoints=URL,URL STORE [OPTIONS]\n"
+    "       steward snapshot fetch STORE [--newest] --to=FILE\n"
+    "       steward snapshot verify STORE [--newest] | FILE\n"
+    "       steward snapshot list STORE\n"
+    "       steward snapshot prune STORE --max-backups=N | --max-age=DURATION\n\n"
+    "Takes snapshots of an etcd and keeps them in a store, which is --s3=BUCKET/PATH or\n"
+    "--folder=FOLDER/NAME.  Each is named PATH_v<revision>_<time>.  Every snapshot is checked by "
+    "the\n"
+    "SHA-256 that etcd puts at its end: when it is taken, when it was written, when it is "
+    "fetched.\n"
+    "Secrets are read from files and from the environment, never from the command line.\n";
+
+/* --- printing */
+
+static void write_result(const char *path, const struct stw_buf *text)
+{
+    stw_autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, text->data, text->len) != (ssize_t)text->len)
+        fprintf(stderr, "steward snapshot: cannot write %s: %s\n", path, strerrordesc_np(errno));
+}
+
+static void print_snapshot(const struct stw_snapshot *s)
+{
+    printf("%s: %llu bytes, sha256 %s", s->key, (unsigned long long)s->size_bytes,
+           *s->sha256 ? s->sha256 : "not known");
+    if (s->revision)
+        printf(", revision %llu", (unsigned long long)s->revision);
+    printf(", %s\n", s->verified ? "verified" : "not verified");
+    if (s->pruned)
+        printf("%u older ones removed\n", s->pruned);
+    if (*s->prune_error)
+        fprintf(stderr, "steward snapshot: older ones could not be removed: %s\n", s->prune_error);
+}
+
+static int finish(const struct stw_snapshot_work *w, const struct stw_snapshot *s)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(RESULT_MAX_BYTES);
+    const struct stw_snapshot_options *o = &w->options;
+    bool ok = s->fault == STW_SNAPSHOT_FINE;
+    stw_snapshot_write(s, &text);
+    if (o->result && *o->result)
+        write_result(o->result, &text);
+    if (stw_streq(o->output, "json"))
+        printf("%s\n", stw_buf_str(&text));
+    else if (ok)
+        print_snapshot(s);
+    if (!ok)
+        fprintf(stderr, "steward snapshot: %s\n", s->err.text);
+    return ok ? STW_EXIT_OK : STW_EXIT_REFUSED;
+}
+
+/* What could not even be begun is a result too, for whoever reads only that. */
+static int give_up(const struct stw_snapshot_work *w, const struct stw_error *err)
+{
+    struct stw_snapshot s = {.fault = STW_SNAPSHOT_OTHER, .reason = "InternalError", .err = *err};
+    if (err->code == STW_ERR_INVALID)
+        return stw_usage_error("snapshot", "%s", err->text);
+    return finish(w, &s);
+}
+
+static int give_up_store(const struct stw_snapshot_work *w, enum stw_store_trouble t,
+                         const struct stw_error *err)
+{
+    struct stw_snapshot s = {.fault = STW_SNAPSHOT_STORE, .err = *err};
+    (void)snprintf(s.reason, sizeof(s.reason), "%s", stw_store_trouble_name(t));
+    return finish(w, &s);
+}
+
+/* --- an early end: what is under way is cut, and what it began is taken back */
+
+static void *await_signal(void *ctx)
+{
+    struct stw_snapshot_work *w = ctx;
+    sigset_t set;
+    int number;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    if (sigwait(&set, &number) != 0)
+        return NULL;
+    if (w->etcd)
+        stw_etcd_cancel(w->etcd);
+    stw_store_cancel(w->store);
+    return NULL;
+}
+
+static int heed_signals(struct stw_snapshot_work *w, struct stw_error *err)
+{
+    pthread_t thread;
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (stw_thread_start(&thread, "signals", 0, await_signal, w, err) != 0)
+        return -1;
+    return pthread_detach(thread) == 0 ? 0 : stw_fail(err, STW_ERR_INTERNAL, "no thread");
+}
+
+/* --- commands */
+
+static struct stw_snapshot_retention retention(const struct stw_snapshot_options *o)
+{
+    return (struct stw_snapshot_retention){.max_backups = o->max_backups,
+                                           .max_age_s = o->max_age_ms / 1000,
+                                           .keep = o->keep && *o->keep ? o->keep : NULL};
+}
+
+static int save(struct stw_snapshot_work *w)
+{
+    const struct stw_snapshot_options *o = &w->options;
+    struct stw_error err = {0};
+    struct stw_snapshot s;
+    if (stw_snapshot_open_etcd(w, &err) != 0 || stw_snapshot_open_store(w, &err) != 0 ||
+        heed_signals(w, &err) != 0)
+        return give_up(w, &err);
+    const struct stw_snapshot_wish wish = {
+        .etcd = w->etcd,
+        .endpoints = w->endpoints,
+        .endpoint_count = w->endpoint_count,
+        .store = w->store,
+        .path = w->path,
+        .named = o->exact,
+        .verify = !o->no_verify,
+        .timeout_s = (o->timeout_ms + 999) / 1000,
+        .retention = retention(o),
+        .clock = &stw_clock_system,
+    };
+    (void)stw_snapshot_save(&wish, &s);
+    return finish(w, &s);
+}
+
+/* The key that is meant; and what its name says of it. */
+static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
+                    enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    struct stw_snapshot_list list;
+    *trouble = STW_STORE_FAILED;
+    if (!w->options.newest) {
+        if (strlen(w->path) >= sizeof(s->key))
+            return stw_fail(err, STW_ERR_INVALID, "PATH is too long");
+        (void)snprintf(s->key, sizeof(s->key), "%s", w->path);
+        return 0;
+    }
+    if (stw_snapshot_list(w->store, w->path, &list, trouble, err) != 0)
+        return -1;
+    int rc = 0;
+    if (list.count > 0) {
+        (void)snprintf(s->key, sizeof(s->key), "%s", list.all[0].key);
+        s->revision = list.all[0].name.revision;
+        s->time = list.all[0].name.time;
+    } else {
+        *trouble = STW_STORE_NOT_FOUND;
+        rc = stw_fail(err, STW_ERR_NOT_FOUND,
+                      "there is no snapshot whose name begins with \"%s_v\"", w->path);
+    }
+    stw_snapshot_list_done(&list);
+    return rc;
+}
+
+static int open_and_find(struct stw_snapshot_work *w, const char *file, struct stw_snapshot *s,
+                         int *ret_exit)
+{
+    struct stw_error err = {0};
+    enum stw_store_trouble trouble = STW_STORE_FAILED;
+    if (w->options.sha256 && *w->options.sha256)
+        (void)snprintf(s->sha256, sizeof(s->sha256), "%s", w->options.sha256);
+    if ((file ? stw_snapshot_open_file(w, file, &err) : stw_snapshot_open_store(w, &err)) != 0 ||
+        heed_signals(w, &err) != 0) {
+        *ret_exit = give_up(w, &err);
+        return -1;
+    }
+    if (find_key(w, s, &trouble, &err) != 0) {
+        *ret_exit = give_up_store(w, trouble, &err);
+        return -1;
+    }
+    return 0;
+}
+
+static int verify(struct stw_snapshot_work *w, const char *file)
+{
+    struct stw_snapshot s = {0};
+    int status;
+    if (open_and_find(w, file, &s, &status) != 0)
+        return status;
+    (void)stw_snapshot_check(w->store, s.key, NULL, NULL, &s);
+    return finish(w, &s);
+}
+
+static int to_file(void *ctx, const void *data, size_t len, struct stw_error *err)
+{
+    int fd = *(const int *)ctx;
+    const char *at = data;
+    while (len > 0) {
+        ssize_t n = write(fd, at, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return stw_fail(err, STW_ERR_UNAVAILABLE, "cannot write the snapshot: %s",
+                            strerrordesc_np(errno));
+        at += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int file_fault(struct stw_snapshot *s, const char *what, const char *path)
+{
+    s->fault = STW_SNAPSHOT_OTHER;
+    (void)snprintf(s->reason, sizeof(s->reason), "WriteFailed");
+    return stw_fail(&s->err, STW_ERR_UNAVAILABLE, "cannot %s %s: %s", what, path,
+                    strerrordesc_np(errno));
+}
+
+/* The file gets its name when it is whole, checked and on disk. */
+static int fetch_into(struct stw_snapshot_work *w, struct stw_snapshot *s)
+{
+    stw_autofree char *partial = NULL;
+    const char *to = w->options.to;
+    if (asprintf(&partial, "%s.partial", to) < 0)
+        return file_fault(s, "name", to);
+    stw_autoclose int fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return file_fault(s, "create", partial);
+    int rc = stw_snapshot_check(w->store, s->key, to_file, &fd, s);
+    if (rc == 0 && (fsync(fd) != 0 || rename(partial, to) != 0))
+        rc = file_fault(s, "finish", to);
+    if (rc != 0)
+        (void)unlink(partial);
+    return rc;
+}
+
+static int fetch(struct stw_snapshot_work *w)
+{
+    struct stw_snapshot s = {0};
+    int status;
+    if (!w->options.to || !*w->options.to)
+        return stw_usage_error("snapshot", "fetch: say where to: --to");
+    if (open_and_find(w, NULL, &s, &status) != 0)
+        return status;
+    (void)fetch_into(w, &s);
+    return finish(w, &s);
+}
+
+static void print_entry(const struct stw_snapshot_entry *e, bool json, bool first)
+{
+    stw_autobuf struct stw_buf key = STW_BUF_INIT(16 * 1024);
+    char when[STW_TIME_LEN];
+    stw_time_format(e->name.time * 1000000, when);
+    if (!json) {
+        printf("%s  revision %llu  %s  %llu bytes\n", e->key, (unsigned long long)e->name.revision,
+               when, (unsigned long long)e->size_bytes);
+        return;
+    }
+    stw_buf_json_strz(&key, e->key);
+    printf("%s{\"key\":%s,\"revision\":%llu,\"time\":\"%s\",\"sizeBytes\":%llu}", first ? "" : ",",
+           stw_buf_str(&key), (unsigned long long)e->name.revision, when,
+           (unsigned long long)e->size_bytes);
+}
+
+static void print_list(const struct stw_snapshot_work *w, const struct stw_snapshot_list *list,
+                       const bool *only)
+{
+    bool json = stw_streq(w->options.output, "json"), first = true;
+    if (json)
+        putchar('[');
+    for (size_t i = 0; i < list->count; i++) {
+        if (only && !only[i])
+            continue;
+        print_entry(&list->all[i], json, first);
+        first = false;
+    }
+    if (json)
+        puts("]");
+}
+
+static int list(struct stw_snapshot_work *w, bool old_ones)
+{
+    struct stw_snapshot_list all;
+    struct stw_error err = {0};
+    enum stw_store_trouble trouble;
+    const struct stw_snapshot_retention r = retention(&w->options);
+    if (stw_snapshot_open_store(w, &err) != 0)
+        return give_up(w, &err);
+    if (stw_snapshot_list(w->store, w->path, &all, &trouble, &err) != 0)
+        return give_up_store(w, trouble, &err);
+    stw_autofree bool *goes = calloc(all.count + 1, sizeof(*goes));
+    if (old_ones && goes)
+        stw_snapshot_choose_old(&all, &r, stw_wall_us(&stw_clock_system) / 1000000, goes);
+    if (goes)
+        print_list(w, &all, old_ones ? goes : NULL);
+    stw_snapshot_list_done(&all);
+    return STW_EXIT_OK;
+}
+
+static int prune(struct stw_snapshot_work *w)
+{
+    struct stw_error err = {0};
+    enum stw_store_trouble trouble;
+    unsigned count;
+    const struct stw_snapshot_retention r = retention(&w->options);
+    if (r.max_backups <= 0 && r.max_age_s <= 0)
+        return stw_usage_error("snapshot", "prune: say what goes: --max-backups, --max-age");
+    if (w->options.dry_run)
+        return list(w, true);
+    if (stw_snapshot_open_store(w, &err) != 0 || heed_signals(w, &err) != 0)
+        return give_up(w, &err);
+    if (stw_snapshot_prune(w->store, w->path, &r, NULL, stw_wall_us(&stw_clock_system) / 1000000,
+                           &count, &trouble, &err) != 0)
+        return give_up_store(w, trouble, &err);
+    printf(stw_streq(w->options.output, "json") ? "{\"ok\":true,\"pruned\":%u}\n" : "%u removed\n",
+           count);
+    return STW_EXIT_OK;
+}
+
+static int run(struct stw_snapshot_work *w, const char *command, const char *operand)
+{
+    if (operand && !stw_streq(command, "verify"))
+        return stw_usage_error("snapshot", "unexpected argument \"%s\"", operand);
+    if (!stw_streq(w->options.output, "text") && !stw_streq(w->options.output, "json"))
+        return stw_usage_error("snapshot", "--output must be text or json");
+    if (stw_streq(command, "save"))
+        return save(w);
+    if (stw_streq(command, "fetch"))
+        return fetch(w);
+    if (stw_streq(command, "verify"))
+        return verify(w, operand);
+    if (stw_streq(command, "list"))
+        return list(w, false);
+    if (stw_streq(command, "prune"))
+        return prune(w);
+    return stw_usage_error("snapshot", "unknown command \"%s\"", command);
+}
+
+int stw_cmd_snapshot(int argc, char **argv)
+{
+    struct stw_snapshot_work w = {0};
+    int operands = 0;
+    int status = stw_flags_start(stw_snapshot_flags, usage, &w.options, argc, argv, &operands);
+    if (status < 0) {
+        if (operands == argc)
+            status =
+                stw_usage_error("snapshot", "say what to do: save, fetch, verify, list, prune");
+        else if (argc - operands > 2)
+            status = stw_usage_error("snapshot", "unexpected argument \"%s\"", argv[operands + 2]);
+        else
+            status = run(&w, argv[operands], operands + 1 < argc ? argv[operands + 1] : NULL);
+    }
+    stw_snapshot_close(&w);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `steward snapshot` is told, and the store and the etcd that this means. */
+#ifndef STW_CMD_SNAPSHOT_H
+#define STW_CMD_SNAPSHOT_H
+
+#include "cmd/flags.h"
+#include "controller/snapshot.h"
+
+#define STW_SNAPSHOT_ENDPOINTS_MAX 20
+
+struct stw_snapshot_options {
+    char *s3, *s3_endpoint, *s3_region, *s3_ca, *s3_sse, *credentials, *folder;
+    bool s3_path_style;
+    char *endpoints, *cacert, *cert, *key, *user;
+    char *to, *sha256, *keep, *output, *result;
+    bool exact, newest, no_verify, dry_run;
+    int64_t timeout_ms, max_backups, max_age_ms;
+};
+extern const struct stw_flag stw_snapshot_flags[];
+
+/* What is under way, for whoever ends it early. */
+struct stw_snapshot_work {
+    struct stw_snapshot_options options;
+    struct stw_store *store;
+    struct stw_etcd *etcd;
+    char *path; /* of keys in the store */
+    char **urls;
+    struct stw_etcd_endpoint endpoints[STW_SNAPSHOT_ENDPOINTS_MAX];
+    size_t endpoint_count;
+};
+
+/* -1: a text for people. */
+int stw_snapshot_open_store(struct stw_snapshot_work *w, struct stw_error *err);
+int stw_snapshot_open_file(struct stw_snapshot_work *w, const char *file, struct stw_error *err);
+int stw_snapshot_open_etcd(struct stw_snapshot_work *w, struct stw_error *err);
+void stw_snapshot_close(struct stw_snapshot_work *w);
+
+#endif

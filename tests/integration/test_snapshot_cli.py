@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""steward snapshot: real etcd members, a real store, and what goes wrong with both."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support import etcd, paths, s3, s3double, wait
+
+VERSIONS = sorted(etcd.versions())
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def members(request):
+    with etcd.Cluster(size=3, version=request.param) as cluster:
+        for i in range(50):
+            cluster.ctl("put", f"k{i}", "v" * 1000)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    if not s3.program():
+        pytest.skip("no s3rver is here: run 'scripts/bootstrap s3'")
+    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def door(real):
+    door = s3.Door(real)
+    yield door
+    door.close()
+
+
+@pytest.fixture
+def s3_flags(door, tmp_path):
+    (tmp_path / "credentials").write_text(s3.CREDENTIALS)
+    return [f"--s3-endpoint={door.url}", "--s3-path-style",
+            f"--credentials={tmp_path / 'credentials'}", f"--s3={s3.BUCKET}/dir/db"]
+
+
+def run(*command, fails=False, env=None):
+    """Runs `steward snapshot -o json`; what it printed, read."""
+    done = subprocess.run([paths.steward_binary(), "snapshot", *map(str, command), "-o", "json"],
+                          capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **(env or {})})
+    assert done.returncode == (1 if fails else 0), done.stdout + done.stderr
+    assert s3.SECRET_KEY not in done.stderr
+    return json.loads(done.stdout)
+
+
+def urls(cluster):
+    return "--endpoints=" + ",".join(m.client_url for m in cluster.members)
+
+
+def leader(cluster):
+    """URL of the leader."""
+    for member in cluster.members:
+        status = member.post("/v3/maintenance/status")[1]
+        if status["leader"] == status["header"]["member_id"]:
+            return member.client_url
+    raise AssertionError("no leader")
+
+
+@pytest.mark.parametrize("where", ["s3", "folder"])
+def test_save_list_verify_fetch(members, s3_flags, tmp_path, where):
+    store = s3_flags if where == "s3" else [f"--folder={tmp_path}/new/folder/db"]
+    saved = run("save", urls(members), *store)
+    assert saved["ok"] and saved["verified"] and saved["endpoint"] != leader(members)
+    assert saved["etcdVersion"].startswith(members.members[0].version)
+    name = re.fullmatch(r"(?:dir/)?db_v(\d{12})_\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d", saved["key"])
+    assert name and int(name[1]) == saved["revision"] >= 51
+    assert saved["key"] in [e["key"] for e in run("list", *store)]
+    assert run("verify", "--newest", *store)["sha256"] == saved["sha256"]
+    fetched = run("fetch", "--newest", f"--to={tmp_path / 'snap.db'}", *store,
+                  f"--sha256={saved['sha256']}")
+    assert fetched["revision"] == saved["revision"]
+    assert (tmp_path / "snap.db").stat().st_size == saved["sizeBytes"]
+    program = etcd.program(members.members[0].version, "etcdctl")
+    status = json.loads(subprocess.run(
+        [program, "snapshot", "status", tmp_path / "snap.db", "-w", "json"], check=True,
+        capture_output=True, env={"ETCDCTL_API": "3"}).stdout)
+    assert status["revision"] == saved["revision"] and status["totalKey"] >= 50
+
+
+def test_dead_endpoints_are_passed_over(members, tmp_path):
+    saved = run("save", "--endpoints=http://127.0.0.1:1," + urls(members).split("=")[1],
+                f"--folder={tmp_path}/db")
+    assert saved["ok"] and saved["endpoint"] != "http://127.0.0.1:1"
+
+
+def test_nobody_to_ask(tmp_path):
+    said = run("save", "--endpoints=http://127.0.0.1:1", f"--folder={tmp_path}/db", fails=True)
+    assert said["fault"] == "Source" and said["reason"] == "NoHealthyEndpoint"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_member_without_quorum_is_not_asked(tmp_path):
+    with etcd.Cluster(size=3, version=VERSIONS[-1]) as cluster:
+        for member in cluster.members[1:]:
+            member.kill()
+        said = run("save", urls(cluster), f"--folder={tmp_path}/db", fails=True)
+    assert said["fault"] == "Source" and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),
+                                          ("full", "StoreFull"), ("cut", "ConnectFailed"),
+                                          ("broken", "ConnectFailed")])
+def test_a_store_in_trouble(members, real, door, s3_flags, mode, reason):
+    before = set(real.objects())
+    door.mode, door.cut_bytes = mode, 1000
+    said = run("save", urls(members), *s3_flags, fails=True)
+    assert (said["fault"], said["reason"]) == ("Store", reason)
+    assert set(real.objects()) == before
+
+
+@pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
+def test_a_store_that_lies(members, real, door, s3_flags, mode, reason):
+    before = set(real.objects())
+    door.mode = mode
+    said = run("save", urls(members), *s3_flags, fails=True)
+    assert (said["fault"], said["reason"]) == ("Content", reason) and not said["verified"]
+    assert set(real.objects()) == before  # nobody shall take it for a backup
+
+
+def spoil(path, how):
+    data = bytearray(path.read_bytes())
+    if how == "cut":
+        del data[-1:]
+    elif how == "no hash":
+        del data[-32:]
+    elif how == "empty":
+        data.clear()
+    else:
+        data[{"first": 0, "middle": len(data) // 2, "last": len(data) - 1}[how]] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["cut", "no hash", "empty", "first", "middle", "last"])
+def test_one_bit_or_byte_is_found(members, tmp_path, how):
+    saved = run("save", urls(members), f"--folder={tmp_path}/db", "--exact")
+    assert saved["key"] == "db"
+    assert run("verify", tmp_path / "db")["sha256"] == saved["sha256"]
+    spoil(tmp_path / "db", how)
+    assert run("verify", tmp_path / "db", fails=True)["reason"] == "HashMismatch"
+    said = run("fetch", f"--folder={tmp_path}/db", f"--to={tmp_path}/out", fails=True)
+    assert said["fault"] == "Content" and sorted(os.listdir(tmp_path)) == ["db"]
+
+
+def test_another_snapshot_than_the_one_that_is_meant(members, tmp_path):
+    run("save", urls(members), f"--folder={tmp_path}/db", "--exact")
+    assert run("verify", f"--folder={tmp_path}/db", f"--sha256={'0' * 64}",
+               fails=True)["reason"] == "HashMismatch"
+
+
+def test_old_ones_go_by_revision_and_none_of_others(members, tmp_path):
+    others = ["db_v5_2020-01-01-00:00:00", "db_vx", "db2_v000000000001_2020-01-01-00:00:00", "db"]
+    old = [f"db_v{revision:012}_2020-01-01-00:00:0{revision % 10}" for revision in (9, 10, 11)]
+    for name in others + old:
+        (tmp_path / name).write_text("x")
+    dry = run("prune", "--max-backups=2", "--dry-run", f"--folder={tmp_path}/db")
+    assert [e["key"] for e in dry] == [old[0]]
+    saved = run("save", urls(members), f"--folder={tmp_path}/db", "--max-backups=2",
+                f"--keep={old[0]}")
+    assert saved["pruned"] == 1
+    assert set(os.listdir(tmp_path)) == {*others, old[0], old[2], saved["key"]}
+    run("prune", "--max-age=1h", f"--folder={tmp_path}/db")
+    assert set(os.listdir(tmp_path)) == {*others, saved["key"]}
+
+
+def test_one_made_now_stays_though_its_revision_is_low(members, tmp_path):
+    """A cluster that was restored may begin with lower revisions."""
+    high = "db_v999999999999_2020-01-01-00:00:00"
+    (tmp_path / high).write_text("x")
+    saved = run("save", urls(members), f"--folder={tmp_path}/db", "--max-backups=1")
+    assert set(os.listdir(tmp_path)) == {high, saved["key"]}
+
+
+def test_the_result_is_written_for_agents(members, tmp_path):
+    out = tmp_path / "termination"
+    run("save", urls(members), f"--folder={tmp_path}/db", "--exact", f"--result={out}")
+    assert json.loads(out.read_text())["ok"] is True
+    run("save", "--endpoints=http://127.0.0.1:1", f"--folder={tmp_path}/db", f"--result={out}",
+        fails=True)
+    assert json.loads(out.read_text())["reason"] == "NoHealthyEndpoint"
+
+
+def test_sigterm_takes_the_upload_back(tmp_path):
+    double = s3double.S3Double()
+    try:
+        with etcd.Cluster(size=1, version=VERSIONS[-1]) as cluster:
+            for i in range(120):
+                cluster.ctl("put", f"big{i}", "x" * 100_000)
+            (tmp_path / "credentials").write_text(s3double.CREDENTIALS)
+            held = []
+
+            def hold(request):
+                if "partNumber" in request.path:
+                    held.append(1)
+                    time.sleep(3)
+
+            double.fault = hold
+            with subprocess.Popen(
+                    [paths.steward_binary(), "snapshot", "save", urls(cluster),
+                     f"--s3-endpoint={double.url}", "--s3-path-style", "--s3=backups/db",
+                     f"--credentials={tmp_path / 'credentials'}"], stderr=subprocess.PIPE,
+                    text=True) as process:
+                wait.until("a part to go up", lambda: held, 20)
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(20) == 1
+                assert "stopped" in process.stderr.read()
+        assert not double.uploads and not double.objects
+    finally:
+        double.close()
+
+
+def test_misuse_is_told():
+    for command in (["save"], ["list"], ["fetch", "--folder=/tmp/x"], ["nonsense"], [],
+                    ["list", "--s3=bucket"], ["prune", "--folder=/tmp/x"],
+                    ["list", "--s3=a/b", "--folder=/tmp/x"]):
+        done = subprocess.run([paths.steward_binary(), "snapshot", *command], capture_output=True,
+                              text=True)
+        assert done.returncode == 2 and "steward snapshot" in done.stderr, command
+    done = subprocess.run([paths.steward_binary(), "snapshot", "--help"], capture_output=True,
+                          text=True)
+    assert done.returncode == 0 and "--credentials=FILE" in done.stdout
