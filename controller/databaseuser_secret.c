@@ -86,12 +86,25 @@ static int get(struct stw_client *client, const char *ns, const char *name, stru
     return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
 }
 
-static bool is_cached(struct stw_run *run, const char *name)
+/* At least as new as the watch has told.  An API server that has not come so far is asked again,
+ * for what its store has. */
+static int get_since(struct stw_run *run, const char *name, const char *version,
+                     struct stw_buf *answer, struct stw_json_doc *doc, struct stw_error *err)
+{
+    struct stw_error behind = {0};
+    *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, answer,
+                           &behind) != 0)
+        return get(run->client, run->ns, name, answer, doc, err);
+    return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
+}
+
+static bool is_cached(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN])
 {
     char key[STW_KEY_LEN];
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
     stw_key_make(run->ns, name, key);
-    return stw_informer_get(stw_run_cache(run, &dbu_watch_secrets), key, &text, NULL) == 0;
+    return stw_informer_get(stw_run_cache(run, &dbu_watch_secrets), key, &text, ret_version) == 0;
 }
 
 void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
@@ -99,10 +112,11 @@ void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password
 {
     stw_autobuf struct stw_buf answer = {0};
     stw_autojson struct stw_json_doc doc = {0};
+    char version[STW_RV_LEN];
     *ret = (struct dbu_secret){.state = DBU_SECRET_MISSING};
-    if (!is_cached(run, from->name))
+    if (!is_cached(run, from->name, version))
         return;
-    if (get(run->client, run->ns, from->name, &answer, &doc, &ret->err) == 0)
+    if (get_since(run, from->name, version, &answer, &doc, &ret->err) == 0)
         dbu_secret_take(stw_json_root(&doc), from->key, from->trim_newline, ret);
     else if (ret->err.code != STW_ERR_NOT_FOUND)
         ret->state = DBU_SECRET_ERROR;
