@@ -128,10 +128,9 @@ class EtcdCluster:
         raise AssertionError(f"EtcdCluster {self.name} has no leader")
 
     def followers(self):
-        """The names of the other members whose pods run."""
+        """The names of the other members."""
         leader = self.leader()
-        return sorted(n for n, p in self.pods().items()
-                      if n != leader and p["status"].get("phase") == "Running")
+        return sorted(m["name"] for m in self.listed() if m.get("name") != leader)
 
     def pods(self):
         """Its pods by name."""
@@ -173,10 +172,22 @@ class EtcdCluster:
             len({c for _, c in hashes.values()}) > 1, hashes
         return sorted(hashes)
 
+    def names(self):
+        """Of its members, from etcd's own list; those that never came up are called ""."""
+        return {m.get("name", "") for m in self.listed()}
+
+    def listed(self):
+        """etcd's own list.  The Service may still lead to a member that is away: asked again."""
+        return wait.until("etcd's list of members", lambda: self.client(2).members(), 20)
+
     def check_claims(self):
         """Nobody's claim is left over, and each member has its own."""
-        wait.until("the claims of members and no others", lambda: set(self.claims()) ==
-                   {m["name"] for m in self.client().members()}, 30)
+        try:
+            wait.until("the claims of members and no others",
+                       lambda: set(self.claims()) == self.names(), 30)
+        except wait.TimedOut as error:
+            raise wait.TimedOut(f"{error}\nclaims: {sorted(self.claims())}\n"
+                                f"{self.story()}") from error
 
     # --- bad days
 

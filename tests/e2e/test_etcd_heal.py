@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members of a real EtcdCluster fail, one after the other, while somebody writes to it."""
+
+import pytest
+from support import wait
+
+pytestmark = pytest.mark.node
+
+UNHEALTHY_SECONDS = 60  # the least that spec.failover takes
+
+
+@pytest.fixture(scope="module")
+def etcd(stage):
+    """Three members, of which any number may be replaced."""
+    one = stage.etcd()
+    one.apply(size=3, failover={"unhealthySeconds": UNHEALTHY_SECONDS, "maxPerHour": 10})
+    one.wait_settled(3)
+    return one
+
+
+@pytest.fixture
+def writer(etcd):
+    """Writes all the time; nothing of it is lost, and all members store the same."""
+    etcd.wait_settled(3)
+    with etcd.writer() as one:
+        one.wait_writes()
+        yield one
+        etcd.wait_settled(3, 120)
+        one.wait_writes()
+    print(f"{len(one.acknowledged)} writes, longest gap {one.longest_gap:.1f} s")
+    etcd.check_same()
+
+
+def test_a_process_that_is_killed_comes_back_by_itself(etcd, writer):
+    """Whether it leads or not; no act of steward is needed."""
+    uids, members = etcd.uids(), set(etcd.members())
+    for name in [etcd.followers()[0], etcd.leader()]:
+        count = restarts(etcd, name)
+        etcd.signal(name)
+        wait.until(f"{name} to be started again", lambda n=name, c=count: restarts(etcd, n) > c, 30)
+        etcd.wait_settled(3)
+        writer.wait_writes()
+    assert etcd.uids() == uids
+    assert set(etcd.members()) == members
+    assert etcd.status().get("failovers", {}).get("total", 0) == 0
+
+
+def restarts(etcd, name):
+    """Of its container."""
+    return etcd.pods()[name]["status"]["containerStatuses"][0]["restartCount"]
+
+
+def test_a_deleted_pod_comes_back_with_its_data(etcd, writer):
+    members = set(etcd.members())
+    for name in [etcd.followers()[0], etcd.leader()]:
+        before = etcd.uids()
+        etcd.delete_pods(name)
+        wait.until(f"pod {name} to be another one",
+                   lambda n=name, b=before: etcd.uids().get(n) not in (None, b[n]), 60)
+        etcd.wait_settled(3)
+        writer.wait_writes()
+    assert set(etcd.members()) == members, "a member with its data is not replaced"
+
+
+def test_all_pods_at_once(etcd, writer):
+    """E1: nothing but their volumes is left."""
+    before, members = etcd.uids(), set(etcd.members())
+    etcd.delete_pods(*before)
+    wait.until("three other pods", lambda: set(etcd.uids()) == set(before) and
+               not set(etcd.uids().values()) & set(before.values()), 60)
+    etcd.wait_settled(3)
+    writer.wait_writes()
+    assert set(etcd.members()) == members
+
+
+def test_a_member_without_its_data_is_replaced(etcd, writer):
+    """I6: it never comes up empty; removed first (I3), then another one joins."""
+    before = set(etcd.members())
+    victim = etcd.followers()[0]
+    etcd.empty(victim)
+    wait.until(f"{victim} to be no member any more", lambda: victim not in etcd.names(), 120)
+    etcd.wait_settled(3, 120)
+    now = set(etcd.members())
+    assert victim not in now and len(now & before) == 2
+    etcd.check_claims()
+    assert etcd.cluster.wait_event(etcd.name, etcd.namespace, "ReplacingDeadMember", victim)
+
+
+def test_a_short_cut_of_the_network(etcd, writer):
+    """30 s without its network: the two others serve, and nobody is replaced."""
+    members = set(etcd.members())
+    victim = etcd.leader()
+    with etcd.cut(victim):
+        etcd.wait(lambda o: victim in o["status"]["members"].get("unready", []),
+                  f"{victim} to be unready", 40)
+        wait.stays("all three are members", lambda: len(etcd.listed()) == 3, 20, 2)
+        writer.wait_writes(50)
+    etcd.wait_settled(3)
+    assert set(etcd.members()) == members
+
+
+def test_a_long_cut_of_the_network(etcd, writer):
+    """Longer than failover.unhealthySeconds: it is replaced, and does no harm when it is back."""
+    before = set(etcd.members())
+    victim = etcd.followers()[0]
+    with etcd.cut(victim):
+        wait.until(f"{victim} to be replaced", lambda: victim not in etcd.names(),
+                   UNHEALTHY_SECONDS + 60, 1)
+        etcd.wait_settled(3, 120)
+        writer.wait_writes(20)
+    now = set(etcd.members())
+    assert victim not in now and len(now & before) == 2
+    wait.until(f"pod {victim} to be gone", lambda: victim not in etcd.pods(), 60)
+    etcd.check_claims()
+
+
+def test_a_member_that_hangs(etcd, writer):
+    """It keeps its connections, and answers nothing; then it goes on."""
+    members = set(etcd.members())
+    victim = etcd.leader()
+    with etcd.paused(victim):
+        etcd.wait(lambda o: victim in o["status"]["members"].get("unready", []),
+                  f"{victim} to be unready", 40)
+        writer.wait_writes(20)
+    etcd.wait_settled(3)
+    assert set(etcd.members()) == members
+
+
+def test_a_lost_volume_claim(etcd, writer):
+    """Deleted together with its pod: the data are gone, and the member is replaced."""
+    victim = etcd.followers()[0]
+    etcd.cluster.kubectl("delete", "pvc", victim, "-n", etcd.namespace, "--wait=false")
+    etcd.delete_pods(victim)
+    wait.until(f"{victim} to be no member any more", lambda: victim not in etcd.names(), 120)
+    etcd.wait_settled(3, 120)
+    etcd.check_claims()

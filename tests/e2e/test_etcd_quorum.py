@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real EtcdCluster loses two members of three: it is left as it is until they are back, or until a
+person says whose data it is to go on with."""
+
+import contextlib
+
+import pytest
+from support import etcdcluster as ecs
+from support import steward as stw
+from support import wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.node
+
+
+@pytest.fixture(scope="module")
+def etcd(stage):
+    """Three members; failover as soon as it may be."""
+    one = stage.etcd()
+    one.apply(size=3, failover={"unhealthySeconds": 60, "maxPerHour": 10})
+    one.wait_settled(3)
+    return one
+
+
+def wait_lost(etcd):
+    """Until QuorumLost is True; returns the object."""
+    etcd.wait_condition("QuorumLost", "True", seconds=90)
+    obj = etcd.get()
+    assert condition(obj, "Ready")["status"] == "False"
+    assert condition(obj, "Available")["status"] == "False"
+    stalled = condition(obj, "Stalled")
+    assert (stalled["status"], stalled["reason"]) == ("True", "QuorumLost")
+    for command in ("kubectl get pods", "kubectl annotate etcdcluster ec " + ecs.FORCE):
+        assert command in stalled["message"], stalled["message"]
+    return obj
+
+
+def changes(stage):
+    """What steward has changed so far, besides status and events."""
+    return [r for r in stw.requests(stage.cluster, stage.namespace, changing=True)
+            if "/status" not in r[1] and "/events" not in r[1]]
+
+
+def test_a_lost_quorum_is_left_alone_until_it_is_back(etcd, stage):
+    with etcd.writer() as writer:
+        writer.wait_writes()
+        uids, claims, members = etcd.uids(), set(etcd.claims()), set(etcd.members())
+        with contextlib.ExitStack() as down:
+            for name in etcd.followers():
+                down.enter_context(etcd.paused(name))
+            obj = wait_lost(etcd)
+            assert obj["status"]["quorum"]["margin"] < 0
+            before = changes(stage)
+            # Longer than a failover would wait.
+            wait.stays("nothing is touched", lambda: etcd.uids() == uids and
+                       set(etcd.claims()) == claims, 65, 3)
+            assert changes(stage) == before
+        etcd.wait_settled(3)
+        writer.wait_writes()
+        assert set(etcd.members()) == members
+        assert etcd.cluster.wait_event("ec", etcd.namespace, "QuorumLost")
+        assert etcd.cluster.wait_event("ec", etcd.namespace, "QuorumRestored")
+    print(f"{len(writer.acknowledged)} writes, longest gap {writer.longest_gap:.1f} s")
+
+
+def test_the_word_means_nothing_while_there_is_a_quorum(etcd):
+    uids = etcd.uids()
+    survivor = etcd.leader()
+    etcd.annotate(ecs.FORCE, survivor)
+    wait.stays("nothing is touched", lambda: etcd.uids() == uids, 8, 1)
+    etcd.annotate(ecs.FORCE, None)
+    etcd.wait_settled(3)
+
+
+def test_a_forced_new_cluster(etcd):
+    """Two of three have lost their data; the third one has all that was acknowledged."""
+    with etcd.writer() as writer:
+        writer.wait_writes(50)
+    revision = int(etcd.client().status()["header"]["revision"])
+    survivor, *lost = etcd.followers() + [etcd.leader()]
+    wait.until("the survivor to have it all", lambda: int(
+        etcd.at(survivor).status()["header"]["revision"]) >= revision, 20)
+    for name in lost:
+        etcd.empty(name)
+    obj = wait_lost(etcd)
+    assert condition(obj, "QuorumLost")["reason"] in ("MembersDown", "StorageLost")
+    claims = set(etcd.claims())
+    assert claims >= {survivor, *lost}
+
+    etcd.annotate(ecs.FORCE, survivor)
+    etcd.wait_settled(3, 180)
+    assert survivor in etcd.names() and not set(lost) & etcd.names()
+    etcd.annotate(ecs.FORCE, None)
+    assert writer.check(etcd.client())
+    with etcd.writer(prefix="after/") as more:
+        more.wait_writes(20)
+    etcd.check_same()
+    etcd.check_claims()
+    assert condition(etcd.get(), "QuorumLost")["status"] == "False"
+    commands = etcd.pods()[survivor]["spec"]["containers"][0]
+    assert "--force-new-cluster" not in commands.get("args", []) + commands.get("command", [])
