@@ -13,7 +13,11 @@
 #include <stdio.h>
 #include <strings.h>
 
+/* What nobody waits for: so many at a time; while others wait one each tenth of a second, unless
+ * half of what may be queued is. */
 #define BACKGROUND_MAX 4
+#define BACKGROUND_EVERY_MS 100
+#define BACKGROUND_PRESSED_BYTES (STW_SUBMITTED_MAX_BYTES / 2)
 #define STACK_BYTES (512u << 10)
 #define POLL_MAX_MS 60000
 
@@ -66,10 +70,22 @@ void stw_call_cancel(struct stw_client *c, struct stw_call *call)
 
 /* --- on the client's thread */
 
+/* Somebody waits for its end. */
+static bool is_urgent(const struct stw_call *call)
+{
+    return !call->background && !call->on_line;
+}
+
+static void end_transfer(struct stw_client *c, struct stw_call *call)
+{
+    stw_transfer_end(c, call);
+    c->urgent -= is_urgent(call);
+}
+
 static void complete(struct stw_client *c, struct stw_call *call)
 {
     if (call->state == STW_CALL_ACTIVE)
-        stw_transfer_end(c, call);
+        end_transfer(c, call);
     list_remove(&c->calls, call);
     c->background -= call->background;
     call->state = STW_CALL_IDLE;
@@ -78,7 +94,7 @@ static void complete(struct stw_client *c, struct stw_call *call)
 
 static void wait_again(struct stw_client *c, struct stw_call *call)
 {
-    stw_transfer_end(c, call);
+    end_transfer(c, call);
     call->state = STW_CALL_WAITING;
     stw_buf_clear(&call->body);
     call->err = (struct stw_error){0};
@@ -92,6 +108,7 @@ static void begin(struct stw_client *c, struct stw_call *call, uint64_t now)
     stw_auth_refresh(&c->auth, now, false);
     call->started_ms = call->heard_ms = now;
     call->state = STW_CALL_ACTIVE;
+    c->urgent += is_urgent(call);
     if (stw_transfer_begin(c, call) < 0)
         complete(c, call);
 }
@@ -103,6 +120,32 @@ static void take_backlog(struct stw_client *c, unsigned max)
         list_remove(&c->backlog, call);
         list_append(&c->calls, call);
         c->background++;
+    }
+}
+
+static bool is_pressed(struct stw_client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool pressed = c->submitted_bytes >= BACKGROUND_PRESSED_BYTES;
+    pthread_mutex_unlock(&c->lock);
+    return pressed;
+}
+
+/* When the next of the backlog may go, by what else there is to do; UINT64_MAX: not before one that
+ * is under way ends. */
+static uint64_t backlog_turn_ms(struct stw_client *c)
+{
+    if (!c->backlog.first || c->background >= BACKGROUND_MAX)
+        return UINT64_MAX;
+    return c->urgent > 0 && !is_pressed(c) ? c->backlog_ms + BACKGROUND_EVERY_MS : 0;
+}
+
+static void start_backlog(struct stw_client *c, uint64_t now)
+{
+    while (backlog_turn_ms(c) <= now) {
+        take_backlog(c, c->background + 1);
+        c->backlog_ms = now;
+        begin(c, c->calls.last, now);
     }
 }
 
@@ -143,12 +186,12 @@ static void take_in(struct stw_client *c)
 
 static void start_due(struct stw_client *c, uint64_t now)
 {
-    take_backlog(c, BACKGROUND_MAX);
     for (struct stw_call *call = c->calls.first, *next; call; call = next) {
         next = call->next;
         if (call->state == STW_CALL_WAITING && call->start_at_ms <= now)
             begin(c, call, now);
     }
+    start_backlog(c, now);
 }
 
 static void reap(struct stw_client *c)
@@ -182,11 +225,9 @@ static void end_silent(struct stw_client *c, uint64_t now)
 }
 
 /* How long there is nothing to do, unless libcurl or another thread says otherwise. */
-static int idle_ms(const struct stw_client *c, uint64_t now)
+static int idle_ms(struct stw_client *c, uint64_t now)
 {
-    uint64_t next = now + POLL_MAX_MS;
-    if (c->backlog.first && c->background < BACKGROUND_MAX)
-        return 0;
+    uint64_t next = STW_MIN(now + POLL_MAX_MS, backlog_turn_ms(c));
     for (const struct stw_call *call = c->calls.first; call; call = call->next) {
         if (call->state == STW_CALL_ACTIVE && call->silence_ms > 0)
             next = STW_MIN(next, call->heard_ms + call->silence_ms);

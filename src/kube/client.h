@@ -49,7 +49,8 @@ struct stw_request {
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err);
 
-/* Fire and forget, for events: a queue of at most 8 MiB, some thousand events.  Beyond that the
+/* Fire and forget, for events: a queue of at most 8 MiB, some thousand events, that goes out behind
+ * what somebody waits for, ten a second at least unless it is half full.  Beyond that the
  * request is dropped: counted in steward_client_dropped_total, told in the log once a minute, and
  * false is returned.  Never blocks. */
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
@@ -58,6 +59,11 @@ bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
 
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
                  const char *name, struct stw_buf *ret, struct stw_error *err);
+/* The same from the server's memory, which is spared a read of its store: the object is at least as
+ * new as `version`, one that a watch of it has told. */
+int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                       const char *name, const char *version, struct stw_buf *ret,
+                       struct stw_error *err);
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const json_t *object, struct stw_buf *ret, struct stw_error *err);
 /* PUT; the object carries its resourceVersion. */

@@ -20,7 +20,7 @@ struct stw_call {
     struct stw_request req;
     uint64_t start_at_ms; /* not before this time of the client's clock; 0: at once */
     uint32_t silence_ms;  /* ended with STW_ERR_TIMEOUT when nothing came for so long; 0: never */
-    bool background;      /* waits its turn: few of these are under way at a time */
+    bool background;      /* waits its turn: few of these are under way, behind all others */
     size_t bytes;         /* of a submitted one: what it holds until it is done */
     /* A watch: called for each line of a 200 answer; non-zero ends the call, with what it
      * put into `err`, or else with STW_ERR_CANCELLED.
@@ -76,6 +76,7 @@ void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force);
 void stw_auth_header(const struct stw_auth *a, struct stw_buf *out);
 
 #define STW_EASY_POOL 8
+#define STW_SUBMITTED_MAX_BYTES (8u << 20)
 
 struct stw_client {
     const struct stw_clock *clock;
@@ -101,6 +102,8 @@ struct stw_client {
     /* of the client's thread */
     struct stw_call_list calls, backlog; /* backlog: background calls whose turn has not come */
     unsigned background;                 /* in `calls` */
+    unsigned urgent;                     /* under way, that somebody waits for */
+    uint64_t backlog_ms;                 /* when the last left the backlog */
     CURL *pool[STW_EASY_POOL];
     unsigned pooled;
     uint64_t heard_ms; /* when anything last came from the server */

@@ -6,7 +6,6 @@
 #include "base/util.h"
 #include "kube/client_priv.h"
 
-#define SUBMITTED_MAX_BYTES (8u << 20)
 #define TELL_EVERY_MS 60000
 #define PATH_MAX_BYTES 3072
 #define BODY_MAX_BYTES (16u << 20)
@@ -107,7 +106,7 @@ static struct stw_call *copy_request(const struct stw_request *r)
 static bool reserve(struct stw_client *c, size_t bytes)
 {
     pthread_mutex_lock(&c->lock);
-    bool room = !c->cancelled && c->submitted_bytes + bytes <= SUBMITTED_MAX_BYTES;
+    bool room = !c->cancelled && c->submitted_bytes + bytes <= STW_SUBMITTED_MAX_BYTES;
     c->submitted_bytes += room ? bytes : 0;
     pthread_mutex_unlock(&c->lock);
     return room;
@@ -147,6 +146,7 @@ struct verb {
     const char *method, *content_type;
     const char *manager; /* NULL: no fieldManager */
     bool force;
+    const char *version; /* NULL: the newest */
 };
 
 static int run(struct stw_client *c, const struct verb *v, const struct stw_resource *r,
@@ -159,6 +159,10 @@ static int run(struct stw_client *c, const struct verb *v, const struct stw_reso
         stw_buf_adds(&path, "?fieldManager=");
         stw_url_escape(v->manager, &path);
         stw_buf_adds(&path, v->force ? "&force=true" : "");
+    }
+    if (v->version) {
+        stw_buf_adds(&path, "?resourceVersion=");
+        stw_url_escape(v->version, &path);
     }
     if (path.failed)
         return stw_fail(err, STW_ERR_INVALID, "the name \"%.64s...\" is too long",
@@ -193,6 +197,14 @@ int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char 
                  const char *name, struct stw_buf *ret, struct stw_error *err)
 {
     return run(c, &(struct verb){.method = "GET"}, r, ns, name, NULL, NULL, ret, err);
+}
+
+int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                       const char *name, const char *version, struct stw_buf *ret,
+                       struct stw_error *err)
+{
+    const struct verb v = {.method = "GET", .version = version};
+    return run(c, &v, r, ns, name, NULL, NULL, ret, err);
 }
 
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,

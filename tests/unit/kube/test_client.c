@@ -257,6 +257,34 @@ static void submitted_too_much(void **state)
     stw_metrics_destroy(m);
 }
 
+static void *get_slow(void *c)
+{
+    assert_int_equal(get(c, "/slow", NULL, NULL), 0);
+    return NULL;
+}
+
+/* While somebody waits for an answer, what nobody waits for goes out one at a time, but it does. */
+static void submitted_while_others_wait(void **state)
+{
+    enum { EVENTS = 4, APART_MS = 100 };
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_request req = {.method = "POST", .path = "/late", .body = "{}", .body_len = 2};
+    pthread_t thread;
+    (void)state;
+    fake_steps(&fake, "[{'match':'/slow','stream':[{'wait':'slow'}]},"
+                      "{'match':'/late','times':0}]");
+    assert_int_equal(pthread_create(&thread, NULL, get_slow, c), 0);
+    wait_until(fake_count(&fake, "GET /slow") > 0);
+    uint64_t begin = stw_now_ms(&stw_clock_system);
+    for (int i = 0; i < EVENTS; i++)
+        stw_client_submit(c, &req);
+    wait_until(fake_count(&fake, "POST /late {}") == EVENTS);
+    assert_true(stw_now_ms(&stw_clock_system) - begin >= (EVENTS - 1) * APART_MS);
+    fake_go(&fake, "slow");
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    stw_client_destroy(c);
+}
+
 static void write_token(const char *path, const char *token)
 {
     FILE *f = fopen(path, "w");
@@ -312,6 +340,7 @@ static void verbs(void **state)
     (void)state;
     fake_steps(&fake, "[{'match':'/verb','times':0}]");
     assert_int_equal(stw_kube_get(c, &stw_res_secret, "verb", "n", NULL, &err), 0);
+    assert_int_equal(stw_kube_get_since(c, &stw_res_secret, "verb", "n", "17", NULL, &err), 0);
     assert_int_equal(stw_kube_create(c, &stw_res_configmap, "verb", o, NULL, &err), 0);
     assert_int_equal(stw_kube_update(c, &stw_res_deployment, "verb", "n", "status", o, NULL, &err),
                      0);
@@ -323,6 +352,7 @@ static void verbs(void **state)
         stw_kube_merge_patch(c, &stw_res_service, "verb", "n", "status", o, "m", NULL, &err), 0);
     static const char *const want[] = {
         "GET /api/v1/namespaces/verb/secrets/n  ",
+        "GET /api/v1/namespaces/verb/secrets/n?resourceVersion=17  ",
         "POST /api/v1/namespaces/verb/configmaps {\"a\":\"b\"}",
         "PUT /apis/apps/v1/namespaces/verb/deployments/n/status {\"a\":\"b\"}",
         "\"propagationPolicy\":\"Background\",\"preconditions\":{\"uid\":\"U\"}}",
@@ -444,6 +474,7 @@ int main(void)
         cmocka_unit_test(too_large),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(submitted),
+        cmocka_unit_test(submitted_while_others_wait),
         cmocka_unit_test(submitted_too_much),
         cmocka_unit_test(a_rotated_token),
         cmocka_unit_test(basic_credentials),
