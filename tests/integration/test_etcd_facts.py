@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What EtcdCluster relies on that etcd does, held against real members of each version: a release
+that does otherwise must be seen here before anybody's data are."""
+
+import pytest
+
+from support import etcd, net, wait
+
+VERSIONS = ["3.4", "3.5"]
+pytestmark = pytest.mark.skipif(bool(etcd.missing(*VERSIONS)), reason=etcd.missing(*VERSIONS))
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request):
+    """Each version in turn."""
+    return request.param
+
+
+def patiently(ask, seconds=15):
+    """The strict check refuses changes until all voters have been connected for 5 s."""
+    def accepted():
+        code, answer = ask()
+        assert code == 200 or "unhealthy cluster" in str(answer) or "in sync" in str(answer), answer
+        return (code, answer) if code == 200 else None
+    return wait.until("the change to be accepted", accepted, seconds)[1]
+
+
+def alone(member):
+    """As the pod's annotations say once the member has been seen up."""
+    member.state, member.initial = "existing", f"{member.name}={member.peer_url}"
+
+
+# --- the guard against starting empty (I6)
+
+def test_without_data_it_never_comes_up_alone(version):
+    """`existing` and nobody else in the list: it ends at once, each time."""
+    with etcd.Cluster(3, version) as cluster:
+        member = cluster.followers()[0]
+        member.stop()
+        member.wipe()
+        alone(member)
+        for _ in range(2):
+            member.start()
+            assert member.ended(10) == 1
+            assert "could not retrieve cluster information" in member.log_text()
+        assert not (member.data / "member" / "wal").exists()
+
+
+def test_the_only_member_does_not_come_up_empty_either(version):
+    """A seed whose data are gone would otherwise be a new, empty cluster under the old name."""
+    with etcd.Cluster(1, version) as cluster:
+        member = cluster.members[0]
+        member.stop()
+        member.wipe()
+        alone(member)
+        assert member.start().ended(10) == 1
+
+
+def test_with_its_data_the_guard_is_no_hindrance(version):
+    """The flags are not looked at then."""
+    with etcd.Cluster(3, version) as cluster:
+        for member in cluster.members:
+            member.stop()
+            alone(member)
+        for member in cluster.members:
+            member.start()
+        for member in cluster.members:
+            member.wait_healthy()
+        assert len(cluster.member_list()) == 3
+
+
+def test_an_empty_member_with_the_full_list_breaks(version):
+    """Why the guard is needed: it takes its old identity, without what it has promised under it."""
+    with etcd.Cluster(3, version) as cluster:
+        member = cluster.followers()[0]
+        member.stop()
+        member.wipe()
+        member.state = "existing"
+        assert member.start().ended(20) == 2
+        assert "Was the raft log corrupted, truncated, or lost?" in member.log_text()
+
+
+def test_a_member_that_is_known_cannot_begin_anew(version):
+    """`new` again, without data, while the others run."""
+    with etcd.Cluster(3, version) as cluster:
+        member = cluster.followers()[0]
+        member.stop()
+        member.wipe()
+        assert member.start().ended(20) == 1
+        assert "has already been bootstrapped" in member.log_text()
+
+
+# --- leaving
+
+def test_a_removed_member_ends_by_itself_and_stays_so(version):
+    """With status 0, also when it is started again with its data."""
+    with etcd.Cluster(3, version) as cluster:
+        leader, member = cluster.leader(), cluster.followers()[0]
+        identity = member.id
+        patiently(lambda: leader.post("/v3/cluster/member/remove", {"ID": identity}))
+        assert member.ended() == 0
+        assert member.start().ended() == 0
+
+
+def test_dead_first_then_the_new_one(version):
+    """A dead voter forbids additions for ever; once it is removed, a learner is taken."""
+    with etcd.Cluster(3, version) as cluster:
+        leader, dead = cluster.leader(), cluster.followers()[0]
+        identity, body = dead.id, {"peerURLs": ["http://localhost:1"], "isLearner": True}
+        dead.kill()
+
+        def add():
+            return leader.post("/v3/cluster/member/add", body)
+        wait.stays("refused", lambda: "unhealthy cluster" in str(add()[1]), seconds=7, every=0.5)
+        assert leader.post("/v3/cluster/member/remove", {"ID": identity})[0] == 200
+        assert add()[0] == 200
+
+
+# --- force-new-cluster
+
+def test_force_new_cluster_keeps_the_identities(version):
+    """Cluster and member ID, and what the survivor has: all that was acknowledged, since it is ended
+    as its operator would.  Killed, it may forget that its last entry was committed, and the flag
+    throws that away.  Afterwards it runs on without the flag, and the cluster grows again."""
+    with etcd.Cluster(3, version) as cluster:
+        survivor = cluster.leader()
+        cluster.ctl("put", "key", "value")
+        before = survivor.status()["header"]
+        for member in cluster.followers():
+            member.kill()
+        survivor.stop()
+        alone(survivor)
+        survivor.start("--force-new-cluster").wait_healthy()
+        survivor.stop()
+        survivor.start().wait_healthy()
+        after = survivor.status()["header"]
+        assert (after["cluster_id"], after["member_id"]) == (before["cluster_id"],
+                                                            before["member_id"])
+        assert [m["name"] for m in cluster.member_list()] == [survivor.name]
+        assert cluster.ctl("get", "key").split() == ["key", "value"]
+        joiner = cluster.add()
+        learner, = [m["ID"] for m in cluster.member_list() if m.get("isLearner")]
+        patiently(lambda: survivor.post("/v3/cluster/member/promote", {"ID": learner}))
+        joiner.wait_healthy()
+
+
+# --- probes
+
+def test_health_of_a_learner_is_good(version):
+    """So readiness alone does not keep clients away from it."""
+    with etcd.Cluster(1, version) as cluster:
+        learner = cluster.add()
+        wait.until("the learner", learner.status)
+        wait.until("its health", lambda: net.http_get(learner.client_url + "/health")[0] == 200)
+        code, answer = learner.post("/v3/kv/range", {"key": "AA=="})
+        assert code == 503 and "not supported for learner" in str(answer)
+
+
+def test_health_under_nospace(version):
+    """All members would be taken from their clients, unless the alarm is left out of account."""
+    metrics = net.free_port()
+    with etcd.Cluster(1, version, tls=True, arguments=[
+            "--quota-backend-bytes", str(300 << 10),
+            f"--listen-metrics-urls=http://127.0.0.1:{metrics}"]) as cluster:
+        body = {"key": "YQ==", "value": "eHh4" * 12000}
+        wait.until("the database to be full",
+                   lambda: cluster.members[0].post("/v3/kv/put", body)[0] != 200)
+        health = f"http://127.0.0.1:{metrics}/health"
+        assert net.http_get(health)[0] == 503
+        assert net.http_get(health + "?exclude=NOSPACE")[0] == 200
+
+
+def test_health_without_quorum(version):
+    """Not ready; but alive, where there is such a thing."""
+    with etcd.Cluster(3, version) as cluster:
+        alive = cluster.members[0]
+        for member in cluster.members[1:]:
+            member.kill()
+        wait.until("the quorum to be missed",
+                   lambda: net.http_get(alive.client_url + "/health", 20)[0] == 503)
+        livez = net.http_get(alive.client_url + "/livez")[0]
+        assert livez == (404 if version == "3.4" else 200)
+
+
+# --- versions
+
+def test_the_next_minor_joins_and_the_last_one_does_not():
+    """3.5 as learner in 3.4; the cluster's version follows the last member; no way back."""
+    with etcd.Cluster(1, "3.4") as cluster:
+        seed = cluster.members[0]
+        newer = cluster.add(version="3.5")
+        learner, = [m["ID"] for m in cluster.member_list() if m.get("isLearner")]
+        patiently(lambda: seed.post("/v3/cluster/member/promote", {"ID": learner}))
+        newer.wait_healthy()
+        assert _cluster_version(newer) == "3.4.0"
+        seed.stop()
+        seed.start(version="3.5").wait_healthy()
+        wait.until("the cluster's version to rise", lambda: _cluster_version(seed) == "3.5.0")
+        seed.stop()
+        assert seed.start(version="3.4").ended() == 1
+        assert "invalid downgrade" in seed.log_text()
+        seed.start(version="3.5").wait_healthy()
+        older = cluster.new_member(version="3.4")
+        body = {"peerURLs": [older.peer_url], "isLearner": True}
+        patiently(lambda: seed.post("/v3/cluster/member/add", body))
+        cluster.joins(older)
+        assert older.start().ended() == 1
+        assert "incompatible with current running cluster" in older.log_text()
+
+
+def _cluster_version(member):
+    import json
+    return json.loads(net.http_get(member.client_url + "/version")[1])["etcdcluster"]
