@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""500 new MyWebs until all are complete: how long, and how many API requests for each.
+"""500 new MyWebs or Apps until all are complete: how long, and how many API requests for each.
 
 The API server is a real one.  kube-controller-manager is stopped, and the benchmark marks the
 Deployments as available in its place (see fleet.py); with --real-controllers it is left to do so
 itself, at its own 20 requests a second.  Requests are counted by steward's rest_client_requests_total,
-those for lists, watches and its certificate before the first MyWeb taken off.
+those for lists, watches and its certificate before the first object taken off.
 """
 
 import argparse
@@ -15,10 +15,10 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from bench.fleet import fleet, say  # noqa: E402
+from bench.fleet import KINDS, fleet, say  # noqa: E402
 from support import paths, wait  # noqa: E402
 
-REQUESTS_MAX = 6
+REQUESTS_MAX = {"MyWeb": 6, "App": 8}
 SETTLED_S = 60
 
 
@@ -46,14 +46,14 @@ def quiet(steward):
     return seen[0][0]
 
 
-def measure(count, replicas, real):
+def measure(kind, count, replicas, real):
     """The figures as a dict."""
-    with fleet(paths.steward_binary()) as one:
+    with fleet(paths.steward_binary(), kind) as one:
         if real:
             one.cluster.component("start", "controller-manager")
         one.start()
         before = quiet(one.steward)
-        say(f"{count} MyWebs: creating")
+        say(f"{count} {kind}s: creating")
         begin = time.monotonic()
         one.grow(count, replicas=replicas)
         created = time.monotonic() - begin
@@ -66,10 +66,10 @@ def measure(count, replicas, real):
         settled = difference(by_method(one.steward), after)
         made = difference(after, before)
         one.stop()
-        return {"mywebs": count, "replicas": replicas, "real_controllers": real,
+        return {"kind": kind, "objects": count, "replicas": replicas, "real_controllers": real,
                 "created_in_s": round(created, 2), "complete_in_s": round(total, 2),
-                "mywebs_per_s": round(count / total, 1), "requests": made, "conflicts": conflicts,
-                "requests_per_myweb": round(sum(made.values()) / count, 3),
+                "objects_per_s": round(count / total, 1), "requests": made, "conflicts": conflicts,
+                "requests_per_object": round(sum(made.values()) / count, 3),
                 "requests_in_settled_minute": settled}
 
 
@@ -77,6 +77,7 @@ def main():
     """The command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench converge",
                                      description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--kind", choices=list(KINDS), default="MyWeb")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--real-controllers", action="store_true",
@@ -84,18 +85,20 @@ def main():
                              "nothing runs pods")
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
     args = parser.parse_args()
-    f = measure(args.count, 0 if args.real_controllers else args.replicas, args.real_controllers)
+    replicas = 0 if args.real_controllers else args.replicas
+    f = measure(args.kind, args.count, replicas, args.real_controllers)
     # A watch that is renewed in this minute is a GET and no request for an object.
     idle = sum(n for m, n in f["requests_in_settled_minute"].items() if m != "GET")
-    good = f["requests_per_myweb"] <= REQUESTS_MAX and idle == 0
+    most = REQUESTS_MAX[args.kind]
+    good = f["requests_per_object"] <= most and idle == 0
     if args.output == "json":
         print(json.dumps(dict(f, good=good), indent=1))
     else:
         who = "kube-controller-manager" if args.real_controllers else "the benchmark"
-        print(f"{f['mywebs']} MyWebs of {f['replicas']} replicas, marked available by {who}")
+        print(f"{f['objects']} {f['kind']}s of {f['replicas']} replicas, marked available by {who}")
         print(f"  created in {f['created_in_s']} s, all complete after {f['complete_in_s']} s "
-              f"({f['mywebs_per_s']} a second)")
-        print(f"  requests for each: {f['requests_per_myweb']} (at most {REQUESTS_MAX}); "
+              f"({f['objects_per_s']} a second)")
+        print(f"  requests for each: {f['requests_per_object']} (at most {most}); "
               f"{f['requests']}, {f['conflicts']} conflicts")
         print(f"  requests in the settled minute: {f['requests_in_settled_minute']}")
         print("ok" if good else "OVER")

@@ -13,15 +13,13 @@ import datetime
 import json
 import os
 import pathlib
-import queue
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from bench.fleet import Api, say  # noqa: E402
+from bench.fleet import Api, say, steady_rss_kib  # noqa: E402
 from support import cluster as k8s  # noqa: E402
 from support import eru, paths, wait  # noqa: E402
 from support import steward as stw  # noqa: E402
@@ -55,27 +53,6 @@ class Bench:
         self.steward = stw.Steward(paths.steward_binary(), cluster, account, folder,
                                    ["--log-level", "warn"])
 
-    def write(self, calls):
-        """Sends (method, path, body, content type) by a few connections."""
-        todo = queue.Queue()
-        for call in calls:
-            todo.put(call)
-        failures = []
-
-        def work():
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    status, reply = self.api.call(*todo.get_nowait())
-                    if status >= 300:
-                        failures.append(reply.get("message"))
-        threads = [threading.Thread(target=work) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise RuntimeError(f"{len(failures)} writes failed: {failures[0]}")
-
     def wait_ready(self, count):
         """Until so many are Ready by steward's own metric."""
         wait.until(f"{count} to be Ready", lambda: self.ready() >= count, 900, every=0.5)
@@ -84,17 +61,6 @@ class Bench:
         """How many are, by steward's own metric."""
         return int(self.steward.metric("steward_objects", kind="Eru", condition="Ready",
                                        status="True"))
-
-    def rss_kib(self):
-        """Resident memory, once it no longer moves."""
-        seen = []
-
-        def look():
-            with open(f"/proc/{self.steward.process.pid}/status", encoding="ascii") as file:
-                seen.append(int(next(x for x in file if x.startswith("VmRSS")).split()[1]))
-            return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
-        wait.until("memory to settle", look, 60, every=0.5)
-        return seen[-1]
 
     def cpu_seconds(self):
         """CPU time so far."""
@@ -113,15 +79,15 @@ def names(count):
 def measure_fleet(bench, count, seconds):
     """Memory and idle CPU."""
     say(f"{count} Deployments")
-    bench.write(("POST", deployments(FLEET), eru.deployment(n, FLEET, replicas=0))
+    bench.api.write_all(("POST", deployments(FLEET), eru.deployment(n, FLEET, replicas=0))
                 for n in names(count))
     bench.steward.start()
-    without, count_before = bench.rss_kib(), bench.ready()
+    without, count_before = steady_rss_kib(bench.steward), bench.ready()
     say(f"{count} Erus")
-    bench.write(("POST", erus(FLEET), eru.manifest(n, FLEET, enabled=True, schedule="0 0 1 1 *"))
+    bench.api.write_all(("POST", erus(FLEET), eru.manifest(n, FLEET, enabled=True, schedule="0 0 1 1 *"))
                 for n in names(count))
     bench.wait_ready(count_before + count)
-    grown = bench.rss_kib()
+    grown = steady_rss_kib(bench.steward)
     say(f"{seconds} s in which nothing is due")
     before = bench.cpu_seconds()
     time.sleep(seconds)  # the time itself is what is measured
@@ -129,7 +95,7 @@ def measure_fleet(bench, count, seconds):
     bench.steward.stop()
     bench.steward.start()
     bench.wait_ready(count_before + count)
-    read = bench.rss_kib()
+    read = steady_rss_kib(bench.steward)
     bench.steward.stop()
     return {"erus": count, "rss_deployments_kib": without, "rss_kib": grown,
             "rss_after_restart_kib": read, "kib_per_eru": round((read - without) / count, 3),
@@ -161,13 +127,13 @@ def requests_for_each(cluster, found):
 def measure_due(bench, count):
     """All due at once."""
     say(f"{count} Deployments, available")
-    bench.write(("POST", deployments(DUE), eru.deployment(n, DUE)) for n in names(count))
-    bench.write(("PATCH", f"{deployments(DUE)}/{o['metadata']['name']}/status", available(o),
+    bench.api.write_all(("POST", deployments(DUE), eru.deployment(n, DUE)) for n in names(count))
+    bench.api.write_all(("PATCH", f"{deployments(DUE)}/{o['metadata']['name']}/status", available(o),
                  "application/merge-patch+json") for o in bench.api.each(deployments(DUE)))
     bench.steward.start()
     ready = bench.ready()
     schedule, instant = eru.next_minute(room=15 + count // 40)
-    bench.write(("POST", erus(DUE), eru.manifest(n, DUE, enabled=True, schedule=schedule))
+    bench.api.write_all(("POST", erus(DUE), eru.manifest(n, DUE, enabled=True, schedule=schedule))
                 for n in names(count))
     bench.wait_ready(ready + count)
     if datetime.datetime.now(datetime.timezone.utc) >= instant:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster and a fleet of MyWebs for the benchmarks.
+"""A cluster and a fleet of MyWebs or Apps for the benchmarks.
 
 Pods are not what is measured, and kube-controller-manager allows itself 20 requests a second, which
 would hide everything else.  So it is stopped, and `Deployments` plays its part: it marks the
@@ -20,10 +20,12 @@ import time
 import urllib.parse
 
 from support import cluster as k8s
-from support import myweb, wait
+from support import app, myweb, wait
 from support import steward as stw
 
-MYWEBS = "/apis/operator.k8s-summit.org/v1/namespaces/{}/mywebs"
+# The kinds that a fleet can be of: its collection, and a manifest.
+KINDS = {"MyWeb": ("/apis/operator.k8s-summit.org/v1/namespaces/fleet/mywebs", myweb.manifest),
+         "App": ("/apis/mycompany.com/v1/namespaces/fleet/apps", app.manifest)}
 DEPLOYMENTS = "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dsteward"
 
 
@@ -60,6 +62,28 @@ class Api:
             del self.local.connection
             raise
 
+    def write_all(self, calls):
+        """Sends (method, path, body, content type) by a few connections; all have to be taken."""
+        todo = queue.Queue()
+        for call in calls:
+            todo.put(call)
+        failures = []
+
+        def work():
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    status, reply = self.call(*todo.get_nowait())
+                    if status >= 300:
+                        failures.append(reply.get("message"))
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise RuntimeError(f"{len(failures)} writes were refused: {failures[0]}")
+
     def each(self, path):
         """All objects of a collection, in pages."""
         token = ""
@@ -80,6 +104,23 @@ class Api:
             for line in reply:
                 event = json.loads(line)
                 yield event["type"], event["object"]
+
+
+def rss_kib(steward):
+    """Resident memory of a steward."""
+    with open(f"/proc/{steward.process.pid}/status", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
+
+
+def steady_rss_kib(steward):
+    """Its resident memory, once that no longer moves."""
+    seen = []
+
+    def look():
+        seen.append(rss_kib(steward))
+        return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
+    wait.until("memory to settle", look, 60, every=0.5)
+    return seen[-1]
 
 
 class Deployments(threading.Thread):
@@ -121,10 +162,10 @@ class Deployments(threading.Thread):
 
 
 class Fleet:
-    """MyWebs in a cluster of their own, and one steward beside it."""
+    """Objects of a kind in a cluster of their own, and one steward beside it."""
 
-    def __init__(self, cluster, binary, folder):
-        self.cluster, self.binary, self.folder = cluster, binary, folder
+    def __init__(self, cluster, binary, folder, kind="MyWeb"):
+        self.cluster, self.binary, self.folder, self.kind = cluster, binary, folder, kind
         self.api = Api(cluster.env)
         self.count = 0
         self.kubeconfig = None
@@ -154,32 +195,16 @@ class Fleet:
             raise RuntimeError(self.steward.log_tail())
 
     def grow(self, count, **spec):
-        """Creates MyWebs until there are so many."""
-        numbers = queue.Queue()
-        for n in range(self.count, count):
-            numbers.put(n)
-        failures = []
-
-        def work():
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    web = myweb.manifest(f"web-{numbers.get_nowait():05}", "fleet", **spec)
-                    status, reply = self.api.call("POST", MYWEBS.format("fleet"), web)
-                    if status != 201:
-                        failures.append(reply.get("message"))
-
-        threads = [threading.Thread(target=work) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise RuntimeError(f"{len(failures)} MyWebs were refused: {failures[0]}")
+        """Creates objects until there are so many."""
+        path, manifest = KINDS[self.kind]
+        self.api.write_all(("POST", path, manifest(f"web-{n:05}", "fleet", **spec))
+                           for n in range(self.count, count))
         self.count = count
 
     def completed(self):
-        """How many MyWebs are complete, by steward's own metric."""
-        return self.steward.metric("steward_objects", kind="MyWeb", condition="Ready", status="True")
+        """How many are complete, by steward's own metric."""
+        return self.steward.metric("steward_objects", kind=self.kind, condition="Ready",
+                                   status="True")
 
     def wait_completed(self, seconds):
         """Until all are; returns when that was."""
@@ -191,17 +216,12 @@ class Fleet:
                 say(f"  {int(done)} of {self.count} are complete")
                 last[0] = done
             return done >= self.count
-        wait.until(f"{self.count} MyWebs to be complete", look, seconds, every=1)
+        wait.until(f"{self.count} {self.kind}s to be complete", look, seconds, every=1)
         return time.monotonic()
-
-    def rss_kib(self):
-        """Resident memory of steward."""
-        with open(f"/proc/{self.steward.process.pid}/status", encoding="ascii") as file:
-            return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
 
 
 @contextlib.contextmanager
-def fleet(binary):
+def fleet(binary, kind="MyWeb"):
     """A Fleet in a fresh cluster that is gone afterwards; $STEWARD_CLUSTER_NAME names another."""
     name = os.environ.get("STEWARD_CLUSTER_NAME") or f"bench-{os.getpid()}"
     mine = "STEWARD_CLUSTER_NAME" not in os.environ
@@ -210,7 +230,7 @@ def fleet(binary):
     k8s.cluster_command(name, "up", "--apiserver-arg=--service-node-port-range=10000-32767")
     try:
         with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
-            one = Fleet(k8s.Cluster(k8s.cluster_env(name)), binary, pathlib.Path(folder))
+            one = Fleet(k8s.Cluster(k8s.cluster_env(name)), binary, pathlib.Path(folder), kind)
             one.prepare()
             try:
                 yield one

@@ -16,23 +16,12 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from bench.fleet import fleet, say  # noqa: E402
+from bench.fleet import fleet, say, steady_rss_kib  # noqa: E402
 from support import paths, wait  # noqa: E402
 
 IDLE_MAX_MIB = 14
 GROWTH_MAX_KIB = 2.5
 START_MAX_MS = 150
-
-
-def steady_rss(one):
-    """Resident memory, once it no longer moves."""
-    seen = []
-
-    def look():
-        seen.append(one.rss_kib())
-        return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
-    wait.until("memory to settle", look, 60, every=0.5)
-    return seen[-1]
 
 
 def restarted(one, times):
@@ -41,7 +30,7 @@ def restarted(one, times):
     for _ in range(times):
         one.stop()
         took.append(one.start())
-    return statistics.median(took), steady_rss(one)
+    return statistics.median(took), steady_rss_kib(one.steward)
 
 
 def measure(sizes):
@@ -55,10 +44,10 @@ def measure(sizes):
             begin = time.monotonic()
             one.grow(size)
             seconds = one.wait_completed(3600) - begin
-            grown = steady_rss(one)
+            grown = steady_rss_kib(one.steward)
             start_ms, read = restarted(one, 3)
             wait.until("all to be read", lambda s=size: one.completed() >= s, 60)
-            read = max(read, steady_rss(one))
+            read = max(read, steady_rss_kib(one.steward))
             found.append({"mywebs": size, "rss_kib": read, "rss_as_grown_kib": grown,
                           "kib_per_myweb": round((read - idle) / size, 3),
                           "kib_per_myweb_as_grown": round((grown - idle) / size, 3),

@@ -12,16 +12,14 @@ import contextlib
 import json
 import os
 import pathlib
-import queue
 import re
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from bench.fleet import Api, say  # noqa: E402
+from bench.fleet import Api, say, steady_rss_kib  # noqa: E402
 from support import cluster as k8s  # noqa: E402
 from support import databases, databaseuser, paths, wait  # noqa: E402
 from support import steward as stw  # noqa: E402
@@ -51,27 +49,10 @@ class Users:
 
     def create(self, first, count):
         """Objects and Secrets, by a few connections."""
-        todo = queue.Queue()
-        for n in range(first, count):
-            todo.put(f"steward-{n:05}")
-        failures = []
-
-        def work():
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    name = todo.get_nowait()
-                    for path, body in ((SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd")),
-                                       (USERS, databaseuser.manifest(name, NS))):
-                        status, reply = self.api.call("POST", path, body)
-                        if status != 201:
-                            failures.append(reply.get("message"))
-        threads = [threading.Thread(target=work) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise RuntimeError(f"{len(failures)} objects were refused: {failures[0]}")
+        self.api.write_all(
+            call for name in (f"steward-{n:05}" for n in range(first, count))
+            for call in (("POST", SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd")),
+                         ("POST", USERS, databaseuser.manifest(name, NS))))
 
     def ready(self):
         """How many are, by steward's own metric."""
@@ -89,17 +70,6 @@ class Users:
         self.steward.start()
         return begin
 
-    def rss_kib(self):
-        """Resident memory, once it no longer moves."""
-        seen = []
-
-        def look():
-            with open(f"/proc/{self.steward.process.pid}/status", encoding="ascii") as file:
-                seen.append(int(next(x for x in file if x.startswith("VmRSS")).split()[1]))
-            return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
-        wait.until("memory to settle", look, 60, every=0.5)
-        return seen[-1]
-
     def restarted_rss(self, count):
         """Resident memory with so many settled ones, all of which were looked at; steward is ended."""
         self.start()
@@ -107,7 +77,7 @@ class Users:
         self.steward.stop()
         self.start()
         wait.until("a look at each", lambda: self.runs() >= count, 300, every=0.3)
-        rss = self.rss_kib()
+        rss = steady_rss_kib(self.steward)
         self.steward.stop()
         return rss
 
@@ -190,7 +160,7 @@ def measure(cluster, folder, count):
         plain = replay(server, statements)
         say("A look at each of the settled")
         sent, wrote = resync(users, count)
-        grown = users.rss_kib()
+        grown = steady_rss_kib(users.steward)
         users.steward.stop()
         read = users.restarted_rss(count)
         new = count - FEW
