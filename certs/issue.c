@@ -39,6 +39,13 @@ static const struct extension leaf_extensions[] = {
     {NID_ext_key_usage, "serverAuth"},
     {0, NULL},
 };
+/* A member of an etcd calls the others with what it serves with, and itself, too: its JSON gateway
+ * does. */
+static const struct extension both_extensions[] = {
+    {NID_subject_key_identifier, "hash"},         {NID_authority_key_identifier, "keyid:always"},
+    {NID_basic_constraints, "critical,CA:FALSE"}, {NID_key_usage, "critical,digitalSignature"},
+    {NID_ext_key_usage, "serverAuth,clientAuth"}, {0, NULL},
+};
 
 void stw_pem_pair_done(struct stw_pem_pair *p)
 {
@@ -227,7 +234,8 @@ static int leaf_end(X509 *ca, int64_t now_s, uint32_t days, int64_t *ret_s, stru
 }
 
 static int sign_leaf(X509 *ca, EVP_PKEY *ca_key, const char *const *dns, const char *const *ips,
-                     int64_t from_s, int64_t to_s, struct stw_pem_pair *ret, struct stw_error *err)
+                     const struct extension *list, int64_t from_s, int64_t to_s,
+                     struct stw_pem_pair *ret, struct stw_error *err)
 {
     stw_autopkey EVP_PKEY *key = EVP_EC_gen("P-256");
     stw_autox509 X509 *cert = key ? new_cert(leaf_name(dns), from_s, to_s, key) : NULL;
@@ -235,14 +243,14 @@ static int sign_leaf(X509 *ca, EVP_PKEY *ca_key, const char *const *dns, const c
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot make a serving certificate");
     if (add_names(cert, dns, ips, err) < 0)
         return -1;
-    if (finish(cert, ca, ca_key, leaf_extensions) < 0)
+    if (finish(cert, ca, ca_key, list) < 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot sign the serving certificate");
     return to_pem(cert, key, ret, err);
 }
 
-int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
-                   const char *const *ip_addresses, int64_t now_us, uint32_t days,
-                   struct stw_pem_pair *ret, struct stw_error *err)
+static int issue(const struct stw_pem_pair *ca, const char *const *dns_names,
+                 const char *const *ip_addresses, const struct extension *list, int64_t now_us,
+                 uint32_t days, struct stw_pem_pair *ret, struct stw_error *err)
 {
     int64_t now_s = now_us / 1000000, end_s = 0;
     if (check_days(days, err) < 0)
@@ -257,5 +265,20 @@ int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
         return stw_ssl_fail(err, STW_ERR_INVALID, "the CA key does not fit the CA certificate");
     if (leaf_end(ca_cert, now_s, days, &end_s, err) < 0)
         return -1;
-    return sign_leaf(ca_cert, ca_key, dns_names, ip_addresses, now_s - BACKDATE_S, end_s, ret, err);
+    return sign_leaf(ca_cert, ca_key, dns_names, ip_addresses, list, now_s - BACKDATE_S, end_s, ret,
+                     err);
+}
+
+int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
+                   const char *const *ip_addresses, int64_t now_us, uint32_t days,
+                   struct stw_pem_pair *ret, struct stw_error *err)
+{
+    return issue(ca, dns_names, ip_addresses, leaf_extensions, now_us, days, ret, err);
+}
+
+int stw_issue_both(const struct stw_pem_pair *ca, const char *const *dns_names,
+                   const char *const *ip_addresses, int64_t now_us, uint32_t days,
+                   struct stw_pem_pair *ret, struct stw_error *err)
+{
+    return issue(ca, dns_names, ip_addresses, both_extensions, now_us, days, ret, err);
 }

@@ -21,6 +21,11 @@ int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err);
 
+/* The same for whoever both serves and calls, as members of an etcd do. */
+int stw_issue_both(const struct stw_pem_pair *ca, const char *const *dns_names,
+                   const char *const *ip_addresses, int64_t now_us, uint32_t days,
+                   struct stw_pem_pair *ret, struct stw_error *err);
+
 struct stw_cert_info {
     int64_t not_before_us, not_after_us;
     char serial[64];

@@ -457,6 +457,8 @@ static void set_quorum(struct ec *e)
     struct ec_view *v = &e->view;
     struct ec_quorum q = ec_quorum_of(v);
     bool lost = v->cluster_id && (!v->listed || q.healthy < q.needed);
+    if (!e->etcd) /* nobody could be asked: nothing is known */
+        lost = e->state.quorum_lost_since != 0;
     if (!lost)
         e->state.quorum_lost_since = 0;
     else if (e->state.quorum_lost_since == 0)
@@ -485,6 +487,9 @@ void ec_observe(struct ec *e)
     take_alarms(e);
     set_space(e);
     confirm_losses(e);
+    ec_tls_prove(e);
+    for (size_t i = 0; i < v->count; i++)
+        v->members[i].pod_template = v->members[i].pod_template && !e->details[i].stale;
     set_versions(e);
     set_quorum(e);
     ec_fresh_name(e, v->fresh);

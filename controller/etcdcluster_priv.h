@@ -105,7 +105,7 @@ struct ec_detail {
     bool asked;
     struct stw_etcd_health health;
     char peer_url[STW_ETCD_URL_MAX];
-    int64_t since;
+    bool stale; /* serves an old certificate, and does not get rid of it by itself */
 };
 
 enum { EC_HEADLESS, EC_CLIENT, EC_BUDGET, EC_CHILDREN };
@@ -118,17 +118,20 @@ enum ec_tls_state {
     EC_TLS_SAN,      /* does not hold the names of members */
     EC_TLS_EXPIRING, /* soon */
     EC_TLS_EXPIRED,
+    EC_TLS_OLD,      /* a member serves another certificate still */
     EC_TLS_FAILED, /* err */
 };
 
 struct ec_tls {
     bool peer, client; /* wanted: between members; for clients, us among them */
     bool own;          /* from steward's CA */
-    char peer_secret[254], server_secret[254], operator_secret[254];
+    char ca_secret[300], peer_secret[300], server_secret[300], operator_secret[300];
     char trust_hash[40]; /* of the CA bundles: a change of them is read by etcd only at its start */
     enum ec_tls_state state;
-    char text[256];
-    int64_t not_after; /* of what is served; 0: not known */
+    char text[400];
+    char served[65];    /* fingerprint of the certificate that clients are to be shown; or "" */
+    int64_t not_after;  /* seconds since the epoch, of the one that ends first; 0: not known */
+    int64_t changed_at; /* when `served` was found to be another one */
     struct stw_error err;
 };
 
@@ -202,8 +205,31 @@ void ec_ensure_budget(struct ec *e);
 int ec_latch_storage(struct ec *e, struct stw_error *err);
 
 /* --- etcdcluster_tls.c */
-/* Makes or looks at the Secrets and sets e->tls and e->etcd.  -1: e->err. */
+/* Looks at the Secrets, or makes them, and sets e->tls and e->etcd.  -1: members cannot be made nor
+ * asked; e->tls says why. */
 int ec_tls_prepare(struct ec *e);
+/* Behind an observation: whether members that answer serve the certificate that they should. */
+void ec_tls_prove(struct ec *e);
+
+/* --- etcdcluster_secrets.c */
+
+/* Certificate, key and authorities of a Secret; PEM, wiped. */
+struct ec_pem {
+    char *cert, *key, *ca;
+};
+void ec_pem_done(struct ec_pem *p);
+/* The members "<prefix>.crt", "<prefix>.key", "<prefix>-ca.crt" of a Secret; absent ones are NULL.
+ * 1: there, 0: there is no such Secret, -1. */
+int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
+                   struct stw_error *err);
+/* Makes the Secrets of steward's own authority, or makes them anew where their time has come. */
+int ec_secrets_ensure(struct ec *e, struct stw_error *err);
+/* The resourceVersions of all Secrets in use, as the cache knows them. */
+void ec_secrets_versions(struct ec *e, char *out, size_t size);
+
+/* --- etcdcluster_probe.c */
+/* Fingerprint of the certificate that is shown at address:port.  -1: none was. */
+int ec_probe(const char *address, int port, const char *host, char ret_fingerprint[65]);
 
 /* --- etcdcluster_act.c */
 /* Carries e->move out.  -1: e->err; a wait that etcd asks for is none. */
@@ -226,10 +252,13 @@ void ec_keeper_close(void *state);
 struct ec_kept {
     char *key;
     struct stw_etcd *etcd;
-    char secret_version[STW_RV_LEN * 3]; /* of the Secrets that `etcd` was made of */
-    struct ec_tls tls;                   /* as found then */
-    int64_t looked_at;                   /* seconds since the epoch */
+    char secret_versions[5 * STW_RV_LEN]; /* of the Secrets that `etcd` was made of */
+    struct ec_tls tls;                    /* as found then */
+    int64_t look_again;                   /* seconds since the epoch */
     uint64_t unsure_until_ms; /* monotonic: an answer of etcd was lost, and it may still act */
+    struct {
+        char uid[64], fingerprint[65];
+    } proven[EC_MEMBERS_MAX]; /* pods that were seen serving it */
     struct stw_series *margin;
 };
 struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run); /* NULL: no memory */

@@ -62,6 +62,14 @@ static bool rolling(const struct ec *e)
     return each_action(e, EC_ROLL);
 }
 
+static bool stale(const struct ec *e)
+{
+    for (size_t i = 0; i < e->view.count; i++)
+        if (e->details[i].stale)
+            return true;
+    return false;
+}
+
 /* The member whose pod has a trouble that somebody could do something about; NULL: none. */
 static const struct ec_member *troubled(const struct ec *e)
 {
@@ -173,7 +181,10 @@ static void progress_conditions(const struct ec *e, struct stw_conditions *c)
         stw_condition_set(c, "Recovering", STW_TRUE, "RateLimited", "%s", e->move.text);
     else
         stw_condition_set(c, "Recovering", STW_FALSE, IDLE, "no member is being replaced");
-    if (rolling(e))
+    if (stale(e))
+        stw_condition_set(c, "Rolling", STW_TRUE, "CertRotation",
+                          "pods are made anew, one at a time, to serve a new certificate");
+    else if (rolling(e))
         stw_condition_set(c, "Rolling", STW_TRUE, "SpecChange",
                           "pods are made anew, one at a time, as the spec has changed");
     else
@@ -190,6 +201,7 @@ static const struct {
     [EC_TLS_SAN] = {STW_FALSE, "SANMismatch"},
     [EC_TLS_EXPIRING] = {STW_FALSE, "ExpiringSoon"},
     [EC_TLS_EXPIRED] = {STW_FALSE, "Expired"},
+    [EC_TLS_OLD] = {STW_FALSE, "OldSerialServed"},
     [EC_TLS_FAILED] = {STW_UNKNOWN, "LookupFailed"},
 };
 

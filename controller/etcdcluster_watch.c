@@ -77,6 +77,9 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
     for (size_t i = 0; i < STW_COUNT(waits); i++)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i].reason))
             say(p, waits[i].trouble, stw_json_get(waiting, "message"));
+    if (p->trouble == EC_TROUBLE_CRASH && p->refused)
+        (void)snprintf(p->text, sizeof(p->text),
+                       "its data folder is empty, and so etcd does not start");
 }
 
 static void look_at_scheduling(struct stw_json pod, struct ec_pod_live *p)
