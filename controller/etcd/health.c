@@ -38,7 +38,9 @@ static void read_answered(struct stw_etcd_exchange *x)
 {
     struct stw_etcd_health *h = x->ctx;
     h->linearizable = stw_etcd_read_proved(x);
-    h->err = h->linearizable ? (struct stw_error){0} : x->err;
+    h->err = x->err;
+    if (h->linearizable)
+        h->err = (struct stw_error){0};
 }
 
 static void answered(struct stw_etcd_exchange *x)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """controller/etcd against real members of 3.4 and 3.5: health rounds, membership, alarms."""
 
+import http.server
 import json
+import socket
+import threading
 import time
 
 import pytest
 
-from support import etcd, net, wait
+from support import etcd, wait
 from support.etcdprobe import Probe
 
 VERSIONS = ["3.4", "3.5"]
@@ -378,33 +381,64 @@ def test_users(one):
         assert "wr0ng" not in str(refused)
 
 
+class Scripted:
+    """A server that answers each path with fixed bytes."""
+
+    def __init__(self, answers, host="127.0.0.1"):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """One request."""
+
+            def do_POST(self):
+                """As its class says."""
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(answers.get(self.path, b"x" * (2 << 20)))
+
+            def log_message(self, *_):
+                """Says nothing."""
+
+        class Server(http.server.ThreadingHTTPServer):
+            """On the family of its address."""
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            daemon_threads = True
+
+        self.server = Server((host, 0), Handler)
+        self.at = {"url": f"http://member.etcd.test:{self.server.server_port}", "address": host}
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self.at
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
 def test_somebody_else_at_the_port():
     """What answers is no etcd: an error, and no hanging."""
-    import http.server
-    import threading
+    answers = {"/v3/maintenance/status": b"<html>", "/v3/kv/range": b'{"header":{}}'}
+    with Scripted(answers) as at, Probe(timeout_ms=2000) as probe:
+        begin = time.monotonic()
+        assert probe.round(at)[0]["trouble"] == "FAILED"
+        assert "over 1048576 bytes" in probe.fails("list", "FAILED", at)["error"]
+        assert time.monotonic() - begin < 2
 
-    class Other(http.server.BaseHTTPRequestHandler):
-        """Answers anything."""
 
-        def do_POST(self):
-            """As its class says."""
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write({"/v3/maintenance/status": b"<html>",
-                              "/v3/kv/range": b'{"header":{}}'}.get(self.path, b"x" * (2 << 20)))
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_addresses_of_both_families(host):
+    """Names that no resolver knows; the address stands beside."""
+    status = json.dumps({"header": {"cluster_id": "1", "member_id": "2"}}).encode()
+    with Scripted({"/v3/maintenance/status": status, "/v3/kv/range": b"{}"}, host) as at:
+        with Probe() as probe:
+            assert probe.round(at)[0]["linearizable"]
+            assert probe.round({**at, "address": None})[0]["trouble"] == "UNREACHABLE"
+            for wrong in ("nowhere", "::1::", "127.0.0.1:1", "x" * 100, ""):
+                assert not probe.round({**at, "address": wrong})[0]["answers"], wrong
 
-        def log_message(self, *_):
-            """Says nothing."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", net.free_port()), Other)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    at = {"url": f"http://localhost:{server.server_port}", "address": "127.0.0.1"}
-    try:
-        with Probe(timeout_ms=2000) as probe:
-            begin = time.monotonic()
-            assert probe.round(at)[0]["trouble"] == "FAILED"
-            assert "over 1048576 bytes" in probe.fails("list", "FAILED", at)["error"]
-            assert time.monotonic() - begin < 2
-    finally:
-        server.shutdown()
-        server.server_close()
+def test_a_url_that_is_none():
+    """Told, not sent."""
+    with Probe() as probe:
+        for url in ("", "x" * 600, "file:///etc/hostname", "ftp://127.0.0.1", "http://", "::"):
+            health = probe.round({"url": url[:500], "address": "127.0.0.1"})[0]
+            assert health["trouble"] != "FINE" and not health["answers"] and health["error"], url
