@@ -118,7 +118,7 @@ enum ec_tls_state {
     EC_TLS_SAN,      /* does not hold the names of members */
     EC_TLS_EXPIRING, /* soon */
     EC_TLS_EXPIRED,
-    EC_TLS_OLD,      /* a member serves another certificate still */
+    EC_TLS_OLD,    /* a member serves another certificate still */
     EC_TLS_FAILED, /* err */
 };
 
