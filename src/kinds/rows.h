@@ -4,8 +4,10 @@
 #ifndef STW_KINDS_ROWS_H
 #define STW_KINDS_ROWS_H
 
+#include "kinds/core.h"
 #include "kinds/field.h"
 #include "kinds/kind.h"
+#include "kinds/names.h"
 
 extern const struct stw_field stw_repair_fields[];
 
@@ -19,6 +21,22 @@ extern const struct stw_field stw_repair_fields[];
     {                                                                                              \
         .name = "lastRepair", .type = STW_T_OBJECT, .help = "The latest of these repairs.",        \
         .fields = stw_repair_fields                                                                \
+    }
+
+/* Rows of a spec table, for the member of a struct. */
+#define STW_ROW_IMAGE(type_, member, text)                                                         \
+    {                                                                                              \
+        .name = "image", .type = STW_T_STRING, STW_FIELD_OFFSET(type_, member), .help = (text),    \
+        .required = true, .has_range = true, .min = 1, .max = 1024,                                \
+        .range_text = "not a valid image reference", .check = stw_check_image,                     \
+        .warn = stw_warn_image                                                                     \
+    }
+#define STW_ROW_PULL_SECRETS(type_, member)                                                        \
+    {                                                                                              \
+        .name = "imagePullSecrets", .type = STW_T_LIST, STW_FIELD_OFFSET(type_, member),           \
+        .help = "Secrets with the credentials of the image's registry; at most 20.",               \
+        .has_range = true, .max = 20, .item = &stw_core_pull_secret,                               \
+        .list_keys = stw_core_pull_secret_keys                                                     \
     }
 
 /* Columns of `kubectl get`. */
