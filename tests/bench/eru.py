@@ -153,10 +153,11 @@ def measure_due(bench, count):
         o["spec"]["template"]["metadata"].get("annotations", {}).get(eru.STAMP) == stamp
         for o in bench.api.each(deployments(DUE)))
     counts = requests_for_each(bench.cluster, set(names(count)))
+    dropped = int(bench.steward.metric("steward_client_dropped_total"))
     bench.steward.stop()
     return {"due": count, "stamped": on_template, "took_s": round(took, 2),
             "requests_for_each": round(sum(counts.values()) / max(len(counts), 1), 2),
-            "requests_at_most": max(counts.values(), default=0)}
+            "requests_at_most": max(counts.values(), default=0), "events_dropped": dropped}
 
 
 def report(f, checks):
@@ -194,6 +195,7 @@ def main():
                f["idle_cpu_percent"] < CPU_MAX_PERCENT),
               ("stamped at the instant", f["stamped"], f"all {args.due}",
                f["stamped"] == args.due),
+              ("events dropped", f["events_dropped"], "none", f["events_dropped"] == 0),
               ("requests for each", f["requests_at_most"], f"at most {REQUESTS_MAX}",
                f["requests_at_most"] <= REQUESTS_MAX)]
     if args.output == "json":
