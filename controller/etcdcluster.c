@@ -252,7 +252,8 @@ static void keep(struct ec *e, struct stw_result *result)
     ec_plan(&e->view, &e->move);
     if (tls != 0 || ec_children_failed(e)) /* members find nobody without them */
         e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = EC_ROUND_MS, .reason = "NotReady"};
-    if (check_force(e) != 0) {
+    bool labelled = e->spec.paused || ec_label_voters(e) == 0;
+    if (!labelled || check_force(e) != 0) {
         fail(e, result);
         return;
     }

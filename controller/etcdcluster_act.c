@@ -29,6 +29,15 @@ static void tell(struct ec *e, const char *reason, const char *action, const cha
 
 /* --- Kubernetes */
 
+/* Gone meanwhile, the cache will tell; or why it could not be patched. */
+static int patch_failed(struct ec *e, const char *what, const char *pod)
+{
+    if (e->err.code != STW_ERR_NOT_FOUND)
+        return stw_error_wrap(&e->err, "cannot %s pod \"%s\"", what, pod);
+    e->err = (struct stw_error){0};
+    return 0;
+}
+
 /* A name that exists already: done before, and the cache does not know yet. */
 static int create(struct ec *e, const struct stw_watch *w, const json_t *object)
 {
@@ -116,8 +125,37 @@ static int guard_pod(struct ec *e, size_t i)
                                   patch, e->run->controller->field_manager, &answer, &e->err);
     stw_fault_point("guard");
     if (rc != 0)
-        return stw_error_wrap(&e->err, "cannot annotate pod \"%s\"", e->move.member);
+        return patch_failed(e, "annotate", e->move.member);
     stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer);
+    return 0;
+}
+
+static int label_voter(struct ec *e, size_t i)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
+    const char *name = e->view.members[i].name;
+    json_auto_t *patch = json_pack("{s:{s:s,s:{s:s}}}", "metadata", "uid", e->details[i].pod.uid,
+                                   "labels", EC_ROLE, EC_VOTER);
+    if (!stw_run_may_write(e->run))
+        return stw_fail(&e->err, STW_ERR_CANCELLED, "steward no longer leads");
+    int rc = stw_kube_merge_patch(e->run->client, &stw_res_pod, e->owner.ns, name, NULL, patch,
+                                  e->run->controller->field_manager, &answer, &e->err);
+    stw_fault_point("label");
+    if (rc != 0)
+        return patch_failed(e, "label", name);
+    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer);
+    return 0;
+}
+
+int ec_label_voters(struct ec *e)
+{
+    for (size_t i = 0; e->view.listed && i < e->view.count; i++) {
+        const struct ec_member *m = &e->view.members[i];
+        const struct ec_detail *d = &e->details[i];
+        if (m->listed && !m->learner && d->has_pod && !d->pod.going && !d->pod.voter &&
+            label_voter(e, i) != 0)
+            return -1;
+    }
     return 0;
 }
 

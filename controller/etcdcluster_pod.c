@@ -365,11 +365,20 @@ void ec_initial_cluster(const struct ec *e, const char *member, bool alone, stru
     stw_buf_addf(out, "%s%s=%s", out->len ? "," : "", member, url);
 }
 
+static bool votes(const struct ec *e, const struct ec_move *move)
+{
+    size_t i = ec_index(e, move->member);
+    return move->seed || stw_streq(move->member, e->restored) ||
+           (i != EC_MEMBERS_MAX && e->view.members[i].listed && !e->view.members[i].learner);
+}
+
 json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
 {
     char version[STW_SEMVER_LEN];
     stw_autobuf struct stw_buf initial = STW_BUF_INIT(64 * 1024);
-    json_t *notes = annotations(e);
+    json_t *notes = annotations(e), *marks = labels(e, move->member);
+    if (votes(e, move))
+        (void)json_object_set_new(marks, EC_ROLE, json_string(EC_VOTER));
     ec_initial_cluster(e, move->member, move->seed || move->guarded, &initial);
     stw_semver_text(move->version, version);
     (void)json_object_set_new(notes, EC_HASH, json_string(e->template_hash));
@@ -380,8 +389,8 @@ json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
     if (move->forced)
         (void)json_object_set_new(notes, EC_FORCED, json_string("true"));
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:o,s:o,s:[o]},s:o}", "apiVersion", "v1", "kind", "Pod",
-                     "metadata", "name", move->member, "namespace", e->owner.ns, "labels",
-                     labels(e, move->member), "annotations", notes, "ownerReferences",
+                     "metadata", "name", move->member, "namespace", e->owner.ns, "labels", marks,
+                     "annotations", notes, "ownerReferences",
                      stw_owner_reference(e->run->controller->resource, &e->owner), "spec",
                      pod_spec(e, move->member, move->version, move->forced));
 }

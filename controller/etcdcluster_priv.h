@@ -27,6 +27,10 @@
 #define EC_INITIAL_STATE EC_PREFIX "initial-cluster-state"
 #define EC_FORCED EC_PREFIX "forced"
 
+/* Label of pods: clients are led to voters alone, a learner does not serve them. */
+#define EC_ROLE "etcd_role"
+#define EC_VOTER "voter"
+
 #define EC_ROUND_MS 10000 /* between two health rounds of a settled cluster */
 #define EC_SOON_MS 1000   /* while something is under way */
 #define EC_FAILOVER_WINDOW 3600
@@ -45,6 +49,7 @@ struct ec_pod_live {
     bool ran;        /* its container runs, or has */
     bool ready;
     bool guarded, forced;
+    bool voter;   /* by its label */
     bool refused; /* etcd ended more than once since its data folder was empty */
     enum ec_trouble trouble;
     char text[256]; /* of the trouble */
@@ -131,6 +136,7 @@ struct ec_tls {
     char text[400];
     char served[65];    /* fingerprint of the certificate that clients are to be shown; or "" */
     int64_t not_after;  /* seconds since the epoch, of the one that ends first; 0: not known */
+    int64_t look_again; /* when an authority of ours has something to do */
     int64_t changed_at; /* when `served` was found to be another one */
     struct stw_error err;
 };
@@ -224,7 +230,7 @@ int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec
                    struct stw_error *err);
 /* Makes the Secrets of steward's own authority, or makes them anew where their time has come. */
 int ec_secrets_ensure(struct ec *e, struct stw_error *err);
-/* The resourceVersions of all Secrets in use, as the cache knows them. */
+/* The generation, and the resourceVersions of all Secrets in use as the cache knows them. */
 void ec_secrets_versions(struct ec *e, char *out, size_t size);
 
 /* --- etcdcluster_probe.c */
@@ -234,6 +240,9 @@ int ec_probe(const char *address, int port, const char *host, char ret_fingerpri
 /* --- etcdcluster_act.c */
 /* Carries e->move out.  -1: e->err; a wait that etcd asks for is none. */
 int ec_act(struct ec *e, uint64_t *ret_again_ms);
+
+/* Labels pods of members that vote by now.  -1: e->err. */
+int ec_label_voters(struct ec *e);
 
 /* --- etcdcluster_status.c */
 void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status);
@@ -252,9 +261,8 @@ void ec_keeper_close(void *state);
 struct ec_kept {
     char *key;
     struct stw_etcd *etcd;
-    char secret_versions[5 * STW_RV_LEN]; /* of the Secrets that `etcd` was made of */
+    char secret_versions[6 * STW_RV_LEN]; /* of the Secrets that `etcd` was made of */
     struct ec_tls tls;                    /* as found then */
-    int64_t look_again;                   /* seconds since the epoch */
     uint64_t unsure_until_ms; /* monotonic: an answer of etcd was lost, and it may still act */
     struct {
         char uid[64], fingerprint[65];

@@ -19,6 +19,7 @@
 
 #define CA_DAYS 3650
 #define CA_LEFT_DAYS 365 /* with less, the next one is made */
+#define NEXT_S 30
 #define DAY_S 86400
 #define PEM_MAX (256u << 10)
 #define SECRET_MAX (4u << 20)
@@ -117,8 +118,8 @@ void ec_secrets_versions(struct ec *e, char *out, size_t size)
     const char *const names[] = {e->tls.ca_secret, e->tls.peer_secret, e->tls.server_secret,
                                  e->tls.operator_secret};
     struct stw_informer *cache = stw_run_cache(e->run, &dbu_watch_secrets);
-    size_t at = 0;
-    out[0] = '\0';
+    int start = snprintf(out, size, "%lld:", (long long)e->object.generation);
+    size_t at = start > 0 ? (size_t)start : 0;
     for (size_t i = 0; i < STW_COUNT(names); i++) {
         stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
         char key[STW_KEY_LEN], rv[STW_RV_LEN] = "";
@@ -292,6 +293,28 @@ static void set_bundle(struct authority *a)
         stw_buf_adds(&a->bundle, all[i]);
 }
 
+static void look_by(struct ec *e, int64_t at)
+{
+    e->tls.look_again = STW_MIN(e->tls.look_again, at);
+}
+
+static int64_t end_of(const char *cert)
+{
+    struct stw_cert_info info;
+    struct stw_error err = {0};
+    return cert && stw_cert_info(cert, &info, &err) == 0 ? info.not_after_us / 1000000 : INT64_MAX;
+}
+
+/* While one authority follows another, members are what is waited for. */
+static void set_look(struct ec *e, const struct authority *a)
+{
+    int64_t end = end_of(a->now.cert);
+    look_by(e, end == INT64_MAX ? end : end - (int64_t)CA_LEFT_DAYS * DAY_S);
+    look_by(e, end_of(a->previous));
+    if (a->next.cert)
+        look_by(e, stw_wall_us(e->run->clock) / 1000000 + NEXT_S);
+}
+
 static int ensure_authority(struct ec *e, struct authority *a, struct stw_error *err)
 {
     autosecret struct secret s = {0};
@@ -308,6 +331,7 @@ static int ensure_authority(struct ec *e, struct authority *a, struct stw_error 
     if (step < 0)
         return -1;
     set_bundle(a);
+    set_look(e, a);
     const struct entry entries[] = {{"ca.crt", a->now.cert},       {"ca.key", a->now.key},
                                     {"next.crt", a->next.cert},    {"next.key", a->next.key},
                                     {"previous.crt", a->previous}, {NULL, NULL}};
@@ -388,10 +412,14 @@ static int ensure_leaf(struct ec *e, const struct authority *a, const char *name
     if (*s.resource_version)
         take(&s, prefix, &p);
     bool good = leaf_is_good(e, a, &p, n);
+    if (good)
+        look_by(e, end_of(p.cert) - e->spec.tls.auto_.renew_before_days * DAY_S);
     int rc = 0;
     if (!good)
         rc = stw_issue_both(&a->now, n->list, addresses, stw_wall_us(e->run->clock),
                             (uint32_t)e->spec.tls.auto_.validity_days, &fresh, err);
+    if (rc == 0 && !good)
+        look_by(e, end_of(fresh.cert) - e->spec.tls.auto_.renew_before_days * DAY_S);
     const struct stw_pem_pair old = {.cert = p.cert, .key = p.key};
     if (rc == 0 && (!good || !stw_streq(p.ca, stw_buf_str(&a->bundle))))
         rc = write_leaf(e, a, &s, name, prefix, good ? &old : &fresh, err);

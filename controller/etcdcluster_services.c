@@ -31,13 +31,16 @@ json_t *ec_service_headless(const struct ec *e)
                      port("client", STW_ETCD_CLIENT_PORT), port("peer", STW_ETCD_PEER_PORT));
 }
 
+/* A learner says of itself that it is ready, but refuses whoever asks for a key. */
 json_t *ec_service_client(const struct ec *e)
 {
     stw_autobuf struct stw_buf name = STW_BUF_INIT(512);
+    json_t *selector = ec_selector(e);
+    (void)json_object_set_new(selector, EC_ROLE, json_string(EC_VOTER));
     stw_buf_addf(&name, "%s-client", e->owner.name);
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[o]}}", "apiVersion", "v1", "kind", "Service",
                      "metadata", metadata(e, stw_buf_str(&name)), "spec", "type", "ClusterIP",
-                     "selector", ec_selector(e), "ports", port("client", STW_ETCD_CLIENT_PORT));
+                     "selector", selector, "ports", port("client", STW_ETCD_CLIENT_PORT));
 }
 
 /* As many as a quorum needs, of the voters that there are; a learner's pod is counted by the

@@ -12,7 +12,6 @@
 #define TIMEOUT_MS 4000
 #define DAY_S 86400
 #define EXPIRING_DAYS 30
-#define LOOK_AGAIN_S 3600
 #define STALE_S 600 /* kubelets bring a new Secret to its pods within two minutes */
 
 /* --- which Secrets */
@@ -176,6 +175,7 @@ static bool look(struct ec *e, struct ec_kept *kept)
 {
     struct ec_tls *t = &e->tls;
     t->state = EC_TLS_READY;
+    t->look_again = INT64_MAX; /* the watch of Secrets tells */
     if (t->own && ec_secrets_ensure(e, &t->err) != 0) {
         fail(t);
         return false;
@@ -220,7 +220,7 @@ static int plain(struct ec *e, struct ec_kept *kept)
 static bool is_known(const struct ec *e, const struct ec_kept *kept, const char *versions)
 {
     int64_t now = stw_wall_us(e->run->clock) / 1000000;
-    return kept->etcd && stw_streq(kept->secret_versions, versions) && now < kept->look_again;
+    return kept->etcd && stw_streq(kept->secret_versions, versions) && now < kept->tls.look_again;
 }
 
 static void keep(struct ec *e, struct ec_kept *kept, const char *versions)
@@ -229,7 +229,6 @@ static void keep(struct ec *e, struct ec_kept *kept, const char *versions)
     e->tls.changed_at = stw_streq(e->tls.served, kept->tls.served) ? kept->tls.changed_at : now;
     (void)snprintf(kept->secret_versions, sizeof(kept->secret_versions), "%s", versions);
     kept->tls = e->tls;
-    kept->look_again = now + LOOK_AGAIN_S;
 }
 
 /* While Secrets are broken, members are asked as before, if they could be. */

@@ -4,6 +4,7 @@
  *   a "namespace/name" of the cluster   u uid   o uid of the owner   t it is being deleted
  * of pods:  i IP   h hash of the template   e version   c created (seconds)   z it has ended
  *   r its container runs or has   y ready   g guarded   f forced   q refused an empty folder
+ *   v labelled as a voter
  *   w trouble (enum ec_trouble)   m what the kubelet or the scheduler says of it
  * of claims:  k uid of the cluster   b bound */
 #include "base/clock.h"
@@ -148,6 +149,7 @@ static int look_at_pod(struct stw_json pod, struct ec_pod_live *p)
     p->created = seconds_of(stw_json_get(m, "creationTimestamp"));
     p->going = stw_json_there(stw_json_get(m, "deletionTimestamp"));
     p->ended = stw_json_is(phase, "Failed") || stw_json_is(phase, "Succeeded");
+    p->voter = stw_json_is(stw_json_get(stw_json_get(m, "labels"), EC_ROLE), EC_VOTER);
     look_at_annotations(stw_json_get(m, "annotations"), p);
     look_at_scheduling(pod, p);
     look_at_container(stw_json_at(stw_json_get(status, "containerStatuses"), 0), p);
@@ -189,6 +191,7 @@ static void project_pod(void *ctx, struct stw_json pod, struct stw_buf *out)
     add_true(out, "g", p.guarded);
     add_true(out, "f", p.forced);
     add_true(out, "q", p.refused);
+    add_true(out, "v", p.voter);
     if (p.trouble != EC_TROUBLE_NONE) {
         stw_buf_addf(out, ",\"w\":%d", (int)p.trouble);
         add(out, "m", p.text);
@@ -253,6 +256,7 @@ int ec_pod_read(const char *text, size_t len, struct ec_pod_live *p)
     p->guarded = is_true(root, "g");
     p->forced = is_true(root, "f");
     p->refused = is_true(root, "q");
+    p->voter = is_true(root, "v");
     return *p->uid ? 0 : -1;
 }
 
