@@ -295,7 +295,9 @@ static void set_limits(CURL *h, const struct s3 *s, const struct s3_call *c)
 
 static void set_trust(CURL *h, const struct s3 *s)
 {
-    if (s->ca) {
+    if (s->ca) { /* that one alone: libcurl would go on trusting the machine's folder */
+        curl_easy_setopt(h, CURLOPT_CAINFO, NULL);
+        curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
         struct curl_blob blob = {.data = s->ca, .len = strlen(s->ca), .flags = CURL_BLOB_NOCOPY};
         curl_easy_setopt(h, CURLOPT_CAINFO_BLOB, &blob);
     }

@@ -166,7 +166,9 @@ static int set_tls(const struct stw_client *c, CURL *easy)
     if (k->insecure) {
         bad |= (int)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
         bad |= (int)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    } else if (k->ca_pem) {
+    } else if (k->ca_pem) { /* that one alone: libcurl would go on trusting the machine's folder */
+        bad |= (int)curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+        bad |= (int)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
         bad |= set_blob(easy, CURLOPT_CAINFO_BLOB, k->ca_pem, k->ca_path);
     }
     if (k->cert_pem && k->key_pem) {
