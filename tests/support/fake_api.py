@@ -32,6 +32,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+LOGGED_MAX = 16384  # of a body
+
+
 class Script:
     """The steps and the log; shared by all connections."""
 
@@ -150,7 +153,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         request = f"{self.command} {self.path}"
         with self.script.lock:
-            self.script.log.append({"request": request, "body": body,
+            self.script.log.append({"request": request, "body": body[:LOGGED_MAX],
                                     "host": self.headers.get("Host", ""),
                                     "authorization": self.headers.get("Authorization", "")})
         step = self.script.take(request)
