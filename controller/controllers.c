@@ -4,10 +4,12 @@
 #include "controller/app.h"
 #include "controller/databaseuser.h"
 #include "controller/eru.h"
+#include "controller/etcdbackup.h"
 #include "controller/etcdcluster.h"
 #include "controller/myweb.h"
 
 const struct stw_controller *const stw_controllers[] = {
     &stw_controller_databaseuser, &stw_controller_myweb,       &stw_controller_app,
-    &stw_controller_eru,          &stw_controller_etcdcluster, NULL,
+    &stw_controller_eru,          &stw_controller_etcdcluster,
+    &stw_controller_etcdbackup, NULL,
 };

@@ -2,6 +2,7 @@
  *
  * What an EtcdCluster's status says.  No I/O. */
 #include "base/util.h"
+#include "controller/etcdbackup.h"
 #include "controller/etcdcluster_priv.h"
 #include "controller/status.h"
 
@@ -273,7 +274,7 @@ static void set_conditions(const struct ec *e, struct stw_conditions *c)
     scaling_condition(e, c);
     progress_conditions(e, c);
     tls_condition(e, c);
-    stw_condition_keep(c, "BackupReady"); /* of EtcdBackups */
+    stw_etcdbackup_tell_cluster(e->run, e->run->key, c); /* BackupReady */
     alarm_condition(e, c);
     mismatch_condition(e, c);
     degraded_condition(e, c);

@@ -37,6 +37,7 @@ struct stw_manager_config {
     bool leader_elect; /* false: reconcile at once */
     const char *lease_ns, *lease_name, *identity;
     uint32_t resync_ms;               /* 0: 10 hours, with jitter */
+    const char *agent_image;          /* steward's own, for pods that it makes; NULL: none */
     struct stw_target_store *targets; /* database targets, which outlive the manager; or NULL */
     struct stw_zones *zones;          /* likewise */
 };

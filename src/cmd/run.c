@@ -121,6 +121,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .lease_ns = r->ns,
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
+        .agent_image = s->agent_image,
         .targets = r->targets,
         .zones = r->serve.env.zones,
     };

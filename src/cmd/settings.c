@@ -35,6 +35,11 @@ static const struct stw_flag options[] = {
      .arg = "A,B",
      OFFSET(namespaces),
      .help = "look after these namespaces only; without it all"},
+    {.name = "agent-image",
+     .arg = "IMAGE",
+     OFFSET(agent_image),
+     .help = "steward's own image, for the pods that work on volumes: backups onto a volume, and\n"
+             "restores"},
     {.name = "leader-elect",
      .type = STW_FLAG_BOOL,
      .def = "false",

@@ -11,7 +11,7 @@
 
 struct stw_settings {
     char *config, *kubeconfig, *context;
-    char *ns, *namespaces;
+    char *ns, *namespaces, *agent_image;
     char *webhook_bind, *webhook_cert_path, *webhook_hosts, *webhook_service;
     char *metrics_bind, *health_bind;
     char *node_port_range, *log_format, *log_level;

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/etcdbackup.h"
+
+#include "base/util.h"
+#include "controller/agent.h"
+#include "controller/ending.h"
+#include "controller/etcdbackup_priv.h"
+#include "controller/etcdcluster_priv.h"
+#include "controller/status.h"
+#include "kinds/zones.h"
+
+#include <stdio.h>
+
+#define INDEX_CLUSTER "backupOf"
+
+/* --- the watch */
+
+/* "namespace/name" of the EtcdCluster that a backup is of. */
+static bool cluster_of(struct stw_json backup, char out[STW_KEY_LEN])
+{
+    char ns[254], name[254];
+    if (stw_json_strcpy(stw_json_path(backup, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
+        stw_json_strcpy(stw_json_path(backup, "spec.clusterRef.name"), name, sizeof(name)) != 0)
+        return false;
+    stw_key_make(ns, name, out);
+    return true;
+}
+
+static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    char key[STW_KEY_LEN];
+    (void)ctx;
+    if (cluster_of(projected, key))
+        stw_index_add(out, INDEX_CLUSTER, key);
+}
+
+/* The cluster tells how its backups fare. */
+static void backup_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                           const char *old_text, const char *new_text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    const char *text = new_text ? new_text : old_text;
+    char cluster[STW_KEY_LEN];
+    stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (text && stw_json_scan(&doc, text, strlen(text), NULL) == 0 &&
+        cluster_of(stw_json_root(&doc), cluster))
+        stw_manager_enqueue(m, stw_kind_etcdcluster.kind, cluster);
+}
+
+/* --- the run */
+
+static void take_in(struct eb *e)
+{
+    char uri[STW_STORE_KEY_MAX + 300];
+    e->collected = true;
+    if (e->result.fault == STW_SNAPSHOT_OTHER && e->result.err.code == STW_ERR_CANCELLED) {
+        e->collected = false; /* steward stops, or stopped: it is simply begun again */
+        return;
+    }
+    eb_keeper_count(e->keeper, e->result.fault == STW_SNAPSHOT_FINE);
+    if (e->result.fault != STW_SNAPSHOT_FINE) {
+        eb_state_fail(&e->state, &e->result, e->clock.now);
+        return;
+    }
+    eb_uri(&e->spec, e->result.key, uri, sizeof(uri));
+    eb_state_succeed(&e->state, &e->result, uri);
+}
+
+/* Whether a backup is under way; one that has ended is taken in. */
+static bool look(struct eb *e)
+{
+    bool verifying = false, volume = stw_streq(e->spec.storage_type, "PVC");
+    enum eb_transfer t =
+        volume ? eb_agent_look(e)
+               : eb_keeper_look(e->keeper, e->run->key, e->object.uid, &verifying, &e->result);
+    if (t == EB_TRANSFERRED)
+        take_in(e);
+    if (t == EB_TRANSFERS)
+        e->state.phase = verifying ? EB_VERIFYING : EB_RUNNING;
+    return t == EB_TRANSFERS;
+}
+
+static void begin(struct eb *e)
+{
+    bool volume = stw_streq(e->spec.storage_type, "PVC");
+    int rc = volume ? eb_agent_prepare(e, &e->result) : eb_job_create(e, &e->job, &e->result);
+    e->state.phase = EB_RUNNING;
+    if (rc == 0) {
+        e->began = true;
+        e->state.retry_at = EB_NEVER;
+        return;
+    }
+    if (e->stalled)
+        return;
+    take_in(e);
+    eb_plan(&e->clock, &e->state, false, &e->due);
+}
+
+static bool was_written(const struct stw_result *result)
+{
+    return result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER ||
+           result->outcome == STW_RUN_STALLED;
+}
+
+/* A backup begins once the status says so: whoever comes after us knows of it. */
+static int start(struct eb *e, struct stw_error *err)
+{
+    if (!e->began)
+        return 0;
+    if (!stw_run_may_write(e->run))
+        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+    if (stw_streq(e->spec.storage_type, "PVC"))
+        return eb_agent_start(e, err);
+    return eb_keeper_start(e->keeper, e->run->key, e->object.uid, stw_take(e->job), err);
+}
+
+static void finish(struct eb *e, struct stw_result *result)
+{
+    struct stw_verdict v = {0};
+    struct stw_error err = {0};
+    json_t *status;
+    eb_judge(e, &v, &status);
+    stw_run_end(e->run, &e->object, &v, status, NULL, result);
+    if (!was_written(result))
+        return;
+    eb_tell(e);
+    if (e->collected) {
+        eb_keeper_forget(e->keeper, e->run->key);
+        eb_agent_forget(e);
+    }
+    if (start(e, &err) != 0)
+        stw_run_fail(e->run, &err, result);
+}
+
+static void tell_verified(const struct eb *e)
+{
+    const json_t *verified = eb_state_verified(&e->state);
+    const char *text = json_string_value(json_object_get(verified, "time"));
+    int64_t us;
+    if (text && stw_time_parse(text, &us) == 0)
+        eb_keeper_verified(e->keeper, e->run->ns, e->spec.cluster ? e->spec.cluster : e->run->name,
+                           us / 1000000);
+}
+
+static void act(struct eb *e, struct stw_result *result)
+{
+    eb_state_read(e->object.status, &e->state);
+    bool busy = look(e);
+    eb_plan(&e->clock, &e->state, busy, &e->due);
+    if (e->due.start)
+        begin(e);
+    tell_verified(e);
+    finish(e, result);
+    eb_job_free(e->job);
+    json_decref(e->containers);
+    json_decref(e->volumes);
+    eb_state_done(&e->state);
+}
+
+static int wind_clock(struct eb *e, struct stw_error *err)
+{
+    int64_t us;
+    struct eb_clockwork *c = &e->clock;
+    *c = (struct eb_clockwork){
+        .mode = e->spec.policy.schedule         ? EB_CRON
+                : e->spec.policy.interval_s > 0 ? EB_INTERVAL
+                                                : EB_ONCE,
+        .interval_s = e->spec.policy.interval_s,
+        .deadline_s = e->spec.policy.starting_deadline_s,
+        .now = stw_wall_us(e->run->clock) / 1000000,
+        .suspend = e->spec.policy.suspend,
+        .cron = &e->cron,
+    };
+    c->created = stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : c->now;
+    if (c->mode != EB_CRON)
+        return 0;
+    c->zone = stw_zones_get(e->run->env->zones, e->spec.policy.time_zone);
+    if (!c->zone)
+        return stw_fail(err, STW_ERR_INTERNAL, "time zone \"%s\" cannot be read",
+                        e->spec.policy.time_zone);
+    return stw_cron_parse(e->spec.policy.schedule, &e->cron, err);
+}
+
+static void reconcile_one(struct eb *e, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    struct stw_run *run = e->run;
+    struct stw_error err = {0};
+    e->arena = stw_arena_create();
+    bool decoded =
+        e->arena && stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(e->object.root, "spec"),
+                                    e->arena, &e->spec, &err) == 0;
+    if (e->object.paused)
+        (void)stw_run_write(run, &e->object, stw_status_paused(run, &e->object), result);
+    else if (stw_object_judge(run, &e->object, &findings) > 0)
+        stw_run_end_invalid(run, &e->object,
+                            stw_status_invalid(run, &e->object, stw_buf_str(&findings)),
+                            stw_buf_str(&findings), result);
+    else if (!decoded || wind_clock(e, &err) != 0)
+        stw_run_fail(run, &err, result);
+    else
+        act(e, result);
+    stw_arena_destroy(e->arena);
+}
+
+static void reconcile(struct stw_run *run, struct stw_result *result)
+{
+    struct eb *e = calloc(1, sizeof(*e));
+    struct stw_error err = {0};
+    if (!e) {
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        stw_run_fail(run, &err, result);
+        return;
+    }
+    e->run = run;
+    e->keeper = run->state;
+    if (stw_object_load(run, &e->object) != 0 || e->object.deleting)
+        eb_keeper_forget(e->keeper, run->key); /* what is in the store stays there */
+    else
+        reconcile_one(e, result);
+    stw_object_done(&e->object);
+    free(e);
+}
+
+/* --- the kind in the table */
+
+const struct stw_resource eb_resource = {.group = "etcd.database.coreos.com",
+                                         .version = "v1beta2",
+                                         .kind = "EtcdBackup",
+                                         .plural = "etcdbackups",
+                                         .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &eb_resource,
+    .project = stw_object_project,
+    .index = index_cluster,
+    .changed = backup_changed,
+};
+
+static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_agents, NULL};
+
+static const struct stw_rule rules[] = {
+    {.resource = &eb_resource, .verbs = "get,list,watch"},
+    {.resource = &eb_resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
+    {.resource = &stw_res_secret, .verbs = "get"},
+    {0},
+};
+
+static const char *const conditions[] = {STW_READY,       STW_RECONCILING,    STW_STALLED,
+                                         "ScheduleValid", "SourceReachable",  "StoreReachable",
+                                         "Verified",      "RetentionApplied", NULL};
+
+const struct stw_controller stw_controller_etcdbackup = {
+    .name = "etcdbackup",
+    .field_manager = "steward-etcdbackup",
+    .kind = &stw_kind_etcdbackup,
+    .resource = &eb_resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .conditions = conditions,
+    .reconcile = reconcile,
+    .open = eb_keeper_open,
+    .cancel = eb_keeper_cancel,
+    .close = eb_keeper_close,
+};

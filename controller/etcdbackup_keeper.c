@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Transfers last long, and a worker that waits for one is none: they run on a few threads of their
+ * own, which are started when there is work and end when there is none.  A run begins a transfer,
+ * is woken when it gets further, and takes its result in. */
+#include "base/log.h"
+#include "base/table.h"
+#include "base/thread.h"
+#include "base/util.h"
+#include "controller/etcdbackup_priv.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum step { WAITING, MOVING, DONE };
+
+struct transfer {
+    char *key;
+    char uid[64];
+    struct eb_keeper *keeper;
+    struct eb_job *job;
+    enum step step;
+    bool verifying;
+    bool forgotten; /* out of the table: whoever moves it frees it */
+    struct transfer *next;
+    struct stw_snapshot result;
+};
+
+struct eb_keeper {
+    struct stw_manager *manager;
+    const struct stw_clock *clock;
+    char *agent_image;
+    struct stw_series *succeeded, *failed;
+    struct stw_family *verified;
+    pthread_mutex_t lock; /* guards all below, and each transfer but its job and result in MOVING */
+    pthread_cond_t idle;
+    struct stw_table transfers;
+    struct transfer *first, *last; /* that wait for a thread */
+    struct transfer *moving[EB_TRANSFERS_MAX];
+    unsigned threads;
+    bool stopping;
+};
+
+static const char *key_of(const void *entry)
+{
+    return ((const struct transfer *)entry)->key;
+}
+
+static void transfer_free(struct transfer *t)
+{
+    if (!t)
+        return;
+    eb_job_free(t->job);
+    free(t->key);
+    free(t);
+}
+
+/* --- on a thread */
+
+static void wake(const struct transfer *t)
+{
+    stw_manager_enqueue(t->keeper->manager, stw_kind_etcdbackup.kind, t->key);
+}
+
+static void on_stage(void *ctx, enum stw_snapshot_stage stage)
+{
+    struct transfer *t = ctx;
+    if (stage != STW_SNAPSHOT_VERIFYING)
+        return;
+    pthread_mutex_lock(&t->keeper->lock);
+    t->verifying = true;
+    pthread_mutex_unlock(&t->keeper->lock);
+    wake(t);
+}
+
+static void move(struct transfer *t)
+{
+    const struct eb_job *j = t->job;
+    const struct stw_snapshot_wish wish = {
+        .etcd = j->etcd,
+        .endpoints = j->endpoints,
+        .endpoint_count = j->count,
+        .store = j->store,
+        .path = j->path,
+        .named = j->named,
+        .verify = j->verify,
+        .timeout_s = j->timeout_s,
+        .retention = {.max_backups = j->max_backups, .max_age_s = j->max_age_s, .keep = j->keep},
+        .clock = t->keeper->clock,
+        .stage = on_stage,
+        .stage_ctx = t,
+    };
+    (void)stw_snapshot_save(&wish, &t->result);
+}
+
+static struct transfer *take_next(struct eb_keeper *k, struct transfer **slot)
+{
+    struct transfer *t = k->stopping ? NULL : k->first;
+    if (!t)
+        return NULL;
+    k->first = t->next;
+    if (!k->first)
+        k->last = NULL;
+    t->next = NULL;
+    t->step = MOVING;
+    *slot = t;
+    return t;
+}
+
+static struct transfer **free_slot(struct eb_keeper *k)
+{
+    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
+        if (!k->moving[i])
+            return &k->moving[i];
+    return NULL;
+}
+
+static void finish(struct eb_keeper *k, struct transfer *t, struct transfer **slot)
+{
+    struct eb_job *job = stw_take(t->job);
+    *slot = NULL;
+    t->step = DONE;
+    bool forgotten = t->forgotten;
+    pthread_mutex_unlock(&k->lock);
+    eb_job_free(job);
+    if (forgotten)
+        transfer_free(t);
+    pthread_mutex_lock(&k->lock);
+}
+
+static void *work(void *ctx)
+{
+    struct eb_keeper *k = ctx;
+    struct transfer *t, **slot;
+    pthread_mutex_lock(&k->lock);
+    while ((slot = free_slot(k)) && (t = take_next(k, slot))) {
+        char key[STW_KEY_LEN];
+        (void)snprintf(key, sizeof(key), "%s", t->key);
+        pthread_mutex_unlock(&k->lock);
+        move(t);
+        pthread_mutex_lock(&k->lock);
+        finish(k, t, slot);
+        pthread_mutex_unlock(&k->lock);
+        stw_manager_enqueue(k->manager, stw_kind_etcdbackup.kind, key);
+        pthread_mutex_lock(&k->lock);
+    }
+    k->threads--;
+    pthread_cond_broadcast(&k->idle);
+    pthread_mutex_unlock(&k->lock);
+    return NULL;
+}
+
+/* --- for runs */
+
+enum eb_transfer eb_keeper_look(struct eb_keeper *k, const char *key, const char *uid,
+                                bool *ret_verifying, struct stw_snapshot *ret)
+{
+    enum eb_transfer what = EB_NO_TRANSFER;
+    pthread_mutex_lock(&k->lock);
+    const struct transfer *t = stw_table_get(&k->transfers, key);
+    if (t && stw_streq(t->uid, uid)) {
+        what = t->step == DONE ? EB_TRANSFERRED : EB_TRANSFERS;
+        *ret_verifying = t->verifying;
+        if (t->step == DONE)
+            *ret = t->result;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return what;
+}
+
+static void enqueue(struct eb_keeper *k, struct transfer *t)
+{
+    if (k->last)
+        k->last->next = t;
+    else
+        k->first = t;
+    k->last = t;
+}
+
+static void dequeue(struct eb_keeper *k, const struct transfer *t)
+{
+    struct transfer *before = NULL;
+    for (struct transfer *p = k->first; p; before = p, p = p->next) {
+        if (p != t)
+            continue;
+        if (before)
+            before->next = p->next;
+        else
+            k->first = p->next;
+        if (k->last == p)
+            k->last = before;
+        return;
+    }
+}
+
+static int start_thread(struct eb_keeper *k, struct stw_error *err)
+{
+    pthread_t thread;
+    if (k->threads >= EB_TRANSFERS_MAX)
+        return 0;
+    if (stw_thread_start(&thread, "etcdbackup", 0, work, k, err) != 0)
+        return k->threads > 0 ? 0 : -1;
+    (void)pthread_detach(thread); /* close() waits for their number to be 0 */
+    k->threads++;
+    return 0;
+}
+
+int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struct eb_job *job,
+                    struct stw_error *err)
+{
+    struct transfer *t = calloc(1, sizeof(*t));
+    void *old = NULL;
+    eb_keeper_forget(k, key);
+    if (t) {
+        t->job = job;
+        t->keeper = k;
+        t->key = strdup(key);
+        (void)snprintf(t->uid, sizeof(t->uid), "%s", uid);
+    } else {
+        eb_job_free(job);
+    }
+    pthread_mutex_lock(&k->lock);
+    int rc = !t || !t->key || stw_table_put(&k->transfers, t, &old) != 0
+                 ? stw_fail(err, STW_ERR_INTERNAL, "out of memory")
+                 : 0;
+    if (rc == 0) {
+        enqueue(k, t);
+        rc = k->stopping ? stw_fail(err, STW_ERR_CANCELLED, "stopped") : start_thread(k, err);
+        if (rc != 0) {
+            dequeue(k, t);
+            (void)stw_table_remove(&k->transfers, key);
+        }
+    }
+    pthread_mutex_unlock(&k->lock);
+    if (rc != 0)
+        transfer_free(t);
+    return rc;
+}
+
+static void cut(const struct transfer *t)
+{
+    if (!t->job)
+        return;
+    stw_etcd_cancel(t->job->etcd);
+    stw_store_cancel(t->job->store);
+}
+
+void eb_keeper_forget(struct eb_keeper *k, const char *key)
+{
+    pthread_mutex_lock(&k->lock);
+    struct transfer *t = stw_table_remove(&k->transfers, key);
+    if (t && t->step == WAITING)
+        dequeue(k, t);
+    if (t && t->step == MOVING) {
+        cut(t);
+        t->forgotten = true;
+        t = NULL;
+    }
+    pthread_mutex_unlock(&k->lock);
+    transfer_free(t);
+}
+
+/* --- metrics */
+
+static void make_metrics(struct eb_keeper *k, struct stw_metrics *m)
+{
+    static const char *const results[] = {"result", NULL};
+    static const char *const clusters[] = {"namespace", "cluster", NULL};
+    struct stw_family *f =
+        stw_metrics_family(m, STW_COUNTER, "steward_etcd_backups_total",
+                           "Backups of EtcdBackups that ended, by how.", results, NULL);
+    k->succeeded = STW_SERIES(f, "succeeded");
+    k->failed = STW_SERIES(f, "failed");
+    k->verified = stw_metrics_family(
+        m, STW_GAUGE, "steward_etcd_backup_last_verified_timestamp_seconds",
+        "When the newest backup of an etcd was made that was read back and found whole.", clusters,
+        NULL);
+}
+
+void eb_keeper_count(struct eb_keeper *k, bool succeeded)
+{
+    struct stw_series *s = succeeded ? k->succeeded : k->failed;
+    if (s)
+        stw_series_add(s, 1);
+}
+
+void eb_keeper_verified(struct eb_keeper *k, const char *ns, const char *name, int64_t at)
+{
+    struct stw_series *s = k->verified ? STW_SERIES(k->verified, ns, name) : NULL;
+    if (s)
+        stw_series_set(s, (double)at);
+}
+
+/* --- the state of the controller */
+
+const char *eb_keeper_agent_image(const struct eb_keeper *k)
+{
+    return k->agent_image ? k->agent_image : "";
+}
+
+int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
+                   struct stw_error *err)
+{
+    struct eb_keeper *k = calloc(1, sizeof(*k));
+    if (!k || stw_cond_init(&k->idle) != 0) {
+        free(k);
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    }
+    k->manager = m;
+    k->clock = config->clock;
+    k->agent_image = config->agent_image ? strdup(config->agent_image) : NULL;
+    k->transfers = STW_TABLE_INIT(key_of);
+    (void)pthread_mutex_init(&k->lock, NULL);
+    if (config->metrics)
+        make_metrics(k, config->metrics);
+    *ret_state = k;
+    return 0;
+}
+
+void eb_keeper_cancel(void *state)
+{
+    struct eb_keeper *k = state;
+    pthread_mutex_lock(&k->lock);
+    k->stopping = true;
+    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
+        if (k->moving[i])
+            cut(k->moving[i]);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void eb_keeper_close(void *state)
+{
+    struct eb_keeper *k = state;
+    void *t;
+    eb_keeper_cancel(k);
+    pthread_mutex_lock(&k->lock);
+    while (k->threads > 0)
+        stw_cond_wait_until(&k->idle, &k->lock, UINT64_MAX);
+    pthread_mutex_unlock(&k->lock);
+    for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
+        transfer_free(t);
+    stw_table_done(&k->transfers);
+    (void)pthread_cond_destroy(&k->idle);
+    (void)pthread_mutex_destroy(&k->lock);
+    free(k->agent_image);
+    free(k);
+}

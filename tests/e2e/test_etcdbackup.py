@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EtcdBackups of a real etcd, in a real store, and what goes wrong with both; by etcdEndpoints, so
+that no pod is needed."""
+
+import base64
+import datetime
+import hashlib
+import re
+
+import pytest
+
+from support import etcd, s3, wait
+from support.cluster import condition
+
+KIND = "etcdbackups.etcd.database.coreos.com"
+
+
+@pytest.fixture(scope="module")
+def members():
+    line = sorted(etcd.versions())[-1:]
+    if not line:
+        pytest.skip("no etcd is here: run 'scripts/bootstrap etcd'")
+    with etcd.Cluster(size=3, version=line[0]) as cluster:
+        for i in range(20):
+            cluster.ctl("put", f"k{i}", "v" * 100)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    if not s3.program():
+        pytest.skip("no s3rver is here: run 'scripts/bootstrap s3'")
+    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def door(store):
+    door = s3.Door(store)
+    yield door
+    door.close()
+
+
+class Backup:
+    """One EtcdBackup, its Secret, and where it stores."""
+
+    def __init__(self, cluster, namespace, members, door, name="db"):
+        self.cluster, self.namespace, self.name, self.door = cluster, namespace, name, door
+        self.path = f"{namespace}/{name}"
+        self.members = members
+        cluster.apply({"apiVersion": "v1", "kind": "Secret",
+                       "metadata": {"name": "aws", "namespace": namespace},
+                       "data": {"credentials": base64.b64encode(s3.CREDENTIALS.encode()).decode()}})
+
+    def manifest(self, policy=None, **spec):
+        return {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdBackup",
+                "metadata": {"name": self.name, "namespace": self.namespace},
+                "spec": {"etcdEndpoints": [m.client_url for m in self.members.members],
+                         "storageType": "S3", "backupPolicy": policy or {},
+                         "s3": {"path": f"{s3.BUCKET}/{self.path}", "awsSecret": "aws",
+                                "endpoint": self.door.url, "forcePathStyle": True}, **spec}}
+
+    def apply(self, policy=None, **spec):
+        self.cluster.apply(self.manifest(policy, **spec))
+        return self
+
+    def patch(self, **spec):
+        self.cluster.patch(KIND, self.name, self.namespace, {"spec": spec})
+
+    def status(self):
+        return (self.cluster.get(KIND, self.name, self.namespace) or {}).get("status", {})
+
+    def wait(self, check, seconds=30):
+        return self.cluster.wait_for(KIND, self.name, self.namespace,
+                                     lambda o: check(o.get("status", {})), seconds)
+
+    def succeeded(self, seconds=30):
+        return self.wait(lambda s: s.get("phase") == "Succeeded", seconds)
+
+    def failed(self, reason, seconds=40):
+        return self.wait(lambda s: s.get("phase") == "Failed" and s.get("Reason") == reason,
+                         seconds)
+
+    def objects(self):
+        return {k: v for k, v in self.door.s3.objects().items() if k.startswith(self.path)}
+
+
+@pytest.fixture
+def backup(installed, namespace, members, door):
+    return Backup(installed, namespace, members, door)
+
+
+def test_once_and_never_again(controller, installed, backup, door):
+    found = backup.apply().succeeded()
+    status = found["status"]
+    [artifact] = status["artifacts"]
+    assert artifact["uri"] == f"s3://{s3.BUCKET}/{backup.path}" and artifact["verified"]
+    data = backup.objects()[backup.path].read_bytes()
+    assert artifact["sizeBytes"] == len(data)
+    assert artifact["sha256"] == hashlib.sha256(data).hexdigest()
+    assert hashlib.sha256(data[:-32]).digest() == data[-32:]
+    assert status["succeeded"] and status["etcdRevision"] == artifact["revision"] >= 21
+    assert "nextScheduleTime" not in status
+    for kind in ("Ready", "SourceReachable", "StoreReachable", "Verified", "ScheduleValid"):
+        assert condition(found, kind)["status"] == "True", kind
+    assert not condition(found, "Reconciling") and not condition(found, "Stalled")
+    installed.wait_event(backup.name, backup.namespace, "BackupSucceeded")
+    before, version = len(door.log), found["metadata"]["resourceVersion"]
+    installed.kubectl("annotate", KIND, backup.name, "-n", backup.namespace,
+                      "steward.dev/reconcile-at=now")
+    wait.stays("no other backup", lambda: len(door.log) == before, 2)
+    assert backup.status() == status and version
+    assert controller.metric("steward_etcd_backup_last_verified_timestamp_seconds",
+                             namespace=backup.namespace, cluster=backup.name) > 1e9
+
+
+def test_interval_with_retention(controller, installed, backup, members):
+    backup.apply({"backupIntervalInSecond": 60, "maxBackups": 2})
+    first = backup.succeeded()["status"]
+    assert re.search(r"_v\d{12}_\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d$", first["artifacts"][0]["uri"])
+    last, following = (datetime.datetime.fromisoformat(first[k].rstrip("Z"))
+                       for k in ("lastScheduleTime", "nextScheduleTime"))
+    assert (following - last).total_seconds() == 60
+    assert condition(backup.wait(lambda s: True), "RetentionApplied")["status"] == "True"
+
+
+def test_intervals_go_on_and_old_ones_go(run_steward, installed, backup, members, clock):
+    run_steward(clock=clock)
+    backup.apply({"backupIntervalInSecond": 3600, "maxBackups": 2})
+    backup.succeeded()
+    for n in range(2, 5):
+        members.ctl("put", "more", str(n))
+        clock.forward(3601)
+        found = backup.wait(lambda s, n=n: len(s.get("artifacts", [])) == n and
+                            s["phase"] == "Succeeded", 30)
+        assert len(backup.objects()) == min(n, 2)
+    revisions = [a["revision"] for a in found["status"]["artifacts"]]
+    assert revisions == sorted(revisions, reverse=True)
+    assert found["status"]["prunedCount"] == 2
+    kept = {a["uri"].split("/", 3)[3] for a in found["status"]["artifacts"][:2]}
+    assert set(backup.objects()) == kept
+
+
+def test_a_schedule_waits_for_its_time(controller, installed, backup, door):
+    backup.apply({"schedule": "0 0 1 1 *", "timeZone": "Asia/Shanghai"})
+    found = backup.wait(lambda s: s.get("nextScheduleTime"))
+    assert found["status"]["nextScheduleTime"].endswith("-12-31T16:00:00Z")
+    assert found["status"]["phase"] == "Pending" and condition(found, "Ready")["status"] == "True"
+    assert not door.log
+    backup.patch(backupPolicy={"suspend": True})
+    backup.wait(lambda s: "nextScheduleTime" not in s)
+
+
+@pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),
+                                          ("full", "StoreFull"), ("cut", "ConnectFailed")])
+def test_a_store_in_trouble_and_back(controller, installed, backup, door, mode, reason):
+    door.mode, door.cut_bytes = mode, 1000
+    found = backup.apply().failed(reason)
+    assert condition(found, "StoreReachable")["reason"] == reason
+    assert condition(found, "SourceReachable")["status"] == "True"
+    assert condition(found, "Ready")["status"] == "False" and condition(found, "Reconciling")
+    assert found["status"]["consecutiveFailures"] == 1 and found["status"]["lastError"]
+    assert found["status"]["retry"]["nextTime"] and not found["status"]["succeeded"]
+    assert not backup.objects()
+    installed.wait_event(backup.name, backup.namespace, reason)
+    door.mode = "fine"
+    found = backup.succeeded(60)
+    assert found["status"]["consecutiveFailures"] == 0 and "lastError" not in found["status"]
+    assert "retry" not in found["status"]
+    assert s3.SECRET_KEY not in str(found) + controller.log_tail(1000)
+
+
+@pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
+def test_a_store_that_lies(controller, installed, backup, door, mode, reason):
+    door.mode = mode
+    found = backup.apply().failed(reason)
+    assert condition(found, "Verified")["reason"] == reason
+    assert condition(found, "StoreReachable")["status"] == "True"
+    assert not found["status"].get("artifacts") and not backup.objects()
+
+
+def test_nobody_to_ask(controller, installed, backup):
+    found = backup.apply(etcdEndpoints=["http://127.0.0.1:1"]).failed("NoHealthyEndpoint")
+    assert condition(found, "SourceReachable")["reason"] == "NoHealthyEndpoint"
+    assert not condition(found, "StoreReachable")
+
+
+def test_a_dead_endpoint_is_passed_over(controller, installed, backup, members):
+    urls = ["http://127.0.0.1:1", *(m.client_url for m in members.members)]
+    found = backup.apply(etcdEndpoints=urls).succeeded()
+    assert found["status"]["sourceEndpoint"] in urls[1:]
+
+
+def test_no_such_cluster(controller, installed, backup):
+    manifest = backup.manifest()
+    del manifest["spec"]["etcdEndpoints"]
+    manifest["spec"]["clusterRef"] = {"name": "nobody"}
+    installed.apply(manifest)
+    found = backup.failed("ClusterNotFound")
+    assert condition(found, "SourceReachable")["reason"] == "ClusterNotFound"
+
+
+@pytest.mark.parametrize("data", [None, {}, {"credentials": "W2RlZmF1bHRdCg=="}])
+def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, data):
+    installed.delete("secret", "aws", backup.namespace)
+    if data is not None:
+        installed.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
+                         "metadata": {"name": "aws", "namespace": backup.namespace}})
+    backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
+
+
+def test_no_agent_image_for_a_volume(controller, installed, backup):
+    manifest = backup.manifest()
+    del manifest["spec"]["s3"]
+    manifest["spec"].update(storageType="PVC", pvc={"claimName": "disk", "path": "a/db"})
+    installed.apply(manifest)
+    found = backup.wait(lambda s: condition({"status": s}, "Stalled"))
+    assert condition(found, "Stalled")["reason"] == "AgentImageMissing"
+
+
+def test_a_killed_steward_begins_again(run_steward, installed, backup, door):
+    """Nothing is believed of what was under way; and what was done is not done again."""
+    one = run_steward()
+    door.mode, door.pause = "slow", 2
+    backup.apply()
+    wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
+    one.kill()
+    assert backup.status()["phase"] == "Running"
+    door.mode = "fine"
+    run_steward()
+    backup.succeeded()
+    assert list(backup.objects()) == [backup.path]
+
+
+def test_a_deleted_backup_stops(controller, installed, backup, door):
+    door.mode, door.pause = "slow", 3
+    backup.apply()
+    wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
+    installed.delete(KIND, backup.name, backup.namespace)
+    wait.until("it to be gone", lambda: not backup.status(), 10)
+
+
+def test_stopping_does_not_wait_for_a_store(run_steward, installed, backup, door):
+    one = run_steward()
+    door.mode, door.pause = "slow", 20
+    backup.apply()
+    wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
+    assert one.stop(seconds=10) == 0
+
+
+def test_many_slow_ones_do_not_block_others(controller, installed, namespace, members, door, store):
+    """Transfers are on threads of their own: reconciling goes on."""
+    door.mode, door.pause = "slow", 3
+    for i in range(8):
+        Backup(installed, namespace, members, door, f"slow{i}").apply()
+    wait.until("uploads to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
+    fine = s3.Door(store)
+    try:
+        other = Backup(installed, namespace, members, fine, "waits")
+        other.apply({"schedule": "0 0 1 1 *"})
+        assert other.wait(lambda s: s.get("nextScheduleTime"), 5)
+    finally:
+        fine.close()
+    door.mode = "fine"
+    for i in range(8):
+        Backup(installed, namespace, members, door, f"slow{i}").succeeded(60)
