@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real EtcdCluster is scaled up and down, also while a member is down, and somebody writes."""
 
-import threading
-
 import pytest
 from support import etcdcluster as ecs
-from support import gateway, wait
+from support import wait
 
 pytestmark = pytest.mark.node
 
@@ -19,43 +17,8 @@ def etcd(stage):
     return one
 
 
-class Witness:
-    """Looks at etcd's own list all the time: what it must never show is in `wrong`."""
-
-    def __init__(self, etcd):
-        self.client, self.wrong, self.sizes = etcd.client(), [], []
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind, *_):
-        self._ending.set()
-        self._thread.join(20)
-        if kind is None:
-            assert not self.wrong, self.wrong
-            assert self.sizes, "nothing was seen at all"
-
-    def _run(self):
-        while not self._ending.wait(0.2):
-            try:
-                members = self.client.members()
-            except (OSError, gateway.Refused):
-                continue
-            learners = [m for m in members if m.get("isLearner")]
-            if len(learners) > 1:
-                self.wrong.append(("more than one learner", members))
-            voters = len(members) - len(learners)
-            if not self.sizes or self.sizes[-1] != voters:
-                if self.sizes and abs(self.sizes[-1] - voters) > 1:
-                    self.wrong.append(("two changes at once", self.sizes[-1], voters))
-                self.sizes.append(voters)
-
-
 def test_1_3_5_3_1(etcd):
-    with etcd.writer() as writer, Witness(etcd) as witness:
+    with etcd.writer() as writer, ecs.Witness(etcd) as witness:
         for size in (3, 5, 3, 1):
             etcd.cluster.kubectl("scale", ecs.KIND, "ec", "-n", etcd.namespace,
                                  f"--replicas={size}")
@@ -75,7 +38,7 @@ def test_the_same_while_a_member_is_down(etcd):
     is down goes first."""
     etcd.patch(size=3)
     etcd.wait_settled(3)
-    with etcd.writer() as writer, Witness(etcd):
+    with etcd.writer() as writer, ecs.Witness(etcd):
         victim = etcd.followers()[0]
         with etcd.paused(victim):
             etcd.wait(lambda o: victim in o["status"]["members"].get("unready", []),

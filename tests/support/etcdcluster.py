@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import threading
 
 from . import cluster as k8s
 from . import etcd, gateway, wait
@@ -36,6 +37,17 @@ def manifest(name, namespace, annotations=None, **spec):
     spec.setdefault("version", version("3.4"))
     return {"apiVersion": f"{GROUP}/v1beta2", "kind": "EtcdCluster", "metadata": metadata,
             "spec": spec}
+
+
+def settled(obj, size=None, version=None):
+    """Ready at this generation with `size` healthy voters, and nothing is being done."""
+    status = obj.get("status", {})
+    wanted = obj["spec"]["size"] if size is None else size
+    quorum = status.get("quorum", {})
+    return (k8s.is_ready(obj) and not status.get("currentAction")
+            and len(status.get("memberList", [])) == wanted
+            and quorum.get("voters") == quorum.get("healthy") == wanted
+            and version in (None, status.get("currentVersion")))
 
 
 class EtcdCluster:
@@ -86,15 +98,8 @@ class EtcdCluster:
 
     def wait_settled(self, size=None, seconds=90, version=None):
         """Until it is Ready at this generation with `size` healthy voters; the object."""
-        def settled(obj):
-            status = obj.get("status", {})
-            wanted = obj["spec"]["size"] if size is None else size
-            quorum = status.get("quorum", {})
-            return (k8s.is_ready(obj) and not status.get("currentAction")
-                    and len(status.get("memberList", [])) == wanted
-                    and quorum.get("voters") == quorum.get("healthy") == wanted
-                    and version in (None, status.get("currentVersion")))
-        return self.wait(settled, f"EtcdCluster {self.name} to be settled", seconds)
+        return self.wait(lambda obj: settled(obj, size, version),
+                         f"EtcdCluster {self.name} to be settled", seconds)
 
     def wait_condition(self, about, status, *reasons, seconds=60):
         """Until a condition is so; the condition."""
@@ -163,7 +168,7 @@ class EtcdCluster:
         """All members store the same, up to one revision; returns their names."""
         revision = int(self.client().status()["header"]["revision"])
         hashes = {}
-        for name in self.pods():
+        for name in self.names():
             one = self.at(name)
             wait.until(f"{name} to reach revision {revision}",
                        lambda one=one: int(one.status()["header"]["revision"]) >= revision, 20)
@@ -256,6 +261,41 @@ class EtcdCluster:
         return link
 
 
+class Witness:
+    """Looks at etcd's own list all the time: what it must never show is in `wrong`."""
+
+    def __init__(self, etcd):
+        self.client, self.wrong, self.sizes = etcd.client(), [], []
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self._ending.set()
+        self._thread.join(20)
+        if kind is None:
+            assert not self.wrong, self.wrong
+            assert self.sizes, "nothing was seen at all"
+
+    def _run(self):
+        while not self._ending.wait(0.2):
+            try:
+                members = self.client.members()
+            except (OSError, gateway.Refused):
+                continue
+            learners = [m for m in members if m.get("isLearner")]
+            if len(learners) > 1:
+                self.wrong.append(("more than one learner", members))
+            voters = len(members) - len(learners)
+            if not self.sizes or self.sizes[-1] != voters:
+                if self.sizes and abs(self.sizes[-1] - voters) > 1:
+                    self.wrong.append(("two changes at once", self.sizes[-1], voters))
+                self.sizes.append(voters)
+
+
 class Stage:
     """A namespace on the node, and a steward that looks after it alone, so that several stages can
     stand side by side.  Whatever was in it is gone at the end."""
@@ -279,12 +319,12 @@ class Stage:
         finally:
             self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
 
-    def start(self, *args, env=None):
+    def start(self, *args, env=None, ready=True):
         """Starts a steward, the one before having ended; `env` is added to its environment."""
         self.steward = stw.Steward(self.binary, self.cluster, self.cluster.kubeconfig_steward,
                                    self.folder, ["--namespaces", self.namespace, *self.args, *args],
                                    env=env)
-        return self.steward.start()
+        return self.steward.start(ready=ready)
 
     def etcd(self, name="ec", tls=None):
         """An EtcdCluster here, which has not been applied yet."""

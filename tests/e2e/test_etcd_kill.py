@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""I14: steward is killed behind every single write, to the API server or to etcd, of growing,
+shrinking, healing and upgrading a real EtcdCluster; somebody writes to it all the time."""
+
+import pytest
+from support import etcd as processes
+from support import etcdcluster as ecs
+from support import faults
+from support import steward as stw
+
+pytestmark = pytest.mark.node
+
+
+@pytest.fixture(scope="module")
+def stage(installed, tmp_path_factory):
+    """One with a steward that can be made to die."""
+    if processes.missing("3.4", "3.5"):
+        pytest.skip(processes.missing("3.4", "3.5"))
+    stw.uninstall_webhooks(installed)
+    with ecs.Stage(installed, faults.binary(), tmp_path_factory.mktemp("stage")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def etcd(stage):
+    """Made by stewards that died, too: one member."""
+    stage.steward.kill()
+    one = stage.etcd()
+    one.apply(size=1, version=ecs.version("3.4"), upgrade={"pauseBetweenSeconds": 0},
+              failover={"unhealthySeconds": 60, "maxPerHour": 10})
+    deaths = faults.Dying(stage).until(lambda: ecs.settled(one.get(), 1)).deaths
+    check_deaths("bootstrap", deaths, "create", "guard", "status")
+    stage.start()
+    one.wait_settled(1)
+    return one
+
+
+def check_deaths(what, deaths, *kinds):
+    """It died often enough to mean something, behind each of these kinds of writes."""
+    print(f"{what}: killed {len(deaths)} times: {' '.join(deaths)}")
+    assert set(kinds) <= set(deaths), deaths
+
+
+@pytest.fixture
+def dying(stage, etcd):
+    """dying(what, done, *kinds): stewards die until done(object); then one lives and settles it."""
+    def run(what, done, *kinds):
+        deaths = faults.Dying(stage).until(lambda: done(etcd.get())).deaths
+        check_deaths(what, deaths, *kinds)
+        stage.start()
+        etcd.wait_settled()
+
+    with etcd.writer() as writer, ecs.Witness(etcd):
+        writer.wait_writes()
+        stage.steward.kill()
+        yield run
+        writer.wait_writes()
+    print(f"{len(writer.acknowledged)} writes, longest gap {writer.longest_gap:.1f} s")
+    etcd.check_same()
+    etcd.check_claims()
+
+
+def test_growing(etcd, dying):
+    etcd.patch(size=3)
+    dying("1 -> 3", lambda o: ecs.settled(o, 3), "create", "etcd", "guard", "status")
+
+
+def test_healing(etcd, dying):
+    victim = etcd.followers()[0]
+    etcd.empty(victim)
+    dying("a member without data", lambda o: ecs.settled(o, 3) and victim not in etcd.names(),
+          "create", "delete", "etcd", "guard", "status")
+
+
+def test_upgrading(etcd, dying):
+    members = etcd.names()
+    etcd.patch(version=ecs.version("3.5"))
+    dying("3.4 -> 3.5", lambda o: ecs.settled(o, 3, ecs.version("3.5")), "create", "delete",
+          "etcd", "status")
+    assert etcd.names() == members
+
+
+def test_shrinking(etcd, dying):
+    etcd.patch(size=1)
+    dying("3 -> 1", lambda o: ecs.settled(o, 1), "delete", "etcd", "status")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The database of a real EtcdCluster is full: it says so, stays as it is, and writes again as soon as
+a person has given it more space."""
+
+import pytest
+from support import etcdcluster as ecs
+from support import gateway, wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.node
+
+VALUE = "x" * (1 << 20)
+
+
+@pytest.fixture(scope="module", params=["3.4", "3.5"])
+def etcd(stage, request):
+    """Three members with the least quota there is."""
+    one = stage.etcd(f"ec{request.param.replace('.', '')}")
+    one.apply(size=3, version=ecs.version(request.param), options={"quotaBackendBytes": "64Mi"})
+    one.wait_settled(3)
+    yield one
+    one.delete()
+
+
+def fill(etcd):
+    """Writes until etcd says that it is full."""
+    client = etcd.client(10)
+    for number in range(200):
+        try:
+            client.put(f"big/{number:03}", VALUE)
+        except gateway.Refused as error:
+            assert "database space exceeded" in str(error)
+            return number
+        except OSError:
+            continue
+    raise AssertionError("200 MiB went into 64 MiB")
+
+
+def test_full_and_then_not(etcd):
+    with etcd.writer(prefix="w/") as writer:
+        writer.wait_writes(20)
+    stored, uids, members = fill(etcd), etcd.uids(), etcd.names()
+    etcd.wait_condition("AlarmActive", "True", "NoSpace")
+    obj = etcd.get()
+    assert condition(obj, "Ready")["status"] == "False"
+    assert "quotaBackendBytes" in condition(obj, "AlarmActive")["message"]
+    assert any("NOSPACE" in m.get("alarms", []) for m in obj["status"]["memberList"])
+    wait.stays("no member is touched", lambda: etcd.uids() == uids, 15, 1)
+
+    etcd.patch(options={"quotaBackendBytes": "256Mi"})
+    etcd.wait_settled(3, 180)
+    assert condition(etcd.get(), "AlarmActive")["status"] == "False"
+    assert etcd.names() == members
+    with etcd.writer(prefix="after/") as more:
+        more.wait_writes(20)
+    assert writer.check(etcd.client())
+    assert len(etcd.client(20).post("/v3/kv/range", {
+        "key": gateway.b64("big/"), "range_end": gateway.b64("big0"), "keys_only": True})["kvs"]) >= stored
+    etcd.check_same()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A steward that ends by SIGKILL behind a write of one's choice (src/base/fault.h)."""
+
+import os
+import pathlib
+import subprocess
+
+from . import paths
+from .cluster import run
+
+
+def binary():
+    """$STEWARD_FAULTS_BINARY, else built beside the build under test, which takes half a minute the
+    first time."""
+    given = os.environ.get("STEWARD_FAULTS_BINARY")
+    if given:
+        return pathlib.Path(given)
+    build = paths.steward_binary().parents[1]
+    faults = build.with_name(build.name + "-faults")
+    if not (faults / "build.ninja").exists():
+        run(["meson", "setup", faults, paths.TOP, "-Dfault_points=true", "-Dtests=disabled"])
+    run(["ninja", "-C", faults, "src/steward"], timeout=600)
+    return faults / "src" / "steward"
+
+
+class Dying:
+    """Starts steward on a stage again and again, each of which ends behind its first write, until
+    something has come about; `deaths` names the writes."""
+
+    def __init__(self, stage, limit=120):
+        self.stage, self.limit = stage, limit
+        self.log = stage.folder / "faults.log"
+        self.deaths = []
+
+    def until(self, done):
+        """One after the other, until done() is true and none has to write any more."""
+        while len(self.deaths) < self.limit:
+            self.log.write_text("")
+            one = self.stage.start(ready=False, env={"STEWARD_FAULT_AT": "1",
+                                                     "STEWARD_FAULT_LOG": str(self.log)})
+            while one.running():
+                if done():
+                    one.kill()
+                    return self
+                try:
+                    one.process.wait(0.5)
+                except subprocess.TimeoutExpired:
+                    continue
+            died_of = self.log.read_text().split()
+            assert died_of, f"steward ended by itself:\n{one.log_tail()}"
+            self.deaths.append(died_of[1])
+        raise AssertionError(f"after {self.limit} deaths it is not done: {self.deaths[-20:]}")
