@@ -96,6 +96,8 @@ struct stw_login_as {
 };
 
 struct stw_engine_ops {
+    /* Before all else: the client library. */
+    int (*load)(struct stw_error *err);
     /* Blocks for at most the target's connect timeout and one statement. */
     struct stw_conn *(*open)(const struct stw_login_as *as, struct stw_fault *f);
     void (*close)(struct stw_conn *c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Connections to MySQL and MariaDB through libmariadb. */
+#include "controller/sql/library.h"
 #include "controller/sql/mysql_priv.h"
 #include "controller/sql/mysql_privileges.h"
 #include "controller/sql/password.h"
@@ -12,6 +13,31 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
+
+#define FUNCTIONS(F)                                                                               \
+    F(mariadb_connection)                                                                          \
+    F(mysql_affected_rows)                                                                         \
+    F(mysql_close)                                                                                 \
+    F(mysql_errno)                                                                                 \
+    F(mysql_error)                                                                                 \
+    F(mysql_fetch_lengths)                                                                         \
+    F(mysql_fetch_row)                                                                             \
+    F(mysql_free_result)                                                                           \
+    F(mysql_get_server_info)                                                                       \
+    F(mysql_get_server_version)                                                                    \
+    F(mysql_get_socket)                                                                            \
+    F(mysql_get_ssl_cipher)                                                                        \
+    F(mysql_init)                                                                                  \
+    F(mysql_num_fields)                                                                            \
+    F(mysql_optionsv)                                                                              \
+    F(mysql_query)                                                                                 \
+    F(mysql_real_connect)                                                                          \
+    F(mysql_real_query)                                                                            \
+    F(mysql_server_init)                                                                           \
+    F(mysql_sqlstate)                                                                              \
+    F(mysql_store_result)                                                                          \
+    F(mysql_use_result)
+STW_LIBRARY(library, my, "libmariadb.so.3", "libmariadb3", FUNCTIONS);
 
 /* Where Debian, Alpine and Red Hat keep the CAs that the system trusts. */
 static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
@@ -28,7 +54,16 @@ struct stw_conn {
 
 static void library_init(void)
 {
-    (void)mysql_library_init(0, NULL, NULL);
+    (void)my.mysql_server_init(0, NULL, NULL);
+}
+
+static int load(struct stw_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (stw_library_load(&library, err) < 0)
+        return -1;
+    (void)pthread_once(&once, library_init);
+    return 0;
 }
 
 static void set_tls(MYSQL *m, const struct stw_target *t)
@@ -40,13 +75,13 @@ static void set_tls(MYSQL *m, const struct stw_target *t)
             ca = system_ca[i];
     if (t->tls_mode == STW_TLS_DISABLE)
         return;
-    (void)mysql_optionsv(m, MYSQL_OPT_SSL_ENFORCE, &on);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_ENFORCE, &on);
     if (t->tls_mode == STW_TLS_REQUIRE)
         return;
     /* libmariadb insists on TLS only together with the check of the host's name, so that VerifyCA
      * is VerifyFull here: without it, whoever sits between could leave TLS out. */
-    (void)mysql_optionsv(m, MYSQL_OPT_SSL_CA, ca ? ca : system_ca[0]);
-    (void)mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_CA, ca ? ca : system_ca[0]);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
 static void set_options(MYSQL *m, const struct stw_target *t)
@@ -55,13 +90,13 @@ static void set_options(MYSQL *m, const struct stw_target *t)
     /* The server ends a statement by itself before that. */
     unsigned statement = (unsigned)t->statement_timeout_seconds + 2, tcp = MYSQL_PROTOCOL_TCP;
     unsigned no = 0;
-    (void)mysql_optionsv(m, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
-    (void)mysql_optionsv(m, MYSQL_OPT_READ_TIMEOUT, &statement);
-    (void)mysql_optionsv(m, MYSQL_OPT_WRITE_TIMEOUT, &statement);
-    (void)mysql_optionsv(m, MYSQL_OPT_PROTOCOL, &tcp);
-    (void)mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &no);
-    (void)mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    (void)mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, LOGIN_PLUGINS);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_READ_TIMEOUT, &statement);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_WRITE_TIMEOUT, &statement);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_PROTOCOL, &tcp);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &no);
+    (void)my.mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    (void)my.mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, LOGIN_PLUGINS);
     set_tls(m, t);
 }
 
@@ -72,8 +107,8 @@ static uint64_t now_ms(void)
 
 static int fault_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
 {
-    unsigned number = mysql_errno(&c->mysql);
-    stw_mysql_fault(f, number, mysql_sqlstate(&c->mysql), mysql_error(&c->mysql), step);
+    unsigned number = my.mysql_errno(&c->mysql);
+    stw_mysql_fault(f, number, my.mysql_sqlstate(&c->mysql), my.mysql_error(&c->mysql), step);
     f->timeout = f->lost && now_ms() - c->started_ms + 100 >= c->limit_ms;
     return -1;
 }
@@ -133,9 +168,9 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
 {
     struct stw_facts *k = &c->facts;
     stw_autobuf struct stw_buf setup = STW_BUF_INIT(1024);
-    (void)snprintf(k->version, sizeof(k->version), "%s", mysql_get_server_info(&c->mysql));
-    k->number = (unsigned)mysql_get_server_version(&c->mysql);
-    k->mariadb = mariadb_connection(&c->mysql);
+    (void)snprintf(k->version, sizeof(k->version), "%s", my.mysql_get_server_info(&c->mysql));
+    k->number = (unsigned)my.mysql_get_server_version(&c->mysql);
+    k->mariadb = my.mariadb_connection(&c->mysql);
     k->native_default = k->mariadb || k->number < 80000;
     if (k->number < (k->mariadb ? 100400u : 50700u))
         return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
@@ -162,7 +197,7 @@ static void conn_close(struct stw_conn *c)
 {
     if (!c)
         return;
-    mysql_close(&c->mysql);
+    my.mysql_close(&c->mysql);
     free(c);
 }
 
@@ -177,11 +212,9 @@ static int connect_fault(struct stw_conn *c, struct stw_fault *f)
 
 static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const struct stw_target *t = as->target;
     struct stw_conn *c = calloc(1, sizeof(*c));
-    (void)pthread_once(&once, library_init);
-    if (!c || !mysql_init(&c->mysql)) {
+    if (!c || !my.mysql_init(&c->mysql)) {
         free(c);
         (void)stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
         return NULL;
@@ -190,14 +223,14 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     c->limit_ms = (uint64_t)t->connect_timeout_seconds * 1000;
     set_options(&c->mysql, t);
     /* With a trial only the account's own rights count, so that it names no database. */
-    int r = mysql_real_connect(&c->mysql, t->host, as->user, as->password, NULL, (unsigned)t->port,
-                               NULL, CLIENT_FOUND_ROWS)
+    int r = my.mysql_real_connect(&c->mysql, t->host, as->user, as->password, NULL,
+                                  (unsigned)t->port, NULL, CLIENT_FOUND_ROWS)
                 ? 0
                 : connect_fault(c, f);
     if (c->mysql.passwd) /* there is no reconnecting that would need it */
         stw_wipe(c->mysql.passwd, strlen(c->mysql.passwd));
     c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
-    if (r == 0 && t->tls_mode != STW_TLS_DISABLE && !mysql_get_ssl_cipher(&c->mysql))
+    if (r == 0 && t->tls_mode != STW_TLS_DISABLE && !my.mysql_get_ssl_cipher(&c->mysql))
         r = stw_fault_set(f, STW_SQL_TLS, STW_SQL_STEP_CONNECT, "the server does not offer TLS");
     if (r == 0 && !as->trial)
         r = learn(c, t, f);
@@ -210,13 +243,13 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
 /* An idle connection on which there is something to read has been closed by the server. */
 static bool conn_alive(struct stw_conn *c)
 {
-    struct pollfd p = {.fd = (int)mysql_get_socket(&c->mysql), .events = POLLIN};
+    struct pollfd p = {.fd = (int)my.mysql_get_socket(&c->mysql), .events = POLLIN};
     return poll(&p, 1, 0) == 0;
 }
 
 static void conn_cut(struct stw_conn *c)
 {
-    (void)shutdown((int)mysql_get_socket(&c->mysql), SHUT_RDWR);
+    (void)shutdown((int)my.mysql_get_socket(&c->mysql), SHUT_RDWR);
 }
 
 static const struct stw_facts *conn_facts(const struct stw_conn *c)
@@ -229,12 +262,12 @@ static const struct stw_facts *conn_facts(const struct stw_conn *c)
 static int read_rows(struct stw_conn *c, MYSQL_RES *result, stw_row_fn *row, void *ctx)
 {
     struct stw_cell cells[CELLS_MAX];
-    unsigned count = STW_MIN(mysql_num_fields(result), (unsigned)CELLS_MAX);
+    unsigned count = STW_MIN(my.mysql_num_fields(result), (unsigned)CELLS_MAX);
     size_t bytes = 0;
     MYSQL_ROW r;
     (void)c;
-    while ((r = mysql_fetch_row(result))) {
-        const unsigned long *lengths = mysql_fetch_lengths(result);
+    while ((r = my.mysql_fetch_row(result))) {
+        const unsigned long *lengths = my.mysql_fetch_lengths(result);
         for (unsigned i = 0; i < count; i++) {
             cells[i] = (struct stw_cell){r[i], r[i] ? lengths[i] : 0};
             bytes += cells[i].len;
@@ -251,13 +284,13 @@ static int cause_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault
     MYSQL_RES *result;
     MYSQL_ROW row;
     (void)fault_of(c, step, f);
-    if (f->number != 1396 || mysql_query(&c->mysql, "SHOW WARNINGS") != 0 ||
-        !(result = mysql_store_result(&c->mysql)))
+    if (f->number != 1396 || my.mysql_query(&c->mysql, "SHOW WARNINGS") != 0 ||
+        !(result = my.mysql_store_result(&c->mysql)))
         return -1;
-    while ((row = mysql_fetch_row(result)))
-        if (mysql_num_fields(result) > 2 && row[1] && row[2] && !stw_streq(row[1], "1396"))
+    while ((row = my.mysql_fetch_row(result)))
+        if (my.mysql_num_fields(result) > 2 && row[1] && row[2] && !stw_streq(row[1], "1396"))
             stw_mysql_fault(f, (unsigned)strtoul(row[1], NULL, 10), "HY000", row[2], step);
-    mysql_free_result(result);
+    my.mysql_free_result(result);
     return -1;
 }
 
@@ -266,19 +299,19 @@ static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_f
 {
     int bad = 0;
     c->started_ms = now_ms();
-    if (mysql_real_query(&c->mysql, stw_buf_str(&st->text), st->text.len) != 0)
+    if (my.mysql_real_query(&c->mysql, stw_buf_str(&st->text), st->text.len) != 0)
         return cause_of(c, st->step, f);
-    MYSQL_RES *result = mysql_use_result(&c->mysql);
+    MYSQL_RES *result = my.mysql_use_result(&c->mysql);
     if (result)
         bad = read_rows(c, result, row, ctx);
-    if (mysql_errno(&c->mysql) != 0)
+    if (my.mysql_errno(&c->mysql) != 0)
         (void)fault_of(c, st->step, f);
-    mysql_free_result(result); /* reads what is left */
+    my.mysql_free_result(result); /* reads what is left */
     if (f->trouble != STW_SQL_FINE)
         return -1;
     if (bad)
         return stw_fault_set(f, STW_SQL_LOOKUP, st->step, "the server's answer could not be read");
-    if (st->must_match && mysql_affected_rows(&c->mysql) == 0)
+    if (st->must_match && my.mysql_affected_rows(&c->mysql) == 0)
         return stw_fault_set(f, STW_SQL_NOT_OURS, st->step,
                              "somebody else changed the mark at this moment");
     return 0;
@@ -326,6 +359,7 @@ static int seal(struct stw_session *s, const struct stw_account *a, struct stw_v
 }
 
 const struct stw_engine_ops stw_engine_mysql = {
+    .load = load,
     .open = conn_open,
     .close = conn_close,
     .alive = conn_alive,

@@ -90,6 +90,8 @@ int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
         return stw_fail(err, STW_ERR_INVALID,
                         "target \"%s\": this steward was built without support for %s",
                         config->target->name, stw_engine_name(config->target->engine));
+    if (ops->load(err) < 0)
+        return stw_error_wrap(err, "target \"%s\"", config->target->name);
     p = calloc(1, sizeof(*p) + count * sizeof(p->slots[0]));
     if (!p)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the connections of target \"%s\"",

@@ -2,6 +2,7 @@
  *
  * Connections to PostgreSQL through libpq, which is only used in its non-blocking form: every wait
  * has a deadline. */
+#include "controller/sql/library.h"
 #include "controller/sql/postgresql_priv.h"
 
 #include "base/util.h"
@@ -10,6 +11,33 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
+
+#define FUNCTIONS(F)                                                                               \
+    F(PQclear)                                                                                     \
+    F(PQconnectPoll)                                                                               \
+    F(PQconnectStartParams)                                                                        \
+    F(PQconsumeInput)                                                                              \
+    F(PQencryptPasswordConn)                                                                       \
+    F(PQerrorMessage)                                                                              \
+    F(PQfinish)                                                                                    \
+    F(PQflush)                                                                                     \
+    F(PQfreemem)                                                                                   \
+    F(PQgetResult)                                                                                 \
+    F(PQgetisnull)                                                                                 \
+    F(PQgetlength)                                                                                 \
+    F(PQgetvalue)                                                                                  \
+    F(PQisBusy)                                                                                    \
+    F(PQnfields)                                                                                   \
+    F(PQntuples)                                                                                   \
+    F(PQresultErrorField)                                                                          \
+    F(PQresultStatus)                                                                              \
+    F(PQsendQuery)                                                                                 \
+    F(PQsetErrorVerbosity)                                                                         \
+    F(PQsetNoticeReceiver)                                                                         \
+    F(PQsetSingleRowMode)                                                                          \
+    F(PQsocket)                                                                                    \
+    F(PQstatus)
+STW_LIBRARY(library, pq, "libpq.so.5", "libpq5", FUNCTIONS);
 
 static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
                                         "/etc/pki/tls/certs/ca-bundle.crt"};
@@ -31,7 +59,7 @@ static uint64_t now_ms(void)
 static int wait_for(PGconn *pg, short events, uint64_t deadline_ms)
 {
     for (;;) {
-        struct pollfd p = {.fd = PQsocket(pg), .events = events};
+        struct pollfd p = {.fd = pq.PQsocket(pg), .events = events};
         uint64_t now = now_ms();
         if (now >= deadline_ms)
             return 0;
@@ -55,11 +83,11 @@ static int finish_connect(PGconn *pg, uint64_t deadline_ms, struct stw_fault *f)
     while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
         if (!wait_for(pg, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
             return took_too_long(f, STW_SQL_STEP_CONNECT);
-        state = PQconnectPoll(pg);
+        state = pq.PQconnectPoll(pg);
     }
     if (state == PGRES_POLLING_OK)
         return 0;
-    stw_pg_connect_fault(f, PQerrorMessage(pg));
+    stw_pg_connect_fault(f, pq.PQerrorMessage(pg));
     return -1;
 }
 
@@ -105,14 +133,14 @@ static PGconn *start_connect(const struct stw_login_as *as)
                                   "any",
                                   NULL};
     (void)snprintf(port, sizeof(port), "%lld", (long long)t->port);
-    return PQconnectStartParams(names, values, 0);
+    return pq.PQconnectStartParams(names, values, 0);
 }
 
 /* A GRANT without the right to grant only warns. */
 static void notice(void *ctx, const PGresult *result)
 {
     struct stw_conn *c = ctx;
-    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *state = pq.PQresultErrorField(result, PG_DIAG_SQLSTATE);
     if (state && (stw_streq(state, "01007") || stw_streq(state, "01006")))
         (void)snprintf(c->warned, sizeof(c->warned), "%s", state);
 }
@@ -120,14 +148,14 @@ static void notice(void *ctx, const PGresult *result)
 static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
                     enum stw_sql_step step, struct stw_fault *f)
 {
-    if (!PQsendQuery(c->pg, text)) {
+    if (!pq.PQsendQuery(c->pg, text)) {
         stw_pg_fault(f, "08006", NULL, NULL, step);
         return -1;
     }
-    while (PQflush(c->pg) == 1) {
+    while (pq.PQflush(c->pg) == 1) {
         if (!wait_for(c->pg, POLLIN | POLLOUT, deadline_ms))
             return took_too_long(f, step);
-        if (!PQconsumeInput(c->pg))
+        if (!pq.PQconsumeInput(c->pg))
             break;
     }
     return 0; /* what went wrong is told by the result */
@@ -137,15 +165,15 @@ static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
 static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_sql_step step,
                              struct stw_fault *f)
 {
-    while (PQisBusy(c->pg)) {
+    while (pq.PQisBusy(c->pg)) {
         if (!wait_for(c->pg, POLLIN, deadline_ms)) {
             (void)took_too_long(f, step);
             return NULL;
         }
-        if (!PQconsumeInput(c->pg))
+        if (!pq.PQconsumeInput(c->pg))
             break;
     }
-    return PQgetResult(c->pg);
+    return pq.PQgetResult(c->pg);
 }
 
 #define CELLS_MAX 16
@@ -153,13 +181,13 @@ static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_
 static int read_rows(const PGresult *result, stw_row_fn *row, void *ctx, size_t *bytes)
 {
     struct stw_cell cells[CELLS_MAX];
-    int count = STW_MIN(PQnfields(result), CELLS_MAX);
-    for (int i = 0; i < PQntuples(result); i++) {
+    int count = STW_MIN(pq.PQnfields(result), CELLS_MAX);
+    for (int i = 0; i < pq.PQntuples(result); i++) {
         for (int k = 0; k < count; k++) {
             cells[k] = (struct stw_cell){0};
-            if (!PQgetisnull(result, i, k))
-                cells[k] =
-                    (struct stw_cell){PQgetvalue(result, i, k), (size_t)PQgetlength(result, i, k)};
+            if (!pq.PQgetisnull(result, i, k))
+                cells[k] = (struct stw_cell){pq.PQgetvalue(result, i, k),
+                                             (size_t)pq.PQgetlength(result, i, k)};
             *bytes += cells[k].len;
         }
         if (*bytes > STW_ANSWER_MAX_BYTES || (row && row(ctx, cells, (unsigned)count) != 0))
@@ -170,7 +198,7 @@ static int read_rows(const PGresult *result, stw_row_fn *row, void *ctx, size_t 
 
 static bool is_fine(const PGresult *result)
 {
-    ExecStatusType status = PQresultStatus(result);
+    ExecStatusType status = pq.PQresultStatus(result);
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ||
            status == PGRES_SINGLE_TUPLE || status == PGRES_EMPTY_QUERY;
 }
@@ -178,12 +206,12 @@ static bool is_fine(const PGresult *result)
 static void fault_of(struct stw_conn *c, const PGresult *result, enum stw_sql_step step,
                      struct stw_fault *f)
 {
-    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *state = pq.PQresultErrorField(result, PG_DIAG_SQLSTATE);
     if (f->trouble == STW_SQL_FINE)
         stw_pg_fault(f, state ? state : "08006",
-                     PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY),
-                     PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL), step);
-    f->lost |= PQstatus(c->pg) != CONNECTION_OK;
+                     pq.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY),
+                     pq.PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL), step);
+    f->lost |= pq.PQstatus(c->pg) != CONNECTION_OK;
 }
 
 static int query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
@@ -196,13 +224,13 @@ static int query(struct stw_conn *c, const char *text, enum stw_sql_step step, s
     c->warned[0] = '\0';
     if (send_all(c, text, deadline, step, f) < 0)
         return -1;
-    (void)PQsetSingleRowMode(c->pg);
+    (void)pq.PQsetSingleRowMode(c->pg);
     while ((result = next_result(c, deadline, step, f))) {
         if (!is_fine(result))
             fault_of(c, result, step, f);
         else if (!bad && read_rows(result, row, ctx, &bytes) < 0)
             bad = true;
-        PQclear(result);
+        pq.PQclear(result);
     }
     if (f->trouble != STW_SQL_FINE)
         return -1;
@@ -250,8 +278,13 @@ static void conn_close(struct stw_conn *c)
 {
     if (!c)
         return;
-    PQfinish(c->pg);
+    pq.PQfinish(c->pg);
     free(c);
+}
+
+static int load(struct stw_error *err)
+{
+    return stw_library_load(&library, err);
 }
 
 static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
@@ -264,18 +297,18 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
         return NULL;
     }
     /* Words of the server come in its language; its SQLSTATE does not. */
-    (void)PQsetErrorVerbosity(c->pg, PQERRORS_SQLSTATE);
-    (void)PQsetNoticeReceiver(c->pg, notice, c);
+    (void)pq.PQsetErrorVerbosity(c->pg, PQERRORS_SQLSTATE);
+    (void)pq.PQsetNoticeReceiver(c->pg, notice, c);
     int r = 0;
-    if (PQstatus(c->pg) == CONNECTION_BAD) {
-        stw_pg_connect_fault(f, PQerrorMessage(c->pg));
+    if (pq.PQstatus(c->pg) == CONNECTION_BAD) {
+        stw_pg_connect_fault(f, pq.PQerrorMessage(c->pg));
         r = -1;
     }
     if (r == 0)
         r = finish_connect(c->pg, deadline, f);
     if (r == 0 && !as->trial)
         r = learn(c, as->target, f);
-    c->fd = PQsocket(c->pg);
+    c->fd = pq.PQsocket(c->pg);
     if (r == 0)
         return c;
     conn_close(c);
@@ -288,7 +321,7 @@ static bool conn_alive(struct stw_conn *c)
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
     if (poll(&p, 1, 0) == 0)
         return true;
-    return PQconsumeInput(c->pg) && PQstatus(c->pg) == CONNECTION_OK && poll(&p, 1, 0) == 0;
+    return pq.PQconsumeInput(c->pg) && pq.PQstatus(c->pg) == CONNECTION_OK && poll(&p, 1, 0) == 0;
 }
 
 static void conn_cut(struct stw_conn *c)
@@ -324,14 +357,14 @@ static int seal(struct stw_session *s, const struct stw_account *a, struct stw_v
     struct stw_buf password = STW_BUF_INIT(1u << 20);
     password.secret = true;
     stw_buf_add(&password, a->password.data, a->password.len);
-    char *made = password.len > 0 && s->conn
-                     ? PQencryptPasswordConn(s->conn->pg, password.data, a->user, "scram-sha-256")
-                     : NULL;
+    char *made = password.len > 0 && s->conn ? pq.PQencryptPasswordConn(s->conn->pg, password.data,
+                                                                        a->user, "scram-sha-256")
+                                             : NULL;
     stw_buf_done(&password);
     if (made) {
         stw_buf_adds(&ret->text, made);
         stw_wipe(made, strlen(made));
-        PQfreemem(made);
+        pq.PQfreemem(made);
     }
     if (!made || ret->text.failed)
         return stw_fault_set(f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP,
@@ -340,6 +373,7 @@ static int seal(struct stw_session *s, const struct stw_account *a, struct stw_v
 }
 
 const struct stw_engine_ops stw_engine_postgresql = {
+    .load = load,
     .open = conn_open,
     .close = conn_close,
     .alive = conn_alive,

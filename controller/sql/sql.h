@@ -121,8 +121,8 @@ struct stw_pool_config {
     void (*sent)(void *ctx);
 };
 
-/* No connection is made yet.  Fails with STW_ERR_INVALID when steward was built without the engine.
- */
+/* No connection is made yet.  Fails with STW_ERR_INVALID when steward was built without the engine,
+ * or when the engine's client library, which the first pool loads, is not installed. */
 int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
                     struct stw_error *err);
 struct stw_pool *stw_pool_ref(struct stw_pool *p);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The client library of an engine, loaded when the first target of that engine appears: whoever has
+ * none pays for none.  Its functions are called through a table whose types are those of the
+ * library's own header, so that the compiler checks them as if it were linked. */
+#ifndef STW_CONTROLLER_SQL_LIBRARY_H
+#define STW_CONTROLLER_SQL_LIBRARY_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct stw_library {
+    const char *file;    /* "libpq.so.5" */
+    const char *package; /* that Debian has it in, for the error */
+    const char *const *names;
+    void *functions; /* `count` pointers, filled in the order of `names` */
+    size_t count;
+    bool loaded;
+};
+
+/* Each function of LIST(F) is a row F(name); `table` becomes a struct with a member for each. */
+#define STW_LIBRARY_MEMBER(name) __typeof__(name) *name;
+#define STW_LIBRARY_NAME(name) #name,
+#define STW_LIBRARY(library, table, file_, package_, LIST)                                         \
+    static struct {                                                                                \
+        LIST(STW_LIBRARY_MEMBER)                                                                   \
+    } table;                                                                                       \
+    static struct stw_library library = {.file = (file_),                                          \
+                                         .package = (package_),                                    \
+                                         .names = (const char *const[]){LIST(STW_LIBRARY_NAME)},   \
+                                         .functions = &(table),                                    \
+                                         .count = sizeof(table) / sizeof(void *)}
+
+/* Loads it for good, once; any thread.  STW_ERR_INVALID says what is missing and what to install;
+ * the next call looks again. */
+int stw_library_load(struct stw_library *l, struct stw_error *err);
+
+#endif
