@@ -12,7 +12,7 @@ import subprocess
 import threading
 
 from . import cluster as k8s
-from . import etcd, gateway, wait
+from . import etcd, gateway, paths, wait
 from . import steward as stw
 from .cluster import condition
 
@@ -124,13 +124,15 @@ class EtcdCluster:
         return {m["name"]: m for m in self.status().get("memberList", [])}
 
     def leader(self):
-        """The name of the member that leads, from etcd itself."""
-        for name in sorted(self.pods()):
-            with contextlib.suppress(OSError, gateway.Refused):
-                status = self.at(name).status()
-                if status.get("leader") == status["header"]["member_id"]:
-                    return name
-        raise AssertionError(f"EtcdCluster {self.name} has no leader")
+        """The name of the member that leads, from etcd itself; waits for one."""
+        def find():
+            for name, pod in sorted(self.pods().items()):
+                with contextlib.suppress(OSError, gateway.Refused, KeyError):
+                    status = gateway.Gateway(pod["status"]["podIP"], tls=self.tls).status()
+                    if status["leader"] == status["header"]["member_id"]:
+                        return name
+            return None
+        return wait.until(f"a leader of EtcdCluster {self.name}", find, 30)
 
     def followers(self):
         """The names of the other members."""
@@ -294,6 +296,14 @@ class Witness:
                 if self.sizes and abs(self.sizes[-1] - voters) > 1:
                     self.wrong.append(("two changes at once", self.sizes[-1], voters))
                 self.sizes.append(voters)
+
+
+def give_agent(cluster, folder, name):
+    """The node gets an image of the program under test, for agents."""
+    tar = folder / "agent.tar"
+    k8s.cluster_command(cluster.name, "pack", "--user=65532", name, tar,
+                        paths.steward_binary().resolve())
+    k8s.cluster_command(cluster.name, "image", tar)
 
 
 class Stage:
