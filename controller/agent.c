@@ -20,7 +20,7 @@ static void text_of(struct stw_json string, char *out, size_t size)
     stw_message_clean(out, size - 1);
 }
 
-static void look_at_container(struct stw_json status, struct stw_agent_live *a, bool *failed)
+static void look_at_container(struct stw_json status, struct stw_agent_live *a, bool *told)
 {
     static const char *const waits[] = {
         "ErrImagePull",      "ImagePullBackOff",           "InvalidImageName",
@@ -30,10 +30,11 @@ static void look_at_container(struct stw_json status, struct stw_agent_live *a, 
     struct stw_json waiting = stw_json_get(state, "waiting");
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
-    if (stw_json_there(ended) && !*failed) {
+    if (stw_json_there(ended) && !*a->message && !*told)
         text_of(stw_json_get(ended, "message"), a->message, sizeof(a->message));
-        *failed = code != 0;
-    }
+    else if (code != 0)
+        text_of(stw_json_get(ended, "message"), a->text, sizeof(a->text));
+    *told = *told || stw_json_there(ended);
     for (size_t i = 0; i < STW_COUNT(waits); i++)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i])) {
             a->phase = STW_AGENT_STUCK;
@@ -59,18 +60,19 @@ static void look_at_pod(struct stw_json pod, struct stw_agent_live *a)
 {
     struct stw_json status = stw_json_get(pod, "status"), key, container;
     struct stw_json phase = stw_json_get(status, "phase");
-    bool failed = false;
+    bool told = false;
     *a = (struct stw_agent_live){.phase = STW_AGENT_RUNNING};
     stw_json_foreach (stw_json_get(status, "initContainerStatuses"), key, container)
-        look_at_container(container, a, &failed);
+        look_at_container(container, a, &told);
     stw_json_foreach (stw_json_get(status, "containerStatuses"), key, container)
-        look_at_container(container, a, &failed);
+        look_at_container(container, a, &told);
     look_at_scheduling(status, a);
     if (stw_json_is(phase, "Succeeded"))
         a->phase = STW_AGENT_SUCCEEDED;
     if (stw_json_is(phase, "Failed")) {
         a->phase = STW_AGENT_FAILED;
-        text_of(stw_json_get(status, "message"), a->text, sizeof(a->text));
+        if (!*a->text) /* DeadlineExceeded */
+            text_of(stw_json_get(status, "message"), a->text, sizeof(a->text));
     }
 }
 

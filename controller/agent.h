@@ -27,8 +27,8 @@ struct stw_agent_live {
     enum stw_agent_phase phase;
     bool going; /* is being deleted */
     char uid[64], owner_uid[64];
-    char message[4097]; /* of the first container that failed, else of the last that ended */
-    char text[300];
+    char message[4097]; /* of the first container that ended */
+    char text[300];     /* why it does not get on, or what another container failed with */
 };
 
 /* Letters and digits of the owner's UID behind a part of its name; the same each time. */

@@ -42,6 +42,7 @@ static void backup_changed(struct stw_manager *m, const struct stw_watch *w, con
     const char *text = new_text ? new_text : old_text;
     char cluster[STW_KEY_LEN];
     stw_watch_own_changed(m, w, key, old_text, new_text);
+    stw_manager_wake(m, "restoreFrom", key);
     if (text && stw_json_scan(&doc, text, strlen(text), NULL) == 0 &&
         cluster_of(stw_json_root(&doc), cluster))
         stw_manager_enqueue(m, stw_kind_etcdcluster.kind, cluster);

@@ -100,6 +100,17 @@ static int read_s3_secret(const struct stw_run *run, const char *name, struct st
     return 0;
 }
 
+int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
+                  struct stw_snapshot *why)
+{
+    struct secret s;
+    if (secret_get(run, name, STW_SNAPSHOT_STORE, &s, why) != 0)
+        return -1;
+    *ret = stw_json_there(stw_json_get(stw_json_get(stw_json_root(&s.doc), "data"), key));
+    secret_done(&s);
+    return 0;
+}
+
 static int open_s3(const struct stw_etcd_s3 *s3, const char *bucket,
                    const struct stw_credentials *c, const char *ca, struct stw_store **ret,
                    struct stw_snapshot *why)

@@ -114,6 +114,8 @@ int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why);
 /* Shared with EtcdRestores: a store on S3 by its block. */
 int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struct stw_store **ret,
                   char **ret_path, struct stw_snapshot *why);
+int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
+                  struct stw_snapshot *why);
 /* The names under which members are reached, and the Secret with the client's certificate ("":
  * plain); for agents too. */
 struct eb_source {
