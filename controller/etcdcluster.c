@@ -134,8 +134,8 @@ static bool was_written(const struct stw_result *result)
            result->outcome == STW_RUN_STALLED;
 }
 
-/* What is only to be told.  A cluster that is frozen may thaw by itself, and so is looked at as
- * often as any other. */
+/* What is only to be told.  A cluster that waits for a person may get well by itself, or worse, and
+ * so is looked at as often as any other. */
 static void end_idle(struct ec *e, struct stw_result *result)
 {
     static const char *const numbers[] = {NULL};
@@ -147,8 +147,9 @@ static void end_idle(struct ec *e, struct stw_result *result)
     if (!was_written(result))
         return;
     ec_tell(e);
-    if (e->move.act == EC_FREEZE)
-        *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = EC_ROUND_MS};
+    if (e->state.cluster_id && result->outcome != STW_RUN_DONE)
+        *result = (struct stw_result){.outcome = STW_RUN_AFTER,
+                                      .after_ms = STW_MIN(result->after_ms, EC_ROUND_MS)};
 }
 
 /* First the status, with the intent in it; then the act. */
@@ -195,6 +196,20 @@ static int drop_annotation(struct ec *e)
     stw_informer_saw(stw_run_cache(e->run, e->run->controller->own), &answer);
     stw_fault_point("annotation");
     return reload(e) ? 0 : stw_fail(&e->err, STW_ERR_CONFLICT, "it has changed meanwhile");
+}
+
+/* Commands that are told can be typed as they stand. */
+static void name_namespace(struct ec *e)
+{
+    static const char command[] = "`kubectl ";
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    const char *from = e->move.text;
+    for (const char *at; (at = strstr(from, command)); from = at + strlen(command)) {
+        stw_buf_add(&text, from, (size_t)(at - from));
+        stw_buf_addf(&text, "%s-n %s ", command, e->owner.ns);
+    }
+    stw_buf_adds(&text, from);
+    (void)snprintf(e->move.text, sizeof(e->move.text), "%s", stw_buf_str(&text));
 }
 
 /* That no pod is left is asked of the API server itself. */
@@ -250,6 +265,7 @@ static void keep(struct ec *e, struct stw_result *result)
     if (stw_run_interrupted(e->run, e->children, EC_CHILDREN, result))
         return;
     ec_plan(&e->view, &e->move);
+    name_namespace(e);
     if (tls != 0 || ec_children_failed(e)) /* members find nobody without them */
         e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = EC_ROUND_MS, .reason = "NotReady"};
     bool labelled = e->spec.paused || ec_label_voters(e) == 0;

@@ -61,11 +61,13 @@ static void take_pod(struct ec *e, const char *key, struct stw_informer *cache)
     d->has_pod = true;
 }
 
-/* Volumes of an earlier cluster of this name are nobody's, but for the one that was restored. */
+/* Volumes of an earlier cluster of this name are nobody's, but for the one that was restored: it
+ * was made before the cluster. */
 static bool is_ours(const struct ec *e, const char *name, const struct ec_claim_live *c)
 {
-    return stw_streq(c->cluster_uid, e->object.uid) ||
-           (!*c->cluster_uid && *e->restored && stw_streq(e->restored, name));
+    if (*c->cluster_uid)
+        return stw_streq(c->cluster_uid, e->object.uid);
+    return stw_streq(e->restored, name) || ec_state_find(&e->state, name);
 }
 
 static void take_claim(struct ec *e, const char *key, struct stw_informer *cache)
