@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#define LEFTOVERS_MAX 3 /* volumes of former members, beyond which those of a learner must go */
+
 const char *const ec_kind_names[EC_KINDS] = {
     [EC_IDLE] = "",
     [EC_SEED] = "AddMember",
@@ -152,6 +154,11 @@ bool plan_action_is(const struct plan *p, enum ec_kind kind, const struct ec_mem
     return p->v->action.kind == kind && stw_streq(p->v->action.member, m->name);
 }
 
+int64_t plan_action_age(const struct plan *p)
+{
+    return p->v->now - p->v->action.start;
+}
+
 bool plan_abandoning(const struct plan *p)
 {
     const struct ec_member *m = ec_find(p->v, p->v->action.member);
@@ -159,9 +166,12 @@ bool plan_abandoning(const struct plan *p)
            (m->listed || m->pod != EC_POD_ABSENT || (m->claim && !m->claim_going));
 }
 
-int64_t plan_action_age(const struct plan *p)
+bool plan_cleared_away(const struct plan *p)
 {
-    return p->v->now - p->v->action.start;
+    int leftovers = 0;
+    plan_each(m, p) leftovers += !m->listed && m->claim;
+    return !plan_abandoning(p) ||
+           (leftovers < LEFTOVERS_MAX && plan_action_age(p) >= p->v->deadline_s);
 }
 
 bool plan_moving(const struct plan *p, const struct ec_member *m)

@@ -57,6 +57,9 @@ bool plan_action_is(const struct plan *p, enum ec_kind kind, const struct ec_mem
 /* Something of the learner that is abandoned is there still. */
 bool plan_abandoning(const struct plan *p);
 int64_t plan_action_age(const struct plan *p);
+/* Nothing is, or it does not get any better by waiting: a pod on a node that is gone stays for
+ * ever, and does not stop what has to be done for long. */
+bool plan_cleared_away(const struct plan *p);
 /* The pod of `m` is being made anew, by us. */
 bool plan_moving(const struct plan *p, const struct ec_member *m);
 /* One of them is, and may yet come up: no other disruption meanwhile. */

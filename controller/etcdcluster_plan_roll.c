@@ -29,7 +29,9 @@ bool plan_hand_over(struct plan *p, const struct ec_member *m)
 /* Its pod has had its chance. */
 static bool hopeless(const struct plan *p, const struct ec_member *m)
 {
-    bool long_down = m->unhealthy_since && p->v->now - m->unhealthy_since >= p->v->unhealthy_s;
+    const struct ec_view *v = p->v;
+    bool long_down = m->unhealthy_since && v->now - m->unhealthy_since >= v->unhealthy_s &&
+                     v->now - m->created >= v->unhealthy_s;
     return !m->healthy && !m->answers && (m->trouble != EC_TROUBLE_NONE || long_down);
 }
 
@@ -37,7 +39,7 @@ static bool hopeless(const struct plan *p, const struct ec_member *m)
  * the spec is mended by mending the spec.  Whoever serves is not touched by that. */
 bool plan_remake(struct plan *p)
 {
-    if (p->refused || !p->v->durable)
+    if (p->refused || !p->v->durable || !plan_cleared_away(p))
         return false;
     plan_each(m, p)
     {
@@ -68,7 +70,8 @@ bool plan_roll(struct plan *p)
 {
     const struct ec_view *v = p->v;
     const struct ec_member *m = next_outdated(p);
-    if (!m || p->refused || p->q.learners || p->q.voters != v->size || plan_surge_for(p))
+    if (!m || p->refused || p->q.learners || p->q.voters != v->size || plan_surge_for(p) ||
+        !plan_cleared_away(p))
         return false;
     if (!plan_calm(p) || !plan_can_stop(p, m))
         return plan_note(p, "MembersUnready",

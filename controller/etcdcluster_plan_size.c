@@ -7,8 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define LEFTOVERS_MAX 3 /* volumes of former members, beyond which no more are made */
-
 /* --- the learner */
 
 /* There is work for one more voter: the size says so, or an outdated one waits to be relieved. */
@@ -17,12 +15,19 @@ static bool one_more_wanted(const struct plan *p)
     return p->q.voters < p->v->size || (p->q.voters == p->v->size && plan_surge_for(p));
 }
 
+/* As far as can be seen from here; etcd has the last word. */
+static bool ready(const struct ec_member *m)
+{
+    return m->healthy && !m->lagging && m->pod_guarded;
+}
+
+/* Steward may have slept: who has arrived in the meantime is given the time to be promoted. */
 static bool overdue(const struct plan *p, const struct ec_member *m)
 {
     bool ours = plan_action_is(p, EC_ADD, m) || plan_action_is(p, EC_PROMOTE, m);
     int64_t age = ours ? plan_action_age(p) : p->v->now - m->created;
     /* Another one would not get an image either. */
-    return age >= p->v->deadline_s && m->trouble != EC_TROUBLE_IMAGE;
+    return age >= p->v->deadline_s * (ready(m) ? 2 : 1) && m->trouble != EC_TROUBLE_IMAGE;
 }
 
 static bool learner_pod(struct plan *p, const struct ec_member *m)
@@ -39,7 +44,7 @@ static bool learner_pod(struct plan *p, const struct ec_member *m)
 static bool promote(struct plan *p, const struct ec_member *m)
 {
     bool keeps_quorum = p->q.healthy + 1 >= (p->q.voters + 1) / 2 + 1;
-    if (!m->healthy || m->lagging || !m->pod_guarded)
+    if (!ready(m))
         return plan_wait(p, PLAN_SOON_MS, "LearnerCatchingUp", "member %s is catching up", m->name);
     if (!keeps_quorum)
         return plan_wait(p, PLAN_SOON_MS, "Promoting",
@@ -153,7 +158,8 @@ bool plan_shrink(struct plan *p)
         if (plan_voter(m) && (!worst || worse(p, m, worst)))
             worst = m;
     }
-    if (!plan_can_remove(p, worst) || (worst->healthy && plan_in_flight(p)))
+    if (!plan_can_remove(p, worst) || !plan_cleared_away(p) ||
+        (worst->healthy && plan_in_flight(p)))
         return plan_note(p, "ScalingDown",
                          "member %s is removed when more members are healthy: %d of %d are",
                          worst->name, p->q.healthy, p->q.voters);
@@ -174,23 +180,14 @@ static bool resumed(const struct plan *p, struct ec_member *ret)
     return true;
 }
 
-/* The attempt before has to be cleared away; but a node that is gone, and with it a pod that stays
- * for ever, does not stop the next one. */
-static bool cleared_away(const struct plan *p)
-{
-    int leftovers = 0;
-    plan_each(m, p) leftovers += !m->listed && m->claim;
-    return !plan_abandoning(p) ||
-           (leftovers < LEFTOVERS_MAX && plan_action_age(p) >= p->v->deadline_s);
-}
-
 bool plan_grow(struct plan *p)
 {
     struct ec_member fresh = {.data = EC_DATA_NONE};
     if (!one_more_wanted(p) || p->q.learners > 0)
         return false;
-    if (!cleared_away(p) || p->v->fresh[0] == '\0')
-        return plan_note(p, "ScalingUp", "pods and volumes of former members have to go first");
+    if (!plan_cleared_away(p) || p->v->fresh[0] == '\0')
+        return plan_note(p, "ScalingUp",
+                         "a member is added when pods and volumes of former ones are gone");
     bool surge = p->q.voters >= p->v->size;
     if (p->q.margin < 0 || plan_in_flight(p) || (surge && !plan_calm(p)))
         return plan_note(p, "ScalingUp",

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A world for the plan of an EtcdCluster to act in: members, their data, processes, pods and
+ * claims, the status, and a kubelet, an etcd and people that do as they do.  Small enough that all
+ * that can happen to it within a few faults can be walked through.
+ *
+ * What is left out: messages of raft (who is connected to a quorum has caught up, sooner or later),
+ * the configuration that a cut-off member believes in (raft's own proof covers it), and clocks
+ * (either little time has passed, or enough).
+ *
+ * Acknowledged writes: a writer never rests.  Whenever a quorum of voters that have caught up is
+ * connected, a write is acknowledged by them, and everybody else's data is stale from then on
+ * (`fresh` is cleared).  A quorum of which nobody is fresh has lost writes. */
+#ifndef STW_TESTS_ETCDCLUSTER_WORLD_H
+#define STW_TESTS_ETCDCLUSTER_WORLD_H
+
+#include "controller/etcdcluster_plan.h"
+
+#define WORLD_SLOTS 10
+
+enum world_pod { WP_ABSENT, WP_STARTING, WP_RUNNING, WP_GOING, WP_ENDED };
+enum world_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
+enum world_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
+
+/* All that bears one name.  The order of slots means nothing: worlds that differ only in it are
+ * one, which is why whatever refers to a member is a bit of that member. */
+struct slot {
+    uint32_t listed : 1, learner : 1, started : 1;
+    uint32_t pod : 3, up : 1; /* up: etcd runs */
+    uint32_t seed : 1, forced : 1, guarded : 1, template : 2, version : 2;
+    uint32_t ran : 2;             /* version that it ran last, plus 1 */
+    uint32_t claim : 1, data : 1; /* data: a data folder that etcd has written */
+    uint32_t fresh : 1;
+    uint32_t cut : 2;
+    uint32_t long_down : 1; /* unhealthy for longer than failover waits; a learner: overdue */
+    uint32_t leader : 1;
+    uint32_t action : 1, force : 1, named : 1; /* status.currentAction, .force, the annotation */
+    uint32_t voted : 1;                        /* it was a voter once */
+    uint32_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
+};
+
+struct world {
+    struct slot slots[WORLD_SLOTS];
+    struct slot seen;
+    uint32_t latched : 1, formed : 1, durable : 1, failover : 1;
+    uint32_t action : 4, overdue : 1, force_step : 2, quorum_lost : 1;
+    uint32_t size : 3, version : 2, template : 2;
+    uint32_t faults : 3, users : 2; /* that may still happen */
+    uint32_t keep_scaled : 1;
+};
+_Static_assert(sizeof(struct slot) == 4, "a slot is one word");
+_Static_assert(sizeof(struct world) == 48, "no padding");
+
+enum event_kind {
+    /* what happens by itself, sooner or later */
+    EV_STEWARD,
+    EV_STEWARD_CRASH, /* between the intent and the act */
+    EV_START,         /* the kubelet starts the container */
+    EV_GONE,          /* a pod that is being deleted is */
+    EV_CATCH_UP,
+    EV_HEAL,
+    EV_SEE,       /* the cache catches up */
+    EV_TIME,      /* enough for a failover */
+    EV_LONG_TIME, /* enough for a deadline */
+    /* faults */
+    EV_CRASH,
+    EV_POD_DELETED,
+    EV_EVICTED,
+    EV_WIPED, /* the folder is empty */
+    EV_CLAIM_LOST,
+    EV_CUT,
+    EV_CUT_FROM_STEWARD,
+    EV_LAG, /* the cache falls behind */
+    EV_ELECTION,
+    /* people */
+    EV_SIZE,
+    EV_TEMPLATE,
+    EV_VERSION,
+    EV_FORCE,
+    EV_REMOVED_BY_HAND,
+    EV_KINDS
+};
+struct event {
+    uint8_t kind, arg; /* a slot, a size, a template, a version */
+};
+
+/* A cluster of `size` members that is not there yet, or that has long been. */
+void world_new(struct world *w, unsigned size, bool durable, bool settled);
+/* The next event that can happen after `*e` ({0, 0} to begin with, and it is among those that are
+ * given).  False: there is no other. */
+bool world_next(const struct world *w, struct event *e, bool first);
+/* Makes it happen.  NULL, or what must never be: a constant text. */
+const char *world_apply(struct world *w, struct event e);
+void world_canonical(struct world *w);
+void world_event_text(const struct world *w, struct event e, char *out, size_t size);
+void world_text(const struct world *w, char *out, size_t size);
+
+void world_view(const struct world *w, struct ec_view *ret);
+/* What the plan says of this world now. */
+void world_plan(const struct world *w, struct ec_move *ret);
+/* Everything that happens by itself without steward and without time, at once.  False: nothing. */
+bool world_flow(struct world *w, const char **broken);
+void world_heal(struct world *w);
+/* A quorum of what is listed has its data still, or there is no promise yet. */
+bool world_can_recover(const struct world *w);
+/* As the spec has it; and nothing is left over. */
+bool world_at_goal(const struct world *w);
+bool world_serves(const struct world *w);
+/* So many volumes are left over that no name is free: a bound of this model. */
+bool world_cramped(const struct world *w);
+/* The plan waits for the spec to be mended. */
+bool world_frozen_by_spec(const struct world *w);
+
+#endif

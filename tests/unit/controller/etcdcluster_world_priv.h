@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the parts of the world. */
+#ifndef STW_TESTS_ETCDCLUSTER_WORLD_PRIV_H
+#define STW_TESTS_ETCDCLUSTER_WORLD_PRIV_H
+
+#include "etcdcluster_world.h"
+
+#define NOW 1000000
+#define DEADLINE 600
+#define UNHEALTHY 300
+
+#define each_slot(s, w) for (struct slot *s = (w)->slots; s < (w)->slots + WORLD_SLOTS; s++)
+#define each_const(s, w) for (const struct slot *s = (w)->slots; s < (w)->slots + WORLD_SLOTS; s++)
+
+extern const char *const world_names[WORLD_SLOTS];
+
+bool world_blank(const struct slot *s);
+bool world_voter(const struct slot *s);
+bool world_connected(const struct slot *s);
+unsigned world_count_voters(const struct world *w, bool fresh_only, bool connected_only);
+unsigned world_quorum(const struct world *w);
+/* In truth, whether steward sees it or not. */
+bool world_healthy(const struct world *w, const struct slot *s);
+unsigned world_count_healthy(const struct world *w, const struct slot *but);
+bool world_seen_healthy(const struct world *w, const struct slot *s);
+bool world_list_known(const struct world *w);
+bool world_data_lost(const struct world *w, const struct slot *s);
+bool world_same_pod(const struct slot *a, const struct slot *b);
+
+/* steward makes one move, or only writes down its intent.  NULL, or the rule that it broke. */
+const char *world_steward(struct world *w, bool crash);
+
+#endif
