@@ -96,6 +96,9 @@ static int teardown(void **state)
 #define PG_GOOD "\"user\":\"app\",\"password\":{\"name\":\"s\"}"
 #define GRANTS(list) GOOD ",\"grants\":[" list "]"
 #define PG_GRANTS(list) PG_GOOD ",\"grants\":[" list "]"
+#define GRANT(database, list) "{\"database\":\"" database "\",\"privileges\":[" list "]}"
+#define NO_TARGET                                                                                  \
+    "metadata.labels[target]: Required value: label \"target\" must name a database target\n"
 
 #define TEN "aaaaaaaaaa"
 #define THIRTY TEN TEN TEN
@@ -115,21 +118,16 @@ static void assert_rules(const struct rule *rules, size_t count, const struct st
 static void the_label(void **state)
 {
     static const struct rule rules[] = {
-        {OBJECT("", GOOD),
-         "metadata.labels[target]: Required value: label \"target\" must name a database target\n"},
-        {OBJECT("\"target\":\"\"", GOOD),
-         "metadata.labels[target]: Required value: label \"target\" must name a database target\n"},
-        {OBJECT("\"target\":null", GOOD),
-         "metadata.labels[target]: Required value: label \"target\" must name a database target\n"},
+        {OBJECT("", GOOD), NO_TARGET},
+        {OBJECT("\"target\":\"\"", GOOD), NO_TARGET},
+        {OBJECT("\"target\":null", GOOD), NO_TARGET},
         {OBJECT("\"target\":5", GOOD),
          "metadata.labels[target]: Invalid value: 5: must be a string\n"},
         {OBJECT("\"target\":\"" SIXTY "aaaa\"", GOOD),
          "metadata.labels[target]: Invalid value: \"" SIXTY
          "aaaa\": must be at most 63 characters\n"},
-        {"{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD "}}",
-         "metadata.labels[target]: Required value: label \"target\" must name a database target\n"},
-        {"{\"metadata\":{\"name\":\"web\",\"labels\":[]},\"spec\":{" GOOD "}}",
-         "metadata.labels[target]: Required value: label \"target\" must name a database target\n"},
+        {"{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD "}}", NO_TARGET},
+        {"{\"metadata\":{\"name\":\"web\",\"labels\":[]},\"spec\":{" GOOD "}}", NO_TARGET},
         {ON("maria", GOOD), ""},
         {ON("MARIA", GOOD), ""},
         {ON("narrow", GOOD), ""},
@@ -379,11 +377,11 @@ static void hosts(void **state)
 static void grant_shapes(void **state)
 {
     static const struct rule rules[] = {
-        {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"]}")), ""},
+        {ON("x", GRANTS(GRANT("a", "\"SELECT\""))), ""},
         {ON("x", GRANTS("{\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].database: Required value\n"},
         {ON("x", GRANTS("{\"database\":\"a\"}")), "spec.grants[0].privileges: Required value\n"},
-        {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":[]}")),
+        {ON("x", GRANTS(GRANT("a", ""))),
          "spec.grants[0].privileges: Invalid value: []: must not be empty\n"},
         {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":\"SELECT\"}")),
          "spec.grants[0].privileges: Invalid value: \"SELECT\": must be a list\n"},
@@ -397,19 +395,21 @@ static void grant_shapes(void **state)
          "characters\n"},
         {ON("x", GRANTS("5")), "spec.grants[0]: Invalid value: 5: must be an object\n"},
         {ON("x", GOOD ",\"grants\":{}"), "spec.grants: Invalid value: {}: must be a list\n"},
-        {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\",\"INSERT\",\"SELECT\"]}")),
+        {ON("x", GRANTS(GRANT("a", "\"SELECT\",\"INSERT\",\"SELECT\""))),
          "spec.grants[0].privileges[2]: Duplicate value: \"SELECT\"\n"},
-        {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\",\"ALL\"]}")),
+        {ON("x", GRANTS(GRANT("a", "\"SELECT\",\"ALL\""))),
          "spec.grants[0].privileges[0]: Invalid value: \"SELECT\": must be left out, for ALL is in "
          "the list\nW: spec.grants[0].privileges: ALL is more than most accounts need\n"},
-        {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"]},"
-                        "{\"database\":\"b\",\"privileges\":[\"SELECT\"]},"
-                        "{\"database\":\"a\",\"privileges\":[\"INSERT\"]}")),
+        {ON("x", GRANTS(GRANT("a", "\"SELECT\"") "," GRANT("b", "\"SELECT\"") "," GRANT(
+                     "a", "\"INSERT\""))),
          "spec.grants[2]: Duplicate value: spec.grants[0] is for the same; put the privileges into "
          "one list\n"},
-        {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"]},"
-                        "{\"database\":\"a\",\"table\":\"t\",\"privileges\":[\"SELECT\"]},"
-                        "{\"database\":\"a\",\"schema\":\"t\",\"privileges\":[\"USAGE\"]}")),
+        {ON("x",
+            GRANTS(GRANT(
+                "a",
+                "\"SELECT\"") ","
+                              "{\"database\":\"a\",\"table\":\"t\",\"privileges\":[\"SELECT\"]},"
+                              "{\"database\":\"a\",\"schema\":\"t\",\"privileges\":[\"USAGE\"]}")),
          ""},
         {ON("x", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"],\"grantOption\":true}")),
          "W: spec.grants[0].grantOption: the account may give these rights to others\n"},
@@ -518,7 +518,7 @@ static void too_many_grants(void **state)
 static void grants_by_engine(void **state)
 {
     static const struct rule rules[] = {
-        {ON("my", GRANTS("{\"database\":\"a\",\"privileges\":[\"EXECUTE\",\"LOCK TABLES\"]}")), ""},
+        {ON("my", GRANTS(GRANT("a", "\"EXECUTE\",\"LOCK TABLES\""))), ""},
         {ON("my", GRANTS("{\"database\":\"a\",\"table\":\"t\",\"privileges\":[\"EXECUTE\"]}")),
          "spec.grants[0].privileges[0]: Unsupported value: \"EXECUTE\": supported "
          "values: " TABLE_VALUES "\n"},
@@ -533,7 +533,7 @@ static void grants_by_engine(void **state)
         {ON("my", GRANTS("{\"database\":\"" SIXTY "aaaaa\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].database: Invalid value: \"" SIXTY
          "aaaaa\": must be at most 64 characters for mysql\n"},
-        {ON("my", GRANTS("{\"database\":\"a \",\"privileges\":[\"SELECT\"]}")),
+        {ON("my", GRANTS(GRANT("a ", "\"SELECT\""))),
          "spec.grants[0].database: Invalid value: \"a \": must not end with a blank on mysql\n"},
         {ON("my", GRANTS("{\"database\":\"\xf0\x9f\x90\x98\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].database: Invalid value: \"\xf0\x9f\x90\x98\": must not hold characters "
@@ -541,34 +541,37 @@ static void grants_by_engine(void **state)
         {ON("pg", PG_GRANTS("{\"database\":\"\xf0\x9f\x90\x98 \",\"privileges\":[\"CONNECT\"]}")),
          ""},
         /* all databases */
-        {ON("my", GRANTS("{\"database\":\"*\",\"privileges\":[\"SELECT\",\"PROCESS\"]}")), ""},
+        {ON("my", GRANTS(GRANT("*", "\"SELECT\",\"PROCESS\""))), ""},
         {ON("my", GRANTS("{\"database\":\"a\",\"table\":\"t\",\"privileges\":[\"ALL\"]}")),
          "W: spec.grants[0].privileges: ALL is more than most accounts need\n"},
-        {ON("narrow", GRANTS("{\"database\":\"*\",\"privileges\":[\"SELECT\"]}")),
+        {ON("narrow", GRANTS(GRANT("*", "\"SELECT\""))),
          "spec.grants[0].database: Forbidden: target \"narrow\" does not allow grants on all "
          "databases\n"},
         {ON("my", GRANTS("{\"database\":\"*\",\"table\":\"t\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].table: Invalid value: \"t\": must be left out when database is \"*\"\n"},
-        {ON("pg", PG_GRANTS("{\"database\":\"*\",\"privileges\":[\"CONNECT\"]}")),
+        {ON("pg", PG_GRANTS(GRANT("*", "\"CONNECT\""))),
          "spec.grants[0].database: Invalid value: \"*\": not supported on postgresql; name each "
          "database\n"},
         /* PostgreSQL */
-        {ON("pg", PG_GRANTS("{\"database\":\"a\",\"privileges\":[\"CONNECT\",\"TEMPORARY\"]},"
-                            "{\"database\":\"a\",\"schema\":\"s\",\"privileges\":[\"USAGE\"]},"
-                            "{\"database\":\"a\",\"schema\":\"s\",\"table\":\"*\",\"privileges\":"
-                            "[\"SELECT\",\"TRUNCATE\"]}")),
+        {ON("pg", PG_GRANTS(GRANT(
+                      "a", "\"CONNECT\",\"TEMPORARY\"") ","
+                                                        "{\"database\":\"a\",\"schema\":\"s\","
+                                                        "\"privileges\":[\"USAGE\"]},"
+                                                        "{\"database\":\"a\",\"schema\":\"s\","
+                                                        "\"table\":\"*\",\"privileges\":"
+                                                        "[\"SELECT\",\"TRUNCATE\"]}")),
          ""},
         {ON("pg", PG_GRANTS("{\"database\":\"a\",\"table\":\"t\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].schema: Required value: a table of postgresql is in a schema\n"},
-        {ON("pg", PG_GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"]}")),
+        {ON("pg", PG_GRANTS(GRANT("a", "\"SELECT\""))),
          "spec.grants[0].privileges[0]: Unsupported value: \"SELECT\": supported values: \"ALL\", "
          "\"CONNECT\", \"CREATE\", \"TEMPORARY\"\n"},
         {ON("pg", PG_GRANTS("{\"database\":\"a\",\"schema\":\"s\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].privileges[0]: Unsupported value: \"SELECT\": supported values: \"ALL\", "
          "\"CREATE\", \"USAGE\"\n"},
         /* what the target allows */
-        {ON("narrow", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\",\"INSERT\"]}")), ""},
-        {ON("narrow", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\",\"DELETE\"]}")),
+        {ON("narrow", GRANTS(GRANT("a", "\"SELECT\",\"INSERT\""))), ""},
+        {ON("narrow", GRANTS(GRANT("a", "\"SELECT\",\"DELETE\""))),
          "spec.grants[0].privileges[1]: Forbidden: target \"narrow\" does not allow DELETE\n"},
         {ON("narrow", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"],"
                              "\"grantOption\":true}")),
