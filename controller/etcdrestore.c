@@ -189,6 +189,7 @@ static void begin(struct er *e)
     if (!*e->state.seed) { /* written down first, and acted on in the next run */
         ec_fresh_name(&e->cluster, e->state.seed);
         e->state.phase = ER_FETCHING;
+        e->again = true; /* a status of ours wakes nobody */
         return;
     }
     if (e->state.phase == ER_FAILED || e->state.phase == ER_PENDING)

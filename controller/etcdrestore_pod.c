@@ -219,7 +219,7 @@ int er_target_create(struct er *e, struct stw_error *err)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     int rc = stw_kube_create(e->run->client, stw_controller_etcdcluster.resource, e->run->ns,
                              cluster, &answer, err);
-    if (rc == 0)
-        stw_informer_saw(stw_run_cache(e->run, stw_controller_etcdcluster.own), &answer);
-    return rc != 0 && err->code == STW_ERR_EXISTS ? 0 : rc; /* the cache will tell whose it is */
+    /* The watch tells of it, and wakes the controller that makes it; and whose it is, if another
+     * was faster. */
+    return rc != 0 && err->code == STW_ERR_EXISTS ? 0 : rc;
 }

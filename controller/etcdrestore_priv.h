@@ -52,7 +52,6 @@ struct er_source {
 
 struct er {
     struct stw_run *run;
-    struct eb_keeper *keeper; /* only for the agents' image */
     struct stw_object object;
     struct stw_arena *arena;
     struct stw_etcdrestore spec;
@@ -63,7 +62,8 @@ struct er {
     const char *stalled;
     char text[512]; /* of stalled, or of what is waited for */
     bool target_there, target_ours, target_ready;
-    bool fetched, seeded; /* observed in this run */
+    bool seeded; /* observed in this run */
+    bool again;  /* the next step can be taken at once */
     const char *agent_image;
     struct stw_error err;
 };

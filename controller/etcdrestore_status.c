@@ -145,7 +145,7 @@ static void judge(const struct er *e, struct stw_verdict *v)
         v->again_ms = (uint64_t)STW_MAX(s->retry_at - e->now, 1) * 1000;
         SAY(v, "%s", s->error);
     } else {
-        v->again_ms = s->phase == ER_JOINING ? JOINING_LOOK_MS : 0;
+        v->again_ms = e->again ? 1 : s->phase == ER_JOINING ? JOINING_LOOK_MS : 0;
         SAY(v, "%s", *e->text ? e->text : steps[s->phase]);
     }
 }
