@@ -61,6 +61,22 @@ static void take_pod(struct ec *e, const char *key, struct stw_informer *cache)
     d->has_pod = true;
 }
 
+bool ec_pods_are_of(struct ec *e, const char *template_hash)
+{
+    struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
+    for (size_t i = 0; i < e->was.member_count; i++) {
+        stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+        struct ec_pod_live pod;
+        char key[STW_KEY_LEN];
+        stw_key_make(e->owner.ns, e->was.members[i].name, key);
+        if (stw_informer_get(cache, key, &text, NULL) != 0 ||
+            ec_pod_read(stw_buf_str(&text), text.len, &pod) != 0 || pod.going || !pod.ready ||
+            !stw_streq(pod.hash, template_hash))
+            return false;
+    }
+    return e->was.member_count > 0;
+}
+
 /* Volumes of an earlier cluster of this name are nobody's, but for the one that was restored: it
  * was made before the cluster. */
 static bool is_ours(const struct ec *e, const char *name, const struct ec_claim_live *c)

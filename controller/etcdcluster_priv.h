@@ -176,6 +176,8 @@ struct ec {
 
 /* --- etcdcluster_observe.c: fills e->view and e->details */
 void ec_observe(struct ec *e);
+/* Every member that the status knows has a pod of this template that is ready; by the caches. */
+bool ec_pods_are_of(struct ec *e, const char *template_hash);
 size_t ec_index(const struct ec *e, const char *name); /* EC_MEMBERS_MAX: not there */
 /* Of a member that answers linearizably, "" where there is none. */
 const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index);
@@ -214,6 +216,8 @@ int ec_latch_storage(struct ec *e, struct stw_error *err);
 /* Looks at the Secrets, or makes them, and sets e->tls and e->etcd.  -1: members cannot be made nor
  * asked; e->tls says why. */
 int ec_tls_prepare(struct ec *e);
+/* Adds an authority bundle to t->trust_hash. */
+void ec_tls_trust(struct ec_tls *t, const char *bundle);
 /* Behind an observation: whether members that answer serve the certificate that they should. */
 void ec_tls_prove(struct ec *e);
 

@@ -235,8 +235,26 @@ static int issue_ca(struct ec *e, struct stw_pem_pair *ret, struct stw_error *er
     return stw_issue_ca(name, stw_wall_us(e->run->clock), CA_DAYS, ret, err);
 }
 
-/* Every member was seen well, made of the template of that moment: so all trust the next one. */
-static bool all_trust_next(const struct ec *e)
+static int by_text(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+/* In one order, whichever of them signs: when only that changes, nobody has to start anew. */
+static void set_bundle(struct authority *a)
+{
+    const char *all[] = {a->now.cert, a->next.cert ? a->next.cert : "",
+                         a->previous ? a->previous : ""};
+    qsort(all, STW_COUNT(all), sizeof(all[0]), by_text);
+    stw_buf_done(&a->bundle);
+    a->bundle = STW_BUF_INIT(PEM_MAX);
+    for (size_t i = 0; i < STW_COUNT(all); i++)
+        stw_buf_adds(&a->bundle, all[i]);
+}
+
+/* The status tells of no change under way. */
+static bool is_calm(const struct ec *e)
 {
     static const struct {
         const char *type;
@@ -249,8 +267,20 @@ static bool all_trust_next(const struct ec *e)
     return true;
 }
 
+/* Every member has been started with the bundle that holds the next one. */
+static bool all_trust_next(struct ec *e, const struct authority *a)
+{
+    struct ec_tls with = {0};
+    ec_tls_trust(&with, stw_buf_str(&a->bundle)); /* of members, and of clients */
+    ec_tls_trust(&with, stw_buf_str(&a->bundle));
+    (void)snprintf(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", with.trust_hash);
+    ec_hash_template(e);
+    e->tls.trust_hash[0] = '\0';
+    return is_calm(e) && ec_pods_are_of(e, e->template_hash);
+}
+
 /* The next step of its life, if one is due; 1: it is to be written. */
-static int advance(struct ec *e, struct authority *a, bool known, struct stw_error *err)
+static int advance(struct ec *e, struct authority *a, struct stw_error *err)
 {
     struct stw_error why = {0};
     int64_t now = stw_wall_us(e->run->clock);
@@ -259,7 +289,8 @@ static int advance(struct ec *e, struct authority *a, bool known, struct stw_err
         return issue_ca(e, &a->now, err) == 0 ? 1 : -1;
     }
     if (a->next.cert && a->next.key) {
-        if (!known || !all_trust_next(e))
+        set_bundle(a);
+        if (!all_trust_next(e, a))
             return 0;
         free(a->previous);
         a->previous = stw_take(a->now.cert);
@@ -274,23 +305,6 @@ static int advance(struct ec *e, struct authority *a, bool known, struct stw_err
         return 0;
     free(stw_take(a->previous));
     return 1;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    const char *const *x = a, *const *y = b;
-    return strcmp(*x, *y);
-}
-
-/* In one order, whichever of them signs: when only that changes, nobody has to start anew. */
-static void set_bundle(struct authority *a)
-{
-    const char *all[] = {a->now.cert, a->next.cert ? a->next.cert : "",
-                         a->previous ? a->previous : ""};
-    qsort(all, STW_COUNT(all), sizeof(all[0]), by_text);
-    a->bundle = STW_BUF_INIT(PEM_MAX);
-    for (size_t i = 0; i < STW_COUNT(all); i++)
-        stw_buf_adds(&a->bundle, all[i]);
 }
 
 static void look_by(struct ec *e, int64_t at)
@@ -324,10 +338,7 @@ static int ensure_authority(struct ec *e, struct authority *a, struct stw_error 
     a->next =
         (struct stw_pem_pair){.cert = value_of(&s, "next.crt"), .key = value_of(&s, "next.key")};
     a->previous = value_of(&s, "previous.crt");
-    /* That members trust the next one is only known when their bundle was looked at with it. */
-    struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
-    bool known = kept && *kept->tls.trust_hash && kept->tls.own;
-    int step = advance(e, a, known, err);
+    int step = advance(e, a, err);
     if (step < 0)
         return -1;
     set_bundle(a);

@@ -125,8 +125,9 @@ static void quorum_condition(const struct ec *e, struct stw_conditions *c)
     if (!e->view.cluster_id)
         return;
     if (!quorum_lost(e))
-        stw_condition_set(c, "QuorumLost", STW_FALSE, "QuorumHealthy", "%d of %d members vote",
-                          q.voters, q.voters);
+        stw_condition_set(c, "QuorumLost", STW_FALSE, "QuorumHealthy",
+                          "%d of %d voters are healthy, %d are needed", q.healthy, q.voters,
+                          q.needed);
     else
         stw_condition_set(c, "QuorumLost", STW_TRUE, loss_reason(e), "%s",
                           e->move.act == EC_FREEZE ? e->move.text

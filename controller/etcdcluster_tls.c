@@ -106,7 +106,7 @@ static void take_end(struct ec_tls *t, const struct ec_pem *p)
         t->not_after = end;
 }
 
-static void add_trust(struct ec_tls *t, const char *bundle)
+void ec_tls_trust(struct ec_tls *t, const char *bundle)
 {
     char both[sizeof(t->trust_hash) + 40];
     struct stw_hash h = stw_hash_bytes(bundle, strlen(bundle));
@@ -145,7 +145,7 @@ static bool look_at_member(struct ec *e, const char *name, const char *prefix)
     struct stw_error err = {0};
     bool good = look_at(e, name, prefix, &p) && holds_names(e, &p, name);
     if (good)
-        add_trust(&e->tls, p.ca);
+        ec_tls_trust(&e->tls, p.ca);
     if (good && stw_cert_info(p.cert, &info, &err) == 0)
         (void)snprintf(e->tls.served, sizeof(e->tls.served), "%s", info.fingerprint);
     ec_pem_done(&p);
