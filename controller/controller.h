@@ -85,6 +85,7 @@ struct stw_controller {
                 struct stw_error *err);
     void (*cancel)(void *state);
     void (*close)(void *state);
+    void (*tidy)(void *state); /* about once a minute, from start to cancel; or NULL */
 };
 
 /* What the manager itself needs: events, and the Lease of the election; ended by a NULL resource.

@@ -341,4 +341,5 @@ const struct stw_controller stw_controller_databaseuser = {
     .open = dbu_state_open,
     .cancel = dbu_state_cancel,
     .close = dbu_state_close,
+    .tidy = dbu_state_tidy,
 };

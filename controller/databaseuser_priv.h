@@ -67,6 +67,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
                    struct stw_error *err);
 void dbu_state_cancel(void *state);
 void dbu_state_close(void *state);
+void dbu_state_tidy(void *state);
 /* The Secret "namespace/name" has changed: logins of admins that use it are worth a try. */
 void dbu_state_secret_changed(struct dbu_state *s, const char *key);
 

@@ -138,6 +138,12 @@ void dbu_state_cancel(void *state)
     stw_pools_cancel(s->pools);
 }
 
+void dbu_state_tidy(void *state)
+{
+    struct dbu_state *s = state;
+    stw_pools_tidy(s->pools);
+}
+
 void dbu_state_close(void *state)
 {
     struct dbu_state *s = state;

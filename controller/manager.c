@@ -11,6 +11,7 @@
 
 #define DEFAULT_WORKERS 4
 #define DEFAULT_RESYNC_MS (10u * 3600 * 1000)
+#define TIDY_MS 60000
 #define SYNC_POLL_MS 5
 #define LOST_LEASE_DRAIN_MS 4000 /* the lease has 5 s left when its renewal is given up */
 #define HANGS_MS (10u * 60000)
@@ -250,6 +251,25 @@ static uint64_t next_resync(const struct stw_manager *m)
            stw_dice() % (m->config.resync_ms / 10 + 1);
 }
 
+static void tidy(struct stw_manager *m)
+{
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        if (m->crews[i].controller->tidy)
+            m->crews[i].controller->tidy(m->crews[i].state);
+}
+
+/* True: stop. */
+static bool wait_for_resync(struct stw_manager *m)
+{
+    uint64_t at = next_resync(m), now;
+    while ((now = stw_now_ms(&stw_clock_system)) < at) {
+        if (keeper_sleeps(m, STW_MIN(at, now + TIDY_MS)))
+            return true;
+        tidy(m);
+    }
+    return false;
+}
+
 static void *keep(void *ctx)
 {
     struct stw_manager *m = ctx;
@@ -264,7 +284,7 @@ static void *keep(void *ctx)
         lead(m);
     else if (stw_lease_start(m->lease, &err) != 0)
         stw_log(STW_LOG_ERROR, "cannot stand for election", STW_STR("error", err.text));
-    while (!keeper_sleeps(m, next_resync(m)))
+    while (!wait_for_resync(m))
         resync(m);
     return NULL;
 }

@@ -338,6 +338,29 @@ bool stw_pools_troubled(struct stw_pools *p, const char *target)
     return troubled;
 }
 
+/* The pool of the entry at or behind *pos, held; NULL behind the last. */
+static struct stw_pool *next_pool(struct stw_pools *p, uint32_t *pos)
+{
+    struct stw_pool *found = NULL;
+    pthread_mutex_lock(&p->lock);
+    for (struct stw_pools_entry *e; !found && (e = stw_table_next(&p->entries, pos));)
+        if (e->pool)
+            found = stw_pool_ref(e->pool);
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+/* Closing may take a moment, so that it is done without the lock.  What is moved in the table
+ * meanwhile has its turn the next time. */
+void stw_pools_tidy(struct stw_pools *p)
+{
+    uint32_t pos = 0;
+    for (struct stw_pool *pool; (pool = next_pool(p, &pos));) {
+        stw_pool_tidy(pool);
+        stw_pool_unref(pool);
+    }
+}
+
 void stw_pools_prune(struct stw_pools *p, const struct stw_targets *targets)
 {
     uint32_t pos = 0;

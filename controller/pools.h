@@ -56,6 +56,8 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
 bool stw_pools_troubled(struct stw_pools *p, const char *target);
 /* Whoever goes in next is let through to the server: something about its login has changed. */
 void stw_pools_poke(struct stw_pools *p, const char *target);
+/* Connections that nobody has used for a minute are closed. */
+void stw_pools_tidy(struct stw_pools *p);
 /* Pools of targets that are no longer in the list are closed. */
 void stw_pools_prune(struct stw_pools *p, const struct stw_targets *targets);
 

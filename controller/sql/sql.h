@@ -134,7 +134,8 @@ void stw_pool_cancel(struct stw_pool *p);
 uint64_t stw_pool_retry_ms(struct stw_pool *p);
 /* The next call tries at once: for when the admin's password or the target has changed. */
 void stw_pool_poke(struct stw_pool *p);
-/* Closes connections that nobody has used for a minute; each call below does so too. */
+/* Closes connections that nobody has used for a minute; each call below does so too.  For a timer,
+ * so that a server which is not needed any more is not kept busy. */
 void stw_pool_tidy(struct stw_pool *p);
 
 /* Makes the account as it shall be, with the fewest statements: none but the lookup when it is so.

@@ -17,7 +17,7 @@ struct stw_pool {
     int refs;
     bool cancelled;
 };
-static int pools_alive, pools_made, pokes;
+static int pools_alive, pools_made, pokes, tidied;
 
 int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
                     struct stw_error *err)
@@ -48,6 +48,12 @@ void stw_pool_unref(struct stw_pool *p)
 void stw_pool_cancel(struct stw_pool *p)
 {
     p->cancelled = true;
+}
+
+void stw_pool_tidy(struct stw_pool *p)
+{
+    assert_true(p->refs > 1); /* held meanwhile */
+    tidied++;
 }
 
 void stw_pool_poke(struct stw_pool *p)
@@ -344,6 +350,26 @@ static void test_refusals(void **state)
     end(&s);
 }
 
+/* All pools, and none is closed for it. */
+static void test_tidy(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    (void)state;
+    begin(&s, TWO);
+    tidied = 0;
+    stw_pools_tidy(s.pools);
+    assert_int_equal(tidied, 0);
+    for (size_t i = 0; i < 2; i++) {
+        IN(&s, i ? "two" : "one", "a", &v);
+        stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    }
+    stw_pools_tidy(s.pools);
+    assert_int_equal(tidied, 2);
+    assert_int_equal(pools_alive, 2);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_changed_target),
         cmocka_unit_test(test_prune),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_tidy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
