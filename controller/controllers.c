@@ -10,7 +10,8 @@
 #include "controller/myweb.h"
 
 const struct stw_controller *const stw_controllers[] = {
-    &stw_controller_databaseuser, &stw_controller_myweb,       &stw_controller_app,
-    &stw_controller_eru,          &stw_controller_etcdcluster,
-    &stw_controller_etcdbackup,   &stw_controller_etcdrestore, NULL,
+    &stw_controller_databaseuser, &stw_controller_myweb,
+    &stw_controller_app,          &stw_controller_eru,
+    &stw_controller_etcdcluster,  &stw_controller_etcdbackup,
+    &stw_controller_etcdrestore,  NULL,
 };

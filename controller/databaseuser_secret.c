@@ -93,8 +93,8 @@ static int get_since(struct stw_run *run, const char *name, const char *version,
 {
     struct stw_error behind = {0};
     *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
-    if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, answer,
-                           &behind) != 0)
+    if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, answer, &behind) !=
+        0)
         return get(run->client, run->ns, name, answer, doc, err);
     return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
 }
