@@ -4,7 +4,7 @@
 import pytest
 
 from support import clock as clocks
-from support import databases, databaseuser, etcd, etcdcluster
+from support import databases, databaseuser, etcd, etcdbackup, etcdcluster, s3
 from support import steward as stw
 
 
@@ -27,6 +27,30 @@ def stage(installed, steward_binary, tmp_path_factory):
     stw.uninstall_webhooks(installed)
     with etcdcluster.Stage(installed, steward_binary, tmp_path_factory.mktemp("stage")) as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def agent_stage(installed, steward_binary, tmp_path_factory):
+    """A stage whose steward has an image of itself for its agents, and a Secret that opens `bucket`."""
+    if etcd.missing("3.4", "3.5"):
+        pytest.skip(etcd.missing("3.4", "3.5"))
+    stw.uninstall_webhooks(installed)
+    folder = tmp_path_factory.mktemp("stage")
+    etcdcluster.give_agent(installed, folder, etcdbackup.AGENT)
+    with etcdcluster.Stage(installed, steward_binary, folder,
+                           "--agent-image", etcdbackup.AGENT) as one:
+        etcdbackup.give_secret(installed, one.namespace)
+        yield one
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    """A support.s3.S3."""
+    if not s3.program():
+        pytest.skip("no s3rver is here: run 'scripts/bootstrap etcd'")
+    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.node
 VALUE = "x" * (1 << 20)
 
 
-@pytest.fixture(scope="module", params=["3.4", "3.5"])
-def etcd(stage, request):
+@pytest.fixture(scope="module")
+def etcd(stage):
     """Three members with the least quota there is."""
-    one = stage.etcd(f"ec{request.param.replace('.', '')}")
-    one.apply(size=3, version=ecs.version(request.param), options={"quotaBackendBytes": "64Mi"})
+    one = stage.etcd()
+    one.apply(size=3, version=ecs.version("3.5"), upgrade={"pauseBetweenSeconds": 0},
+              options={"quotaBackendBytes": "64Mi"})
     one.wait_settled(3)
-    yield one
-    one.delete()
+    return one
 
 
 def fill(etcd):

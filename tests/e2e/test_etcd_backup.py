@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EtcdBackups of a real EtcdCluster while somebody writes to it: what was acknowledged before a
+backup began is in it, wherever it is stored."""
+
+import contextlib
+import hashlib
+import subprocess
+
+import pytest
+from support import etcd as processes
+from support import etcdbackup as backups
+from support import etcdcluster as ecs
+from support import gateway, net, s3, wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.node
+
+FOLDER = "snapshots"  # on the volume
+
+
+@pytest.fixture(scope="module")
+def etcd(agent_stage):
+    """Three members."""
+    one = agent_stage.etcd()
+    one.apply(size=3, version=ecs.version("3.5"))
+    one.wait_settled(3)
+    return one
+
+
+@pytest.fixture
+def door(bucket):
+    """The way to the store."""
+    one = s3.Door(bucket)
+    yield one
+    one.close()
+
+
+def check_snapshot(data, writer, count, folder):
+    """The first `count` writes are in it: a member started from it has them."""
+    assert hashlib.sha256(data[:-32]).digest() == data[-32:]
+    (folder / "db").write_bytes(data)
+    client, peer = net.free_port(), net.free_port()
+    urls = [f"http://127.0.0.1:{port}" for port in (client, peer)]
+    subprocess.run([processes.program("3.5", "etcdutl"), "snapshot", "restore", folder / "db",
+                    "--data-dir", folder / "data", "--name", "a", "--initial-cluster",
+                    f"a={urls[1]}", "--initial-advertise-peer-urls", urls[1]], check=True,
+                   capture_output=True)
+    with open(folder / "etcd.log", "wb") as log:
+        member = subprocess.Popen(
+            [processes.program("3.5"), "--name", "a", "--data-dir", folder / "data",
+             "--listen-client-urls", urls[0], "--advertise-client-urls", urls[0],
+             "--listen-peer-urls", urls[1]], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        one = gateway.Gateway("127.0.0.1", client)
+        found = wait.until("etcd from the snapshot", lambda: one.prefix(writer.prefix), 20)
+        missing = [n for n in writer.acknowledged[:count] if f"{writer.prefix}{n:08}" not in found]
+        assert not missing, f"{len(missing)} of {count} writes are not in the backup"
+    finally:
+        member.kill()
+        member.wait()
+
+
+def test_once_to_s3(etcd, door, tmp_path):
+    with etcd.writer() as writer:
+        writer.wait_writes(50)
+        before = len(writer.acknowledged)
+        backups.apply(etcd, "once", **backups.to_s3(door, "once.db"))
+        found = backups.wait_phase(etcd, "once", "Succeeded")
+        writer.wait_writes()
+    status = found["status"]
+    [artifact] = status["artifacts"]
+    assert artifact["verified"] and artifact["uri"] == f"s3://{s3.BUCKET}/once.db"
+    assert status["etcdVersion"] == ecs.version("3.5")
+    assert condition(found, "Verified")["status"] == "True"
+    data = door.s3.objects()["once.db"].read_bytes()
+    assert artifact["sha256"] == hashlib.sha256(data).hexdigest()
+    check_snapshot(data, writer, before, tmp_path)
+
+
+def test_members_that_are_down_are_passed_over(etcd, door):
+    """B8: one hangs, one is killed just then."""
+    with contextlib.ExitStack() as down:
+        victim = etcd.followers()[0]
+        down.enter_context(etcd.paused(victim))
+        backups.apply(etcd, "one-hangs", **backups.to_s3(door, "one-hangs.db"))
+        found = backups.wait_phase(etcd, "one-hangs", "Succeeded", 90)
+        assert victim not in found["status"]["sourceEndpoint"]
+    etcd.wait_settled(3)
+
+
+MISBEHAVIOUR = {"down": "ConnectFailed", "denied": "AccessDenied", "full": None, "cut": None,
+                "short": None, "flipped": None}
+
+
+def test_stores_that_misbehave_and_then_do_not(etcd, bucket):
+    """Nothing is called a backup that is none; when the store is well again, one is made.  All of
+    them at the same time, each with a door of its own."""
+    doors = {mode: s3.Door(bucket) for mode in MISBEHAVIOUR}
+    for mode, door in doors.items():
+        door.mode = mode
+        backups.apply(etcd, f"store-{mode}", **backups.to_s3(door, f"store-{mode}.db"))
+    for mode, reason in MISBEHAVIOUR.items():
+        found = backups.wait_phase(etcd, f"store-{mode}", "Failed", 60)
+        status = found["status"]
+        assert not status.get("succeeded") and condition(found, "Ready")["status"] == "False"
+        assert not [a for a in status.get("artifacts", []) if a.get("verified")]
+        if reason:
+            assert condition(found, "StoreReachable")["reason"] == reason
+        doors[mode].mode = "fine"
+    for mode, door in doors.items():
+        found = backups.wait_phase(etcd, f"store-{mode}", "Succeeded", 90)
+        assert found["status"]["artifacts"][0]["verified"]
+        door.close()
+
+
+def test_a_store_that_is_slow(etcd, door):
+    door.mode, door.pause = "slow", 0.5
+    backups.apply(etcd, "store-slow", **backups.to_s3(door, "slow.db"))
+    backups.wait_phase(etcd, "store-slow", "Succeeded", 120)
+
+
+def test_onto_a_volume_by_an_agent(etcd, tmp_path):
+    """Only a pod has the volume: one of steward's own image writes the snapshot."""
+    etcd.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                        "metadata": {"name": "backups", "namespace": etcd.namespace},
+                        "spec": {"accessModes": ["ReadWriteOnce"],
+                                 "resources": {"requests": {"storage": "1Gi"}}}})
+    with etcd.writer(prefix="v/") as writer:
+        writer.wait_writes(50)
+        before = len(writer.acknowledged)
+        backups.apply(etcd, "volume", storageType="PVC", pvc={"claimName": "backups", "path": FOLDER})
+        found = backups.wait_phase(etcd, "volume", "Succeeded", 90)
+    [artifact] = found["status"]["artifacts"]
+    assert artifact["verified"]
+    top = etcd.folder("backups")
+    [path] = [p for p in top.rglob("*") if p.is_file() and
+              hashlib.sha256(p.read_bytes()).hexdigest() == artifact["sha256"]]
+    check_snapshot(path.read_bytes(), writer, before, tmp_path)
+    wait.until("the agent to be gone", lambda: not [
+        p for p in etcd.cluster.list("pods", etcd.namespace) if "backup" in p["metadata"]["name"]],
+        60)
+
+
+def test_the_cluster_tells_of_its_backups(etcd, door):
+    """By an interval: BackupReady, and the newest one in its status; B1: when they fail, it says so."""
+    backups.apply(etcd, "hourly", backupPolicy={"backupIntervalInSecond": 3600, "maxBackups": 2},
+          **backups.to_s3(door, "hourly"))
+    backups.wait_phase(etcd, "hourly", "Succeeded")
+    etcd.wait_condition("BackupReady", "True")
+    last = etcd.status()["lastBackup"]
+    assert last["name"] == "hourly" and last["verified"] is True
+    assert last["revision"] > 0

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EtcdRestores on a real node: a cluster from a backup of another, with all that was acknowledged
+before the backup; and from stores that do not give back what they were given."""
+
+import pytest
+from support import etcdbackup as backups
+from support import etcdcluster as ecs
+from support import gateway, wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.node
+
+BUMP = 1000000000
+
+
+@pytest.fixture(scope="module")
+def door(bucket, installed):
+    """The way to the store, for pods too."""
+    one = backups.node_door(bucket, installed)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def saved(agent_stage, door):
+    """A cluster of one member with two backups; `writer` knows what must be in them."""
+    one = agent_stage.etcd()
+    one.apply(size=1, version=ecs.version("3.5"))
+    one.wait_settled(1)
+    with one.writer() as one.writer_:
+        one.writer_.wait_writes(100)
+    one.revision = int(one.client().status()["header"]["revision"])
+    backups.apply(one, "saved", **backups.to_s3(door, "saved.db"))
+    one.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                       "metadata": {"name": "shelf", "namespace": one.namespace},
+                       "spec": {"accessModes": ["ReadWriteOnce"],
+                                "resources": {"requests": {"storage": "1Gi"}}}})
+    backups.apply(one, "shelved", storageType="PVC", pvc={"claimName": "shelf", "path": "db"})
+    backups.wait_phase(one, "saved", "Succeeded")
+    backups.wait_phase(one, "shelved", "Succeeded", 90)
+    return one
+
+
+def template(size=1):
+    """Of the cluster that is made."""
+    return {"size": size, "version": ecs.version("3.5")}
+
+
+def check_restored(saved, new, size):
+    """All is there, with revisions that no client has seen yet (B5); and it is another cluster."""
+    new.wait_settled(size, 120)
+    assert saved.writer_.check(new.client()) >= 100
+    with new.writer(prefix="after/") as more:
+        more.wait_writes(10)
+    assert int(new.client().status()["header"]["revision"]) > saved.revision + BUMP
+    with pytest.raises(gateway.Refused, match="compacted"):
+        new.client().post("/v3/kv/range", {"key": gateway.b64("w/00000001"),
+                                           "revision": saved.revision})
+    assert new.status()["clusterID"] != saved.status()["clusterID"]
+    new.check_same()
+    new.check_claims()
+
+
+def test_from_a_backup_into_three_members(saved, agent_stage):
+    """By the EtcdBackup's name, beside the cluster that it is of, which is not touched."""
+    uids = saved.uids()
+    new = agent_stage.etcd("again")
+    backups.restore(new, "again", backupRef={"name": "saved"}, template=template(3))
+    found = backups.wait_phase(new, "again", "Succeeded", 150, backups.RESTORE)
+    status = found["status"]
+    assert status["succeeded"] is True and status["snapshot"]["revision"] == saved.revision
+    for about in ("Ready", "SourceFetched", "SnapshotVerified", "SeedReady", "ClusterReady"):
+        assert condition(found, about)["status"] == "True", about
+    check_restored(saved, new, 3)
+    assert saved.uids() == uids
+    assert saved.writer_.check(saved.client())
+    new.delete()
+
+
+def test_from_a_volume(saved, agent_stage):
+    new = agent_stage.etcd("shelf")
+    backups.restore(new, "shelf", backupRef={"name": "shelved"}, template=template())
+    backups.wait_phase(new, "shelf", "Succeeded", 120, backups.RESTORE)
+    check_restored(saved, new, 1)
+    new.delete()
+
+
+def test_without_a_word_about_the_backup(saved, agent_stage, door):
+    """By the place alone, the EtcdBackup being gone, say."""
+    new = agent_stage.etcd("place")
+    backups.restore(new, "place", backupStorageType="S3", template=template(),
+                    **backups.to_s3(door, "saved.db"))
+    backups.wait_phase(new, "place", "Succeeded", 120, backups.RESTORE)
+    check_restored(saved, new, 1)
+    new.delete()
+
+
+@pytest.mark.parametrize("mode", ["short", "flipped"])
+def test_a_snapshot_that_is_not_whole_becomes_nothing(saved, agent_stage, door, mode):
+    """Cut by a byte, or with a bit flipped: no cluster is made of it (B3, B7)."""
+    new = agent_stage.etcd(f"no-{mode}")
+    door.mode = mode
+    try:
+        backups.restore(new, f"no-{mode}", backupStorageType="S3", template=template(),
+                        **backups.to_s3(door, "saved.db"))
+        found = backups.wait_phase(new, f"no-{mode}", "Failed", 90, backups.RESTORE)
+    finally:
+        door.mode = "fine"
+    assert found["status"]["succeeded"] is False
+    assert condition(found, "SnapshotVerified").get("status") != "True"
+    assert condition(found, "Ready")["status"] == "False"
+    assert new.get() is None and not new.pods()
+
+
+def test_a_store_that_is_away_for_a_while(saved, agent_stage, door):
+    """It is tried again (B4: until then it has not succeeded)."""
+    new = agent_stage.etcd("later")
+    door.mode = "down"
+    backups.restore(new, "later", backupStorageType="S3", template=template(),
+                    **backups.to_s3(door, "saved.db"))
+    found = backups.wait_phase(new, "later", "Failed", 90, backups.RESTORE)
+    assert condition(found, "SourceFetched")["status"] == "False" and new.get() is None
+    door.mode = "fine"
+    backups.wait_phase(new, "later", "Succeeded", 150, backups.RESTORE)
+    check_restored(saved, new, 1)
+    new.delete()
+
+
+def test_a_cluster_that_is_there_is_not_touched(saved):
+    """B3: a restore over it is refused for now, whatever is in the backup."""
+    before, uids = saved.get()["metadata"]["generation"], saved.uids()
+    backups.restore(saved, "over", backupRef={"name": "saved"}, mode="New")
+    found = saved.cluster.wait_for(backups.RESTORE, "over", saved.namespace, lambda o: condition(
+        o, "Stalled").get("status") == "True", 30)
+    assert condition(found, "Stalled")["reason"] == "TargetExists"
+    wait.stays("it is not touched", lambda: saved.uids() == uids, 3, 0.5)
+    assert saved.get()["metadata"]["generation"] == before
