@@ -179,6 +179,9 @@ bool plan_force(struct plan *p)
     if (step == EC_FORCE_NOT)
         return force_asked(p);
     struct ec_member m = named(p->v, p->v->force_member);
+    /* The quorum came back by itself, or has taken this member off its list since. */
+    if (!m.listed || (step == EC_FORCE_CLEAR && p->v->listed))
+        return force_to(p, EC_FORCE_NOT);
     if (m.data != EC_DATA_THERE)
         return plan_freeze(
             p, "QuorumLost",

@@ -72,12 +72,12 @@ enum event_kind {
     EV_CUT_FROM_STEWARD,
     EV_LAG, /* the cache falls behind */
     EV_ELECTION,
+    EV_REMOVED_BY_HAND,
     /* people */
     EV_SIZE,
     EV_TEMPLATE,
     EV_VERSION,
     EV_FORCE,
-    EV_REMOVED_BY_HAND,
     EV_KINDS
 };
 struct event {

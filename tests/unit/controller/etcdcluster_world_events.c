@@ -459,11 +459,11 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "CUT FROM STEWARD",
                                                 "LAG",
                                                 "ELECTION",
+                                                "REMOVED BY HAND",
                                                 "SIZE",
                                                 "TEMPLATE",
                                                 "VERSION",
-                                                "FORCE",
-                                                "REMOVED BY HAND"};
+                                                "FORCE"};
     static const char *const acts[] = {"wait",         "freeze",     "intend",     "latch",
                                        "create claim", "create pod", "delete pod", "delete claim",
                                        "guard",        "member add", "promote",    "member remove",
