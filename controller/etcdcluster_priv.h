@@ -4,9 +4,9 @@
  * (etcdcluster_watch.c), what the status remembers (etcdcluster_state.c), what is seen of the
  * members (etcdcluster_observe.c), what pods, claims, Services and the budget should be
  * (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
- * (etcdcluster_tls.c), what is done (etcdcluster_act.c), what is told (etcdcluster_status.c), what
- * the controller keeps beside the caches (etcdcluster_keeper.c), and the run itself
- * (etcdcluster.c). */
+ * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_probe.c), what is done
+ * (etcdcluster_act.c), what is told (etcdcluster_status.c, etcdcluster_conditions.c), what the
+ * controller keeps beside the caches (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
 #ifndef STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 #define STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 
@@ -247,6 +247,15 @@ int ec_act(struct ec *e, uint64_t *ret_again_ms);
 
 /* Labels pods of members that vote by now.  -1: e->err. */
 int ec_label_voters(struct ec *e);
+
+/* --- etcdcluster_conditions.c */
+void ec_conditions(const struct ec *e, struct stw_conditions *c); /* those of the kind itself */
+bool ec_all_healthy(const struct ec *e);
+unsigned ec_alarms(const struct ec *e);  /* of all members */
+bool ec_quorum_lost(const struct ec *e); /* for so long that it is told */
+/* Some member runs, or ran last, another version than the wanted one. */
+bool ec_upgrading(const struct ec *e);
+const char *ec_tls_reason(const struct ec *e);
 
 /* --- etcdcluster_status.c */
 void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status);

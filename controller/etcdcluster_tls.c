@@ -269,22 +269,34 @@ static bool is_proven(const struct ec *e, const struct ec_kept *kept, size_t i)
     return false;
 }
 
-/* In the place of what was known of this pod before, else of one that is gone. */
+static bool is_there(const struct ec *e, const char *uid)
+{
+    for (size_t i = 0; *uid && i < e->view.count; i++)
+        if (stw_streq(uid, e->details[i].pod.uid))
+            return true;
+    return false;
+}
+
+/* The place of what was known of this pod before, else of one that is gone. */
+static size_t place_for(const struct ec *e, const struct ec_kept *kept, const char *uid)
+{
+    size_t unused = EC_MEMBERS_MAX;
+    for (size_t n = 0; n < EC_MEMBERS_MAX; n++) {
+        if (stw_streq(kept->proven[n].uid, uid))
+            return n;
+        if (unused == EC_MEMBERS_MAX && !is_there(e, kept->proven[n].uid))
+            unused = n;
+    }
+    return unused;
+}
+
 static void note_proof(const struct ec *e, struct ec_kept *kept, size_t i)
 {
-    size_t at = EC_MEMBERS_MAX;
-    for (size_t n = 0; n < EC_MEMBERS_MAX; n++) {
-        bool there = false;
-        for (size_t m = 0; m < e->view.count; m++)
-            there = there || stw_streq(kept->proven[n].uid, e->details[m].pod.uid);
-        if (stw_streq(kept->proven[n].uid, e->details[i].pod.uid))
-            at = n;
-        else if (!there && at == EC_MEMBERS_MAX)
-            at = n;
-    }
+    const char *uid = e->details[i].pod.uid;
+    size_t at = place_for(e, kept, uid);
     if (at == EC_MEMBERS_MAX)
         return;
-    (void)snprintf(kept->proven[at].uid, sizeof(kept->proven[at].uid), "%s", e->details[i].pod.uid);
+    (void)snprintf(kept->proven[at].uid, sizeof(kept->proven[at].uid), "%s", uid);
     (void)snprintf(kept->proven[at].fingerprint, sizeof(kept->proven[at].fingerprint), "%s",
                    e->tls.served);
 }
