@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods that run: the page comes from the node port, and follows what the MyWeb says."""
 
+import pathlib
+
 import pytest
 
 from support import net, wait
@@ -65,3 +67,19 @@ def test_pods_that_cannot_start_are_told_of(steward, cluster, namespace):
     assert "0 are available" in condition(found, "Ready")["message"]
     cluster.apply(web(namespace, "<p>mended"))
     wait_page(wait_ready(cluster, namespace)["status"]["nodePort"], "<p>mended")
+
+
+def test_claims_get_a_folder_and_give_it_back(cluster, namespace):
+    """The node's default StorageClass: what is in a volume goes with its claim."""
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                   "metadata": {"name": "data", "namespace": namespace},
+                   "spec": {"accessModes": ["ReadWriteOnce"],
+                            "resources": {"requests": {"storage": "1Gi"}}}})
+    claim = cluster.wait_for("pvc", "data", namespace,
+                             lambda o: o["status"].get("phase") == "Bound", 20)
+    volume = cluster.get("pv", claim["spec"]["volumeName"])
+    folder = pathlib.Path(volume["spec"]["hostPath"]["path"])
+    (folder / "file").write_text("kept")
+    cluster.delete("pvc", "data", namespace)
+    wait.until("volume and folder to be gone", lambda: not folder.exists() and
+               cluster.get("pv", volume["metadata"]["name"]) is None, 20)
