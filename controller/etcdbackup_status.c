@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { FIND_SCHEDULE, FIND_SOURCE, FIND_STORE, FIND_VERIFIED, FIND_RETENTION, FIND_SELF, ASPECTS };
+#define LOOK_S 600 /* at the wall clock: it may be set while the queue's goes on */
 
 static void say_schedule(const struct eb *e, struct stw_aspect *a)
 {
@@ -137,6 +137,7 @@ static void judge(const struct eb *e, struct stw_verdict *v)
         judge_closed(e, v);
     if (e->due.wake != EB_NEVER) {
         int64_t wait = e->due.wake - e->clock.now;
+        wait = STW_MIN(wait, LOOK_S);
         v->again_ms = wait > 0 ? (uint64_t)wait * 1000 : 1000;
     }
 }
