@@ -72,11 +72,22 @@ bool stw_manager_find(void *ctx, const char *index, const char *key, const char 
     return false;
 }
 
+/* What is in other namespaces is not in the caches: that it is absent there says nothing. */
+static bool looks_after(const struct stw_manager *m, const char *key)
+{
+    size_t len = strcspn(key, "/");
+    const char *const *ns = m->config.namespaces;
+    for (; ns && *ns; ns++)
+        if (strlen(*ns) == len && strncmp(*ns, key, len) == 0)
+            return true;
+    return !m->config.namespaces;
+}
+
 int stw_manager_has(void *ctx, const char *plural, const char *key)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     struct stw_cache *cache = find_cache(ctx, plural, strlen(plural));
-    if (!cache || !stw_informer_synced(cache->informer))
+    if (!looks_after(ctx, key) || !cache || !stw_informer_synced(cache->informer))
         return -1;
     return stw_informer_get(cache->informer, key, &text, NULL) == 0;
 }

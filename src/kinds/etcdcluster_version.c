@@ -134,8 +134,8 @@ void stw_ec_check_version(const struct stw_ec_scene *s)
 {
     struct stw_semver v;
     if (!s->now->version || stw_semver_parse(s->now->version, &v) != 0)
-        return; /* the table has said so */
-    if (s->old)
+        return;                                                     /* the table has said so */
+    if (s->old && stw_json_there(stw_json_get(s->json, "version"))) /* else it stays as it is */
         check_step(s, v);
     if (!stw_ec_check_version_text(s->now->version))
         advise(s, v);

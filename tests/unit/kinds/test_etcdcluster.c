@@ -197,6 +197,8 @@ static void upgrades(void **state)
          RUNNING("\"version\":\"3.5.16\"",
                  "\"currentVersion\":\"3.5.16\",\"targetVersion\":\"3.5.16\""),
          ""},
+        /* left out, it stays what it was: the door writes it again */
+        {EC("\"paused\":true"), VERSION("3.6.1"), ""},
         /* it was bad before, and something else changes */
         {EC("\"version\":\"3.5.1\",\"paused\":true"), VERSION("3.5.1"),
          "W: spec.version: Invalid value: \"3.5.1\": has a known data corruption bug; not refused, "
