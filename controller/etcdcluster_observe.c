@@ -336,6 +336,7 @@ void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct 
     m->trouble = d->has_pod ? d->pod.trouble : EC_TROUBLE_NONE;
     if (d->has_pod) {
         (void)stw_semver_parse(d->pod.version, &m->pod_version);
+        m->pod_ready = d->pod.ready && !d->pod.going;
         m->pod_guarded = d->pod.guarded;
         m->pod_forced = d->pod.forced;
         m->created = d->pod.created;

@@ -229,7 +229,7 @@ static int by_name(const void *a, const void *b)
 
 static void add_members(const struct ec *e, json_t *status)
 {
-    const struct ec_member *order[EC_MEMBERS_MAX];
+    const struct ec_member *order[EC_MEMBERS_MAX] = {NULL};
     json_t *list = json_array(), *ready = json_array(), *unready = json_array();
     size_t n = 0;
     for (size_t i = 0; i < e->view.count; i++)

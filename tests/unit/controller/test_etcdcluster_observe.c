@@ -154,6 +154,21 @@ static void since_survives(void **state)
     assert_int_equal(m.unhealthy_since, 1000);
 }
 
+/* The kubelet's word, of a pod that stays. */
+static void readiness(void **state)
+{
+    const struct ec_state none = {0};
+    const struct ec_seen seen = {.state = &none, .durable = true, .now = 1000};
+    struct ec_detail d = {.has_pod = true, .pod = {.ready = true, .guarded = true}};
+    struct ec_member m = {.name = "db-a"};
+    (void)state;
+    ec_judge_member(&seen, &d, &m);
+    assert_true(m.pod_ready && m.pod_guarded);
+    d.pod.going = true;
+    ec_judge_member(&seen, &d, &m);
+    assert_false(m.pod_ready);
+}
+
 /* --- what is remembered */
 
 #define STATUS                                                                                     \
@@ -256,10 +271,9 @@ static void fresh_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods),        cmocka_unit_test(data),
-        cmocka_unit_test(health),      cmocka_unit_test(since_survives),
-        cmocka_unit_test(round_trip),  cmocka_unit_test(actions),
-        cmocka_unit_test(nonsense),    cmocka_unit_test(failovers),
+        cmocka_unit_test(pods),           cmocka_unit_test(data),      cmocka_unit_test(health),
+        cmocka_unit_test(since_survives), cmocka_unit_test(readiness), cmocka_unit_test(round_trip),
+        cmocka_unit_test(actions),        cmocka_unit_test(nonsense),  cmocka_unit_test(failovers),
         cmocka_unit_test(fresh_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
