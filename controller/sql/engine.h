@@ -154,6 +154,9 @@ extern const struct stw_engine_ops stw_engine_postgresql;
 /* Sets the fault; always -1. */
 int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sql_step step,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The addresses of a target's host, within its connect timeout. */
+struct stw_addresses;
+int stw_target_resolve(const struct stw_target *t, struct stw_addresses *ret, struct stw_fault *f);
 /* What of a server's message cannot hold a part of a statement: all before the first quotation mark
  * and before "near".  `out_size` at least 8. */
 void stw_clean_message(const char *message, char *out, size_t out_size);

@@ -5,6 +5,7 @@
 #include "controller/sql/mysql_priv.h"
 #include "controller/sql/mysql_privileges.h"
 #include "controller/sql/password.h"
+#include "controller/sql/resolve.h"
 
 #include "base/util.h"
 
@@ -84,9 +85,9 @@ static void set_tls(MYSQL *m, const struct stw_target *t)
     (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
-static void set_options(MYSQL *m, const struct stw_target *t)
+static void set_options(MYSQL *m, const struct stw_target *t, uint64_t connect_ms)
 {
-    unsigned connect = (unsigned)t->connect_timeout_seconds;
+    unsigned connect = (unsigned)STW_MAX(connect_ms / 1000, (uint64_t)1);
     /* The server ends a statement by itself before that. */
     unsigned statement = (unsigned)t->statement_timeout_seconds + 2, tcp = MYSQL_PROTOCOL_TCP;
     unsigned no = 0;
@@ -210,6 +211,24 @@ static int connect_fault(struct stw_conn *c, struct stw_fault *f)
     return -1;
 }
 
+/* libmariadb looks the host up by itself and checks the certificate for it, so that it gets the
+ * name; but only when a lookup has just been answered, for it would wait for that as long as the
+ * system does. */
+static int login(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
+{
+    const struct stw_target *t = as->target;
+    struct stw_addresses unused;
+    if (stw_target_resolve(t, &unused, f) < 0)
+        return -1;
+    uint64_t spent = now_ms() - c->started_ms;
+    set_options(&c->mysql, t, c->limit_ms - STW_MIN(spent, c->limit_ms));
+    /* With a trial only the account's own rights count, so that it names no database. */
+    if (my.mysql_real_connect(&c->mysql, t->host, as->user, as->password, NULL, (unsigned)t->port,
+                              NULL, CLIENT_FOUND_ROWS))
+        return 0;
+    return connect_fault(c, f);
+}
+
 static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
 {
     const struct stw_target *t = as->target;
@@ -221,12 +240,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     }
     c->started_ms = now_ms();
     c->limit_ms = (uint64_t)t->connect_timeout_seconds * 1000;
-    set_options(&c->mysql, t);
-    /* With a trial only the account's own rights count, so that it names no database. */
-    int r = my.mysql_real_connect(&c->mysql, t->host, as->user, as->password, NULL,
-                                  (unsigned)t->port, NULL, CLIENT_FOUND_ROWS)
-                ? 0
-                : connect_fault(c, f);
+    int r = login(c, as, f);
     if (c->mysql.passwd) /* there is no reconnecting that would need it */
         stw_wipe(c->mysql.passwd, strlen(c->mysql.passwd));
     c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;

@@ -4,6 +4,7 @@
  * has a deadline. */
 #include "controller/sql/library.h"
 #include "controller/sql/postgresql_priv.h"
+#include "controller/sql/resolve.h"
 
 #include "base/util.h"
 
@@ -99,14 +100,28 @@ static const char *ca_of(const struct stw_target *t)
     return t->tls_ca_file ? t->tls_ca_file : system_ca[0];
 }
 
+/* The host once for each of its addresses, as libpq wants it: the name is what the certificate is
+ * checked for, and libpq looks up nothing. */
+static void write_hosts(const char *host, const struct stw_addresses *a, struct stw_buf *names,
+                        struct stw_buf *addresses)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        stw_buf_adds(names, i > 0 ? "," : "");
+        stw_buf_adds(names, host);
+        stw_buf_adds(addresses, i > 0 ? "," : "");
+        stw_buf_adds(addresses, a->text[i]);
+    }
+}
+
 /* Everything that the environment or files of a home directory could else decide is said here. */
-static PGconn *start_connect(const struct stw_login_as *as)
+static PGconn *start_connect(const struct stw_login_as *as, const struct stw_addresses *addresses)
 {
     static const char *const modes[] = {[STW_TLS_DISABLE] = "disable",
                                         [STW_TLS_REQUIRE] = "require",
                                         [STW_TLS_VERIFY_CA] = "verify-ca",
                                         [STW_TLS_VERIFY_FULL] = "verify-full"};
     const struct stw_target *t = as->target;
+    stw_autobuf struct stw_buf hosts = STW_BUF_INIT(4096), numbers = STW_BUF_INIT(1024);
     char port[24];
     bool verify = t->tls_mode == STW_TLS_VERIFY_CA || t->tls_mode == STW_TLS_VERIFY_FULL;
     /* "require" with a CA would be "verify-ca"; this file is not there. */
@@ -115,7 +130,10 @@ static PGconn *start_connect(const struct stw_login_as *as)
                                  "options",  "passfile", "gssencmode",  "client_encoding",
                                  "hostaddr", "sslcert",  "sslkey",      "target_session_attrs",
                                  NULL};
-    const char *const values[] = {t->host,
+    write_hosts(t->host, addresses, &hosts, &numbers);
+    if (hosts.failed || numbers.failed)
+        return NULL;
+    const char *const values[] = {stw_buf_str(&hosts),
                                   port,
                                   as->user,
                                   as->password,
@@ -127,7 +145,7 @@ static PGconn *start_connect(const struct stw_login_as *as)
                                   "/dev/null",
                                   "disable",
                                   "UTF8",
-                                  "",
+                                  stw_buf_str(&numbers),
                                   "/nonexistent/crt",
                                   "/nonexistent/key",
                                   "any",
@@ -290,8 +308,11 @@ static int load(struct stw_error *err)
 static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
 {
     uint64_t deadline = now_ms() + (uint64_t)as->target->connect_timeout_seconds * 1000;
+    struct stw_addresses addresses = {0};
+    if (stw_target_resolve(as->target, &addresses, f) < 0)
+        return NULL;
     struct stw_conn *c = calloc(1, sizeof(*c));
-    if (!c || !(c->pg = start_connect(as))) {
+    if (!c || !(c->pg = start_connect(as, &addresses))) {
         free(c);
         (void)stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
         return NULL;
