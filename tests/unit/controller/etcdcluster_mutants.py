@@ -15,7 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 ROOM = ROOT / "controller"
 TESTS = ROOT / "tests/unit/controller"
 
-# (what is no longer looked at, file, text, what it becomes)
+# (what is no longer looked at, file, text, what it becomes), and where one thing is looked at twice,
+# the next file, text and what it becomes
 MUTANTS = [
     ("I1: a removal leaves a quorum", "facts",
      "return voters >= 1 && p->q.margin >= 0 && healthy >= voters / 2 + 1;", "return voters >= 1;"),
@@ -29,7 +30,8 @@ MUTANTS = [
      "bool plan_replace(struct plan *p)\n{", "bool plan_replace(struct plan *p)\n{\n"
      "    if (p->q.voters < p->v->size + 1)\n        return false;"),
     ("I4: one learner", "size", "if (!one_more_wanted(p) || p->q.learners > 0)",
-     "if (!one_more_wanted(p))"),
+     "if (!one_more_wanted(p))", "size", 'return plan_wait(p, PLAN_SOON_MS, "LearnerCatchingUp"',
+     'return plan_note(p, "LearnerCatchingUp"'),
     ("I5: a used name", "size", "(m && (m->claim || m->pod != EC_POD_ABSENT))", "false"),
     ("I6: new only before the latch", "seed", "    if (v->cluster_id)\n        return false;\n",
      "    if (v->cluster_id && v->listed)\n        return false;\n"),
@@ -42,8 +44,9 @@ MUTANTS = [
     ("I6: a pod that comes again is guarded", "facts", "p->move->guarded = was_up(m);", ""),
     ("I7: no list, no act", "", "    if (v->listed)\n        return false;\n    if (v->quorum_lost",
      "    if (v->listed || v->quorum_lost_since)\n        return false;\n    if (v->quorum_lost"),
-    ("I8: the last voter", "facts", "return voters >= 1 && p->q.margin",
-     "return p->q.margin"),
+    ("I8: the last voter", "facts",
+     "return voters >= 1 && p->q.margin >= 0 && healthy >= voters / 2 + 1;",
+     "return p->q.margin >= 0 && healthy * 2 >= voters;"),
     ("I9: the upgrade check", "", "p.refused = !version_allowed(&p);", "p.refused = false;"),
     ("I9: back to an older version", "facts",
      "    if (stw_semver_known(m->version))\n        return m->version;", ""),
@@ -104,12 +107,13 @@ def mutate(folder, mutant):
     (room / "etcd").mkdir(exist_ok=True)
     (room / "etcd/etcd.h").write_text((ROOM / "etcd/etcd.h").read_text())
     if mutant:
-        _, part, old, new = mutant
-        path = room / f"etcdcluster_plan{'_' if part else ''}{part}.c"
-        text = path.read_text()
-        if old not in text:
-            raise SystemExit(f"{path.name} no longer has: {old}")
-        path.write_text(text.replace(old, new, 1))
+        edits = mutant[1:]
+        for part, old, new in zip(edits[0::3], edits[1::3], edits[2::3]):
+            path = room / f"etcdcluster_plan{'_' if part else ''}{part}.c"
+            text = path.read_text()
+            if old not in text:
+                raise SystemExit(f"{path.name} no longer has: {old}")
+            path.write_text(text.replace(old, new, 1))
 
 
 def noticed_by(folder, mutant):

@@ -220,7 +220,7 @@ bool world_at_goal(const struct world *w)
     {
         if (s->listed ? s->learner : s->pod != WP_ABSENT || (s->claim && !w->keep_scaled))
             return false;
-        good += world_healthy(w, s) && s->guarded && s->template == w->template &&
+        good += world_healthy(w, s) && s->guarded && !s->forced && s->template == w->template &&
                 s->version == w->version && s->ran == s->version + 1U;
     }
     return good == w->size && world_count_voters(w, false, false) == w->size &&

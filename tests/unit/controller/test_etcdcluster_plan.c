@@ -258,6 +258,11 @@ static void forced_step_by_step(void **state)
     s.v.force_step = EC_FORCE_START;
     expect(&s, EC_CREATE_POD, B);
     assert_true(s.move.forced && s.move.guarded);
+    s.b->pod = EC_POD_RUNNING;
+    s.b->pod_forced = true;
+    expect_words(&s, EC_WAIT, "ForceNewCluster", "member " B " is coming up alone");
+    s.v.force_step = EC_FORCE_RESTART;
+    expect(&s, EC_DELETE_POD, B);
     s.b->data = EC_DATA_LOST;
     expect_words(&s, EC_FREEZE, "QuorumLost", "the volume of " B);
 }
