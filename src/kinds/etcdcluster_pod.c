@@ -178,6 +178,8 @@ static const struct {
     {END, "client-cert-auth"},
     {WHOLE, "strict-reconfig-check"},
     {WHOLE, "pre-vote"},
+    {WHOLE, "peer-skip-client-san-verification"},
+    {WHOLE, "logger"},
     {WHOLE, "force-new-cluster"},
     {WHOLE, "proxy"},
     {WHOLE, "enable-grpc-gateway"},
