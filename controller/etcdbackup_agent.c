@@ -160,6 +160,7 @@ int eb_agent_start(struct eb *e, struct stw_error *err)
     char name[STW_AGENT_NAME_MAX];
     struct stw_owner owner = owner_of(e);
     int64_t timeout = e->spec.policy.timeout_s;
+    json_t *containers = stw_take(e->containers), *volumes = stw_take(e->volumes);
     name_of(e, name);
     const struct stw_agent agent = {
         .owner = &owner,
@@ -167,8 +168,8 @@ int eb_agent_start(struct eb *e, struct stw_error *err)
         .app = "etcdbackup",
         .deadline_s = timeout > 0 ? 2 * timeout + SLACK_S : DEADLINE_S,
         .user = USER,
-        .containers = stw_take(e->containers),
-        .volumes = stw_take(e->volumes),
+        .containers = containers,
+        .volumes = volumes,
     };
     return stw_agent_create(e->run, &agent, err);
 }
