@@ -5,7 +5,7 @@
  * steward brings the cluster where the spec wants it, if a quorum of its data is left.
  *
  *   test_controller_etcdcluster_plan_model           seconds
- *   STEWARD_MODEL=full ...                           a minute or two, one fault more
+ *   STEWARD_MODEL=full ...                           a minute, and one fault more
  *   STEWARD_MODEL=3,d,s,2,1 ...                      only this: members, d(urable) or e(mptyDir),
  *                                                    s(ettled) or n(ew), faults, changes */
 #include "etcdcluster_world.h"
@@ -303,10 +303,10 @@ static const struct scenario quick[] = {
     {3, false, true, 1, 1}, {1, false, false, 1, 0},
 };
 static const struct scenario full[] = {
-    {1, true, false, 2, 1}, {2, true, false, 1, 1},  {3, true, false, 1, 1}, {5, true, false, 1, 0},
-    {1, true, true, 2, 1},  {2, true, true, 2, 1},   {3, true, true, 2, 1},  {4, true, true, 1, 1},
-    {5, true, true, 1, 1},  {4, true, true, 2, 0},   {5, true, true, 2, 0},  {3, true, true, 1, 2},
-    {3, false, true, 1, 1}, {1, false, false, 1, 1},
+    {1, true, false, 2, 1}, {2, true, false, 1, 1}, {3, true, false, 1, 1},  {3, true, false, 2, 0},
+    {5, true, false, 1, 0}, {1, true, true, 2, 1},  {2, true, true, 2, 1},   {3, true, true, 2, 1},
+    {4, true, true, 2, 1},  {5, true, true, 1, 1},  {3, true, true, 3, 0},   {5, true, true, 3, 0},
+    {3, true, true, 1, 2},  {3, false, true, 1, 1}, {1, false, false, 1, 1},
 };
 
 static bool wanted(struct scenario *ret)
