@@ -237,6 +237,23 @@ def test_password_policy(make_probe, make_mariadb, user):
     assert probe.sync(**account(user, "Long-3nough-Pass"))["statements"] == 1
 
 
+def test_password_policy_of_mysql(make_probe, mysql, user):
+    """The same with MySQL's component, which refuses passwords that it cannot see as well."""
+    mysql.sql("INSTALL COMPONENT 'file://component_validate_password'")
+    try:
+        probe = make_probe(mysql.target("db"))
+        report = probe.fails("sync", "POLICY", **account(user, "short"))
+        assert "short" not in report["error"] and not mysql.accounts(user)
+        probe.sync(**account(user, "Long-3nough-Pass"))
+        assert mysql.logs_in(user, "Long-3nough-Pass")
+        probe.fails("sync", "POLICY", **account(user, "short"))
+        assert mysql.logs_in(user, "Long-3nough-Pass")
+        assert probe.sync(**account(user, "Long-3nough-Pass"))["statements"] == 1
+        probe.drop(**account(user))
+    finally:
+        mysql.sql("UNINSTALL COMPONENT 'file://component_validate_password'")
+
+
 def test_marks_table(make_probe, make_mariadb, user):
     """Made on first use; what it cannot be is told; without it nothing is ours."""
     maria = make_mariadb()
