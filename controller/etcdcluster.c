@@ -63,15 +63,24 @@ static void read_annotation(const struct ec *e, const char *name, char out[EC_NA
         out[0] = '\0';
 }
 
+/* A version that the spec does not name, since there was no door when it was made, is that of the
+ * cluster: what a later steward has built in must not move it. */
+static void choose_version(struct ec *e)
+{
+    if (*e->was.current_version && !stw_json_there(stw_json_path(e->object.root, "spec.version")))
+        e->spec.version = e->was.current_version;
+    (void)stw_semver_parse(e->spec.version, &e->version);
+}
+
 static void begin(struct ec *e)
 {
-    (void)stw_semver_parse(e->spec.version, &e->version);
     e->naming = (struct stw_naming){
         .app = STW_ETCD_APP, .component = "member", .image = e->spec.repository};
     read_annotation(e, STW_ETCD_FORCE_NEW_CLUSTER, e->force);
     read_annotation(e, STW_ETCD_SEED_MEMBER, e->restored);
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
+    choose_version(e);
 }
 
 /* What the move changes in what is remembered, before anything is done. */
