@@ -13,14 +13,20 @@
 
 /* --- names */
 
+static void write_time(int64_t at, char out[32])
+{
+    struct tm tm;
+    time_t t = (time_t)at;
+    out[0] = '\0';
+    if (gmtime_r(&t, &tm))
+        (void)strftime(out, 32, TIME_FORMAT, &tm);
+}
+
 void stw_snapshot_key(const char *path, uint64_t revision, int64_t at,
                       char out[STW_STORE_KEY_MAX + 1])
 {
-    char when[32] = "";
-    struct tm tm;
-    time_t t = (time_t)at;
-    if (gmtime_r(&t, &tm))
-        (void)strftime(when, sizeof(when), TIME_FORMAT, &tm);
+    char when[32];
+    write_time(at, when);
     (void)snprintf(out, STW_STORE_KEY_MAX + 1, "%s_v%0*llu_%s", path, REVISION_DIGITS,
                    (unsigned long long)revision, when);
 }
@@ -28,11 +34,13 @@ void stw_snapshot_key(const char *path, uint64_t revision, int64_t at,
 static int parse_time(const char *text, int64_t *ret)
 {
     struct tm tm = {0};
+    char again[32];
     const char *end = strlen(text) == TIME_LEN ? strptime(text, TIME_FORMAT, &tm) : NULL;
     if (!end || *end)
         return -1;
     *ret = (int64_t)timegm(&tm);
-    return 0;
+    write_time(*ret, again); /* strptime takes blanks for zeros, and 31 February */
+    return stw_streq(again, text) ? 0 : -1;
 }
 
 int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret)
