@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""steward is killed again and again while it makes, changes and drops accounts, on each engine."""
+
+import random
+import time
+
+import pytest
+from support import databaseuser as dbu
+from support import steward as stw
+from support import wait
+
+FIRST = "first-Passw0rd-1"
+
+
+class OnMariaDB:
+    """What the test asks of accounts there."""
+
+    target = "main"
+    grants = dbu.SHOP
+    fewer = [{"database": "shop", "privileges": ["SELECT"]}]
+
+    def __init__(self, request):
+        self.server = request.getfixturevalue("mariadb")
+
+    def accounts(self, prefix):
+        return {a.removesuffix("@%") for a in self.server.all_accounts() if a.startswith(prefix)}
+
+    def marks(self, prefix):
+        return {a.removesuffix("@%") for a in self.server.all_marks() if a.startswith(prefix)}
+
+    def has_fewer(self, name, password):
+        return self.server.login(name, password) and \
+            self.server.rights(name) == [f"GRANT SELECT ON `shop`.* TO `{name}`@`%`"]
+
+
+class OnPostgreSQL:
+    """The same."""
+
+    target = "pg"
+    fewer = [{"database": "shop", "privileges": ["CONNECT"]},
+             {"database": "shop", "schema": "public", "privileges": ["USAGE"]}]
+    grants = [*fewer, {"database": "shop", "schema": "public", "table": "orders",
+                       "privileges": ["SELECT", "INSERT"]}]
+
+    def __init__(self, request):
+        self.server = request.getfixturevalue("postgresql")
+
+    def accounts(self, prefix):
+        return {a for a in self.server.all_accounts() if a.startswith(prefix)}
+
+    def marks(self, prefix):
+        return {a for a in self.accounts(prefix) if "steward" in (self.server.comment(a) or "")}
+
+    def has_fewer(self, name, password):
+        return self.server.login(name, password) and \
+            not self.server.login(name, password, "SELECT * FROM orders")
+
+
+@pytest.fixture(scope="module", params=[OnMariaDB, OnPostgreSQL], ids=["mariadb", "postgresql"])
+def engine(request):
+    return request.param(request)
+
+
+@pytest.fixture(scope="module")
+def scene(installed, steward_binary, tmp_path_factory, engine):
+    """A steward that knows this one server, and no webhook before it."""
+    stw.uninstall_webhooks(installed)
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
+                    {engine.target: engine.server})
+    one.steward.start()
+    yield one
+    if one.steward.running():
+        assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+def test_steward_killed_at_random_moments(engine, scene, shop):
+    """200 reconciles - creations, rotations, fewer rights, deletions - with SIGKILL at random moments:
+    afterwards no account is left over, none is missing, and no right is left over."""
+    dice = random.Random(20260101)
+    names = [f"k{n:02}" for n in range(50)]
+    passwords = {n: FIRST for n in names}
+
+    def users(some, grants):
+        return [dbu.manifest(n, shop, target=engine.target, grants=grants) for n in some]
+    scene.cluster.apply([dbu.secret(n, shop, FIRST) for n in names])
+
+    def kill_soon():
+        end = time.monotonic() + dice.uniform(0.0, 0.35)
+        wait.until("its last moment", lambda: time.monotonic() >= end, every=0.002)
+        scene.steward.kill()
+        scene.steward.start(ready=False)
+
+    def settle():
+        wait.until("all to be ready", lambda: all(
+            dbu.is_ready(u) for u in scene.cluster.list(dbu.KIND, shop)), 120, every=0.5)
+
+    scene.cluster.apply(users(names, engine.grants))  # 50 creations
+    for _ in range(5):
+        kill_soon()
+    settle()
+    for name in names:  # 50 rotations
+        passwords[name] = f"rotated-{name}-Passw0rd"
+    scene.cluster.apply([dbu.secret(n, shop, passwords[n]) for n in names])
+    for _ in range(5):
+        kill_soon()
+    scene.cluster.apply(users(names, engine.fewer))  # 50 times fewer rights
+    for _ in range(5):
+        kill_soon()
+    deleted = dice.sample(names, 25)  # and made anew later: 50 more
+    for again in range(2):
+        scene.cluster.kubectl("delete", dbu.KIND, *deleted, "-n", shop, "--wait=false")
+        for _ in range(3):
+            kill_soon()
+        wait.until("the deleted to go", lambda: not {
+            u["metadata"]["name"] for u in scene.cluster.list(dbu.KIND, shop)} & set(deleted), 120)
+        if again == 0:
+            scene.cluster.apply(users(deleted, engine.fewer))
+            kill_soon()
+    settle()
+    left = sorted(set(names) - set(deleted))
+    assert engine.accounts("k") == engine.marks("k") == set(left)
+    for name in left:
+        assert engine.has_fewer(name, passwords[name])
+        assert not engine.server.login(name, FIRST)
