@@ -3,6 +3,8 @@
 person says whose data it is to go on with."""
 
 import contextlib
+import re
+import shlex
 
 import pytest
 from support import etcdcluster as ecs
@@ -30,7 +32,8 @@ def wait_lost(etcd):
     assert condition(obj, "Available")["status"] == "False"
     stalled = condition(obj, "Stalled")
     assert (stalled["status"], stalled["reason"]) == ("True", "QuorumLost")
-    for command in ("kubectl get pods", "kubectl annotate etcdcluster ec " + ecs.FORCE):
+    for command in (f"kubectl -n {etcd.namespace} get pods",
+                    f"kubectl -n {etcd.namespace} annotate etcdcluster ec {ecs.FORCE}="):
         assert command in stalled["message"], stalled["message"]
     return obj
 
@@ -87,7 +90,10 @@ def test_a_forced_new_cluster(etcd):
     claims = set(etcd.claims())
     assert claims >= {survivor, *lost}
 
-    etcd.annotate(ecs.FORCE, survivor)
+    # What it tells is done, word for word.
+    told = re.search(r"`kubectl ([^`]* annotate [^`]*)`", condition(obj, "Stalled")["message"])[1]
+    assert told.endswith(f"={survivor}")
+    etcd.cluster.kubectl(*shlex.split(told))
     etcd.wait_settled(3, 180)
     assert survivor in etcd.names() and not set(lost) & etcd.names()
     etcd.annotate(ecs.FORCE, None)
