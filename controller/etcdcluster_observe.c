@@ -511,5 +511,6 @@ void ec_observe(struct ec *e)
         v->members[i].pod_template = v->members[i].pod_template && !e->details[i].stale;
     set_versions(e);
     set_quorum(e);
-    ec_fresh_name(e, v->fresh);
+    if (v->count < EC_MEMBERS_MAX) /* else there is no room for one more */
+        ec_fresh_name(e, v->fresh);
 }

@@ -16,6 +16,18 @@ static bool paused(struct plan *p)
     return p->v->paused && plan_wait(p, PLAN_SETTLED_MS, "Paused", "spec.paused is true");
 }
 
+/* Members are added as learners and in no other way (I4). */
+static bool too_old(struct plan *p)
+{
+    const struct stw_semver first = {3, 4, 0};
+    return p->v->cluster_id == 0 && stw_semver_known(p->v->version) &&
+           stw_semver_compare(p->v->version, first) < 0 &&
+           plan_freeze(p, "InvalidSpec",
+                       "spec.version: Invalid value: \"%u.%u.%u\": members are added as learners, "
+                       "which etcd knows from 3.4.0 on; nothing is made until it is that or later",
+                       p->v->version.major, p->v->version.minor, p->v->version.patch);
+}
+
 /* I10: whatever is done to two clusters that bear one name, or to one with differing data, can only
  * make it worse. */
 static bool identity(struct plan *p)

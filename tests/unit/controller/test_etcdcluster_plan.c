@@ -459,6 +459,18 @@ static void versions_out_of_reach(void **state)
     expect_words(&s, EC_FREEZE, "InvalidSpec", "upgrade to 3.5.20 or newer first");
 }
 
+static void versions_without_learners(void **state)
+{
+    SCENE(s);
+    s.v.count = 0;
+    s.v.cluster_id = 0;
+    s.v.version = s.v.current = (struct stw_semver){3, 3, 27};
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "\"3.3.27\": members are added as learners");
+    s.v.version = s.v.current = (struct stw_semver){3, 4, 0};
+    ec_plan(&s.v, &s.move);
+    assert_int_not_equal(s.move.act, EC_FREEZE);
+}
+
 static void two_members_relieve_each_other(void **state)
 {
     SCENE(s);
@@ -539,6 +551,7 @@ int main(void)
         cmocka_unit_test(rolled),
         cmocka_unit_test(the_leader_comes_last),
         cmocka_unit_test(versions_out_of_reach),
+        cmocka_unit_test(versions_without_learners),
         cmocka_unit_test(two_members_relieve_each_other),
         cmocka_unit_test(a_mistake_is_mended),
         cmocka_unit_test(space_again),
