@@ -5,7 +5,7 @@ before the backup; and from stores that do not give back what they were given.""
 import pytest
 from support import etcdbackup as backups
 from support import etcdcluster as ecs
-from support import gateway, wait
+from support import gateway
 from support.cluster import condition
 
 pytestmark = pytest.mark.node
@@ -23,7 +23,7 @@ def door(bucket, installed):
 
 @pytest.fixture(scope="module")
 def saved(agent_stage, door):
-    """A cluster of one member with two backups; `writer` knows what must be in them."""
+    """A cluster of one member with a backup; `writer` knows what must be in them."""
     one = agent_stage.etcd()
     one.apply(size=1, version=ecs.version("3.5"))
     one.wait_settled(1)
@@ -31,13 +31,7 @@ def saved(agent_stage, door):
         one.writer_.wait_writes(100)
     one.revision = int(one.client().status()["header"]["revision"])
     backups.apply(one, "saved", **backups.to_s3(door, "saved.db"))
-    one.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                       "metadata": {"name": "shelf", "namespace": one.namespace},
-                       "spec": {"accessModes": ["ReadWriteOnce"],
-                                "resources": {"requests": {"storage": "1Gi"}}}})
-    backups.apply(one, "shelved", storageType="PVC", pvc={"claimName": "shelf", "path": "db"})
     backups.wait_phase(one, "saved", "Succeeded")
-    backups.wait_phase(one, "shelved", "Succeeded", 90)
     return one
 
 
@@ -77,14 +71,6 @@ def test_from_a_backup_into_three_members(saved, agent_stage):
     new.delete()
 
 
-def test_from_a_volume(saved, agent_stage):
-    new = agent_stage.etcd("shelf")
-    backups.restore(new, "shelf", backupRef={"name": "shelved"}, template=template())
-    backups.wait_phase(new, "shelf", "Succeeded", 120, backups.RESTORE)
-    check_restored(saved, new, 1)
-    new.delete()
-
-
 def test_without_a_word_about_the_backup(saved, agent_stage, door):
     """By the place alone, the EtcdBackup being gone, say."""
     new = agent_stage.etcd("place")
@@ -110,28 +96,3 @@ def test_a_snapshot_that_is_not_whole_becomes_nothing(saved, agent_stage, door, 
     assert condition(found, "SnapshotVerified").get("status") != "True"
     assert condition(found, "Ready")["status"] == "False"
     assert new.get() is None and not new.pods()
-
-
-def test_a_store_that_is_away_for_a_while(saved, agent_stage, door):
-    """It is tried again (B4: until then it has not succeeded)."""
-    new = agent_stage.etcd("later")
-    door.mode = "down"
-    backups.restore(new, "later", backupStorageType="S3", template=template(),
-                    **backups.to_s3(door, "saved.db"))
-    found = backups.wait_phase(new, "later", "Failed", 90, backups.RESTORE)
-    assert condition(found, "SourceFetched")["status"] == "False" and new.get() is None
-    door.mode = "fine"
-    backups.wait_phase(new, "later", "Succeeded", 150, backups.RESTORE)
-    check_restored(saved, new, 1)
-    new.delete()
-
-
-def test_a_cluster_that_is_there_is_not_touched(saved):
-    """B3: a restore over it is refused for now, whatever is in the backup."""
-    before, uids = saved.get()["metadata"]["generation"], saved.uids()
-    backups.restore(saved, "over", backupRef={"name": "saved"}, mode="New")
-    found = saved.cluster.wait_for(backups.RESTORE, "over", saved.namespace, lambda o: condition(
-        o, "Stalled").get("status") == "True", 30)
-    assert condition(found, "Stalled")["reason"] == "TargetExists"
-    wait.stays("it is not touched", lambda: saved.uids() == uids, 3, 0.5)
-    assert saved.get()["metadata"]["generation"] == before
