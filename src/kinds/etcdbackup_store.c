@@ -80,7 +80,7 @@ const struct stw_field stw_etcd_s3_fields[] = {
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_s3, path),
      .help = "Bucket and key: bucket/key.  Backups are written to it, or below it as "
-             "key_v<version>_<revision>_<time> when they are made by the clock.",
+             "key_v<revision>_<time> when they are made by the clock.",
      .required = true,
      .has_range = true,
      .min = 3,
