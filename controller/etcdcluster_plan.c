@@ -292,10 +292,10 @@ static bool settled(struct plan *p)
 }
 
 static const plan_step steps[] = {
-    paused,          plan_bootstrap, identity,     plan_force,    starts,           unknown_list,
-    guards,          finished,       foreigners,   leftover_pods, leftover_learner, sizes,
-    plan_remake,     plan_learner,   plan_replace, plan_shrink,   plan_grow,        plan_roll,
-    leftover_claims, disarm,         dropped,      refused,       settled,
+    paused,       too_old,         plan_bootstrap, identity,     plan_force,    starts,
+    unknown_list, guards,          finished,       foreigners,   leftover_pods, leftover_learner,
+    sizes,        plan_remake,     plan_learner,   plan_replace, plan_shrink,   plan_grow,
+    plan_roll,    leftover_claims, disarm,         dropped,      refused,       settled,
 };
 
 /* --- the version (I9) */
