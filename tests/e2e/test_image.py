@@ -13,6 +13,8 @@ from support import net, paths, wait
 from support import steward as stw
 from support.cluster import condition
 
+pytestmark = pytest.mark.node
+
 MAX_BYTES = 25 * 1024 * 1024
 DEPLOYMENT = "steward-controller-manager"
 
