@@ -26,11 +26,10 @@ static void set_part(const struct eb *e, struct stw_conditions *c, const char *t
                      enum stw_snapshot_fault fault, const char *reason, const char *message)
 {
     const struct stw_snapshot *r = &e->result;
-    if (!e->collected)
-        stw_condition_keep(c, type);
-    else if (r->fault == fault)
+    bool passed = r->fault == STW_SNAPSHOT_FINE || fault < r->fault;
+    if (e->collected && r->fault == fault)
         stw_condition_set(c, type, STW_FALSE, r->reason, "%s", r->err.text);
-    else if (r->fault == STW_SNAPSHOT_FINE || fault < r->fault)
+    else if (e->collected && passed)
         stw_condition_set(c, type, STW_TRUE, reason, "%s", message);
     else
         stw_condition_keep(c, type);

@@ -45,9 +45,11 @@ bool plan_note(struct plan *p, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* --- facts */
+/* NOLINTBEGIN(bugprone-macro-parentheses): m is a name, which is declared here */
 #define plan_each(m, p)                                                                            \
     for (const struct ec_member *m = (p)->v->members, *m##_end = m + (p)->v->count; m < m##_end;   \
          m++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static inline bool plan_voter(const struct ec_member *m)
 {

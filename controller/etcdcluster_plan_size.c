@@ -158,6 +158,8 @@ bool plan_shrink(struct plan *p)
         if (plan_voter(m) && (!worst || worse(p, m, worst)))
             worst = m;
     }
+    if (!worst)
+        return false;
     if (!plan_can_remove(p, worst) || !plan_cleared_away(p) ||
         (worst->healthy && plan_in_flight(p)))
         return plan_note(p, "ScalingDown",
