@@ -59,14 +59,14 @@ def rules(role):
 
 
 def test_the_account_may_do_no_more_than_its_roles_say(installed):
-    """It makes pods and certificates for EtcdClusters, but enters none, and gives rights to nobody."""
+    """It makes pods and certificates for EtcdClusters, and gives rights to nobody."""
     for verb, what in (("patch", "secrets"), ("delete", "secrets"), ("deletecollection", "pods"),
                        ("create", "pods --subresource=exec"), ("get", "nodes"),
                        ("create", "serviceaccounts --subresource=token"), ("impersonate", "users"),
                        ("delete", "namespaces"),
                        ("create", "clusterrolebindings"), ("escalate", "clusterroles")):
-        result = installed.kubectl("auth", "can-i", verb, *what.split(), "-n", "kube-system", check=False,
-                                   kubeconfig=installed.kubeconfig_steward)
+        result = installed.kubectl("auth", "can-i", verb, *what.split(), "-n", "kube-system",
+                                   check=False, kubeconfig=installed.kubeconfig_steward)
         assert result.stdout.strip() == "no", f"{verb} {what}"
 
 
