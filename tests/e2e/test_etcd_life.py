@@ -37,7 +37,7 @@ def test_three_members_are_ready_soon(etcd, record_property):
 
 def test_what_it_consists_of(etcd):
     cluster, ns = etcd.cluster, etcd.namespace
-    names = {m["name"] for m in etcd.client().members()}
+    names = {m["name"] for m in etcd.served().members()}
     assert set(etcd.pods()) == set(etcd.claims()) == names
     headless = cluster.get("service", "ec", ns)["spec"]
     assert headless["clusterIP"] == "None" and headless["publishNotReadyAddresses"]
@@ -69,7 +69,7 @@ def test_what_the_status_says(etcd):
     roles = sorted(m["role"] for m in status["memberList"])
     assert roles == ["Follower", "Follower", "Leader"]
     assert {m["name"] for m in status["memberList"] if m["role"] == "Leader"} == {etcd.leader()}
-    truth = {f'{int(m["ID"]):x}': m["name"] for m in etcd.client().members()}
+    truth = {f'{int(m["ID"]):x}': m["name"] for m in etcd.served().members()}
     assert {m["id"]: m["name"] for m in status["memberList"]} == truth
     for about, wanted in {"Available": "True", "QuorumLost": "False", "AllMembersHealthy": "True",
                           "Scaling": "False", "Upgrading": "False", "AlarmActive": "False"}.items():
@@ -134,7 +134,7 @@ def test_a_pause_is_one(etcd, stage):
     etcd.wait(lambda o: o["status"].get("controlPaused"), "it to be paused", 30)
     etcd.patch(size=1)
     time.sleep(3)
-    assert len(etcd.client().members()) == 3
+    assert len(etcd.served().members()) == 3
     etcd.patch(size=3)
     etcd.patch(paused=False)
     etcd.wait_settled(3)

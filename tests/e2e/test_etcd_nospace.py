@@ -53,7 +53,7 @@ def test_full_and_then_not(etcd):
     assert etcd.names() == members
     with etcd.writer(prefix="after/") as more:
         more.wait_writes(20)
-    assert writer.check(etcd.client())
+    assert writer.check(etcd.served())
     assert len(etcd.client(20).post("/v3/kv/range", {
         "key": gateway.b64("big/"), "range_end": gateway.b64("big0"), "keys_only": True})["kvs"]) >= stored
     etcd.check_same()

@@ -79,7 +79,7 @@ def test_a_forced_new_cluster(etcd):
     """Two of three have lost their data; the third one has all that was acknowledged."""
     with etcd.writer() as writer:
         writer.wait_writes(50)
-    revision = int(etcd.client().status()["header"]["revision"])
+    revision = int(etcd.served().status()["header"]["revision"])
     survivor, *lost = etcd.followers() + [etcd.leader()]
     wait.until("the survivor to have it all", lambda: int(
         etcd.at(survivor).status()["header"]["revision"]) >= revision, 20)
@@ -97,7 +97,7 @@ def test_a_forced_new_cluster(etcd):
     etcd.wait_settled(3, 180)
     assert survivor in etcd.names() and not set(lost) & etcd.names()
     etcd.annotate(ecs.FORCE, None)
-    assert writer.check(etcd.client())
+    assert writer.check(etcd.served())
     with etcd.writer(prefix="after/") as more:
         more.wait_writes(20)
     etcd.check_same()

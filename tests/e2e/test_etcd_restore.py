@@ -29,7 +29,7 @@ def saved(agent_stage, door):
     one.wait_settled(1)
     with one.writer() as one.writer_:
         one.writer_.wait_writes(100)
-    one.revision = int(one.client().status()["header"]["revision"])
+    one.revision = int(one.served().status()["header"]["revision"])
     backups.apply(one, "saved", **backups.to_s3(door, "saved.db"))
     backups.wait_phase(one, "saved", "Succeeded")
     return one
@@ -43,12 +43,12 @@ def template(size=1):
 def check_restored(saved, new, size):
     """All is there, with revisions that no client has seen yet (B5); and it is another cluster."""
     new.wait_settled(size, 120)
-    assert saved.writer_.check(new.client()) >= 100
+    assert saved.writer_.check(new.served()) >= 100
     with new.writer(prefix="after/") as more:
         more.wait_writes(10)
-    assert int(new.client().status()["header"]["revision"]) > saved.revision + BUMP
+    assert int(new.served().status()["header"]["revision"]) > saved.revision + BUMP
     with pytest.raises(gateway.Refused, match="compacted"):
-        new.client().post("/v3/kv/range", {"key": gateway.b64("w/00000001"),
+        new.served().post("/v3/kv/range", {"key": gateway.b64("w/00000001"),
                                            "revision": saved.revision})
     assert new.status()["clusterID"] != saved.status()["clusterID"]
     new.check_same()
@@ -67,7 +67,7 @@ def test_from_a_backup_into_three_members(saved, agent_stage):
         assert condition(found, about)["status"] == "True", about
     check_restored(saved, new, 3)
     assert saved.uids() == uids
-    assert saved.writer_.check(saved.client())
+    assert saved.writer_.check(saved.served())
     new.delete()
 
 

@@ -92,6 +92,14 @@ def backup(installed, namespace, members, door):
     return Backup(installed, namespace, members, door)
 
 
+@pytest.fixture
+def alone(controller, run_steward):
+    """run_steward, with no other steward that would look after the same objects."""
+    assert controller.stop() == 0, controller.log_tail()
+    yield run_steward
+    controller.start()
+
+
 def test_once_and_never_again(controller, installed, backup, door):
     found = backup.apply().succeeded()
     status = found["status"]
@@ -126,7 +134,7 @@ def test_interval_with_retention(controller, installed, backup, members):
     assert condition(backup.wait(lambda s: True), "RetentionApplied")["status"] == "True"
 
 
-def test_intervals_go_on_and_old_ones_go(run_steward, installed, backup, members, clock):
+def test_intervals_go_on_and_old_ones_go(alone, installed, backup, members, clock):
     def look(n):
         # The program sees its new time within a second, and does not wait for what it cannot know.
         # Signatures bear the time: a store takes none that is a quarter of an hour ahead.
@@ -136,7 +144,7 @@ def test_intervals_go_on_and_old_ones_go(run_steward, installed, backup, members
         done = found["status"]["phase"] == "Succeeded"
         return found if done and len(found["status"]["artifacts"]) >= n else None
 
-    run_steward(clock=clock)
+    alone(clock=clock)
     backup.apply({"backupIntervalInSecond": 60, "maxBackups": 2})
     backup.succeeded()
     for n in range(2, 5):
@@ -228,16 +236,16 @@ def test_no_agent_image_for_a_volume(controller, installed, backup):
     assert condition(found, "Stalled")["reason"] == "AgentImageMissing"
 
 
-def test_a_killed_steward_begins_again(run_steward, installed, backup, door):
+def test_a_killed_steward_begins_again(alone, installed, backup, door):
     """Nothing is believed of what was under way; and what was done is not done again."""
-    one = run_steward()
+    one = alone()
     door.mode, door.pause = "slow", 2
     backup.apply()
     wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
     one.kill()
     assert backup.status()["phase"] == "Running"
     door.mode = "fine"
-    run_steward()
+    alone()
     backup.succeeded()
     assert list(backup.objects()) == [backup.path]
 
@@ -250,8 +258,8 @@ def test_a_deleted_backup_stops(controller, installed, backup, door):
     wait.until("it to be gone", lambda: not backup.status(), 10)
 
 
-def test_stopping_does_not_wait_for_a_store(run_steward, installed, backup, door):
-    one = run_steward()
+def test_stopping_does_not_wait_for_a_store(alone, installed, backup, door):
+    one = alone()
     door.mode, door.pause = "slow", 20
     backup.apply()
     wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)

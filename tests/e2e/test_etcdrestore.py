@@ -46,7 +46,7 @@ def source(request, stage):
     one = stage.etcd(f"src{request.param.replace('.', '')}")
     one.apply(size=1, version=etcdcluster.version(request.param))
     one.wait_settled()
-    client = one.client()
+    client = one.served()
     for i in range(30):
         client.put(f"k{i}", str(i))
     yield one
@@ -95,7 +95,7 @@ class Scene:
         found = self.wait(RESTORE, name, lambda s: s.get("phase") == "Succeeded", 120)
         one = self.stage.etcd(found["spec"]["etcdCluster"]["name"])
         one.wait_settled()
-        client = one.client()
+        client = one.served()
         for i in range(count):
             assert client.get(f"k{i}") == str(i)
         assert found["status"]["newClusterID"] == one.status()["clusterID"]
@@ -124,7 +124,7 @@ def test_s3_and_back(scene, source):
     for kind in ("Ready", "SourceFetched", "SnapshotVerified", "SeedReady", "ClusterReady"):
         assert condition(found, kind)["status"] == "True", kind
     wait.until("its pod to be gone", lambda: not scene.pods("etcdrestore"), 30)
-    assert one.client().put("more", "1") > artifact["revision"] + 1_000_000_000  # moved on
+    assert one.served().put("more", "1") > artifact["revision"] + 1_000_000_000  # moved on
     one.apply(size=3, version=etcdcluster.version("3.5"))
     one.wait_settled(3)
     one.delete()

@@ -162,13 +162,25 @@ class EtcdCluster:
         service = self.cluster.get("service", f"{self.name}-client", self.namespace)
         return gateway.Gateway(service["spec"]["clusterIP"], tls=self.tls, timeout=timeout)
 
+    def served(self):
+        """The same, once the Service leads there: kubelet and proxy follow a little behind."""
+        one = self.client()
+
+        def look():
+            try:
+                return one.status()
+            except OSError:
+                return None
+        wait.until(f"the Service of {self.name} to lead to a member", look, 20)
+        return one
+
     def writer(self, **more):
         """A gateway.Writer through the Service for clients."""
         return gateway.Writer(self.client(), **more)
 
     def check_same(self):
         """All members store the same, up to one revision; returns their names."""
-        revision = int(self.client().status()["header"]["revision"])
+        revision = int(self.served().status()["header"]["revision"])
         hashes = {}
         for name in self.names():
             one = self.at(name)
