@@ -38,7 +38,7 @@ node_claim() {
     exec 8<"$CLUSTERS"
     flock 8
     for other in "$CLUSTERS"/*/node; do
-        [[ ! -d $other ]] || node_refuse "$(basename "${other%/node}")"
+        [[ ! -d $other ]] || node_release "$(basename "${other%/node}")"
     done
     ! netfilter_has_kubernetes ||
         die 'this machine is a Kubernetes node already (iptables-save | grep KUBE-)' \
@@ -47,6 +47,19 @@ node_claim() {
     MADE=${MADE:-node}
     exec 8<&-
 }
+
+# node_release NAME: a node whose processes have all ended (with the machine, say) is taken apart for
+# this one; its cluster can have a new node later.  One that lives, or is being made, stays.
+node_release() (
+    exec 9>&-
+    cluster_select "$1"
+    { exec 9<"$CLUSTER"; } 2>/dev/null || return 0
+    flock -n 9 || node_refuse "$1"
+    node_present || return 0
+    ! node_running && [[ -z $(node_processes) ]] || node_refuse "$1"
+    say "The node of cluster '$1' is dead; what it left on this machine is removed."
+    node_destroy
+)
 
 node_refuse() {
     die "cluster '$1' has a node, and this machine can be one node only" \
