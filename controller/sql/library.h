@@ -20,7 +20,8 @@ struct stw_library {
     bool loaded;
 };
 
-/* Each function of LIST(F) is a row F(name); `table` becomes a struct with a member for each. */
+/* Each function of LIST(F) is a row F(name); `table` becomes a struct with a member for each.
+ * NOLINTBEGIN(bugprone-macro-parentheses): name and table are names, which are declared here */
 #define STW_LIBRARY_MEMBER(name) __typeof__(name) *name;
 #define STW_LIBRARY_NAME(name) #name,
 #define STW_LIBRARY(library, table, file_, package_, LIST)                                         \
@@ -32,6 +33,7 @@ struct stw_library {
                                          .names = (const char *const[]){LIST(STW_LIBRARY_NAME)},   \
                                          .functions = &(table),                                    \
                                          .count = sizeof(table) / sizeof(void *)}
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Loads it for good, once; any thread.  STW_ERR_INVALID says what is missing and what to install;
  * the next call looks again. */

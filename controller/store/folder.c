@@ -279,7 +279,7 @@ static const struct stw_store_ops ops = {
 
 int stw_store_folder_create(const char *path, struct stw_store **ret, struct stw_error *err)
 {
-    stw_autoclose int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct folder *f;
     if (dir < 0)
         return stw_fail(err, errno == ENOENT ? STW_ERR_NOT_FOUND : STW_ERR_INTERNAL,
@@ -287,10 +287,10 @@ int stw_store_folder_create(const char *path, struct stw_store **ret, struct stw
     f = calloc(1, sizeof(*f));
     if (!f || stw_store_init(&f->store, &ops, err) != 0) {
         free(f);
+        close(dir);
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     }
     f->dir = dir;
-    dir = -1;
     *ret = &f->store;
     return 0;
 }
