@@ -25,6 +25,8 @@ struct listener {
 
 struct stw_target_store {
     char *path, *folder;
+    void (*on_text)(void *ctx, const char *text, size_t len);
+    void *text_ctx;
 
     pthread_mutex_t lock; /* of `now` */
     struct stw_targets *now;
@@ -34,6 +36,7 @@ struct stw_target_store {
 
     /* The thread's own. */
     struct stw_hash taken, seen, refused; /* contents: in use, at the last look, said to be wrong */
+    struct stw_hash passed;               /* content that on_text was last given */
     struct stw_hash fingerprint;          /* of the list in use */
 
     struct stw_notify notify;
@@ -147,6 +150,13 @@ static void complain(struct stw_target_store *s, const struct stw_error *err)
     refuse(s, &none, err);
 }
 
+static void pass_on(struct stw_target_store *s, struct stw_hash hash, const char *text, size_t len)
+{
+    if (s->on_text && text && !stw_hash_equal(hash, s->passed))
+        s->on_text(s->text_ctx, text, len);
+    s->passed = hash;
+}
+
 /* A content counts once two looks in a row found it, for a file that is written in place is half
  * written for a while, and half a list of targets can be a valid one. */
 uint64_t stw_target_store_look(struct stw_target_store *s)
@@ -158,6 +168,7 @@ uint64_t stw_target_store_look(struct stw_target_store *s)
     struct stw_hash hash =
         rc < 0 ? stw_hash_bytes(err.text, strlen(err.text)) : stw_hash_bytes(text, len);
     if (stw_hash_equal(hash, s->taken)) {
+        pass_on(s, hash, text, len); /* what came between was refused */
         s->seen = s->refused = hash;
         return POLL_MS;
     }
@@ -172,6 +183,7 @@ uint64_t stw_target_store_look(struct stw_target_store *s)
         complain(s, &err);
         return POLL_MS;
     }
+    pass_on(s, hash, text, len);
     rc = load(s, text, len, &err);
     if (rc >= 0)
         s->taken = hash;
@@ -186,7 +198,7 @@ static int first_look(struct stw_target_store *s, struct stw_error *err)
     size_t len = 0;
     if (stw_read_file(s->path, FILE_MAX_BYTES, &text, &len, err) < 0 || load(s, text, len, err) < 0)
         return -1;
-    s->taken = s->seen = s->refused = stw_hash_bytes(text, len);
+    s->taken = s->seen = s->refused = s->passed = stw_hash_bytes(text, len);
     return 0;
 }
 
@@ -270,6 +282,8 @@ int stw_target_store_create(const struct stw_target_store_config *config,
     if (!s)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     s->notify = STW_NOTIFY_INIT;
+    s->on_text = config->text;
+    s->text_ctx = config->text_ctx;
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_mutex_init(&s->listening, NULL);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -40,6 +40,10 @@ struct stw_target_store;
 struct stw_target_store_config {
     const char *path; /* copied; NULL or "": there is no file, and there are no targets */
     struct stw_metrics *metrics; /* or NULL */
+    /* For whoever else reads that file, or NULL: its new text, also when its targets are refused.
+     * On the store's thread. */
+    void (*text)(void *ctx, const char *text, size_t len);
+    void *text_ctx;
 };
 
 /* Reads the file; a wrong one is an error, after its findings were logged. */

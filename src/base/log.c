@@ -47,9 +47,9 @@ void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd)
     atomic_store(&log_fd, fd);
 }
 
-void stw_log_set_level(enum stw_log_level level)
+enum stw_log_level stw_log_set_level(enum stw_log_level level)
 {
-    atomic_store(&log_level, (int)level);
+    return (enum stw_log_level)atomic_exchange(&log_level, (int)level);
 }
 
 bool stw_log_on(enum stw_log_level level)

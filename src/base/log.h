@@ -36,7 +36,7 @@ struct stw_log_field {
     stw_log_write(level, msg, (const struct stw_log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 
 void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd);
-void stw_log_set_level(enum stw_log_level level);
+enum stw_log_level stw_log_set_level(enum stw_log_level level); /* returns the one before */
 bool stw_log_on(enum stw_log_level level);
 void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_log_field *fields);
 

@@ -199,6 +199,17 @@ static int note_given(void *ctx, const struct stw_flag *f, const char *text, str
     return 0;
 }
 
+bool stw_flags_given(const struct stw_flag *table, int argc, char **argv, const char *name)
+{
+    struct file file = {.table = table};
+    bool given = false;
+    if (walk(table, argc, argv, note_given, &file, NULL) < 0)
+        return false;
+    for (size_t i = 0; table[i].name; i++)
+        given |= file.given[i] && stw_streq(table[i].name, name);
+    return given;
+}
+
 /* "steward.yaml:4:1: logLevel: ..." */
 static int fail_at(const struct file *file, const char *key)
 {

@@ -35,6 +35,8 @@ int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char
  * `elsewhere` (ended by NULL, or NULL): keys that somebody else reads. */
 int stw_flags_file(const struct stw_flag *table, void *settings, const char *path,
                    const char *const *elsewhere, int argc, char **argv, struct stw_error *err);
+/* Whether the command line sets a row. */
+bool stw_flags_given(const struct stw_flag *table, int argc, char **argv, const char *name);
 void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the strings */
 
 /* The beginning of a subcommand: parses, and prints `usage` with the options on --help, or the

@@ -25,7 +25,7 @@ static const char usage[] =
     "`steward print crds`, `print rbac` and `print webhooks` write what the cluster needs first.\n";
 
 struct run {
-    const struct stw_settings *settings;
+    struct stw_settings *settings;
     struct stw_serve serve;
     struct stw_kubeconfig *kubeconfig;
     struct stw_client *client;
@@ -101,7 +101,9 @@ static int connect_api(struct run *r, struct stw_error *err)
 static int read_targets(struct run *r, struct stw_error *err)
 {
     struct stw_target_store_config config = {.path = r->settings->config,
-                                             .metrics = r->serve.metrics};
+                                             .metrics = r->serve.metrics,
+                                             .text = stw_settings_reread,
+                                             .text_ctx = r->settings};
     return stw_target_store_create(&config, &r->targets, err);
 }
 
@@ -200,7 +202,7 @@ static void done(struct run *r)
         stw_buf_done(&r->dns[i]);
 }
 
-static int run(const struct stw_settings *settings, struct stw_error *err)
+static int run(struct stw_settings *settings, struct stw_error *err)
 {
     struct run r = {.settings = settings};
     stw_serve_prepare(&r.serve, settings);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/settings.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "base/yaml.h"
 #include "cmd/cmd.h"
 #include "cmd/flags.h"
 #include "cmd/names.h"
+
+#include <stdio.h>
+
+#define LOG_LEVEL "info"
+#define LEVEL_MAX 16
 
 #define OFFSET(member) .offset = offsetof(struct stw_settings, member)
 
@@ -16,7 +23,7 @@ static const struct stw_flag options[] = {
      OFFSET(config),
      .help = "YAML file with any of these options in camelCase (metricsBindAddress: \":8080\");\n"
              "what is given on the command line wins.  Its list `targets`, the database servers\n"
-             "for DatabaseUsers, is read again whenever it changes"},
+             "for DatabaseUsers, and its logLevel are read again whenever they change"},
     {.name = "kubeconfig",
      .arg = "FILE",
      OFFSET(kubeconfig),
@@ -129,9 +136,9 @@ static const struct stw_flag options[] = {
      .help = "form of the log lines on standard error"},
     {.name = "log-level",
      .arg = "debug|info|warn|error",
-     .def = "info",
+     .def = LOG_LEVEL,
      OFFSET(log_level),
-     .help = "what is not worth a log line"},
+     .help = "what is not worth a log line; in the file, it can be changed while steward runs"},
     {0},
 };
 
@@ -225,6 +232,38 @@ static int settle(struct stw_settings *s, struct stw_error *err)
 /* Of the file: controller/targets.h reads it. */
 static const char *const elsewhere[] = {"targets", NULL};
 
+/* --- while steward runs */
+
+static int find_level(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+{
+    char *level = ctx; /* LEVEL_MAX bytes */
+    stw_autojson struct stw_json_doc doc = {0};
+    (void)index;
+    (void)line;
+    if (stw_json_scan(&doc, stw_buf_str(json), json->len, NULL) < 0)
+        return 0;
+    struct stw_json value = stw_json_get(stw_json_root(&doc), "logLevel");
+    if (stw_json_there(value) && stw_json_strcpy(value, level, LEVEL_MAX) < 0)
+        (void)snprintf(level, LEVEL_MAX, "?");
+    return 0;
+}
+
+/* A file that is no YAML at all is told of by whoever reads its targets. */
+void stw_settings_reread(void *settings, const char *text, size_t len)
+{
+    const struct stw_settings *s = settings;
+    enum stw_log_level level;
+    char name[LEVEL_MAX] = LOG_LEVEL;
+    if (s->log_level_given || stw_yaml_each(s->config, text, len, find_level, name, NULL) < 0)
+        return;
+    if (stw_log_level_parse(name, &level) < 0)
+        stw_log(STW_LOG_ERROR, "log level refused, the old one stays", STW_STR("file", s->config),
+                STW_STR("detail", "logLevel is not debug, info, warn or error"));
+    else if (stw_log_set_level(level) != level)
+        stw_log_write(STW_LOG_INFO, "log level changed",
+                      (const struct stw_log_field[]){STW_STR("logLevel", name), {0}});
+}
+
 static int load(const struct stw_flag *table, const char *usage, int argc, char **argv,
                 struct stw_settings *s)
 {
@@ -238,6 +277,7 @@ static int load(const struct stw_flag *table, const char *usage, int argc, char 
         r = stw_fail(&err, STW_ERR_INVALID, "unexpected argument \"%s\"", argv[operands]);
     if (r == 0 && s->config)
         r = stw_flags_file(table, s, s->config, elsewhere, argc, argv, &err);
+    s->log_level_given = stw_flags_given(table, argc, argv, "log-level");
     if (r == 0)
         r = settle(s, &err);
     return r == 0 ? -1 : stw_usage_error(argv[0], "%s", err.text);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct stw_settings {
@@ -21,6 +22,7 @@ struct stw_settings {
 
     /* Told from the above. */
     int32_t node_port_min, node_port_max;
+    bool log_level_given; /* on the command line: the file does not change it */
 };
 
 /* Flags, then the file, then checks; sets up the log.  Without a cluster (`steward webhook`) only
@@ -29,6 +31,11 @@ struct stw_settings {
 int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
                       struct stw_settings *s);
 void stw_settings_done(struct stw_settings *s);
+
+/* The configuration file has changed: takes the log level from its new text, as the one option that
+ * may change while steward runs.  `settings` is a const struct stw_settings *, so that this serves
+ * as stw_target_store_config.text. */
+void stw_settings_reread(void *settings, const char *text, size_t len);
 
 /* "30000-32767" */
 int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,

@@ -13,6 +13,7 @@ static const char usage[] =
     "look at other objects (is this node port taken?) are passed over.\n";
 
 struct door {
+    struct stw_settings *settings;
     struct stw_serve serve;
     struct stw_target_store *targets;
     struct stw_lookup lookup;
@@ -22,7 +23,10 @@ struct door {
 static int read_targets(struct door *d, struct stw_error *err)
 {
     const struct stw_settings *settings = d->serve.settings;
-    struct stw_target_store_config config = {.path = settings->config, .metrics = d->serve.metrics};
+    struct stw_target_store_config config = {.path = settings->config,
+                                             .metrics = d->serve.metrics,
+                                             .text = stw_settings_reread,
+                                             .text_ctx = d->settings};
     if (!settings->config || !*settings->config)
         return 0;
     if (stw_target_store_create(&config, &d->targets, err) < 0)
@@ -38,9 +42,9 @@ static void linger(const struct stw_settings *settings)
         (void)usleep((useconds_t)(settings->shutdown_delay_ms * 1000));
 }
 
-static int serve(const struct stw_settings *settings, struct stw_error *err)
+static int serve(struct stw_settings *settings, struct stw_error *err)
 {
-    struct door d = {0};
+    struct door d = {.settings = settings};
     struct stw_certs_config certs = {.folder = settings->webhook_cert_path};
     stw_serve_prepare(&d.serve, settings);
     int r = read_targets(&d, err);

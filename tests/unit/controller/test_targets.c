@@ -96,6 +96,8 @@ struct fixture {
     struct stw_target_store *store;
     atomic_uint told;
     atomic_size_t told_count;
+    char last[256]; /* text that was passed on */
+    unsigned passed;
 };
 
 static void put(const struct fixture *x, const char *name, const char *text)
@@ -123,10 +125,18 @@ static void told(void *ctx, struct stw_targets *now)
     atomic_fetch_add(&x->told, 1);
 }
 
+static void pass(void *ctx, const char *text, size_t len)
+{
+    struct fixture *x = ctx;
+    (void)snprintf(x->last, sizeof(x->last), "%.*s", (int)len, text);
+    x->passed++;
+}
+
 static void open_store(struct fixture *x)
 {
     struct stw_error err = {0};
-    struct stw_target_store_config config = {.path = x->path, .metrics = x->metrics};
+    struct stw_target_store_config config = {
+        .path = x->path, .metrics = x->metrics, .text = pass, .text_ctx = x};
     if (stw_target_store_create(&config, &x->store, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(stw_target_store_on_change(x->store, told, x), 0);
@@ -268,6 +278,24 @@ static void other_keys_are_no_change(void **state)
     stw_targets_unref(after);
 }
 
+/* Whoever else reads the file gets each new text once, whatever its targets are worth. */
+static void the_text_is_passed_on(void **state)
+{
+    struct fixture *x = *state;
+    put(x, "steward.yaml", ONE);
+    open_store(x);
+    assert_int_equal(x->passed, 0);
+    put(x, "steward.yaml", "logLevel: debug\n" BAD);
+    look_twice(x);
+    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(x->passed, 1);
+    assert_string_equal(x->last, "logLevel: debug\n" BAD);
+    put(x, "steward.yaml", ONE);
+    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(x->passed, 2);
+    assert_string_equal(x->last, ONE);
+}
+
 static void the_first_file_must_be_right(void **state)
 {
     struct fixture *x = *state;
@@ -392,6 +420,7 @@ int main(void)
         WITH_FILE(wrong_lists_are_refused_whole),
         WITH_FILE(a_file_that_goes_and_comes),
         WITH_FILE(other_keys_are_no_change),
+        WITH_FILE(the_text_is_passed_on),
         WITH_FILE(the_first_file_must_be_right),
         WITH_FILE(without_a_file),
         WITH_FILE(forgotten_listeners),
