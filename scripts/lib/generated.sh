@@ -6,15 +6,18 @@
 # generated_write STEWARD DIR: writes all of them below DIR, in the layout of config/.
 generated_write() {
     local steward=$1 dir=$2
-    mkdir -p "$dir/crd/bases" "$dir/rbac" "$dir/webhook"
+    mkdir -p "$dir/crd/bases" "$dir/rbac" "$dir/webhook" "$dir/server-1.29"
     generated_crds "$steward" "$dir/crd/bases"
     generated_file "$steward" rbac >"$dir/rbac/rbac.yaml"
+    generated_file "$steward" user-roles >"$dir/rbac/user_roles.yaml"
     generated_file "$steward" webhooks >"$dir/webhook/manifests.yaml"
+    generated_file "$steward" webhooks --match-conditions >"$dir/server-1.29/webhooks.yaml"
 }
 
+# generated_file STEWARD WHAT [OPTION]
 generated_file() {
-    generated_header "$2"
-    "$1" print "$2"
+    generated_header "${*:2}"
+    "$1" print "${@:2}"
 }
 
 generated_header() {

@@ -9,4 +9,7 @@
 /* `namespaces` with commas, or NULL for the whole cluster. */
 void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out);
 
+/* ClusterRoles for people. */
+void stw_print_user_roles(struct stw_buf *out);
+
 #endif

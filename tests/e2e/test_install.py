@@ -19,7 +19,8 @@ def kustomized(cluster, folder):
 
 
 @pytest.mark.parametrize("folder", ["crd", "rbac", "webhook", "manager", "network-policy",
-                                    "prometheus", "default"])
+                                    "prometheus", "default", "server-1.20", "server-1.21",
+                                    "server-1.29"])
 def test_kustomize(cluster, folder):
     assert kustomized(cluster, folder)
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rights of people on steward's kinds, from the kind table.  Nobody is bound to these roles: by
+ * their labels they become part of the built-in ones. */
+#include "base/util.h"
+#include "cmd/print.h"
+#include "kinds/kind.h"
+
+/* What a role may do with the objects, and with their replica count where there is one. */
+struct user_role {
+    const char *name, *aggregate_to;
+    const char *object_verbs[9], *scale_verbs[5]; /* ended by NULL */
+};
+
+static const struct user_role user_roles[] = {
+    {.name = "steward-admin-role",
+     .aggregate_to = "admin",
+     .object_verbs = {"create", "delete", "deletecollection", "get", "list", "patch", "update",
+                      "watch"},
+     .scale_verbs = {"get", "patch", "update"}},
+    {.name = "steward-editor-role",
+     .aggregate_to = "edit",
+     .object_verbs = {"create", "delete", "get", "list", "patch", "update", "watch"},
+     .scale_verbs = {"get", "patch", "update"}},
+    {.name = "steward-viewer-role",
+     .aggregate_to = "view",
+     .object_verbs = {"get", "list", "watch"},
+     .scale_verbs = {"get"}},
+};
+
+static const char *const status_verbs[] = {"get", NULL}; /* steward alone writes it */
+
+static void add_rule(const struct stw_kind *k, const char *subresource, const char *const *verbs,
+                     struct stw_buf *out)
+{
+    stw_buf_addf(out, "- apiGroups:\n  - %s\n  resources:\n  - %s%s\n  verbs:\n", k->group,
+                 k->plural, subresource);
+    for (; *verbs; verbs++)
+        stw_buf_addf(out, "  - %s\n", *verbs);
+}
+
+static void add_role(const struct user_role *role, struct stw_buf *out)
+{
+    stw_buf_addf(out,
+                 "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n"
+                 "  name: %s\n  labels:\n"
+                 "    app.kubernetes.io/name: steward\n"
+                 "    app.kubernetes.io/part-of: steward\n"
+                 "    rbac.authorization.k8s.io/aggregate-to-%s: \"true\"\nrules:\n",
+                 role->name, role->aggregate_to);
+    for (size_t i = 0; stw_kinds[i]; i++) {
+        add_rule(stw_kinds[i], "", role->object_verbs, out);
+        add_rule(stw_kinds[i], "/status", status_verbs, out);
+        if (stw_kinds[i]->scale)
+            add_rule(stw_kinds[i], "/scale", role->scale_verbs, out);
+    }
+}
+
+void stw_print_user_roles(struct stw_buf *out)
+{
+    for (size_t i = 0; i < STW_COUNT(user_roles); i++)
+        add_role(&user_roles[i], out);
+}
