@@ -12,6 +12,13 @@
 #include <gnutls/gnutls.h>
 #include <stdint.h>
 
+/* TLS 1.2 and 1.3, forward secrecy and AEAD only; AES-128 first, as the hardware does it fastest.
+ */
+#define STW_TLS_PRIORITIES                                                                         \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:"            \
+    "+CHACHA20-POLY1305:-RSA:-DHE-RSA:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:"                  \
+    "+GROUP-SECP384R1:%SERVER_PRECEDENCE"
+
 struct stw_bundle;
 
 /* Refuses what does not parse, does not fit together or has expired at now_us. */

@@ -201,9 +201,9 @@ static void report(struct stw_gate *g)
     uint64_t now = stw_now_ms(g->c.clock);
     if (g->overdue + g->displaced + g->refused == 0 || now < g->report_ms)
         return;
-    stw_log(STW_LOG_WARN, "admission connections were cut", STW_INT("tooSlow", g->overdue),
-            STW_INT("displacedByNewer", g->displaced), STW_INT("refused", g->refused),
-            STW_INT("limit", g->c.limit));
+    stw_log(STW_LOG_WARN, g->c.what ? g->c.what : "admission connections were cut",
+            STW_INT("tooSlow", g->overdue), STW_INT("displacedByNewer", g->displaced),
+            STW_INT("refused", g->refused), STW_INT("limit", g->c.limit));
     g->overdue = g->displaced = g->refused = 0;
     g->report_ms = now + REPORT_EVERY_MS;
 }

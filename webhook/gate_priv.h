@@ -35,7 +35,8 @@ struct stw_gate_entry {
 typedef int stw_gate_hand_fn(void *ctx, int fd, const struct sockaddr *addr, socklen_t len);
 
 struct stw_gate_config {
-    int listen_fd; /* the gate's from now on, also when create fails */
+    const char *what; /* the log's words for a flood; NULL: those for admission */
+    int listen_fd;    /* the gate's from now on, also when create fails */
     const struct stw_clock *clock;
     uint32_t limit, request_timeout_ms, idle_timeout_ms;
     stw_gate_hand_fn *hand;

@@ -24,13 +24,6 @@
 #define CONNECTION_MEMORY ((size_t)40 << 10)
 #define DRAIN_POLL_MS 5
 
-/* TLS 1.2 and 1.3, forward secrecy and AEAD only; AES-128 first, as the hardware does it fastest.
- */
-#define PRIORITIES                                                                                 \
-    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:"            \
-    "+CHACHA20-POLY1305:-RSA:-DHE-RSA:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:"                  \
-    "+GROUP-SECP384R1:%SERVER_PRECEDENCE"
-
 void stw_webhook_path(const struct stw_kind *k, bool mutate, struct stw_buf *out)
 {
     size_t start = out->len;
@@ -148,7 +141,7 @@ static int start_worker(struct stw_server *s, struct stw_worker *w)
     w->server = s;
     w->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, stw_request_handle, w, MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL,
-        MHD_OPTION_HTTPS_PRIORITIES, PRIORITIES, MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve,
+        MHD_OPTION_HTTPS_PRIORITIES, STW_TLS_PRIORITIES, MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve,
         MHD_OPTION_NOTIFY_CONNECTION, notify, w, MHD_OPTION_NOTIFY_COMPLETED, stw_request_completed,
         w, MHD_OPTION_URI_LOG_CALLBACK, stw_request_begin, w, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,

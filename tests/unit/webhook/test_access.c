@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webhook/access.h"
+
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* An API server that knows one user, and counts. */
+struct server {
+    uint64_t now_ms;
+    bool away, nonsense, may;
+    const char *known; /* the only token that is somebody's */
+    unsigned who, may_asked;
+    char review[4096]; /* the last */
+    struct stw_clock clock;
+};
+
+static uint64_t server_now(void *ctx)
+{
+    return ((struct server *)ctx)->now_ms;
+}
+
+static int ask(void *ctx, const char *path, const struct stw_buf *review, struct stw_buf *ret,
+               struct stw_error *err)
+{
+    struct server *s = ctx;
+    char token[256];
+    bool who = stw_streq(path, "/apis/authentication.k8s.io/v1/tokenreviews");
+    assert_true(who || stw_streq(path, "/apis/authorization.k8s.io/v1/subjectaccessreviews"));
+    *(who ? &s->who : &s->may_asked) += 1;
+    (void)snprintf(s->review, sizeof(s->review), "%s", stw_buf_str(review));
+    if (s->away)
+        return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
+    if (s->nonsense) {
+        stw_buf_adds(ret, "[]");
+        return 0;
+    }
+    (void)snprintf(token, sizeof(token), "\"token\":\"%s\"", s->known);
+    if (!who)
+        stw_buf_addf(ret, "{\"status\":{\"allowed\":%s}}", s->may ? "true" : "false");
+    else if (strstr(s->review, token))
+        stw_buf_adds(ret, "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"prom\","
+                          "\"uid\":\"7\",\"groups\":[\"g\"],\"extra\":{\"k\":[\"v\"]}}}}");
+    else
+        stw_buf_adds(ret, "{\"status\":{\"error\":\"no such token\"}}");
+    return 0;
+}
+
+static struct stw_access *make(struct server *s)
+{
+    struct stw_access *a = NULL;
+    struct stw_error err = {0};
+    *s = (struct server){.now_ms = 1000, .known = "good", .may = true};
+    s->clock = (struct stw_clock){.ctx = s, .monotonic_ms = server_now};
+    assert_int_equal(
+        stw_access_create(&(struct stw_access_config){.ask = ask, .ctx = s, .clock = &s->clock}, &a,
+                          &err),
+        0);
+    return a;
+}
+
+static void expect(struct stw_access *a, const char *authorization, int code, const char *words)
+{
+    struct stw_access_answer got;
+    stw_access_check(a, authorization, "/metrics", &got);
+    if (got.code != code || !strstr(got.text, words))
+        fail_msg("%s: %d %s", authorization ? authorization : "nothing", got.code, got.text);
+}
+
+static void headers_that_show_no_token(void **state)
+{
+    static const char *const headers[] = {NULL,         "",           "Bearer",      "Bearer ",
+                                          "Basic good", "Bearer a b", "Bearer a\tb", "good"};
+    struct server s;
+    struct stw_access *a = make(&s);
+    char *huge = malloc(20000);
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(headers); i++)
+        expect(a, headers[i], 401, "Authorization: Bearer TOKEN");
+    memset(huge, 'x', 20000);
+    memcpy(huge, "Bearer ", 7);
+    huge[19999] = '\0';
+    expect(a, huge, 401, "Authorization: Bearer TOKEN");
+    assert_int_equal(s.who, 0);
+    free(huge);
+    stw_access_destroy(a);
+}
+
+static void who_is_asked_and_what(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    expect(a, "Bearer bad", 401, "does not know this token");
+    assert_non_null(strstr(s.review, "\"kind\":\"TokenReview\""));
+    assert_int_equal(s.may_asked, 0);
+    expect(a, "bearer good", 200, "");
+    assert_int_equal(s.may_asked, 1);
+    static const char *const parts[] = {
+        "\"kind\":\"SubjectAccessReview\"",
+        "\"nonResourceAttributes\":{\"path\":\"/metrics\",\"verb\":\"get\"}",
+        "\"user\":\"prom\"",
+        "\"uid\":\"7\"",
+        "\"groups\":[\"g\"]",
+        "\"extra\":{\"k\":[\"v\"]}"};
+    for (size_t i = 0; i < STW_COUNT(parts); i++)
+        if (!strstr(s.review, parts[i]))
+            fail_msg("%s is not in %s", parts[i], s.review);
+    stw_access_destroy(a);
+}
+
+static void a_user_without_the_right(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    s.may = false;
+    expect(a, "Bearer good", 403, "user \"prom\" may not get /metrics");
+    expect(a, "Bearer good", 403, "steward-metrics-reader"); /* remembered, with the name */
+    assert_int_equal(s.who, 1);
+    s.may = true;
+    s.now_ms += 10000;
+    expect(a, "Bearer good", 200, "");
+    stw_access_destroy(a);
+}
+
+static void a_permission_is_remembered_for_a_minute(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    expect(a, "Bearer good", 200, "");
+    s.known = "other";
+    s.now_ms += 59999;
+    expect(a, "Bearer good", 200, "");
+    assert_int_equal(s.who, 1);
+    s.now_ms += 1;
+    expect(a, "Bearer good", 401, "does not know");
+    /* and what was refused does not come back when the server is away */
+    s.away = true;
+    s.now_ms += 10000;
+    expect(a, "Bearer good", 503, "cannot be asked");
+    stw_access_destroy(a);
+}
+
+static void without_the_api_server(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    expect(a, "Bearer good", 200, "");
+    s.away = true;
+    s.now_ms += 60000;
+    expect(a, "Bearer good", 200, ""); /* known since a minute */
+    expect(a, "Bearer other", 503, "cannot be asked");
+    unsigned asked = s.who;
+    expect(a, "Bearer third", 503, "cannot be asked"); /* not asked again at once */
+    assert_int_equal(s.who, asked);
+    s.now_ms += 240000;
+    expect(a, "Bearer good", 503, "cannot be asked");
+    s.away = false;
+    expect(a, "Bearer good", 503, "cannot be asked"); /* within two seconds */
+    s.now_ms += 2000;
+    expect(a, "Bearer good", 200, "");
+    s.nonsense = true;
+    s.now_ms += 300000;
+    expect(a, "Bearer good", 503, "cannot be asked");
+    stw_access_destroy(a);
+}
+
+static void guesses_are_bounded_and_push_nobody_out(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    char header[32];
+    (void)state;
+    expect(a, "Bearer good", 200, "");
+    for (int i = 0; i < 19; i++) {
+        (void)snprintf(header, sizeof(header), "Bearer guess%d", i);
+        expect(a, header, 401, "");
+    }
+    expect(a, "Bearer more", 429, "too many tokens");
+    expect(a, "Bearer guess3", 401, ""); /* remembered: costs nothing */
+    assert_int_equal(s.who, 20);
+    for (int i = 0; i < 200; i++) { /* five a second from here */
+        s.now_ms += 200;
+        (void)snprintf(header, sizeof(header), "Bearer late%d", i);
+        expect(a, header, 401, "");
+    }
+    s.known = "nobody's";
+    expect(a, "Bearer good", 200, ""); /* 40 s old and still known, behind 200 refusals */
+    s.now_ms += 20000;
+    expect(a, "Bearer good", 401, "");
+    stw_access_destroy(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_that_show_no_token),
+        cmocka_unit_test(who_is_asked_and_what),
+        cmocka_unit_test(a_user_without_the_right),
+        cmocka_unit_test(a_permission_is_remembered_for_a_minute),
+        cmocka_unit_test(without_the_api_server),
+        cmocka_unit_test(guesses_are_bounded_and_push_nobody_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webhook/access.h"
+
+#include "base/log.h"
+#include "base/util.h"
+
+#include <gnutls/crypto.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <strings.h>
+
+#define ALLOWED_MS 60000U
+#define REFUSED_MS 10000U
+#define STALE_MS 300000U   /* a permission, while the API server cannot be asked */
+#define ASK_MS 3000U       /* one question */
+#define ASK_AGAIN_MS 2000U /* behind one that was not answered */
+#define TELL_EVERY_MS 60000U
+#define BURST 20U
+#define REFILL_MS 200U
+#define TOKEN_MAX ((size_t)16 << 10)
+#define ANSWER_MAX ((size_t)1 << 20)
+#define KEPT 64U /* answers of one sort; the oldest goes */
+#define DIGEST 32U
+
+static const struct stw_resource token_review = {"authentication.k8s.io", "v1", "TokenReview",
+                                                 "tokenreviews", false};
+static const struct stw_resource access_review = {
+    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", false};
+
+const struct stw_rule stw_access_rules[] = {
+    {.resource = &token_review, .verbs = "create"},
+    {.resource = &access_review, .verbs = "create"},
+    {0},
+};
+
+struct kept {
+    unsigned char digest[DIGEST]; /* of token and path */
+    uint64_t at_ms;               /* 0: free */
+    int code;
+    char user[128];
+};
+
+struct stw_access {
+    struct stw_access_config c;
+    struct kept allowed[KEPT], refused[KEPT]; /* apart, so that guesses push out no permission */
+    uint64_t tokens, refilled_ms;             /* of the bucket */
+    uint64_t failed_ms, told_ms;              /* 0: never */
+};
+
+/* --- words */
+
+static void answer(struct stw_access_answer *ret, int code, const char *text)
+{
+    ret->code = code;
+    (void)snprintf(ret->text, sizeof(ret->text), "%s", text);
+}
+
+static void answer_kept(struct stw_access_answer *ret, int code, const char *user, const char *path)
+{
+    if (code == 200)
+        answer(ret, code, "");
+    else if (code == 401)
+        answer(ret, code, "the API server does not know this token, or it has expired");
+    else {
+        ret->code = code;
+        (void)snprintf(ret->text, sizeof(ret->text),
+                       "user \"%s\" may not get %.64s; bind it to the ClusterRole "
+                       "steward-metrics-reader",
+                       user, path);
+    }
+}
+
+/* --- what is remembered */
+
+static int make_digest(const char *token, const char *path, unsigned char out[DIGEST])
+{
+    gnutls_hash_hd_t h;
+    if (gnutls_hash_init(&h, GNUTLS_DIG_SHA256) < 0)
+        return -1;
+    int bad =
+        gnutls_hash(h, path, strlen(path) + 1) < 0 || gnutls_hash(h, token, strlen(token)) < 0;
+    gnutls_hash_deinit(h, out);
+    return bad ? -1 : 0;
+}
+
+static struct kept *find(struct kept *list, const unsigned char digest[DIGEST])
+{
+    for (unsigned i = 0; i < KEPT; i++)
+        if (list[i].at_ms && memcmp(list[i].digest, digest, DIGEST) == 0)
+            return &list[i];
+    return NULL;
+}
+
+/* The place of the same token, or of the oldest. */
+static struct kept *place(struct kept *list, const unsigned char digest[DIGEST])
+{
+    struct kept *oldest = &list[0], *same = find(list, digest);
+    for (unsigned i = 1; i < KEPT; i++)
+        if (list[i].at_ms < oldest->at_ms)
+            oldest = &list[i];
+    return same ? same : oldest;
+}
+
+static void forget(struct kept *k)
+{
+    if (k)
+        *k = (struct kept){0};
+}
+
+static bool younger(const struct kept *k, uint64_t now, uint64_t ms)
+{
+    return k && now - k->at_ms < ms;
+}
+
+static void keep(struct stw_access *a, const unsigned char digest[DIGEST], int code,
+                 const char *user, uint64_t now)
+{
+    forget(find(code == 200 ? a->refused : a->allowed, digest));
+    struct kept *k = place(code == 200 ? a->allowed : a->refused, digest);
+    memcpy(k->digest, digest, DIGEST);
+    k->at_ms = now;
+    k->code = code;
+    (void)snprintf(k->user, sizeof(k->user), "%s", user);
+}
+
+/* --- how often the API server is asked */
+
+static bool take_token(struct stw_access *a, uint64_t now)
+{
+    uint64_t fresh = (now - a->refilled_ms) / REFILL_MS;
+    a->tokens = STW_MIN(a->tokens + fresh, (uint64_t)BURST);
+    a->refilled_ms += fresh * REFILL_MS;
+    if (a->tokens == 0)
+        return false;
+    a->tokens--;
+    return true;
+}
+
+/* --- the two questions */
+
+int stw_access_ask_client(void *ctx, const char *path, const struct stw_buf *review,
+                          struct stw_buf *ret, struct stw_error *err)
+{
+    struct stw_request rq = {.method = "POST",
+                             .path = path,
+                             .body = stw_buf_str(review),
+                             .body_len = review->len,
+                             .timeout_ms = ASK_MS,
+                             .no_retry = true,
+                             .secret = true};
+    return stw_client_do(ctx, &rq, ret, err);
+}
+
+/* Posts {"apiVersion":..,"kind":..,"spec":SPEC} and returns the member "status", which is borrowed
+ * from *ret_root. */
+static const json_t *review(struct stw_access *a, const struct stw_resource *r, const char *spec,
+                            json_t **ret_root, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(256), body = STW_BUF_INIT(4 * TOKEN_MAX),
+                               reply = STW_BUF_INIT(ANSWER_MAX);
+    body.secret = reply.secret = true;
+    stw_resource_path(r, NULL, NULL, NULL, &path);
+    stw_buf_addf(&body, "{\"apiVersion\":\"%s/%s\",\"kind\":\"%s\",\"spec\":", r->group, r->version,
+                 r->kind);
+    stw_buf_adds(&body, spec);
+    stw_buf_addc(&body, '}');
+    if (body.failed || path.failed) {
+        (void)stw_fail(err, STW_ERR_INTERNAL, "no memory to ask who reads metrics");
+        return NULL;
+    }
+    if (a->c.ask(a->c.ctx, stw_buf_str(&path), &body, &reply, err) < 0) {
+        (void)stw_error_wrap(err, "%s", r->kind);
+        return NULL;
+    }
+    *ret_root = json_loadb(stw_buf_str(&reply), reply.len, 0, NULL);
+    const json_t *status = json_object_get(*ret_root, "status");
+    if (!json_is_object(status))
+        (void)stw_fail(err, STW_ERR_UNAVAILABLE, "%s: the answer makes no sense", r->kind);
+    return json_is_object(status) ? status : NULL;
+}
+
+/* The user of a token as an owned object; NULL with err->code STW_OK: nobody's. */
+static json_t *ask_who(struct stw_access *a, const char *token, struct stw_error *err)
+{
+    json_auto_t *root = NULL;
+    stw_autobuf struct stw_buf spec = STW_BUF_INIT(3 * TOKEN_MAX);
+    spec.secret = true;
+    stw_buf_adds(&spec, "{\"token\":");
+    stw_buf_json_strz(&spec, token);
+    stw_buf_addc(&spec, '}');
+    const json_t *status = review(a, &token_review, stw_buf_str(&spec), &root, err);
+    json_t *user = json_object_get(status, "user");
+    const char *name = json_string_value(json_object_get(user, "username"));
+    if (!status || !json_is_true(json_object_get(status, "authenticated")) || !name || !*name)
+        return NULL;
+    return json_incref(user);
+}
+
+static void copy_member(json_t *to, const char *key, json_t *from)
+{
+    json_t *value = json_object_get(from, key);
+    if (value)
+        (void)json_object_set(to, key, value);
+}
+
+/* 1: yes, 0: no, -1: cannot be told. */
+static int ask_may(struct stw_access *a, json_t *user, const char *path, struct stw_error *err)
+{
+    json_auto_t *root = NULL;
+    json_auto_t *spec =
+        json_pack("{s:{s:s,s:s}}", "nonResourceAttributes", "path", path, "verb", "get");
+    (void)json_object_set(spec, "user", json_object_get(user, "username"));
+    copy_member(spec, "uid", user);
+    copy_member(spec, "groups", user);
+    copy_member(spec, "extra", user);
+    stw_autofree char *text = spec ? json_dumps(spec, JSON_COMPACT) : NULL;
+    if (!text)
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory to ask who reads metrics");
+    const json_t *status = review(a, &access_review, text, &root, err);
+    if (!status)
+        return -1;
+    return json_is_true(json_object_get(status, "allowed")) &&
+           !json_is_true(json_object_get(status, "denied"));
+}
+
+/* 200, 401 or 403; 0 when it cannot be told. */
+static int ask(struct stw_access *a, const char *token, const char *path, char *user, size_t size,
+               struct stw_error *err)
+{
+    json_auto_t *who = ask_who(a, token, err);
+    *user = '\0';
+    if (!who)
+        return err->code == STW_OK ? 401 : 0;
+    (void)snprintf(user, size, "%s", json_string_value(json_object_get(who, "username")));
+    int may = ask_may(a, who, path, err);
+    return may < 0 ? 0 : may ? 200 : 403;
+}
+
+static void complain(struct stw_access *a, const struct stw_error *err, uint64_t now)
+{
+    a->failed_ms = now;
+    if (a->told_ms && now - a->told_ms < TELL_EVERY_MS)
+        return;
+    a->told_ms = now;
+    stw_log(STW_LOG_WARN, "cannot ask the API server who may read metrics",
+            STW_STR("error", err->text));
+}
+
+/* --- a request */
+
+/* The token of "Bearer TOKEN", or NULL. */
+static const char *bearer(const char *authorization)
+{
+    static const char scheme[] = "Bearer ";
+    if (!authorization || strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
+        return NULL;
+    const char *token = authorization + sizeof(scheme) - 1;
+    size_t len = strlen(token);
+    for (size_t i = 0; i < len; i++)
+        if (token[i] <= ' ' || token[i] > '~')
+            return NULL;
+    return len > 0 && len <= TOKEN_MAX ? token : NULL;
+}
+
+static void answer_unasked(const struct kept *old, uint64_t now, struct stw_access_answer *ret)
+{
+    if (younger(old, now, STALE_MS))
+        answer(ret, 200, "");
+    else
+        answer(ret, 503,
+               "the API server cannot be asked whether this token may read metrics; steward's log "
+               "says why");
+}
+
+static void find_out(struct stw_access *a, const char *token, const char *path,
+                     const unsigned char digest[DIGEST], struct stw_access_answer *ret)
+{
+    char user[sizeof(((struct kept *)0)->user)];
+    struct stw_error err = {0};
+    struct kept *old = find(a->allowed, digest);
+    uint64_t now = stw_now_ms(a->c.clock);
+    if (a->failed_ms && now - a->failed_ms < ASK_AGAIN_MS) {
+        answer_unasked(old, now, ret);
+        return;
+    }
+    if (!old && !take_token(a, now)) {
+        answer(ret, 429, "too many tokens that are not known yet; try again in a second");
+        return;
+    }
+    int code = ask(a, token, path, user, sizeof(user), &err);
+    now = stw_now_ms(a->c.clock);
+    if (code == 0) {
+        complain(a, &err, now);
+        answer_unasked(old, now, ret);
+        return;
+    }
+    a->failed_ms = 0;
+    keep(a, digest, code, user, now);
+    answer_kept(ret, code, user, path);
+}
+
+void stw_access_check(struct stw_access *a, const char *authorization, const char *path,
+                      struct stw_access_answer *ret)
+{
+    unsigned char digest[DIGEST];
+    uint64_t now = stw_now_ms(a->c.clock);
+    const char *token = bearer(authorization);
+    if (!token) {
+        answer(ret, 401, "show a ServiceAccount's token: Authorization: Bearer TOKEN");
+        return;
+    }
+    if (make_digest(token, path, digest) < 0) {
+        answer(ret, 503, "no memory to look at the token");
+        return;
+    }
+    const struct kept *yes = find(a->allowed, digest), *no = find(a->refused, digest);
+    if (younger(yes, now, ALLOWED_MS))
+        answer(ret, 200, "");
+    else if (younger(no, now, REFUSED_MS))
+        answer_kept(ret, no->code, no->user, path);
+    else
+        find_out(a, token, path, digest, ret);
+}
+
+int stw_access_create(const struct stw_access_config *config, struct stw_access **ret,
+                      struct stw_error *err)
+{
+    struct stw_access *a = calloc(1, sizeof(*a));
+    if (!a)
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics' door");
+    a->c = *config;
+    a->tokens = BURST;
+    a->refilled_ms = stw_now_ms(config->clock);
+    *ret = a;
+    return 0;
+}
+
+void stw_access_destroy(struct stw_access *a)
+{
+    free(a);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webhook/scrape.h"
+
+#include "base/util.h"
+#include "webhook/bundle_priv.h"
+#include "webhook/gate_priv.h"
+#include "webhook/listen_priv.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <signal.h>
+
+#define CONNECTIONS_MAX 64U
+#define REQUEST_TIMEOUT_MS 10000U
+#define IDLE_TIMEOUT_MS 90000U
+#define CONNECTION_MEMORY ((size_t)40 << 10) /* half of it is read into: a TLS record, a token */
+#define TEXT_MAX ((size_t)64 << 20)
+
+struct stw_scrape {
+    struct stw_scrape_config c;
+    struct stw_gate *gate;
+    struct MHD_Daemon *daemon;
+    uint16_t port;
+    pthread_mutex_t lock;
+    struct stw_bundle *bundle; /* under the lock; NULL: no certificate yet */
+};
+
+struct reader {
+    struct stw_gate_entry entry; /* first: the context of a connection */
+    struct stw_scrape *scrape;
+    struct stw_bundle *bundle;
+};
+
+/* --- connections; as in server.c */
+
+static struct reader *reader_of(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info =
+        mhd ? MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT) : NULL;
+    return info ? info->socket_context : NULL;
+}
+
+static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                    gnutls_pcert_st **pcert, unsigned *pcert_length, gnutls_ocsp_data_st **ocsp,
+                    unsigned *ocsp_length, gnutls_privkey_t *key, unsigned *flags)
+{
+    const struct reader *r = reader_of(gnutls_session_get_ptr(session));
+    (void)info;
+    if (!r || !r->bundle)
+        return -1; /* ends the handshake */
+    return stw_bundle_retrieve(r->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
+}
+
+static struct reader *enter(struct stw_scrape *s, struct MHD_Connection *mhd)
+{
+    int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    struct reader *r = calloc(1, sizeof(*r));
+    if (!r) {
+        (void)shutdown(fd, SHUT_RDWR);
+        return NULL;
+    }
+    r->scrape = s;
+    (void)pthread_mutex_lock(&s->lock);
+    r->bundle = s->bundle ? stw_bundle_ref(s->bundle) : NULL;
+    (void)pthread_mutex_unlock(&s->lock);
+    stw_gate_enter(s->gate, &r->entry, fd);
+    return r;
+}
+
+static void notify(void *cls, struct MHD_Connection *mhd, void **context,
+                   enum MHD_ConnectionNotificationCode what)
+{
+    struct stw_scrape *s = cls;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = enter(s, mhd);
+    } else if (*context) {
+        struct reader *r = stw_take(*context);
+        stw_gate_leave(s->gate, &r->entry);
+        stw_bundle_unref(r->bundle);
+        free(r);
+    }
+}
+
+static int hand_over(void *ctx, int fd, const struct sockaddr *addr, socklen_t len)
+{
+    struct stw_scrape *s = ctx;
+    return MHD_add_connection(s->daemon, fd, addr, len) == MHD_YES ? 0 : -1;
+}
+
+/* --- requests */
+
+static enum MHD_Result reply(struct MHD_Connection *mhd, int code, const char *type,
+                             struct stw_buf *text)
+{
+    size_t len = text->len;
+    char *data = stw_buf_take(text);
+    struct MHD_Response *r =
+        data ? MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (!r) {
+        free(data);
+        return MHD_NO;
+    }
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (code == 401)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (code == 405)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    if (code == 429 || code == 503)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "2");
+    enum MHD_Result status = MHD_queue_response(mhd, (unsigned)code, r);
+    MHD_destroy_response(r);
+    return status;
+}
+
+static enum MHD_Result say(struct MHD_Connection *mhd, int code, const char *words)
+{
+    struct stw_buf text = STW_BUF_INIT(1024);
+    stw_buf_addf(&text, "%s\n", words);
+    return reply(mhd, code, "text/plain; charset=utf-8", &text);
+}
+
+static enum MHD_Result answer(struct stw_scrape *s, struct MHD_Connection *mhd, const char *url,
+                              const char *method)
+{
+    struct stw_access_answer a;
+    struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    if (!stw_streq(method, MHD_HTTP_METHOD_GET) && !stw_streq(method, MHD_HTTP_METHOD_HEAD))
+        return say(mhd, 405, "only GET and HEAD are answered here");
+    if (!stw_streq(url, "/metrics"))
+        return say(mhd, 404, "not found; try /metrics");
+    stw_access_check(
+        s->c.access,
+        MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION), url, &a);
+    if (a.code != 200)
+        return say(mhd, a.code, a.text);
+    stw_metrics_render(s->c.metrics, &text);
+    return reply(mhd, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
+}
+
+static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,
+                              const char *method, const char *version, const char *data,
+                              size_t *data_size, void **state)
+{
+    struct stw_scrape *s = cls;
+    struct reader *r = reader_of(mhd);
+    (void)version, (void)data, (void)data_size;
+    if (!r)
+        return MHD_NO;
+    *state = r;
+    stw_gate_begin(s->gate, &r->entry, stw_now_ms(s->c.clock));
+    return answer(s, mhd, url, method);
+}
+
+static void completed(void *cls, struct MHD_Connection *mhd, void **state,
+                      enum MHD_RequestTerminationCode why)
+{
+    struct stw_scrape *s = cls;
+    struct reader *r = *state;
+    (void)mhd;
+    if (r)
+        stw_gate_end(s->gate, &r->entry, stw_now_ms(s->c.clock),
+                     why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+}
+
+/* --- making and ending */
+
+static int start_daemon(struct stw_scrape *s, struct stw_error *err)
+{
+    const unsigned flags =
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    s->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, handle, s, MHD_OPTION_HTTPS_PRIORITIES, STW_TLS_PRIORITIES,
+        MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve, MHD_OPTION_NOTIFY_CONNECTION, notify, s,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        /* The gate limits. */
+        MHD_OPTION_CONNECTION_LIMIT, 2 * CONNECTIONS_MAX + 1024U, MHD_OPTION_END);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return s->daemon ? 0
+                     : stw_fail(err, STW_ERR_INTERNAL, "cannot start the HTTPS server: %s",
+                                strerrordesc_np(errno));
+}
+
+static int open_gate(struct stw_scrape *s, struct stw_error *err)
+{
+    struct stw_gate_config gate = {.what = "connections for metrics were cut",
+                                   .clock = s->c.clock,
+                                   .limit = CONNECTIONS_MAX,
+                                   .request_timeout_ms = REQUEST_TIMEOUT_MS,
+                                   .idle_timeout_ms = IDLE_TIMEOUT_MS,
+                                   .hand = hand_over,
+                                   .ctx = s};
+    if (stw_listen(s->c.address, &gate.listen_fd, &s->port, err) != 0)
+        return -1;
+    return stw_gate_create(&gate, &s->gate, err);
+}
+
+int stw_scrape_create(const struct stw_scrape_config *config, struct stw_scrape **ret,
+                      struct stw_error *err)
+{
+    struct stw_scrape *s = calloc(1, sizeof(*s));
+    if (!s) {
+        stw_access_destroy(config->access);
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics' door");
+    }
+    s->c = *config;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    if (start_daemon(s, err) != 0 || open_gate(s, err) != 0) {
+        stw_scrape_destroy(s);
+        return stw_error_wrap(err, "metrics on %s", config->address);
+    }
+    *ret = s;
+    return 0;
+}
+
+int stw_scrape_set_certificate(struct stw_scrape *s, const char *cert_pem, const char *key_pem,
+                               struct stw_error *err)
+{
+    struct stw_bundle *fresh = NULL;
+    if (stw_bundle_load(cert_pem, key_pem, stw_wall_us(s->c.clock), &fresh, err) != 0)
+        return -1;
+    (void)pthread_mutex_lock(&s->lock);
+    struct stw_bundle *old = s->bundle;
+    s->bundle = fresh;
+    (void)pthread_mutex_unlock(&s->lock);
+    stw_bundle_unref(old);
+    return 0;
+}
+
+uint16_t stw_scrape_port(const struct stw_scrape *s)
+{
+    return s->port;
+}
+
+void stw_scrape_destroy(struct stw_scrape *s)
+{
+    if (!s)
+        return;
+    if (s->gate)
+        stw_gate_close(s->gate);
+    if (s->daemon)
+        MHD_stop_daemon(s->daemon);
+    stw_gate_destroy(s->gate);
+    stw_bundle_unref(s->bundle);
+    stw_access_destroy(s->c.access);
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s);
+}
