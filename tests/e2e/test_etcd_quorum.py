@@ -8,7 +8,6 @@ import shlex
 
 import pytest
 from support import etcdcluster as ecs
-from support import steward as stw
 from support import wait
 from support.cluster import condition
 
@@ -38,12 +37,6 @@ def wait_lost(etcd):
     return obj
 
 
-def changes(stage):
-    """What steward has changed so far, besides status and events."""
-    return [r for r in stw.requests(stage.cluster, stage.namespace, changing=True)
-            if "/status" not in r[1] and "/events" not in r[1]]
-
-
 def test_a_lost_quorum_is_left_alone_until_it_is_back(etcd, stage):
     with etcd.writer() as writer:
         writer.wait_writes()
@@ -53,11 +46,11 @@ def test_a_lost_quorum_is_left_alone_until_it_is_back(etcd, stage):
                 down.enter_context(etcd.paused(name))
             obj = wait_lost(etcd)
             assert obj["status"]["quorum"]["margin"] < 0
-            before = changes(stage)
+            before = ecs.changes(stage)
             # Longer than a failover would wait.
             wait.stays("nothing is touched", lambda: etcd.uids() == uids and
                        set(etcd.claims()) == claims, 65, 3)
-            assert changes(stage) == before
+            assert ecs.changes(stage) == before
         etcd.wait_settled(3)
         writer.wait_writes()
         assert set(etcd.members()) == members

@@ -310,6 +310,12 @@ class Witness:
                 self.sizes.append(voters)
 
 
+def changes(stage):
+    """What steward has changed in a stage so far, besides status and events."""
+    return [r for r in stw.requests(stage.cluster, stage.namespace, changing=True)
+            if "/status" not in r[1] and "/events" not in r[1]]
+
+
 def give_agent(cluster, folder, name):
     """The node gets an image of the program under test, for agents."""
     tar = folder / "agent.tar"
