@@ -184,6 +184,7 @@ static const struct stw_resource app_resource = {
 static const struct stw_watch own_watch = {
     .resource = &app_resource,
     .project = stw_object_project,
+    .door = true,
     .changed = stw_watch_own_changed,
 };
 

@@ -274,6 +274,7 @@ const struct stw_watch stw_watch_services = {
     .resource = &stw_res_service,
     .project = project_service,
     .index = index_ports,
+    .door = true,
     .changed = service_changed,
 };
 

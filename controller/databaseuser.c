@@ -308,6 +308,7 @@ static const struct stw_watch own_watch = {
     .resource = &resource,
     .project = project,
     .index = index_all,
+    .door = true,
     .changed = user_changed,
 };
 

@@ -282,6 +282,7 @@ static const struct stw_watch own_watch = {
     .resource = &eru_resource,
     .project = project_eru,
     .index = index_deployment,
+    .door = true,
     .changed = eru_changed,
 };
 
@@ -290,6 +291,7 @@ const struct stw_watch eru_watch_deployments = {
     .metadata_only = true,
     .metrics_name = "deployments/metadata",
     .project = project_deployment,
+    .door = true,
     .changed = deployment_changed,
 };
 

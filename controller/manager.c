@@ -49,7 +49,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
                                          .metadata_only = w->metadata_only,
                                          .metrics_name = w->metrics_name,
                                          .project = w->project,
-                                         .changed = cache_changed,
+                                         .changed = m->config.door_only ? NULL : cache_changed,
                                          .index = w->index,
                                          .ctx = cache};
     if (stw_informer_create(m->config.client, &config, m->config.clock, m->config.metrics,
@@ -81,6 +81,17 @@ static int add_crew(struct stw_manager *m, const struct stw_controller *c, struc
             return -1;
     crew->own = stw_manager_cache(m, c->own);
     return c->open ? c->open(m, &m->config, &crew->state, err) : 0;
+}
+
+/* What the rules at the door ask of a controller's caches. */
+static int add_lookups(struct stw_manager *m, const struct stw_controller *c, struct stw_error *err)
+{
+    if (c->own->door && add_cache(m, c->own, err) != 0)
+        return -1;
+    for (size_t i = 0; c->watches[i]; i++)
+        if (c->watches[i]->door && add_cache(m, c->watches[i], err) != 0)
+            return -1;
+    return 0;
 }
 
 static void make_metrics(struct stw_manager *m)
@@ -137,7 +148,7 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     m->guard = stw_guard_create();
     int rc = m->guard ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     for (size_t i = 0; rc == 0 && stw_controllers[i]; i++)
-        rc = add_crew(m, stw_controllers[i], err);
+        rc = (m->config.door_only ? add_lookups : add_crew)(m, stw_controllers[i], err);
     if (rc != 0) {
         stw_manager_destroy(m);
         return -1;
@@ -293,7 +304,7 @@ static void *keep(void *ctx)
 
 int stw_manager_start(struct stw_manager *m, struct stw_error *err)
 {
-    if (m->config.leader_elect && stand_for_election(m, err) != 0)
+    if (m->config.leader_elect && !m->config.door_only && stand_for_election(m, err) != 0)
         return -1;
     for (uint32_t i = 0; i < m->crew_count; i++)
         if (stw_crew_start(&m->crews[i], err) != 0)
@@ -301,6 +312,8 @@ int stw_manager_start(struct stw_manager *m, struct stw_error *err)
     for (uint32_t i = 0; i < m->cache_count; i++)
         if (stw_informer_start(m->caches[i].informer, err) != 0)
             return -1;
+    if (m->config.door_only)
+        return 0;
     if (stw_thread_start(&m->keeper, "keeper", 0, keep, m, err) != 0)
         return -1;
     m->keeper_started = true;

@@ -35,6 +35,7 @@ struct stw_manager_config {
     int32_t node_port_min, node_port_max;
     uint32_t workers;  /* a kind; 0: 4 */
     bool leader_elect; /* false: reconcile at once */
+    bool door_only;    /* reconcile nothing, and keep only the caches that admission rules ask */
     const char *lease_ns, *lease_name, *identity;
     uint32_t resync_ms;               /* 0: 10 hours, with jitter */
     const char *agent_image;          /* steward's own, for pods that it makes; NULL: none */

@@ -230,6 +230,7 @@ static const struct stw_watch own_watch = {
     .resource = &myweb_resource,
     .project = stw_object_project,
     .index = index_port,
+    .door = true,
     .changed = myweb_changed,
 };
 

@@ -120,6 +120,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .node_port_max = s->node_port_max,
         .workers = (uint32_t)s->workers,
         .leader_elect = s->leader_elect,
+        .door_only = !s->reconcile,
         .lease_ns = r->ns,
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
@@ -162,7 +163,7 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
 static int start(struct run *r, struct stw_error *err)
 {
     if (read_targets(r, err) < 0 || connect_api(r, err) < 0 || create_manager(r, err) < 0 ||
-        open_door(r, err) < 0)
+        (r->settings->door && open_door(r, err) < 0))
         return -1;
     stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
     stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});

@@ -47,6 +47,12 @@ static const struct stw_flag options[] = {
      OFFSET(agent_image),
      .help = "steward's own image, for the pods that work on volumes: backups onto a volume, and\n"
              "restores"},
+    {.name = "role",
+     .arg = "all|webhook|controller",
+     .def = "all",
+     OFFSET(role),
+     .help = "webhook: serve admission, and reconcile nothing; controller: reconcile, and listen\n"
+             "for no admission; for Deployments of their own"},
     {.name = "leader-elect",
      .type = STW_FLAG_BOOL,
      .def = "false",
@@ -222,6 +228,11 @@ static int settle(struct stw_settings *s, struct stw_error *err)
     if (stw_log_level_parse(s->log_level, &level) < 0)
         return stw_fail(err, STW_ERR_INVALID,
                         "--log-level: \"%s\" is not debug, info, warn or error", s->log_level);
+    s->door = !s->role || !stw_streq(s->role, "controller");
+    s->reconcile = !s->role || !stw_streq(s->role, "webhook");
+    if (s->door && s->reconcile && s->role && !stw_streq(s->role, "all"))
+        return stw_fail(err, STW_ERR_INVALID, "--role: \"%s\" is not all, webhook or controller",
+                        s->role);
     if (stw_node_port_range_parse(s->node_port_range, &s->node_port_min, &s->node_port_max, err) <
         0)
         return stw_error_wrap(err, "--node-port-range");

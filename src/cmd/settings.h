@@ -15,13 +15,14 @@ struct stw_settings {
     char *ns, *namespaces, *agent_image;
     char *webhook_bind, *webhook_cert_path, *webhook_hosts, *webhook_service;
     char *metrics_bind, *health_bind;
-    char *node_port_range, *log_format, *log_level;
+    char *node_port_range, *log_format, *log_level, *role;
     bool leader_elect;
     int64_t workers, shutdown_delay_ms;
     int64_t max_connections, request_timeout_ms, idle_timeout_ms;
 
     /* Told from the above. */
     int32_t node_port_min, node_port_max;
+    bool door, reconcile; /* what of the two this process does */
     bool log_level_given; /* on the command line: the file does not change it */
 };
 

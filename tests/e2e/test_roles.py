@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--role: admission and reconciling in processes of their own."""
+
+import re
+import socket
+import subprocess
+
+import pytest
+from support import wait
+
+# What the rules at the door look things up in, and what its certificate needs.
+LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "services", "deployments/metadata"}
+CERTIFICATE = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+
+
+def checks(steward):
+    """The names of its readiness checks."""
+    return set(re.findall(r"^\[\+\](\S+) ok$", steward.readyz()[1], re.MULTILINE))
+
+
+def resources(steward):
+    """What it keeps in caches."""
+    return set(re.findall(r'^steward_cache_objects\{resource="([^"]+)"\}', steward.metrics_text(),
+                          re.MULTILINE))
+
+
+@pytest.fixture
+def door(run_steward):
+    """A steward that only serves admission; --leader-elect means nothing to it."""
+    return run_steward("--role=webhook", "--leader-elect", door=True)
+
+
+def make(name, namespace, port):
+    """A MyWeb that wants a node port."""
+    return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"image": "nginx", "nodePortNumber": port}}
+
+
+def test_the_door_alone(door, installed, namespace):
+    assert checks(door) >= {"webhook", "certificate", "caches"}
+    assert resources(door) == LOOKUPS | CERTIFICATE
+    assert "controller_runtime_active_workers{" not in door.metrics_text()
+    assert "leader_election_master_status{" not in door.metrics_text()
+    installed.apply(make("first", namespace, 30411))
+
+    def refused():
+        reply = installed.apply(make("second", namespace, 30411), "--dry-run=server", check=False)
+        return f"MyWeb {namespace}/first" in reply.stderr
+    wait.until("the port to be taken", refused, 10)
+    assert "conditions" not in installed.get("myweb", "first", namespace).get("status", {})
+    assert not installed.list("deployments", namespace)
+
+
+def test_the_two_together(door, installed, namespace, run_steward):
+    installed.apply(make("site", namespace, 30412))
+    controller = run_steward("--role=controller", "--leader-elect")
+    assert "caches" in checks(controller) and "webhook" not in checks(controller)
+    assert LOOKUPS < resources(controller)
+    with socket.socket() as s, pytest.raises(OSError):
+        s.connect(("127.0.0.1", controller.webhook_port))
+    wait.until("the Deployment", lambda: installed.list("deployments", namespace), 20)
+    assert controller.metric("leader_election_master_status") == 1
+    assert door.metric("controller_runtime_webhook_requests_total", code="200") > 0
+    assert controller.stop() == 0
+    assert door.readyz()[0] == 200
+
+
+def test_an_unknown_role(steward_binary):
+    result = subprocess.run([steward_binary, "run", "--role=door"], capture_output=True, text=True,
+                            timeout=30, check=False)
+    assert result.returncode == 2
+    assert '--role: "door" is not all, webhook or controller' in result.stderr
