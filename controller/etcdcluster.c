@@ -221,29 +221,11 @@ static void name_namespace(struct ec *e)
     (void)snprintf(e->move.text, sizeof(e->move.text), "%s", stw_buf_str(&text));
 }
 
-/* That no pod is left is asked of the API server itself. */
-static int check_cleared(struct ec *e)
-{
-    for (size_t i = 0; i < e->view.count; i++) {
-        struct stw_error err = {0};
-        int rc = stw_kube_get(e->run->client, &stw_res_pod, e->owner.ns, e->view.members[i].name,
-                              NULL, &err);
-        if (rc == 0)
-            return stw_fail(&e->err, STW_ERR_CONFLICT, "pod \"%s\" is still there",
-                            e->view.members[i].name);
-        if (err.code != STW_ERR_NOT_FOUND) {
-            e->err = err;
-            return -1;
-        }
-    }
-    return 0;
-}
-
 static int check_force(struct ec *e)
 {
     if (e->move.act != EC_FORCE_NEXT)
         return 0;
-    if (e->state.force_step == EC_FORCE_CLEAR && check_cleared(e) != 0)
+    if (e->state.force_step == EC_FORCE_CLEAR && ec_check_cleared(e) != 0)
         return -1;
     return e->move.force_step == EC_FORCE_NOT ? drop_annotation(e) : 0;
 }
@@ -273,7 +255,10 @@ static void keep(struct ec *e, struct stw_result *result)
     told(e);
     if (stw_run_interrupted(e->run, e->children, EC_CHILDREN, result))
         return;
-    ec_plan(&e->view, &e->move);
+    if (ec_decide(e) != 0) {
+        fail(e, result);
+        return;
+    }
     name_namespace(e);
     if (tls != 0 || ec_children_failed(e)) /* members find nobody without them */
         e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = EC_ROUND_MS, .reason = "NotReady"};

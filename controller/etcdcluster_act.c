@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 
-#define UNSURE_MS 10000 /* etcd gives a proposal up after 7 s */
 #define ANSWER_MAX (4u << 20)
 
 static void tell(struct ec *e, const char *reason, const char *action, const char *fmt, ...)
@@ -184,7 +183,7 @@ static int answer_of(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct
         if (meanings[i].trouble != trouble)
             continue;
         if (meanings[i].meaning == UNSURE) {
-            kept->unsure_until_ms = stw_now_ms(e->run->clock) + UNSURE_MS;
+            kept->unsure_until_ms = stw_now_ms(e->run->clock) + EC_UNSURE_MS;
             return -1;
         }
         e->err = (struct stw_error){0};
@@ -254,13 +253,8 @@ static int call_etcd(struct ec *e, int (*fn)(struct call *), uint64_t *ret_again
     struct call c = {.e = e, .trouble = STW_ETCD_FINE};
     struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
     char url[STW_ETCD_URL_MAX];
-    uint64_t now = stw_now_ms(e->run->clock);
     if (!kept || !voice_for(e, &c.index))
         return stw_fail(&e->err, STW_ERR_UNAVAILABLE, "no member can be asked");
-    if (now < kept->unsure_until_ms) {
-        *ret_again_ms = kept->unsure_until_ms - now;
-        return 0;
-    }
     ec_endpoint(e, c.index, url, &c.at);
     int rc = fn(&c);
     stw_fault_point("etcd");

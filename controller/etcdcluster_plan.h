@@ -27,15 +27,19 @@
  *   linearizable read, asked for in this pass.
  * - Pods and claims may come from a cache that lags, with exceptions that need a read of the API
  *   server in this pass: EC_DATA_LOST because something is not there; that no pod is left when
- *   EC_FORCE goes on from EC_FORCE_CLEAR; that there is no pod of the name before EC_DELETE_CLAIM,
- *   and neither pod nor claim of the name before EC_MEMBER_ADD.  If there is: look again.
+ *   EC_FORCE goes on from EC_FORCE_CLEAR; that there is no pod of the name before EC_DELETE_CLAIM:
+ *   if there is, look again.  And that there is neither pod nor claim of the name, whoever's,
+ * before EC_MEMBER_ADD: if there is, the plan is asked again with `name_used` and another `fresh`.
  * - EC_CREATE_POD and EC_CREATE_CLAIM of a name that exists do nothing.  EC_DELETE_POD and
  *   EC_DELETE_CLAIM carry uid and resourceVersion of what the view showed as preconditions; a
  *   conflict means: look again.  No pod is deleted by force (grace period 0).
  * - Only pods and claims that bear this object's UID are in the view: volumes that an earlier
  *   cluster of the same name left are nobody's.
- * - After a call to etcd whose answer was lost, nothing else is asked of etcd for 10 s (its own
- *   limit for a proposal is 7 s), so that a late one cannot meet another decision.
+ * - After a call to etcd whose answer was lost, neither is anything asked of etcd nor another
+ * intent written for 10 s (its own limit for a proposal is 7 s), or until the list shows that it
+ * was carried out: so a late one cannot meet another decision.  What a steward before us asked for
+ * is not known; where the status has an intent that etcd is asked for (ec_unsettled), an answer
+ * counts as lost when it is seen first.
  * - Failovers are counted when the intent EC_REPLACE is first written.
  * - EC_FORCE_NEXT to EC_FORCE_NOT takes the annotation away before it writes the status, so that an
  *   old word is not obeyed again. */
@@ -158,6 +162,9 @@ struct ec_view {
     struct stw_semver cluster_version;
     size_t count;
     struct ec_member members[EC_MEMBERS_MAX];
+    bool
+        name_used; /* a pod or a claim bears the name of the addition that is intended: it was given
+                    * away once, and is not used for another member (see EC_MEMBER_ADD above) */
     char fresh[EC_NAME_MAX]; /* a name that nobody has had, for a new member; "" when there is no
                               * room in `members` for it */
 };
@@ -205,6 +212,13 @@ void ec_plan(const struct ec_view *v, struct ec_move *ret);
 
 /* Whether the status holds the move's intent already (or it needs none). */
 bool ec_intended(const struct ec_view *v, const struct ec_move *move);
+
+/* The status holds an intent that etcd is asked for, and the list of now, if there is one, does not
+ * show that it did it: a call of it may still be on its way. */
+bool ec_unsettled(const struct ec_view *v);
+/* A move that must not meet a call which is on its way: one that asks etcd for something, or writes
+ * another intent. */
+bool ec_decides(const struct ec_move *move);
 
 /* --- numbers, also for status and the disruption budget */
 struct ec_quorum {

@@ -56,6 +56,38 @@ bool ec_intended(const struct ec_view *v, const struct ec_move *move)
     return move->intent.kind == EC_IDLE || same_action(&v->action, &move->intent);
 }
 
+/* What the list says of the member that etcd is asked about, once it has done it. */
+bool ec_unsettled(const struct ec_view *v)
+{
+    const struct ec_member *m = ec_find(v, v->action.member);
+    bool listed = m && m->listed;
+    switch (v->action.kind) {
+    case EC_ADD:
+        return !v->listed || !listed;
+    case EC_PROMOTE:
+        return !v->listed || !listed || m->learner;
+    case EC_REMOVE:
+    case EC_REPLACE:
+    case EC_ABANDON:
+        return !v->listed || listed;
+    case EC_LEADER:
+        return !v->listed || (listed && m->leader);
+    case EC_IDLE: /* the others are for Kubernetes */
+    case EC_SEED:
+    case EC_UPGRADE:
+    case EC_ROLL:
+    case EC_FORCE:
+    case EC_KINDS:
+        break;
+    }
+    return false;
+}
+
+bool ec_decides(const struct ec_move *move)
+{
+    return move->act == EC_FINISH || move->act == EC_DISARM || move->intent.kind != EC_IDLE;
+}
+
 /* --- the move */
 
 static void set_name(char out[EC_NAME_MAX], const char *name)

@@ -176,7 +176,8 @@ static bool resumed(const struct plan *p, struct ec_member *ret)
 {
     const struct ec_action *a = &p->v->action;
     const struct ec_member *m = ec_find(p->v, a->member);
-    if (a->kind != EC_ADD || (m && (m->claim || m->pod != EC_POD_ABSENT)))
+    bool used = p->v->name_used || (m && (m->claim || m->pod != EC_POD_ABSENT));
+    if (a->kind != EC_ADD || used)
         return false;
     (void)snprintf(ret->name, sizeof(ret->name), "%s", a->member);
     return true;

@@ -4,9 +4,10 @@
  * (etcdcluster_watch.c), what the status remembers (etcdcluster_state.c), what is seen of the
  * members (etcdcluster_observe.c), what pods, claims, Services and the budget should be
  * (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
- * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_probe.c), what is done
- * (etcdcluster_act.c), what is told (etcdcluster_status.c, etcdcluster_conditions.c), what the
- * controller keeps beside the caches (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
+ * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_probe.c), what has to be known or waited
+ * for before it (etcdcluster_check.c), what is done (etcdcluster_act.c), what is told
+ * (etcdcluster_status.c, etcdcluster_conditions.c), what the controller keeps beside the caches
+ * (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
 #ifndef STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 #define STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 
@@ -31,8 +32,9 @@
 #define EC_ROLE "etcd_role"
 #define EC_VOTER "voter"
 
-#define EC_ROUND_MS 10000 /* between two health rounds of a settled cluster */
-#define EC_SOON_MS 1000   /* while something is under way */
+#define EC_ROUND_MS 10000  /* between two health rounds of a settled cluster */
+#define EC_SOON_MS 1000    /* while something is under way */
+#define EC_UNSURE_MS 10000 /* after a lost answer: etcd gives a proposal up after 7 s */
 #define EC_FAILOVER_WINDOW 3600
 #define EC_FAILOVERS_MAX 10 /* maxPerHour allows no more */
 #define EC_LAG 5000         /* entries: further behind is lagging */
@@ -241,6 +243,13 @@ void ec_secrets_versions(struct ec *e, char *out, size_t size);
 /* Fingerprint of the certificate that is shown at address:port.  -1: none was. */
 int ec_probe(const char *address, int port, const char *host, char ret_fingerprint[65]);
 
+/* --- etcdcluster_check.c */
+/* Sets e->move to what the plan says, or to a wait for what may still be on its way.  -1: e->err.
+ */
+int ec_decide(struct ec *e);
+/* That no pod of the cluster is left.  -1: e->err; STW_ERR_CONFLICT: there is one. */
+int ec_check_cleared(struct ec *e);
+
 /* --- etcdcluster_act.c */
 /* Carries e->move out.  -1: e->err; a wait that etcd asks for is none. */
 int ec_act(struct ec *e, uint64_t *ret_again_ms);
@@ -276,6 +285,7 @@ struct ec_kept {
     struct stw_etcd *etcd;
     char secret_versions[6 * STW_RV_LEN]; /* of the Secrets that `etcd` was made of */
     struct ec_tls tls;                    /* as found then */
+    bool seen;                            /* since this steward began */
     uint64_t unsure_until_ms; /* monotonic: an answer of etcd was lost, and it may still act */
     struct {
         char uid[64], fingerprint[65];

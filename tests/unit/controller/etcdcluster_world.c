@@ -16,7 +16,7 @@ const char *const world_names[WORLD_SLOTS] = {
 bool world_blank(const struct slot *s)
 {
     return !s->listed && s->pod == WP_ABSENT && !s->claim && !s->action && !s->force && !s->named &&
-           !s->lagging_view;
+           !s->lagging_view && !s->late;
 }
 
 bool world_voter(const struct slot *s)
@@ -264,18 +264,19 @@ void world_canonical(struct world *w)
 static void slot_text(const struct world *w, const struct slot *s, char *out, size_t size)
 {
     static const char pods[] = "-sRGE";
-    (void)snprintf(out, size, "  %c %s%s%s pod=%c%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s\n",
-                   world_names[s - w->slots][3], s->listed ? "listed" : "",
-                   s->learner ? " learner" : "", s->started ? " started" : "", pods[s->pod],
-                   s->up ? " up" : "", s->seed ? " seed" : "", s->forced ? " forced" : "",
-                   s->guarded ? " guarded" : "", s->template, s->version, s->ran,
-                   s->claim ? " claim" : "", s->data ? " data" : "", s->fresh ? " fresh" : "",
-                   s->cut == CUT_OFF            ? " CUT"
-                   : s->cut == CUT_FROM_STEWARD ? " HIDDEN"
-                                                : "",
-                   s->long_down ? " long-down" : "", s->leader ? " leader" : "",
-                   s->action ? " action" : "", s->force ? " force" : "", s->named ? " named" : "",
-                   s->lagging_view ? " lag" : "", world_healthy(w, s) ? " HEALTHY" : "");
+    (void)snprintf(
+        out, size, "  %c %s%s%s pod=%c%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
+        world_names[s - w->slots][3], s->listed ? "listed" : "", s->learner ? " learner" : "",
+        s->started ? " started" : "", pods[s->pod], s->up ? " up" : "", s->seed ? " seed" : "",
+        s->forced ? " forced" : "", s->guarded ? " guarded" : "", s->template, s->version, s->ran,
+        s->claim ? " claim" : "", s->data ? " data" : "", s->fresh ? " fresh" : "",
+        s->cut == CUT_OFF            ? " CUT"
+        : s->cut == CUT_FROM_STEWARD ? " HIDDEN"
+                                     : "",
+        s->long_down ? " long-down" : "", s->leader ? " leader" : "", s->action ? " action" : "",
+        s->force ? " force" : "", s->named ? " named" : "", s->lagging_view ? " lag" : "",
+        s->late ? " late" : "", s->strange ? " strange" : "",
+        world_healthy(w, s) ? " HEALTHY" : "");
 }
 
 void world_text(const struct world *w, char *out, size_t size)

@@ -19,6 +19,7 @@
 #define WORLD_SLOTS 10
 
 enum world_pod { WP_ABSENT, WP_STARTING, WP_RUNNING, WP_GOING, WP_ENDED };
+enum world_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE };
 enum world_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
 enum world_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
 
@@ -37,6 +38,8 @@ struct slot {
     uint32_t action : 1, force : 1, named : 1; /* status.currentAction, .force, the annotation */
     uint32_t voted : 1;                        /* it was a voter once */
     uint32_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
+    uint32_t strange : 1;                      /* somebody else's pod or claim has its name */
+    uint32_t late : 1; /* whom the call is about that may still be carried out */
 };
 
 struct world {
@@ -47,6 +50,7 @@ struct world {
     uint32_t size : 3, version : 2, template : 2;
     uint32_t faults : 3, users : 2; /* that may still happen */
     uint32_t keep_scaled : 1;
+    uint32_t late : 2, late_hurt : 1; /* hurt: something went wrong since that call was made */
 };
 _Static_assert(sizeof(struct slot) == 4, "a slot is one word");
 _Static_assert(sizeof(struct world) == 48, "no padding");
@@ -60,6 +64,8 @@ enum event_kind {
     EV_CATCH_UP,
     EV_HEAL,
     EV_SEE,       /* the cache catches up */
+    EV_LATE,      /* etcd carries out a call whose answer was lost */
+    EV_TOO_LATE,  /* and if it has not, it never will */
     EV_TIME,      /* enough for a failover */
     EV_LONG_TIME, /* enough for a deadline */
     /* faults */
@@ -73,6 +79,8 @@ enum event_kind {
     EV_LAG, /* the cache falls behind */
     EV_ELECTION,
     EV_REMOVED_BY_HAND,
+    EV_LOST,    /* steward makes a move, and etcd's answer is lost */
+    EV_STRANGE, /* the name of an addition is somebody else's */
     /* people */
     EV_SIZE,
     EV_TEMPLATE,

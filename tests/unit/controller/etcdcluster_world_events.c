@@ -51,6 +51,8 @@ static const char *follow(struct world *w)
     {
         if (world_seen_healthy(w, s))
             s->long_down = 0;
+        if (!s->action)
+            s->strange = 0;
         if (world_blank(s))
             *s = (struct slot){0};
     }
@@ -241,6 +243,12 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
                w->force_step == EC_FORCE_NOT;
     case EV_REMOVED_BY_HAND:
         return can_remove_by_hand(w, s);
+    case EV_LATE:
+    case EV_TOO_LATE:
+        return s->late;
+    case EV_STRANGE:
+        return s->action && w->action == EC_ADD && !s->listed && s->pod == WP_ABSENT && !s->claim &&
+               !s->strange && !s->late;
     default:
         return false;
     }
@@ -270,6 +278,8 @@ static bool possible(const struct world *w, struct event e)
     case EV_STEWARD:
     case EV_STEWARD_CRASH:
         return e.arg == 0;
+    case EV_LOST:
+        return e.arg == 0 && !w->late && world_asks_etcd(w);
     case EV_TIME:
         return e.arg == 0 && time_matters(w);
     case EV_LONG_TIME:
@@ -302,7 +312,17 @@ static const char *happen(struct world *w, struct event e)
     switch ((enum event_kind)e.kind) {
     case EV_STEWARD:
     case EV_STEWARD_CRASH:
-        return world_steward(w, e.kind == EV_STEWARD_CRASH);
+        return world_steward(w, e.kind == EV_STEWARD_CRASH ? LUCK_CRASH : LUCK_GOOD);
+    case EV_LOST:
+        return world_steward(w, LUCK_LOST);
+    case EV_LATE:
+        return world_late(w);
+    case EV_TOO_LATE:
+        world_too_late(w);
+        break;
+    case EV_STRANGE:
+        s->strange = 1;
+        break;
     case EV_START:
         return start(w, s);
     case EV_GONE:
@@ -377,8 +397,12 @@ const char *world_apply(struct world *w, struct event e)
         w->faults--;
     if (e.kind >= EV_SIZE)
         w->users--;
+    unsigned before = world_count_healthy(w, NULL);
     const char *broken = happen(w, e);
     const char *lost = follow(w);
+    bool by_steward = e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST || e.kind == EV_LATE;
+    if (w->late && !by_steward && world_count_healthy(w, NULL) < before)
+        w->late_hurt = 1;
     return broken ? broken : lost;
 }
 
@@ -404,8 +428,9 @@ bool world_flow(struct world *w, const char **broken)
 void world_heal(struct world *w)
 {
     each_slot(s, w) s->cut = CUT_NOT;
-    each_slot(s, w) s->lagging_view = 0;
+    each_slot(s, w) s->lagging_view = s->strange = 0;
     w->seen = (struct slot){0};
+    world_too_late(w);
     (void)follow(w);
 }
 
@@ -448,6 +473,8 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "catch up",
                                                 "heal",
                                                 "see",
+                                                "late",
+                                                "too late",
                                                 "time passes",
                                                 "long time",
                                                 "CRASH",
@@ -460,6 +487,8 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "LAG",
                                                 "ELECTION",
                                                 "REMOVED BY HAND",
+                                                "ANSWER LOST",
+                                                "STRANGE",
                                                 "SIZE",
                                                 "TEMPLATE",
                                                 "VERSION",
@@ -469,7 +498,7 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                        "guard",        "member add", "promote",    "member remove",
                                        "move leader",  "disarm",     "force next", "finish"};
     struct ec_move move = {0};
-    if (e.kind <= EV_STEWARD_CRASH) {
+    if (e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST) {
         world_plan(w, &move);
         (void)snprintf(out, size, "%s: %s %s [%s %s] %s", texts[e.kind], acts[move.act],
                        move.member, ec_kind_names[move.intent.kind], move.intent.member,

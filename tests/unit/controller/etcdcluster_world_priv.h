@@ -28,7 +28,13 @@ bool world_list_known(const struct world *w);
 bool world_data_lost(const struct world *w, const struct slot *s);
 bool world_same_pod(const struct slot *a, const struct slot *b);
 
-/* steward makes one move, or only writes down its intent.  NULL, or the rule that it broke. */
-const char *world_steward(struct world *w, bool crash);
+/* steward makes one move, or only writes down its intent, or never hears what became of it.  NULL,
+ * or the rule that it broke. */
+enum world_luck { LUCK_GOOD, LUCK_CRASH, LUCK_LOST };
+const char *world_steward(struct world *w, enum world_luck luck);
+/* What it says it would do next is asked of etcd. */
+bool world_asks_etcd(const struct world *w);
+const char *world_late(struct world *w);
+void world_too_late(struct world *w);
 
 #endif

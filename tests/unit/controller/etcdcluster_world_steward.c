@@ -48,8 +48,8 @@ static const char *add(struct world *w, struct slot *s)
         return "I7: a member is added without a list";
     if (learner_listed(w))
         return "I4: a second learner";
-    if (s->pod != WP_ABSENT || s->claim)
-        return NULL; /* the executor looks before it does this */
+    if (s->pod != WP_ABSENT || s->claim || s->strange)
+        return "I5: a pod or a claim of the new member's name is there";
     if (s->listed || s->data)
         return "I5: the name of an addition was used before, and its data is there";
     each_const(m, w) if (w->failover &&
@@ -274,22 +274,84 @@ static void write_intent(struct world *w, const struct ec_action *intent)
     w->overdue = NOW - intent->start >= DEADLINE;
 }
 
-const char *world_steward(struct world *w, bool crash)
+/* --- what the executor sees to */
+
+/* What bears the name already, seen or not, is somebody else. */
+static void decide(struct world *w, struct ec_view *v, struct ec_move *move)
+{
+    world_view(w, v);
+    ec_plan(v, move);
+    const struct slot *s = slot_of(w, move->member);
+    if (move->act != EC_MEMBER_ADD || !s || (s->pod == WP_ABSENT && !s->claim && !s->strange))
+        return;
+    v->name_used = true;
+    ec_plan(v, move);
+}
+
+static enum world_late kind_of(const struct ec_move *move)
+{
+    return move->act == EC_MEMBER_ADD       ? LATE_ADD
+           : move->act == EC_MEMBER_PROMOTE ? LATE_PROMOTE
+           : move->act == EC_MEMBER_REMOVE  ? LATE_REMOVE
+                                            : LATE_NOT;
+}
+
+bool world_asks_etcd(const struct world *w)
+{
+    struct ec_move move;
+    world_plan(w, &move);
+    return kind_of(&move) != LATE_NOT && move.member[0];
+}
+
+const char *world_steward(struct world *w, enum world_luck luck)
 {
     struct ec_view v;
     struct ec_move move;
-    world_view(w, &v);
-    ec_plan(&v, &move);
-    if (!ec_intended(&v, &move))
-        write_intent(w, &move.intent);
-    else if (crash)
-        return NULL;
-    if (crash)
-        return NULL;
+    decide(w, &v, &move);
+    if (w->late && ec_unsettled(&v) && ec_decides(&move))
+        return NULL; /* the executor waits */
     struct slot *s = slot_of(w, move.member);
     if (!s && move.member[0])
         return "a move for a name that nobody gave";
     if (!s && (move.act == EC_MEMBER_ADD || move.act == EC_INTEND))
         return NULL; /* no name was left: the world is too small for this */
-    return act(w, s, &move);
+    if (!ec_intended(&v, &move))
+        write_intent(w, &move.intent);
+    if (luck == LUCK_CRASH)
+        return NULL;
+    if (luck == LUCK_GOOD)
+        return act(w, s, &move);
+    w->late = kind_of(&move) & 3U;
+    w->late_hurt = 0;
+    each_slot(m, w) m->late = m == s;
+    return NULL;
+}
+
+void world_too_late(struct world *w)
+{
+    each_slot(s, w) s->late = 0;
+    w->late = w->late_hurt = 0;
+}
+
+/* Nobody's fault is what it leads to if something else went wrong since it was asked for. */
+const char *world_late(struct world *w)
+{
+    static const char *(*const how[])(struct world *, struct slot *) = {
+        [LATE_ADD] = add, [LATE_PROMOTE] = promote, [LATE_REMOVE] = remove_member};
+    enum world_late kind = w->late;
+    bool hurt = w->late_hurt;
+    struct world before = *w;
+    const char *broken = NULL;
+    each_slot(s, w)
+    {
+        if (!s->late)
+            continue;
+        s->late = 0;
+        broken = how[kind](w, s);
+        break;
+    }
+    if (broken && hurt)
+        *w = before;
+    world_too_late(w);
+    return hurt ? NULL : broken;
 }

@@ -125,6 +125,81 @@ static void intends(const struct scene *s, enum ec_kind kind, const char *name)
     assert_false(ec_intended(&s->v, &s->move));
 }
 
+/* --- calls whose answer was lost */
+
+/* Whether a call of that intent may still be on its way, by what the list says of member C. */
+static void unsettled(void **state)
+{
+    static const struct {
+        enum ec_kind kind;
+        bool none, voter, learner, unknown; /* not listed; listed as; no list */
+    } cases[] = {
+        {EC_ADD, .none = true, .unknown = true},
+        {EC_PROMOTE, true, .learner = true, .unknown = true},
+        {EC_REMOVE, .voter = true, .learner = true, .unknown = true},
+        {EC_REPLACE, .voter = true, .learner = true, .unknown = true},
+        {EC_ABANDON, .voter = true, .learner = true, .unknown = true},
+        {EC_LEADER, .unknown = true},
+        {EC_IDLE},
+        {EC_SEED},
+        {EC_UPGRADE},
+        {EC_ROLL},
+        {EC_FORCE},
+    };
+    SCENE(s);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.v.action = (struct ec_action){.kind = cases[i].kind, .member = C};
+        s.v.listed = s.c->listed = true;
+        s.c->learner = false;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].voter);
+        s.c->learner = true;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].learner);
+        s.c->listed = false;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].none);
+        s.v.listed = false;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].unknown);
+    }
+    s.v.listed = s.c->listed = true;
+    s.v.action.kind = EC_LEADER;
+    s.c->leader = true;
+    assert_true(ec_unsettled(&s.v));
+    s.v.action =
+        (struct ec_action){.kind = EC_ADD, .member = FRESH}; /* nothing bears the name yet */
+    assert_true(ec_unsettled(&s.v));
+}
+
+static void deciding(void **state)
+{
+    SCENE(s);
+    expect(&s, EC_WAIT, "");
+    assert_false(ec_decides(&s.move));
+    s.v.action = (struct ec_action){.kind = EC_REMOVE, .member = FRESH};
+    expect(&s, EC_FINISH, "");
+    assert_true(ec_decides(&s.move));
+    s.v.size = 5;
+    s.v.action.kind = EC_IDLE;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+    assert_true(ec_decides(&s.move));
+    s.v.size = 3;
+    s.c->pod = EC_POD_ABSENT;
+    fall(s.c, 1);
+    expect(&s, EC_CREATE_POD, C); /* takes nothing away */
+    assert_false(ec_decides(&s.move));
+}
+
+/* The addition that was intended, by its name; by another one if anything bears that. */
+static void resumed_addition(void **state)
+{
+    SCENE(s);
+    s.v.size = 5;
+    s.v.action = (struct ec_action){.kind = EC_ADD, .member = "db-yyyyyyyyyy"};
+    expect(&s, EC_MEMBER_ADD, "db-yyyyyyyyyy");
+    assert_true(ec_intended(&s.v, &s.move));
+    s.v.name_used = true;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+    intends(&s, EC_ADD, FRESH);
+}
+
 /* --- at rest */
 
 static void nothing_to_do(void **state)
@@ -532,6 +607,9 @@ static void come_true_or_not_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unsettled),
+        cmocka_unit_test(deciding),
+        cmocka_unit_test(resumed_addition),
         cmocka_unit_test(nothing_to_do),
         cmocka_unit_test(a_pod_is_missing),
         cmocka_unit_test(first_steps),

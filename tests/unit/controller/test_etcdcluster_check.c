@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a move waits for, and what the API server itself is asked for before it. */
+#include "etcdcluster_fixture.h"
+#include "fake.h"
+
+#include <unistd.h>
+
+#define SPEC "{\"size\":3,\"version\":\"3.5.16\"}"
+#define STATUS(action)                                                                             \
+    "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"},"                 \
+    "\"currentAction\":{\"kind\":\"" action "\",\"startTime\":\"2024-01-01T00:00:00Z\"}}"
+#define ADDS(name) STATUS("AddMember\",\"member\":\"" name)
+#define A "db-bbbbbbbbbb"
+#define B "db-cccccccccc"
+#define C "db-dddddddddd"
+
+static struct fake fake;
+
+static int start(void **state)
+{
+    (void)state;
+    fake_start(&fake);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    fake_stop(&fake);
+    return 0;
+}
+
+/* --- a cluster with a keeper and a way to an API server */
+
+static void begin(struct fixture *f, const char *status)
+{
+    const struct stw_manager_config config = {0};
+    struct stw_error err = {0};
+    void *keeper = NULL;
+    fixture_init(f, SPEC, status);
+    assert_int_equal(ec_keeper_open(NULL, &config, &keeper, &err), 0);
+    f->e->keeper = keeper;
+    f->run.client = fake_client(&fake, NULL, NULL);
+    f->e->view.durable = f->e->view.failover = f->e->view.listed = true;
+    f->e->view.unhealthy_s = 300;
+    f->e->view.deadline_s = 600;
+    f->e->view.max_per_hour = 2;
+    f->e->view.action = f->e->state.action;
+    fixture_member(f, A, 1)->leader = true;
+    fixture_member(f, B, 2);
+    ec_fresh_name(f->e, f->e->view.fresh);
+}
+
+static void end(struct fixture *f)
+{
+    stw_client_destroy(f->run.client);
+    ec_keeper_close(f->e->keeper);
+    fixture_done(f);
+}
+
+static void decides(struct fixture *f, enum ec_act act, const char *member)
+{
+    if (ec_decide(f->e) != 0)
+        fail_msg("%s", f->e->err.text);
+    assert_int_equal(f->e->move.act, act);
+    assert_string_equal(f->e->move.member, member);
+}
+
+static void waits(struct fixture *f, uint64_t ms)
+{
+    decides(f, EC_WAIT, "");
+    assert_string_equal(f->e->move.reason, "AnswerAwaited");
+    assert_int_equal(f->e->move.wait_ms, ms);
+}
+
+/* --- a call that may be on its way */
+
+/* What the steward before this one asked of etcd is not known: only the intent is. */
+static void a_call_of_the_steward_before(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    waits(&f, 10000);
+    f.now.ms += 9999;
+    waits(&f, 1);
+    f.now.ms += 1;
+    decides(&f, EC_MEMBER_ADD, C);
+    end(&f);
+}
+
+static void what_the_list_shows_is_over(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    struct ec_member *c = fixture_member(&f, C, 3);
+    c->learner = true;
+    c->pod = EC_POD_ABSENT;
+    c->healthy = c->answers = false;
+    decides(&f, EC_CREATE_POD, C);
+    c->pod = EC_POD_RUNNING;
+    c->healthy = c->answers = true;
+    decides(&f, EC_MEMBER_PROMOTE, C); /* nothing is left of that wait */
+    end(&f);
+}
+
+/* Another intent would be one more decision; a pod that is made again is none. */
+static void what_goes_on_meanwhile(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    f.e->view.size = 2;
+    waits(&f, 10000); /* the intent is not dropped */
+    struct ec_member *b = &f.e->view.members[1];
+    b->healthy = b->answers = false;
+    b->pod = EC_POD_ABSENT;
+    decides(&f, EC_CREATE_POD, B);
+    end(&f);
+}
+
+static void nothing_is_on_its_way(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, STATUS("RollMember\",\"member\":\"" B));
+    f.e->view.members[1].pod_template = false;
+    f.e->view.size = 2;
+    f.e->view.action = (struct ec_action){0};
+    decides(&f, EC_MEMBER_ADD, f.e->view.fresh);
+    end(&f);
+}
+
+static void an_answer_of_ours_is_lost(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
+    decides(&f, EC_MEMBER_ADD, f.e->view.fresh);
+    struct ec_kept *kept = ec_keeper_get(f.e->keeper, &f.run);
+    f.e->view.action = f.e->move.intent;
+    kept->unsure_until_ms = f.now.ms + EC_UNSURE_MS;
+    waits(&f, 10000);
+    f.now.ms += 10000;
+    decides(&f, EC_MEMBER_ADD, f.e->view.action.member);
+    end(&f);
+}
+
+/* --- names */
+
+#define PATH "GET /api/v1/namespaces/shop/"
+#define USED "db-hhhhhhhhhh"
+
+static void a_name_that_is_used(void **state)
+{
+    static const char *const plurals[] = {"pods", "persistentvolumeclaims"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(plurals); i++) {
+        struct fixture f;
+        char step[256], path[128], first[EC_NAME_MAX];
+        begin(&f, ADDS(USED));
+        ec_keeper_get(f.e->keeper, &f.run)->seen = true;
+        (void)snprintf(path, sizeof(path), PATH "%s/" USED, plurals[i]);
+        (void)snprintf(step, sizeof(step), "[{'match':'%s$','body':{}}]", path);
+        (void)snprintf(first, sizeof(first), "%s", f.e->view.fresh);
+        fake_steps(&fake, step);
+        assert_int_equal(ec_decide(f.e), 0);
+        assert_int_equal(f.e->move.act, EC_MEMBER_ADD);
+        assert_string_not_equal(f.e->move.member, USED);
+        assert_string_not_equal(f.e->move.member, first);
+        assert_string_equal(f.e->move.intent.member, f.e->move.member);
+        assert_int_equal(fake_count(&fake, path), 1);
+        /* The other name was looked at, too: a pod and a claim. */
+        (void)snprintf(path, sizeof(path), "/%s ", f.e->move.member);
+        assert_int_equal(fake_count(&fake, path), 2);
+        end(&f);
+    }
+}
+
+static void a_name_of_which_nothing_is_known(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
+    fake_steps(&fake, "[{'match':'" PATH "pods/','status':500,'body':'x'}]");
+    assert_int_equal(ec_decide(f.e), -1);
+    assert_int_equal(f.e->err.code, STW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(f.e->err.text, "cannot see whether Pod \"db-"));
+    end(&f);
+}
+
+static void all_names_are_used(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
+    fake_steps(&fake, "[{'match':'" PATH "pods/','body':{},'times':3}]");
+    assert_int_equal(ec_decide(f.e), -1);
+    assert_int_equal(f.e->err.code, STW_ERR_CONFLICT);
+    end(&f);
+}
+
+/* --- before a cluster of one */
+
+static void no_pod_is_left(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    assert_int_equal(ec_check_cleared(f.e), 0);
+    fake_steps(&fake, "[{'match':'" PATH "pods/" B "','body':{}}]");
+    assert_int_equal(ec_check_cleared(f.e), -1);
+    assert_int_equal(f.e->err.code, STW_ERR_CONFLICT);
+    assert_string_equal(f.e->err.text, "pod \"" B "\" is still there");
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_of_the_steward_before),
+        cmocka_unit_test(what_the_list_shows_is_over),
+        cmocka_unit_test(what_goes_on_meanwhile),
+        cmocka_unit_test(nothing_is_on_its_way),
+        cmocka_unit_test(an_answer_of_ours_is_lost),
+        cmocka_unit_test(a_name_that_is_used),
+        cmocka_unit_test(a_name_of_which_nothing_is_known),
+        cmocka_unit_test(all_names_are_used),
+        cmocka_unit_test(no_pod_is_left),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
