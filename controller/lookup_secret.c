@@ -4,6 +4,7 @@
  * wiped when its features are taken. */
 #include "base/base64.h"
 #include "base/util.h"
+#include "controller/lookup_lists.h"
 #include "controller/manager_priv.h"
 #include "controller/targets.h"
 
@@ -58,14 +59,13 @@ void stw_secret_describe(struct stw_json secret, const char *key, struct stw_sec
     ret->is_text = is_text(stw_buf_str(&value), bare);
 }
 
-int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *key,
-                       struct stw_secret_facts *ret)
+int stw_secret_look(struct stw_client *client, const char *ns, const char *name, const char *key,
+                    struct stw_secret_facts *ret)
 {
-    const struct stw_manager *m = ctx;
     stw_autobuf struct stw_buf answer = {.max = SECRET_MAX_BYTES, .secret = true};
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err = {0};
-    if (ask(m->config.client, ns, name, &answer, &err) != 0) {
+    if (ask(client, ns, name, &answer, &err) != 0) {
         *ret = (struct stw_secret_facts){0};
         return err.code == STW_ERR_NOT_FOUND ? 0 : -1;
     }
@@ -73,6 +73,13 @@ int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *
         return -1;
     stw_secret_describe(stw_json_root(&doc), key, ret);
     return 0;
+}
+
+int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *key,
+                       struct stw_secret_facts *ret)
+{
+    const struct stw_manager *m = ctx;
+    return stw_secret_look(m->config.client, ns, name, key, ret);
 }
 
 struct stw_targets *stw_manager_targets(void *ctx)

@@ -10,6 +10,7 @@ static const struct stw_command commands[] = {
     {"run", "admission webhook and controllers, in or beside a cluster", stw_cmd_run},
     {"webhook", "admission alone, from a certificate folder; needs no cluster", stw_cmd_webhook},
     {"validate", "give manifests the door's verdict, without a cluster", stw_cmd_validate},
+    {"audit", "give objects that are stored already the door's verdict of today", stw_cmd_audit},
     {"snapshot", "take, fetch, verify, list and remove snapshots of an etcd", stw_cmd_snapshot},
     {"print", "CRDs, webhook configurations and RBAC rules as YAML", stw_cmd_print},
     {"version", "version and libraries", stw_cmd_version},

@@ -5,6 +5,9 @@
 #define STW_CMD_NAMES_H
 
 #define STW_DEFAULT_NAMESPACE "steward-system"
+#define STW_DEPLOYMENT "steward-controller-manager"
+#define STW_CONFIG_MAP "steward-config"
+#define STW_CONFIG_KEY "steward.yaml"
 #define STW_SERVICE_ACCOUNT "steward-controller-manager"
 #define STW_WEBHOOK_SERVICE "steward-webhook-service"
 

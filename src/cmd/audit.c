@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward audit`: what is stored, held against the rules of today. */
+#include "controller/audit.h"
+
+#include "base/tzfile.h"
+#include "base/util.h"
+#include "cmd/audit_report.h"
+#include "cmd/cmd.h"
+#include "cmd/flags.h"
+#include "cmd/installed.h"
+#include "cmd/names.h"
+#include "cmd/remote.h"
+#include "cmd/settings.h"
+#include "controller/lookup_lists.h"
+#include "controller/targets.h"
+#include "kinds/zones.h"
+
+#include <strings.h>
+
+static const char usage[] =
+    "Usage: steward audit [OPTIONS] [KIND]\n\n"
+    "Reads the objects of steward's kinds that are stored in a cluster and gives each the verdict\n"
+    "that the admission webhook would give it today, if it were created anew: rules become\n"
+    "stricter, and the webhook may have been away.  Nothing is written.  Rules that look at other\n"
+    "objects (node ports, accounts, Secrets) are asked as at the door; of two objects that claim\n"
+    "one thing, each is told of.\n\n"
+    "It needs the rights to list those kinds, Services and Deployments, and to get the Secrets "
+    "that\n"
+    "DatabaseUsers name: an administrator's, or those of steward's own account.\n\n"
+    "Exit status: 0 all would be let in, 1 something would be refused, 2 something could not be\n"
+    "read.  Warnings are shown and change nothing.\n";
+
+struct options {
+    char *kubeconfig, *context, *ns, *namespaces, *output, *node_port_range, *config;
+    bool quiet;
+};
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+static const struct stw_flag flags[] = {
+    {.name = "kubeconfig", .arg = "FILE", AT(kubeconfig), .help = STW_REMOTE_KUBECONFIG_HELP},
+    {.name = "context", .arg = "NAME", AT(context), .help = STW_REMOTE_CONTEXT_HELP},
+    {.name = "namespace",
+     .letter = 'n',
+     .arg = "A,B",
+     AT(namespaces),
+     .help = "objects of these namespaces only; without it all"},
+    {.name = "output",
+     .letter = 'o',
+     .arg = "text|json",
+     .def = "text",
+     AT(output),
+     .help = "form of the report"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     AT(quiet),
+     .help = "count warnings, and do not show them"},
+    {.name = "node-port-range",
+     .arg = "MIN-MAX",
+     .def = "30000-32767",
+     AT(node_port_range),
+     .help = "as the API server's --service-node-port-range"},
+    {.name = "config",
+     .arg = "FILE",
+     AT(config),
+     .help = "configuration file of `steward run`; of it, the database `targets` are read.\n"
+             "Without it they come from the ConfigMap " STW_CONFIG_MAP " of the installation"},
+    {.name = "steward-namespace",
+     .arg = "NAME",
+     .def = STW_DEFAULT_NAMESPACE,
+     AT(ns),
+     .help = "where steward is installed"},
+    {0},
+};
+
+struct job {
+    const struct options *options;
+    struct stw_remote remote;
+    struct stw_audit_report report;
+    struct stw_target_file targets;
+    char **namespaces;
+    struct stw_env env;
+};
+
+/* --- what is found */
+
+static void verdict(void *ctx, const struct stw_kind *kind, const char *ns, const char *name,
+                    const struct stw_findings *findings)
+{
+    struct job *job = ctx;
+    stw_audit_report_verdict(&job->report, kind, ns, name, findings);
+}
+
+static void trouble(void *ctx, const struct stw_kind *kind, const char *ns,
+                    const struct stw_error *err)
+{
+    struct job *job = ctx;
+    char what[400];
+    (void)snprintf(what, sizeof(what), "cannot read %s%s%s", kind->plural, ns ? " in " : "",
+                   ns ? ns : "");
+    stw_audit_report_trouble(&job->report, what, err->text);
+}
+
+static void no_lookup(void *ctx, const char *plural, const struct stw_error *err)
+{
+    struct job *job = ctx;
+    char what[400];
+    (void)snprintf(what, sizeof(what), "rules that look at %s are not asked", plural);
+    stw_audit_report_trouble(&job->report, what, err->text);
+}
+
+/* --- the database targets */
+
+static int read_targets(struct job *job, struct stw_error *err)
+{
+    const struct options *o = job->options;
+    if (o->config && *o->config)
+        return stw_target_file_read(o->config, &job->targets, err);
+    int rc = stw_installed_targets(&job->remote, o->ns, &job->targets, err);
+    if (rc == 0 || job->targets.error_count)
+        return rc;
+    fprintf(stderr,
+            "steward audit: DatabaseUsers are not held against the database targets (--config): "
+            "%s\n",
+            err->text);
+    return 0;
+}
+
+/* --- all of it */
+
+static const struct stw_kind *find_kind(const char *word)
+{
+    for (size_t i = 0; stw_kinds[i]; i++) {
+        const struct stw_kind *k = stw_kinds[i];
+        if (strcasecmp(k->kind, word) == 0 || strcasecmp(k->plural, word) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+static int look(struct job *job, const struct stw_kind *only)
+{
+    struct stw_lookup_lists_config lists = {.client = job->remote.client,
+                                            .namespaces = (const char *const *)job->namespaces,
+                                            .targets = job->targets.targets,
+                                            .trouble = no_lookup,
+                                            .ctx = job};
+    struct stw_lookup_lists *lookup = stw_lookup_lists_create(&lists);
+    if (!lookup)
+        return stw_usage_error("audit", "out of memory");
+    job->env.lookup = stw_lookup_lists_get(lookup);
+    struct stw_audit_config config = {.client = job->remote.client,
+                                      .namespaces = lists.namespaces,
+                                      .env = &job->env,
+                                      .verdict = verdict,
+                                      .trouble = trouble,
+                                      .ctx = job};
+    stw_audit_report_begin(&job->report);
+    stw_audit(&config, only);
+    stw_lookup_lists_destroy(lookup);
+    return stw_audit_report_end(&job->report);
+}
+
+static int connect_and_look(struct job *job, const struct stw_kind *only)
+{
+    struct stw_error err = {0};
+    const struct options *o = job->options;
+    if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) < 0 ||
+        read_targets(job, &err) < 0) {
+        fprintf(stderr, "steward audit: %s\n", err.text);
+        return STW_EXIT_USAGE;
+    }
+    job->env.zones = stw_zones_create(stw_tz_read);
+    int status = look(job, only);
+    stw_zones_destroy(job->env.zones);
+    return status;
+}
+
+static int audit(const struct options *o, int count, char **operands)
+{
+    struct stw_error err = {0};
+    struct job job = {.options = o};
+    job.report = (struct stw_audit_report){
+        .out = stdout, .json = stw_streq(o->output, "json"), .quiet = o->quiet};
+    const struct stw_kind *only = count == 1 ? find_kind(operands[0]) : NULL;
+    if (!job.report.json && !stw_streq(o->output, "text"))
+        return stw_usage_error("audit", "--output is text or json");
+    if (count > 1 || (count == 1 && !only))
+        return stw_usage_error("audit", "\"%s\" is not one of steward's kinds",
+                               operands[count - 1]);
+    if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
+                                  &job.env.node_port_max, &err) < 0)
+        return stw_usage_error("audit", "%s", err.text);
+    job.namespaces = stw_list_split(o->namespaces);
+    int status = connect_and_look(&job, only);
+    stw_list_free(job.namespaces);
+    stw_target_file_done(&job.targets);
+    stw_remote_done(&job.remote);
+    return status;
+}
+
+int stw_cmd_audit(int argc, char **argv)
+{
+    struct options options = {0};
+    int operands = argc;
+    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
+    if (status < 0)
+        status = audit(&options, argc - operands, argv + operands);
+    stw_flags_done(flags, &options);
+    return status;
+}

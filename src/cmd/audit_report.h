@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The report of `steward audit`, written as it is found: a line for each finding, or one JSON
+ * document.  Nothing is kept but counts. */
+#ifndef STW_CMD_AUDIT_REPORT_H
+#define STW_CMD_AUDIT_REPORT_H
+
+#include "base/error.h"
+#include "kinds/kind.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct stw_audit_report {
+    FILE *out;
+    bool json, quiet; /* quiet: warnings are counted and not shown */
+    uint64_t fine, refused, warned, unreadable, shown;
+};
+
+void stw_audit_report_begin(struct stw_audit_report *r);
+void stw_audit_report_verdict(struct stw_audit_report *r, const struct stw_kind *kind,
+                              const char *ns, const char *name, const struct stw_findings *f);
+/* Something could not be read, so that the verdict is not whole: "mywebs", ... */
+void stw_audit_report_trouble(struct stw_audit_report *r, const char *what, const char *why);
+/* The sum; returns the exit status. */
+int stw_audit_report_end(struct stw_audit_report *r);
+
+#endif

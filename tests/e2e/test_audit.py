@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`steward audit`: what is stored, held against the rules of the door; nothing is written."""
+
+import json
+
+import pytest
+import yaml
+from support import cluster as k8s
+from support import steward as stw
+
+PORT_TAKEN = "Forbidden: node port 30421 is taken by MyWeb"
+
+
+def myweb(name, namespace, port):
+    """One that wants a node port."""
+    return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"image": "nginx:1.22", "pageContentHtml": "hello", "nodePortNumber": port}}
+
+
+def eru(name, namespace, schedule):
+    """One for a Deployment that is not there."""
+    return {"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"deploymentname": name, "schedule": schedule}}
+
+
+@pytest.fixture(scope="module")
+def no_door(installed):
+    """No webhook: whatever a test writes is stored."""
+    stw.uninstall_webhooks(installed)
+    return installed
+
+
+@pytest.fixture
+def audit(no_door, steward_binary, namespace):
+    """audit(*arguments): of the test's namespace, as the account that steward has."""
+    def call(*arguments):
+        return k8s.run([steward_binary, "audit", "--kubeconfig", no_door.kubeconfig_steward,
+                        "-n", namespace, *arguments], check=False)
+    return call
+
+
+def test_nothing_to_find(audit, no_door, namespace):
+    no_door.apply(myweb("site", namespace, 0))
+    result = audit("--quiet")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "1 object: 0 would be refused today, 0 only warned of, 1 fine\n"
+
+
+def test_findings_in_the_words_of_the_door(audit, no_door, namespace):
+    no_door.apply([myweb("a", namespace, 30421), myweb("b", namespace, 30421),
+                   myweb("c", namespace, 80), eru("e", namespace, "61 * * * *")])
+    before = no_door.list("mywebs", namespace)
+    result = audit()
+    assert result.returncode == 1, result.stderr
+    lines = result.stdout.splitlines()
+    for line in (f"MyWeb {namespace}/a: error: spec.nodePortNumber: {PORT_TAKEN} {namespace}/b",
+                 f"MyWeb {namespace}/b: error: spec.nodePortNumber: {PORT_TAKEN} {namespace}/a",
+                 f"MyWeb {namespace}/c: error: spec.nodePortNumber: Invalid value: 80: must be 0 or"
+                 " between 30000 and 32767",
+                 f"Eru {namespace}/e: warning: Deployment \"e\" not found; nothing is restarted"
+                 " until it is there"):
+        assert line in lines
+    assert any(line.startswith(f"Eru {namespace}/e: error: spec.schedule: Invalid value:")
+               for line in lines)
+    assert lines[-1] == "4 objects: 4 would be refused today, 0 only warned of, 0 fine"
+    assert no_door.list("mywebs", namespace) == before
+
+
+def test_json(audit, no_door, namespace):
+    no_door.apply([myweb("a", namespace, 80), eru("e", namespace, "61 * * * *")])
+    result = audit("-o", "json", "myweb")
+    assert result.returncode == 1
+    report = json.loads(result.stdout)
+    assert report["summary"] == {"objects": 1, "refused": 1, "warned": 0, "fine": 0,
+                                 "unreadable": 0}
+    error = next(f for f in report["findings"] if f["severity"] == "error")
+    assert error == {"severity": "error", "apiVersion": "operator.k8s-summit.org/v1",
+                     "kind": "MyWeb", "namespace": namespace, "name": "a",
+                     "field": "spec.nodePortNumber", "reason": "FieldValueInvalid",
+                     "message": "Invalid value: 80: must be 0 or between 30000 and 32767"}
+
+
+def test_many_pages(audit, no_door, namespace):
+    """A page has 250 objects."""
+    no_door.apply(yaml.safe_dump_all([myweb(f"m{i}", namespace, 0) for i in range(260)] +
+                                     [myweb("bad", namespace, 80)]))
+    result = audit("--quiet", "mywebs")
+    assert result.returncode == 1
+    assert result.stdout.startswith(f"MyWeb {namespace}/bad: error: ")
+    assert "\n261 objects: 1 would be refused today," in result.stdout
+
+
+def test_accounts_and_secrets(audit, no_door, namespace, tmp_path):
+    """The database targets come from a file here; of two DatabaseUsers for one account, each is told
+    of, and a Secret that is not there is warned of."""
+    config = tmp_path / "steward.yaml"
+    config.write_text("targets:\n- {name: main, engine: mariadb, host: db, "
+                      "admin: {user: root, passwordFile: /nowhere}}\n", encoding="utf-8")
+    users = [{"apiVersion": "handsomeguy.cn/v1alpha1", "kind": "DatabaseUser",
+              "metadata": {"name": name, "namespace": namespace, "labels": {"target": target}},
+              "spec": {"user": "shop", "password": {"name": "pw", "key": "password"}}}
+             for name, target in (("one", "main"), ("two", "main"), ("three", "other"))]
+    no_door.apply(users)
+    result = audit("--config", config)
+    assert result.returncode == 1, result.stderr
+    assert (f"DatabaseUser {namespace}/one: error: spec.user: Forbidden: account already managed by"
+            f" DatabaseUser {namespace}/two\n") in result.stdout
+    assert f'DatabaseUser {namespace}/three: warning: target "other" ' in result.stdout
+    no_door.kubectl("delete", "databaseuser", "two", "three", "-n", namespace)
+    result = audit("--config", config)
+    assert result.returncode == 0, result.stdout
+    assert f'DatabaseUser {namespace}/one: warning: Secret "pw" not found;' in result.stdout
+
+
+def test_without_rights(no_door, steward_binary, namespace, tmp_path):
+    no_door.kubectl("create", "serviceaccount", "nobody", "-n", namespace)
+    kubeconfig = no_door.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
+    result = k8s.run([steward_binary, "audit", "--kubeconfig", kubeconfig], check=False)
+    assert result.returncode == 2
+    assert "steward audit: cannot read mywebs: " in result.stderr
+    assert "Not everything could be read" in result.stdout
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["pods"], '"pods" is not one of steward\'s kinds'),
+    (["-o", "yaml"], "--output is text or json"),
+    (["--kubeconfig", "/nowhere"], "/nowhere"),
+])
+def test_called_wrongly(steward_binary, arguments, text):
+    result = k8s.run([steward_binary, "audit", *arguments], check=False)
+    assert result.returncode == 2
+    assert text in result.stderr

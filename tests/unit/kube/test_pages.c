@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A walk over pages against the scripted server. */
+#include "kube/pages.h"
+
+#include "base/util.h"
+#include "fake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct fake fake;
+static struct stw_client *client;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fake_start(&fake);
+    client = fake_client(&fake, NULL, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    stw_client_destroy(client);
+    fake_stop(&fake);
+    return 0;
+}
+
+struct seen {
+    char names[256];
+    int stop_at; /* 0: never */
+    int count;
+};
+
+static int see(void *ctx, struct stw_json object)
+{
+    struct seen *s = ctx;
+    size_t len = strlen(s->names);
+    char name[64] = "?";
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.name"), name, sizeof(name));
+    (void)snprintf(s->names + len, sizeof(s->names) - len, "%s,", name);
+    return ++s->count == s->stop_at ? 7 : 0;
+}
+
+#define ITEM(name) "{'metadata':{'name':'" name "'}}"
+#define TWO_PAGES                                                                                  \
+    "[{'match':'limit=2$','body':{'metadata':{'continue':'x/y'},"                                  \
+    "'items':[" ITEM("a") "," ITEM(                                                                \
+        "b") "]}},"                                                                                \
+             "{'match':'limit=2&continue=x%2Fy$','body':{'metadata':{},'items':[" ITEM("c") "]}}]"
+
+static int walk(struct seen *seen, struct stw_error *err)
+{
+    struct stw_pages q = {.resource = &stw_res_service, .ns = "n", .page_size = 2};
+    return stw_pages_each(client, &q, see, seen, err);
+}
+
+static void all_pages(void **state)
+{
+    struct seen seen = {0};
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake, TWO_PAGES);
+    assert_int_equal(walk(&seen, &err), 0);
+    assert_string_equal(seen.names, "a,b,c,");
+    assert_int_equal(fake_count(&fake, "GET /api/v1/namespaces/n/services?limit=2"), 2);
+}
+
+static void an_end_in_between(void **state)
+{
+    struct seen seen = {.stop_at = 2};
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake, TWO_PAGES);
+    assert_int_equal(walk(&seen, &err), 7);
+    assert_string_equal(seen.names, "a,b,");
+    assert_int_equal(fake_count(&fake, "continue"), 0);
+}
+
+static void no_list_and_an_empty_one(void **state)
+{
+    struct seen seen = {0};
+    struct stw_error err = {0};
+    (void)state;
+    assert_int_equal(walk(&seen, &err), -1);
+    assert_int_equal(err.code, STW_ERR_NOT_FOUND);
+    fake_steps(&fake, "[{'match':'limit','body':{'items':null}}]");
+    assert_int_equal(walk(&seen, &err), 0);
+    fake_steps(&fake, "[{'match':'limit','body':'['}]");
+    assert_int_equal(walk(&seen, &err), -1);
+    assert_int_equal(err.code, STW_ERR_INVALID);
+    assert_int_equal(seen.count, 0);
+}
+
+/* 65 MiB are more than one answer may have: the page is asked for in halves. */
+static void a_page_that_is_too_large(void **state)
+{
+    struct seen seen = {0};
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake, "[{'match':'limit=2$','stream':[{'repeat':' ','bytes':68157440}]},"
+                      "{'match':'limit=1$','body':{'items':[" ITEM("a") "]}}]");
+    assert_int_equal(walk(&seen, &err), 0);
+    assert_string_equal(seen.names, "a,");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_pages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_end_in_between, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_page_that_is_too_large, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
