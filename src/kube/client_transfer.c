@@ -14,8 +14,6 @@
 #endif
 
 #define CONNECT_TIMEOUT_MS 10000L
-/* libcurl keeps one for each watch that is open; its own choice would be 16 KiB. */
-#define BUFFER_BYTES 4096L
 #define HEADER_MAX_BYTES (128u << 10)
 #define RETRY_AFTER_DEFAULT_MS 1000
 #define RETRY_AFTER_MAX_S 3600
@@ -194,7 +192,6 @@ static int set_connection(struct stw_client *c, CURL *easy)
 {
     int bad = set_protocols(c, easy);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    bad |= (int)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     /* Only TLS can tell whether a connection multiplexes; without it nobody should wait for that.
      */
