@@ -28,6 +28,6 @@ FROM scratch
 COPY --from=build /rootfs/ /
 ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 USER 65532:65532
-EXPOSE 9443 8080 8081
+EXPOSE 9443 8443 8081
 ENTRYPOINT ["/usr/bin/steward"]
 CMD ["run"]

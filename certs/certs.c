@@ -125,8 +125,8 @@ static void make_metrics(struct stw_certs *c)
     end = stw_metrics_family(c->metrics, STW_GAUGE, "steward_certificate_not_after_seconds",
                              "When the certificate expires, in seconds since the epoch.", labels,
                              NULL);
-    c->serving_end = STW_SERIES(end, "serving");
-    c->ca_end = STW_SERIES(end, "ca");
+    c->serving_end = STW_SERIES(end, c->config.label ? c->config.label : "serving");
+    c->ca_end = c->config.label ? NULL : STW_SERIES(end, "ca");
     c->reads = STW_SERIES0(stw_metrics_family(c->metrics, STW_COUNTER,
                                               "certwatcher_read_certificate_total",
                                               "Total number of certificate reads", NULL, NULL));

@@ -37,6 +37,7 @@ typedef int stw_certs_use_fn(void *ctx, const char *cert_pem, const char *key_pe
 
 struct stw_certs_config {
     const char *folder; /* set: this mode */
+    const char *label;  /* static, of its metric; NULL: "serving" */
 
     struct stw_client *client; /* set: Secret mode, with all of the below */
     const char *ns, *secret;

@@ -10,5 +10,6 @@
 #define STW_CONFIG_KEY "steward.yaml"
 #define STW_SERVICE_ACCOUNT "steward-controller-manager"
 #define STW_WEBHOOK_SERVICE "steward-webhook-service"
+#define STW_METRICS_SERVICE "steward-metrics-service"
 
 #endif

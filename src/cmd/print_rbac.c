@@ -7,6 +7,7 @@
 #include "cmd/print.h"
 #include "cmd/settings.h"
 #include "controller/controller.h"
+#include "webhook/access.h"
 
 #define RULES_MAX 128
 
@@ -117,4 +118,9 @@ void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
     stw_list_free(list);
     add_role(&rules, cluster_wide, "steward-webhook-ca-role", NULL, ns, out);
     add_role(&rules, own, "steward-own-role", ns, ns, out);
+    /* Not with --namespaces: whoever wants no rights beyond them has plain metrics, or none. */
+    struct rules access = {0};
+    collect(&access, stw_access_rules);
+    if (!namespaces || !*namespaces)
+        add_role(&access, cluster_wide, "steward-metrics-auth-role", NULL, ns, out);
 }

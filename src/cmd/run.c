@@ -34,8 +34,8 @@ struct run {
     char **namespaces, **hosts;
     char ns[256];
     char identity[320];
-    struct stw_buf dns[3];
-    const char *dns_names[3 + 32 + 1], *ip_addresses[32 + 1];
+    struct stw_buf dns[6];
+    const char *dns_names[6 + 32 + 1], *ip_addresses[32 + 1];
 };
 
 /* Where steward itself lives: told, the pod's, or the usual one. */
@@ -65,15 +65,17 @@ static bool is_address(const char *host)
     return strchr(host, ':') || host[strspn(host, "0123456789.")] == '\0';
 }
 
-/* The names under which an API server may call: the Service's three, and what --webhook-hosts adds.
- */
+/* The names under which the API server and readers of metrics may call: three of each Service, and
+ * what --webhook-hosts adds. */
 static void choose_names(struct run *r)
 {
     static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
     size_t dns = 0, ip = 0;
     for (size_t i = 0; i < STW_COUNT(r->dns); i++) {
+        const char *service =
+            i < STW_COUNT(suffixes) ? r->settings->webhook_service : STW_METRICS_SERVICE;
         r->dns[i] = STW_BUF_INIT(600);
-        stw_buf_addf(&r->dns[i], "%s.%s%s", r->settings->webhook_service, r->ns, suffixes[i]);
+        stw_buf_addf(&r->dns[i], "%s.%s%s", service, r->ns, suffixes[i % STW_COUNT(suffixes)]);
         r->dns_names[dns++] = stw_buf_str(&r->dns[i]);
     }
     r->hosts = stw_list_split(r->settings->webhook_hosts);
@@ -95,7 +97,10 @@ static int connect_api(struct run *r, struct stw_error *err)
     choose_names(r);
     stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
             STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
-    return stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err);
+    if (stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err) < 0)
+        return -1;
+    r->serve.client = r->client;
+    return 0;
 }
 
 static int read_targets(struct run *r, struct stw_error *err)
@@ -163,7 +168,7 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
 static int start(struct run *r, struct stw_error *err)
 {
     if (read_targets(r, err) < 0 || connect_api(r, err) < 0 || create_manager(r, err) < 0 ||
-        (r->settings->door && open_door(r, err) < 0))
+        open_door(r, err) < 0)
         return -1;
     stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
     stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});

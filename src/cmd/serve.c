@@ -62,7 +62,18 @@ static int use_certificate(void *ctx, const char *cert_pem, const char *key_pem,
                            struct stw_error *err)
 {
     struct stw_serve *s = ctx;
-    return stw_server_set_certificate(s->server, cert_pem, key_pem, err);
+    if (s->server && stw_server_set_certificate(s->server, cert_pem, key_pem, err) < 0)
+        return -1;
+    if (s->scrape && !s->metrics_certs)
+        return stw_scrape_set_certificate(s->scrape, cert_pem, key_pem, err);
+    return 0;
+}
+
+static int use_metrics_certificate(void *ctx, const char *cert_pem, const char *key_pem,
+                                   struct stw_error *err)
+{
+    struct stw_serve *s = ctx;
+    return stw_scrape_set_certificate(s->scrape, cert_pem, key_pem, err);
 }
 
 static bool certificate_ok(void *ctx, char *why, size_t why_size)
@@ -99,7 +110,41 @@ void stw_serve_add_live(struct stw_serve *s, const struct stw_probe *probe)
     add_probe(s->live, probe);
 }
 
-int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err)
+static bool secure_metrics(const struct stw_serve *s)
+{
+    return s->client && s->settings->metrics_secure && *s->settings->metrics_bind &&
+           !stw_streq(s->settings->metrics_bind, "0");
+}
+
+static int start_certs(struct stw_serve *s, const struct stw_certs_config *config,
+                       struct stw_certs **ret, struct stw_error *err)
+{
+    if (stw_certs_create(config, &stw_clock_system, s->metrics, ret, err) < 0)
+        return -1;
+    return stw_certs_start(*ret, err);
+}
+
+/* Before its certificate comes. */
+static int open_metrics(struct stw_serve *s, struct stw_error *err)
+{
+    const char *folder = s->settings->metrics_cert_path;
+    struct stw_access_config access = {
+        .ask = stw_access_ask_client, .ctx = s->client, .clock = &stw_clock_system};
+    struct stw_scrape_config config = {
+        .address = s->settings->metrics_bind, .clock = &stw_clock_system, .metrics = s->metrics};
+    if (!secure_metrics(s))
+        return 0;
+    if (stw_access_create(&access, &config.access, err) < 0 ||
+        stw_scrape_create(&config, &s->scrape, err) < 0)
+        return -1;
+    if (!folder || !*folder)
+        return 0;
+    struct stw_certs_config certs = {
+        .folder = folder, .label = "metrics", .use = use_metrics_certificate, .ctx = s};
+    return start_certs(s, &certs, &s->metrics_certs, err);
+}
+
+static int open_door(struct stw_serve *s, struct stw_error *err)
 {
     struct stw_server_config config = {
         .bind_address = s->settings->webhook_bind,
@@ -113,23 +158,29 @@ int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct s
     };
     if (stw_server_create(&config, &s->server, err) < 0)
         return stw_error_wrap(err, "webhook on %s", s->settings->webhook_bind);
-    certs->use = use_certificate;
-    certs->ctx = s;
-    if (stw_certs_create(certs, &stw_clock_system, s->metrics, &s->certs, err) < 0 ||
-        stw_certs_start(s->certs, err) < 0)
-        return -1;
     stw_serve_add_ready(s, &(struct stw_probe){"webhook", listening, s});
-    stw_serve_add_ready(s, &(struct stw_probe){"certificate", certificate_ok, s});
     stw_log(STW_LOG_INFO, "serving admission", STW_STR("address", s->settings->webhook_bind),
             STW_INT("port", stw_server_port(s->server)));
     return 0;
+}
+
+int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err)
+{
+    if (open_metrics(s, err) < 0 || (s->settings->door && open_door(s, err) < 0))
+        return -1;
+    if (!s->server && (!s->scrape || s->metrics_certs))
+        return 0; /* nobody would serve it */
+    certs->use = use_certificate;
+    certs->ctx = s;
+    stw_serve_add_ready(s, &(struct stw_probe){"certificate", certificate_ok, s});
+    return start_certs(s, certs, &s->certs, err);
 }
 
 int stw_serve_probes(struct stw_serve *s, struct stw_error *err)
 {
     struct stw_probes_config config = {
         .health_address = s->settings->health_bind,
-        .metrics_address = s->settings->metrics_bind,
+        .metrics_address = s->scrape ? "0" : s->settings->metrics_bind,
         .live = s->live,
         .ready = s->ready,
         .metrics = s->metrics,
@@ -138,7 +189,9 @@ int stw_serve_probes(struct stw_serve *s, struct stw_error *err)
         return -1;
     stw_log(STW_LOG_INFO, "serving probes and metrics",
             STW_INT("healthPort", stw_probes_health_port(s->probes)),
-            STW_INT("metricsPort", stw_probes_metrics_port(s->probes)));
+            STW_INT("metricsPort",
+                    s->scrape ? stw_scrape_port(s->scrape) : stw_probes_metrics_port(s->probes)),
+            STW_BOOL("metricsSecure", s->scrape != NULL));
     return 0;
 }
 
@@ -168,6 +221,8 @@ void stw_serve_done(struct stw_serve *s)
     if (s->server)
         stw_server_drain(s->server, DRAIN_MS);
     stw_probes_destroy(s->probes); /* before what the checks look at */
-    stw_certs_destroy(s->certs);   /* before the server that it hands pairs to */
+    stw_certs_destroy(s->certs);   /* before the servers that it hands pairs to */
+    stw_certs_destroy(s->metrics_certs);
+    stw_scrape_destroy(s->scrape);
     stw_server_destroy(s->server);
 }

@@ -10,6 +10,7 @@
 #include "certs/certs.h"
 #include "cmd/settings.h"
 #include "webhook/probes.h"
+#include "webhook/scrape.h"
 #include "webhook/server.h"
 
 #include <signal.h>
@@ -20,8 +21,10 @@ struct stw_serve {
     const struct stw_settings *settings;
     struct stw_metrics *metrics;
     struct stw_env env;
+    struct stw_client *client; /* who is asked who may read metrics; NULL: they are plain */
     struct stw_server *server;
-    struct stw_certs *certs;
+    struct stw_scrape *scrape;
+    struct stw_certs *certs, *metrics_certs;
     struct stw_probes *probes;
     struct stw_probe ready[STW_PROBES_MAX + 1], live[STW_PROBES_MAX + 1];
     sigset_t signals;
@@ -30,7 +33,8 @@ struct stw_serve {
 /* Before any thread: signals blocked, file limit raised, no core dumps (they would hold secrets).
  */
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings);
-/* Listens; `certs` says where the certificate comes from (its use and ctx are filled in). */
+/* Listens for admission, unless this process is to have no door, and for metrics when they are
+ * secure; `certs` says where the certificate comes from (its use and ctx are filled in). */
 int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err);
 void stw_serve_add_ready(struct stw_serve *s, const struct stw_probe *probe);
 void stw_serve_add_live(struct stw_serve *s, const struct stw_probe *probe);

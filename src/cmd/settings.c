@@ -114,9 +114,19 @@ static const struct stw_flag options[] = {
      .help = "how long a kept connection may be without a request"},
     {.name = "metrics-bind-address",
      .arg = "ADDRESS",
-     .def = ":8080",
+     .def = ":8443",
      OFFSET(metrics_bind),
      .help = "where /metrics is served; 0 turns it off"},
+    {.name = "metrics-secure",
+     .type = STW_FLAG_BOOL,
+     .def = "true",
+     OFFSET(metrics_secure),
+     .help = "metrics over HTTPS, for tokens whose user the API server lets get /metrics\n"
+             "(ClusterRole steward-metrics-reader); false: plain HTTP for whoever asks"},
+    {.name = "metrics-cert-path",
+     .arg = "FOLDER",
+     OFFSET(metrics_cert_path),
+     .help = "folder with tls.crt and tls.key for metrics; without it the webhook's pair"},
     {.name = "health-probe-bind-address",
      .arg = "ADDRESS",
      .def = ":8081",
@@ -171,6 +181,16 @@ static void select_admission(struct stw_flag *table)
             if (stw_streq(f->name, admission_options[i]))
                 *table++ = *f;
     *table = (struct stw_flag){0};
+}
+
+/* Without an API server there is nobody to ask who may read metrics. */
+static void make_metrics_plain(struct stw_flag *table)
+{
+    for (; table->name; table++)
+        if (stw_streq(table->name, "metrics-bind-address")) {
+            table->def = ":8080";
+            table->help = "where /metrics is served over plain HTTP; 0 turns it off";
+        }
 }
 
 int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,
@@ -299,6 +319,7 @@ int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
 {
     struct stw_flag admission[STW_COUNT(admission_options) + 1];
     select_admission(admission);
+    make_metrics_plain(admission);
     return load(cluster ? options : admission, usage, argc, argv, s);
 }
 

@@ -14,7 +14,8 @@ struct stw_settings {
     char *config, *kubeconfig, *context;
     char *ns, *namespaces, *agent_image;
     char *webhook_bind, *webhook_cert_path, *webhook_hosts, *webhook_service;
-    char *metrics_bind, *health_bind;
+    char *metrics_bind, *metrics_cert_path, *health_bind;
+    bool metrics_secure;
     char *node_port_range, *log_format, *log_level, *role;
     bool leader_elect;
     int64_t workers, shutdown_delay_ms;

@@ -86,7 +86,7 @@ class Steward:
             "--webhook-bind-address", f"127.0.0.1:{self.webhook_port}",
             "--webhook-hosts", "127.0.0.1,localhost",
             "--health-probe-bind-address", f"127.0.0.1:{self.health_port}",
-            "--metrics-bind-address", f"127.0.0.1:{self.metrics_port}",
+            "--metrics-bind-address", f"127.0.0.1:{self.metrics_port}", "--metrics-secure=false",
             "--log-level", "debug", *self.args]]
 
     def start(self, ready=True):

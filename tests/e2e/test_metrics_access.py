@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may read /metrics: those whom the API server lets, over HTTPS."""
+
+import base64
+import contextlib
+import http.client
+import json
+import shutil
+import ssl
+
+import pytest
+
+from support import door, net, paths, wait
+from support import steward as stw
+
+READER = "steward-metrics-reader"
+
+
+def token_of(cluster, namespace, account):
+    """A token of this ServiceAccount, which is made when it is not there."""
+    cluster.kubectl("create", "serviceaccount", account, "-n", namespace, check=False)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    url = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    reply = cluster.kubectl("create", "--raw", url, "-f", "-", stdin=json.dumps(request))
+    return json.loads(reply.stdout)["status"]["token"]
+
+
+def read(steward, token=None, path="/metrics", method="GET", ca=None, name="127.0.0.1"):
+    """(status, headers, text)"""
+    if ca is None:
+        secret = steward.cluster.get("secret", "steward-webhook-server-cert", stw.NAMESPACE)
+        ca = base64.b64decode(secret["data"]["ca.crt"]).decode()
+    context = ssl.create_default_context(cadata=ca)
+    context.check_hostname = False
+    connection = http.client.HTTPSConnection("127.0.0.1", steward.metrics_port, timeout=20,
+                                             context=context)
+    with contextlib.closing(connection):
+        connection.connect()
+        names = connection.sock.getpeercert()["subjectAltName"]
+        assert name in [value for _, value in names]
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request(method, path, headers=headers)
+        reply = connection.getresponse()
+        return reply.status, dict(reply.getheaders()), reply.read().decode()
+
+
+@pytest.fixture
+def secure(run_steward):
+    """secure(*flags): a steward as it is without any flag about metrics."""
+    def start(*flags):
+        one = run_steward("--metrics-secure=true", *flags)
+        assert one.running()
+        return one
+    return start
+
+
+@pytest.fixture(scope="module")
+def tokens(installed):
+    """Tokens of one who may and of one who may not."""
+    installed.kubectl("apply", "-k", str(paths.TOP / "config" / "rbac"))
+    installed.kubectl("create", "namespace", "metrics-readers")
+    found = {name: token_of(installed, "metrics-readers", name) for name in ("may", "may-not")}
+    installed.kubectl("create", "clusterrolebinding", "test-metrics-reader",
+                      f"--clusterrole={READER}", "--serviceaccount=metrics-readers:may")
+    yield found
+    installed.delete("clusterrolebinding", "test-metrics-reader")
+    installed.delete("namespace", "metrics-readers", None, "--wait=false")
+
+
+def test_who_may_and_who_may_not(secure, tokens):
+    one = secure()
+    status, headers, text = read(one, name=f"steward-metrics-service.{stw.NAMESPACE}.svc")
+    assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert "Authorization: Bearer TOKEN" in text
+    status, _, text = read(one, "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbm9ueW1vdXMifQ.c2ln")
+    assert status == 401 and "does not know this token" in text
+    status, _, text = read(one, tokens["may"][:-8] + "AAAAAAAA")
+    assert status == 401
+    status, _, text = read(one, tokens["may-not"])
+    assert status == 403
+    assert 'user "system:serviceaccount:metrics-readers:may-not" may not get /metrics' in text
+    assert READER in text
+    status, headers, text = read(one, tokens["may"])
+    assert status == 200 and "\nsteward_build_info{" in text
+    assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert headers["Cache-Control"] == "no-store"
+    assert read(one, tokens["may"], method="HEAD")[::2] == (200, "")
+    assert read(one, tokens["may"], "/metrics/x")[0] == 404
+    assert read(one, tokens["may"], method="POST")[0] == 405
+    log = one.log_path.read_text("utf-8")
+    assert not [t for t in tokens.values() if t in log or t.split(".")[2] in log]
+    assert net.http_get(f"http://127.0.0.1:{one.metrics_port}/metrics")[0] != 200
+
+
+def test_answers_are_remembered(secure, tokens):
+    """A scraper that comes each second costs the API server two requests a minute."""
+    one = secure()
+    for _ in range(20):
+        status, _, text = read(one, tokens["may"])
+        assert status == 200
+
+    def posts():
+        _, _, text = read(one, tokens["may"])
+        return [line for line in text.splitlines()
+                if line.startswith("rest_client_requests_total") and 'method="POST"' in line
+                and 'code="201"' in line]
+    asked = posts()
+    assert read(one, tokens["may"])[0] == 200 and posts() == asked
+
+
+def test_a_right_that_is_taken_away(secure, installed, tokens):
+    """A refusal is looked at again soon, and a permission is given up within a minute."""
+    one = secure()
+    assert read(one, tokens["may-not"])[0] == 403
+    installed.kubectl("create", "clusterrolebinding", "test-metrics-late",
+                      f"--clusterrole={READER}", "--serviceaccount=metrics-readers:may-not")
+    try:
+        wait.until("the new right to count", lambda: read(one, tokens["may-not"])[0] == 200, 30)
+    finally:
+        installed.delete("clusterrolebinding", "test-metrics-late")
+
+
+def test_without_the_api_server_nobody_new_is_let_in(secure, installed, tokens):
+    one = secure()
+    ca = base64.b64decode(installed.get("secret", "steward-webhook-server-cert",
+                                        stw.NAMESPACE)["data"]["ca.crt"]).decode()
+    assert read(one, tokens["may"], ca=ca)[0] == 200
+    installed.component("stop", "apiserver")
+    try:
+        status, headers, text = read(one, tokens["may-not"], ca=ca)
+        assert status == 503 and "cannot be asked" in text and headers["Retry-After"]
+        assert read(one, "guess", ca=ca)[0] == 503
+        assert read(one, ca=ca)[0] == 401
+        assert read(one, tokens["may"], ca=ca)[0] == 200  # known before: now is when it is needed
+    finally:
+        installed.component("start", "apiserver")
+    wait.until("the API server to be asked again",
+               lambda: read(one, tokens["may-not"], ca=ca)[0] == 403, 60)
+    assert [entry for entry in one.log() if "who may read metrics" in entry["msg"]]
+
+
+def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, steward_binary):
+    """As with `print rbac --namespaces`, which leaves it out."""
+    installed.delete("clusterrolebinding", "steward-metrics-auth-rolebinding")
+    try:
+        one = secure()
+        status, _, text = read(one, tokens["may"])
+        assert status == 503 and "steward's log" in text
+        entry = next(e for e in one.log() if "who may read metrics" in e["msg"])
+        assert "tokenreviews" in entry["error"]
+    finally:
+        stw.install(installed, steward_binary)
+
+
+def test_a_certificate_of_its_own(secure, tokens, tmp_path):
+    """--metrics-cert-path, and its renewal."""
+    certs = door.make_pair(tmp_path / "certs", "metrics")
+    one = secure("--metrics-cert-path", str(certs))
+    pem = (certs / "tls.crt").read_text()
+    assert read(one, tokens["may"], ca=pem)[0] == 200
+    status, _, text = read(one, tokens["may"], ca=pem)
+    assert 'steward_certificate_not_after_seconds{cert="metrics"} ' in text
+    assert 'steward_certificate_not_after_seconds{cert="serving"} ' in text
+    new = door.make_pair(tmp_path / "new", "renewed")
+    shutil.copy(new / "tls.key", certs / "tls.key")
+    shutil.copy(new / "tls.crt", certs / "tls.crt")
+    pem = (certs / "tls.crt").read_text()
+
+    def served():
+        with contextlib.suppress(ssl.SSLError):
+            return read(one, tokens["may"], ca=pem)[0] == 200
+        return False
+    wait.until("the new certificate to be served", served, 20)
