@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/serve.h"
 
+#include "base/footprint.h"
 #include "base/log.h"
 #include "base/tzfile.h"
 #include "base/util.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #define MALLOC_KEEP_BYTES (256 * 1024)
 #define DRAIN_MS 10000
@@ -200,11 +202,34 @@ static void second_signal(int number)
     _exit(128 + number);
 }
 
+static bool all_ready(const struct stw_serve *s)
+{
+    char why[256];
+    for (const struct stw_probe *p = s->ready; p->name; p++)
+        if (!p->ok(p->ctx, why, sizeof(why)))
+            return false;
+    return true;
+}
+
+/* The start is over when all is ready, and a little later: it has touched code that is not needed
+ * any more. */
+static int wait_for_signal(struct stw_serve *s)
+{
+    int number = -1;
+    for (bool ready = false; number < 0 && !ready;) {
+        ready = all_ready(s);
+        number = sigtimedwait(&s->signals, NULL, &(struct timespec){.tv_sec = 1});
+    }
+    if (number < 0)
+        stw_footprint_shrink();
+    while (number < 0)
+        number = sigwaitinfo(&s->signals, NULL);
+    return number;
+}
+
 void stw_serve_wait(struct stw_serve *s)
 {
-    int number = 0;
-    while (sigwait(&s->signals, &number) != 0)
-        ;
+    int number = wait_for_signal(s);
     if (s->probes)
         stw_probes_stopping(s->probes);
     if (s->server)

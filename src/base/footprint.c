@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/footprint.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Only whole pages of what is mapped from a file without PF_W: such a page is never different from
+ * the file.  What relocations have written, read-only since (RELRO), is part of a writable one. */
+static void drop(const struct dl_phdr_info *object, const ElfW(Phdr) * segment)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (object->dlpi_addr + segment->p_vaddr + page - 1) & ~(page - 1);
+    uintptr_t end = (object->dlpi_addr + segment->p_vaddr + segment->p_filesz) & ~(page - 1);
+    if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && end > begin)
+        (void)madvise((void *)begin, end - begin,
+                      MADV_DONTNEED); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static int each_object(struct dl_phdr_info *object, size_t size, void *ctx)
+{
+    (void)size, (void)ctx;
+    for (unsigned i = 0; i < object->dlpi_phnum; i++)
+        drop(object, &object->dlpi_phdr[i]);
+    return 0;
+}
+
+void stw_footprint_shrink(void)
+{
+    (void)dl_iterate_phdr(each_object, NULL);
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/footprint.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Resident memory of pages that come from files, in KiB. */
+static long resident_file_kib(void)
+{
+    char line[256];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    assert_non_null(f);
+    while (kib < 0 && fgets(line, sizeof(line), f))
+        (void)sscanf(line, "RssFile: %ld", &kib);
+    (void)fclose(f);
+    return kib;
+}
+
+static const char *const words[] = {"relocated", "constants", "stay"};
+static int (*volatile compare)(const char *, const char *) = strcmp;
+
+static void test_lets_go_of_code_and_keeps_what_was_written(void **state)
+{
+    static int counter = 7;
+    char *heap = strdup("heap");
+    long before = resident_file_kib();
+    (void)state;
+    stw_footprint_shrink();
+    long after = resident_file_kib();
+    assert_true(before > 0 && after > 0 && after < before);
+    assert_string_equal(words[1], "constants");
+    assert_int_equal(compare(heap, "heap"), 0);
+    assert_int_equal(counter, 7);
+    free(heap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lets_go_of_code_and_keeps_what_was_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
