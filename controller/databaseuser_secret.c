@@ -34,6 +34,7 @@ static void changed(struct stw_manager *m, const struct stw_watch *w, const char
 const struct stw_watch dbu_watch_secrets = {
     .resource = &stw_res_secret,
     .metadata_only = true,
+    .door = true,
     .project = project,
     .changed = changed,
 };

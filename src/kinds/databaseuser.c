@@ -3,9 +3,13 @@
  * What a DatabaseUser is; its rules are in databaseuser_rules.c. */
 #include "kinds/databaseuser.h"
 
+#include "base/util.h"
 #include "kinds/databaseuser_priv.h"
 #include "kinds/names.h"
 #include "kinds/rows.h"
+#include "kinds/target.h"
+
+#include <stdio.h>
 
 #define NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$"
 
@@ -304,6 +308,56 @@ static const struct stw_column columns[] = {
     {0},
 };
 
+/* --- the finalizer */
+
+static bool has_finalizer(struct stw_json list)
+{
+    struct stw_json key, one;
+    stw_json_foreach (list, key, one)
+        if (stw_json_is(one, STW_DATABASEUSER_FINALIZER))
+            return true;
+    return false;
+}
+
+static bool is_target(const struct stw_lookup *lookup, const char *name)
+{
+    struct stw_targets *all = lookup->targets(lookup->ctx);
+    bool found = all && stw_targets_find(all, name);
+    stw_targets_unref(all);
+    return found;
+}
+
+/* What the controller looks at before it sets the finalizer: without a target or a Secret nothing
+ * is made, and the object can go unasked. */
+static bool is_about_to_be_made(const struct stw_admission *a, struct stw_json spec)
+{
+    const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
+    char target[STW_DATABASEUSER_TARGET_MAX + 1], secret[254], key[512];
+    if (a->operation != STW_CREATE || !a->ns || !lookup || !lookup->targets || !lookup->has ||
+        stw_json_strcpy(stw_json_path(a->object, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
+                        target, sizeof(target)) != 0 ||
+        stw_json_strcpy(stw_json_path(spec, "password.name"), secret, sizeof(secret)) != 0)
+        return false;
+    (void)snprintf(key, sizeof(key), "%s/%s", a->ns, secret);
+    return is_target(lookup, target) && lookup->has(lookup->ctx, "secrets", key) == 1;
+}
+
+/* Set here, it costs no request of its own.  An object that comes in without gets it from the
+ * controller. */
+static void default_more(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d)
+{
+    struct stw_json list = stw_json_path(a->object, "metadata.finalizers");
+    bool there = stw_json_there(list);
+    if ((there && stw_json_type(list) != STW_JSON_ARRAY) || has_finalizer(list) ||
+        !is_about_to_be_made(a, spec))
+        return;
+    if (there)
+        stw_default_add(d, "/metadata/finalizers/-", "\"" STW_DATABASEUSER_FINALIZER "\"");
+    else
+        stw_default_add(d, "/metadata/finalizers", "[\"" STW_DATABASEUSER_FINALIZER "\"]");
+}
+
 static const char *const short_names[] = {"dbu", NULL};
 static const char *const categories[] = {"steward", NULL};
 static const char *const spec_labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
@@ -323,6 +377,7 @@ const struct stw_kind stw_kind_databaseuser = {
     .columns = columns,
     .spec_labels = spec_labels,
     .operations = STW_CREATE | STW_UPDATE | STW_DELETE,
+    .default_more = default_more,
     .validate = stw_databaseuser_validate,
     .advise_delete = stw_databaseuser_advise_delete,
 };

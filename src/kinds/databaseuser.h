@@ -6,9 +6,11 @@
 
 #include "kinds/kind.h"
 
-/* Set before the first statement is sent, taken away after the last. */
+/* Set before the first statement is sent, by the door when it knows target and Secret, else by the
+ * controller; taken away after the last. */
 #define STW_DATABASEUSER_FINALIZER "mygroup.handsomeguy.cn/databaseuser"
 #define STW_DATABASEUSER_TARGET_LABEL "target"
+#define STW_DATABASEUSER_TARGET_MAX 63 /* as of any label */
 #define STW_DATABASEUSER_GRANTS_MAX 100
 
 struct stw_databaseuser_password {

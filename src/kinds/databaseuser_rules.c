@@ -13,7 +13,7 @@
 
 #define KEY_CHARACTERS "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 #define LABEL_PATH "metadata.labels[target]"
-#define LABEL_MAX 63
+#define LABEL_MAX STW_DATABASEUSER_TARGET_MAX
 #define USER_MAX 80 /* the longest of all engines */
 #define PASSWORD_MIN 12
 #define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */

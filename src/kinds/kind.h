@@ -102,7 +102,8 @@ struct stw_kind {
     bool dns1035_name;   /* a Service gets the object's name */
     uint32_t name_max;   /* longest metadata.name; 0: 253 */
 
-    /* Defaults that need more than a constant (may be NULL): adds through stw_default_add. */
+    /* Defaults that need more than a constant, and a finalizer (may be NULL): adds through
+     * stw_default_add. */
     void (*default_more)(const struct stw_admission *a, struct stw_json spec,
                          struct stw_defaults *d);
     /* Rules beyond the table.  `spec` is decoded, with defaults; `old_spec` NULL on CREATE.  Paths

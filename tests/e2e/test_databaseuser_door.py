@@ -143,6 +143,26 @@ def test_the_secret_is_not_there(scene, shop):
     assert 'Warning: Secret "app" not found; the account is created when it appears' in reply.stderr
 
 
+def finalizers(scene, obj):
+    """Those that the object would be stored with."""
+    reply = scene.cluster.apply(obj, "--validate=false", "--dry-run=server", "-o", "json")
+    return json.loads(reply.stdout)["metadata"].get("finalizers", [])
+
+
+def test_the_finalizer(scene, shop):
+    """Set where an account is about to be made, once; and not where the object waits for something."""
+    assert finalizers(scene, user("app", shop)) == []
+    scene.cluster.apply(dbu.secret("app", shop, "long-enough-and-more"))
+    wait.until("the Secret to be seen",
+               lambda: finalizers(scene, user("app", shop)) == [dbu.FINALIZER], 10)
+    assert finalizers(scene, user("app", shop, target="nowhere")) == []
+    obj = user("app", shop)
+    obj["metadata"]["finalizers"] = ["example.com/hold"]
+    assert finalizers(scene, obj) == ["example.com/hold", dbu.FINALIZER]
+    obj["metadata"]["finalizers"] = [dbu.FINALIZER]
+    assert finalizers(scene, obj) == [dbu.FINALIZER]
+
+
 def test_seed(scene, shop):
     """Unchanged, but for what its page lost: blanks, and the s of labels."""
     reply = scene.cluster.kubectl("apply", "-n", shop, "-f", "-", stdin=dbu.SEED)

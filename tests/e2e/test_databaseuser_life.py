@@ -3,6 +3,8 @@
 
 import time
 
+import pytest
+
 from support import databaseuser as dbu
 from support import wait
 from support.cluster import condition
@@ -63,6 +65,42 @@ def test_hosts_limits_and_tls(scene, mariadb, shop):
     assert all(r[0] in ("0", "NULL") for r in mariadb.sql(row))
     scene.delete("app", shop)
     assert not {a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith("app@")}
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy):
+    """The door set the finalizer, and steward sees the object only when it goes: it lets go of what
+    was never made, and of what is not its own."""
+    scene.cluster.apply([dbu.secret(name, shop, FIRST) for name in ("app", "other")])
+    mariadb.sql(f"CREATE USER other@'%' IDENTIFIED BY '{SECOND}'")
+    scene.steward.stop()
+    with scene.door():
+        for name in ("app", "other"):
+            scene.let_in(name, shop, deletionPolicy=policy)
+    for name in ("app", "other"):
+        assert scene.get(name, shop)["metadata"]["finalizers"] == [dbu.FINALIZER]
+        scene.delete(name, shop, wait_gone=False)
+        assert "deletionTimestamp" in scene.get(name, shop)["metadata"]
+    scene.steward.start()
+    wait.until("both to be gone",
+               lambda: not scene.get("app", shop) and not scene.get("other", shop), 20)
+    assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
+    assert mariadb.login("other", SECOND, database="information_schema")
+    mariadb.sql("DROP USER other@'%'")
+
+
+def test_let_in_by_the_door(scene, mariadb, shop):
+    """The finalizer that is there already costs no request."""
+    scene.cluster.apply(dbu.secret("app", shop, FIRST))
+    scene.steward.stop()
+    with scene.door():
+        scene.let_in("app", shop)
+    before = len(dbu.writes(scene.cluster, shop))
+    scene.steward.start()
+    scene.wait_ready("app", shop)
+    assert mariadb.login("app", FIRST)
+    wrote = dbu.writes(scene.cluster, shop)[before:]
+    assert [path.partition("?")[0].rpartition("/")[2] for _, path, _ in wrote] == ["status"]
 
 
 def test_the_secret_comes_later(scene, mariadb, shop):

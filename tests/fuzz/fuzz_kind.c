@@ -89,7 +89,7 @@ static void unescape(char *key)
     *to = '\0';
 }
 
-/* An RFC 6902 "add" to an object. */
+/* An RFC 6902 "add" to an object, or to the end of an array. */
 static void apply(void *ctx, const char *pointer, const char *json)
 {
     stw_autofree char *path = strdup(pointer);
@@ -102,6 +102,10 @@ static void apply(void *ctx, const char *pointer, const char *json)
         at = child(at, key);
     }
     unescape(key);
+    if (json_is_array(at)) {
+        EXPECT(strcmp(key, "-") == 0 && json_array_append_new(at, value) == 0);
+        return;
+    }
     EXPECT(json_is_object(at));
     EXPECT(!json_object_get(at, key) || json_is_null(json_object_get(at, key)));
     json_object_set_new(at, key, value);

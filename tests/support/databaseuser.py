@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """DatabaseUsers in tests: manifests, a steward with targets, and what to wait for."""
 
+import contextlib
 import time
 
 import yaml
 
 from . import steward as stw
+from . import wait
 from .cluster import is_ready
 
 KIND = "databaseusers.handsomeguy.cn"
@@ -55,6 +57,27 @@ class Scene:
             self.admin_secret(name, server.admin_password)
         self.steward = stw.Steward(binary, cluster, cluster.kubeconfig_steward, folder,
                                    ["--config", self.config])
+
+    @contextlib.contextmanager
+    def door(self):
+        """Admission by another steward, which knows these targets and reconciles nothing."""
+        door = stw.Steward(self.binary, self.cluster, self.cluster.kubeconfig_steward, self.folder,
+                           ["--config", self.config, "--role", "webhook"], name="door")
+        stw.install_webhooks(self.cluster, self.binary, door.webhook_port)
+        try:
+            door.start()
+            door.wait_door()
+            yield door
+        finally:
+            stw.uninstall_webhooks(self.cluster)
+            door.stop()
+
+    def let_in(self, name, namespace, **more):
+        """A DatabaseUser by a door that has seen its Secret."""
+        obj = manifest(name, namespace, **more)
+        wait.until("the Secret to be seen", lambda: FINALIZER in self.cluster.apply(
+            obj, "--dry-run=server", "-o", "yaml").stdout, 20)
+        self.cluster.apply(obj)
 
     def write_targets(self, *targets):
         """Replaces the list, as a mounted ConfigMap would be: by another file."""

@@ -30,6 +30,8 @@ struct world {
     int secret_rc;
     unsigned secrets_asked;
     char secret[128];
+    int has; /* that Secret is in the cache */
+    char had[128];
 };
 static struct world world;
 
@@ -54,6 +56,13 @@ static int secret(void *ctx, const char *ns, const char *name, const char *key,
     return w->secret_rc;
 }
 
+static int has(void *ctx, const char *plural, const char *key)
+{
+    struct world *w = ctx;
+    (void)snprintf(w->had, sizeof(w->had), "%s %s", plural, key);
+    return w->has;
+}
+
 static struct stw_targets *targets(void *ctx)
 {
     struct world *w = ctx;
@@ -61,7 +70,7 @@ static struct stw_targets *targets(void *ctx)
 }
 
 static const struct stw_lookup lookup = {
-    .ctx = &world, .find = find, .secret = secret, .targets = targets};
+    .ctx = &world, .find = find, .has = has, .secret = secret, .targets = targets};
 static const struct stw_env env = {.lookup = &lookup};
 
 static const struct stw_secret_facts fine = {
@@ -882,6 +891,74 @@ static void what_is_defaulted(void **state)
                     "/spec/limits/maxUpdatesPerHour=0\n/spec/limits/maxConnectionsPerHour=0\n");
 }
 
+/* What the door adds to an object of this metadata, beside the fields of its spec. */
+static char *added_to_metadata(const char *metadata, enum stw_operation operation,
+                               const struct stw_env *e)
+{
+    struct question q;
+    struct stw_buf out = STW_BUF_INIT(1 << 16);
+    struct stw_defaults d = {.add = list_default, .ctx = &out};
+    stw_autobuf struct stw_buf object = STW_BUF_INIT(1 << 16);
+    stw_buf_addf(&object,
+                 "{\"metadata\":{\"name\":\"web\",%s},\"spec\":{\"user\":\"app\","
+                 "\"password\":{\"name\":\"s\",\"key\":\"k\",\"trimNewline\":false},"
+                 "\"hosts\":[\"%%\"],\"grantsPolicy\":\"Managed\",\"requireTLS\":\"SSL\","
+                 "\"deletionPolicy\":\"Retain\",\"adoptionPolicy\":\"Fail\","
+                 "\"resyncSeconds\":300}}",
+                 metadata);
+    ask(&q, &stw_kind_databaseuser, stw_buf_str(&object), NULL, e);
+    q.a.operation = operation;
+    stw_kind_default(&q.a, &d);
+    ask_done(&q);
+    (void)stw_buf_str(&out);
+    return stw_buf_take(&out);
+}
+
+#define MARIA "\"labels\":{\"target\":\"maria\"}"
+#define MINE "\"mygroup.handsomeguy.cn/databaseuser\""
+#define LIST "/metadata/finalizers=[" MINE "]\n"
+
+/* It is set where the controller would set it in a moment. */
+static void the_finalizer(void **state)
+{
+    static const struct stw_lookup no_cache = {.ctx = &world, .targets = targets};
+    static const struct stw_env alone = {.lookup = &no_cache};
+    static const struct {
+        const char *metadata;
+        int has;
+        enum stw_operation operation;
+        const struct stw_env *env;
+        const char *want;
+    } cases[] = {
+        {MARIA, 1, STW_CREATE, &env, LIST},
+        {"\"labels\":{\"target\":\"MARIA\"}", 1, STW_CREATE, &env, LIST},
+        {MARIA ",\"finalizers\":null", 1, STW_CREATE, &env, LIST},
+        {MARIA ",\"finalizers\":[]", 1, STW_CREATE, &env, "/metadata/finalizers/-=" MINE "\n"},
+        {MARIA ",\"finalizers\":[\"a/b\"]", 1, STW_CREATE, &env,
+         "/metadata/finalizers/-=" MINE "\n"},
+        {MARIA ",\"finalizers\":[\"a/b\"," MINE "]", 1, STW_CREATE, &env, ""}, /* there already */
+        {MARIA ",\"finalizers\":\"a/b\"", 1, STW_CREATE, &env, ""},            /* of a wrong type */
+        {MARIA, 0, STW_CREATE, &env, ""},                                      /* no Secret yet */
+        {MARIA, -1, STW_CREATE, &env, ""}, /* who knows: not a namespace of ours */
+        {"\"labels\":{\"target\":\"elsewhere\"}", 1, STW_CREATE, &env, ""}, /* not configured */
+        {"\"labels\":{\"target\":5}", 1, STW_CREATE, &env, ""},
+        {"\"labels\":{}", 1, STW_CREATE, &env, ""},
+        {MARIA, 1, STW_UPDATE, &env, ""}, /* perhaps it was just taken away */
+        {MARIA ",\"deletionTimestamp\":\"2026-11-21T07:42:48Z\"", 1, STW_CREATE, &env, ""},
+        {MARIA, 1, STW_CREATE, &alone, ""}, /* a door without a cluster */
+        {MARIA, 1, STW_CREATE, NULL, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        world.has = cases[i].has;
+        stw_autofree char *got =
+            added_to_metadata(cases[i].metadata, cases[i].operation, cases[i].env);
+        if (!stw_streq(got, cases[i].want))
+            fail_msg("%zu: got <%s>, want <%s>", i, got, cases[i].want);
+    }
+    assert_string_equal(world.had, "secrets shop/s");
+}
+
 static void decoded(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -967,6 +1044,7 @@ int main(void)
         cmocka_unit_test(deletions_are_commented_on),
         cmocka_unit_test(leaving_objects_pass),
         cmocka_unit_test(what_is_defaulted),
+        cmocka_unit_test(the_finalizer),
         cmocka_unit_test(decoded),
         cmocka_unit_test(a_plain_password_is_not_repeated),
         cmocka_unit_test(account_keys),
