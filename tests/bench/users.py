@@ -3,8 +3,9 @@
 sends the very same statements over one connection; and what a look at settled ones costs.
 
 API server and MariaDB are real ones, the latter as durable as it is by default.  The objects and their
-Secrets are there before steward starts, 50 of them settled.  The statements are taken from the server's own log of
-steward's run, with other names of accounts, and sent to it again by its own client.
+Secrets are there before steward starts, let in by the webhook of another one, and 50 of them are settled.
+The statements are taken from the server's own log of steward's run, with other names of accounts, and
+sent to it again by its own client.
 """
 
 import argparse
@@ -48,11 +49,13 @@ class Users:
         self.steward.args += ["--log-level", "warn"]
 
     def create(self, first, count):
-        """Objects and Secrets, by a few connections."""
-        self.api.write_all(
-            call for name in (f"steward-{n:05}" for n in range(first, count))
-            for call in (("POST", SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd")),
-                         ("POST", USERS, databaseuser.manifest(name, NS))))
+        """Secrets and objects, by a few connections.  A steward that reconciles nothing lets them in."""
+        names = [f"steward-{n:05}" for n in range(first, count)]
+        with self.scene.door():
+            self.api.write_all(
+                ("POST", SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd"))
+                for name in names)
+            self.api.write_all(("POST", USERS, databaseuser.manifest(name, NS)) for name in names)
 
     def ready(self):
         """How many are, by steward's own metric."""
@@ -94,6 +97,20 @@ class Users:
         """Requests that change something, so far."""
         return sum(int(self.steward.metric("rest_client_requests_total", method=m))
                    for m in ("POST", "PATCH", "PUT", "DELETE"))
+
+
+def cpu_seconds(users):
+    """{component: CPU seconds so far} of the cluster's parts and the database server."""
+    folder = pathlib.Path(users.cluster.env["STEWARD_CLUSTER_DIR"]) / "run"
+    pids = {file.stem: file.read_text("ascii").split()[0] for file in folder.glob("*.pid")}
+    pids["mariadb"] = str(users.server.process.pid)
+    return {name: cpu_of(pid) for name, pid in pids.items()}
+
+
+def cpu_of(pid):
+    """CPU seconds that a process has had, in user and system mode."""
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def log_size(server):
@@ -150,8 +167,10 @@ def measure(cluster, folder, count):
         users.create(FEW, count)
         begin_log = log_size(server)
         say("steward starts")
+        had = cpu_seconds(users)
         begin = users.start()
         took = users.wait_ready(count) - begin
+        cpu_by = {name: round(cpu - had[name], 2) for name, cpu in cpu_seconds(users).items()}
         requests = {m: int(users.steward.metric("rest_client_requests_total", method=m))
                     for m in ("GET", "POST", "PATCH")}
         runs, cpu = users.runs(), users.steward.metric("process_cpu_seconds_total")
@@ -166,7 +185,7 @@ def measure(cluster, folder, count):
         new = count - FEW
         return {"users": count, "took_s": round(took, 2), "users_per_s": round(new / took, 1),
                 "requests": requests, "runs": runs,
-                "steward_cpu_s": round(cpu, 2),
+                "steward_cpu_s": round(cpu, 2), "cpu_s": cpu_by,
                 "statements": len(statements), "plain_loop_s": round(plain, 2),
                 "plain_loop_users_per_s": round(new / plain, 1), "rate": round(plain / took, 2),
                 "resync_statements_per_user": round(sent / count, 3), "resync_api_writes": wrote,
