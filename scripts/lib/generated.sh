@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The files under config/ that `steward print` writes.  Sourced by scripts/lint.
+# The files under config/ that `steward print` writes, and what is made of config/: dist/install.yaml
+# and chart/files.  Sourced by scripts/lint, which stands in the top folder.
 
-# generated_write STEWARD DIR: writes all of them below DIR, in the layout of config/.
+# generated_write STEWARD DIR: writes all of them below DIR, in the layout of the top folder.
 generated_write() {
+    generated_config "$1" "$2/config"
+    generated_install "$2/dist"
+    generated_chart "$2/chart/files"
+}
+
+generated_config() {
     local steward=$1 dir=$2
     mkdir -p "$dir/crd/bases" "$dir/rbac" "$dir/webhook" "$dir/server-1.29"
     generated_crds "$steward" "$dir/crd/bases"
@@ -39,17 +46,55 @@ generated_crds() {
     done < <(printf '%s\n---\n' "$all" | sed 's/^---$/\f/')
 }
 
-# generated_differences STEWARD CONFIG: a diff of what is there and what should be; false if any.
+# config/default in one file.
+generated_install() {
+    local python
+    mkdir -p "$1"
+    python=$(python_with_yaml)
+    kubectl kustomize config/default 2>/dev/null |
+        "$python" scripts/lib/manifest.py >"$1/install.yaml"
+}
+
+# The machine's own python3 may be one without Debian's modules.
+python_with_yaml() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        ! "$python" -c 'import yaml' 2>/dev/null || {
+            printf '%s' "$python"
+            return
+        }
+    done
+    die 'no python3 has yaml' "run 'scripts/bootstrap lint'"
+}
+
+# A chart can take files only from its own folder.
+readonly GENERATED_CHART='grafana/dashboard.json manager/metrics_service.yaml
+    manager/priority_class.yaml network-policy/allow-metrics-traffic.yaml
+    network-policy/allow-webhook-traffic.yaml prometheus/monitor.yaml prometheus/rules.yaml
+    rbac/metrics_reader_role.yaml rbac/rbac.yaml rbac/user_roles.yaml
+    server-1.21/pod_disruption_budget.yaml server-1.29/flow_control.yaml server-1.29/webhooks.yaml
+    webhook/service.yaml'
+
+generated_chart() {
+    local file
+    mkdir -p "$1/crds"
+    cp config/crd/bases/*.yaml "$1/crds/"
+    for file in $GENERATED_CHART; do
+        cp "config/$file" "$1/"
+    done
+}
+
+# generated_differences STEWARD: a diff of what is there and what should be; false if any.
 generated_differences() {
     local fresh file different=0
     fresh=$(mktemp -d)
     generated_write "$1" "$fresh"
     while IFS= read -r file; do
-        diff -u --label "$2/$file" --label "steward print" "$2/$file" "$fresh/$file" || different=1
+        diff -u --label "$file" --label "what it should be" "$file" "$fresh/$file" || different=1
     done < <(cd "$fresh" && find . -type f -printf '%P\n' | sort)
-    for file in "$2"/crd/bases/*.yaml; do
-        [[ -e $fresh/crd/bases/${file##*/} ]] || {
-            printf '%s: no kind has such a CRD any more\n' "$file"
+    for file in config/crd/bases/* chart/files/* chart/files/crds/*; do
+        [[ -e $fresh/$file ]] || {
+            printf '%s: nothing writes it any more\n' "$file"
             different=1
         }
     done

@@ -1,42 +1,203 @@
 # SPDX-License-Identifier: Apache-2.0
 """config/ is what the program prints, and a cluster takes it."""
 
+import contextlib
 import itertools
 import json
+import re
 import subprocess
 
 import pytest
 import yaml
 
-from support import paths
+from support import chart, paths, wait
 from support import steward as stw
+
+CONFIG = paths.TOP / "config"
+INSTALL = paths.TOP / "dist" / "install.yaml"
+FOLDERS = sorted(p.parent.name for p in CONFIG.glob("*/kustomization.yaml"))
+KINDS = ("mywebs.operator.k8s-summit.org", "apps.mycompany.com", "erus.mtsre.meitu.com",
+         "databaseusers.handsomeguy.cn", "etcdclusters.etcd.database.coreos.com",
+         "etcdbackups.etcd.database.coreos.com", "etcdrestores.etcd.database.coreos.com")
 
 
 def kustomized(cluster, folder):
     """The objects of `kubectl kustomize config/FOLDER`."""
-    text = cluster.kubectl("kustomize", str(paths.TOP / "config" / folder)).stdout
+    text = cluster.kubectl("kustomize", str(CONFIG / folder)).stdout
     return [o for o in yaml.safe_load_all(text) if o]
 
 
-@pytest.mark.parametrize("folder", ["crd", "rbac", "webhook", "manager", "network-policy",
-                                    "prometheus", "default", "server-1.20", "server-1.21",
-                                    "server-1.29"])
+def folder_of(cluster):
+    """The folder of config/ for this API server."""
+    version = json.loads(cluster.kubectl("version", "-o", "json").stdout)["serverVersion"]
+    minor = int(re.match(r"\d+", version["minor"])[0])
+    return max((f for f in FOLDERS if f.startswith("server-") and int(f[9:]) <= minor),
+               key=lambda f: int(f[9:]))
+
+
+def key(obj):
+    return obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]
+
+
+@contextlib.contextmanager
+def removed_again(cluster, objects):
+    """Afterwards only what the fixture `installed` needs is left."""
+    try:
+        yield
+    finally:
+        stw.uninstall_webhooks(cluster)
+        for kind, namespace, name in map(key, objects):
+            if kind in ("Deployment", "Service", "PodDisruptionBudget", "PriorityClass",
+                        "FlowSchema", "PriorityLevelConfiguration"):
+                cluster.delete(kind, name, namespace)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_kustomize(cluster, folder):
-    assert kustomized(cluster, folder)
+    """Twice the same, with nothing secret or random in it, each in its namespace."""
+    text = cluster.kubectl("kustomize", str(CONFIG / folder)).stdout
+    assert text == cluster.kubectl("kustomize", str(CONFIG / folder)).stdout
+    found = [o for o in yaml.safe_load_all(text) if o]
+    assert found
+    assert len({key(o) for o in found}) == len(found)
+    assert not [o for o in found if o["kind"] == "Secret"]
+    assert not re.search(r"BEGIN [A-Z ]*(KEY|CERTIFICATE)|caBundle", text)
+    for obj in found:
+        assert obj["metadata"].get("namespace") in (None, stw.NAMESPACE), key(obj)
+        assert obj["metadata"]["labels"]["app.kubernetes.io/part-of"] == "steward", key(obj)
+
+
+def differences(sent, stored, at=""):
+    """Where a stored object does not hold what was sent: fields that no schema knows, for one."""
+    if isinstance(sent, dict):
+        for name, value in sent.items():
+            if name not in (stored or {}):
+                yield f"{at}.{name}"
+            else:
+                yield from differences(value, stored[name], f"{at}.{name}")
+    elif isinstance(sent, list):
+        if len(sent) != len(stored):
+            yield at
+        for i, (one, other) in enumerate(zip(sent, stored)):
+            yield from differences(one, other, f"{at}[{i}]")
+    elif sent != stored:
+        yield f"{at}: {stored!r}"
+
+
+def stored(cluster, obj):
+    kind, namespace, name = key(obj)
+    group, _, version = obj["apiVersion"].rpartition("/")
+    return cluster.get(f"{kind}.{version}.{group}" if group else kind, name, namespace)
 
 
 def test_a_cluster_takes_it(installed):
-    try:
-        result = installed.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
+    folder = folder_of(installed)
+    objects = kustomized(installed, folder)
+    with removed_again(installed, objects):
+        result = installed.kubectl("apply", "-k", str(CONFIG / folder))
         assert "deployment.apps/steward-controller-manager created" in result.stdout
-        for obj in kustomized(installed, "default"):
-            assert installed.get(obj["kind"], obj["metadata"]["name"],
-                                 obj["metadata"].get("namespace")), obj["metadata"]
+        for obj in objects:
+            assert list(differences(obj, stored(installed, obj))) == [], key(obj)
+
+
+def test_a_field_that_nobody_knows_would_be_seen(installed):
+    """So that the test above can fail."""
+    service = {"apiVersion": "v1", "kind": "ConfigMap", "nonsense": 1,
+               "metadata": {"name": "unknown-field", "namespace": "default"}}
+    installed.apply(service, "--validate=false")
+    assert list(differences(service, stored(installed, service))) == [".nonsense"]
+    installed.delete("configmap", "unknown-field", "default")
+
+
+# --- install.yaml
+
+
+def test_one_file_is_the_folder(cluster):
+    whole = {key(o): o for o in yaml.safe_load_all(INSTALL.read_text("utf-8"))}
+    assert whole == {key(o): o for o in kustomized(cluster, "default")}
+
+
+def test_one_file_is_taken_as_it_is(installed):
+    objects = list(yaml.safe_load_all(INSTALL.read_text("utf-8")))
+    with removed_again(installed, objects):
+        installed.kubectl("apply", "-f", str(INSTALL))
+        assert stored(installed, objects[-1])["kind"] == "Deployment"
+
+
+def test_one_file_takes_the_webhooks_away_first(installed):
+    installed.kubectl("apply", "-k", str(CONFIG / "webhook"))
+    try:
+        result = installed.kubectl("delete", "-f", str(INSTALL), "--dry-run=server",
+                                   "--ignore-not-found")
     finally:
         stw.uninstall_webhooks(installed)
-        installed.delete("deployment", "steward-controller-manager", stw.NAMESPACE)
         installed.delete("service", "steward-webhook-service", stw.NAMESPACE)
-        installed.delete("service", "steward-metrics-service", stw.NAMESPACE)
+    kinds = [line.split(".")[0].split(" ")[0] for line in result.stdout.splitlines()]
+    assert kinds[:2] == ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"]
+    assert "customresourcedefinition" in kinds[2:]
+
+
+# --- the parts
+
+
+def in_folder(cluster, folder, kind):
+    return next(o for o in kustomized(cluster, folder) if o["kind"] == kind)
+
+
+@pytest.mark.parametrize("folder", [f for f in FOLDERS if f.startswith("server-")])
+def test_a_drain_leaves_one_replica(cluster, folder):
+    deployment = in_folder(cluster, folder, "Deployment")["spec"]
+    budget = in_folder(cluster, folder, "PodDisruptionBudget")["spec"]
+    assert deployment["replicas"] - budget["maxUnavailable"] >= 1
+    labels = deployment["template"]["metadata"]["labels"]
+    assert budget["selector"]["matchLabels"].items() <= labels.items()
+    for spread in deployment["template"]["spec"]["topologySpreadConstraints"]:
+        assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_webhooks_are_for_own_kinds(cluster):
+    found = [o for o in kustomized(cluster, "server-1.29")
+             if o["kind"].endswith("WebhookConfiguration")]
+    for configuration in found:
+        validating = configuration["kind"].startswith("Validating")
+        for hook in configuration["webhooks"]:
+            assert hook["sideEffects"] == "None"
+            assert hook["matchPolicy"] == "Equivalent"
+            rule, = hook["rules"]
+            resource, = rule["resources"]
+            group, = rule["apiGroups"]
+            assert f"{resource}.{group}" in KINDS
+            closed = validating and rule["operations"] != ["DELETE"]
+            assert hook["failurePolicy"] == ("Fail" if closed else "Ignore")
+            assert hook["timeoutSeconds"] == (3 if closed else 2)
+
+
+def test_the_namespace_holds_pods_to_the_restricted_standard(cluster):
+    labels = in_folder(cluster, "default", "Namespace")["metadata"]["labels"]
+    for mode in ("enforce", "audit", "warn"):
+        assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
+
+
+def test_requests_of_steward_have_queues_of_their_own(installed):
+    """What flow they are in is in the API server's answers."""
+    folder = folder_of(installed)
+    if folder == "server-1.21":
+        pytest.skip("config/ has no FlowSchemas for this version")
+    levels = [o for o in kustomized(installed, folder)
+              if o["kind"] in ("FlowSchema", "PriorityLevelConfiguration")]
+
+    def flow_of(path):
+        text = installed.kubectl("get", "--raw", path, "-v=8", kubeconfig=installed.kubeconfig_steward,
+                                 check=False).stderr
+        found = re.findall(r"X-Kubernetes-Pf-Flowschema-Uid: ([0-9a-f-]+)", text, re.IGNORECASE)
+        return found[-1] if found else None
+    with removed_again(installed, levels):
+        installed.apply(levels)
+        for name, path in (("steward", "/apis/operator.k8s-summit.org/v1/mywebs"),
+                           ("steward-leader-election", "/apis/coordination.k8s.io/v1/namespaces/"
+                            f"{stw.NAMESPACE}/leases/steward.steward.dev")):
+            uid = installed.get("flowschema", name)["metadata"]["uid"]
+            wait.until(f"requests to be in {name}", lambda: flow_of(path) == uid, 30, every=0.5)
 
 
 def test_the_deployment_starts_steward_as_it_can_be(cluster, steward_binary):
@@ -71,8 +232,61 @@ def test_the_account_may_do_no_more_than_its_roles_say(installed):
         assert result.stdout.strip() == "no", f"{verb} {what}"
 
 
-def test_user_roles_are_part_of_the_built_in_ones(installed):
-    installed.kubectl("apply", "-k", str(paths.TOP / "config" / "rbac"))
-    granted = set(rules(json.loads(
-        installed.kubectl("get", "clusterrole", "view", "-o", "json").stdout)))
-    assert ("operator.k8s-summit.org", "mywebs", "get") in granted
+ROLES = {
+    # role: (verbs on objects, verbs on scale)
+    "view": ({"get", "list", "watch"}, {"get"}),
+    "edit": ({"get", "list", "watch", "create", "update", "patch", "delete"},
+             {"get", "update", "patch"}),
+    "admin": ({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+              {"get", "update", "patch"}),
+}
+
+
+def scaled(cluster):
+    """The plurals of kinds that have a replica count."""
+    return [crd["spec"]["names"]["plural"] for crd in kustomized(cluster, "crd")
+            if "scale" in crd["spec"]["versions"][0]["subresources"]]
+
+
+@pytest.fixture(scope="module")
+def user_roles(installed):
+    installed.kubectl("apply", "-f", str(CONFIG / "rbac" / "user_roles.yaml"))
+    return installed
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_user_roles_are_part_of_the_built_in_ones(user_roles, role):
+    """Of all kinds, and no more than that role is for."""
+    def granted():
+        found = user_roles.get("clusterrole", role)
+        return {(r, verb) for group, r, verb in rules(found) if f"{r.split('/')[0]}.{group}" in KINDS}
+    on_objects, on_scale = ROLES[role]
+    wanted = {(k.split(".")[0], verb) for k in KINDS for verb in on_objects}
+    wanted |= {(k.split(".")[0] + "/status", "get") for k in KINDS}
+    wanted |= {(f"{plural}/scale", verb) for plural in scaled(user_roles) for verb in on_scale}
+    wait.until(f"the role {role} to have them", lambda: granted() >= wanted, 20)
+    assert granted() == wanted
+
+
+# --- the chart
+
+
+def test_a_cluster_takes_the_chart(installed, tmp_path):
+    """Rendered for its version, with all that it knows the kinds of."""
+    if chart.missing():
+        pytest.skip(chart.missing())
+    version = json.loads(installed.kubectl("version", "-o", "json").stdout)["serverVersion"]
+    rendered = chart.build(tmp_path)({"networkPolicy": {"enabled": True},
+                                      "dashboard": {"enabled": True},
+                                      "targets": [{"name": "orders", "engine": "mariadb",
+                                                   "host": "db", "admin": {"user": "steward"}}]},
+                                     server=version["gitVersion"])
+    objects = chart.objects(rendered)
+    with removed_again(installed, objects):
+        installed.apply(objects, "--server-side", "--force-conflicts")
+        for obj in objects:
+            assert list(differences(obj, stored(installed, obj))) == [], key(obj)
+    for obj in objects:
+        if obj["kind"] in ("NetworkPolicy", "ConfigMap"):
+            installed.delete(obj["kind"], obj["metadata"]["name"], stw.NAMESPACE)
+    stw.install(installed, paths.steward_binary())

@@ -144,7 +144,7 @@ def test_every_metric_of_an_alert_exists(busy):
 def test_every_runbook_is_there():
     """Each file, and each heading in it by the anchor that is made of it."""
     for rule in (r for group in alerts()["groups"] for r in group["rules"]):
-        path, _, anchor = rule["annotations"]["runbook"].partition("#")
+        path, _, anchor = rule["annotations"]["runbook_url"].partition("#")
         heads = re.findall(r"^#+ (.*)$", (paths.TOP / path).read_text("utf-8"), re.MULTILINE)
         assert not anchor or anchor in {h.lower().replace(" ", "-") for h in heads}, rule["alert"]
 

@@ -1,0 +1,54 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+
+{{/* What the selectors of config/ select by: the same for every release, as there is one steward in a
+     cluster. */}}
+{{- define "steward.selectorLabels" -}}
+app.kubernetes.io/name: steward
+control-plane: controller-manager
+{{- end }}
+
+{{- define "steward.labels" -}}
+app.kubernetes.io/name: steward
+app.kubernetes.io/part-of: steward
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (replace "+" "_" .Chart.Version) }}
+{{- end }}
+
+{{- define "steward.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* The text of a file that is the same as in config/, for the release's namespace. */}}
+{{- define "steward.text" -}}
+{{ .root.Files.Get (print "files/" .file) | replace "steward-system" .root.Release.Namespace }}
+{{- end }}
+
+{{/* One object, as a dict, with the release's labels: (dict "root" $ "object" $o) */}}
+{{- define "steward.object" -}}
+{{- $own := include "steward.labels" .root | fromYaml -}}
+{{- $_ := set .object.metadata "labels" (merge (dict) (default (dict) .object.metadata.labels) $own) }}
+---
+{{ toYaml .object }}
+{{- end }}
+
+{{/* All objects of such a file: (dict "root" $ "file" "rbac.yaml") */}}
+{{- define "steward.file" -}}
+{{- $root := .root -}}
+{{- range splitList "\n---\n" (print "\n" (include "steward.text" .) "\n") }}
+{{- $object := fromYaml . }}
+{{- if $object.kind }}
+{{- include "steward.object" (dict "root" $root "object" $object) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The folder of a certificate that somebody else keeps, or nothing. */}}
+{{- define "steward.certPath" -}}
+{{- if ne .Values.certificate.mode "own" -}}/etc/steward-tls{{- end -}}
+{{- end }}

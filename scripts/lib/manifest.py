@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what `kubectl kustomize` printed on standard input and writes one manifest, the same for
+every version of kubectl.
+
+Its order serves both ways: `kubectl apply -f` makes what others need before them, and `kubectl
+delete -f`, which goes through it from the top too, takes the webhooks away first, so that nothing is
+refused for want of a steward."""
+
+import sys
+
+import yaml
+
+ORDER = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Namespace",
+         "PriorityClass", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole",
+         "RoleBinding", "ClusterRoleBinding", "ConfigMap", "Service", "Deployment"]
+FIRST = ["apiVersion", "kind", "metadata"]  # of each object; other fields by name
+
+
+class Dumper(yaml.SafeDumper):
+    """Texts of several lines as they are, and no references."""
+
+    def ignore_aliases(self, data):
+        return True
+
+
+def _text(dumper, data):
+    style = "|" if "\n" in data else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+Dumper.add_representer(str, _text)
+
+
+def place(obj):
+    """What an object is sorted by; a kind that is not in the list fails, so that somebody thinks."""
+    return ORDER.index(obj["kind"]), obj["metadata"]["name"]
+
+
+def in_order(value, first=()):
+    """The same with sorted keys, those of `first` before the others."""
+    if isinstance(value, list):
+        return [in_order(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    keys = [k for k in first if k in value] + sorted(k for k in value if k not in first)
+    return {k: in_order(value[k]) for k in keys}
+
+
+def main():
+    print('# config/default in one file; "scripts/lint --fix generated" writes it again.')
+    for obj in sorted((o for o in yaml.safe_load_all(sys.stdin) if o), key=place):
+        print("---")
+        print(yaml.dump(in_order(obj, FIRST), Dumper=Dumper, sort_keys=False, width=10000,
+                        default_flow_style=False), end="")
+
+
+main()

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Helm chart makes the same objects as config/, and what its values ask for."""
+
+import copy
+import json
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from support import chart, paths
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+# What a release puts on its objects, and config/ does not.
+OF_RELEASE = {"app.kubernetes.io/instance", "app.kubernetes.io/version",
+              "app.kubernetes.io/managed-by", "helm.sh/chart"}
+DEFAULTS = yaml.safe_load((chart.CHART / "values.yaml").read_text("utf-8"))
+SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text("utf-8"))
+EVERYTHING = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True},
+              "dashboard": {"enabled": True}, "networkPolicy": {"enabled": True}}
+
+
+@pytest.fixture(scope="module")
+def render(tmp_path_factory):
+    """render(values, namespace=, server=): the objects by (kind, namespace, name)."""
+    if chart.missing():
+        pytest.skip(chart.missing())
+    program = chart.build(tmp_path_factory.mktemp("chart"))
+
+    def run(values=None, **more):
+        found = chart.objects(program(values, **more))
+        assert len({chart.key(o) for o in found}) == len(found)
+        return {chart.key(o): o for o in found}
+    run.texts = program
+    return run
+
+
+def kustomized(*folders):
+    """The objects of these folders of config/ by (kind, namespace, name)."""
+    found = {}
+    for folder in folders:
+        text = subprocess.run(["kubectl", "kustomize", str(paths.TOP / "config" / folder)],
+                              text=True, capture_output=True, timeout=60, check=True).stdout
+        found.update({chart.key(o): o for o in yaml.safe_load_all(text) if o})
+    return found
+
+
+def comparable(obj):
+    """Without what a release adds; the configuration file as what it says."""
+    obj = copy.deepcopy(obj)
+    labels = obj["metadata"]["labels"]
+    for label in OF_RELEASE | {"grafana_dashboard"}:
+        labels.pop(label, None)
+    if obj["kind"] == "CustomResourceDefinition":
+        labels.pop("app.kubernetes.io/name", None)
+    if obj["kind"] == "ConfigMap":
+        obj["data"] = {k: yaml.safe_load(v) or {} for k, v in obj["data"].items()}
+    if (obj["metadata"].get("annotations") or {}).pop("helm.sh/resource-policy", None):
+        if not obj["metadata"]["annotations"]:
+            del obj["metadata"]["annotations"]
+    return obj
+
+
+@pytest.mark.parametrize("server, folder", [
+    ("v1.20.2", "server-1.20"), ("v1.21.0", "server-1.21"), ("v1.29.0", "server-1.29"),
+    ("v1.33.1", "server-1.29")])
+def test_it_is_what_config_is(render, server, folder):
+    ours = render(EVERYTHING, server=server)
+    theirs = kustomized(folder, "network-policy", "prometheus", "grafana")
+    theirs.pop(("Namespace", None, "steward-system"))  # helm makes it
+    if folder == "server-1.21":  # config/ has no FlowSchemas for the versions between
+        ours = {k: o for k, o in ours.items()
+                if k[0] not in ("FlowSchema", "PriorityLevelConfiguration")}
+    config = ("ConfigMap", "steward-system", "steward-config")
+    assert comparable(ours[config])["data"]["steward.yaml"] == {"logLevel": "info"}
+    ours.pop(config)
+    theirs.pop(config)
+    assert sorted(map(str, ours)) == sorted(map(str, theirs))
+    for key, obj in theirs.items():
+        assert comparable(ours[key]) == comparable(obj), key
+
+
+def test_two_renders_are_equal(render):
+    assert render.texts(EVERYTHING) == render.texts(EVERYTHING)
+
+
+def test_nothing_optional_is_there_unasked(render):
+    kinds = {key[0] for key in render()}
+    assert not kinds & {"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "Certificate", "Issuer",
+                        "Secret"}
+
+
+@pytest.mark.parametrize("server, version, shares", [
+    ("v1.20.2", "v1beta1", "assuredConcurrencyShares"),
+    ("v1.24.0", "v1beta2", "assuredConcurrencyShares"),
+    ("v1.27.9", "v1beta3", "nominalConcurrencyShares"),
+    ("v1.29.0-gke.100", "v1", "nominalConcurrencyShares")])
+def test_versions_of_flow_control(render, server, version, shares):
+    found = render(server=server)
+    level = found[("PriorityLevelConfiguration", None, "steward")]
+    assert level["apiVersion"] == f"flowcontrol.apiserver.k8s.io/{version}"
+    assert level["spec"]["limited"][shares] == 20
+    assert len([k for k in found if k[0] == "FlowSchema"]) == 2
+
+
+@pytest.mark.parametrize("server, there", [("v1.27.0", False), ("v1.28.0", True)])
+def test_match_conditions_where_the_server_has_them(render, server, there):
+    hooks = [h for k, o in render(server=server).items() if k[0].endswith("WebhookConfiguration")
+             for h in o["webhooks"]]
+    asked = [h for h in hooks if "UPDATE" in h["rules"][0]["operations"]]
+    assert len(asked) == 14
+    assert all(("matchConditions" in h) == there for h in asked)
+
+
+def test_another_namespace_is_everywhere(render):
+    found = render(EVERYTHING, namespace="elsewhere")
+    assert "steward-system" not in json.dumps(list(found.values()))
+    assert {k[1] for k in found} == {None, "elsewhere"}
+
+
+def deployment(found, namespace="steward-system"):
+    pod = found[("Deployment", namespace, "steward-controller-manager")]["spec"]["template"]["spec"]
+    return pod, pod["containers"][0]
+
+
+def test_rights_in_some_namespaces_are_those_that_steward_prints(render, steward_binary):
+    found = render({"namespaces": ["a", "b"]})
+    text = subprocess.run([steward_binary, "print", "rbac", "--namespaces", "a,b"], text=True,
+                          capture_output=True, timeout=60, check=True).stdout
+    printed = {chart.key(o): o for o in yaml.safe_load_all(text) if o}
+    ours = {k: o for k, o in found.items() if k in printed or "steward-manager" in k[2]}
+    assert {k: comparable(o) for k, o in ours.items()} == \
+        {k: comparable(o) for k, o in printed.items()}
+    assert "--namespaces=a,b" in deployment(found)[1]["args"]
+
+
+@pytest.mark.parametrize("values, argument", [
+    ({"image": {"repository": "r/steward", "tag": "9"}}, "--agent-image=r/steward:9"),
+    ({"image": {"digest": "sha256:" + "0" * 64}}, "--agent-image=steward@sha256:" + "0" * 64),
+    ({"agentImage": "other:1"}, "--agent-image=other:1"),
+    ({"workers": 8}, "--workers=8"),
+    ({"logFormat": "text"}, "--log-format=text"),
+    ({"nodePortRange": "30000-30099"}, "--node-port-range=30000-30099"),
+    ({"metrics": {"enabled": False}}, "--metrics-bind-address=0"),
+    ({"extraArgs": ["--webhook-idle-timeout=30s"]}, "--webhook-idle-timeout=30s"),
+    ({"certificate": {"mode": "cert-manager"}}, "--webhook-cert-path=/etc/steward-tls")])
+def test_arguments(render, steward_binary, values, argument):
+    """Each leads to its flag, and steward takes it."""
+    arguments = deployment(render(values))[1]["args"]
+    assert argument in arguments
+    result = subprocess.run([steward_binary, *arguments, "--help"], capture_output=True, text=True,
+                            timeout=30, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_configuration(render):
+    targets = [{"name": "orders", "engine": "mariadb", "host": "db", "maxUsers": 5,
+                "admin": {"user": "steward", "passwordSecret": {"name": "s", "key": "password"}}}]
+    found = render({"targets": targets, "logLevel": "debug"})
+    text = found[("ConfigMap", "steward-system", "steward-config")]["data"]["steward.yaml"]
+    assert yaml.safe_load(text) == {"logLevel": "debug", "targets": targets}
+
+
+def test_certificate_of_cert_manager(render):
+    found = render({"certificate": {"mode": "cert-manager"}})
+    certificate = found[("Certificate", "steward-system", "steward-webhook")]
+    assert certificate["spec"]["issuerRef"] == {"kind": "Issuer", "name": "steward-selfsigned"}
+    assert ("Issuer", "steward-system", "steward-selfsigned") in found
+    for key, obj in found.items():
+        if key[0].endswith("WebhookConfiguration"):
+            assert obj["metadata"]["annotations"] == {
+                "cert-manager.io/inject-ca-from": "steward-system/steward-webhook"}
+    pod, container = deployment(found)
+    assert {"name": "tls", "secret": {"secretName": certificate["spec"]["secretName"]}} \
+        in pod["volumes"]
+    assert container["volumeMounts"][1]["mountPath"] == "/etc/steward-tls"
+
+
+def test_an_issuer_of_ones_own(render):
+    found = render({"certificate": {"mode": "cert-manager",
+                                    "issuerRef": {"kind": "ClusterIssuer", "name": "corp"}}})
+    assert not [k for k in found if k[0] == "Issuer"]
+    assert found[("Certificate", "steward-system", "steward-webhook")]["spec"]["issuerRef"] == {
+        "kind": "ClusterIssuer", "name": "corp"}
+
+
+def test_certificate_of_a_secret(render):
+    with pytest.raises(chart.Refused, match="caBundle is needed"):
+        render({"certificate": {"mode": "secret"}})
+    found = render({"certificate": {"mode": "secret", "caBundle": "QUJD"}})
+    hooks = [h for k, o in found.items() if k[0].endswith("WebhookConfiguration")
+             for h in o["webhooks"]]
+    assert {h["clientConfig"]["caBundle"] for h in hooks} == {"QUJD"}
+
+
+def test_what_can_be_left_out(render):
+    found = render({"crds": {"install": False}, "userRoles": {"create": False},
+                    "podDisruptionBudget": {"enabled": False}, "flowControl": {"enabled": False},
+                    "metrics": {"enabled": False}, "topologySpreadConstraints": None,
+                    "priorityClass": {"create": False, "name": "system-cluster-critical"}})
+    kinds = {k[0] for k in found}
+    assert not kinds & {"CustomResourceDefinition", "PodDisruptionBudget", "FlowSchema",
+                        "PriorityClass"}
+    pod, container = deployment(found)
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert "topologySpreadConstraints" not in pod
+    assert [p["name"] for p in container["ports"]] == ["webhook", "probes"]
+    assert ("ClusterRole", None, "steward-editor-role") not in found
+
+
+def test_crds_stay_unless_told(render):
+    def kept(values):
+        return {(o["metadata"].get("annotations") or {}).get("helm.sh/resource-policy")
+                for k, o in render(values).items() if k[0] == "CustomResourceDefinition"}
+    assert (kept({}), kept({"crds": {"keep": False}})) == ({"keep"}, {None})
+
+
+def test_policy_and_links(render):
+    found = render({**EVERYTHING, "webhooks": {"failurePolicy": "Ignore", "timeoutSeconds": 5},
+                    "prometheusRule": {"enabled": True, "labels": {"release": "p"},
+                                       "runbookBase": "https://example.org/"},
+                    "serviceMonitor": {"enabled": True, "interval": "15s"},
+                    "networkPolicy": {"enabled": True, "metricsNamespaceLabels": {"a": "b", "metrics": None}}})
+    validating = found[("ValidatingWebhookConfiguration", None,
+                        "steward-validating-webhook-configuration")]["webhooks"]
+    assert {h["failurePolicy"] for h in validating} == {"Ignore"}
+    rules = found[("PrometheusRule", "steward-system", "steward-rules")]
+    assert rules["metadata"]["labels"]["release"] == "p"
+    for rule in rules["spec"]["groups"][0]["rules"]:
+        assert rule["annotations"]["runbook_url"].startswith("https://example.org/docs/")
+    monitor = found[("ServiceMonitor", "steward-system", "steward-metrics-monitor")]
+    assert monitor["spec"]["endpoints"][0]["interval"] == "15s"
+    policy = found[("NetworkPolicy", "steward-system", "steward-allow-metrics-traffic")]
+    assert policy["spec"]["ingress"][0]["from"] == [
+        {"namespaceSelector": {"matchLabels": {"a": "b"}}}]
+
+
+def test_pods_keep_to_the_restricted_standard(render):
+    pod, container = deployment(render())
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False,
+                                            "readOnlyRootFilesystem": True,
+                                            "capabilities": {"drop": ["ALL"]}}
+
+
+def test_notes(render):
+    text = render.texts({}, namespace="elsewhere")["templates/NOTES.txt"]
+    assert "kubectl -n elsewhere rollout status" in text
+
+
+# --- values
+
+
+def check(values):
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    jsonschema.validate(values, SCHEMA, cls=jsonschema.Draft7Validator)
+
+
+def merged(over, base):
+    return {**base, **{k: merged(v, base[k]) if isinstance(v, dict) and isinstance(base.get(k), dict)
+                       else v for k, v in over.items()}}
+
+
+needs_jsonschema = pytest.mark.skipif(jsonschema is None, reason="python3-jsonschema is not installed")
+
+
+@needs_jsonschema
+def test_the_schema_takes_the_defaults():
+    check(DEFAULTS)
+
+
+def paths_of(schema, at=()):
+    for name, below in schema.get("properties", {}).items():
+        yield at + (name,)
+        yield from paths_of(below, at + (name,))
+
+
+def test_every_value_is_in_the_schema_and_the_other_way_round():
+    known = {p[0] for p in paths_of(SCHEMA)} - {"global"}
+    assert known == set(DEFAULTS)
+    for name, value in DEFAULTS.items():
+        properties = SCHEMA["properties"][name].get("properties")
+        if isinstance(value, dict) and properties:
+            extra = {"claims"} if name == "resources" else set()
+            assert set(properties) - extra == set(value), name
+
+
+def test_every_value_is_used():
+    text = "".join(p.read_text("utf-8") for p in (chart.CHART / "templates").iterdir())
+    used = set(re.findall(r"\.Values\.(\w+)", text))
+    assert used == set(DEFAULTS)
+
+
+@needs_jsonschema
+@pytest.mark.parametrize("values", [
+    {"replica": 2}, {"replicas": "two"}, {"logLevel": "loud"}, {"image": {"pullPolicy": "Maybe"}},
+    {"namespaces": ["Upper"]}, {"namespaces": ["a", "a"]}, {"workers": 0},
+    {"targets": [{"name": "x"}]}, {"extraArgs": ["surplus"]}, {"certificate": {"mode": "secret"}},
+    {"certificate": {"mode": "none"}}, {"webhooks": {"timeoutSeconds": 31}},
+    {"image": {"digest": "sha256:12"}}, {"resources": {"request": {}}},
+    {"targets": [{"name": "x", "engine": "mariadb", "host": "h",
+                  "admin": {"user": "u", "password": "in the open"}}]}])
+def test_the_schema_refuses(values):
+    with pytest.raises(jsonschema.ValidationError):
+        check(merged(values, DEFAULTS))
