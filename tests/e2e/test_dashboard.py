@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every expression of the dashboard and of the alerts, asked of a real Prometheus that reads a
+steward as config/prometheus says."""
+
+import base64
+import json
+import re
+
+import pytest
+import yaml
+
+from support import databaseuser, myweb, paths, prometheus, wait
+from support import steward as stw
+from support.cluster import condition
+
+DASHBOARD = json.loads((paths.TOP / "config" / "grafana" / "dashboard.json").read_text("utf-8"))
+MONITOR = yaml.safe_load((paths.TOP / "config" / "prometheus" / "monitor.yaml").read_text("utf-8"))
+RULES = yaml.safe_load((paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8"))
+# A backup that was read back needs an etcd in pods: tests/e2e/test_etcd_backup.py asks for it there.
+NEEDS_PODS = "steward_etcd_backup_last_verified_timestamp_seconds"
+SAMPLES = paths.TOP / "config" / "samples"
+
+
+def panels(of=None):
+    for panel in (of or DASHBOARD)["panels"]:
+        yield panel
+        yield from panels(panel) if panel.get("panels") else ()
+
+
+def expressions():
+    """(where, expression) of the dashboard, as Grafana asks it; of alerts, without the comparison."""
+    for panel in panels():
+        for target in panel.get("targets", []):
+            yield (f"panel {panel['title']}",
+                   target["expr"].replace("$__rate_interval", "15s"))
+    for rule in (r for group in RULES["spec"]["groups"] for r in group["rules"]):
+        if "expr" in rule:
+            value = re.sub(r"^absent\((.*)\)$", r"\1", rule["expr"].strip())
+            yield f"alert {rule['alert']}", re.sub(r"\s(<|>|!=|==)\s[-\d. *]+$", "", value)
+
+
+def scrape(cluster, port, folder, account):
+    """The endpoint of the ServiceMonitor, as Prometheus is told of it."""
+    endpoint, = MONITOR["spec"]["endpoints"]
+    reference = endpoint["tlsConfig"]["ca"]["secret"]
+    secret = cluster.get("secret", reference["name"], stw.NAMESPACE)
+    (folder / "ca.crt").write_bytes(base64.b64decode(secret["data"][reference["key"]]))
+    config = json.loads(cluster.kubeconfig_of(account, folder / "reader").read_text("utf-8"))
+    (folder / "token").write_text(config["users"][0]["user"]["token"], "utf-8")
+    return {"scheme": endpoint["scheme"], "metrics_path": endpoint["path"],
+            "authorization": {"credentials_file": str(folder / "token")},
+            "tls_config": {"ca_file": str(folder / "ca.crt"),
+                           "server_name": endpoint["tlsConfig"]["serverName"]},
+            "static_configs": [{"targets": [f"127.0.0.1:{port}"],
+                                "labels": {"namespace": stw.NAMESPACE, "pod": "steward-0"}}]}
+
+
+@pytest.fixture(scope="module")
+def asked(installed, steward_binary, tmp_path_factory):
+    """A prometheus.Prometheus that has read a steward with objects of all kinds for a while."""
+    if not prometheus.program():
+        pytest.skip("prometheus is not installed (scripts/bootstrap test)")
+    folder = tmp_path_factory.mktemp("live")
+    installed.kubectl("apply", "-k", str(paths.TOP / "config" / "rbac"))
+    config = folder / "steward.yaml"
+    config.write_text(yaml.safe_dump({"targets": [{
+        "name": "orders", "engine": "mariadb", "host": "127.0.0.1", "port": 1,
+        "admin": {"user": "steward", "passwordSecret": {"name": "orders-admin", "key": "password"}},
+        "tls": {"mode": "Disable"}}]}), "utf-8")
+    installed.apply(databaseuser.secret("orders-admin", stw.NAMESPACE, "x"))
+    one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward, folder,
+                      ["--leader-elect", "--metrics-secure=true", "--config", config])
+    stw.install_webhooks(installed, steward_binary, one.webhook_port)
+    server = None
+    try:
+        one.start().wait_door()
+        for command in (("namespace", "dashboard"),
+                        ("serviceaccount", "reader", "-n", "dashboard"),
+                        ("clusterrolebinding", "test-dashboard-reader",
+                         "--clusterrole=steward-metrics-reader", "--serviceaccount=dashboard:reader")):
+            installed.kubectl("create", *command)
+        server = prometheus.Prometheus(folder, scrape(installed, one.metrics_port, folder,
+                                                      "dashboard/reader")).start()
+        busy(installed)
+        yield server
+    finally:
+        if server:
+            server.stop()
+        stw.uninstall_webhooks(installed)
+        # Its server was never there: nothing is left behind.
+        installed.kubectl("annotate", databaseuser.KIND, "--all", "-n", "dashboard",
+                          "steward.dev/force-delete=true")
+        installed.delete(databaseuser.KIND, "--all", "dashboard", "--timeout=60s")
+        installed.delete("clusterrolebinding", "test-dashboard-reader")
+        installed.kubectl("delete", "namespace", "dashboard", "--wait=false", check=False)
+        assert one.stop() == 0, one.log_tail()
+
+
+def busy(cluster):
+    """An object of each kind, and one that is refused."""
+    cluster.kubectl("apply", "-n", "dashboard", "-f", str(SAMPLES))
+    cluster.apply(myweb.manifest("bad", "dashboard", nodePortNumber=1), check=False)
+    cluster.wait_for("myweb", "myweb", "dashboard", lambda o: condition(o, "Ready"))
+    cluster.wait_for("etcdcluster", "orders", "dashboard", lambda o: condition(o, "Ready"))
+    cluster.wait_for(databaseuser.KIND, "shop", "dashboard", lambda o: condition(o, "Ready"))
+
+
+@pytest.mark.parametrize("where, expression", list(expressions()))
+def test_it_returns_a_series(asked, where, expression):
+    if NEEDS_PODS in expression:
+        assert asked.query(expression) == []  # the expression itself is right
+        return
+    wait.until(f"{where}: a series of {expression}", lambda: asked.query(expression), 30, every=0.5)
+
+
+def test_what_is_not_there_returns_nothing(asked):
+    """So that the test above can fail."""
+    assert asked.query("steward_no_such_metric") == []
+    with pytest.raises(ValueError, match="parse error"):
+        asked.query("sum(")
+
+
+def test_series_of_pods_are_made_by_that_name():
+    """What is passed over above is a name that the program has."""
+    source = (paths.TOP / "controller" / "etcdbackup_keeper.c").read_text("utf-8")
+    assert f'"{NEEDS_PODS}"' in source
+
+
+def test_all_is_well_in_the_first_row(asked):
+    first = {p["title"]: p["targets"][0]["expr"] for p in panels() if p["type"] == "stat"}
+    for title, value in (("Replicas", 1), ("Leaders", 1)):
+        assert asked.query(first[title])[0][1] == value
+    assert asked.query(first["Certificate lives for"])[0][1] > 80 * 86400
+
+
+def test_legends_name_labels_that_there_are(asked):
+    for panel in panels():
+        for target in panel.get("targets", []):
+            labels = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            found = asked.query(target["expr"].replace("$__rate_interval", "15s"))
+            for series, _ in found:
+                assert labels <= set(series), (panel["title"], target["expr"], series)
+
+
+def test_panels_do_not_overlap_and_have_names_of_their_own():
+    ids = [p["id"] for p in panels()]
+    assert len(ids) == len(set(ids))
+    taken = set()
+    for at in (p["gridPos"] for p in panels()):
+        assert at["x"] + at["w"] <= 24
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                 for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & taken
+        taken |= cells
