@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/agent.h"
 
+#include "base/fault.h"
 #include "base/util.h"
 #include "controller/condition.h"
 
@@ -230,6 +231,7 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     if (!pod)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     int rc = stw_kube_create(run->client, &stw_res_pod, a->owner->ns, pod, &answer, err);
+    stw_fault_point("agent");
     if (rc == 0)
         stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer);
     else if (err->code == STW_ERR_EXISTS) /* ours, as the name tells; the watch will say more */
@@ -241,5 +243,6 @@ int stw_agent_delete(const struct stw_run *run, const char *name, const char *ui
                      struct stw_error *err)
 {
     int rc = stw_kube_delete(run->client, &stw_res_pod, run->ns, name, uid, NULL, err);
+    stw_fault_point("delete");
     return rc != 0 && err->code != STW_ERR_NOT_FOUND ? -1 : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/ending.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/status.h"
@@ -175,17 +176,25 @@ static bool put_off(const struct stw_run *run, const struct stw_object *o, const
     return true;
 }
 
-int stw_run_write(struct stw_run *run, const struct stw_object *o, json_t *status,
-                  struct stw_result *result)
+static int write_status(struct stw_run *run, const struct stw_object *o, json_t *status, bool exact,
+                        struct stw_result *result)
 {
     struct stw_error err = {0};
     json_auto_t *own = status;
-    if (!own)
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-    int written = own ? stw_object_write_status(run, o, own, &err) : -1;
+    int written = !own    ? stw_fail(&err, STW_ERR_INTERNAL, "out of memory")
+                  : exact ? stw_object_write_state(run, o, own, &err)
+                          : stw_object_write_status(run, o, own, &err);
     if (written < 0)
         stw_run_fail(run, &err, result);
+    if (written > 0 && exact)
+        stw_fault_point("status");
     return written;
+}
+
+int stw_run_write(struct stw_run *run, const struct stw_object *o, json_t *status,
+                  struct stw_result *result)
+{
+    return write_status(run, o, status, false, result);
 }
 
 void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct stw_verdict *v,
@@ -200,7 +209,7 @@ void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct s
         json_decref(status);
         return;
     }
-    if (stw_run_write(run, o, status, result) > 0 && v->level < STW_LEVEL_PROGRESSING)
+    if (write_status(run, o, status, v->exact, result) > 0 && v->level < STW_LEVEL_PROGRESSING)
         tell_trouble(run, o, v->reason, v->message);
 }
 

@@ -53,12 +53,9 @@ static void backup_changed(struct stw_manager *m, const struct stw_watch *w, con
 static void take_in(struct eb *e)
 {
     char uri[STW_STORE_KEY_MAX + 300];
+    if (e->result.fault == STW_SNAPSHOT_OTHER && e->result.err.code == STW_ERR_CANCELLED)
+        return; /* steward or the pod was stopped: it is simply begun again */
     e->collected = true;
-    if (e->result.fault == STW_SNAPSHOT_OTHER && e->result.err.code == STW_ERR_CANCELLED) {
-        e->collected = false; /* steward stops, or stopped: it is simply begun again */
-        return;
-    }
-    eb_keeper_count(e->keeper, e->result.fault == STW_SNAPSHOT_FINE);
     if (e->result.fault != STW_SNAPSHOT_FINE) {
         eb_state_fail(&e->state, &e->result, e->clock.now);
         return;
@@ -67,18 +64,24 @@ static void take_in(struct eb *e)
     eb_state_succeed(&e->state, &e->result, uri);
 }
 
-/* Whether a backup is under way; one that has ended is taken in. */
+/* Whether a backup is under way, or its traces still are; one that has ended is taken in.
+ *
+ * Its end is told by the same write of the status that closes the phase, and no other begins in
+ * that run: an open phase means that what has ended was not taken in yet, whatever caches lag
+ * behind and wherever steward died. */
 static bool look(struct eb *e)
 {
     bool verifying = false, volume = stw_streq(e->spec.storage_type, "PVC");
+    bool open = e->state.phase == EB_RUNNING || e->state.phase == EB_VERIFYING;
     enum eb_transfer t =
         volume ? eb_agent_look(e)
                : eb_keeper_look(e->keeper, e->run->key, e->object.uid, &verifying, &e->result);
-    if (t == EB_TRANSFERRED)
+    e->ended = t == EB_TRANSFERRED;
+    if (e->ended && open)
         take_in(e);
-    if (t == EB_TRANSFERS)
+    if (t == EB_TRANSFERS && open)
         e->state.phase = verifying ? EB_VERIFYING : EB_RUNNING;
-    return t == EB_TRANSFERS;
+    return t == EB_TRANSFERS || (e->ended && (volume || e->collected));
 }
 
 static void begin(struct eb *e)
@@ -121,11 +124,14 @@ static void finish(struct eb *e, struct stw_result *result)
     struct stw_error err = {0};
     json_t *status;
     eb_judge(e, &v, &status);
+    v.exact = e->began || e->collected;
     stw_run_end(e->run, &e->object, &v, status, NULL, result);
     if (!was_written(result))
         return;
     eb_tell(e);
-    if (e->collected) {
+    if (e->collected)
+        eb_keeper_count(e->keeper, e->result.fault == STW_SNAPSHOT_FINE);
+    if (e->ended) {
         eb_keeper_forget(e->keeper, e->run->key);
         eb_agent_forget(e);
     }

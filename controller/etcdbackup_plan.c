@@ -72,11 +72,12 @@ void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct
         follow_cron(c, s, busy, ret);
     if (s->next_schedule != EB_NEVER)
         sooner(&ret->wake, s->next_schedule);
-    if (busy || !eb_plan_open(c, s))
+    if (!eb_plan_open(c, s))
         return;
-    ret->start = s->retry_at == EB_NEVER || c->now >= s->retry_at ||
+    bool ready = s->retry_at == EB_NEVER || c->now >= s->retry_at ||
                  s->retry_at > c->now + EB_BACKOFF_MAX_S; /* by a clock that was put back */
-    if (!ret->start)
+    ret->start = ready && !busy;
+    if (!ready)
         sooner(&ret->wake, s->retry_at);
 }
 

@@ -62,7 +62,7 @@ struct eb_due {
     int64_t missed_at;
     int64_t wake; /* when to look again; EB_NEVER: no need */
 };
-/* `busy`: a transfer is under way. */
+/* `busy`: a transfer is under way, or not yet cleared away. */
 void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct eb_due *ret);
 /* An instant has been taken up, and has not been brought to a good end. */
 bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s);
@@ -99,6 +99,7 @@ struct eb {
     struct eb_due due;
     struct eb_job *job;           /* to be begun when the status is written */
     bool collected, began;        /* a result was taken in; a backup begins with this run */
+    bool ended;                   /* one is over, and is forgotten once the status is written */
     struct stw_snapshot result;   /* of a backup that has just ended */
     struct stw_error err;         /* what kept the run from being done */
     char agent_uid[64];           /* of the pod that makes, or made, one; "" for none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/snapshot.h"
 
+#include "base/fault.h"
 #include "base/util.h"
 
 #include <stdarg.h>
@@ -194,6 +195,7 @@ static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
     if (!members)
         return fault(v->s, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL, "out of memory");
     int rc = stw_etcd_member_list(w->etcd, at, members, &trouble, &v->s->err);
+    stw_fault_point("etcd");
     v->s->revision = members->revision;
     free(members);
     if (rc != 0)

@@ -55,6 +55,8 @@ struct stw_verdict {
     char message[STW_CONDITION_MESSAGE_MAX];
     uint64_t again_ms;           /* WAITING, STALLED; FINE: 0, or when to look again anyway */
     const struct stw_error *err; /* RETRYING */
+    bool exact; /* what is done next counts on the status: it is written under exactly the version
+                 * that was read, however often that has been done */
 };
 
 /* The verdict of the worst aspect (the first of equals).  When all is fine, reason and message are

@@ -70,10 +70,11 @@ def installed(cluster, steward_binary, tmp_path_factory):
 def _factory(installed, binary, folder):
     started = []
 
-    def start(*args, ready=True, door=False, kubeconfig=None, clock=None):
+    def start(*args, ready=True, door=False, kubeconfig=None, clock=None, env=None,
+              binary=binary):
         number = next(_numbers)
         one = stw.Steward(binary, installed, kubeconfig or installed.kubeconfig_steward, folder,
-                          args, name=f"steward-{number}", clock=clock)
+                          args, name=f"steward-{number}", clock=clock, env=env)
         started.append(one)
         if door:
             stw.install_webhooks(installed, binary, one.webhook_port)

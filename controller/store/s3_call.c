@@ -6,6 +6,7 @@
  * is in canonical form, and the body's hash is a header of ours, so that it is signed and the
  * server can hold what it got against it.  No header of libcurl's own may be taken out ("Expect:"),
  * as 7.88 would sign it nonetheless. */
+#include "base/fault.h"
 #include "base/util.h"
 #include "controller/store/s3_priv.h"
 #include "controller/store/xml.h"
@@ -362,6 +363,7 @@ static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_
     *trouble = STW_STORE_FINE;
     set_up(&t, url, headers);
     int rc = judge(&t, curl_easy_perform(s->easy), trouble, err);
+    stw_fault_point("store");
     *ret_again = rc != 0 && *trouble == STW_STORE_CONNECT && !t.delivered;
     stw_buf_done(&t.error);
     curl_slist_free_all(headers);

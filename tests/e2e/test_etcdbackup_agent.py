@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of an EtcdBackup on a volume when its pod ends, is deleted, or lingers: each backup
+counts once.  The pods have no node; the tests say what they came to."""
+
+import json
+import time
+
+import pytest
+from support import faults, wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+
+KIND = "etcdbackups.etcd.database.coreos.com"
+IMAGE = "steward/agent:none"
+HOLD = "steward.dev/held-by-a-test"  # a finalizer
+
+
+class Volume:
+    """An EtcdBackup onto a claim, and the pod that makes it."""
+
+    def __init__(self, cluster, namespace, name="disk"):
+        self.cluster, self.namespace, self.name = cluster, namespace, name
+
+    def apply(self, **policy):
+        self.cluster.apply({
+            "apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdBackup",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {"etcdEndpoints": ["http://192.0.2.1:2379"], "storageType": "PVC",
+                     "backupPolicy": policy, "pvc": {"claimName": "disk", "path": "deep/db"}}})
+        return self
+
+    def get(self):
+        return self.cluster.get(KIND, self.name, self.namespace)
+
+    def status(self):
+        return self.get().get("status", {})
+
+    def wait(self, phase, seconds=20):
+        return self.cluster.wait_for(KIND, self.name, self.namespace,
+                                     lambda o: o.get("status", {}).get("phase") == phase, seconds,
+                                     f"it to be {phase}")
+
+    def pod(self):
+        pods = self.cluster.list("pods", self.namespace, "app.kubernetes.io/component=agent")
+        return pods[0] if pods else None
+
+    def wait_pod(self, besides=None):
+        """The pod; `besides`: another than the one of this UID."""
+        return wait.until("an agent", lambda: next(
+            (p for p in [self.pod()] if p and p["metadata"]["uid"] != besides), None), 20)
+
+    def end(self, pod, revision=7, **more):
+        """The pod has made a backup; or, told a fault, has not."""
+        report = {"ok": "fault" not in more, "key": f"db_v{revision:012}_2026-01-02-03:04:05",
+                  "revision": revision, "sizeBytes": 4096, "sha256": "ab" * 32,
+                  "etcdVersion": "3.5.16", "endpoint": "http://192.0.2.1:2379",
+                  "time": int(time.time()), "verified": "fault" not in more, **more}
+        end = {"exitCode": int("fault" in more), "message": json.dumps(report)}
+        status = {"phase": "Failed" if "fault" in more else "Succeeded", "containerStatuses": [
+            {"name": "snapshot", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0,
+             "state": {"terminated": end}}]}
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}/status"
+        whole = {**self.cluster.get("pod", pod["metadata"]["name"], self.namespace),
+                 "status": status}
+        self.cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(whole))
+
+    def hold(self, pod, held=True):
+        """It stays, deleted or not."""
+        self.cluster.patch("pod", pod["metadata"]["name"], self.namespace,
+                           {"metadata": {"finalizers": [HOLD] if held else None}})
+
+    def poke(self):
+        """Makes steward look."""
+        self.cluster.kubectl("annotate", KIND, self.name, "-n", self.namespace, "--overwrite",
+                             f"steward.dev/reconcile-at={time.monotonic()}")
+
+
+@pytest.fixture
+def volume(installed, namespace):
+    return Volume(installed, namespace)
+
+
+@pytest.fixture
+def steward_(run_steward):
+    return run_steward(f"--agent-image={IMAGE}")
+
+
+def test_one_that_has_ended_counts_once_however_long_it_lingers(steward_, volume):
+    pod = volume.apply().wait_pod()
+    volume.wait("Running")
+    volume.hold(pod)
+    volume.end(pod)
+    done = volume.wait("Succeeded")["status"]
+    assert [a["revision"] for a in done["artifacts"]] == [7]
+    wait.until("it to be deleted", lambda: "deletionTimestamp" in volume.pod()["metadata"], 10)
+
+    def same():
+        volume.poke()
+        return volume.status() == done
+    wait.stays("what was taken in", same, 2, every=0.2)
+    volume.hold(pod, held=False)
+    wait.until("it to be gone", lambda: not volume.pod(), 10)
+    wait.stays("no other backup", lambda: not volume.pod() and volume.status() == done, 2)
+    assert steward_.metric("steward_etcd_backups_total", result="succeeded") == 1
+
+
+def test_one_that_failed_counts_once(steward_, volume):
+    pod = volume.apply().wait_pod()
+    volume.hold(pod)
+    volume.end(pod, fault="Store", reason="StoreFull", error="no space")
+    failed = volume.wait("Failed")["status"]
+    assert failed["consecutiveFailures"] == 1 and failed["Reason"] == "StoreFull"
+    assert condition(volume.get(), "StoreReachable")["reason"] == "StoreFull"
+
+    def same():
+        volume.poke()
+        return volume.status() == failed
+    wait.stays("one failure", same, 2, every=0.2)
+    volume.hold(pod, held=False)
+    wait.until("it to be gone", lambda: not volume.pod(), 10)
+
+
+def test_one_that_somebody_deletes_is_made_again(steward_, volume):
+    pod = volume.apply().wait_pod()
+    volume.cluster.delete("pod", pod["metadata"]["name"], volume.namespace, "--wait=false",
+                          "--force", "--grace-period=0")
+    other = volume.wait_pod(besides=pod["metadata"]["uid"])
+    volume.end(other, revision=8)
+    assert [a["revision"] for a in volume.wait("Succeeded")["status"]["artifacts"]] == [8]
+
+
+def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
+    """An old result is none of the instant that has become due since."""
+    run_steward(f"--agent-image={IMAGE}", clock=clock)
+    pod = volume.apply(backupIntervalInSecond=60).wait_pod()
+    volume.hold(pod)
+    volume.end(pod)
+    done = volume.wait("Succeeded")["status"]
+    clock.set(clock.ahead + 61)
+    wait.stays("the old one", lambda: volume.poke() or volume.status()["artifacts"] ==
+               done["artifacts"], 3, every=0.3)
+    volume.hold(pod, held=False)
+    other = volume.wait_pod(besides=pod["metadata"]["uid"])
+    volume.end(other, revision=9)
+    found = volume.wait("Succeeded")["status"]
+    assert [a["revision"] for a in found["artifacts"]] == [9, 7]
+    assert found["lastScheduleTime"] > done["lastScheduleTime"]
+
+
+@pytest.mark.parametrize("outcome", ["Succeeded", "Failed"])
+def test_a_steward_that_dies_behind_each_write(run_steward, volume, tmp_path, outcome):
+    """Of a whole backup: no result is taken in twice, no pod is left."""
+    log = tmp_path / "faults.log"
+    fault = {} if outcome == "Succeeded" else {"fault": "Source", "reason": "NoHealthyEndpoint",
+                                               "error": "nobody there"}
+    deaths, ended = [], []
+    volume.apply()
+
+    def died_or_done(one):
+        pod = volume.pod()
+        if pod and not ended:
+            ended.append(volume.end(pod, **fault))
+        return not one.running() or volume.status().get("phase") == outcome and not volume.pod()
+
+    def one_life():
+        log.write_text("")
+        one = run_steward(f"--agent-image={IMAGE}", ready=False, binary=faults.binary(),
+                          env={"STEWARD_FAULT_AT": "1", "STEWARD_FAULT_LOG": str(log)})
+        try:
+            wait.until("its end", lambda: died_or_done(one), 40)
+            if one.running():
+                wait.stays("nothing left to do", one.running, 2)
+                return False
+        finally:
+            one.kill()
+        deaths.append(log.read_text().split()[1])
+        return True
+    while one_life():
+        assert len(deaths) < 20, deaths
+    print(f"{outcome}: killed {len(deaths)} times: {' '.join(deaths)}")
+    assert {"status", "agent", "delete"} <= set(deaths)
+    status = volume.status()
+    if outcome == "Succeeded":
+        assert [a["revision"] for a in status["artifacts"]] == [7]
+    else:
+        assert status["consecutiveFailures"] == 1
