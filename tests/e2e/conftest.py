@@ -4,7 +4,8 @@
 import pytest
 
 from support import clock as clocks
-from support import databases, databaseuser, etcd, etcdbackup, etcdcluster, s3
+from support import databases, databaseuser, etcd, etcdbackup, etcdcluster, images, s3
+from support import replicas as replica
 from support import steward as stw
 
 
@@ -17,6 +18,39 @@ def controller(installed, steward_binary, tmp_path_factory):
     yield one
     if one.running():
         assert one.stop() == 0, one.log_tail()
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory):
+    """(the archive of steward's image, its digest)"""
+    if images.missing():
+        pytest.skip(images.missing())
+    path = tmp_path_factory.mktemp("image") / "steward.tar"
+    return path, images.build(path)
+
+
+@pytest.fixture(scope="module")
+def beside(installed, steward_binary, tmp_path_factory):
+    """A support.replicas.Beside: two replicas as processes, that the API server asks."""
+    stw.uninstall_webhooks(installed)
+    with replica.beside(installed, steward_binary, tmp_path_factory.mktemp("beside")) as two:
+        yield two
+
+
+@pytest.fixture(scope="module")
+def in_pods(installed, image):
+    """A support.replicas.InPods: as `kubectl apply -k config/default` installs it."""
+    stw.uninstall_webhooks(installed)
+    with replica.in_pods(installed, image[0]) as two:
+        yield two
+
+
+@pytest.fixture(params=["beside", pytest.param("in_pods", marks=pytest.mark.node)])
+def replicas(request):
+    """Both, one after the other."""
+    two = request.getfixturevalue(request.param)
+    two.refill()
+    return two
 
 
 @pytest.fixture(scope="module")

@@ -3,36 +3,17 @@
 
 import json
 import os
-import shutil
 import subprocess
 import tarfile
 
 import pytest
 
-from support import net, paths, wait
-from support import steward as stw
+from support import images, net, wait
 from support.cluster import condition
 
 pytestmark = pytest.mark.node
 
 MAX_BYTES = 25 * 1024 * 1024
-DEPLOYMENT = "steward-controller-manager"
-
-
-def build(path):
-    result = subprocess.run([paths.TOP / "scripts" / "image", "--output", str(path)], text=True,
-                            capture_output=True, timeout=900, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.split()
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory):
-    """(the archive, its digest)"""
-    if os.geteuid() != 0 or not shutil.which("buildah") or not shutil.which("mmdebstrap"):
-        pytest.skip("building an image needs root, and 'scripts/bootstrap image'")
-    path = tmp_path_factory.mktemp("image") / "steward.tar"
-    return path, build(path)[1]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +30,7 @@ def root(image, tmp_path_factory):
 
 
 def test_two_builds_are_one_image(image, tmp_path):
-    assert build(tmp_path / "again.tar")[1] == image[1]
+    assert images.build(tmp_path / "again.tar") == image[1]
 
 
 def test_it_is_small(root):
@@ -104,23 +85,6 @@ def test_the_program_is_hardened(root):
 # --- in pods
 
 
-@pytest.fixture(scope="module")
-def in_pods(image, cluster):
-    """steward as `kubectl apply -k config/default` installs it, two replicas ready."""
-    if not cluster.has_node:
-        pytest.skip("the cluster has no node: no pod can run (needs root)")
-    stw.uninstall_webhooks(cluster)
-    cluster.component("image", str(image[0]))
-    cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
-    cluster.kubectl("rollout", "status", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE,
-                    "--timeout=90s", timeout=100)
-    yield cluster
-    stw.uninstall_webhooks(cluster)
-    for kind, name in (("deployment", DEPLOYMENT), ("service", "steward-webhook-service"),
-                       ("service", "steward-metrics-service")):
-        cluster.delete(kind, name, stw.NAMESPACE)
-
-
 def web(name, namespace, **spec):
     return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
             "metadata": {"name": name, "namespace": namespace},
@@ -128,7 +92,7 @@ def web(name, namespace, **spec):
 
 
 def test_admission_and_controllers_work_from_pods(in_pods, namespace):
-    cluster = in_pods
+    cluster = in_pods.cluster
 
     def refused():
         result = cluster.apply(web("bad", namespace, nodePortNumber=80), check=False)
@@ -143,24 +107,5 @@ def test_admission_and_controllers_work_from_pods(in_pods, namespace):
 
 
 def test_one_of_two_leads(in_pods):
-    lease = in_pods.get("lease", "steward.steward.dev", stw.NAMESPACE)
-    pods = {p["metadata"]["name"] for p in in_pods.list("pods", stw.NAMESPACE)}
-    assert lease["spec"]["holderIdentity"].split("_")[0] in pods
-    assert len(pods) == 2
-
-
-def test_a_rollout_is_not_noticed(in_pods, namespace):
-    """Each MyWeb that is right is let in while all pods are replaced."""
-    cluster = in_pods
-    cluster.kubectl("rollout", "restart", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE)
-    count = 0
-
-    def rolled():
-        nonlocal count
-        cluster.apply(web(f"w{count % 5}", namespace, replicas=count % 2))
-        count += 1
-        status = cluster.get("deployment", DEPLOYMENT, stw.NAMESPACE)["status"]
-        return (status.get("updatedReplicas") == 2 and status.get("replicas") == 2
-                and status.get("availableReplicas") == 2)
-    wait.until("the rollout", rolled, 120, every=0.1)
-    assert count > 5
+    assert in_pods.leader() in in_pods.names()
+    assert len(in_pods.names()) == 2

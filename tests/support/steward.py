@@ -41,6 +41,19 @@ def uninstall_webhooks(cluster):
         cluster.delete(kind, name)
 
 
+def wait_door(cluster, seconds=20):
+    """Until the API server asks steward: it sees new webhook configurations only a moment after they
+    are written."""
+    probe = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+             "metadata": {"name": "door-probe", "namespace": "default"},
+             "spec": {"image": "nginx", "nodePortNumber": 1}}
+
+    def look():
+        reply = cluster.apply(probe, "--dry-run=server", check=False)
+        return reply.returncode != 0 and "spec.nodePortNumber" in reply.stderr
+    wait.until("the API server to ask steward", look, seconds)
+
+
 def requests(cluster, namespace, changing=False):
     """What steward has asked the API server for in this namespace, as (verb, path, status): from
     the server's own audit log.  Watches span namespaces and are not in it."""
@@ -111,16 +124,8 @@ class Steward:
             raise wait.TimedOut(f"{error}\n{self.readyz()[1]}\n{self.log_tail()}") from error
 
     def wait_door(self, seconds=20):
-        """Until the API server asks this steward: it sees new webhook configurations only a moment
-        after they are written."""
-        probe = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
-                 "metadata": {"name": "door-probe", "namespace": "default"},
-                 "spec": {"image": "nginx", "nodePortNumber": 1}}
-
-        def look():
-            reply = self.cluster.apply(probe, "--dry-run=server", check=False)
-            return reply.returncode != 0 and "spec.nodePortNumber" in reply.stderr
-        wait.until("the API server to ask steward", look, seconds)
+        """Until the API server asks this steward."""
+        wait_door(self.cluster, seconds)
 
     def running(self):
         """Whether the process lives."""

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes on around two replicas under a stream of calls: the API server restarts, and
+thousands of objects come at once."""
+
+
+import pytest
+
+from support import myweb, wait
+from support import replicas as replica
+from support.replicas import long_run
+from support.rest import Api
+from support.stream import Stream
+
+# A process that holds so many MyWebs, at its peak, while they come as fast as the API server takes
+# them: measured, and rounded up.
+NEED_MIB = {2000: 24, 20000: 48}
+
+
+def test_the_api_server_restarts(replicas, namespace):
+    cluster = replicas.cluster
+    if not cluster.name:
+        pytest.skip("the cluster is not ours to stop")
+    with Stream(cluster, namespace, outages=True) as stream:
+        for turn in range(long_run(4, 20)):
+            cluster.component("kill" if turn % 2 else "stop", "apiserver")
+            cluster.component("start", "apiserver")
+            stream.flow(30, 60)
+        wait.until("all to be ready", lambda: all(replicas.is_ready(n) for n in replicas.names()),
+                   60, every=0.2)
+        looked = replicas.reconciles(replicas.leader())
+        wait.until("objects to be looked at",
+                   lambda: replicas.reconciles(replicas.leader()) > looked, 30, every=0.2)
+        stream.flow(100)
+        stream.check()
+
+
+def burst(cluster, namespace, count):
+    """Creates so many MyWebs as fast as they are taken, paused, so that it is they that count and
+    not what is made of them."""
+    path = f"/apis/operator.k8s-summit.org/v1/namespaces/{namespace}/mywebs"
+    pause = {"steward.dev/paused": "true"}
+    Api(cluster.env).write_all(
+        ("POST", path, myweb.manifest(f"b{n}", namespace, pause)) for n in range(count))
+
+
+def test_a_burst_of_creates(replicas, namespace):
+    """Memory for twice what is needed is enough; in pods, that is the limit."""
+    count = long_run(2000, 20000)
+    need = NEED_MIB[count]
+    replicas.limit_memory(2 * need)
+    try:
+        replicas.roll()
+        began = replicas.restarts()
+        burst(replicas.cluster, namespace, count)
+        wait.until("all to be looked at", lambda: sum(
+            replicas.metric(replicas.leader(), "steward_objects", kind="MyWeb", condition="Ready",
+                            status=s) for s in ("True", "False", "Unknown")) >= count, 300, every=1)
+        usage = replicas.usage()
+        for name, (now, peak, cpu) in usage.items():
+            print(f"{count} MyWebs, {name}: {now / 2**20:.1f} MiB, {peak / 2**20:.1f} MiB at the peak, "
+                  f"{cpu:.1f} s of CPU")
+        assert replicas.restarts() == began
+        assert max(peak for _, peak, _ in usage.values()) <= need * 2**20
+    finally:
+        Api(replicas.cluster.env).call(
+            "DELETE", f"/apis/operator.k8s-summit.org/v1/namespaces/{namespace}/mywebs")
+        replicas.limit_memory(None)
+
+
+def test_what_it_costs(replicas, namespace):
+    """Idle, and under the stream: the figures of the documentation, with room."""
+    def measure(what, seconds):
+        before = replicas.usage()
+        replica.rest(seconds)
+        for name, (now, peak, cpu) in replicas.usage().items():
+            share = (cpu - before[name][2]) / seconds * 100
+            print(f"{what}, {name}{' (leads)' if name == leader else ''}: {now / 2**20:.1f} MiB, "
+                  f"{peak / 2**20:.1f} MiB at the peak, {share:.1f}% of a processor")
+            yield now / 2**20, share
+    leader = replicas.leader()
+    seconds = long_run(5, 60)
+    idle = list(measure("idle", seconds))
+    with Stream(replicas.cluster, namespace) as stream:
+        busy = list(measure("under the stream", seconds))
+        stream.check()
+    assert all(mib <= 20 and share <= 10 for mib, share in idle)
+    assert all(mib <= 40 and share <= 100 for mib, share in busy)

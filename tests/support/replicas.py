@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two replicas of steward that the API server asks: as processes beside the cluster, or in its pods.
+
+Both have the same methods, so that one test of a bad day is played on either.
+"""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import re
+import signal
+import ssl
+import time
+import urllib.request
+
+from . import paths, wait
+from . import steward as stw
+from .cluster import condition
+from .rest import Api
+from .service import Service
+
+DEPLOYMENT = "steward-controller-manager"
+LEASE = "steward.steward.dev"
+DELAY = "--shutdown-delay=2s"
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def long_run(usual, full):
+    """How often a test does what it does: `full`, the number of the promise, with STEWARD_TEST_LONG."""
+    return full if os.environ.get("STEWARD_TEST_LONG") else usual
+
+
+def memory_of(pid):
+    """(resident now, at its peak) in bytes."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text("ascii")
+    return tuple(int(re.search(rf"{key}:\s+(\d+) kB", text)[1]) * 1024 for key in ("VmRSS", "VmHWM"))
+
+
+def cpu_of(pid):
+    """Seconds of processor time so far."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def sum_of(text, name, **labels):
+    """The sum of all series of a metric that have these labels, of /metrics."""
+    total = 0.0
+    for match in re.finditer(rf"^{name}(?:\{{(.*)\}})? (\S+)$", text, re.MULTILINE):
+        found = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[1] or ""))
+        if all(found.get(k) == v for k, v in labels.items()):
+            total += float(match[2])
+    return total
+
+
+class Replicas:
+    """What both have in common.  A replica is named by a string."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    def names(self):
+        """Of those that are to stay."""
+        raise NotImplementedError
+
+    def pid(self, name):
+        """Its process, as this machine sees it."""
+        raise NotImplementedError
+
+    def metrics(self, name):
+        """The text of /metrics."""
+        raise NotImplementedError
+
+    def metric(self, name, metric, **labels):
+        """The sum of all its series of a metric that have these labels."""
+        return sum_of(self.metrics(name), metric, **labels)
+
+    def leader(self):
+        """The one that reconciles; waits for it."""
+        def look():
+            holder = (self.cluster.get("lease", LEASE, stw.NAMESPACE) or {}).get("spec", {}).get(
+                "holderIdentity", "")
+            return next((n for n in self.names() if self.is_holder(n, holder)), None)
+        return wait.until("a replica to lead", look, 60, every=0.2)
+
+    def is_holder(self, name, holder):
+        """Whether the Lease's holderIdentity is this replica's."""
+        raise NotImplementedError
+
+    def is_ready(self, name):
+        """By its own word."""
+        raise NotImplementedError
+
+    def wait_door(self, seconds=30):
+        """Until the API server asks them."""
+        stw.wait_door(self.cluster, seconds)
+
+    def reconciles(self, name):
+        """How often it has looked at an object."""
+        return self.metric(name, "controller_runtime_reconcile_total")
+
+    def restarts(self):
+        """How often a process was started again, in whose place nobody asked for another."""
+        return 0
+
+    def limit_memory(self, mib):
+        """In pods; None: as it was.  What is there already keeps what it has."""
+
+    def usage(self):
+        """{name: (resident bytes, peak bytes, processor seconds)}"""
+        return {n: (*memory_of(self.pid(n)), cpu_of(self.pid(n))) for n in self.names()}
+
+
+class Beside(Replicas):
+    """Processes behind a support.service.Service."""
+
+    def __init__(self, cluster, start, service, count=2):
+        super().__init__(cluster)
+        self.start, self.service, self.count = start, service, count
+        self.running = []
+
+    def open(self):
+        """Starts them, and leads the API server to them."""
+        self.refill()
+        stw.install_webhooks(self.cluster, self.running[0].binary, self.service.port)
+        self.wait_door()
+        return self
+
+    def _add(self):
+        one = self.start("--leader-elect", DELAY, "--webhook-max-connections=200")
+        self.service.add(one.webhook_port)
+        self.running.append(one)
+        return one
+
+    def _one(self, name):
+        return next(r for r in self.running if r.log_path.name == name)
+
+    def names(self):
+        return [r.log_path.name for r in self.running]
+
+    def pid(self, name):
+        return self._one(name).process.pid
+
+    def metrics(self, name):
+        return self._one(name).metrics_text()
+
+    def is_ready(self, name):
+        return self._one(name).readyz()[0] == 200
+
+    def is_holder(self, name, holder):
+        return self.metric(name, "leader_election_master_status") == 1
+
+    def delete(self, name):
+        """Ends one as a rollout does: the endpoints hear of it a moment after it does."""
+        one = self._one(name)
+        one.process.send_signal(signal.SIGTERM)
+        self.running.remove(one)
+        wait.until("it not to be ready", lambda: one.readyz()[0] != 200, 10, every=0.2)
+        self.service.remove(one.webhook_port)
+        return one
+
+    def kill(self, name):
+        """SIGKILL; the API server is led to the others only."""
+        one = self._one(name)
+        self.service.remove(one.webhook_port)
+        self.running.remove(one)
+        one.kill()
+
+    def refill(self):
+        """Until there are as many as there should be."""
+        while len(self.running) < self.count:
+            self._add()
+
+    def roll(self):
+        """Each is replaced by a new one, which is ready before."""
+        for name in self.names():
+            self._add()
+            old = self.delete(name)
+            assert old.process.wait(30) == 0, old.log_tail()
+
+
+class InPods(Replicas):
+    """As `kubectl apply -k config/default` installs it."""
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.api, self.limit = Api(cluster.env), None
+
+    def open(self):
+        """Waits for both."""
+        self.settle()
+        return self
+
+    def settle(self, seconds=120):
+        """Until the rollout is over and nothing of a former one is left to answer."""
+        self.cluster.kubectl("rollout", "status", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE,
+                             f"--timeout={seconds}s", timeout=seconds + 10)
+
+    def pods(self):
+        """Those that are to stay, as objects."""
+        found = self.cluster.list("pods", stw.NAMESPACE, "control-plane=controller-manager")
+        return [p for p in found if "deletionTimestamp" not in p["metadata"]
+                and p["status"].get("phase") == "Running"]
+
+    def names(self):
+        return [p["metadata"]["name"] for p in self.pods()]
+
+    def pid(self, name):
+        """The steward whose control group is the pod's."""
+        uid = next(p["metadata"]["uid"] for p in self.pods() if p["metadata"]["name"] == name)
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if uid in (path / "cgroup").read_text("ascii") and \
+                        (path / "cmdline").read_bytes().startswith(b"/usr/bin/steward\0"):
+                    return int(path.name)
+        raise LookupError(f"no process of pod {name}")
+
+    def metrics(self, name):
+        pod = next(p for p in self.pods() if p["metadata"]["name"] == name)
+        port = next(p["containerPort"] for p in pod["spec"]["containers"][0]["ports"]
+                    if p["name"] == "metrics")
+        trusting = ssl.create_default_context()  # who answers is another test's question
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        request = urllib.request.Request(f"https://{pod['status']['podIP']}:{port}/metrics",
+                                         headers=self.api.headers)
+        with urllib.request.urlopen(request, timeout=10, context=trusting) as reply:
+            return reply.read().decode()
+
+    def is_ready(self, name):
+        pod = next(p for p in self.pods() if p["metadata"]["name"] == name)
+        return condition(pod, "Ready").get("status") == "True"
+
+    def is_holder(self, name, holder):
+        return holder.split("_")[0] == name
+
+    def delete(self, name):
+        """kubectl delete pod, which tells the process to end."""
+        self.cluster.kubectl("delete", "pod", name, "-n", stw.NAMESPACE, "--wait=false")
+
+    def kill(self, name):
+        """SIGKILL to the process, as the kernel does when memory is short; the kubelet starts it
+        again in the same pod."""
+        os.kill(self.pid(name), signal.SIGKILL)
+
+    def refill(self):
+        """The ReplicaSet does that."""
+        self.settle()
+
+    def roll(self):
+        self.cluster.kubectl("rollout", "restart", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE)
+        self.settle()
+
+    def limit_memory(self, mib):
+        if self.limit is None:
+            self.limit = self.cluster.get("deployment", DEPLOYMENT, stw.NAMESPACE)["spec"][
+                "template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+        self.cluster.kubectl("set", "resources", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE,
+                             f"--limits=memory={f'{mib}Mi' if mib else self.limit}")
+        self.settle()
+
+    def restarts(self):
+        return sum(c["restartCount"] for p in self.pods()
+                   for c in p["status"].get("containerStatuses", []))
+
+
+def rest(seconds):
+    """Waits for a time to pass in which something is measured."""
+    end = time.monotonic() + seconds
+    wait.until(f"{seconds} s to pass", lambda: time.monotonic() >= end, seconds + 5, every=0.1)
+
+
+@contextlib.contextmanager
+def beside(cluster, binary, folder, clock=None):
+    """A Beside that is open; all of it is gone afterwards."""
+    numbers, started, service = itertools.count(1), [], Service()
+
+    def start(*args):
+        one = stw.Steward(binary, cluster, cluster.kubeconfig_steward, folder, args,
+                          name=f"replica-{next(numbers)}", clock=clock)
+        started.append(one)
+        return one.start()
+    try:
+        yield Beside(cluster, start, service).open()
+    finally:
+        stw.uninstall_webhooks(cluster)
+        for one in started:
+            one.stop()
+        service.close()
+
+
+@contextlib.contextmanager
+def in_pods(cluster, archive):
+    """An InPods that is open; what could be in the way of others is gone afterwards."""
+    cluster.component("image", str(archive))
+    cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
+    try:
+        yield InPods(cluster).open()
+    finally:
+        stw.uninstall_webhooks(cluster)
+        for kind, name in (("deployment", DEPLOYMENT), ("service", "steward-webhook-service"),
+                           ("service", "steward-metrics-service")):
+            cluster.delete(kind, name, stw.NAMESPACE)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Service is to a webhook, for stewards that run beside the cluster: one port before several."""
+
+import contextlib
+import itertools
+import selectors
+import socket
+import threading
+
+from . import net
+
+
+class Service:
+    """Forwards each connection to one of `ports`, by turns, and lets it live when that port is
+    taken out: as iptables rules do."""
+
+    def __init__(self):
+        self.port, self.ports = net.free_port(), []
+        self.turns, self.lock = itertools.count(), threading.Lock()
+        self.selector = selectors.DefaultSelector()
+        self.listener = socket.create_server(("127.0.0.1", self.port), backlog=256)
+        self.unanswered = 0
+        self.selector.register(self.listener, selectors.EVENT_READ, None)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.over = False
+        self.thread.start()
+
+    def add(self, port):
+        """From now on it gets its share of new connections."""
+        with self.lock:
+            self.ports.append(port)
+
+    def remove(self, port):
+        """No new ones any more."""
+        with self.lock, contextlib.suppress(ValueError):
+            self.ports.remove(port)
+
+    def close(self):
+        """Ends all."""
+        self.over = True
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            pass
+        self.thread.join(timeout=10)
+
+    def _run(self):
+        while not self.over:
+            for key, _ in self.selector.select():
+                if key.data is None:
+                    self._admit(self.listener.accept()[0])
+                elif key.fileobj.fileno() >= 0:
+                    self._carry(key.fileobj, key.data)
+        for key in list(self.selector.get_map().values()):
+            key.fileobj.close()
+
+    def _admit(self, client):
+        with self.lock:
+            port = self.ports[next(self.turns) % len(self.ports)] if self.ports else 0
+        try:
+            server = socket.create_connection(("127.0.0.1", port), 5)
+        except OSError:
+            self.unanswered += 1
+            client.close()
+            return
+        for one, other in ((client, server), (server, client)):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.selector.register(one, selectors.EVENT_READ, other)
+
+    def _carry(self, one, other):
+        data = b""
+        with contextlib.suppress(OSError):
+            data = one.recv(1 << 16)
+            if data:
+                other.sendall(data)
+                return
+        for end in (one, other):
+            with contextlib.suppress(KeyError, ValueError):
+                self.selector.unregister(end)
+            end.close()
