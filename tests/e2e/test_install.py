@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import yaml
 
-from support import chart, paths, wait
+from support import chart, paths, readme, wait
 from support import steward as stw
 
 CONFIG = paths.TOP / "config"
@@ -290,3 +290,74 @@ def test_a_cluster_takes_the_chart(installed, tmp_path):
         if obj["kind"] in ("NetworkPolicy", "ConfigMap"):
             installed.delete(obj["kind"], obj["metadata"]["name"], stw.NAMESPACE)
     stw.install(installed, paths.steward_binary())
+
+
+# --- what docs/operations.md tells
+
+
+OPERATIONS = "docs/operations.md"
+
+
+def told(start):
+    """The shell commands of its examples that begin so."""
+    lines = "".join(readme.blocks("sh", OPERATIONS)).splitlines()
+    found = [line for line in lines if line.startswith(start)]
+    assert found
+    return found
+
+
+def test_folders_that_are_told_of_are_there():
+    text = (paths.TOP / OPERATIONS).read_text("utf-8")
+    folders = set(re.findall(r"`config/([\w.-]+)`", text))
+    assert {f for f in FOLDERS if f.startswith("server-")} | {"grafana", "prometheus"} <= folders
+    assert folders <= {p.name for p in CONFIG.iterdir()}
+
+
+def test_the_overlay_that_is_shown(cluster, tmp_path):
+    """It builds, and pods for volumes run the image that it names."""
+    text, = [b for b in readme.blocks("yaml", OPERATIONS) if b.startswith("# kustomization.yaml")]
+    (tmp_path / "config").symlink_to(CONFIG)
+    (tmp_path / "kustomization.yaml").write_text(text, "utf-8")
+    result = cluster.kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(tmp_path))
+    found = {key(o): o for o in yaml.safe_load_all(result.stdout) if o}
+    pod = found[("Deployment", stw.NAMESPACE, "steward-controller-manager")]["spec"]["template"]
+    container = pod["spec"]["containers"][0]
+    assert container["image"] == "registry.example.com/steward:0.1.0"
+    assert f"--agent-image={container['image']}" in container["args"]
+    config = found[("ConfigMap", stw.NAMESPACE, "steward-config")]["data"]["steward.yaml"]
+    assert yaml.safe_load(config) == {"logLevel": "debug"}
+
+
+def test_the_one_file_with_another_image():
+    command, = told("sed ")
+    text = subprocess.run(command.split(" | ")[0], shell=True, cwd=paths.TOP, text=True, check=True,
+                          capture_output=True).stdout
+    assert text.count("REGISTRY/steward:0.1.0") == 2
+    assert not re.search(r"(?<!REGISTRY/)steward:0\.1\.0", text)
+
+
+def test_values_that_helm_is_given_are_there():
+    values = yaml.safe_load((paths.TOP / "chart" / "values.yaml").read_text("utf-8"))
+    for command in told("helm "):
+        for path in re.findall(r"--set ([\w.]+)=", command):
+            found = values
+            for name in path.split("."):
+                found = found[name]
+    assert "crds.keep" in (paths.TOP / OPERATIONS).read_text("utf-8")
+    assert "keep" in values["crds"]
+
+
+def test_removing_it_word_for_word(installed):
+    """The commands of that section, but for the last, which other tests would miss: of that, what it
+    would delete."""
+    commands = [c for c in told("kubectl delete ")]
+    installed.kubectl("apply", "-k", str(CONFIG / "default"))
+    objects = kustomized(installed, "default")
+    with removed_again(installed, objects):
+        for command in commands[:-1]:
+            installed.kubectl(*command.split()[1:])
+        for kind, name in stw.WEBHOOK_CONFIGURATIONS:
+            assert installed.get(kind, name) is None
+        result = installed.kubectl(*commands[-1].split()[1:-1], str(CONFIG / "default"),
+                                   "--dry-run=server", "--ignore-not-found")
+        assert len(result.stdout.splitlines()) == len(objects) - 2
