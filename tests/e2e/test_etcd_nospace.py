@@ -36,6 +36,15 @@ def fill(etcd):
     raise AssertionError("200 MiB went into 64 MiB")
 
 
+def ready(etcd):
+    """Whether the kubelet finds all of them so, and the Service leads to all."""
+    pods = etcd.pods().values()
+    endpoints = etcd.cluster.get("endpoints", f"{etcd.name}-client", etcd.namespace)
+    addresses = [a["ip"] for s in endpoints.get("subsets", []) for a in s.get("addresses", [])]
+    return (all(condition(p, "Ready")["status"] == "True" for p in pods)
+            and sorted(addresses) == sorted(p["status"]["podIP"] for p in pods))
+
+
 def test_full_and_then_not(etcd):
     with etcd.writer(prefix="w/") as writer:
         writer.wait_writes(20)
@@ -45,7 +54,11 @@ def test_full_and_then_not(etcd):
     assert condition(obj, "Ready")["status"] == "False"
     assert "quotaBackendBytes" in condition(obj, "AlarmActive")["message"]
     assert any("NOSPACE" in m.get("alarms", []) for m in obj["status"]["memberList"])
-    wait.stays("no member is touched", lambda: etcd.uids() == uids, 15, 1)
+
+    # Longer than a readiness probe would need to take them from the Service.
+    reader = etcd.client()
+    wait.stays("no member is touched, and all serve reads", lambda: etcd.uids() == uids
+               and reader.get("w/00000000") is not None and ready(etcd), 15, 1)
 
     etcd.patch(options={"quotaBackendBytes": "256Mi"})
     etcd.wait_settled(3, 180)

@@ -205,6 +205,19 @@ static void liveness(void **state)
     }
 }
 
+/* A full database takes nobody from the Service. */
+static void readiness(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f, "{\"version\":\"3.5.16\"}", "");
+    const struct ec_move move = {.member = "db-a", .seed = true, .version = V3516};
+    json_auto_t *pod = pod_of(&f, &move);
+    assert_string_equal(text_at(pod, "spec/containers/0/readinessProbe/httpGet/path"),
+                        "/health?exclude=NOSPACE");
+    fixture_done(&f);
+}
+
 /* The hash stands for all that a change of makes pods anew, and for nothing else. */
 static void hash(void **state)
 {
@@ -366,6 +379,7 @@ int main(void)
         cmocka_unit_test(survivor_is_forced),
         cmocka_unit_test(arguments),
         cmocka_unit_test(liveness),
+        cmocka_unit_test(readiness),
         cmocka_unit_test(hash),
         cmocka_unit_test(trust_is_in_the_hash),
         cmocka_unit_test(tls),
