@@ -322,8 +322,20 @@ static void set_health(const struct ec_seen *s, const struct ec_detail *d, struc
     m->cluster_id = m->answers ? h->cluster_id : 0;
     m->healthy =
         m->answers && m->listed && same && h->member_id == m->id && (m->learner || h->linearizable);
-    if (m->answers)
-        m->version = h->version;
+    if (!m->answers)
+        return;
+    m->version = h->version;
+    m->raft_term = h->raft_term;
+    m->raft_index = h->raft_index;
+}
+
+/* It may hear of its promotion a moment after the others. */
+static void set_promoted(const struct ec_seen *s, const struct ec_remembered *r,
+                         const struct ec_detail *d, struct ec_member *m)
+{
+    m->promoted = r && r->promoted && r->id == m->id;
+    m->doubts = m->promoted && !m->learner && m->answers && d->health.learner &&
+                s->now - r->since >= EC_DOUBT_S;
 }
 
 void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m)
@@ -332,6 +344,7 @@ void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct 
     if (r)
         (void)stw_semver_parse(r->version, &m->version);
     set_health(s, d, m);
+    set_promoted(s, r, d, m);
     m->pod = pod_of(d);
     m->trouble = d->has_pod ? d->pod.trouble : EC_TROUBLE_NONE;
     if (d->has_pod) {

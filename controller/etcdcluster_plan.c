@@ -10,6 +10,7 @@
 #include "controller/etcdcluster_plan_priv.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static bool paused(struct plan *p)
 {
@@ -58,7 +59,8 @@ static bool starts(struct plan *p)
 {
     plan_each(m, p)
     {
-        if (!plan_voter(m) || m->foreign || plan_data_lost(p, m))
+        bool ever_voted = plan_voter(m) || (m->listed && m->promoted);
+        if (!ever_voted || m->foreign || plan_data_lost(p, m))
             continue;
         if (m->pod == EC_POD_ENDED || (p->v->durable && plan_misfit(p, m)))
             return plan_act(p, EC_DELETE_POD, m);
@@ -68,15 +70,41 @@ static bool starts(struct plan *p)
     return false;
 }
 
+/* Whose data has more of what was acknowledged, as far as they tell: as raft itself compares logs.
+ */
+static bool further(const struct ec_member *a, const struct ec_member *b)
+{
+    if (a->answers != b->answers)
+        return a->answers;
+    if (a->raft_term != b->raft_term)
+        return a->raft_term > b->raft_term;
+    return a->raft_index > b->raft_index;
+}
+
 static const struct ec_member *best_survivor(const struct plan *p)
 {
     const struct ec_member *best = NULL;
     plan_each(m, p)
     {
-        if (plan_survivor(p, m) && (!best || m->answers))
+        if (plan_survivor(p, m) && (!best || further(m, best)))
             best = m;
     }
     return best;
+}
+
+/* Why it is that one. */
+static void tell_progress(const struct plan *p, const struct ec_member *m, char *out, size_t size)
+{
+    int silent = 0;
+    plan_each(other, p) silent += plan_survivor(p, other) && !other->answers;
+    if (!m->answers)
+        (void)snprintf(out, size, "; none answers, so that it is not known who has most of it");
+    else
+        (void)snprintf(out, size,
+                       ", which has got farthest of those that answer (raft term %" PRIu64
+                       ", index %" PRIu64 ")%s",
+                       m->raft_term, m->raft_index,
+                       silent ? "; those that do not may have more" : "");
 }
 
 /* What to do about a lost quorum, in words that can be typed. */
@@ -84,7 +112,7 @@ static bool quorum_lost(struct plan *p)
 {
     const struct ec_view *v = p->v;
     const struct ec_member *m = best_survivor(p);
-    char name[EC_NAME_MAX];
+    char name[EC_NAME_MAX], progress[160];
     plan_cluster_name(p, name);
     const struct ec_member *ready = plan_ready(p);
     if (ready)
@@ -106,13 +134,14 @@ static bool quorum_lost(struct plan *p)
                            "no member with a volume that is there, as for instance %s is; nothing "
                            "is changed",
                            v->force, m->name);
+    tell_progress(p, m, progress, sizeof(progress));
     return plan_freeze(
         p, "QuorumLost",
         "%d of %d members answer, %d are needed; nothing is changed. See why with "
         "`kubectl get pods -l etcd_cluster=%s` and bring the members back. Only if "
         "their data is lost for good: `kubectl annotate etcdcluster %s " STW_ETCD_FORCE_NEW_CLUSTER
-        "=%s` goes on with the data of that member alone",
-        p->q.healthy, p->q.voters, p->q.needed, name, name, m->name);
+        "=%s` goes on with the data of that member alone%s",
+        p->q.healthy, p->q.voters, p->q.needed, name, name, m->name, progress);
 }
 
 /* I7: no list, no act. */
@@ -136,6 +165,38 @@ static bool guards(struct plan *p)
         bool there = m->pod == EC_POD_RUNNING || m->pod == EC_POD_STARTING;
         if (m->listed && !m->foreign && m->answers && there && !m->pod_guarded)
             return plan_act(p, EC_GUARD, m);
+    }
+    return false;
+}
+
+/* Etcd's own members have forgotten who votes: for a learner that comes to nothing it must not be
+ * taken, and whoever is upgraded next may be the next one. */
+static bool demoted(struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (m->listed && m->learner && m->promoted)
+            return plan_freeze(p, "PromotionLost",
+                               "member %s has voted, and etcd lists it as a learner again, as some "
+                               "versions do after an upgrade (etcd issue 19557): nothing is "
+                               "changed. When it has caught up: `etcdctl member promote %" PRIx64
+                               "`",
+                               m->name, m->id);
+    }
+    return false;
+}
+
+/* The same, seen by one of them alone: it does not serve, and nothing goes on before it does. */
+static bool doubted(struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && m->doubts)
+            return plan_note(p, "PromotionLost",
+                             "member %s votes, and takes itself for a learner, as some versions do "
+                             "after an upgrade (etcd issue 19557): no other pod is made anew. See "
+                             "`etcdctl member list` at that member",
+                             m->name);
     }
     return false;
 }
@@ -292,10 +353,11 @@ static bool settled(struct plan *p)
 }
 
 static const plan_step steps[] = {
-    paused,       too_old,         plan_bootstrap, identity,     plan_force,    starts,
-    unknown_list, guards,          finished,       foreigners,   leftover_pods, leftover_learner,
-    sizes,        plan_remake,     plan_learner,   plan_replace, plan_shrink,   plan_grow,
-    plan_roll,    leftover_claims, disarm,         dropped,      refused,       settled,
+    paused,           too_old,   plan_bootstrap, identity,        plan_force,   starts,
+    unknown_list,     guards,    demoted,        finished,        foreigners,   leftover_pods,
+    leftover_learner, sizes,     doubted,        plan_remake,     plan_learner, plan_replace,
+    plan_shrink,      plan_grow, plan_roll,      leftover_claims, disarm,       dropped,
+    refused,          settled,
 };
 
 /* --- the version (I9) */

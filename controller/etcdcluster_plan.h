@@ -79,16 +79,19 @@ struct ec_member {
     bool foreign;           /* its peer URL is none of ours: somebody added it by hand */
     uint64_t id;            /* 0: not listed */
     bool learner;
-    bool started; /* etcd has its name: it has been up once */
-    bool answers; /* asked just now */
-    bool healthy; /* a voter that served a linearizable read just now, or a learner that answers */
+    bool promoted; /* it has voted: etcd makes no learner of it again (lesson E6, etcd#19557) */
+    bool doubts;   /* listed as a voter that has voted for a while, it takes itself for a learner */
+    bool started;  /* etcd has its name: it has been up once */
+    bool answers;  /* asked just now */
+    bool healthy;  /* a voter that served a linearizable read just now, or a learner that answers */
     bool leader;
-    bool lagging;                  /* its applied index is far behind the leader's */
-    uint64_t cluster_id;           /* that it believes to be in; 0: not known */
-    unsigned alarms;               /* STW_ETCD_ALARM_... */
-    bool space;                    /* its database is below its quota, after a NOSPACE */
-    struct stw_semver version;     /* that answers, or answered last (status); 0.0.0: never did */
-    struct stw_semver pod_version; /* that its pod is to run */
+    bool lagging;                   /* its applied index is far behind the leader's */
+    uint64_t raft_term, raft_index; /* as it tells, if it answers: how far it has got */
+    uint64_t cluster_id;            /* that it believes to be in; 0: not known */
+    unsigned alarms;                /* STW_ETCD_ALARM_... */
+    bool space;                     /* its database is below its quota, after a NOSPACE */
+    struct stw_semver version;      /* that answers, or answered last (status); 0.0.0: never did */
+    struct stw_semver pod_version;  /* that its pod is to run */
     enum ec_pod pod;
     enum ec_trouble trouble;
     bool pod_ready;    /* the kubelet says so: etcd has told it that there is a quorum */
@@ -205,7 +208,7 @@ struct ec_move {
     enum ec_force_step force_step; /* FORCE_NEXT */
     uint64_t wait_ms;
     const char *reason; /* CamelCase: of FREEZE that of Stalled, of WAIT what is waited for */
-    char text[512];     /* for people */
+    char text[768];     /* for people */
 };
 
 void ec_plan(const struct ec_view *v, struct ec_move *ret);

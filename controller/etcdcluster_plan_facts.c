@@ -302,7 +302,7 @@ bool plan_misfit(const struct plan *p, const struct ec_member *m)
 
 static bool fine(const struct ec_member *m)
 {
-    return m->healthy && !m->lagging && same_version(m->version, m->pod_version);
+    return m->healthy && !m->doubts && !m->lagging && same_version(m->version, m->pod_version);
 }
 
 bool plan_calm(const struct plan *p)

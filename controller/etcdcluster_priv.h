@@ -35,6 +35,7 @@
 #define EC_ROUND_MS 10000  /* between two health rounds of a settled cluster */
 #define EC_SOON_MS 1000    /* while something is under way */
 #define EC_UNSURE_MS 10000 /* after a lost answer: etcd gives a proposal up after 7 s */
+#define EC_DOUBT_S 30      /* so long a promotion may take to get about */
 #define EC_FAILOVER_WINDOW 3600
 #define EC_FAILOVERS_MAX 10 /* maxPerHour allows no more */
 #define EC_LAG 5000         /* entries: further behind is lagging */
@@ -74,6 +75,7 @@ struct ec_remembered { /* an entry of status.memberList */
     char name[EC_NAME_MAX];
     uint64_t id;
     bool learner, healthy, started, leader;
+    bool promoted; /* it has voted, whatever it is now */
     char version[STW_SEMVER_LEN];
     int64_t since; /* that it is healthy, or not */
     unsigned alarms;

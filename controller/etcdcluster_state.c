@@ -97,6 +97,7 @@ static void read_member(const json_t *o, struct ec_remembered *m)
     copy_at(o, "name", m->name, sizeof(m->name));
     m->id = id_at(o, "id");
     m->learner = stw_streq(text_at(o, "role"), "Learner");
+    m->promoted = !m->learner || json_is_true(json_object_get(o, "promoted"));
     m->leader = stw_streq(text_at(o, "role"), "Leader");
     m->healthy = json_is_true(json_object_get(o, "healthy"));
     copy_at(o, "version", m->version, sizeof(m->version));

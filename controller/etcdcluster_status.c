@@ -209,6 +209,8 @@ static json_t *member_json(const struct ec *e, size_t i)
     stw_semver_text(m->version, version);
     if (stw_semver_known(m->version))
         set(o, "version", json_string(version));
+    if (m->learner && m->promoted) /* a voter was, without being told */
+        set(o, "promoted", json_true());
     if (m->pod != EC_POD_ABSENT)
         set(o, "pod", json_string(m->name));
     if (m->claim)
@@ -355,7 +357,7 @@ static void tell(const struct ec *e, bool news, bool warning, const char *reason
 static void tell(const struct ec *e, bool news, bool warning, const char *reason, const char *fmt,
                  ...)
 {
-    char note[640];
+    char note[STW_CONDITION_MESSAGE_MAX];
     va_list ap;
     if (!news)
         return;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """I14: steward is killed behind every single write, to the API server or to etcd, of growing,
-shrinking, healing and upgrading a real EtcdCluster; somebody writes to it all the time."""
+shrinking, healing and upgrading a real EtcdCluster, and of going on with one member of a lost
+quorum; somebody writes to it all the time."""
 
 import pytest
 from support import etcd as processes
@@ -78,6 +79,33 @@ def test_upgrading(etcd, dying):
     dying("3.4 -> 3.5", lambda o: ecs.settled(o, 3, ecs.version("3.5")), "create", "delete",
           "etcd", "status")
     assert etcd.names() == members
+
+
+def test_a_forced_new_cluster(etcd, stage):
+    """Two of three have lost their data: the whole way on with the third one."""
+    etcd.patch(size=3)
+    etcd.wait_settled(3)
+    with etcd.writer(prefix="before/") as writer:
+        writer.wait_writes(50)
+    survivor, *lost = etcd.followers() + [etcd.leader()]
+    etcd.wait_has_all(survivor)
+    for name in lost:
+        etcd.empty(name)
+    etcd.wait_condition("QuorumLost", "True", seconds=90)
+    stage.steward.kill()
+    etcd.annotate(ecs.FORCE, survivor)
+    deaths = faults.Dying(stage).until(lambda: ecs.settled(etcd.get(), 3)).deaths
+    check_deaths("a forced new cluster", deaths, "annotation", "create", "delete", "etcd", "guard",
+                 "status")
+    stage.start()
+    etcd.wait_settled(3)
+    assert survivor in etcd.names() and not set(lost) & etcd.names()
+    assert ecs.FORCE not in etcd.get()["metadata"].get("annotations", {})
+    assert writer.check(etcd.served())
+    with etcd.writer(prefix="after/") as more:
+        more.wait_writes(20)
+    etcd.check_same()
+    etcd.check_claims()
 
 
 def test_shrinking(etcd, dying):

@@ -72,10 +72,8 @@ def test_a_forced_new_cluster(etcd):
     """Two of three have lost their data; the third one has all that was acknowledged."""
     with etcd.writer() as writer:
         writer.wait_writes(50)
-    revision = int(etcd.served().status()["header"]["revision"])
     survivor, *lost = etcd.followers() + [etcd.leader()]
-    wait.until("the survivor to have it all", lambda: int(
-        etcd.at(survivor).status()["header"]["revision"]) >= revision, 20)
+    etcd.wait_has_all(survivor)
     for name in lost:
         etcd.empty(name)
     obj = wait_lost(etcd)
@@ -86,6 +84,9 @@ def test_a_forced_new_cluster(etcd):
     # What it tells is done, word for word.
     told = re.search(r"`kubectl ([^`]* annotate [^`]*)`", condition(obj, "Stalled")["message"])[1]
     assert told.endswith(f"={survivor}")
+    how_far = etcd.at(survivor).status()
+    assert (f"got farthest of those that answer (raft term {how_far['raftTerm']}, index "
+            f"{how_far['raftIndex']})") in condition(obj, "Stalled")["message"]
     etcd.cluster.kubectl(*shlex.split(told))
     etcd.wait_settled(3, 180)
     assert survivor in etcd.names() and not set(lost) & etcd.names()

@@ -183,13 +183,18 @@ class EtcdCluster:
         revision = int(self.served().status()["header"]["revision"])
         hashes = {}
         for name in self.names():
-            one = self.at(name)
-            wait.until(f"{name} to reach revision {revision}",
-                       lambda one=one: int(one.status()["header"]["revision"]) >= revision, 20)
-            hashes[name] = one.hash_at(revision)
+            self.wait_has_all(name)
+            hashes[name] = self.at(name).hash_at(revision)
         assert len({h for h, _ in hashes.values()}) == 1 or \
             len({c for _, c in hashes.values()}) > 1, hashes
         return sorted(hashes)
+
+    def wait_has_all(self, member):
+        """Until a member stores all that has been written so far."""
+        revision = int(self.served().status()["header"]["revision"])
+        one = self.at(member)
+        wait.until(f"{member} to reach revision {revision}",
+                   lambda: int(one.status()["header"]["revision"]) >= revision, 20)
 
     def names(self):
         """Of its members, from etcd's own list; those that never came up are called ""."""

@@ -58,6 +58,10 @@ MUTANTS = [
     ("I9: back to an older version", "facts",
      "    if (stw_semver_known(m->version))\n        return m->version;", ""),
     ("I10: alarm CORRUPT", "", "m->listed && (m->alarms & STW_ETCD_ALARM_CORRUPT)", "false"),
+    ("E6: a promotion that was forgotten", "", "m->listed && m->learner && m->promoted)\n"
+     "            return", "false)\n            return"),
+    ("E6: a member that does not know that it votes", "", "plan_voter(m) && m->doubts", "false"),
+    ("E6: before the next is upgraded", "facts", " && !m->doubts", ""),
     ("I10: another cluster's member", "", "m->cluster_id != p->v->cluster_id", "false"),
     ("I13: volumes wait for all", "",
      "v->keep_scaled || p->q.healthy != p->q.voters || p->q.voters != v->size || p->q.learners",
@@ -68,6 +72,9 @@ MUTANTS = [
      "bool in_place = "),
     ("a word is asked for before force", "seed", "if (!v->force || v->listed", "if (v->listed"),
     ("a ready pod forbids force", "seed", " || plan_ready(p)", ""),
+    ("the survivor by raft's term", "", "    if (a->raft_term != b->raft_term)\n"
+     "        return a->raft_term > b->raft_term;\n", ""),
+    ("the survivor by raft's index", "", "return a->raft_index > b->raft_index;", "return false;"),
     ("all pods are gone before force", "seed", "    if (going)\n", "    if (false)\n"),
     ("the survivor comes again without force", "seed",
      "m->pod_forced != forced", "false"),

@@ -124,6 +124,7 @@ static void view_etcd(const struct world *w, const struct slot *s, struct ec_mem
     m->id = s->listed ? (uint64_t)(s - w->slots) + 1 : 0;
     m->learner = s->learner;
     m->started = s->started;
+    m->promoted = s->voted;
     m->answers = reached;
     m->healthy = world_seen_healthy(w, s) || (s->learner && reached && world_serves(w));
     m->leader = s->leader && reached;
@@ -225,6 +226,12 @@ bool world_at_goal(const struct world *w)
     }
     return good == w->size && world_count_voters(w, false, false) == w->size &&
            w->action == EC_IDLE && w->force_step == EC_FORCE_NOT;
+}
+
+bool world_demoted(const struct world *w)
+{
+    each_const(s, w) if (s->listed && s->learner && s->voted) return true;
+    return false;
 }
 
 bool world_cramped(const struct world *w)

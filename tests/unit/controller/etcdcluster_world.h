@@ -79,6 +79,7 @@ enum event_kind {
     EV_LAG, /* the cache falls behind */
     EV_ELECTION,
     EV_REMOVED_BY_HAND,
+    EV_DEMOTED, /* a version that forgets who votes */
     EV_LOST,    /* steward makes a move, and etcd's answer is lost */
     EV_STRANGE, /* the name of an addition is somebody else's */
     /* people */
@@ -118,5 +119,6 @@ bool world_serves(const struct world *w);
 bool world_cramped(const struct world *w);
 /* The plan waits for the spec to be mended. */
 bool world_frozen_by_spec(const struct world *w);
+bool world_demoted(const struct world *w); /* a member that has voted is a learner */
 
 #endif

@@ -243,6 +243,9 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
                w->force_step == EC_FORCE_NOT;
     case EV_REMOVED_BY_HAND:
         return can_remove_by_hand(w, s);
+    case EV_DEMOTED:
+        return world_voter(s) && s->ran > 1 && world_connected(s) && !world_demoted(w) &&
+               !s->late && world_count_voters(w, false, false) > 1;
     case EV_LATE:
     case EV_TOO_LATE:
         return s->late;
@@ -322,6 +325,9 @@ static const char *happen(struct world *w, struct event e)
         break;
     case EV_STRANGE:
         s->strange = 1;
+        break;
+    case EV_DEMOTED:
+        s->learner = 1;
         break;
     case EV_START:
         return start(w, s);
@@ -487,6 +493,7 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "LAG",
                                                 "ELECTION",
                                                 "REMOVED BY HAND",
+                                                "DEMOTED",
                                                 "ANSWER LOST",
                                                 "STRANGE",
                                                 "SIZE",

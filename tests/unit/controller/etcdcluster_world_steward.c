@@ -70,6 +70,8 @@ static const char *promote(struct world *w, struct slot *s)
         return "I7: a member is promoted without a list";
     if (!s->listed || !s->learner || !s->fresh || !world_connected(s))
         return NULL; /* etcd refuses */
+    if (s->voted)
+        return "E6: a member that has voted is promoted by steward";
     if (world_count_healthy(w, NULL) + 1 < (total(w) + 1) / 2 + 1)
         return "I1: a promotion takes the quorum";
     if (!s->guarded)
@@ -83,6 +85,8 @@ static const char *remove_member(struct world *w, struct slot *s)
 {
     if (!world_list_known(w))
         return "I7: a member is removed without a list";
+    if (s->listed && s->learner && s->voted)
+        return "E6: a member that has voted is given up as a learner";
     if (world_voter(s) && total(w) == 1)
         return "I8: the last voter is removed";
     if (world_voter(s) && world_count_healthy(w, s) < (total(w) - 1) / 2 + 1)

@@ -154,6 +154,52 @@ static void since_survives(void **state)
     assert_int_equal(m.unhealthy_since, 1000);
 }
 
+/* Who has voted is known by the status, by its ID; that it forgot so itself, by its own word, when
+ * it has had the time to hear of it. */
+static void promotions(void **state)
+{
+    static const struct {
+        struct ec_remembered was;
+        bool learner, says, promoted, doubts;
+    } cases[] = {
+        {{.id = 7, .promoted = true, .since = 400}, false, false, true, false},
+        {{.id = 7, .promoted = true, .since = 400}, false, true, true, true},
+        {{.id = 7, .promoted = true, .since = 971}, false, true, true, false},
+        {{.id = 7, .promoted = true, .since = 400}, true, true, true, false},
+        {{.id = 7, .learner = true, .since = 400}, false, true, false, false},
+        {{.id = 7, .learner = true, .since = 400}, true, true, false, false},
+        {{.id = 8, .promoted = true, .since = 400}, true, true, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct ec_state st = {.cluster_id = 9, .member_count = 1};
+        const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
+        const struct ec_detail d = {
+            .asked = true,
+            .health = {.answers = true, .member_id = 7, .cluster_id = 9, .learner = cases[i].says}};
+        struct ec_member m = {.name = "db-a", .listed = true, .id = 7, .learner = cases[i].learner};
+        st.members[0] = cases[i].was;
+        (void)snprintf(st.members[0].name, EC_NAME_MAX, "db-a");
+        ec_judge_member(&seen, &d, &m);
+        if (m.promoted != cases[i].promoted || m.doubts != cases[i].doubts)
+            fail_msg("case %zu: promoted %d doubts %d", i, m.promoted, m.doubts);
+    }
+}
+
+/* How far it has got, as it tells now. */
+static void progress(void **state)
+{
+    const struct ec_state none = {0};
+    const struct ec_seen seen = {.state = &none, .durable = true, .now = 1000};
+    struct ec_detail d = {.asked = true,
+                          .health = {.answers = true, .raft_term = 5, .raft_index = 99}};
+    struct ec_member m = {.name = "db-a", .listed = true, .id = 7};
+    (void)state;
+    ec_judge_member(&seen, &d, &m);
+    assert_int_equal(m.raft_term, 5);
+    assert_int_equal(m.raft_index, 99);
+}
+
 /* The kubelet's word, of a pod that stays. */
 static void readiness(void **state)
 {
@@ -271,10 +317,12 @@ static void fresh_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods),           cmocka_unit_test(data),      cmocka_unit_test(health),
-        cmocka_unit_test(since_survives), cmocka_unit_test(readiness), cmocka_unit_test(round_trip),
-        cmocka_unit_test(actions),        cmocka_unit_test(nonsense),  cmocka_unit_test(failovers),
-        cmocka_unit_test(fresh_names),
+        cmocka_unit_test(pods),       cmocka_unit_test(data),
+        cmocka_unit_test(health),     cmocka_unit_test(since_survives),
+        cmocka_unit_test(promotions), cmocka_unit_test(progress),
+        cmocka_unit_test(readiness),  cmocka_unit_test(round_trip),
+        cmocka_unit_test(actions),    cmocka_unit_test(nonsense),
+        cmocka_unit_test(failovers),  cmocka_unit_test(fresh_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,41 @@ static void resumed_addition(void **state)
     intends(&s, EC_ADD, FRESH);
 }
 
+/* --- lesson E6: promotions that get lost on the way to another version */
+
+static void promotion_lost(void **state)
+{
+    SCENE(s);
+    for (size_t i = 0; i < 3; i++)
+        s.v.members[i].promoted = true;
+    expect_words(&s, EC_WAIT, "Settled", "3 of 3");
+    s.c->learner = true; /* 100 times too old for a learner */
+    s.c->created = NOW - 60000;
+    expect_words(&s, EC_FREEZE, "PromotionLost", "`etcdctl member promote 13`");
+    s.c->pod = EC_POD_ABSENT;
+    fall(s.c, 10);
+    expect(&s, EC_CREATE_POD, C);
+    assert_true(s.move.guarded);
+    nobody_answers(&s, 60);
+    s.c->pod = EC_POD_RUNNING;
+    expect_words(&s, EC_FREEZE, "QuorumLost", "are needed");
+}
+
+/* The first one that was upgraded says so of itself, and the others are not. */
+static void promotion_doubted(void **state)
+{
+    SCENE(s);
+    s.v.version = new_version;
+    s.c->version = s.c->pod_version = new_version;
+    expect(&s, EC_DELETE_POD, B);
+    s.c->doubts = true;
+    expect_words(&s, EC_WAIT, "PromotionLost",
+                 "member " C " votes, and takes itself for a learner");
+    s.v.version = old_version;
+    s.c->version = s.c->pod_version = old_version;
+    expect_words(&s, EC_WAIT, "PromotionLost", "etcd issue 19557");
+}
+
 /* --- at rest */
 
 static void nothing_to_do(void **state)
@@ -294,8 +329,42 @@ static void quorum_is_lost(void **state)
                  "`kubectl annotate etcdcluster db " STW_ETCD_FORCE_NEW_CLUSTER "=" A "`");
     s.b->answers = true; /* the better choice */
     expect_words(&s, EC_FREEZE, "QuorumLost", "=" B "`");
+    expect_words(&s, EC_FREEZE, "QuorumLost", "those that do not may have more");
     s.v.durable = false;
     expect_words(&s, EC_FREEZE, "QuorumLost", "EtcdRestore");
+}
+
+/* By raft's own order: the term, then the index; who answers before who does not. */
+static void best_survivor(void **state)
+{
+    static const struct {
+        struct {
+            bool answers;
+            uint64_t term, index;
+        } of[3];
+        const char *best, *words;
+    } cases[] = {
+        {{{false, 0, 0}, {false, 0, 0}, {false, 0, 0}}, A, "not known who has most of it"},
+        {{{true, 3, 70}, {false, 0, 0}, {true, 3, 71}}, C, "(raft term 3, index 71); those that"},
+        {{{true, 3, 900}, {true, 4, 10}, {true, 4, 9}}, B, "(raft term 4, index 10)"},
+        {{{true, 4, 10}, {true, 4, 10}, {true, 3, 99}}, A, "got farthest of those that answer"},
+        {{{false, 9, 99}, {true, 1, 1}, {false, 9, 99}}, B, "those that do not may have more"},
+    };
+    SCENE(s);
+    nobody_answers(&s, 60);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t n = 0; n < 3; n++) {
+            s.v.members[n].answers = cases[i].of[n].answers;
+            s.v.members[n].raft_term = cases[i].of[n].term;
+            s.v.members[n].raft_index = cases[i].of[n].index;
+        }
+        char command[160];
+        (void)snprintf(command, sizeof(command), STW_ETCD_FORCE_NEW_CLUSTER "=%s`", cases[i].best);
+        expect_words(&s, EC_FREEZE, "QuorumLost", command);
+        expect_words(&s, EC_FREEZE, "QuorumLost", cases[i].words);
+    }
+    s.v.force = "db-xxxxxxxxxx"; /* named instead of a wrong one, too */
+    expect_words(&s, EC_FREEZE, "QuorumLost", "as for instance " B " is");
 }
 
 static void steward_is_cut_off(void **state)
@@ -607,6 +676,8 @@ static void come_true_or_not_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(promotion_lost),
+        cmocka_unit_test(promotion_doubted),
         cmocka_unit_test(unsettled),
         cmocka_unit_test(deciding),
         cmocka_unit_test(resumed_addition),
@@ -616,6 +687,7 @@ int main(void)
         cmocka_unit_test(a_restored_seed),
         cmocka_unit_test(the_status_is_lost),
         cmocka_unit_test(quorum_is_lost),
+        cmocka_unit_test(best_survivor),
         cmocka_unit_test(steward_is_cut_off),
         cmocka_unit_test(forced_step_by_step),
         cmocka_unit_test(two_clusters),

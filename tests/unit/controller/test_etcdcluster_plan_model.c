@@ -155,6 +155,8 @@ static const char *judge(const struct world *w, bool hope, bool hurt)
         return world_serves(w) || !w->latched || hurt ? NULL : "a bad template took the quorum";
     if (w->force_step != EC_FORCE_NOT && move.act == EC_FREEZE)
         return NULL; /* the survivor that a person named has lost its data since */
+    if (world_demoted(w))
+        return move.act == EC_FREEZE ? NULL : "members are forgotten voters, and nobody is told";
     if (world_frozen_by_spec(w))
         return world_serves(w) ? NULL : "a refused version took the quorum";
     return world_at_goal(w) || world_cramped(w) ? NULL : "stuck: the goal is not reached";

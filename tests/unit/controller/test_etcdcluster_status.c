@@ -91,6 +91,28 @@ static void well(void **state)
     scene_done(&s);
 }
 
+/* That a learner has voted is told, and read back; of others it goes without saying. */
+static void promoted(void **state)
+{
+    static const struct {
+        bool learner, promoted, told, read;
+    } cases[] = {{false, true, false, true}, {true, true, true, true}, {true, false, false, false}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct scene s;
+        struct ec_state back;
+        scene_init(&s, SPEC, LATCHED);
+        s.f.e->view.members[0].learner = cases[i].learner;
+        s.f.e->view.members[0].promoted = cases[i].promoted;
+        judge(&s);
+        const json_t *m = json_array_get(json_object_get(s.status, "memberList"), 0);
+        assert_int_equal(json_is_true(json_object_get(m, "promoted")), cases[i].told);
+        ec_state_read(s.status, &back);
+        assert_int_equal(back.members[0].promoted, cases[i].read);
+        scene_done(&s);
+    }
+}
+
 /* The list alone, however good, is no reason to be Ready (E12). */
 static void ready_needs_a_list_of_now(void **state)
 {
@@ -323,12 +345,19 @@ static void tls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(well),         cmocka_unit_test(ready_needs_a_list_of_now),
-        cmocka_unit_test(quorum_lost),  cmocka_unit_test(alarms),
-        cmocka_unit_test(progress),     cmocka_unit_test(upgrade),
-        cmocka_unit_test(troubles),     cmocka_unit_test(split_brain),
-        cmocka_unit_test(paused),       cmocka_unit_test(numbers_are_no_news),
-        cmocka_unit_test(backups_stay), cmocka_unit_test(tls),
+        cmocka_unit_test(well),
+        cmocka_unit_test(ready_needs_a_list_of_now),
+        cmocka_unit_test(promoted),
+        cmocka_unit_test(quorum_lost),
+        cmocka_unit_test(alarms),
+        cmocka_unit_test(progress),
+        cmocka_unit_test(upgrade),
+        cmocka_unit_test(troubles),
+        cmocka_unit_test(split_brain),
+        cmocka_unit_test(paused),
+        cmocka_unit_test(numbers_are_no_news),
+        cmocka_unit_test(backups_stay),
+        cmocka_unit_test(tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
