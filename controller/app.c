@@ -61,8 +61,6 @@ static bool ensure_children(struct app *a, struct stw_result *result)
     if (!app_hand_over(a, result))
         return false;
     ensure(a, APP_DEPLOYMENT, app_deployment(a));
-    if (!app_start_scaling(a, result))
-        return false;
     ensure(a, APP_SERVICE, app_service(a));
     if (app_wants_budget(&a->spec))
         ensure(a, APP_BUDGET, app_budget(a, version_of(a, APP_BUDGET)));
@@ -97,7 +95,10 @@ static void finish(struct app *a, struct stw_result *result)
         stw_object_event(a->run, &a->object, true, a->trouble.reason, "Reconcile", "%s",
                          a->trouble.message);
     app_judge(a, &verdict, &status);
+    bool begun = app_begun(a, status);
     stw_run_end(a->run, &a->object, &verdict, status, numbers, result);
+    if (begun && result->outcome == STW_RUN_DONE)
+        *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = 1};
 }
 
 static void keep_children(struct app *a, struct stw_result *result)

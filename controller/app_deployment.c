@@ -185,8 +185,8 @@ json_t *app_deployment(const struct app *a)
     json_t *spec = json_pack("{s:I,s:{s:o},s:o,s:o}", "progressDeadlineSeconds",
                              (json_int_t)a->spec.strategy.deadline_s, "selector", "matchLabels",
                              app_selector(a), "strategy", strategy(a), "template", template(a));
-    if (!app_is_scaled(a))
-        (void)json_object_set_new(spec, "replicas", json_integer((json_int_t)a->spec.replicas));
+    if (!app_is_scaled(a) || a->begins)
+        (void)json_object_set_new(spec, "replicas", json_integer((json_int_t)app_number(a)));
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "apps/v1", "kind", "Deployment", "metadata",
                      app_metadata(a, a->owner.name), "spec", spec);
 }

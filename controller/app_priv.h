@@ -47,6 +47,7 @@ struct app {
     json_t *desired[APP_CHILDREN];
     struct app_trouble trouble; /* of the pod that is worst off */
     char foreign[254];          /* somebody else's autoscaler of our Deployment; "" for none */
+    bool begins; /* autoscaling does, with a Deployment that has our number for the time being */
 };
 
 /* --- children; each gives a new tree, or NULL without memory */
@@ -66,8 +67,10 @@ json_t *app_selector(const struct app *a);
  * so no more, takes care that their number stays what it is.  False: the run is over, `result` says
  * how. */
 bool app_hand_over(struct app *a, struct stw_result *result);
-/* After a Deployment was made: gives it the number of pods that autoscaling begins with. */
-bool app_start_scaling(struct app *a, struct stw_result *result);
+/* The number that we give: the one that is asked for, or that autoscaling begins with. */
+int64_t app_number(const struct app *a);
+/* By this status of now the pods that it begins with are there: app_hand_over shall run again. */
+bool app_begun(const struct app *a, const json_t *status);
 /* Somebody else says how many pods there are: our autoscaler, or a foreign one. */
 bool app_is_scaled(const struct app *a);
 /* How many pods there shall be now. */

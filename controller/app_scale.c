@@ -5,7 +5,10 @@
  * manager gives up falls back to its default, which here is one pod: so a second manager of ours
  * takes it over first with the value that it has
  * (kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership), and keeps it;
- * servers up to 1.21 do not write down that an autoscaler has written it. */
+ * servers up to 1.21 do not write down that an autoscaler has written it.
+ *
+ * A Deployment that is made while autoscaling is on is made with the number that this begins with,
+ * which so is ours for a while: until its pods are there, or anything else is to be written. */
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/app_priv.h"
@@ -113,6 +116,33 @@ bool app_is_scaled(const struct app *a)
 
 /* --- before and after the Deployment */
 
+static bool says_available(const json_t *status)
+{
+    return stw_condition_is(stw_condition_find(json_object_get(status, "conditions"), "Available"),
+                            STW_TRUE);
+}
+
+/* As it was made, by a run that has told so, and on its way. */
+static bool is_beginning(struct app *a, const struct stw_child_live *live)
+{
+    struct stw_hash wanted;
+    json_auto_t *desired = NULL;
+    if (!a->spec.autoscaling.enabled || !live->rollout.scaled_by_us ||
+        live->rollout.wanted != start_value(&a->spec) ||
+        !json_object_get(a->object.status, "startReplicas") || says_available(a->object.status))
+        return false;
+    a->begins = true;
+    desired = app_deployment(a);
+    a->begins = stw_child_digest(desired, &wanted) == 0 &&
+                stw_child_as_wanted(a->run, &stw_watch_deployments, a->run->key, wanted, live);
+    return a->begins;
+}
+
+bool app_begun(const struct app *a, const json_t *status)
+{
+    return a->begins && says_available(status);
+}
+
 /* The Deployment that is applied then differs from the one before, by our own doing. */
 static int give_up_number(struct app *a, const struct stw_child_live *live, struct stw_error *err)
 {
@@ -131,7 +161,7 @@ static int hand_over(struct app *a, const struct stw_child_live *live, struct st
     if (find_foreign(a, r, err) != 0)
         return -1;
     if (app_is_scaled(a))
-        return give_up_number(a, live, err);
+        return is_beginning(a, live) ? 0 : give_up_number(a, live, err);
     if (!must_keep(a, r))
         return 0;
     return keep_number(a, r->wanted, err) == 0 ? 1 : -1;
@@ -141,8 +171,12 @@ bool app_hand_over(struct app *a, struct stw_result *result)
 {
     struct stw_child_live live;
     struct stw_error err = {0};
-    if (stw_child_cached(a->run, &stw_watch_deployments, a->run->key, &live) != 0 ||
-        !stw_streq(live.owner_uid, a->owner.uid) || live.terminating)
+    if (stw_child_cached(a->run, &stw_watch_deployments, a->run->key, &live) != 0) {
+        /* Without a number it has one pod, and nothing to be given up. */
+        a->begins = a->spec.autoscaling.enabled && start_value(&a->spec) > 1;
+        return true;
+    }
+    if (!stw_streq(live.owner_uid, a->owner.uid) || live.terminating)
         return true;
     int rc = hand_over(a, &live, &err);
     if (rc < 0)
@@ -150,20 +184,9 @@ bool app_hand_over(struct app *a, struct stw_result *result)
     return rc == 0; /* 1: the App has changed, and the next run goes on */
 }
 
-bool app_start_scaling(struct app *a, struct stw_result *result)
+int64_t app_number(const struct app *a)
 {
-    struct stw_child *c = &a->children[APP_DEPLOYMENT];
-    struct stw_error err = {0};
-    bool made = c->state == STW_CHILD_CREATED || (c->state == STW_CHILD_REPAIRED && !*c->fields);
-    int64_t n = start_value(&a->spec);
-    if (!a->spec.autoscaling.enabled || !made || c->live.rollout.wanted == n)
-        return true;
-    if (apply_replicas(a, c->live.uid, n, &err) == 0) {
-        c->live.rollout.wanted = n;
-        return true;
-    }
-    stw_run_fail(a->run, &err, result);
-    return false;
+    return a->begins ? start_value(&a->spec) : a->spec.replicas;
 }
 
 int64_t app_wanted(const struct app *a)

@@ -48,15 +48,6 @@ def test_all_of_them_within_eight_requests(controller, installed, namespace):
         found = app.wait_ready(installed, "two", namespace)
         made = [r for r in stw.requests(installed, namespace) if "/two" in r[1]]
         assert len(made) <= 7, made
-        # A start above one is a request of its own: nobody may own the number that an autoscaler
-        # is to write, and a Deployment that is made without one has one pod.
-        installed.apply(app.manifest("many", namespace, replicas=3,
-                                     autoscaling={"enabled": True, "maxReplicas": 4}))
-        app.run_pods(installed, "many", namespace, 3)
-        app.wait_ready(installed, "many", namespace)
-        made = [r[1] for r in stw.requests(installed, namespace)
-                if "/many" in r[1] and "/events" not in r[1]]
-        assert len(made) == 8 and sum("steward-app-replicas" in m for m in made) == 1, made
     finally:
         installed.component("start", "scheduler")
     status = found["status"]
@@ -70,6 +61,26 @@ def test_all_of_them_within_eight_requests(controller, installed, namespace):
     assert status["lastGood"]["image"] == app.IMAGE
     assert status["lastGood"]["configHash"] == status["configHash"]
     assert "lastError" not in status
+
+
+def test_what_an_autoscaler_begins_with_is_given_up_afterwards(controller, installed, namespace):
+    """Available within eight requests, event included; then nobody owns the number any more."""
+    installed.component("stop", "scheduler")
+    try:
+        installed.apply(app.manifest("web", namespace, replicas=3,
+                                     autoscaling={"enabled": True, "maxReplicas": 4}))
+        app.run_pods(installed, "web", namespace, 3)
+        app.wait_ready(installed, "web", namespace)
+
+        def given_up():
+            made = [path for _, path, _ in stw.requests(installed, namespace)]
+            at = [i for i, path in enumerate(made) if "steward-app-replicas" in path]
+            return (at, made) if at else None
+        at, made = wait.until("the number to be given up", given_up)
+        assert len(at) == 1 and at[0] <= 8, made
+        assert any("/events" in path for path in made[:at[0]]), made
+    finally:
+        installed.component("start", "scheduler")
 
 
 def test_fifty_at_once(controller, installed, namespace):

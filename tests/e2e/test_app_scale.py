@@ -142,11 +142,22 @@ def test_switched_off_with_a_number(controller, installed, namespace, watched):
     assert set(seen.end()) <= {6, 4}
 
 
-def test_what_it_starts_with(controller, installed, namespace):
+def test_what_it_starts_with(controller, installed, namespace, watched):
+    """It is made with that number, which is given up as soon as an autoscaler writes another, and
+    with anything else that is to be written."""
     for name, given, want in (("few", 1, 2), ("some", 5, 5), ("many", 50, 9)):
         installed.apply(app.manifest(name, namespace, replicas=given, autoscaling=AUTOSCALING))
         wait_replicas(installed, name, namespace, want, 5)
-        assert "steward-app" not in owners(installed, name, namespace)
+        seen = watched(name)
+        other = want - 1
+        if name == "few":
+            other = want
+            installed.patch(app.KIND, name, namespace, {"spec": {"image": "registry.invalid/n:2"}})
+        else:
+            stand_in(installed, name, namespace, other)
+        wait.until("the number to be given up",
+                   lambda n=name: "steward-app" not in owners(installed, n, namespace))
+        assert set(seen.end()) == {want, other}
 
 
 def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
