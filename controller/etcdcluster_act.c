@@ -129,12 +129,12 @@ static int guard_pod(struct ec *e, size_t i)
     return 0;
 }
 
-static int label_voter(struct ec *e, size_t i)
+static int label_pod(struct ec *e, size_t i, bool voter)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
     const char *name = e->view.members[i].name;
-    json_auto_t *patch = json_pack("{s:{s:s,s:{s:s}}}", "metadata", "uid", e->details[i].pod.uid,
-                                   "labels", EC_ROLE, EC_VOTER);
+    json_auto_t *patch = json_pack("{s:{s:s,s:{s:s?}}}", "metadata", "uid", e->details[i].pod.uid,
+                                   "labels", EC_ROLE, voter ? EC_VOTER : NULL);
     if (!stw_run_may_write(e->run))
         return stw_fail(&e->err, STW_ERR_CANCELLED, "steward no longer leads");
     int rc = stw_kube_merge_patch(e->run->client, &stw_res_pod, e->owner.ns, name, NULL, patch,
@@ -146,13 +146,23 @@ static int label_voter(struct ec *e, size_t i)
     return 0;
 }
 
+/* What clients would write to another cluster would not be in this one. */
+static bool is_elsewhere(const struct ec *e, const struct ec_member *m)
+{
+    return e->view.cluster_id && m->cluster_id && m->cluster_id != e->view.cluster_id;
+}
+
 int ec_label_voters(struct ec *e)
 {
-    for (size_t i = 0; e->view.listed && i < e->view.count; i++) {
+    for (size_t i = 0; i < e->view.count; i++) {
         const struct ec_member *m = &e->view.members[i];
         const struct ec_detail *d = &e->details[i];
-        if (m->listed && !m->learner && d->has_pod && !d->pod.going && !d->pod.voter &&
-            label_voter(e, i) != 0)
+        bool elsewhere = is_elsewhere(e, m);
+        bool votes = e->view.listed && m->listed && !m->learner && !elsewhere;
+        if (!d->has_pod || d->pod.going)
+            continue;
+        if (((votes && !d->pod.voter) || (elsewhere && d->pod.voter)) &&
+            label_pod(e, i, votes) != 0)
             return -1;
     }
     return 0;
@@ -284,7 +294,8 @@ static void tell_change(struct ec *e)
         tell(e, "LeaderMoved", "MoveLeader", "leadership goes from %s to %s", m, e->move.to);
         break;
     case EC_DISARM:
-        tell(e, "AlarmDisarmed", "Disarm", "member %s has space again: disarmed NOSPACE", m);
+        tell(e, "AlarmDisarmed", "Disarm", "there is space again: disarmed NOSPACE of member %llx",
+             (unsigned long long)e->move.id);
         break;
     default:
         break;

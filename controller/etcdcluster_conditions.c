@@ -22,7 +22,7 @@ bool ec_all_healthy(const struct ec *e)
 
 unsigned ec_alarms(const struct ec *e)
 {
-    unsigned all = 0;
+    unsigned all = e->view.stray_alarms;
     for (size_t i = 0; i < e->view.count; i++)
         if (e->view.members[i].listed)
             all |= e->view.members[i].alarms;

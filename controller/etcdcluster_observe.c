@@ -264,6 +264,27 @@ static bool list_members(struct ec *e)
     return had;
 }
 
+static bool is_listed(const struct ec *e, uint64_t id)
+{
+    for (size_t i = 0; i < e->view.count; i++)
+        if (e->view.members[i].listed && e->view.members[i].id == id)
+            return true;
+    return false;
+}
+
+/* etcd keeps alarms of members that were removed, and they hold for all that are left. */
+static void take_strays(struct ec *e, const struct stw_etcd_alarms *alarms)
+{
+    struct ec_view *v = &e->view;
+    for (size_t n = 0; n < alarms->count; n++) {
+        if (is_listed(e, alarms->all[n].member_id))
+            continue;
+        if (!v->stray_id || (alarms->all[n].alarm & STW_ETCD_ALARM_CORRUPT))
+            v->stray_id = alarms->all[n].member_id; /* the worst is told first */
+        v->stray_alarms |= alarms->all[n].alarm;
+    }
+}
+
 static void take_alarms(struct ec *e)
 {
     struct stw_etcd_alarms *alarms = calloc(1, sizeof(*alarms));
@@ -285,6 +306,8 @@ static void take_alarms(struct ec *e)
             if (m->id && alarms->all[n].member_id == m->id)
                 m->alarms |= alarms->all[n].alarm;
     }
+    if (had && e->view.listed)
+        take_strays(e, alarms);
     free(alarms);
 }
 

@@ -38,18 +38,25 @@ static bool identity(struct plan *p)
         if (m->answers && m->cluster_id && m->cluster_id != p->v->cluster_id)
             return plan_freeze(p, "SplitBrain",
                                "member %s is in cluster %" PRIx64 ", and this is cluster %" PRIx64
-                               ": find out where its data came from; when it is not needed, delete "
-                               "its pod and its volume claim %s",
-                               m->name, m->cluster_id, p->v->cluster_id, m->name);
+                               ": nothing is changed. Find out where its data came from; when they "
+                               "are not needed, `kubectl delete pvc/%s pod/%s --wait=false` and a "
+                               "fresh member takes its place",
+                               m->name, m->cluster_id, p->v->cluster_id, m->name, m->name);
         if (m->listed && (m->alarms & STW_ETCD_ALARM_CORRUPT))
             return plan_freeze(p, "Corrupt",
                                "the data of member %s differs from the others' (alarm CORRUPT): "
                                "nothing is changed until a person has looked. Compare `etcdctl "
                                "endpoint hashkv --cluster`, take a backup from a good member, "
-                               "remove the bad one and `etcdctl alarm disarm`",
-                               m->name);
+                               "remove the bad one by `etcdctl member remove %" PRIx64
+                               "`, and then `etcdctl alarm disarm`",
+                               m->name, m->id);
     }
-    return false;
+    return (p->v->stray_alarms & STW_ETCD_ALARM_CORRUPT) &&
+           plan_freeze(p, "Corrupt",
+                       "member %" PRIx64 " was removed and its alarm CORRUPT is still raised, so "
+                       "that etcd takes no writes. When the data of the others agree (`etcdctl "
+                       "endpoint hashkv --cluster`): `etcdctl alarm disarm`",
+                       p->v->stray_id);
 }
 
 /* To make a pod takes nothing away where there is none, or one that will never run again, or that
@@ -308,9 +315,11 @@ static bool leftover_claims(struct plan *p)
     return false;
 }
 
+/* An alarm of a member that was replaced meanwhile holds for all like any other. */
 static bool disarm(struct plan *p)
 {
     const struct ec_member *full = NULL;
+    bool stray = p->v->stray_alarms & STW_ETCD_ALARM_NOSPACE;
     plan_each(m, p)
     {
         if (!m->listed)
@@ -320,7 +329,11 @@ static bool disarm(struct plan *p)
         if (m->alarms & STW_ETCD_ALARM_NOSPACE)
             full = m;
     }
-    return full && plan_act(p, EC_DISARM, full);
+    if (!full && !stray)
+        return false;
+    plan_act(p, EC_DISARM, full);
+    p->move->id = full ? full->id : p->v->stray_id;
+    return true;
 }
 
 static bool refused(struct plan *p)

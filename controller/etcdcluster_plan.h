@@ -163,6 +163,8 @@ struct ec_view {
     int64_t now;
     bool listed; /* a linearizable list of members was had just now */
     struct stw_semver cluster_version;
+    unsigned stray_alarms; /* of a member that was removed: they hold until they are disarmed */
+    uint64_t stray_id;     /* that member */
     size_t count;
     struct ec_member members[EC_MEMBERS_MAX];
     bool
@@ -190,7 +192,7 @@ enum ec_act {
     EC_MEMBER_PROMOTE,
     EC_MEMBER_REMOVE,
     EC_MOVE_LEADER, /* from `member` to `to` */
-    EC_DISARM,      /* NOSPACE, once there is space again */
+    EC_DISARM,      /* NOSPACE of the member `id`, once there is space again */
     EC_FORCE_NEXT,  /* write the next step of EC_FORCE */
     EC_FINISH,      /* the intent has come true: clear it */
 };

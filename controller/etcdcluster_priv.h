@@ -256,7 +256,8 @@ int ec_check_cleared(struct ec *e);
 /* Carries e->move out.  -1: e->err; a wait that etcd asks for is none. */
 int ec_act(struct ec *e, uint64_t *ret_again_ms);
 
-/* Labels pods of members that vote by now.  -1: e->err. */
+/* Labels pods of members that vote by now, for the Service of clients; and takes the label from
+ * those that turned out to be in another cluster.  -1: e->err. */
 int ec_label_voters(struct ec *e);
 
 /* --- etcdcluster_conditions.c */

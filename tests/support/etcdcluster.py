@@ -135,9 +135,9 @@ class EtcdCluster:
         return wait.until(f"a leader of EtcdCluster {self.name}", find, 30)
 
     def followers(self):
-        """The names of the other members."""
+        """The names of the other members that came up."""
         leader = self.leader()
-        return sorted(m["name"] for m in self.listed() if m.get("name") != leader)
+        return sorted(self.names() - {leader, ""})
 
     def pods(self):
         """Its pods by name."""

@@ -422,6 +422,10 @@ static void two_clusters(void **state)
     expect_words(&s, EC_FREEZE, "Corrupt", "member " C);
     s.c->alarms = STW_ETCD_ALARM_NOSPACE;
     expect(&s, EC_CREATE_POD, B);
+    s.c->alarms = 0;
+    s.v.stray_alarms = STW_ETCD_ALARM_CORRUPT; /* removed, and not disarmed yet */
+    s.v.stray_id = 0xbad;
+    expect_words(&s, EC_FREEZE, "Corrupt", "member bad was removed");
 }
 
 static void a_foreign_member(void **state)
@@ -649,6 +653,13 @@ static void space_again(void **state)
     s.b->space = true;
     expect(&s, EC_DISARM, B);
     assert_int_equal(s.move.id, s.b->id);
+    s.b->alarms = 0;
+    s.v.stray_alarms = STW_ETCD_ALARM_NOSPACE;
+    s.v.stray_id = 0xbad;
+    expect(&s, EC_DISARM, "");
+    assert_int_equal(s.move.id, 0xbad);
+    s.c->space = false;
+    expect(&s, EC_WAIT, "");
 }
 
 /* --- intents */

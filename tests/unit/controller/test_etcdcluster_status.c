@@ -180,6 +180,10 @@ static void alarms(void **state)
     judge(&s);
     assert_condition(&s, "AlarmActive", "True/Corrupt");
     assert_condition(&s, "Stalled", "True/Corrupt");
+    s.f.e->view.members[2].alarms = 0;
+    s.f.e->view.stray_alarms = STW_ETCD_ALARM_CORRUPT;
+    judge(&s);
+    assert_condition(&s, "AlarmActive", "True/Corrupt");
     scene_done(&s);
 }
 
