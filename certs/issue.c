@@ -13,7 +13,8 @@
 #include <stdio.h>
 
 #define SERIAL_BITS 128
-#define BACKDATE_S 3600 /* valid on machines whose clock is behind ours */
+/* Valid on machines whose clock is behind ours: also when ours has stepped by a day. */
+#define BACKDATE_S (25 * 3600)
 #define DAY_S 86400
 #define DAYS_MAX 36525
 #define CN_MAX 64 /* RFC 5280, ub-common-name */

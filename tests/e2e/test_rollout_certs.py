@@ -6,24 +6,10 @@ import json
 
 import pytest
 
-from support import wait
+from support import certs, wait
 from support.replicas import long_run
 from support.steward import NAMESPACE, WEBHOOK_CONFIGURATIONS
 from support.stream import OpenDoors, Stream
-
-SECRET = "steward-webhook-server-cert"
-
-
-def secret(cluster):
-    """{key: text}; {} when there is none."""
-    found = cluster.get("secret", SECRET, NAMESPACE) or {"data": {}}
-    return {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
-
-
-def bundles(cluster):
-    """What the API server trusts, of each webhook."""
-    return {base64.b64decode(w["clientConfig"].get("caBundle", "")).decode()
-            for kind, name in WEBHOOK_CONFIGURATIONS for w in cluster.get(kind, name)["webhooks"]}
 
 
 @pytest.fixture
@@ -37,22 +23,14 @@ def stream(replicas, namespace):
     doors.check()
 
 
-def wait_other(cluster, key, old, seconds=30):
-    """Until the Secret has another one than `old` under this key; returns all of it."""
-    def look():
-        found = secret(cluster)
-        return found if found.get(key) not in (None, "", old) else None
-    return wait.until(f"a new {key}", look, seconds)
-
-
 def test_new_certificates(replicas, stream):
     cluster = replicas.cluster
     for _ in range(long_run(10, 50)):
-        old = secret(cluster)["tls.crt"]
+        old = certs.read(cluster)["tls.crt"]
         read = {n: replicas.metric(n, "certwatcher_read_certificate_total")
                 for n in replicas.names()}
-        cluster.patch("secret", SECRET, NAMESPACE, {"data": {"tls.crt": ""}})
-        wait_other(cluster, "tls.crt", old)
+        cluster.patch("secret", certs.SECRET, NAMESPACE, {"data": {"tls.crt": ""}})
+        certs.wait_other(cluster, "tls.crt", old)
         for name, count in read.items():
             wait.until(f"{name} to serve it", lambda n=name, c=count: replicas.metric(
                 n, "certwatcher_read_certificate_total") > c)
@@ -64,9 +42,9 @@ def test_new_certificates(replicas, stream):
 def test_new_ca(replicas, stream):
     cluster = replicas.cluster
     for _ in range(long_run(1, 3)):
-        old = secret(cluster)
-        cluster.patch("secret", SECRET, NAMESPACE, {"data": {"ca.key": None}})
-        new = wait_other(cluster, "tls.crt", old["tls.crt"], 60)
+        old = certs.read(cluster)
+        cluster.patch("secret", certs.SECRET, NAMESPACE, {"data": {"ca.key": None}})
+        new = certs.wait_other(cluster, "tls.crt", old["tls.crt"], 60)
         assert new["ca.crt"] != old["ca.crt"]
         stream.flow()
 
@@ -75,9 +53,9 @@ def test_the_secret_is_deleted(replicas, stream):
     """What is served stays in service until what comes new is trusted."""
     cluster = replicas.cluster
     for _ in range(long_run(1, 3)):
-        old = secret(cluster)
-        cluster.delete("secret", SECRET, NAMESPACE)
-        wait_other(cluster, "tls.crt", old["tls.crt"], 60)
+        old = certs.read(cluster)
+        cluster.delete("secret", certs.SECRET, NAMESPACE)
+        certs.wait_other(cluster, "tls.crt", old["tls.crt"], 60)
         wait.until("all to be ready", lambda: all(replicas.is_ready(n) for n in replicas.names()),
                    60, every=0.2)
         stream.flow()
@@ -87,14 +65,14 @@ def test_the_secret_is_deleted(replicas, stream):
 def test_the_ca_bundle_is_spoilt_by_hand(replicas, namespace, bundle):
     """The API server trusts nobody then, until steward mends it; nothing bad gets in meanwhile."""
     cluster = replicas.cluster
-    good = bundles(cluster)
+    good = certs.bundles(cluster)
     assert len(good) == 1
     with Stream(cluster, namespace) as stream:
         for kind, name in WEBHOOK_CONFIGURATIONS:
             patch = [{"op": "replace", "path": f"/webhooks/{n}/clientConfig/caBundle",
                       "value": bundle} for n in range(len(cluster.get(kind, name)["webhooks"]))]
             cluster.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
-        wait.until("it to be mended", lambda: bundles(cluster) == good, 20)
+        wait.until("it to be mended", lambda: certs.bundles(cluster) == good, 20)
         stream.flow(100)
         stream.end()
     assert not stream.let_in
