@@ -11,6 +11,8 @@ static const struct stw_command commands[] = {
     {"webhook", "admission alone, from a certificate folder; needs no cluster", stw_cmd_webhook},
     {"validate", "give manifests the door's verdict, without a cluster", stw_cmd_validate},
     {"audit", "give objects that are stored already the door's verdict of today", stw_cmd_audit},
+    {"uninstall", "take webhooks and finalizers away, so that nothing hangs without steward",
+     stw_cmd_uninstall},
     {"snapshot", "take, fetch, verify, list and remove snapshots of an etcd", stw_cmd_snapshot},
     {"print", "CRDs, webhook configurations and RBAC rules as YAML", stw_cmd_print},
     {"version", "version and libraries", stw_cmd_version},

@@ -18,6 +18,7 @@ int stw_cmd_run(int argc, char **argv);
 int stw_cmd_webhook(int argc, char **argv);
 int stw_cmd_validate(int argc, char **argv);
 int stw_cmd_audit(int argc, char **argv);
+int stw_cmd_uninstall(int argc, char **argv);
 int stw_cmd_snapshot(int argc, char **argv);
 int stw_cmd_print(int argc, char **argv);
 int stw_cmd_version(int argc, char **argv);

@@ -14,4 +14,13 @@
 int stw_installed_targets(const struct stw_remote *r, const char *ns, struct stw_target_file *ret,
                           struct stw_error *err);
 
+/* Who leads: the Lease of the election. */
+struct stw_leader {
+    bool there;       /* the Lease is */
+    char holder[320]; /* "": nobody, it was given back */
+    int64_t renewed_us, duration_us;
+};
+int stw_installed_leader(const struct stw_remote *r, const char *ns, struct stw_leader *ret,
+                         struct stw_error *err);
+
 #endif

@@ -99,6 +99,7 @@ struct stw_kind {
      * that changes the spec.  Ended by NULL; or NULL. */
     const char *const *spec_labels;
     unsigned operations; /* enum stw_operation bits that the validating webhook asks for */
+    const char *finalizer; /* ours: keeps an object until what it made elsewhere is gone; or NULL */
     bool dns1035_name;   /* a Service gets the object's name */
     uint32_t name_max;   /* longest metadata.name; 0: 253 */
 

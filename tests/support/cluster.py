@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of scripts/cluster, and kubectl on it."""
 
+import contextlib
 import json
 import os
 import shlex
 import subprocess
 
+import pytest
 import yaml
 
 from . import paths, wait
@@ -150,6 +152,18 @@ def cluster_command(name, *args, check=True, timeout=900):
     """Runs scripts/cluster for the cluster of this name."""
     command = [paths.SCRIPTS / "cluster", args[0], *(["--name", name] if name else []), *args[1:]]
     return run(command, check=check, timeout=timeout)
+
+
+@contextlib.contextmanager
+def of_its_own(name, *args):
+    """A cluster for one test or module, that may do to it what it likes; taken down at the end."""
+    if os.environ.get("USE_EXISTING_CLUSTER") == "true":
+        pytest.skip("it needs a cluster of its own")
+    cluster_command(name, "up", *args)
+    try:
+        yield Cluster(cluster_env(name))
+    finally:
+        cluster_command(name, "down")
 
 
 def cluster_env(name):

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward uninstall`: takes away, in the one order that works, what would hang or block without a
+ * steward, and says what is left for kubectl. */
+#include "cmd/uninstall.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "certs/certs.h"
+#include "cmd/cmd.h"
+#include "cmd/flags.h"
+#include "cmd/installed.h"
+#include "cmd/names.h"
+#include "controller/manager.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#define POLL_US 500000
+#define KINDS_MAX 16
+
+static const char usage[] =
+    "Usage: steward uninstall [--finalizers=wait|release] [--yes] [OPTIONS]\n\n"
+    "Makes a cluster ready to lose steward: deletes its webhook configurations first, so that no\n"
+    "request waits for it, and then sees to the finalizers on objects of its kinds, without which\n"
+    "neither they nor their namespaces could be deleted.  Says what is left, and the commands for\n"
+    "that.  Without --yes nothing is done, and what would be is told.\n\n"
+    "Exit status: 0 done or told, 1 something could not be done, 2 called wrongly or no answer.\n";
+
+struct options {
+    char *kubeconfig, *context, *ns, *finalizers;
+    bool yes;
+    int64_t timeout_ms;
+};
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+static const struct stw_flag flags[] = {
+    {.name = "yes", .type = STW_FLAG_BOOL, .def = "false", AT(yes), .help = "do it"},
+    {.name = "finalizers",
+     .arg = "wait|release",
+     AT(finalizers),
+     .help = "what becomes of objects that have one of steward's:\n"
+             "wait: they are deleted, and the steward that runs cleans up behind each, as its\n"
+             "deletionPolicy says;\n"
+             "release: steward is stopped and the finalizer taken away; the objects stay, and so\n"
+             "does what was made for them outside of the cluster"},
+    {.name = "timeout",
+     .type = STW_FLAG_DURATION,
+     .arg = "DURATION",
+     .def = "2m",
+     .min = 1000,
+     .max = 3600000,
+     AT(timeout_ms),
+     .help = "how long to wait for objects, or for steward, to go"},
+    {.name = "namespace",
+     .letter = 'n',
+     .arg = "NAME",
+     .def = STW_DEFAULT_NAMESPACE,
+     AT(ns),
+     .help = "where steward is installed"},
+    {.name = "kubeconfig", .arg = "FILE", AT(kubeconfig), .help = STW_REMOTE_KUBECONFIG_HELP},
+    {.name = "context", .arg = "NAME", AT(context), .help = STW_REMOTE_CONTEXT_HELP},
+    {0},
+};
+
+struct job {
+    const struct options *options;
+    struct stw_remote remote;
+    struct stw_held held[KINDS_MAX]; /* by index of stw_kinds */
+    uint64_t held_all;
+    bool release;
+    uint64_t deadline_ms;
+};
+
+static bool in_time(const struct job *job)
+{
+    return stw_now_ms(&stw_clock_system) < job->deadline_ms;
+}
+
+/* --- what is there */
+
+static int count(struct job *job, struct stw_error *err)
+{
+    job->held_all = 0;
+    for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++) {
+        if (stw_held_count(&job->remote, stw_kinds[i], &job->held[i], err) != 0)
+            return -1;
+        job->held_all += job->held[i].held;
+    }
+    return 0;
+}
+
+static void tell_held(const struct job *job)
+{
+    for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++)
+        if (job->held[i].held)
+            printf("   %" PRIu64 " of %" PRIu64 " %s have the finalizer %s, such as %s\n",
+                   job->held[i].held, job->held[i].all, stw_kinds[i]->plural,
+                   stw_kinds[i]->finalizer, job->held[i].first);
+}
+
+static void tell_plan(const struct job *job)
+{
+    const char *ns = job->options->ns;
+    printf("What `steward uninstall` does on %s:\n"
+           "1. It deletes the webhook configurations %s\n   and %s.\n"
+           "   From then on objects are stored unchecked.\n",
+           job->remote.kubeconfig->server, STW_CERTS_MUTATING, STW_CERTS_VALIDATING);
+    if (!job->held_all) {
+        printf("2. No object has a finalizer of steward's.\n");
+        return;
+    }
+    if (!job->options->finalizers || job->release)
+        printf("2. With --finalizers=release, Deployment %s/%s goes to 0 replicas, and the "
+               "finalizers\n   are taken away.  The objects stay, and so does what was made for "
+               "them elsewhere.\n",
+               ns, STW_DEPLOYMENT);
+    if (!job->options->finalizers || !job->release)
+        printf("2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
+               "steward that\n   runs cleans up behind each, as its deletionPolicy says.\n");
+    tell_held(job);
+}
+
+static void tell_rest(const struct job *job)
+{
+    printf("What stays, and how it goes:\n");
+    for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++)
+        if (job->held[i].all)
+            printf("   %" PRIu64 " %s\n", job->held[i].all, stw_kinds[i]->plural);
+    printf("   steward itself, its rights and settings:\n"
+           "      kubectl delete namespace %s\n"
+           "      kubectl delete clusterrole,clusterrolebinding -l app.kubernetes.io/name=steward\n"
+           "   the kinds; with them every object of theirs, and all that belongs to those:\n"
+           "      kubectl delete crd",
+           job->options->ns);
+    for (size_t i = 0; stw_kinds[i]; i++)
+        printf(" %s.%s", stw_kinds[i]->plural, stw_kinds[i]->group);
+    printf("\n   or all of it at once, as it was installed: kubectl delete -k config/default\n");
+}
+
+/* --- the steps */
+
+static int delete_hook(struct job *job, const struct stw_resource *r, const char *name,
+                       struct stw_error *err)
+{
+    struct stw_error e = {0};
+    if (stw_kube_delete(job->remote.client, r, NULL, name, NULL, NULL, &e) == 0) {
+        printf("deleted %s %s\n", r->kind, name);
+        return 0;
+    }
+    if (e.code == STW_ERR_NOT_FOUND)
+        return 0;
+    *err = e;
+    return stw_error_wrap(err, "%s %s", r->kind, name);
+}
+
+/* The validating one fails closed: it goes first. */
+static int delete_hooks(struct job *job, struct stw_error *err)
+{
+    if (delete_hook(job, &stw_res_validating, STW_CERTS_VALIDATING, err) != 0)
+        return -1;
+    return delete_hook(job, &stw_res_mutating, STW_CERTS_MUTATING, err);
+}
+
+static int scale_down(struct job *job, struct stw_error *err)
+{
+    struct stw_error e = {0};
+    json_auto_t *patch = json_pack("{s:{s:i}}", "spec", "replicas", 0);
+    if (!patch)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (stw_kube_merge_patch(job->remote.client, &stw_res_deployment, job->options->ns,
+                             STW_DEPLOYMENT, NULL, patch, "steward-uninstall", NULL, &e) == 0) {
+        printf("scaled Deployment %s/%s to 0\n", job->options->ns, STW_DEPLOYMENT);
+        return 0;
+    }
+    if (e.code == STW_ERR_NOT_FOUND)
+        return 0;
+    *err = e;
+    return stw_error_wrap(err, "Deployment %s/%s", job->options->ns, STW_DEPLOYMENT);
+}
+
+/* Until the Lease is given back or nobody has renewed it for as long as it lasts: a steward that
+ * still runs would put the finalizers back.  By what changes, not by the clocks of two machines. */
+static int wait_for_leader(struct job *job, struct stw_error *err)
+{
+    struct stw_leader now = {0};
+    int64_t renewed = 0;
+    uint64_t since = 0;
+    for (;;) {
+        if (stw_installed_leader(&job->remote, job->options->ns, &now, err) != 0)
+            return -1;
+        if (!now.there || !*now.holder)
+            return 0;
+        uint64_t ms = stw_now_ms(&stw_clock_system);
+        if (since == 0 || now.renewed_us != renewed)
+            since = ms;
+        renewed = now.renewed_us;
+        if ((int64_t)(ms - since) * 1000 > now.duration_us)
+            return 0;
+        if (!in_time(job))
+            return stw_fail(err, STW_ERR_TIMEOUT,
+                            "%s still leads and would put finalizers back: stop it, and run this "
+                            "again",
+                            now.holder);
+        (void)usleep(POLL_US);
+    }
+}
+
+static int each_held(struct job *job,
+                     int (*fn)(const struct stw_remote *, const struct stw_kind *,
+                               struct stw_error *),
+                     struct stw_error *err)
+{
+    for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++)
+        if (job->held[i].held && fn(&job->remote, stw_kinds[i], err) != 0)
+            return -1;
+    return count(job, err);
+}
+
+static int release(struct job *job, struct stw_error *err)
+{
+    uint64_t were = job->held_all;
+    if (scale_down(job, err) != 0 || wait_for_leader(job, err) != 0 || count(job, err) != 0 ||
+        each_held(job, stw_held_release, err) != 0)
+        return -1;
+    if (job->held_all)
+        return stw_fail(err, STW_ERR_CONFLICT,
+                        "%" PRIu64 " objects have finalizers again: is there another steward?",
+                        job->held_all);
+    printf("took the finalizer from %" PRIu64 " object%s\n", were, were == 1 ? "" : "s");
+    return 0;
+}
+
+static int delete_and_wait(struct job *job, struct stw_error *err)
+{
+    uint64_t were = job->held_all;
+    if (each_held(job, stw_held_delete, err) != 0)
+        return -1;
+    while (job->held_all && in_time(job)) {
+        (void)usleep(POLL_US);
+        if (count(job, err) != 0)
+            return -1;
+    }
+    if (job->held_all) {
+        tell_held(job);
+        return stw_fail(err, STW_ERR_TIMEOUT,
+                        "%" PRIu64 " objects are not cleaned up yet: `kubectl describe` tells what "
+                        "each waits for; run this again, with a longer --timeout, or with "
+                        "--finalizers=release",
+                        job->held_all);
+    }
+    printf("deleted %" PRIu64 " object%s, and steward has cleaned up\n", were,
+           were == 1 ? "" : "s");
+    return 0;
+}
+
+static int carry_out(struct job *job, struct stw_error *err)
+{
+    job->deadline_ms = stw_now_ms(&stw_clock_system) + (uint64_t)job->options->timeout_ms;
+    if (delete_hooks(job, err) != 0)
+        return -1;
+    if (!job->held_all)
+        return 0;
+    return (job->release ? release : delete_and_wait)(job, err);
+}
+
+/* --- all of it */
+
+static int fail(int status, const struct stw_error *err)
+{
+    (void)fflush(stdout);
+    fprintf(stderr, "steward uninstall: %s\n", err->text);
+    return status;
+}
+
+static int go(struct job *job)
+{
+    const struct options *o = job->options;
+    struct stw_error err = {0};
+    if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) != 0 ||
+        count(job, &err) != 0)
+        return fail(STW_EXIT_USAGE, &err);
+    bool chosen = o->finalizers || !job->held_all;
+    if (!o->yes || !chosen)
+        tell_plan(job);
+    if (o->yes && !chosen)
+        return stw_usage_error("uninstall", "--finalizers must say what becomes of these objects");
+    if (o->yes && carry_out(job, &err) != 0)
+        return fail(STW_EXIT_REFUSED, &err);
+    tell_rest(job);
+    if (!o->yes)
+        printf("Nothing was done; `steward uninstall%s --yes` does it.\n",
+               !chosen          ? " --finalizers=wait|release"
+               : !job->held_all ? ""
+               : job->release   ? " --finalizers=release"
+                                : " --finalizers=wait");
+    return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
+}
+
+static int uninstall(struct options *o, int operands)
+{
+    struct job job = {.options = o};
+    if (operands)
+        return stw_usage_error("uninstall", "it takes options only");
+    if (o->finalizers && !*o->finalizers) {
+        free(o->finalizers);
+        o->finalizers = NULL;
+    }
+    job.release = o->finalizers && stw_streq(o->finalizers, "release");
+    if (o->finalizers && !job.release && !stw_streq(o->finalizers, "wait"))
+        return stw_usage_error("uninstall", "--finalizers is wait or release");
+    int status = go(&job);
+    stw_remote_done(&job.remote);
+    return status;
+}
+
+int stw_cmd_uninstall(int argc, char **argv)
+{
+    struct options options = {0};
+    int operands = argc;
+    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
+    if (status < 0)
+        status = uninstall(&options, argc - operands);
+    stw_flags_done(flags, &options);
+    return status;
+}
