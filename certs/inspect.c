@@ -10,8 +10,9 @@
 #include <openssl/err.h>
 #include <stdio.h>
 
-/* A pair made on a machine whose clock is ahead is no fault, nor one read when ours has stepped back
- * by a day: who calls judges by the caller's clock, and nothing good comes of making another. */
+/* A pair made on a machine whose clock is ahead is no fault, nor one read when ours has stepped
+ * back by a day: who calls judges by the caller's clock, and nothing good comes of making another.
+ */
 #define SKEW_US ((int64_t)25 * 3600 * 1000000)
 
 static void hex(const unsigned char *data, unsigned len, char *out)
