@@ -13,10 +13,11 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* What nobody waits for: so many at a time; while others wait one each tenth of a second, unless
- * half of what may be queued is. */
+/* What nobody waits for: so many at a time; while others wait, or did a moment ago and will again,
+ * one each tenth of a second, unless half of what may be queued is. */
 #define BACKGROUND_MAX 4
 #define BACKGROUND_EVERY_MS 100
+#define QUIET_MS 100
 #define BACKGROUND_PRESSED_BYTES (STW_SUBMITTED_MAX_BYTES / 2)
 #define STACK_BYTES (512u << 10)
 #define POLL_MAX_MS 60000
@@ -79,7 +80,10 @@ static bool is_urgent(const struct stw_call *call)
 static void end_transfer(struct stw_client *c, struct stw_call *call)
 {
     stw_transfer_end(c, call);
-    c->urgent -= is_urgent(call);
+    if (!is_urgent(call))
+        return;
+    c->urgent--;
+    c->urgent_ms = stw_now_ms(c->clock);
 }
 
 static void complete(struct stw_client *c, struct stw_call *call)
@@ -137,7 +141,10 @@ static uint64_t backlog_turn_ms(struct stw_client *c)
 {
     if (!c->backlog.first || c->background >= BACKGROUND_MAX)
         return UINT64_MAX;
-    return c->urgent > 0 && !is_pressed(c) ? c->backlog_ms + BACKGROUND_EVERY_MS : 0;
+    if (is_pressed(c))
+        return 0;
+    uint64_t next = c->backlog_ms + BACKGROUND_EVERY_MS;
+    return c->urgent > 0 ? next : STW_MIN(next, c->urgent_ms + QUIET_MS);
 }
 
 static void start_backlog(struct stw_client *c, uint64_t now)

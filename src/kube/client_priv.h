@@ -103,6 +103,7 @@ struct stw_client {
     struct stw_call_list calls, backlog; /* backlog: background calls whose turn has not come */
     unsigned background;                 /* in `calls` */
     unsigned urgent;                     /* under way, that somebody waits for */
+    uint64_t urgent_ms;                  /* when the last such ended */
     uint64_t backlog_ms;                 /* when the last left the backlog */
     CURL *pool[STW_EASY_POOL];
     unsigned pooled;

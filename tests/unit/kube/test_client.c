@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include <cmocka.h>
@@ -285,6 +286,44 @@ static void submitted_while_others_wait(void **state)
     stw_client_destroy(c);
 }
 
+static atomic_uint_fast64_t moved_ms; /* of a clock that stands still otherwise */
+
+static uint64_t read_moved(void *ctx)
+{
+    (void)ctx;
+    return moved_ms;
+}
+
+static int64_t no_wall(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+/* The moment between two requests of a worker is none for what nobody waits for. */
+static void submitted_between_others(void **state)
+{
+    static const struct stw_clock clock = {.monotonic_ms = read_moved, .wall_us = no_wall};
+    struct stw_kubeconfig config = {.server = fake.server};
+    struct stw_request req = {.method = "POST", .path = "/between", .body = "{}", .body_len = 2};
+    struct stw_client *c = NULL;
+    struct stw_error err = {0};
+    (void)state;
+    moved_ms = 1000000;
+    assert_int_equal(stw_client_create(&config, &clock, NULL, &c, &err), 0);
+    fake_steps(&fake, "[{'match':'/often','times':0},{'match':'/between','times':0}]");
+    assert_int_equal(get(c, "/often", NULL, &err), 0);
+    for (int i = 0; i < 6; i++)
+        assert_true(stw_client_submit(c, &req));
+    wait_until(fake_count(&fake, "POST /between {}") == 1);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(get(c, "/often", NULL, &err), 0);
+    assert_int_equal(fake_count(&fake, "POST /between {}"), 1);
+    moved_ms += 100;
+    wait_until(fake_count(&fake, "POST /between {}") == 6);
+    stw_client_destroy(c);
+}
+
 static void write_token(const char *path, const char *token)
 {
     FILE *f = fopen(path, "w");
@@ -475,6 +514,7 @@ int main(void)
         cmocka_unit_test(cancelled),
         cmocka_unit_test(submitted),
         cmocka_unit_test(submitted_while_others_wait),
+        cmocka_unit_test(submitted_between_others),
         cmocka_unit_test(submitted_too_much),
         cmocka_unit_test(a_rotated_token),
         cmocka_unit_test(basic_credentials),
