@@ -2,6 +2,7 @@
 #include "base/util.h"
 
 #include "base/error.h"
+#include "base/sandbox.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -115,7 +116,8 @@ int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, str
         enum stw_err code = errno == ENOENT || errno == ENOTDIR ? STW_ERR_NOT_FOUND
                             : errno == EACCES                   ? STW_ERR_FORBIDDEN
                                                                 : STW_ERR_INTERNAL;
-        return stw_fail(err, code, "cannot open %s: %s", path, strerrordesc_np(errno));
+        return stw_fail(err, code, "cannot open %s: %s%s", path, strerrordesc_np(errno),
+                        stw_sandbox_hint(errno));
     }
     if (slurp(fd, max, &data, &len) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "cannot read %s: %s", path, strerrordesc_np(errno));

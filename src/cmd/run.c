@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cmd/cmd.h"
+#include "cmd/confine.h"
 #include "cmd/names.h"
 #include "cmd/serve.h"
 #include "controller/manager.h"
@@ -95,6 +96,7 @@ static int connect_api(struct run *r, struct stw_error *err)
     choose_namespace(r);
     choose_identity(r);
     choose_names(r);
+    stw_confine(s, r->kubeconfig, r->targets); /* the client is the first with a thread */
     stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
             STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
     if (stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err) < 0)

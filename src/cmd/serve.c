@@ -3,6 +3,7 @@
 
 #include "base/footprint.h"
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "base/tzfile.h"
 #include "base/util.h"
 #include "cmd/build.h"
@@ -10,7 +11,6 @@
 
 #include <malloc.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -26,13 +26,6 @@ static void raise_file_limit(void)
     }
 }
 
-/* Two ways, as a core_pattern with a pipe does not look at the limit. */
-static void refuse_core_dumps(void)
-{
-    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-}
-
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings)
 {
     *s = (struct stw_serve){.settings = settings};
@@ -45,7 +38,7 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings)
     (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
-    refuse_core_dumps();
+    stw_sandbox_no_dumps(); /* they would hold secrets */
     /* An arena a thread would keep what each thread once used at its peak. */
     (void)mallopt(M_ARENA_MAX, 2);
     /* Set by hand, for glibc would raise both with each large buffer that is freed (one page of a

@@ -30,8 +30,7 @@ struct stw_serve {
     sigset_t signals;
 };
 
-/* Before any thread: signals blocked, file limit raised, no core dumps (they would hold secrets).
- */
+/* Before any thread: signals blocked, file limit raised, no core dumps. */
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings);
 /* Listens for admission, unless this process is to have no door, and for metrics when they are
  * secure; `certs` says where the certificate comes from (its use and ctx are filled in). */

@@ -145,6 +145,12 @@ static const struct stw_flag options[] = {
      OFFSET(shutdown_delay_ms),
      .help = "how long admission goes on after SIGTERM, while the Service's endpoints move;\n"
              "5s suits a cluster"},
+    {.name = "sandbox",
+     .arg = "auto|off",
+     .def = "auto",
+     OFFSET(sandbox),
+     .help = "auto: once started, no files but those that it needs, no programs, no processes, as\n"
+             "far as the kernel can (Landlock, seccomp)"},
     {.name = "log-format",
      .arg = "json|text",
      .def = "json",
@@ -170,6 +176,7 @@ static const char *const admission_options[] = {
     "health-probe-bind-address",
     "node-port-range",
     "shutdown-delay",
+    "sandbox",
     "log-format",
     "log-level",
 };
@@ -253,6 +260,8 @@ static int settle(struct stw_settings *s, struct stw_error *err)
     if (s->door && s->reconcile && s->role && !stw_streq(s->role, "all"))
         return stw_fail(err, STW_ERR_INVALID, "--role: \"%s\" is not all, webhook or controller",
                         s->role);
+    if (!stw_streq(s->sandbox, "auto") && !stw_streq(s->sandbox, "off"))
+        return stw_fail(err, STW_ERR_INVALID, "--sandbox: \"%s\" is not auto or off", s->sandbox);
     if (stw_node_port_range_parse(s->node_port_range, &s->node_port_min, &s->node_port_max, err) <
         0)
         return stw_error_wrap(err, "--node-port-range");

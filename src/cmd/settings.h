@@ -16,7 +16,7 @@ struct stw_settings {
     char *webhook_bind, *webhook_cert_path, *webhook_hosts, *webhook_service;
     char *metrics_bind, *metrics_cert_path, *health_bind;
     bool metrics_secure;
-    char *node_port_range, *log_format, *log_level, *role;
+    char *node_port_range, *log_format, *log_level, *role, *sandbox;
     bool leader_elect;
     int64_t workers, shutdown_delay_ms;
     int64_t max_connections, request_timeout_ms, idle_timeout_ms;

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cmd/cmd.h"
+#include "cmd/confine.h"
 #include "cmd/flags.h"
 #include "cmd/serve.h"
 #include "controller/targets.h"
@@ -33,7 +34,7 @@ static int read_targets(struct door *d, struct stw_error *err)
         return -1;
     d->lookup = (struct stw_lookup){.ctx = d->targets, .targets = stw_target_store_get};
     d->serve.env.lookup = &d->lookup;
-    return stw_target_store_start(d->targets, err);
+    return 0;
 }
 
 static void linger(const struct stw_settings *settings)
@@ -48,6 +49,9 @@ static int serve(struct stw_settings *settings, struct stw_error *err)
     struct stw_certs_config certs = {.folder = settings->webhook_cert_path};
     stw_serve_prepare(&d.serve, settings);
     int r = read_targets(&d, err);
+    stw_confine(settings, NULL, d.targets); /* before the first thread */
+    if (r == 0 && d.targets)
+        r = stw_target_store_start(d.targets, err);
     if (r == 0)
         r = stw_serve_door(&d.serve, &certs, err);
     if (r == 0)

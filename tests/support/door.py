@@ -4,6 +4,7 @@
 import contextlib
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
@@ -55,7 +56,7 @@ class Door:
         self.certs = make_pair(folder / "certs")
         self.log_path = folder / "steward.log"
         self.binary, self.args = binary, list(args)
-        self.process, self.stopping = None, False
+        self.process, self.stopping, self.env = None, False, {}
         self.port = self.health_port = self.metrics_port = 0
 
     def start(self):
@@ -65,7 +66,8 @@ class Door:
                 [str(self.binary), "webhook", "--webhook-cert-path", str(self.certs),
                  "--webhook-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
                  "--metrics-bind-address", "127.0.0.1:0", "--log-format", "json", *self.args],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, **self.env})
 
         def ports():
             if self.process.poll() is not None:

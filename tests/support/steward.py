@@ -87,7 +87,9 @@ class Steward:
                  env=None):
         self.binary, self.cluster = binary, cluster
         self.env = {**(clock.env(binary) if clock else os.environ), **(env or {})}
-        self.kubeconfig, self.args = kubeconfig, list(args)
+        self.kubeconfig = kubeconfig
+        # libfaketime reads its file again and again, wherever that is.
+        self.args = [*(["--sandbox=off"] if clock else []), *args]
         self.log_path = folder / f"{name}.log"
         self.webhook_port, self.health_port, self.metrics_port = (net.free_port() for _ in range(3))
         self.process = None

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which files a steward that serves has to read after its start. */
+#ifndef STW_CMD_CONFINE_H
+#define STW_CMD_CONFINE_H
+
+#include "cmd/settings.h"
+#include "controller/targets.h"
+#include "kube/kubeconfig.h"
+
+/* Enters the sandbox, unless --sandbox=off, and says so in the log.  Before any thread is made;
+ * `kubeconfig` and `targets` may be NULL. */
+void stw_confine(const struct stw_settings *s, const struct stw_kubeconfig *kubeconfig,
+                 struct stw_target_store *targets);
+
+#endif
