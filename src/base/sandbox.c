@@ -63,15 +63,15 @@ static size_t size_of(int version)
 static void allow(int rules, const char *path, uint64_t rights)
 {
     struct stat st;
-    stw_autoclose int fd = open(path, O_PATH | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0)
-        return;
-    struct landlock_path_beneath_attr beneath = {
-        .allowed_access = S_ISDIR(st.st_mode) ? rights : rights & FILE_RIGHTS, .parent_fd = fd};
-    (void)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+        struct landlock_path_beneath_attr beneath = {
+            .allowed_access = S_ISDIR(st.st_mode) ? rights : rights & FILE_RIGHTS, .parent_fd = fd};
+        (void)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
+    }
     /* A rule is tied to an inode, and procfs makes new ones unless somebody holds on to them. */
-    if (strncmp(path, "/proc/", 6) == 0)
-        fd = -1;
+    if (fd >= 0 && strncmp(path, "/proc/", 6) != 0)
+        (void)close(fd);
 }
 
 static int fence(const struct stw_sandbox *s)
