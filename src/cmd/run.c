@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/confine.h"
 #include "cmd/names.h"
+#include "cmd/own_image.h"
 #include "cmd/serve.h"
 #include "controller/manager.h"
 #include "controller/targets.h"
@@ -18,6 +19,7 @@
 #include <sys/random.h>
 
 #define STOP_MS 20000
+#define OWN_IMAGE_MS 20000
 
 static const char usage[] =
     "Usage: steward run [OPTIONS]\n\n"
@@ -33,6 +35,7 @@ struct run {
     struct stw_target_store *targets;
     struct stw_manager *manager;
     char **namespaces, **hosts;
+    char *own_image;
     char ns[256];
     char identity[320];
     struct stw_buf dns[6];
@@ -114,10 +117,32 @@ static int read_targets(struct run *r, struct stw_error *err)
     return stw_target_store_create(&config, &r->targets, err);
 }
 
+/* In a pod without --agent-image, that pod's own.  Only backups onto volumes and restores need it:
+ * steward goes on without. */
+static void find_own_image(struct run *r)
+{
+    const struct stw_settings *s = r->settings;
+    struct stw_error err = {0};
+    char host[256] = "";
+    bool told = s->agent_image && *s->agent_image;
+    if (told || !s->reconcile || !stw_streq(r->kubeconfig->source, "in-cluster"))
+        return;
+    (void)gethostname(host, sizeof(host) - 1);
+    if (stw_own_image(r->client, r->ns, host, OWN_IMAGE_MS, &r->own_image, &err) == 0)
+        stw_log(STW_LOG_INFO, "pods that work on volumes run this one's image",
+                STW_STR("image", r->own_image));
+    else
+        stw_log(STW_LOG_WARN,
+                "no image for pods that work on volumes: --agent-image is not given, and this pod "
+                "cannot be looked at",
+                STW_STR("error", err.text));
+}
+
 static int create_manager(struct run *r, struct stw_error *err)
 {
     const struct stw_settings *s = r->settings;
     r->namespaces = stw_list_split(s->namespaces);
+    find_own_image(r);
     struct stw_manager_config config = {
         .client = r->client,
         .clock = &stw_clock_system,
@@ -131,7 +156,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .lease_ns = r->ns,
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
-        .agent_image = s->agent_image,
+        .agent_image = r->own_image ? r->own_image : s->agent_image,
         .targets = r->targets,
         .zones = r->serve.env.zones,
     };
@@ -206,6 +231,7 @@ static void done(struct run *r)
     stw_kubeconfig_destroy(r->kubeconfig);
     stw_list_free(r->namespaces);
     stw_list_free(r->hosts);
+    free(r->own_image);
     for (size_t i = 0; i < STW_COUNT(r->dns); i++)
         stw_buf_done(&r->dns[i]);
 }

@@ -46,7 +46,7 @@ static const struct stw_flag options[] = {
      .arg = "IMAGE",
      OFFSET(agent_image),
      .help = "steward's own image, for the pods that work on volumes: backups onto a volume, and\n"
-             "restores"},
+             "restores; without it, in a pod, the one that this pod runs"},
     {.name = "role",
      .arg = "all|webhook|controller",
      .def = "all",

@@ -140,8 +140,10 @@ def test_rights_in_some_namespaces_are_those_that_steward_prints(render, steward
 
 
 @pytest.mark.parametrize("values, argument", [
-    ({"image": {"repository": "r/steward", "tag": "9"}}, "--agent-image=r/steward:9"),
-    ({"image": {"digest": "sha256:" + "0" * 64}}, "--agent-image=steward@sha256:" + "0" * 64),
+    ({"image": {"repository": "r/steward", "tag": "9"}, "namespaces": ["a"]},
+     "--agent-image=r/steward:9"),
+    ({"image": {"digest": "sha256:" + "0" * 64}, "namespaces": ["a"]},
+     "--agent-image=steward@sha256:" + "0" * 64),
     ({"agentImage": "other:1"}, "--agent-image=other:1"),
     ({"workers": 8}, "--workers=8"),
     ({"logFormat": "text"}, "--log-format=text"),
