@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the end-to-end tests of the reconcilers."""
 
+import os
+import pathlib
+
 import pytest
 
 from support import clock as clocks
@@ -22,7 +25,10 @@ def controller(installed, steward_binary, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory):
-    """(the archive of steward's image, its digest)"""
+    """(the archive of steward's image, its digest); $STEWARD_TEST_IMAGE is one that is there already."""
+    given = os.environ.get("STEWARD_TEST_IMAGE")
+    if given:
+        return pathlib.Path(given), images.digest(given)
     if images.missing():
         pytest.skip(images.missing())
     path = tmp_path_factory.mktemp("image") / "steward.tar"

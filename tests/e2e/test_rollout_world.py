@@ -13,7 +13,7 @@ from support.stream import Stream
 
 # A process that holds so many MyWebs, at its peak, while they come as fast as the API server takes
 # them: measured, and rounded up.
-NEED_MIB = {2000: 24, 20000: 48}
+NEED_MIB = {500: 20, 20000: 48}
 
 
 def test_the_api_server_restarts(replicas, namespace):
@@ -45,7 +45,7 @@ def burst(cluster, namespace, count):
 
 def test_a_burst_of_creates(replicas, namespace):
     """Memory for twice what is needed is enough; in pods, that is the limit."""
-    count = long_run(2000, 20000)
+    count = long_run(500, 20000)
     need = NEED_MIB[count]
     replicas.limit_memory(2 * need)
     try:

@@ -296,7 +296,12 @@ def in_pods(cluster, archive):
     try:
         yield InPods(cluster).open()
     finally:
-        stw.uninstall_webhooks(cluster)
-        for kind, name in (("deployment", DEPLOYMENT), ("service", "steward-webhook-service"),
-                           ("service", "steward-metrics-service")):
-            cluster.delete(kind, name, stw.NAMESPACE)
+        remove(cluster)
+
+
+def remove(cluster):
+    """What is installed in pods goes, as far as it could be in the way of others."""
+    stw.uninstall_webhooks(cluster)
+    for kind, name in (("deployment", DEPLOYMENT), ("service", "steward-webhook-service"),
+                       ("service", "steward-metrics-service")):
+        cluster.delete(kind, name, stw.NAMESPACE)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An upgrade from the commit before, with objects of all kinds at work: none is touched by it.
+
+STEWARD_UPGRADE_FROM names another commit, and STEWARD_UPGRADE_IMAGE an archive of its image, when
+there is one already.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+
+import pytest
+
+from support import app, databaseuser, eru, etcd, etcdbackup, etcdcluster, images, myweb, paths, wait
+from support import replicas as replica
+from support import steward as stw
+from support.cluster import condition, is_ready, run
+from support.stream import Stream
+
+pytestmark = pytest.mark.node
+
+OLD_TAG = "steward:previous"
+# The image of nginx has no user of its own, and listens at a port below 1024.
+ROOT = {"runAsNonRoot": False, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
+KINDS = (myweb.KIND, app.KIND, eru.KIND, databaseuser.KIND, etcdcluster.KIND, etcdbackup.KIND,
+         etcdbackup.RESTORE)
+CHILDREN = ("deployment", "service", "configmap", "persistentvolumeclaim", "poddisruptionbudget")
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory):
+    """(a work tree of the commit before, its image)"""
+    if images.missing() or etcd.missing("3.5"):
+        pytest.skip(images.missing() or etcd.missing("3.5"))
+    commit = os.environ.get("STEWARD_UPGRADE_FROM", "HEAD~1")
+    git = ["git", "-C", paths.TOP]
+    if run([*git, "rev-parse", "--verify", f"{commit}^{{commit}}"], check=False).returncode != 0:
+        pytest.skip(f"{commit} is not in this clone")
+    folder = tmp_path_factory.mktemp("before")
+    tree, archive = folder / "tree", folder / "steward.tar"
+    run([*git, "worktree", "add", "--detach", tree, commit])
+    try:
+        given = os.environ.get("STEWARD_UPGRADE_IMAGE")
+        if given:
+            archive = pathlib.Path(given)
+        else:
+            images.build(archive, tree, OLD_TAG)
+        manager = tree / "config" / "manager"
+        text = (manager / "kustomization.yaml").read_text("utf-8")
+        text = re.sub(r"newTag: .*", "newTag: " + OLD_TAG.partition(":")[2], text)
+        (manager / "kustomization.yaml").write_text(text, "utf-8")
+        yield tree, archive
+    finally:
+        run([*git, "worktree", "remove", "--force", tree])
+
+
+@contextlib.contextmanager
+def installed_from(cluster, tree, archive):
+    """The former steward in pods; what could be in the way of others is gone afterwards."""
+    cluster.component("image", str(archive), OLD_TAG)
+    cluster.kubectl("apply", "-k", str(tree / "config" / "default"))
+    try:
+        two = replica.InPods(cluster).open()
+        stw.wait_door(cluster)
+        yield two
+    finally:
+        replica.remove(cluster)
+
+
+def objects(namespace):
+    """One of each kind, and what they need."""
+    version = etcdcluster.version("3.5")
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+             "metadata": {"name": "backups", "namespace": namespace},
+             "spec": {"accessModes": ["ReadWriteOnce"],
+                      "resources": {"requests": {"storage": "100Mi"}}}}
+    group = f"{etcdcluster.GROUP}/v1beta2"
+    backup = {"apiVersion": group, "kind": "EtcdBackup",
+              "metadata": {"name": "backup", "namespace": namespace},
+              "spec": {"clusterRef": {"name": "ec"}, "storageType": "PVC",
+                       "pvc": {"claimName": "backups", "path": "ec"}}}
+    restore = {"apiVersion": group, "kind": "EtcdRestore",
+               "metadata": {"name": "restore", "namespace": namespace},
+               "spec": {"etcdCluster": {"name": "again"}, "backupRef": {"name": "backup"},
+                        "template": {"size": 1, "version": version}}}
+    yield [myweb.manifest("web", namespace, image="nginx:1.22", replicas=2),
+           app.manifest("app", namespace, image="nginx:1.22", replicas=1, port=80,
+                        securityContext=ROOT),
+           eru.deployment("worker", namespace, image="nginx:1.22"),
+           eru.manifest("worker", namespace, enabled=True, schedule="0 4 1 1 *"),
+           databaseuser.manifest("user", namespace, target="nowhere"),
+           etcdcluster.manifest("ec", namespace, size=1, version=version), claim]
+    yield [backup]
+    yield [restore]
+
+
+def look(cluster, namespace):
+    """What must not change: {(kind, name): (uid, generation, spec)}, of pods also the restarts."""
+    found = {}
+    for kind in (*KINDS, *CHILDREN):
+        for obj in cluster.list(kind, namespace):
+            meta = obj["metadata"]
+            found[kind, meta["name"]] = (meta["uid"], meta.get("generation"), obj.get("spec"))
+    for pod in cluster.list("pods", namespace):
+        meta = pod["metadata"]
+        if meta.get("labels", {}).get("app.kubernetes.io/component") != "agent":
+            found["pod", meta["name"]] = (meta["uid"], [
+                c["restartCount"] for c in pod["status"].get("containerStatuses", [])])
+    return found
+
+
+def test_nothing_is_touched(installed, image, before, namespace):
+    cluster = installed
+    stw.uninstall_webhooks(cluster)
+    tree, archive = before
+    with installed_from(cluster, tree, archive):
+        groups = objects(namespace)
+        cluster.apply(next(groups))
+        for kind, name in ((myweb.KIND, "web"), (app.KIND, "app"), (etcdcluster.KIND, "ec")):
+            cluster.wait_for(kind, name, namespace, is_ready, 120)
+        cluster.apply(next(groups))
+        cluster.wait_for(etcdbackup.KIND, "backup", namespace, is_ready, 120)
+        cluster.apply(next(groups))
+        for kind, name in ((etcdcluster.KIND, "again"), (etcdbackup.RESTORE, "restore")):
+            cluster.wait_for(kind, name, namespace, is_ready, 120)
+        was = look(cluster, namespace)
+        assert {kind for kind, _ in was} >= {*KINDS, "pod", "deployment"}
+        cluster.component("image", str(image[0]))
+        with Stream(cluster, namespace) as stream:
+            cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
+            now = replica.InPods(cluster).open()
+            wait.until("each object to be looked at by the new one", lambda: all(now.metric(
+                now.leader(), "controller_runtime_reconcile_total", controller=c) > 0
+                for c in ("myweb", "app", "eru", "databaseuser", "etcdcluster", "etcdbackup",
+                          "etcdrestore")), 60, every=0.5)
+            stream.flow(100)
+            stream.check()
+        replica.rest(5)
+        later = look(cluster, namespace)
+        for key, value in was.items():
+            assert later.get(key) == value, key
+        for kind, name in ((myweb.KIND, "web"), (app.KIND, "app"), (etcdcluster.KIND, "ec"),
+                           (etcdcluster.KIND, "again")):
+            assert condition(cluster.get(kind, name, namespace), "Ready")["status"] == "True"
+        for kind in KINDS:
+            cluster.delete(kind, "--all", namespace)
