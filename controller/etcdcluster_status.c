@@ -52,12 +52,14 @@ static void find_plan(const struct ec *e, struct stw_aspect *a)
     }
 }
 
+/* With a certificate that has ended, connections that are there go on; nobody gets another one. */
 static void find_tls(const struct ec *e, struct stw_aspect *a)
 {
+    enum ec_tls_state state = e->tls.state;
     *a = (struct stw_aspect){.level = STW_LEVEL_FINE};
-    if (e->tls.state == EC_TLS_FAILED) {
+    if (state == EC_TLS_FAILED) {
         stw_aspect_error(a, &e->tls.err);
-    } else if (e->tls.state == EC_TLS_MISSING || e->tls.state == EC_TLS_BAD) {
+    } else if (state == EC_TLS_MISSING || state == EC_TLS_BAD || state == EC_TLS_EXPIRED) {
         a->level = STW_LEVEL_WAITING; /* the watch of Secrets tells */
         a->reason = ec_tls_reason(e);
         a->again_ms = 60000;

@@ -2,32 +2,14 @@
 """Real EtcdClusters whose members and clients show certificates: of steward's own authority, and of
 Secrets that a person made."""
 
-import base64
 import ssl
 
 import pytest
 from support import dbserver, gateway, wait
+from support import etcdcerts as certs
 from support.cluster import condition
 
 pytestmark = pytest.mark.node
-
-
-def context(folder, ca, cert, key):
-    """For clients that show a certificate; the Service's address is no name of it."""
-    folder = folder / "client"
-    folder.mkdir()
-    for name, text in (("ca", ca), ("crt", cert), ("key", key)):
-        (folder / name).write_bytes(text)
-    made = ssl.create_default_context(cafile=folder / "ca")
-    made.check_hostname = False
-    made.load_cert_chain(folder / "crt", folder / "key")
-    return made
-
-
-def secret_data(cluster, namespace, name):
-    """What is in a Secret, decoded."""
-    data = cluster.get("secret", name, namespace)["data"]
-    return {key: base64.b64decode(value) for key, value in data.items()}
 
 
 def check_closed(etcd, folder):
@@ -57,8 +39,8 @@ def check_heals(etcd):
 
 def client_of(etcd, folder, secret):
     """Lets the test in with the operator's Secret."""
-    data = secret_data(etcd.cluster, etcd.namespace, secret)
-    etcd.tls = context(folder, data["etcd-client-ca.crt"], data["etcd-client.crt"],
+    data = certs.secret_data(etcd.cluster, etcd.namespace, secret)
+    etcd.tls = certs.context(folder, data["etcd-client-ca.crt"], data["etcd-client.crt"],
                        data["etcd-client.key"])
 
 
@@ -70,33 +52,32 @@ def test_an_authority_of_its_own(stage, tmp_path):
     client_of(etcd, tmp_path, "own-client-tls")
     check_closed(etcd, tmp_path)
     check_heals(etcd)
-    renewed_when_the_certificate_goes(etcd)
+    renewed_when_the_certificate_goes(etcd, tmp_path)
     etcd.delete()
 
 
-def renewed_when_the_certificate_goes(etcd):
-    """Somebody deletes the Secret of the members: it is made again, and what is in it is served."""
-    before = secret_data(etcd.cluster, etcd.namespace, "own-server-tls")["server.crt"]
-    etcd.cluster.delete("secret", "own-server-tls", etcd.namespace)
-    wait.until("another certificate", lambda: secret_data(
-        etcd.cluster, etcd.namespace, "own-server-tls")["server.crt"] != before, 60)
+def renewed_when_the_certificate_goes(etcd, folder):
+    """Somebody deletes the Secret of the members, or lets what is in it end: it is made again, and what
+    is in it is served."""
+    cluster, where = etcd.cluster, etcd.namespace
+
+    def cert():
+        return certs.secret_data(cluster, where, "own-server-tls")["server.crt"]
+    before = cert()
+    cluster.delete("secret", "own-server-tls", where)
+    wait.until("another certificate", lambda: cert() != before, 60)
+
+    authority = certs.secret_data(cluster, where, "own-ca")
+    for name in ("ca.crt", "ca.key"):
+        (folder / name).write_bytes(authority[name])
+    dbserver.make_pair(folder, folder / "ended", certs.names_of(etcd), days=0)
+    ended = (folder / "ended" / "tls.crt").read_bytes()
+    cluster.patch("secret", "own-server-tls", where, {"data": {
+        "server.crt": certs.encoded(ended),
+        "server.key": certs.encoded((folder / "ended" / "tls.key").read_bytes())}})
+    wait.until("one that has not ended", lambda: cert() != ended, 60)
+    assert cluster.wait_event("own", where, "CertRotated")
     etcd.wait_settled(3, 150)
-
-
-def make_secrets(cluster, namespace, name, folder):
-    """The three Secrets of spec.TLS.static, as article and documentation have them."""
-    ca = dbserver.make_ca(folder / "ca")
-    hosts = [f"*.{name}.{namespace}.svc", f"*.{name}.{namespace}.svc.cluster.local",
-             f"{name}-client.{namespace}.svc", "localhost"]
-    names = ",".join(f"DNS:{host}" for host in hosts)
-    for secret, prefix in (("peer", "peer"), ("server", "server"), ("operator", "etcd-client")):
-        dbserver.make_pair(folder / "ca", folder / secret, names)
-        data = {f"{prefix}.crt": (folder / secret / "tls.crt"),
-                f"{prefix}.key": (folder / secret / "tls.key"), f"{prefix}-ca.crt": ca}
-        cluster.apply({"apiVersion": "v1", "kind": "Secret",
-                       "metadata": {"name": secret, "namespace": namespace},
-                       "data": {k: base64.b64encode(p.read_bytes()).decode()
-                                for k, p in data.items()}})
 
 
 def test_secrets_that_a_person_made(stage, tmp_path):
@@ -107,7 +88,7 @@ def test_secrets_that_a_person_made(stage, tmp_path):
     found = etcd.wait_condition("TLSReady", "False", "SecretMissing")
     assert '"peer"' in found["message"] or '"server"' in found["message"]
     assert not etcd.pods()
-    make_secrets(stage.cluster, stage.namespace, "given", tmp_path)
+    certs.Given(etcd, tmp_path).write()
     etcd.wait_settled(1)
     client_of(etcd, tmp_path, "operator")
     check_closed(etcd, tmp_path)

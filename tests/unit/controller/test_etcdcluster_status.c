@@ -342,6 +342,8 @@ static void tls(void **state)
         s.f.e->tls.state = cases[i].state;
         judge(&s);
         assert_condition(&s, "TLSReady", cases[i].want);
+        if (cases[i].state == EC_TLS_EXPIRED) /* nobody gets a connection */
+            assert_condition(&s, "Ready", "False/Expired");
         scene_done(&s);
     }
 }

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certificates of a real EtcdCluster are renewed, change their authority, and end, while somebody
+writes to it."""
+
+import pytest
+from support import etcdcerts as certs
+from support import wait
+
+pytestmark = pytest.mark.node
+
+
+@pytest.fixture(scope="module")
+def given(stage, tmp_path_factory):
+    """The Secrets of a cluster of three."""
+    etcd = stage.etcd()
+    one = certs.Given(etcd, tmp_path_factory.mktemp("certs"))
+    one.write()
+    etcd.apply(size=3, TLS=certs.STATIC, upgrade={"pauseBetweenSeconds": 0})
+    etcd.wait_settled(3, 120)
+    etcd.tls = one.client()
+    return one
+
+
+def wait_served(given):
+    """Until each member shows what is in the Secret, and steward has seen it."""
+    etcd, wanted = given.etcd, certs.fingerprint(given.data["server"]["server.crt"])
+    wait.until("all members to show it",
+               lambda: {certs.shown(etcd, m) for m in etcd.pods()} == {wanted}, 150, 0.5)
+    etcd.wait_settled(3, 120)
+    etcd.wait_condition("TLSReady", "True")
+
+
+def test_another_certificate_of_the_same_authority(given):
+    """etcd reads it by itself: nobody is started anew."""
+    etcd, uids = given.etcd, given.etcd.uids()
+    with etcd.writer() as writer:
+        writer.wait_writes()
+        given.sign("first")
+        given.write()
+        wait_served(given)
+        writer.wait_writes()
+    assert etcd.uids() == uids
+
+
+def test_another_authority(given):
+    """First everybody trusts both, for which members are started anew, one at a time; then it signs."""
+    etcd, before = given.etcd, set(given.etcd.uids().values())
+    both = given.data["peer"]["peer-ca.crt"] + given.new_authority("second")
+    with etcd.writer() as writer:
+        writer.wait_writes()
+        given.trust(both)
+        given.write()
+        wait.until("three other pods", lambda: len(etcd.uids()) == 3 and
+                   not set(etcd.uids().values()) & before, 180)
+        etcd.wait_settled(3, 120)
+        uids = etcd.uids()
+        etcd.tls = given.client()
+        given.sign("second")
+        given.write()
+        wait_served(given)
+        writer.wait_writes()
+    assert etcd.uids() == uids
+    etcd.tls = given.client()
+    etcd.check_same()
+    print(f"{len(writer.acknowledged)} writes, longest gap {writer.longest_gap:.1f} s")
+
+
+def test_a_certificate_that_has_ended(given):
+    """Whoever is connected goes on writing, nobody else gets in; steward says so and touches nothing."""
+    etcd, uids = given.etcd, given.etcd.uids()
+    with etcd.writer() as writer:
+        writer.wait_writes()
+        given.sign("second", certs.SECRETS[1:2], days=0)
+        given.write()
+        found = etcd.wait_condition("TLSReady", "False", "Expired")
+        assert "ended at" in found["message"]
+        etcd.wait_condition("Ready", "False")
+        wait.stays("nothing is touched", lambda: etcd.uids() == uids, 15, 1)
+        with pytest.raises(OSError):
+            etcd.client().status()
+        writer.wait_writes()
+        given.sign("second", certs.SECRETS[1:2])
+        given.write()
+        wait_served(given)
+        writer.wait_writes()
+    assert etcd.uids() == uids
