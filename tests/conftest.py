@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 # Only now is the folder on the path.
 from support import cluster as k8s  # noqa: E402
-from support import paths  # noqa: E402
+from support import paths, rights  # noqa: E402
 from support import steward as stw  # noqa: E402
 
 _numbers = itertools.count(1)
@@ -39,8 +39,11 @@ def cluster():
         no_node = os.geteuid() != 0 or os.environ.get("STEWARD_TEST_NO_NODE")
         node = [] if no_node else ["--node"]
         k8s.cluster_command(name, "up", "--audit", *node)
+    since = rights.now()
     try:
-        yield k8s.Cluster(k8s.cluster_env(name))
+        one = k8s.Cluster(k8s.cluster_env(name))
+        yield one
+        rights.leave(one.audit_log, since)
     finally:
         if not given:
             k8s.cluster_command(name, "down")

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What steward may do against what it was seen to do: no more, no fewer.
+
+scripts/test runs this behind all suites, whose clusters leave what their audit logs say in the folder
+$STEWARD_TEST_RIGHTS.
+"""
+
+import os
+
+import pytest
+
+from support import rights
+
+# Rights that no test uses on every resource, with what they are for.
+FINALIZERS = "asked for by the admission plug-in OwnerReferencesPermissionEnforcement, which is off " \
+             "by default and leaves no line: an owner reference that blocks its owner's end"
+WHOLE_CHILD = "a child that was refused is read whole, to take out what an earlier apply left behind"
+FRESH = "an object whose status met a conflict is read again"
+RARE = {
+    ("mycompany.com", "apps/finalizers", "update"): FINALIZERS,
+    ("operator.k8s-summit.org", "mywebs/finalizers", "update"): FINALIZERS,
+    ("etcd.database.coreos.com", "etcdclusters/finalizers", "update"): FINALIZERS,
+    ("", "configmaps", "get"): WHOLE_CHILD,
+    ("", "services", "get"): WHOLE_CHILD,
+    ("policy", "poddisruptionbudgets", "get"): WHOLE_CHILD,
+    ("autoscaling", "horizontalpodautoscalers", "get"): WHOLE_CHILD,
+    ("handsomeguy.cn", "databaseusers", "get"): FRESH,
+    ("etcd.database.coreos.com", "etcdclusters", "get"): FRESH,
+    ("etcd.database.coreos.com", "etcdbackups", "get"): FRESH,
+    ("etcd.database.coreos.com", "etcdrestores", "get"): FRESH,
+}
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """(uses that went through, uses that were forbidden)"""
+    folder = os.environ.get(rights.FOLDER, "")
+    if not os.path.isdir(folder) or not os.listdir(folder):
+        pytest.skip("no suite has left what it saw: run 'scripts/test e2e'")
+    return rights.left(folder)
+
+
+def test_it_does_nothing_that_it_may_not(steward_binary, seen):
+    """Also what was forbidden, where a test took rights away, is a right that it has."""
+    grants = rights.granted(steward_binary)
+    assert rights.beyond(grants, seen[0] | seen[1]) == []
+
+
+def test_it_may_do_nothing_that_it_does_not(steward_binary, seen):
+    if not os.environ.get("STEWARD_TEST_RIGHTS_WHOLE"):
+        pytest.skip("not all suites ran, with a node: what they would have used is not known")
+    grants = rights.granted(steward_binary)
+    idle = [g for g in rights.idle(grants, seen[0]) if g[1:4] not in RARE]
+    assert idle == []
+
+
+def test_what_is_rare_is_granted(steward_binary):
+    """A right that is gone is gone from the list above."""
+    granted = {grant[1:4] for grant in rights.granted(steward_binary)}
+    assert set(RARE) <= granted
+
+
+@pytest.mark.parametrize("use, expected", [
+    (("shop", "", "pods", "delete", "x"), []),
+    (("shop", "", "pods", "deletecollection", ""), [("shop", "", "pods", "deletecollection", "")]),
+    (("own", "", "leases", "get", "lock"), []),
+    (("shop", "", "leases", "get", "lock"), [("shop", "", "leases", "get", "lock")]),
+    (("own", "", "leases", "get", "other"), [("own", "", "leases", "get", "other")]),
+])
+def test_what_a_grant_permits(use, expected):
+    grants = {("wide", "", "pods", "delete", ()): None,
+              ("own", "", "leases", "get", ("lock",)): "own"}
+    assert rights.beyond(grants, {use}) == expected
+    assert (len(rights.idle(grants, {use})) == 1) == (expected == [])
