@@ -81,10 +81,7 @@ int ec_decide(struct ec *e)
     ec_plan(&e->view, &e->move);
     if (!ec_decides(&e->move))
         return 0;
-    e->move = (struct ec_move){.act = EC_WAIT,
-                               .wait_ms = kept->unsure_until_ms - now,
-                               .reason = "AnswerAwaited",
-                               .text = "the answer to what etcd was asked last is not known: for "
-                                       "10 s it may still be carried out"};
+    /* Without words of its own: the status says already what is under way, and is not written. */
+    e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = kept->unsure_until_ms - now};
     return 0;
 }

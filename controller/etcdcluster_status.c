@@ -44,8 +44,8 @@ static void find_plan(const struct ec *e, struct stw_aspect *a)
         a->level = STW_LEVEL_STALLED;
         a->reason = e->move.reason;
         STW_ASPECT_SAY(a, "%s", e->move.text);
-    } else if (e->move.act == EC_WAIT) {
-        a->reason = e->move.reason ? e->move.reason : STW_REASON_PROGRESSING;
+    } else if (e->move.act == EC_WAIT && e->move.reason) {
+        a->reason = e->move.reason;
         STW_ASPECT_SAY(a, "%s", e->move.text);
     } else {
         say_act(e, a);

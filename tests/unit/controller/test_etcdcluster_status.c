@@ -91,6 +91,24 @@ static void well(void **state)
     scene_done(&s);
 }
 
+/* To wait for an answer that was lost is no news: else who is ended at each write never gets on. */
+static void waiting_is_no_news(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s, SPEC, LATCHED);
+    s.f.e->state.action =
+        (struct ec_action){.kind = EC_ADD, .member = "db-x", .start = FIXTURE_NOW};
+    s.f.e->move = (struct ec_move){.act = EC_MEMBER_ADD, .member = "db-x"};
+    judge(&s);
+    json_auto_t *before = json_incref(s.status);
+    s.f.e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = 5000};
+    judge(&s);
+    assert_true(json_equal(before, s.status));
+    assert_int_equal(s.verdict.again_ms, 5000);
+    scene_done(&s);
+}
+
 /* That a learner has voted is told, and read back; of others it goes without saying. */
 static void promoted(void **state)
 {
@@ -353,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(well),
         cmocka_unit_test(ready_needs_a_list_of_now),
+        cmocka_unit_test(waiting_is_no_news),
         cmocka_unit_test(promoted),
         cmocka_unit_test(quorum_lost),
         cmocka_unit_test(alarms),
