@@ -4,6 +4,7 @@
  * API server) asks for. */
 #include "certs/issue.h"
 
+#include "base/fault.h"
 #include "base/util.h"
 #include "ssl_priv.h"
 
@@ -15,7 +16,6 @@
 #define SERIAL_BITS 128
 /* Valid on machines whose clock is behind ours: also when ours has stepped by a day. */
 #define BACKDATE_S (25 * 3600)
-#define DAY_S 86400
 #define DAYS_MAX 36525
 #define CN_MAX 64 /* RFC 5280, ub-common-name */
 
@@ -146,7 +146,8 @@ int stw_issue_ca(const char *common_name, int64_t now_us, uint32_t days, struct 
     stw_ssl_init();
     stw_autopkey EVP_PKEY *key = EVP_EC_gen("P-256");
     stw_autox509 X509 *cert =
-        key ? new_cert(common_name, now_s - BACKDATE_S, now_s + (int64_t)days * DAY_S, key) : NULL;
+        key ? new_cert(common_name, now_s - BACKDATE_S, now_s + (int64_t)days * stw_day_s(), key)
+            : NULL;
     if (!cert || finish(cert, cert, key, ca_extensions) < 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot make the certificate authority \"%s\"",
                             common_name);
@@ -230,7 +231,7 @@ static int leaf_end(X509 *ca, int64_t now_s, uint32_t days, int64_t *ret_s, stru
         return stw_ssl_fail(err, STW_ERR_INVALID, "the end of the CA's life cannot be read");
     if (ca_end_us / 1000000 <= now_s)
         return stw_fail(err, STW_ERR_INVALID, "the CA has expired and can sign nothing more");
-    *ret_s = STW_MIN(now_s + (int64_t)days * DAY_S, ca_end_us / 1000000);
+    *ret_s = STW_MIN(now_s + (int64_t)days * stw_day_s(), ca_end_us / 1000000);
     return 0;
 }
 

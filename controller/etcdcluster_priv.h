@@ -4,13 +4,14 @@
  * (etcdcluster_watch.c), what the status remembers (etcdcluster_state.c), what is seen of the
  * members (etcdcluster_observe.c), what pods, claims, Services and the budget should be
  * (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
- * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_probe.c), what has to be known or waited
- * for before it (etcdcluster_check.c), what is done (etcdcluster_act.c), what is told
- * (etcdcluster_status.c, etcdcluster_conditions.c), what the controller keeps beside the caches
- * (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
+ * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_authority.c, etcdcluster_probe.c), what
+ * has to be known or waited for before it (etcdcluster_check.c), what is done (etcdcluster_act.c),
+ * what is told (etcdcluster_status.c, etcdcluster_conditions.c), what the controller keeps beside
+ * the caches (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
 #ifndef STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 #define STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 
+#include "certs/issue.h"
 #include "controller/child.h"
 #include "controller/etcd/etcd.h"
 #include "controller/etcdcluster.h"
@@ -240,6 +241,28 @@ int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec
 int ec_secrets_ensure(struct ec *e, struct stw_error *err);
 /* The generation, and the resourceVersions of all Secrets in use as the cache knows them. */
 void ec_secrets_versions(struct ec *e, char *out, size_t size);
+
+/* --- etcdcluster_authority.c */
+
+struct ec_authority {
+    struct stw_pem_pair now, next; /* key and certificate; next: NULLs, while there is none */
+    char *previous;                /* certificate, or NULL */
+    struct stw_buf bundle;         /* of all that are trusted */
+};
+void ec_authority_done(struct ec_authority *a);
+/* Whether every member has been started with this bundle. */
+typedef bool ec_trusted_fn(void *ctx, const char *bundle);
+/* The next step of its life, if one is due, and its bundle.  1: it is to be written, 0: it is as it
+ * was, -1. */
+int ec_authority_advance(struct ec_authority *a, const char *name, int64_t now_us,
+                         ec_trusted_fn *trusted, void *ctx, struct stw_error *err);
+/* Seconds since the epoch at which a step may be due; INT64_MAX: not known. */
+int64_t ec_authority_look(const struct ec_authority *a, int64_t now_us);
+int64_t ec_cert_end(const char *cert); /* the same; of NULL, too */
+/* Key, names and signature are as they should be, and it ends in `early_s` seconds at the earliest.
+ */
+bool ec_leaf_is_good(const struct ec_pem *p, const char *ca, const char *const *names,
+                     int64_t early_s, int64_t now_us);
 
 /* --- etcdcluster_probe.c */
 /* Fingerprint of the certificate that is shown at address:port.  -1: none was. */

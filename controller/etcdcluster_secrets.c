@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The Secrets that an EtcdCluster's certificates are in; and those of steward's own authority, one
- * a cluster, made and renewed.
- *
- * A new authority comes before the old one ends:  ca.crt and ca.key sign;  next.crt and next.key
- * are trusted already, and sign once every member runs with them in its bundle;  previous.crt is
- * trusted still, until it ends.  etcd reads bundles at its start alone, so that a new one means
- * that pods are made anew; leaves it reads whenever it shakes hands. */
+ * a cluster, made and renewed (etcdcluster_authority.c says when).  etcd reads bundles at its start
+ * alone, so that a new one means that pods are made anew; leaves it reads whenever it shakes hands.
+ */
 #include "base/base64.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -17,10 +14,6 @@
 
 #include <stdio.h>
 
-#define CA_DAYS 3650
-#define CA_LEFT_DAYS 365 /* with less, the next one is made */
-#define NEXT_S 30
-#define DAY_S 86400
 #define PEM_MAX (256u << 10)
 #define SECRET_MAX (4u << 20)
 
@@ -203,56 +196,6 @@ static int write_secret(struct ec *e, const char *name, const struct secret *old
 
 /* --- the authority */
 
-struct authority {
-    struct stw_pem_pair now, next;
-    char *previous;
-    struct stw_buf bundle;
-};
-
-static void authority_done(struct authority *a)
-{
-    stw_pem_pair_done(&a->now);
-    stw_pem_pair_done(&a->next);
-    free(a->previous);
-    stw_buf_done(&a->bundle);
-}
-#define autoauthority __attribute__((cleanup(authority_done)))
-
-static int64_t days_left(const struct ec *e, const char *cert)
-{
-    struct stw_cert_info info;
-    struct stw_error err = {0};
-    if (!cert || stw_cert_info(cert, &info, &err) != 0)
-        return -1;
-    int64_t left = info.not_after_us - stw_wall_us(e->run->clock);
-    return left < 0 ? -1 : left / 1000000 / DAY_S;
-}
-
-static int issue_ca(struct ec *e, struct stw_pem_pair *ret, struct stw_error *err)
-{
-    char name[128];
-    (void)snprintf(name, sizeof(name), "etcd %.40s", e->owner.name);
-    return stw_issue_ca(name, stw_wall_us(e->run->clock), CA_DAYS, ret, err);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    const char *const *x = a, *const *y = b;
-    return strcmp(*x, *y);
-}
-
-/* In one order, whichever of them signs: when only that changes, nobody has to start anew. */
-static void set_bundle(struct authority *a)
-{
-    const char *all[] = {a->now.cert, a->next.cert ? a->next.cert : "",
-                         a->previous ? a->previous : ""};
-    qsort(all, STW_COUNT(all), sizeof(all[0]), by_text);
-    stw_buf_done(&a->bundle);
-    a->bundle = STW_BUF_INIT(PEM_MAX);
-    for (size_t i = 0; i < STW_COUNT(all); i++)
-        stw_buf_adds(&a->bundle, all[i]);
-}
-
 /* The status tells of no change under way. */
 static bool is_calm(const struct ec *e)
 {
@@ -268,43 +211,16 @@ static bool is_calm(const struct ec *e)
 }
 
 /* Every member has been started with the bundle that holds the next one. */
-static bool all_trust_next(struct ec *e, const struct authority *a)
+static bool all_trust(void *ctx, const char *bundle)
 {
+    struct ec *e = ctx;
     struct ec_tls with = {0};
-    ec_tls_trust(&with, stw_buf_str(&a->bundle)); /* of members, and of clients */
-    ec_tls_trust(&with, stw_buf_str(&a->bundle));
+    ec_tls_trust(&with, bundle); /* of members, and of clients */
+    ec_tls_trust(&with, bundle);
     (void)snprintf(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", with.trust_hash);
     ec_hash_template(e);
     e->tls.trust_hash[0] = '\0';
     return is_calm(e) && ec_pods_are_of(e, e->template_hash);
-}
-
-/* The next step of its life, if one is due; 1: it is to be written. */
-static int advance(struct ec *e, struct authority *a, struct stw_error *err)
-{
-    struct stw_error why = {0};
-    int64_t now = stw_wall_us(e->run->clock);
-    if (!a->now.cert || !a->now.key || stw_ca_check(a->now.cert, now, &why) != 0) {
-        stw_pem_pair_done(&a->now);
-        return issue_ca(e, &a->now, err) == 0 ? 1 : -1;
-    }
-    if (a->next.cert && a->next.key) {
-        set_bundle(a);
-        if (!all_trust_next(e, a))
-            return 0;
-        free(a->previous);
-        a->previous = stw_take(a->now.cert);
-        stw_pem_pair_done(&a->now);
-        a->now = a->next;
-        a->next = (struct stw_pem_pair){0};
-        return 1;
-    }
-    if (days_left(e, a->now.cert) < CA_LEFT_DAYS)
-        return issue_ca(e, &a->next, err) == 0 ? 1 : -1;
-    if (!a->previous || days_left(e, a->previous) >= 0)
-        return 0;
-    free(stw_take(a->previous));
-    return 1;
 }
 
 static void look_by(struct ec *e, int64_t at)
@@ -312,37 +228,22 @@ static void look_by(struct ec *e, int64_t at)
     e->tls.look_again = STW_MIN(e->tls.look_again, at);
 }
 
-static int64_t end_of(const char *cert)
-{
-    struct stw_cert_info info;
-    struct stw_error err = {0};
-    return cert && stw_cert_info(cert, &info, &err) == 0 ? info.not_after_us / 1000000 : INT64_MAX;
-}
-
-/* While one authority follows another, members are what is waited for. */
-static void set_look(struct ec *e, const struct authority *a)
-{
-    int64_t end = end_of(a->now.cert);
-    look_by(e, end == INT64_MAX ? end : end - (int64_t)CA_LEFT_DAYS * DAY_S);
-    look_by(e, end_of(a->previous));
-    if (a->next.cert)
-        look_by(e, stw_wall_us(e->run->clock) / 1000000 + NEXT_S);
-}
-
-static int ensure_authority(struct ec *e, struct authority *a, struct stw_error *err)
+static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_error *err)
 {
     autosecret struct secret s = {0};
+    char name[128];
+    int64_t now_us = stw_wall_us(e->run->clock);
     if (read_secret(e, e->tls.ca_secret, &s, err) < 0)
         return -1;
     a->now = (struct stw_pem_pair){.cert = value_of(&s, "ca.crt"), .key = value_of(&s, "ca.key")};
     a->next =
         (struct stw_pem_pair){.cert = value_of(&s, "next.crt"), .key = value_of(&s, "next.key")};
     a->previous = value_of(&s, "previous.crt");
-    int step = advance(e, a, err);
+    (void)snprintf(name, sizeof(name), "etcd %.40s", e->owner.name);
+    int step = ec_authority_advance(a, name, now_us, all_trust, e, err);
     if (step < 0)
         return -1;
-    set_bundle(a);
-    set_look(e, a);
+    look_by(e, ec_authority_look(a, now_us));
     const struct entry entries[] = {{"ca.crt", a->now.cert},       {"ca.key", a->now.key},
                                     {"next.crt", a->next.cert},    {"next.key", a->next.key},
                                     {"previous.crt", a->previous}, {NULL, NULL}};
@@ -388,17 +289,7 @@ static void names_of_clients(const struct ec *e, struct names *n)
     add_name(n, "client.%s.%s.svc", e->owner.name, e->owner.ns);
 }
 
-static bool leaf_is_good(const struct ec *e, const struct authority *a, const struct ec_pem *p,
-                         const struct names *n)
-{
-    struct stw_error why = {0};
-    return p->cert && p->key && p->ca &&
-           stw_pair_check(p->cert, p->key, stw_wall_us(e->run->clock), &why) == 0 &&
-           stw_cert_signed_by(p->cert, a->now.cert) && stw_cert_covers(p->cert, n->list, NULL) &&
-           days_left(e, p->cert) >= e->spec.tls.auto_.renew_before_days;
-}
-
-static int write_leaf(struct ec *e, const struct authority *a, const struct secret *old,
+static int write_leaf(struct ec *e, const struct ec_authority *a, const struct secret *old,
                       const char *name, const char *prefix, const struct stw_pem_pair *leaf,
                       struct stw_error *err)
 {
@@ -411,7 +302,7 @@ static int write_leaf(struct ec *e, const struct authority *a, const struct secr
     return write_secret(e, name, old, entries, err);
 }
 
-static int ensure_leaf(struct ec *e, const struct authority *a, const char *name,
+static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *name,
                        const char *prefix, const struct names *n, struct stw_error *err)
 {
     static const char *const addresses[] = {"127.0.0.1", "::1", NULL};
@@ -422,15 +313,15 @@ static int ensure_leaf(struct ec *e, const struct authority *a, const char *name
         return -1;
     if (*s.resource_version)
         take(&s, prefix, &p);
-    bool good = leaf_is_good(e, a, &p, n);
-    if (good)
-        look_by(e, end_of(p.cert) - e->spec.tls.auto_.renew_before_days * DAY_S);
+    int64_t now_us = stw_wall_us(e->run->clock);
+    int64_t early_s = e->spec.tls.auto_.renew_before_days * stw_day_s();
+    bool good = ec_leaf_is_good(&p, a->now.cert, n->list, early_s, now_us);
     int rc = 0;
     if (!good)
-        rc = stw_issue_both(&a->now, n->list, addresses, stw_wall_us(e->run->clock),
+        rc = stw_issue_both(&a->now, n->list, addresses, now_us,
                             (uint32_t)e->spec.tls.auto_.validity_days, &fresh, err);
-    if (rc == 0 && !good)
-        look_by(e, end_of(fresh.cert) - e->spec.tls.auto_.renew_before_days * DAY_S);
+    if (rc == 0)
+        look_by(e, ec_cert_end(good ? p.cert : fresh.cert) - early_s);
     const struct stw_pem_pair old = {.cert = p.cert, .key = p.key};
     if (rc == 0 && (!good || !stw_streq(p.ca, stw_buf_str(&a->bundle))))
         rc = write_leaf(e, a, &s, name, prefix, good ? &old : &fresh, err);
@@ -444,14 +335,15 @@ static int ensure_leaf(struct ec *e, const struct authority *a, const char *name
 
 int ec_secrets_ensure(struct ec *e, struct stw_error *err)
 {
-    autoauthority struct authority a = {0};
+    struct ec_authority a = {0};
     struct names members = {0}, clients = {0};
     names_of_members(e, &members);
     names_of_clients(e, &clients);
-    if (ensure_authority(e, &a, err) != 0 ||
-        ensure_leaf(e, &a, e->tls.peer_secret, "peer", &members, err) != 0 ||
-        ensure_leaf(e, &a, e->tls.server_secret, "server", &members, err) != 0 ||
-        ensure_leaf(e, &a, e->tls.operator_secret, "etcd-client", &clients, err) != 0)
-        return -1;
-    return 0;
+    int rc = -1;
+    if (ensure_authority(e, &a, err) == 0 &&
+        ensure_leaf(e, &a, e->tls.peer_secret, "peer", &members, err) == 0 &&
+        ensure_leaf(e, &a, e->tls.server_secret, "server", &members, err) == 0)
+        rc = ensure_leaf(e, &a, e->tls.operator_secret, "etcd-client", &clients, err);
+    ec_authority_done(&a);
+    return rc;
 }

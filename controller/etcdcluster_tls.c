@@ -2,6 +2,7 @@
  *
  * Certificates of an EtcdCluster: which Secrets they are in, whether they are any good, the way to
  * the members that they open, and the proof that members serve what they should. */
+#include "base/fault.h"
 #include "base/util.h"
 #include "certs/issue.h"
 #include "controller/etcdcluster_priv.h"
@@ -10,7 +11,6 @@
 #include <strings.h>
 
 #define TIMEOUT_MS 4000
-#define DAY_S 86400
 #define EXPIRING_DAYS 30
 #define STALE_S 600 /* kubelets bring a new Secret to its pods within two minutes */
 
@@ -201,7 +201,7 @@ static void tell_end(struct ec *e)
     stw_time_format(t->not_after * 1000000, when);
     if (t->not_after <= now)
         say(t, EC_TLS_EXPIRED, "a certificate ended at %s", when);
-    else if (t->not_after - now < early * DAY_S)
+    else if (t->not_after - now < early * stw_day_s())
         say(t, EC_TLS_EXPIRING, "a certificate ends at %s", when);
     else
         say(t, EC_TLS_READY, "all certificates are good until %s at least", when);

@@ -29,4 +29,13 @@ void stw_fault_point(const char *name)
     if (now == at)
         (void)raise(SIGKILL);
 }
+
+int64_t stw_day_s(void)
+{
+    const char *text = getenv("STEWARD_DAY_SECONDS");
+    int64_t seconds = 86400;
+    if (text)
+        (void)stw_parse_int(text, 1, 86400, &seconds);
+    return seconds;
+}
 #endif
