@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "webhook/callers.h"
 #include "webhook/listen_priv.h"
 #include "webhook/server_priv.h"
 
@@ -73,10 +74,13 @@ static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connect
     conn->worker = w;
     conn->opened_ms = stw_now_ms(s->c.clock);
     conn->bundle = current_bundle(s);
-    if (conn->bundle)
-        stw_bundle_enable_tickets(
-            conn->bundle,
-            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+    gnutls_session_t tls =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
+    /* A session that is resumed shows no certificate anew. */
+    if (s->c.callers)
+        stw_callers_require(s->c.callers, tls);
+    else if (conn->bundle)
+        stw_bundle_enable_tickets(conn->bundle, tls);
     stw_gate_enter(s->gate, &conn->entry, fd);
     return conn;
 }

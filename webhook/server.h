@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct stw_callers;
 struct stw_server;
 
 struct stw_server_config {
@@ -28,6 +29,7 @@ struct stw_server_config {
     uint32_t
         connection_limit; /* 0: 1024; beyond it the oldest that never finished a request goes */
     uint32_t threads;     /* 0: one a core, 2 to 8 */
+    struct stw_callers *callers; /* who may call; borrowed.  NULL: whoever reaches the port */
 };
 
 /* Listens when it returns; without a certificate yet every handshake is refused. */

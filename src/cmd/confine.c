@@ -121,6 +121,7 @@ static void collect(struct paths *p, const struct stw_settings *s, const struct 
     add_file(p, s->config);
     add_certificate(p, s->webhook_cert_path);
     add_certificate(p, s->metrics_cert_path);
+    add_file(p, s->webhook_client_ca);
     add_kubeconfig(p, k);
     add_targets(p, targets);
 }

@@ -139,8 +139,24 @@ static int open_metrics(struct stw_serve *s, struct stw_error *err)
     return start_certs(s, &certs, &s->metrics_certs, err);
 }
 
+static int read_callers(struct stw_serve *s, struct stw_error *err)
+{
+    const char *file = s->settings->webhook_client_ca, *names = s->settings->webhook_client_names;
+    if (!file || !*file)
+        return names && *names ? stw_fail(err, STW_ERR_INVALID,
+                                          "--webhook-client-names means nothing without "
+                                          "--webhook-client-ca-file")
+                               : 0;
+    s->caller_names = stw_list_split(names);
+    struct stw_callers_config config = {
+        .ca_file = file, .names = (const char *const *)s->caller_names, .clock = &stw_clock_system};
+    return stw_callers_create(&config, &s->callers, err);
+}
+
 static int open_door(struct stw_serve *s, struct stw_error *err)
 {
+    if (read_callers(s, err) < 0)
+        return stw_error_wrap(err, "callers at the webhook");
     struct stw_server_config config = {
         .bind_address = s->settings->webhook_bind,
         .kinds = stw_kinds,
@@ -150,6 +166,7 @@ static int open_door(struct stw_serve *s, struct stw_error *err)
         .connection_limit = (uint32_t)s->settings->max_connections,
         .request_timeout_ms = (uint32_t)s->settings->request_timeout_ms,
         .idle_timeout_ms = (uint32_t)s->settings->idle_timeout_ms,
+        .callers = s->callers,
     };
     if (stw_server_create(&config, &s->server, err) < 0)
         return stw_error_wrap(err, "webhook on %s", s->settings->webhook_bind);
@@ -243,4 +260,6 @@ void stw_serve_done(struct stw_serve *s)
     stw_certs_destroy(s->metrics_certs);
     stw_scrape_destroy(s->scrape);
     stw_server_destroy(s->server);
+    stw_callers_destroy(s->callers);
+    stw_list_free(s->caller_names);
 }

@@ -9,6 +9,7 @@
 #include "base/metrics.h"
 #include "certs/certs.h"
 #include "cmd/settings.h"
+#include "webhook/callers.h"
 #include "webhook/probes.h"
 #include "webhook/scrape.h"
 #include "webhook/server.h"
@@ -22,6 +23,8 @@ struct stw_serve {
     struct stw_metrics *metrics;
     struct stw_env env;
     struct stw_client *client; /* who is asked who may read metrics; NULL: they are plain */
+    struct stw_callers *callers;
+    char **caller_names;
     struct stw_server *server;
     struct stw_scrape *scrape;
     struct stw_certs *certs, *metrics_certs;

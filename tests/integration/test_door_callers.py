@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--webhook-client-ca-file: only whoever shows a certificate of that CA gets an answer."""
+
+import contextlib
+import http.client
+import ssl
+import subprocess
+
+import pytest
+
+from support import wait
+from support.door import JSON, VALIDATE, as_bytes, ask, review
+
+
+def openssl(folder, *args):
+    subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
+
+
+def make_ca(folder, name):
+    """NAME.crt and NAME.key."""
+    openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.crt")
+
+
+def make_client(folder, ca, name, purpose="clientAuth", subject="", alternative="", days="2"):
+    """A pair of this CA; the paths of its certificate and key."""
+    extra = f"subjectAltName=DNS:{alternative}\n" if alternative else ""
+    (folder / f"{name}.ext").write_text(f"extendedKeyUsage={purpose}\n{extra}", "utf-8")
+    openssl(folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+            f"/O=system:masters/CN={subject or name}", "-keyout", f"{name}.key", "-out",
+            f"{name}.csr")
+    openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key",
+            "-CAcreateserial", "-days", days, "-extfile", f"{name}.ext", "-out", f"{name}.crt")
+    return folder / f"{name}.crt", folder / f"{name}.key"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The CAs "ours" and "theirs", and ca.crt, which is ours."""
+    one = tmp_path / "clients"
+    one.mkdir()
+    for name in ("ours", "theirs"):
+        make_ca(one, name)
+    (one / "ca.crt").write_bytes((one / "ours.crt").read_bytes())
+    return one
+
+
+def answers(door, pair=None, version=None):
+    """Whether a review is answered for whoever shows this pair."""
+    context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))
+    if pair:
+        context.load_cert_chain(*map(str, pair))
+    if version:
+        context.maximum_version = version
+    with contextlib.closing(http.client.HTTPSConnection("localhost", door.port, timeout=20,
+                                                        context=context)) as connection:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return ask(connection, "POST", VALIDATE, as_bytes(review()), JSON)[0] == 200
+    return False
+
+
+def reasons(door):
+    """Why callers were refused, as the log has it."""
+    return [e["reason"] for e in door.log() if e["msg"] == "a caller at the door was refused"]
+
+
+def test_who_is_answered(make_door, folder):
+    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
+    good = make_client(folder, "ours", "apiserver")
+    for version in (None, ssl.TLSVersion.TLSv1_2):
+        assert answers(door, good, version)
+        assert not answers(door, version=version)
+        assert not answers(door, make_client(folder, "theirs", "stranger"), version)
+        assert not answers(door, make_client(folder, "ours", "server", "serverAuth"), version)
+    assert reasons(door) == ["its certificate is not one of the CA for clients, or has expired"]
+    assert door.readyz()[0] == 200
+
+
+def test_a_session_is_not_resumed_without_a_look(make_door, folder):
+    """The CA may have changed between."""
+    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
+    pair = make_client(folder, "ours", "apiserver")
+    context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))
+    context.load_cert_chain(*map(str, pair))
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.maximum_version = version
+        session = None
+        for _ in range(2):
+            with context.wrap_socket(door.tcp(), server_hostname="localhost",
+                                     session=session) as one:
+                one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert one.recv(100).startswith(b"HTTP/1.1 404")
+                assert not one.session_reused
+                session = one.session
+
+
+def test_names(make_door, folder):
+    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"),
+                     "--webhook-client-names", "kube-apiserver,door.example")
+    assert answers(door, make_client(folder, "ours", "a", subject="kube-apiserver"))
+    assert answers(door, make_client(folder, "ours", "b", alternative="door.example"))
+    assert not answers(door, make_client(folder, "ours", "c", alternative="x.door.example"))
+    assert not answers(door, make_client(folder, "ours", "kube-apiserver2"))
+    assert reasons(door) == ["its certificate is for none of the names"]
+
+
+def test_another_ca_takes_its_place(make_door, folder):
+    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
+    ours = make_client(folder, "ours", "old")
+    theirs = make_client(folder, "theirs", "new")
+    assert answers(door, ours) and not answers(door, theirs)
+    both = (folder / "ours.crt").read_bytes() + (folder / "theirs.crt").read_bytes()
+    (folder / "new").write_bytes(both)
+    (folder / "new").rename(folder / "ca.crt")
+    wait.until("the new CA to count", lambda: answers(door, theirs), 20)
+    assert answers(door, ours)
+    (folder / "ca.crt").write_bytes(b"nonsense")
+    wait.until("the complaint", lambda: answers(door, ours) and [
+        e for e in door.log() if e["msg"].startswith("the CA for callers is refused")], 20)
+    assert answers(door, theirs)
+    (folder / "new").write_bytes((folder / "theirs.crt").read_bytes())
+    (folder / "new").rename(folder / "ca.crt")
+    wait.until("the old CA to be gone", lambda: not answers(door, ours), 20)
+    assert answers(door, theirs)
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--webhook-client-ca-file=/not/there"], "cannot open /not/there"),
+    (["--webhook-client-ca-file=/etc/hostname"], "holds no CA in PEM that can be used"),
+    (["--webhook-client-names=x"], "means nothing without --webhook-client-ca-file"),
+])
+def test_what_makes_no_sense(steward_binary, tmp_path, flags, words):
+    result = subprocess.run(
+        [steward_binary, "webhook", f"--webhook-cert-path={tmp_path}", "--webhook-bind-address",
+         "127.0.0.1:0", "--health-probe-bind-address=0", "--metrics-bind-address=0", *flags],
+        capture_output=True, text=True, timeout=20, check=False)
+    assert result.returncode != 0 and words in result.stderr
