@@ -38,7 +38,8 @@ static int default_class(struct ec *e, char out[254], struct stw_error *err)
     out[0] = '\0';
     if (stw_client_do(e->run->client, &request, &text, err) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
-        return stw_error_wrap(err, "cannot see which StorageClass is the default");
+        return stw_error_wrap(err, "cannot see which StorageClass is the default, so that storage "
+                                   "must say its medium or storageClassName");
     stw_json_foreach (stw_json_get(stw_json_root(&doc), "items"), key, class) {
         if (is_default(class))
             (void)stw_json_strcpy(stw_json_path(class, "metadata.name"), out, 254);

@@ -13,9 +13,10 @@ generated_write() {
 
 generated_config() {
     local steward=$1 dir=$2
-    mkdir -p "$dir/crd/bases" "$dir/rbac" "$dir/webhook" "$dir/server-1.29"
+    mkdir -p "$dir/crd/bases" "$dir/rbac" "$dir/webhook" "$dir/server-1.29" "$dir/namespaced"
     generated_crds "$steward" "$dir/crd/bases"
     generated_file "$steward" rbac >"$dir/rbac/rbac.yaml"
+    generated_file "$steward" rbac --namespaces default >"$dir/namespaced/rbac.yaml"
     generated_file "$steward" user-roles >"$dir/rbac/user_roles.yaml"
     generated_file "$steward" webhooks >"$dir/webhook/manifests.yaml"
     generated_file "$steward" webhooks --match-conditions >"$dir/server-1.29/webhooks.yaml"

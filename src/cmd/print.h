@@ -12,4 +12,8 @@ void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
 /* ClusterRoles for people. */
 void stw_print_user_roles(struct stw_buf *out);
 
+/* The rights of `steward run`, each once; returns how many, at most `max`. */
+struct stw_rule;
+size_t stw_rights_collect(const struct stw_rule **ret, size_t max);
+
 #endif

@@ -92,9 +92,15 @@ static bool own(const struct stw_rule *r)
     return r->own_namespace;
 }
 
+/* Our webhook configurations. */
+static bool by_name(const struct stw_rule *r)
+{
+    return !r->own_namespace && !r->resource->namespaced && r->name;
+}
+
 static bool cluster_wide(const struct stw_rule *r)
 {
-    return !r->own_namespace && !r->resource->namespaced;
+    return !r->own_namespace && !r->resource->namespaced && !r->name;
 }
 
 static bool of_objects(const struct stw_rule *r)
@@ -102,13 +108,27 @@ static bool of_objects(const struct stw_rule *r)
     return !r->own_namespace && r->resource->namespaced;
 }
 
+static void collect_all(struct rules *rules)
+{
+    for (size_t i = 0; stw_controllers[i]; i++)
+        collect(rules, stw_controllers[i]->rules);
+    collect(rules, stw_manager_rules);
+    collect(rules, stw_certs_rules);
+}
+
+size_t stw_rights_collect(const struct stw_rule **ret, size_t max)
+{
+    struct rules rules = {0};
+    collect_all(&rules);
+    size_t count = STW_MIN(rules.count, max);
+    memcpy(ret, rules.all, count * sizeof(*ret));
+    return count;
+}
+
 void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
 {
     struct rules rules = {0};
-    for (size_t i = 0; stw_controllers[i]; i++)
-        collect(&rules, stw_controllers[i]->rules);
-    collect(&rules, stw_manager_rules);
-    collect(&rules, stw_certs_rules);
+    collect_all(&rules);
     add_head(out, "ServiceAccount", STW_SERVICE_ACCOUNT, ns);
     char **list = stw_list_split(namespaces);
     if (!list)
@@ -116,11 +136,14 @@ void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
     for (char **n = list; n && *n; n++)
         add_role(&rules, of_objects, "steward-manager-role", *n, ns, out);
     stw_list_free(list);
-    add_role(&rules, cluster_wide, "steward-webhook-ca-role", NULL, ns, out);
+    add_role(&rules, by_name, "steward-webhook-ca-role", NULL, ns, out);
     add_role(&rules, own, "steward-own-role", ns, ns, out);
-    /* Not with --namespaces: whoever wants no rights beyond them has plain metrics, or none. */
+    /* Not with --namespaces: whoever wants no rights beyond them has plain metrics, or none, and
+     * names a StorageClass where one is meant. */
     struct rules access = {0};
     collect(&access, stw_access_rules);
-    if (!namespaces || !*namespaces)
-        add_role(&access, cluster_wide, "steward-metrics-auth-role", NULL, ns, out);
+    if (namespaces && *namespaces)
+        return;
+    add_role(&rules, cluster_wide, "steward-storage-class-role", NULL, ns, out);
+    add_role(&access, cluster_wide, "steward-metrics-auth-role", NULL, ns, out);
 }

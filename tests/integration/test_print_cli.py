@@ -77,9 +77,8 @@ def test_rbac_for_some_namespaces_gives_no_right_elsewhere(steward_says):
     assert {("Role", "a"), ("Role", "b"), ("Role", "home")} <= set(found)
     for role in objects(text):
         if role["kind"] == "ClusterRole":
-            for rule in role["rules"]:  # StorageClasses are in no namespace
-                assert (rule["apiGroups"] == ["admissionregistration.k8s.io"]
-                        or (rule["resources"], rule["verbs"]) == (["storageclasses"], ["list"]))
+            for rule in role["rules"]:
+                assert rule["apiGroups"] == ["admissionregistration.k8s.io"]
 
 
 def test_rbac_has_no_stars(steward_says):

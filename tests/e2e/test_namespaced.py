@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""config/namespaced: steward with Roles in its namespaces, and no right on anything else."""
+
+import json
+import os
+
+import pytest
+import yaml
+from support import cluster as k8s
+from support import myweb, paths, wait
+from support import steward as stw
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A cluster in which nothing but config/namespaced was applied; its steward runs beside it."""
+    with k8s.of_its_own(f"ns-{os.getpid()}", "--audit") as one:
+        one.kubectl("apply", "-k", str(paths.TOP / "config" / "namespaced"))
+        one.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        one.delete("deployment", "steward-controller-manager", stw.NAMESPACE)
+        one.kubectl("create", "namespace", "elsewhere")
+        stw.uninstall_webhooks(one)  # those lead to a Service that nobody stands behind
+        one.kubeconfig_steward = one.kubeconfig_of(stw.ACCOUNT,
+                                                   tmp_path_factory.mktemp("k") / "kubeconfig")
+        yield one
+
+
+@pytest.fixture(scope="module")
+def steward(cluster, steward_binary, tmp_path_factory):
+    """As the shipped account, told what the overlay's Deployment tells it."""
+    args = deployment_args(cluster)
+    assert "--namespaces=default" in args
+    one = stw.Steward(steward_binary, cluster, cluster.kubeconfig_steward,
+                      tmp_path_factory.mktemp("steward"), ["--leader-elect", "--namespaces=default"])
+    stw.install_webhooks(cluster, steward_binary, one.webhook_port)
+    one.start()
+    one.wait_door()
+    yield one
+    stw.uninstall_webhooks(cluster)
+    assert one.stop() == 0, one.log_tail()
+
+
+def deployment_args(cluster):
+    """What the overlay starts steward with."""
+    text = cluster.kubectl("kustomize", str(paths.TOP / "config" / "namespaced")).stdout
+    deployment = next(o for o in yaml.safe_load_all(text) if o["kind"] == "Deployment")
+    return deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_only_the_webhook_configurations_are_cluster_wide(cluster):
+    ours = [r for r in cluster.list("clusterroles", selector="app.kubernetes.io/name=steward")]
+    assert [r["metadata"]["name"] for r in ours] == ["steward-webhook-ca-role"]
+    assert {(r, n) for rule in ours[0]["rules"] for r in rule["resources"]
+            for n in rule["resourceNames"]} == {
+        (kind + "s", name) for kind, name in stw.WEBHOOK_CONFIGURATIONS}
+    for verb, what, where in (("list", "mywebs", "-A"), ("get", "secrets", "-nelsewhere"),
+                              ("create", "deployments", "-nkube-system")):
+        result = cluster.kubectl("auth", "can-i", verb, what, where, check=False,
+                                 kubeconfig=cluster.kubeconfig_steward)
+        assert result.stdout.strip() == "no", f"{verb} {what} {where}"
+
+
+def test_it_works_there_and_nowhere_else(cluster, steward):
+    cluster.apply([myweb.manifest("here", "default"), myweb.manifest("there", "elsewhere")])
+    wait.until("the Deployment", lambda: cluster.get("deployment", "here", "default"), 20)
+    bad = cluster.apply(myweb.manifest("bad", "elsewhere", nodePortNumber=1), check=False)
+    assert "spec.nodePortNumber: Invalid value: 1" in bad.stderr  # the door is for all
+    assert not cluster.list("deployments", "elsewhere")
+    assert steward.readyz()[0] == 200
+    for kind, name in stw.WEBHOOK_CONFIGURATIONS:
+        hooks = cluster.get(kind, name)["webhooks"]
+        assert all(h["clientConfig"].get("caBundle") for h in hooks)
+    assert cluster.get("lease", "steward.steward.dev", stw.NAMESPACE)["spec"]["holderIdentity"]
+
+
+def test_nothing_was_forbidden_and_nothing_asked_of_all(cluster, steward):
+    """From the API server's own audit log: lists and watches, too, stay in the namespaces."""
+    assert steward.running()
+    asked = set()
+    with open(cluster.audit_log, encoding="utf-8") as log:
+        for line in log:
+            entry = json.loads(line) if stw.USER in line and line.endswith("}\n") else {}
+            if entry.get("user", {}).get("username") != stw.USER or "objectRef" not in entry:
+                continue
+            assert entry.get("responseStatus", {}).get("code") != 403, entry["requestURI"]
+            where = entry["objectRef"].get("namespace")
+            if not where:
+                asked.add(entry["objectRef"]["resource"])
+            else:
+                assert where in ("default", stw.NAMESPACE), entry["requestURI"]
+    asked -= {"selfsubjectaccessreviews"}  # of the test before
+    assert asked == {kind + "s" for kind, _ in stw.WEBHOOK_CONFIGURATIONS}
