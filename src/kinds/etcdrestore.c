@@ -120,8 +120,9 @@ static const struct stw_field spec_fields[] = {
     {.name = "keepOldVolumesSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_etcdrestore, keep_old_volumes_s),
-     .help = "Seconds that volumes of a failed attempt are kept.",
-     .def = "86400",
+     .help =
+         "Ignored: what mode New finds it leaves, and of what it made itself it keeps nothing that "
+         "failed.",
      .has_range = true,
      .max = INT32_MAX,
      .range_text = "must be 0 or more",
@@ -140,8 +141,6 @@ static const struct stw_field snapshot_fields[] = {
     {0},
 };
 
-static const struct stw_field volume = {.name = "", .type = STW_T_STRING};
-
 static const struct stw_field status_fields[] = {
     {.name = "succeeded", .type = STW_T_BOOL, .help = "Whether the cluster is made."},
     {.name = "reason", .type = STW_T_STRING, .help = "Why it is not."},
@@ -154,7 +153,6 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_OBJECT,
      .help = "What was found in the backup.",
      .fields = snapshot_fields},
-    {.name = "oldVolumes", .type = STW_T_LIST, .help = "Volumes that are kept.", .item = &volume},
     {.name = "newClusterID", .type = STW_T_STRING, .help = "ID of the new cluster in etcd."},
     {0},
 };
@@ -208,6 +206,13 @@ static void check_template(const struct stw_admission *a, const struct stw_etcdr
     stw_arena_done(&arena);
 }
 
+static void advise_on_volumes(const struct stw_etcdrestore *r, struct stw_findings *f)
+{
+    if (r->keep_old_volumes_s > 0)
+        stw_findings_warn(f, "spec.keepOldVolumesSeconds is ignored: in mode New no volume becomes "
+                             "an old one");
+}
+
 static int has_cluster(const struct stw_admission *a, const char *name)
 {
     char key[600];
@@ -259,6 +264,7 @@ static void validate(const struct stw_admission *a, const void *spec, const void
     if (stw_json_there(r->template))
         check_template(a, r, f);
     check_cluster(a, r, f);
+    advise_on_volumes(r, f);
     stw_etcd_check_s3(a, &r->s3, old ? &old->s3 : NULL, "the restore begins", f);
     if (old)
         stw_etcd_check_same_store(a, f);

@@ -329,7 +329,9 @@ static void restore_sources(void **state)
     };
 #define FIXED(field, was) "spec." field ": Forbidden: field is immutable (was " was ")\n"
     static const struct change changes[] = {
-        {ER(BACKUP ",\"keepOldVolumesSeconds\":1"), ER(BACKUP), ""},
+        {ER(BACKUP ",\"keepOldVolumesSeconds\":1"), ER(BACKUP),
+         "W: spec.keepOldVolumesSeconds is ignored: in mode New no volume becomes an old one\n"},
+        {ER(BACKUP ",\"keepOldVolumesSeconds\":0"), ER(BACKUP), ""},
         {ER(BACKUP ",\"mode\":\"New\",\"bumpRevision\":1000000000,\"markCompacted\":true"),
          ER(BACKUP), ""},
         {ER(BACKUP ",\"bumpRevision\":5,\"markCompacted\":false,\"template\":{}"), ER(BACKUP),
@@ -474,7 +476,7 @@ static void defaulting(void **state)
                     "/spec/backupPolicy/maxAgeSeconds=0\n/spec/verify=\"Hash\"\n");
     assert_defaults(&stw_kind_etcdrestore, ER(BACKUP),
                     "/spec/mode=\"New\"\n/spec/bumpRevision=1000000000\n"
-                    "/spec/markCompacted=true\n/spec/keepOldVolumesSeconds=86400\n");
+                    "/spec/markCompacted=true\n");
     /* as the schema has it; the version is written when the cluster is made */
     assert_defaults(&stw_kind_etcdrestore, TEMPLATE("\"size\":1,\"storage\":{}"),
                     "/spec/template/repository=\"quay.io/coreos/etcd\"\n"
@@ -483,7 +485,7 @@ static void defaulting(void **state)
                     "/spec/template/quorumLossPolicy=\"Manual\"\n"
                     "/spec/template/progressDeadlineSeconds=600\n"
                     "/spec/mode=\"New\"\n/spec/bumpRevision=1000000000\n"
-                    "/spec/markCompacted=true\n/spec/keepOldVolumesSeconds=86400\n");
+                    "/spec/markCompacted=true\n");
 }
 
 static void decoding(void **state)
@@ -519,7 +521,7 @@ static void decoding(void **state)
     assert_string_equal(r.mode, "New");
     assert_int_equal(r.bump_revision, 1000000000);
     assert_true(r.mark_compacted);
-    assert_int_equal(r.keep_old_volumes_s, 86400);
+    assert_int_equal(r.keep_old_volumes_s, 0);
     assert_int_equal(stw_kind_decode(&stw_kind_etcdcluster, r.template, arena, &c, NULL), 0);
     assert_int_equal(c.size, 5);
     assert_string_equal(c.version, "3.5.16");
