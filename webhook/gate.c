@@ -310,10 +310,13 @@ void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
 void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms)
 {
     atomic_store_explicit(&e->busy, true, memory_order_relaxed);
-    /* The first request shares its time with the handshake before it. */
-    if (atomic_load_explicit(&e->served, memory_order_relaxed))
-        atomic_store_explicit(&e->deadline_ms, now_ms + g->c.request_timeout_ms,
-                              memory_order_relaxed);
+    uint64_t first = atomic_load_explicit(&e->deadline_ms, memory_order_relaxed);
+    /* The first request shares its time with the handshake before it, but for a last quarter: the
+     * connection may have been kept for it. */
+    uint64_t deadline = atomic_load_explicit(&e->served, memory_order_relaxed)
+                            ? now_ms + g->c.request_timeout_ms
+                            : STW_MAX(first, now_ms + g->c.request_timeout_ms / 4U);
+    atomic_store_explicit(&e->deadline_ms, deadline, memory_order_relaxed);
 }
 
 void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms, bool served)

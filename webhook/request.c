@@ -56,8 +56,16 @@ static struct stw_route *find_route(struct stw_server *s, const char *uri, size_
     return NULL;
 }
 
-/* Reads timeout= of a query into a deadline.  The API server counts from before it dials, so the
- * first request of a connection counts from its opening; a margin is left for the way back. */
+/* The API server counts from before it dials, so the first request of a connection counts from its
+ * opening.  But Go's client also keeps connections that it dialled and then had no need of: whose
+ * first request comes late was not waited for. */
+static uint64_t asked_ms(const struct stw_conn *conn, uint64_t now_ms, int64_t timeout_ms)
+{
+    bool dialled_for_it = !conn->kept && now_ms - conn->opened_ms <= (uint64_t)timeout_ms / 2;
+    return dialled_for_it ? conn->opened_ms : now_ms;
+}
+
+/* Reads timeout= of a query into a deadline; a margin is left for the way back. */
 static int read_timeout(const char *query, const struct stw_conn *conn, uint64_t now_ms,
                         uint64_t *ret_deadline_ms)
 {
@@ -79,7 +87,7 @@ static int read_timeout(const char *query, const struct stw_conn *conn, uint64_t
     if (stw_duration_parse(value, &ms) != 0 || ms <= 0)
         return -1;
     uint64_t margin = STW_MIN((uint64_t)ms / 10, 200U);
-    *ret_deadline_ms = (conn->kept ? now_ms : conn->opened_ms) + (uint64_t)ms - margin;
+    *ret_deadline_ms = asked_ms(conn, now_ms, ms) + (uint64_t)ms - margin;
     return 0;
 }
 

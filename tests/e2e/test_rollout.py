@@ -15,7 +15,7 @@ def test_rolling_restarts(replicas, namespace):
     doors = OpenDoors(replicas.cluster)
     with Stream(replicas.cluster, namespace) as stream:
         before = set(replicas.names())
-        for _ in range(long_run(5, 100)):
+        for _ in range(long_run(3, 100)):
             replicas.roll()
             stream.flow(5)
         stream.flow(100)
@@ -27,7 +27,7 @@ def test_rolling_restarts(replicas, namespace):
 def test_the_leader_goes(replicas, namespace):
     """Told to end: another one looks at objects within two seconds."""
     with Stream(replicas.cluster, namespace) as stream:
-        for _ in range(long_run(2, 10)):
+        for _ in range(long_run(1, 10)):
             leader = replicas.leader()
             other = next(n for n in replicas.names() if n != leader)
             looked = replicas.reconciles(other)

@@ -25,7 +25,7 @@ def stream(replicas, namespace):
 
 def test_new_certificates(replicas, stream):
     cluster = replicas.cluster
-    for _ in range(long_run(10, 50)):
+    for _ in range(long_run(5, 50)):
         old = certs.read(cluster)["tls.crt"]
         read = {n: replicas.metric(n, "certwatcher_read_certificate_total")
                 for n in replicas.names()}

@@ -21,7 +21,7 @@ def test_the_api_server_restarts(replicas, namespace):
     if not cluster.name:
         pytest.skip("the cluster is not ours to stop")
     with Stream(cluster, namespace, outages=True) as stream:
-        for turn in range(long_run(4, 20)):
+        for turn in range(long_run(2, 20)):
             cluster.component("kill" if turn % 2 else "stop", "apiserver")
             cluster.component("start", "apiserver")
             stream.flow(30, 60)

@@ -48,6 +48,15 @@ def test_timeout_passed(door):
     assert status == 504 and b"timeout" in body
 
 
+def test_a_connection_that_was_kept_before_it_was_used(door):
+    """Go's client dials, and then may not need it: the first request comes seconds later, and counts
+    from then."""
+    with door.tls() as sock:
+        time.sleep(0.7)  # longer than the caller will wait
+        sock.sendall(raw_post(GOOD, f"{VALIDATE}?timeout=500ms"))
+        assert read_reply(sock)[0] == 200
+
+
 def _last_until_cut(sock, feed):
     """Seconds until the other side ends the connection, while `feed` is sent each 0.2 s."""
     begin = time.monotonic()

@@ -165,6 +165,23 @@ static void then_the_one_idle_longest(void **state)
     house_close(&h);
 }
 
+/* Go's client dials, and may have no need of the connection until much later. */
+static void kept_before_its_first_request(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 10);
+    int late = come(&h);
+    atomic_store(&h.now_ms, 1000999);
+    stw_gate_begin(h.gate, &h.guests[0], 1000999);
+    atomic_store(&h.now_ms, 1001200);
+    assert_false(is_cut(late, 300));
+    atomic_store(&h.now_ms, 1001300);
+    assert_true(is_cut(late, PATIENCE_MS));
+    (void)close(late);
+    house_close(&h);
+}
+
 static void time_is_up(void **state)
 {
     struct house h;
@@ -224,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_goes_that_never_finished),
         cmocka_unit_test(then_the_one_idle_longest),
+        cmocka_unit_test(kept_before_its_first_request),
         cmocka_unit_test(time_is_up),
         cmocka_unit_test(idle_is_up),
         cmocka_unit_test(unfinished_business),
