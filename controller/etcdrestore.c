@@ -38,6 +38,7 @@ static void fail(struct er *e)
         wait *= 2;
     s->phase = ER_FAILED;
     s->failures++;
+    e->again = *s->seed; /* to clear away */
     s->retry_at = e->now + STW_MIN(wait, ER_BACKOFF_MAX_S);
     stw_message_clean(s->error, sizeof(s->error) - 1);
 }
@@ -45,7 +46,7 @@ static void fail(struct er *e)
 static void fail_by(struct er *e, const char *reason, const char *text)
 {
     (void)snprintf(e->state.reason, sizeof(e->state.reason), "%s", reason);
-    (void)snprintf(e->state.error, sizeof(e->state.error), "%s", text);
+    (void)snprintf(e->state.error, sizeof(e->state.error), "%.500s", text);
     fail(e);
 }
 
@@ -87,7 +88,7 @@ static void take_result(struct er *e, const struct stw_agent_live *a)
         *s = *got;
         s->revision = e->source.revision;
         (void)snprintf(s->version, sizeof(s->version), "%s", e->source.version);
-        e->seeded = true;
+        e->seeded = e->again = true;
     } else if (told && got->fault == STW_SNAPSHOT_CONTENT) {
         fail_by(e, "HashMismatch", got->err.text);
         e->state.retry_at = e->now + STW_STALLED_AGAIN_MS / 1000;
@@ -102,15 +103,38 @@ static void take_result(struct er *e, const struct stw_agent_live *a)
     free(got);
 }
 
-/* A pod that has ended is of no more use; what it left on the volume neither, unless it was whole.
- * The next attempt begins with a volume of its own. */
-static void clear_away(struct er *e, const char *name, const struct stw_agent_live *a)
+/* True once the pod is no more. */
+static bool pod_is_gone(struct er *e)
 {
-    struct stw_error err = {0};
-    if (stw_agent_delete(e->run, name, a->uid, &err) != 0)
-        return;
-    if (!e->seeded && er_claim_delete(e, &err) == 0)
+    struct stw_agent_live *a = calloc(1, sizeof(*a));
+    char name[STW_AGENT_NAME_MAX];
+    er_pod_name(e, name);
+    bool there = !a || stw_agent_find(e->run, name, a) == 0;
+    if (a && there && !a->going)
+        (void)stw_agent_delete(e->run, name, a->uid, &e->err);
+    free(a);
+    return !there;
+}
+
+/* What a failed attempt left on its volume is of no use: the next one begins with a volume of its
+ * own.  The status tells of the failure before anything goes, so that it is not tried on half a
+ * volume by whoever comes next. */
+static void clear_away(struct er *e)
+{
+    if (!pod_is_gone(e))
+        (void)snprintf(e->text, sizeof(e->text), "the pod of the last attempt ends");
+    else if (er_claim_delete(e, &e->err) == 0)
         e->state.seed[0] = '\0';
+}
+
+static void make_pod(struct er *e)
+{
+    if (er_secret_look(e, &e->err) == 0 && er_claim_ensure(e, &e->err) == 0)
+        (void)er_pod_create(e, &e->err);
+    if (e->err.code != STW_ERR_NOT_FOUND)
+        return;
+    fail_by(e, "SecretMissing", e->err.text);
+    e->err = (struct stw_error){0};
 }
 
 static void follow_pod(struct er *e)
@@ -120,23 +144,16 @@ static void follow_pod(struct er *e)
     er_pod_name(e, name);
     if (!a)
         return;
-    if (stw_agent_find(e->run, name, a) != 0) {
-        if (er_claim_ensure(e, &e->err) == 0)
-            (void)er_pod_create(e, &e->err);
-        if (e->err.code == STW_ERR_NOT_FOUND) { /* a Secret */
-            fail_by(e, "SecretMissing", e->err.text);
-            e->err = (struct stw_error){0};
-        }
-    } else if (a->going) {
+    if (stw_agent_find(e->run, name, a) != 0)
+        make_pod(e);
+    else if (a->going)
         (void)snprintf(e->text, sizeof(e->text), "pod \"%s\" of the last attempt ends", name);
-    } else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED) {
+    else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
         take_result(e, a);
-        clear_away(e, name, a);
-    } else if (a->phase == STW_AGENT_STUCK) {
+    else if (a->phase == STW_AGENT_STUCK)
         (void)snprintf(e->text, sizeof(e->text), "pod \"%s\": %s", name, a->text);
-    } else {
+    else
         e->state.phase = *a->message ? ER_SEEDING : ER_FETCHING; /* fetching has ended */
-    }
     free(a);
 }
 
@@ -202,10 +219,17 @@ static void begin(struct er *e)
 static void join(struct er *e)
 {
     e->state.phase = ER_JOINING;
-    if (!e->target_there)
-        (void)er_target_create(e, &e->err);
-    else if (e->target_ready)
+    if (!pod_is_gone(e)) /* its end wakes us */
+        return;
+    if (e->target_there && e->target_ready)
         e->state.phase = ER_SUCCEEDED;
+    if (e->target_there || er_target_create(e, &e->err) == 0)
+        return;
+    if (e->err.code != STW_ERR_NOT_FOUND)
+        return;
+    e->state.snapshot = (struct stw_snapshot){0};
+    fail_by(e, "VolumeLost", e->err.text);
+    e->err = (struct stw_error){0};
 }
 
 static void step(struct er *e)
@@ -217,6 +241,8 @@ static void step(struct er *e)
         return;
     if (e->target_ours || e->state.phase == ER_JOINING)
         join(e);
+    else if (e->state.phase == ER_FAILED && *e->state.seed)
+        clear_away(e);
     else if (e->state.phase != ER_FAILED || e->now >= e->state.retry_at)
         begin(e);
 }
@@ -246,6 +272,7 @@ static void act(struct er *e, struct stw_result *result)
     }
     step(e);
     er_judge(e, &v, &status);
+    v.exact = e->was.phase != e->state.phase || !stw_streq(e->was.seed, e->state.seed);
     stw_run_end(e->run, &e->object, &v, status, NULL, result);
     if (result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER)
         tell(e);
@@ -342,7 +369,7 @@ static const struct stw_rule rules[] = {
     {.resource = &er_resource, .verbs = "get,list,watch"},
     {.resource = &er_resource, .subresource = "status", .verbs = "patch"},
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
-    {.resource = &ec_res_claim, .verbs = "create,delete"},
+    {.resource = &ec_res_claim, .verbs = "create,delete,patch"},
     {.resource = &stw_res_secret, .verbs = "get"},
     {.resource = &(const struct stw_resource){.group = "etcd.database.coreos.com",
                                               .version = "v1beta2",

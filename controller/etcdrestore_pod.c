@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first member's volume, the pod that fills it, and the EtcdCluster that takes it over.
+ * The pod that fills the first member's volume.
  *
- * The pod fetches and verifies the snapshot with steward's own image, and then runs etcd's own tool
+ * It fetches and verifies the snapshot with steward's own image, and then runs etcd's own tool
  * from etcd's image: only that knows what a data folder is like. */
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
@@ -41,28 +41,6 @@ int er_cluster_read(struct er *e)
         (void)snprintf(c->state.storage.class, sizeof(c->state.storage.class), "%s",
                        spec->storage.storage_class);
     return stw_semver_parse(spec->version, &c->version);
-}
-
-/* --- the claim */
-
-int er_claim_ensure(struct er *e, struct stw_error *err)
-{
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    json_auto_t *claim = ec_claim_manifest(&e->cluster, e->state.seed);
-    json_t *metadata = json_object_get(claim, "metadata");
-    if (!metadata)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    /* Without it the cluster knows it for the restored seed (etcdcluster.h). */
-    (void)json_object_del(metadata, "annotations");
-    int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
-    return rc != 0 && err->code == STW_ERR_EXISTS ? 0 : rc; /* the name is of our own dice */
-}
-
-int er_claim_delete(struct er *e, struct stw_error *err)
-{
-    int rc =
-        stw_kube_delete(e->run->client, &ec_res_claim, e->run->ns, e->state.seed, NULL, NULL, err);
-    return rc != 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc;
 }
 
 /* --- the pod */
@@ -170,19 +148,24 @@ static json_t *claim_volume(const char *name, const char *claim, bool read_only)
                      "readOnly", read_only);
 }
 
+int er_secret_look(struct er *e, struct stw_error *err)
+{
+    const struct er_source *s = &e->source;
+    struct stw_snapshot why = {0};
+    if (s->volume || !s->s3.aws_secret ||
+        eb_secret_has(e->run, s->s3.aws_secret, "ca.crt", &e->own_ca, &why) == 0)
+        return 0;
+    return stw_fail(err, STW_ERR_NOT_FOUND, "%s", why.err.text);
+}
+
 int er_pod_create(struct er *e, struct stw_error *err)
 {
     const struct er_source *s = &e->source;
     char name[STW_AGENT_NAME_MAX];
-    bool own_ca = false;
     const struct stw_owner owner = {.kind = stw_kind_etcdrestore.kind,
                                     .ns = e->run->ns,
                                     .name = e->run->name,
                                     .uid = e->object.uid};
-    struct stw_snapshot why = {0};
-    if (!s->volume && s->s3.aws_secret &&
-        eb_secret_has(e->run, s->s3.aws_secret, "ca.crt", &own_ca, &why) != 0)
-        return stw_fail(err, STW_ERR_NOT_FOUND, "%s", why.err.text);
     json_t *volumes = json_pack("[o]", claim_volume("data", e->state.seed, false));
     if (s->volume)
         (void)json_array_append_new(volumes, claim_volume("backup", s->claim, true));
@@ -196,30 +179,10 @@ int er_pod_create(struct er *e, struct stw_error *err)
         .app = "etcdrestore",
         .deadline_s = DEADLINE_S,
         .user = user_of(e),
-        .init_containers = json_pack("[o]", fetch(e, own_ca)),
+        .init_containers = json_pack("[o]", fetch(e, e->own_ca)),
         .containers = json_pack("[o]", restore(e)),
         .volumes = volumes,
         .pull_secrets = pull,
     };
     return stw_agent_create(e->run, &agent, err);
-}
-
-/* --- the cluster */
-
-/* Not ours in the sense of owners: it stays when the EtcdRestore goes. */
-int er_target_create(struct er *e, struct stw_error *err)
-{
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    json_auto_t *cluster =
-        json_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s}},s:o}", "apiVersion",
-                  "etcd.database.coreos.com/v1beta2", "kind", "EtcdCluster", "metadata", "name",
-                  e->spec.cluster, "namespace", e->run->ns, "annotations", STW_ETCD_SEED_MEMBER,
-                  e->state.seed, "spec", stw_manifest_tree(e->spec.template));
-    if (!cluster)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    int rc = stw_kube_create(e->run->client, stw_controller_etcdcluster.resource, e->run->ns,
-                             cluster, &answer, err);
-    /* The watch tells of it, and wakes the controller that makes it; and whose it is, if another
-     * was faster. */
-    return rc != 0 && err->code == STW_ERR_EXISTS ? 0 : rc;
 }

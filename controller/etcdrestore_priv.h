@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One run over an EtcdRestore: the run and its steps (etcdrestore.c), which backup is meant
- * (etcdrestore_source.c), the first member's volume and the pod that fills it (etcdrestore_pod.c),
- * what is told (etcdrestore_status.c). */
+ * (etcdrestore_source.c), the first member's volume and the EtcdCluster that takes it over
+ * (etcdrestore_claim.c), the pod that fills it (etcdrestore_pod.c), what is told
+ * (etcdrestore_status.c). */
 #ifndef STW_CONTROLLER_ETCDRESTORE_PRIV_H
 #define STW_CONTROLLER_ETCDRESTORE_PRIV_H
 
@@ -64,6 +65,7 @@ struct er {
     bool target_there, target_ours, target_ready;
     bool seeded; /* observed in this run */
     bool again;  /* the next step can be taken at once */
+    bool own_ca; /* the store's Secret holds the CA of its endpoint */
     const char *agent_image;
     struct stw_error err;
 };
@@ -73,11 +75,16 @@ int er_source_find(struct er *e);
 void er_source_done(struct er_source *s);
 
 /* --- etcdrestore_pod.c */
-int er_cluster_read(struct er *e); /* e->cluster, from the template */
-int er_claim_ensure(struct er *e, struct stw_error *err);
-int er_claim_delete(struct er *e, struct stw_error *err);
+int er_cluster_read(struct er *e);                       /* e->cluster, from the template */
+int er_secret_look(struct er *e, struct stw_error *err); /* what the pod needs; else NOT_FOUND */
 int er_pod_create(struct er *e, struct stw_error *err);
 void er_pod_name(const struct er *e, char out[STW_AGENT_NAME_MAX]);
+
+/* --- etcdrestore_claim.c: it goes with the EtcdRestore, until it is given to the EtcdCluster */
+int er_claim_ensure(struct er *e, struct stw_error *err);
+int er_claim_delete(struct er *e, struct stw_error *err);
+/* Gives the claim away and makes the EtcdCluster.  NOT_FOUND: the claim, and what was restored into
+ * it, is gone; CANCELLED: the EtcdRestore is. */
 int er_target_create(struct er *e, struct stw_error *err);
 
 /* --- etcdrestore_status.c */

@@ -142,7 +142,7 @@ static void judge(const struct er *e, struct stw_verdict *v)
         /* Another try helps only if somebody mends what is in the store. */
         v->level = stw_streq(s->reason, "HashMismatch") ? STW_LEVEL_STALLED : STW_LEVEL_WAITING;
         v->reason = *s->reason ? s->reason : "RestoreFailed";
-        v->again_ms = (uint64_t)STW_MAX(s->retry_at - e->now, 1) * 1000;
+        v->again_ms = e->again ? 1 : (uint64_t)STW_MAX(s->retry_at - e->now, 1) * 1000;
         SAY(v, "%s", s->error);
     } else {
         v->again_ms = e->again ? 1 : s->phase == ER_JOINING ? JOINING_LOOK_MS : 0;

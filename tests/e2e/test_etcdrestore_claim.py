@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose the volume of an EtcdRestore's first member is: it goes with the EtcdRestore until there is
+an EtcdCluster, and with nobody from then on.  The pods have no node; the tests say what they came
+to."""
+
+import json
+
+import pytest
+from support import faults, wait
+from support.cluster import condition
+
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+
+RESTORE, CLUSTER = (f"{plural}.etcd.database.coreos.com"
+                    for plural in ("etcdrestores", "etcdclusters"))
+IMAGE = "steward/agent:none"
+SHA = "ab" * 32
+SEED = "etcd.database.coreos.com/seed-member"
+
+
+class Restore:
+    """An EtcdRestore from a volume, its claims and its pod."""
+
+    def __init__(self, cluster, namespace, name="again"):
+        self.cluster, self.namespace, self.name = cluster, namespace, name
+
+    def apply(self, **template):
+        self.cluster.apply({
+            "apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdRestore",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {"etcdCluster": {"name": "orders"},
+                     "pvc": {"claimName": "backups", "path": "db_v000000000007_2026-01-02-03:04:05"},
+                     "template": {"size": 1, "version": "3.5.16", **template}}})
+        return self
+
+    def get(self):
+        return self.cluster.get(RESTORE, self.name, self.namespace)
+
+    def status(self):
+        return self.get().get("status", {})
+
+    def wait(self, phase, seconds=20):
+        return self.cluster.wait_for(RESTORE, self.name, self.namespace,
+                                     lambda o: o.get("status", {}).get("phase") == phase, seconds,
+                                     f"it to be {phase}")
+
+    def pod(self):
+        pods = self.cluster.list("pods", self.namespace, "app.kubernetes.io/component=agent")
+        return pods[0] if pods else None
+
+    def claims(self):
+        return self.cluster.list("pvc", self.namespace)
+
+    def target(self):
+        return self.cluster.get(CLUSTER, "orders", self.namespace)
+
+    def wait_pod(self, besides=None):
+        """The pod; `besides`: another than the one of this UID."""
+        return wait.until("an agent", lambda: next(
+            (p for p in [self.pod()] if p and p["metadata"]["uid"] != besides), None), 20)
+
+    def end(self, pod, **fault):
+        """The pod has restored the snapshot; or, told a fault, has not."""
+        report = {"ok": not fault, "key": "db", "sizeBytes": 4096, "sha256": SHA,
+                  "verified": not fault, **fault}
+        def ended(name, message):
+            return {"name": name, "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0,
+                    "state": {"terminated": {"exitCode": int(bool(fault)), "message": message}}}
+        status = {"phase": "Failed" if fault else "Succeeded",
+                  "initContainerStatuses": [ended("fetch", json.dumps(report))],
+                  "containerStatuses": [] if fault else [ended("restore", "")]}
+        name = pod["metadata"]["name"]
+        whole = {**self.cluster.get("pod", name, self.namespace), "status": status}
+        self.cluster.kubectl("replace", "--raw",
+                             f"/api/v1/namespaces/{self.namespace}/pods/{name}/status", "-f", "-",
+                             stdin=json.dumps(whole))
+
+    def check_joining(self):
+        """One cluster, and one claim that nobody else owns."""
+        [claim] = self.claims()
+        assert self.target()["metadata"]["annotations"][SEED] == claim["metadata"]["name"]
+        assert not claim["metadata"].get("ownerReferences")
+        assert "deletionTimestamp" not in claim["metadata"]
+        assert self.status()["seedMember"] == claim["metadata"]["name"]
+
+
+FAULT = {"fault": "Store", "reason": "ConnectFailed", "error": "nobody there"}
+
+
+@pytest.fixture
+def restore(installed, namespace):
+    return Restore(installed, namespace)
+
+
+@pytest.fixture
+def alone(run_steward):
+    return run_steward(f"--agent-image={IMAGE}")
+
+
+def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restore):
+    restore.apply().wait_pod()
+    [claim] = restore.claims()
+    [owner] = claim["metadata"]["ownerReferences"]
+    assert owner["uid"] == restore.get()["metadata"]["uid"] and not owner.get("controller")
+    installed.delete(RESTORE, restore.name, restore.namespace)
+    wait.until("pod and volume to be gone", lambda: not restore.pod() and not restore.claims(), 60)
+    assert not restore.target()
+
+
+def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore):
+    restore.end(restore.apply().wait_pod())
+    wait.until("the cluster", restore.target, 20)
+    restore.wait("Joining")
+    restore.check_joining()
+    wait.until("the pod to be gone", lambda: not restore.pod(), 20)
+    uid = restore.claims()[0]["metadata"]["uid"]
+    installed.delete(RESTORE, restore.name, restore.namespace)
+    wait.stays("the volume", lambda: [
+        c["metadata"]["uid"] for c in restore.claims()
+        if "deletionTimestamp" not in c["metadata"]] == [uid], 5)
+
+
+def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, installed, restore):
+    """A quota of none: the claim is the EtcdRestore's again, and goes with it."""
+    installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
+                     "metadata": {"name": "none", "namespace": restore.namespace},
+                     "spec": {"hard": {"count/etcdclusters.etcd.database.coreos.com": "0"}}})
+    installed.wait_for("resourcequota", "none", restore.namespace,
+                       lambda o: o.get("status", {}).get("hard"))
+    restore.end(restore.apply().wait_pod())
+    restore.wait("Joining")
+    wait.until("the volume to be given back", lambda: not restore.pod() and [
+        c for c in restore.claims() if c["metadata"].get("ownerReferences")], 20)
+    assert not restore.target()
+    installed.delete(RESTORE, restore.name, restore.namespace)
+    wait.until("the volume to be gone", lambda: not restore.claims(), 60)
+
+
+def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, restore):
+    """No cluster is made of a volume that is not there."""
+    pod = restore.apply().wait_pod()
+    [claim] = restore.claims()
+    installed.delete("pvc", claim["metadata"]["name"], restore.namespace, "--wait=false")
+    restore.end(pod)
+    found = restore.wait("Failed")
+    assert found["status"]["reason"] == "VolumeLost" and "snapshot" not in found["status"]
+    assert condition(found, "SourceFetched")["status"] == "False" and not restore.target()
+    other = wait.until("another volume", lambda: next(
+        (c for c in restore.claims() if c["metadata"]["name"] != claim["metadata"]["name"]), None),
+        40)
+    restore.end(restore.wait_pod(besides=pod["metadata"]["uid"]))
+    wait.until("the cluster", restore.target, 20)
+    assert restore.target()["metadata"]["annotations"][SEED] == other["metadata"]["name"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, fails):
+    """Of a whole restore, or of one whose first attempt fails: one cluster, with its volume."""
+    log = tmp_path / "faults.log"
+    deaths, ended = [], []
+    restore.apply()
+
+    def died_or_done(one):
+        pod = restore.pod()
+        if pod and pod["metadata"]["uid"] not in ended:
+            restore.end(pod, **(FAULT if fails and not ended else {}))
+            ended.append(pod["metadata"]["uid"])
+        return not one.running() or restore.target() and not restore.pod()
+
+    def calls_to_live():
+        """One, but one more when it died of the same again: some calls are simply made anew."""
+        again = [name == deaths[-1] for name in reversed(deaths)] + [False]
+        return max(1, again.index(False))
+
+    def one_life():
+        log.write_text("")
+        one = run_steward(f"--agent-image={IMAGE}", ready=False, binary=faults.binary(),
+                          env={"STEWARD_FAULT_AT": str(calls_to_live()),
+                               "STEWARD_FAULT_LOG": str(log)})
+        try:
+            wait.until("its end", lambda: died_or_done(one), 60)
+            return not one.running()
+        finally:
+            one.kill()
+            deaths.extend(log.read_text().split()[-1:])
+    while one_life() or not restore.target():
+        assert len(deaths) < 30, deaths
+    print(f"restore: killed {len(deaths)} times: {' '.join(deaths)}")
+    assert {"status", "claim", "agent", "delete", "cluster"} <= set(deaths)
+    assert len(ended) == 1 + fails
+    restore.check_joining()
+    run_steward(f"--agent-image={IMAGE}")
+    restore.wait("Joining")
+    assert restore.status()["succeeded"] is False
+    restore.check_joining()
