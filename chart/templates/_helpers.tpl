@@ -48,6 +48,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (replace "+" "_" .Chart.Version) }}
 {{- end }}
 {{- end }}
 
+{{/* Whether metrics are served, as text: "" or "yes".  Who may read them is asked with rights on the
+     whole cluster, which a steward for some namespaces does not have. */}}
+{{- define "steward.metrics" -}}
+{{- if and .Values.metrics.enabled (not (and .Values.namespaces .Values.metrics.secure)) -}}yes{{- end -}}
+{{- end }}
+
 {{/* The folder of a certificate that somebody else keeps, or nothing. */}}
 {{- define "steward.certPath" -}}
 {{- if ne .Values.certificate.mode "own" -}}/etc/steward-tls{{- end -}}

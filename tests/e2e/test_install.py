@@ -5,12 +5,13 @@ import contextlib
 import itertools
 import json
 import re
+import shlex
 import subprocess
 
 import pytest
 import yaml
 
-from support import chart, paths, readme, wait
+from support import chart, databaseuser, paths, readme, wait
 from support import steward as stw
 
 CONFIG = paths.TOP / "config"
@@ -347,17 +348,71 @@ def test_values_that_helm_is_given_are_there():
     assert "keep" in values["crds"]
 
 
-def test_removing_it_word_for_word(installed):
-    """The commands of that section, but for the last, which other tests would miss: of that, what it
+def test_removing_it_word_for_word(installed, steward_binary):
+    """The commands of that section; of the one that other tests would miss its objects after, what it
     would delete."""
-    commands = [c for c in told("kubectl delete ")]
-    installed.kubectl("apply", "-k", str(CONFIG / "default"))
+    user = databaseuser.manifest("held", "default")
+    user["metadata"]["finalizers"] = [databaseuser.FINALIZER]
+    tell, do = told("steward uninstall")
+    whole, hooks, users = told("kubectl delete ")[-3:]
+    patch, = told("kubectl patch ")
     objects = kustomized(installed, "default")
     with removed_again(installed, objects):
-        for command in commands[:-1]:
-            installed.kubectl(*command.split()[1:])
+        installed.apply(user)
+        installed.kubectl("apply", "-k", str(CONFIG / "default"))
+        for command in (tell, do.replace("wait", "release")):  # nobody runs who could clean up
+            result = subprocess.run([steward_binary, *command.split()[1:], "--kubeconfig",
+                                     installed.kubeconfig], text=True, capture_output=True,
+                                    timeout=120, check=False)
+            assert result.returncode == 0, result.stdout + result.stderr
+        assert "took the finalizer" in result.stdout
+        result = installed.kubectl(*whole.split()[1:-1], str(CONFIG / "default"),
+                                   "--dry-run=server", "--ignore-not-found")
+        assert len(result.stdout.splitlines()) == len(objects) - 2  # the webhooks are gone
+
+        installed.apply(user)
+        installed.kubectl("apply", "-k", str(CONFIG / "webhook"))
+        installed.kubectl(*hooks.split()[1:])
         for kind, name in stw.WEBHOOK_CONFIGURATIONS:
             assert installed.get(kind, name) is None
-        result = installed.kubectl(*commands[-1].split()[1:-1], str(CONFIG / "default"),
-                                   "--dry-run=server", "--ignore-not-found")
-        assert len(result.stdout.splitlines()) == len(objects) - 2
+        installed.kubectl(*users.split()[1:])
+        assert installed.get(databaseuser.KIND, "held", "default")
+        installed.kubectl(*shlex.split(patch.replace("NAMESPACE", "default")
+                                       .replace("NAME", "held"))[1:])
+        wait.until("it to be gone",
+                   lambda: not installed.get(databaseuser.KIND, "held", "default"), 20)
+
+
+def test_the_chart_goes_without_a_trace(installed, steward_binary, tmp_path):
+    """Its hook's account may do what `steward uninstall` does, on objects that nobody cleans up."""
+    if chart.missing():
+        pytest.skip(chart.missing())
+    hook = chart.objects(chart.build(tmp_path)(), "pre-delete")
+    job = next(o for o in hook if o["kind"] == "Job")
+    rights = [o for o in hook if o is not job]
+    user = databaseuser.manifest("held", "default")
+    user["metadata"]["finalizers"] = [databaseuser.FINALIZER]
+    release = kustomized(installed, "default")
+    with removed_again(installed, release):
+        installed.apply(user)
+        installed.kubectl("apply", "-k", str(CONFIG / "default"))
+        installed.apply(rights)
+        try:
+            installed.apply(job, "--dry-run=server")
+            account = installed.kubeconfig_of(f"{stw.NAMESPACE}/steward-uninstall",
+                                              tmp_path / "account")
+            args = job["spec"]["template"]["spec"]["containers"][0]["args"]
+            result = subprocess.run([steward_binary, *args, "--kubeconfig", account], text=True,
+                                    capture_output=True, timeout=120, check=False)
+            assert result.returncode == 0, result.stdout + result.stderr
+            assert "took the finalizer from" in result.stdout
+            for kind, name in stw.WEBHOOK_CONFIGURATIONS:
+                assert installed.get(kind, name) is None
+            found = installed.get(databaseuser.KIND, "held", "default")
+            assert "finalizers" not in found["metadata"]
+        finally:
+            for obj in rights:
+                installed.delete(obj["kind"], obj["metadata"]["name"],
+                                 obj["metadata"].get("namespace"))
+            stw.uninstall_webhooks(installed)
+            installed.delete(databaseuser.KIND, "held", "default")

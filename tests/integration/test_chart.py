@@ -133,10 +133,22 @@ def test_rights_in_some_namespaces_are_those_that_steward_prints(render, steward
     text = subprocess.run([steward_binary, "print", "rbac", "--namespaces", "a,b"], text=True,
                           capture_output=True, timeout=60, check=True).stdout
     printed = {chart.key(o): o for o in yaml.safe_load_all(text) if o}
-    ours = {k: o for k, o in found.items() if k in printed or "steward-manager" in k[2]}
+    ours = {k: o for k, o in found.items()
+            if re.search("Role|ServiceAccount", k[0]) and not k[2].endswith(
+                ("admin-role", "editor-role", "viewer-role"))}
     assert {k: comparable(o) for k, o in ours.items()} == \
         {k: comparable(o) for k, o in printed.items()}
-    assert "--namespaces=a,b" in deployment(found)[1]["args"]
+    assert {"--namespaces=a,b", "--metrics-bind-address=0"} <= set(deployment(found)[1]["args"])
+
+
+def test_metrics_for_whoever_asks(render):
+    found = render({"namespaces": ["a"], "metrics": {"secure": False},
+                    "serviceMonitor": {"enabled": True}})
+    assert "--metrics-secure=false" in deployment(found)[1]["args"]
+    endpoint, = found[("ServiceMonitor", "steward-system", "steward-metrics-monitor")]["spec"][
+        "endpoints"]
+    assert endpoint == {"port": "https", "scheme": "http", "path": "/metrics"}
+    assert not [k for k in found if k[2].startswith("steward-metrics-auth")]
 
 
 @pytest.mark.parametrize("values, argument", [
@@ -213,6 +225,21 @@ def test_what_can_be_left_out(render):
     assert "topologySpreadConstraints" not in pod
     assert [p["name"] for p in container["ports"]] == ["webhook", "probes"]
     assert ("ClusterRole", None, "steward-editor-role") not in found
+
+
+def test_before_it_goes(render):
+    """The hook's Job: flags that there are, as restricted as the rest."""
+    found = {o["kind"]: o for o in chart.objects(render.texts(), "pre-delete")}
+    assert set(found) == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
+                          "RoleBinding", "Job"}
+    weights = {k: int(o["metadata"]["annotations"]["helm.sh/hook-weight"])
+               for k, o in found.items()}
+    assert max(w for k, w in weights.items() if k != "Job") < weights["Job"]
+    pod = found["Job"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert found["Job"]["spec"]["template"]["metadata"]["labels"].get("control-plane") is None
+    assert chart.objects(render.texts({"uninstall": {"hook": False}}), "pre-delete") == []
 
 
 def test_crds_stay_unless_told(render):

@@ -47,10 +47,12 @@ def build(folder):
     return render
 
 
-def objects(rendered):
-    """The objects of all templates."""
-    return [o for name, text in rendered.items() if not name.endswith("NOTES.txt")
-            for o in yaml.safe_load_all(text) if o]
+def objects(rendered, hook=None):
+    """The objects of all templates: those of a release, or of one of its hooks."""
+    found = [o for name, text in rendered.items() if not name.endswith("NOTES.txt")
+             for o in yaml.safe_load_all(text) if o]
+    return [o for o in found
+            if (o["metadata"].get("annotations") or {}).get("helm.sh/hook") == hook]
 
 
 def key(obj):
