@@ -153,6 +153,43 @@ static void fingerprint(struct dbuser *d)
         stw_log(STW_LOG_WARN, "no fingerprint of a password", STW_STR("error", err.text));
 }
 
+/* What tells one password that is wanted from another: nothing of the password itself. */
+static struct stw_hash wanted_password(const struct dbuser *d, const char *version)
+{
+    const struct stw_databaseuser_password *p = &d->spec.password;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
+    stw_buf_addf(&text, "%s\n%s\n%s\n%d\n%s\n%s", d->object.uid, p->name, p->key, p->trim_newline,
+                 version, d->target->name);
+    return stw_hash_bytes(stw_buf_str(&text), text.len);
+}
+
+/* By the status, that is the version of which the password was taken. */
+static bool is_settled(const struct dbuser *d, const char *version)
+{
+    const json_t *status = d->object.status, *c;
+    c = stw_condition_find(json_object_get(status, "conditions"), "SecretResolved");
+    const char *taken = json_string_value(json_object_get(status, "secretResourceVersion"));
+    const char *reason = stw_condition_reason(c);
+    return dbu_is_created(&d->object) && taken && stw_streq(taken, version) &&
+           json_object_get(status, "passwordFingerprint") &&
+           json_integer_value(json_object_get(c, "observedGeneration")) == d->object.generation &&
+           (stw_streq(reason, "Resolved") || stw_streq(reason, "PasswordHasNewline"));
+}
+
+static void recall_password(struct dbuser *d)
+{
+    char version[STW_RV_LEN];
+    if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version))
+        d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
+}
+
+static void remember_password(const struct dbuser *d)
+{
+    if (d->secret.state == DBU_SECRET_FOUND && stw_hash_is_set(d->report.stored))
+        dbu_compared_put(d->state->compared, d->run->key,
+                         wanted_password(d, d->secret.resource_version), d->report.stored);
+}
+
 static void sync_account(struct dbuser *d, struct stw_pool *pool)
 {
     struct dbu_wish wish;
@@ -165,16 +202,35 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_wish_done(&wish);
     fingerprint(d);
+    remember_password(d);
+}
+
+/* Reads it; false: without it there is nothing to do. */
+static bool read_password(struct dbuser *d)
+{
+    dbu_secret_read(d->run, &d->spec.password, &d->secret);
+    if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
+        return false; /* there is nothing yet that could be made */
+    return d->secret.state != DBU_SECRET_ERROR;
+}
+
+/* The server stores another password than when it was compared. */
+static void sync_again(struct dbuser *d, struct stw_pool *pool)
+{
+    d->settled = (struct stw_hash){0};
+    stw_account_report_done(&d->report);
+    d->report = (struct stw_account_report){0};
+    d->asked = false;
+    if (read_password(d))
+        sync_account(d, pool);
 }
 
 /* With the target for us: finalizer, password, account.  -1: `result` is set. */
 static int work(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
 {
     struct stw_error err = {0};
-    dbu_secret_read(d->run, &d->spec.password, &d->secret);
-    if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
-        return 0; /* there is nothing yet that could be made */
-    if (d->secret.state == DBU_SECRET_ERROR)
+    recall_password(d);
+    if (!stw_hash_is_set(d->settled) && !read_password(d))
         return 0;
     if (stw_finalizer_add(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0) {
         stw_run_fail(d->run, &err, result);
@@ -186,6 +242,8 @@ static int work(struct dbuser *d, struct stw_pool *pool, struct stw_result *resu
         return -1;
     }
     sync_account(d, pool);
+    if (d->report.password_wanted)
+        sync_again(d, pool);
     return 0;
 }
 
@@ -287,7 +345,10 @@ static void run(struct dbuser *d, struct stw_result *result)
 static void reconcile(struct stw_run *of, struct stw_result *result)
 {
     struct dbuser d = {.run = of, .state = of->state};
-    if (stw_object_load(of, &d.object) == 0)
+    bool there = stw_object_load(of, &d.object) == 0;
+    if (!there || d.object.deleting)
+        dbu_compared_forget(d.state->compared, of->key);
+    if (there)
         run(&d, result);
     dbu_secret_done(&d.secret);
     stw_account_report_done(&d.report);

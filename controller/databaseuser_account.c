@@ -101,6 +101,7 @@ int dbu_wish_make(const struct dbuser *d, struct dbu_wish *ret, struct stw_error
             .reassign_owned_to = spec->reassign_owned_to,
             .owner = d->run->key,
             .owner_uid = d->object.uid,
+            .settled = d->settled,
             .adopt = d->object.adopt || place_of((const char *const[]){"Fail", "Adopt"}, 2,
                                                  spec->adoption_policy) == 1,
         }};

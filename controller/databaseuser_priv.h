@@ -40,6 +40,8 @@ struct dbu_secret {
 /* What `secret`, the whole object, has under `key`. */
 void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
                      struct dbu_secret *ret);
+/* The version that the cache has; false: there is no such Secret. */
+bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN]);
 /* Asks the API server, unless the cache says that there is none. */
 void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
                      struct dbu_secret *ret);
@@ -47,6 +49,17 @@ void dbu_secret_done(struct dbu_secret *s);
 /* Fills `ret` with a value of any Secret, without one newline at its end.  For admins. */
 int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,
                     struct stw_buf *ret, struct stw_error *err);
+
+/* Which version of which Secret was compared with what a server stores, so that a look at a settled
+ * account need not read it: digests, of no use to whoever finds them.  Any thread. */
+struct dbu_compared;
+struct dbu_compared *dbu_compared_create(void);    /* NULL: no memory */
+void dbu_compared_destroy(struct dbu_compared *c); /* NULL is fine */
+void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash secret,
+                      struct stw_hash stored);
+/* What the server stored then; zero when nothing is known of this object and Secret. */
+struct stw_hash dbu_compared_get(struct dbu_compared *c, const char *key, struct stw_hash secret);
+void dbu_compared_forget(struct dbu_compared *c, const char *key);
 
 /* All Secrets of the cluster, but of each only its version. */
 extern const struct stw_watch dbu_watch_secrets;
@@ -59,6 +72,7 @@ struct dbu_state {
     const char *ns; /* steward's own */
     struct stw_pools *pools;
     struct stw_fingerprints *fingerprints;
+    struct dbu_compared *compared;
     struct stw_target_store *store; /* the configuration's, or NULL */
     struct stw_targets *known;      /* its list when it last changed; the store's thread's */
 };
@@ -93,7 +107,9 @@ struct dbuser {
     enum dbu_claim claim;
     char holder[STW_KEY_LEN];
     struct dbu_secret secret;
-    bool asked; /* the server was, or it was tried: `report` */
+    struct stw_hash settled; /* what the server stores if the password is still that of the Secret,
+                                which need not be read then; zero: not known */
+    bool asked;              /* the server was, or it was tried: `report` */
     struct stw_account_report report;
     char fingerprint[STW_FINGERPRINT_LEN]; /* of the password that is on the server now; or "" */
 };

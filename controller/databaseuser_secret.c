@@ -3,9 +3,12 @@
  * The password of a DatabaseUser: in the cache there is only the version of its Secret, the value
  * is asked for when it is needed and wiped behind that. */
 #include "base/base64.h"
+#include "base/table.h"
 #include "base/util.h"
 #include "controller/databaseuser.h"
 #include "controller/databaseuser_priv.h"
+
+#include <pthread.h>
 
 /* --- the watch */
 
@@ -100,7 +103,7 @@ static int get_since(struct stw_run *run, const char *name, const char *version,
     return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
 }
 
-static bool is_cached(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN])
+bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN])
 {
     char key[STW_KEY_LEN];
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
@@ -115,7 +118,7 @@ void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password
     stw_autojson struct stw_json_doc doc = {0};
     char version[STW_RV_LEN];
     *ret = (struct dbu_secret){.state = DBU_SECRET_MISSING};
-    if (!is_cached(run, from->name, version))
+    if (!dbu_secret_version(run, from->name, version))
         return;
     if (get_since(run, from->name, version, &answer, &doc, &ret->err) == 0)
         dbu_secret_take(stw_json_root(&doc), from->key, from->trim_newline, ret);
@@ -126,6 +129,91 @@ void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password
 void dbu_secret_done(struct dbu_secret *s)
 {
     stw_buf_done(&s->value);
+}
+
+/* --- what was compared */
+
+struct compared {
+    struct stw_hash secret, stored;
+    char key[];
+};
+
+struct dbu_compared {
+    pthread_mutex_t lock;
+    struct stw_table table;
+};
+
+static const char *compared_key(const void *entry)
+{
+    return ((const struct compared *)entry)->key;
+}
+
+struct dbu_compared *dbu_compared_create(void)
+{
+    struct dbu_compared *c = calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    (void)pthread_mutex_init(&c->lock, NULL);
+    c->table = STW_TABLE_INIT(compared_key);
+    return c;
+}
+
+void dbu_compared_destroy(struct dbu_compared *c)
+{
+    uint32_t pos = 0;
+    if (!c)
+        return;
+    for (void *e; (e = stw_table_next(&c->table, &pos));)
+        free(e);
+    stw_table_done(&c->table);
+    (void)pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static struct compared *make_compared(struct dbu_compared *c, const char *key)
+{
+    size_t len = strlen(key) + 1;
+    void *old;
+    struct compared *e = calloc(1, sizeof(*e) + len);
+    if (!e)
+        return NULL;
+    memcpy(e->key, key, len);
+    if (stw_table_put(&c->table, e, &old) == 0)
+        return e;
+    free(e);
+    return NULL;
+}
+
+void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash secret,
+                      struct stw_hash stored)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    struct compared *e = stw_table_get(&c->table, key);
+    if (!e)
+        e = make_compared(c, key);
+    if (e) {
+        e->secret = secret;
+        e->stored = stored;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+struct stw_hash dbu_compared_get(struct dbu_compared *c, const char *key, struct stw_hash secret)
+{
+    struct stw_hash stored = {0};
+    (void)pthread_mutex_lock(&c->lock);
+    const struct compared *e = stw_table_get(&c->table, key);
+    if (e && stw_hash_equal(e->secret, secret))
+        stored = e->stored;
+    (void)pthread_mutex_unlock(&c->lock);
+    return stored;
+}
+
+void dbu_compared_forget(struct dbu_compared *c, const char *key)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    free(stw_table_remove(&c->table, key));
+    (void)pthread_mutex_unlock(&c->lock);
 }
 
 int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,

@@ -124,7 +124,8 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
                                      .ctx = s};
     s->pools = stw_pools_create(&pools);
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
-    if (!s->pools || !s->fingerprints || listen(s, config->targets) != 0) {
+    s->compared = dbu_compared_create();
+    if (!s->pools || !s->fingerprints || !s->compared || listen(s, config->targets) != 0) {
         dbu_state_close(s);
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     }
@@ -152,5 +153,6 @@ void dbu_state_close(void *state)
     stw_targets_unref(s->known);
     stw_pools_destroy(s->pools);
     stw_fingerprints_destroy(s->fingerprints);
+    dbu_compared_destroy(s->compared);
     free(s);
 }

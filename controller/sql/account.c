@@ -270,6 +270,36 @@ static int write_all(struct work *w)
     return 0;
 }
 
+/* Over the passwords of all hosts; zero when one is not there, or does not tell. */
+static struct stw_hash stored_passwords(const struct work *w)
+{
+    struct stw_hash all = {0};
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        const struct stw_hash parts[] = {all, stw_hash_bytes(l->host, strlen(l->host)), l->stored};
+        if (!l->wanted)
+            continue;
+        if (!l->exists || l->mark.state != STW_MARK_OWNED || !stw_hash_is_set(l->stored))
+            return (struct stw_hash){0};
+        all = stw_hash_bytes(parts, sizeof(parts));
+    }
+    return all;
+}
+
+static bool wants_password(const struct work *w)
+{
+    return !w->a->password.data && stw_hash_is_set(w->a->settled) &&
+           !stw_hash_equal(w->a->settled, stored_passwords(w));
+}
+
+static bool is_as_wanted(const struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->seen.logins[i].wanted && w->seen.logins[i].password != STW_PASSWORD_SAME)
+            return false;
+    return true;
+}
+
 /* What the statements need to know beforehand. */
 static int prepare(struct work *w)
 {
@@ -318,6 +348,10 @@ static void report(struct work *w)
     (void)snprintf(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
                    w->a->owner_uid);
     r->owned = true;
+    if (!w->a->password.data)
+        r->stored = w->a->settled;
+    else if (is_as_wanted(w))
+        r->stored = stored_passwords(w);
 }
 
 static int check_password(struct work *w)
@@ -345,8 +379,13 @@ static int look_at_rights(struct work *w)
 
 static int bring_about(struct work *w, struct stw_pool *p)
 {
-    if (check_password(w) < 0 || look(w, p) < 0 || check_owners(w) < 0 || look_at_rights(w) < 0 ||
-        prepare(w) < 0 || write_all(w) < 0 || run(w) < 0)
+    if (check_password(w) < 0 || look(w, p) < 0)
+        return -1;
+    w->r->password_wanted = wants_password(w);
+    if (w->r->password_wanted)
+        return 0;
+    if (check_owners(w) < 0 || look_at_rights(w) < 0 || prepare(w) < 0 || write_all(w) < 0 ||
+        run(w) < 0)
         return -1;
     report(w);
     return 0;

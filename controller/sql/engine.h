@@ -59,6 +59,7 @@ struct stw_login {
     enum stw_password_state password;
     char verifier_id[STW_MARK_MADE_LEN]; /* SHA-256 of the verifier on the server */
     char plugin[65];                     /* MySQL: how it logs in */
+    struct stw_hash stored; /* over all ways to log in; zero: the server does not say */
     struct stw_mark mark;
     struct stw_rights have;
 };
@@ -76,7 +77,9 @@ struct stw_seen {
 };
 void stw_seen_done(struct stw_seen *s);
 struct stw_login *stw_seen_login(struct stw_seen *s, const char *host); /* found or added */
-int stw_names_add(char ***names, size_t *count, const char *name);      /* if not there; -1 */
+/* One way to log in, as the server stores it. */
+void stw_login_note(struct stw_login *l, const char *plugin, const char *verifier, size_t len);
+int stw_names_add(char ***names, size_t *count, const char *name); /* if not there; -1 */
 
 /* The password in the form that the server stores, or nothing when it is not known. */
 struct stw_verifier {

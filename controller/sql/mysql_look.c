@@ -223,6 +223,7 @@ static void note_verifier(struct stw_login *l, const struct stw_account *a, cons
         l->password = state;
     (void)snprintf(l->plugin, sizeof(l->plugin), "%s", plugin);
     stw_sha256_hex(verifier, len, l->verifier_id);
+    stw_login_note(l, plugin, verifier, len);
 }
 
 /* One way to log in, of an account or of its "auth_or". */

@@ -137,6 +137,8 @@ static int read_role(struct look *k, const struct stw_cell *c)
     if (k->facts->reads_verifiers)
         l->password =
             stw_pg_password_state(k->account->user, c[F].data, c[F].len, &k->account->password);
+    if (c[F].data)
+        stw_login_note(l, "", c[F].data, c[F].len);
     return stw_mark_parse(text(&c[E]), c[E].len, &l->mark);
 }
 

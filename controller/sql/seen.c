@@ -42,6 +42,13 @@ struct stw_login *stw_seen_login(struct stw_seen *s, const char *host)
     return l;
 }
 
+void stw_login_note(struct stw_login *l, const char *plugin, const char *verifier, size_t len)
+{
+    const struct stw_hash parts[] = {l->stored, stw_hash_bytes(plugin, strlen(plugin)),
+                                     stw_hash_bytes(verifier, len)};
+    l->stored = stw_hash_bytes(parts, sizeof(parts));
+}
+
 int stw_names_add(char ***names, size_t *count, const char *name)
 {
     char **grown, *copy;

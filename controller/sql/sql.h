@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "kinds/target.h"
 
 #include <stdbool.h>
@@ -73,6 +74,8 @@ struct stw_account {
     const char *user;
     const char *const *hosts; /* MySQL and MariaDB; ended by NULL */
     struct stw_sql_secret password;
+    /* Set, and no password: it was compared when the server stored these (`stored` of a report). */
+    struct stw_hash settled;
     const struct stw_grant *grants;
     size_t grant_count;
     enum stw_grants_policy grants_policy;
@@ -93,7 +96,12 @@ struct stw_account_report {
     struct stw_error err;
     bool found; /* the account existed before */
     bool created, adopted, password_changed, hosts_changed, options_changed;
-    bool owned;     /* it carries our mark now */
+    bool owned;           /* it carries our mark now */
+    bool password_wanted; /* the server stores others than `settled`: nothing was done, come again
+                             with the password */
+    struct stw_hash
+        stored;     /* over the passwords of all hosts as the server stores them, which are as
+                       wanted; zero: one was written just now, or the server does not say */
     char mark[128]; /* for status.ownershipMark */
     char server_version[64];
     struct stw_buf granted; /* one right a line, "SELECT, INSERT ON app.*", that are ours now */

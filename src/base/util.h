@@ -60,6 +60,11 @@ static inline bool stw_hash_equal(struct stw_hash a, struct stw_hash b)
     return a.lo == b.lo && a.hi == b.hi;
 }
 
+static inline bool stw_hash_is_set(struct stw_hash h)
+{
+    return h.lo != 0 || h.hi != 0;
+}
+
 /* Parses a whole decimal number within [min, max].  Returns 0 or -1 (also on blanks, signs other
  * than a leading '-', and trailing text). */
 int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret);

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from support import databaseuser as dbu
+from support import steward as stw
 from support import wait
 from support.cluster import condition
 
@@ -205,6 +206,56 @@ def test_drift(scene, mariadb, shop):
     assert shown["status"]["foreignGrants"] == ["DELETE ON shop.*"]
     scene.patch("app", shop, grantsPolicy="Exact")
     wait.until("only what is asked for", lambda: "DELETE" not in mariadb.rights("app")[0])
+
+
+def look_again(scene, name, namespace):
+    """Has it looked at, and waits until that is over."""
+    runs = "controller_runtime_reconcile_total"
+    before = scene.steward.metric(runs, controller="databaseuser")
+    scene.poke(name, namespace)
+    wait.until("a look", lambda: scene.steward.metric(runs, controller="databaseuser") > before)
+
+
+def secrets_read(scene, namespace):
+    """How often steward has, in this namespace."""
+    return sum(verb == "get" and "/secrets/" in path
+               for verb, path, _ in stw.requests(scene.cluster, namespace))
+
+
+def test_a_secret_that_was_compared_is_not_read_again(scene, mariadb, shop):
+    """Not before it changes, or what the server stores; and then as ever."""
+    scene.create("app", shop, FIRST, hosts=["127.0.0.1", "%"])
+    look_again(scene, "app", shop)  # compares what it wrote before
+    before = secrets_read(scene, shop)
+    assert before >= 2
+    for _ in range(3):
+        look_again(scene, "app", shop)
+    mariadb.sql("REVOKE INSERT ON shop.* FROM app@'%'")
+    look_again(scene, "app", shop)
+    scene.wait_event("app", shop, "DriftRepaired", "rights given")
+    assert secrets_read(scene, shop) == before
+
+    mariadb.sql("SET PASSWORD FOR app@'127.0.0.1' = PASSWORD('by-hand')")
+    look_again(scene, "app", shop)
+    scene.wait_event("app", shop, "DriftRepaired", "password")
+    assert mariadb.login("app", FIRST) and secrets_read(scene, shop) == before + 1
+    look_again(scene, "app", shop)
+    before = secrets_read(scene, shop)
+    mariadb.sql("DROP USER app@'%'")
+    look_again(scene, "app", shop)
+    scene.wait_event("app", shop, "DriftRepaired", "had been dropped")
+    assert "app@%" in mariadb.all_accounts() and secrets_read(scene, shop) == before + 1
+
+    look_again(scene, "app", shop)
+    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the new password", lambda: mariadb.login("app", SECOND), 10)
+    look_again(scene, "app", shop)
+    before = secrets_read(scene, shop)
+    look_again(scene, "app", shop)
+    assert secrets_read(scene, shop) == before
+    scene.cluster.delete("secret", "app", shop)
+    scene.wait_condition("app", shop, "SecretResolved", "SecretNotFound")
+    assert mariadb.login("app", SECOND)
 
 
 def test_settled_is_left_alone(scene, mariadb, shop):

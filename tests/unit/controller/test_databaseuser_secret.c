@@ -229,6 +229,28 @@ static void test_account_text(void **state)
     fixture_done(&f);
 }
 
+/* Which Secret was compared with which password of the server's. */
+static void test_compared(void **state)
+{
+    const struct stw_hash one = {1, 2}, two = {3, 4}, stored = {5, 6}, newer = {7, 8}, none = {0};
+    struct dbu_compared *c = dbu_compared_create();
+    (void)state;
+    assert_true(stw_hash_equal(dbu_compared_get(c, "shop/a", one), none));
+    dbu_compared_put(c, "shop/a", one, stored);
+    dbu_compared_put(c, "shop/b", one, newer);
+    assert_true(stw_hash_equal(dbu_compared_get(c, "shop/a", one), stored));
+    assert_true(stw_hash_equal(dbu_compared_get(c, "shop/b", one), newer));
+    assert_true(stw_hash_equal(dbu_compared_get(c, "shop/a", two), none)); /* the Secret changed */
+    dbu_compared_put(c, "shop/a", two, newer);
+    assert_true(stw_hash_equal(dbu_compared_get(c, "shop/a", one), none));
+    assert_true(stw_hash_equal(dbu_compared_get(c, "shop/a", two), newer));
+    dbu_compared_forget(c, "shop/a");
+    dbu_compared_forget(c, "shop/elsewhere");
+    assert_true(stw_hash_equal(dbu_compared_get(c, "shop/a", two), none));
+    dbu_compared_destroy(c);
+    dbu_compared_destroy(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_watch),     cmocka_unit_test(test_fingerprints),
         cmocka_unit_test(test_wish),      cmocka_unit_test(test_wish_defaults),
         cmocka_unit_test(test_made_user), cmocka_unit_test(test_account_text),
+        cmocka_unit_test(test_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
