@@ -211,22 +211,61 @@ static int connect_fault(struct stw_conn *c, struct stw_fault *f)
     return -1;
 }
 
-/* libmariadb looks the host up by itself and checks the certificate for it, so that it gets the
- * name; but only when a lookup has just been answered, for it would wait for that as long as the
- * system does. */
-static int login(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
+static uint64_t time_left_ms(const struct stw_conn *c)
+{
+    uint64_t spent = now_ms() - c->started_ms;
+    return c->limit_ms - STW_MIN(spent, c->limit_ms);
+}
+
+static int connect_to(struct stw_conn *c, const struct stw_login_as *as, const char *host,
+                      struct stw_fault *f)
 {
     const struct stw_target *t = as->target;
-    struct stw_addresses unused;
-    if (stw_target_resolve(t, &unused, f) < 0)
-        return -1;
-    uint64_t spent = now_ms() - c->started_ms;
-    set_options(&c->mysql, t, c->limit_ms - STW_MIN(spent, c->limit_ms));
+    set_options(&c->mysql, t, time_left_ms(c));
     /* With a trial only the account's own rights count, so that it names no database. */
-    if (my.mysql_real_connect(&c->mysql, t->host, as->user, as->password, NULL, (unsigned)t->port,
+    if (my.mysql_real_connect(&c->mysql, host, as->user, as->password, NULL, (unsigned)t->port,
                               NULL, CLIENT_FOUND_ROWS))
         return 0;
     return connect_fault(c, f);
+}
+
+static void forget_password(struct stw_conn *c)
+{
+    if (c->mysql.passwd) /* there is no reconnecting that would need it */
+        stw_wipe(c->mysql.passwd, strlen(c->mysql.passwd));
+}
+
+/* What a failed try leaves in the handle is of no use to the next. */
+static int connect_to_any(struct stw_conn *c, const struct stw_login_as *as,
+                          const struct stw_addresses *addresses, struct stw_fault *f)
+{
+    for (size_t i = 0;; i++) {
+        if (connect_to(c, as, addresses->text[i], f) == 0)
+            return 0;
+        if (f->trouble != STW_SQL_CONNECT || i + 1 >= addresses->count || time_left_ms(c) == 0)
+            return -1;
+        forget_password(c);
+        my.mysql_close(&c->mysql);
+        (void)my.mysql_init(&c->mysql);
+        *f = (struct stw_fault){0};
+    }
+}
+
+static bool checks_name(const struct stw_target *t)
+{
+    return t->tls_mode != STW_TLS_DISABLE && t->tls_mode != STW_TLS_REQUIRE;
+}
+
+/* libmariadb would look the host up for as long as the system does.  It checks a certificate for
+ * the name that it was given and no other, so that there it gets the name, when a lookup has just
+ * been answered; else the addresses. */
+static int login(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
+{
+    struct stw_addresses found = {0};
+    if (stw_target_resolve(as->target, &found, f) < 0)
+        return -1;
+    return checks_name(as->target) ? connect_to(c, as, as->target->host, f)
+                                   : connect_to_any(c, as, &found, f);
 }
 
 static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
@@ -241,8 +280,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     c->started_ms = now_ms();
     c->limit_ms = (uint64_t)t->connect_timeout_seconds * 1000;
     int r = login(c, as, f);
-    if (c->mysql.passwd) /* there is no reconnecting that would need it */
-        stw_wipe(c->mysql.passwd, strlen(c->mysql.passwd));
+    forget_password(c);
     c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
     if (r == 0 && t->tls_mode != STW_TLS_DISABLE && !my.mysql_get_ssl_cipher(&c->mysql))
         r = stw_fault_set(f, STW_SQL_TLS, STW_SQL_STEP_CONNECT, "the server does not offer TLS");

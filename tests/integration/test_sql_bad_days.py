@@ -245,7 +245,8 @@ def test_tls_is_verified(make_probe, server, tmp_path, user):
             ("VerifyFull", other, "127.0.0.1", "TLS"), ("VerifyCA", other, "127.0.0.1", "TLS"),
             ("VerifyCA", server.ca, "127.0.0.1", ""), ("VerifyFull", server.ca, "127.0.0.1", ""),
             ("VerifyFull", server.ca, "localhost", ""), ("VerifyFull", None, "127.0.0.1", "TLS"),
-            ("VerifyFull", tmp_path / "none", "127.0.0.1", "TLS"), ("Require", None, "127.0.0.1", "")]:
+            ("VerifyFull", tmp_path / "none", "127.0.0.1", "TLS"), ("Require", None, "127.0.0.1", ""),
+            ("Require", None, "localhost", "")]:
         tls = {"mode": mode, **({"caFile": str(ca)} if ca else {})}
         probe = make_probe({**good, "host": host, "tls": tls})
         if trouble:
