@@ -10,6 +10,7 @@ static const struct stw_command commands[] = {
     {"run", "admission webhook and controllers, in or beside a cluster", stw_cmd_run},
     {"webhook", "admission alone, from a certificate folder; needs no cluster", stw_cmd_webhook},
     {"validate", "give manifests the door's verdict, without a cluster", stw_cmd_validate},
+    {"doctor", "look an installation over, and say what to do next", stw_cmd_doctor},
     {"audit", "give objects that are stored already the door's verdict of today", stw_cmd_audit},
     {"uninstall", "take webhooks and finalizers away, so that nothing hangs without steward",
      stw_cmd_uninstall},

@@ -17,6 +17,7 @@ struct stw_command {
 int stw_cmd_run(int argc, char **argv);
 int stw_cmd_webhook(int argc, char **argv);
 int stw_cmd_validate(int argc, char **argv);
+int stw_cmd_doctor(int argc, char **argv);
 int stw_cmd_audit(int argc, char **argv);
 int stw_cmd_uninstall(int argc, char **argv);
 int stw_cmd_snapshot(int argc, char **argv);

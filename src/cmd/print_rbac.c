@@ -121,7 +121,8 @@ size_t stw_rights_collect(const struct stw_rule **ret, size_t max)
     struct rules rules = {0};
     collect_all(&rules);
     size_t count = STW_MIN(rules.count, max);
-    memcpy(ret, rules.all, count * sizeof(*ret));
+    for (size_t i = 0; i < count; i++)
+        ret[i] = rules.all[i];
     return count;
 }
 

@@ -36,8 +36,13 @@ int stw_remote_do(const struct stw_remote *r, const struct stw_request *req, str
                   struct stw_error *err)
 {
     struct stw_request timed = *req;
+    uint64_t now = stw_now_ms(&stw_clock_system);
     if (timed.timeout_ms == 0)
-        timed.timeout_ms = r->timeout_ms;
+        timed.timeout_ms = r->timeout_ms ? r->timeout_ms : STW_CLIENT_TIMEOUT_MS;
+    if (r->deadline_ms && now >= r->deadline_ms)
+        return stw_fail(err, STW_ERR_TIMEOUT, "no time is left for %s %s", req->method, req->path);
+    if (r->deadline_ms)
+        timed.timeout_ms = (uint32_t)STW_MIN(timed.timeout_ms, r->deadline_ms - now);
     stw_answer_done(ret);
     *ret = (struct stw_answer){.text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES)};
     ret->text.secret = req->secret;

@@ -16,7 +16,8 @@
 struct stw_remote {
     struct stw_kubeconfig *kubeconfig;
     struct stw_client *client;
-    uint32_t timeout_ms; /* of one request; 0: the client's */
+    uint32_t timeout_ms;  /* of one request; 0: the client's */
+    uint64_t deadline_ms; /* of all, by the system's monotonic clock; 0: none */
 };
 
 #define STW_REMOTE_KUBECONFIG_HELP                                                                 \

@@ -39,9 +39,10 @@ struct stw_request {
     const char *accept;       /* NULL: application/json */
     const char *body;         /* NULL: none; borrowed until the call returns, copied by submit */
     size_t body_len;
-    uint32_t timeout_ms; /* 0: STW_CLIENT_TIMEOUT_MS */
-    bool no_retry;       /* hand a 429 back at once */
-    bool secret;         /* the answer is wiped when freed */
+    uint32_t timeout_ms;  /* 0: STW_CLIENT_TIMEOUT_MS */
+    bool no_retry;        /* hand a 429 back at once */
+    bool secret;          /* the answer is wiped when freed */
+    int64_t *ret_date_us; /* gets the Date of the answer, the server's clock, if not NULL */
 };
 
 /* Blocks.  A status of 400 or more is an error whose text is the Status message of the server and

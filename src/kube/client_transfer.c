@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #ifndef STW_VERSION
@@ -58,10 +59,24 @@ static void count(struct stw_call *call, long status)
                        (double)(stw_now_ms(c->clock) - call->started_ms) / 1000.0);
 }
 
+static void note_date(struct stw_call *call, const char *data, size_t len)
+{
+    char text[64];
+    if (len >= sizeof(text) || len < 6 || strncasecmp(data, "date: ", 6) != 0)
+        return;
+    memcpy(text, data, len);
+    text[len] = '\0';
+    time_t date = curl_getdate(text + 6, NULL);
+    if (date > 0)
+        *call->req.ret_date_us = (int64_t)date * 1000000;
+}
+
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
     struct stw_call *call = ctx;
     note_heard(call);
+    if (call->req.ret_date_us)
+        note_date(call, data, size * n);
     if (size * n <= 2 && (data[0] == '\r' || data[0] == '\n')) {
         long status = status_of(call->easy);
         if (status >= 200)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The report of `steward doctor`: for each check what was seen, and what to do next. */
+#ifndef STW_CMD_CHECKUP_H
+#define STW_CMD_CHECKUP_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum stw_verdict { STW_CHECK_OK, STW_CHECK_WARN, STW_CHECK_FAIL, STW_VERDICTS };
+
+struct stw_checkup {
+    FILE *out;
+    bool json;
+    unsigned count[STW_VERDICTS];
+};
+
+void stw_checkup_begin(struct stw_checkup *c);
+/* `advice` is a sentence or a command to paste, or NULL; the format says what was seen. */
+void stw_checkup_add(struct stw_checkup *c, enum stw_verdict verdict, const char *check,
+                     const char *advice, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+/* The sum; the exit status: 1 when something fails. */
+int stw_checkup_end(struct stw_checkup *c);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward doctor`: looks an installation over from outside. */
+#include "cmd/doctor_priv.h"
+
+#include "base/util.h"
+#include "cmd/cmd.h"
+#include "cmd/flags.h"
+#include "cmd/names.h"
+#include "cmd/settings.h"
+
+#include <stdarg.h>
+
+#define REQUEST_MS 5000
+
+static const char usage[] =
+    "Usage: steward doctor [OPTIONS]\n\n"
+    "Looks an installation over, with the rights of the kubeconfig, from anywhere: API server and\n"
+    "clock, CRDs, the Deployment, webhook configurations and the certificate behind them, "
+    "Service,\n"
+    "endpoints and NetworkPolicies, the rights of steward's account, the Lease, the database\n"
+    "targets.  Each line says what was seen and, below, what to do next.  Nothing is changed, and\n"
+    "no secret is shown.\n\n"
+    "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
+
+struct options {
+    char *kubeconfig, *context, *ns, *namespaces, *output;
+    int64_t timeout_ms;
+};
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+static const struct stw_flag flags[] = {
+    {.name = "namespace",
+     .letter = 'n',
+     .arg = "NAME",
+     .def = STW_DEFAULT_NAMESPACE,
+     AT(ns),
+     .help = "where steward is installed"},
+    {.name = "namespaces",
+     .arg = "A,B",
+     AT(namespaces),
+     .help = "that steward looks after; without it as its Deployment says"},
+    {.name = "output",
+     .letter = 'o',
+     .arg = "text|json",
+     .def = "text",
+     AT(output),
+     .help = "form of the report"},
+    {.name = "timeout",
+     .type = STW_FLAG_DURATION,
+     .arg = "DURATION",
+     .def = "30s",
+     .min = 1000,
+     .max = 600000,
+     AT(timeout_ms),
+     .help = "for all of it"},
+    {.name = "kubeconfig", .arg = "FILE", AT(kubeconfig), .help = STW_REMOTE_KUBECONFIG_HELP},
+    {.name = "context", .arg = "NAME", AT(context), .help = STW_REMOTE_CONTEXT_HELP},
+    {0},
+};
+
+const char *doctor_advice(struct doctor *d, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(d->advice, sizeof(d->advice), fmt, ap);
+    va_end(ap);
+    return d->advice;
+}
+
+void doctor_unread(struct doctor *d, const char *check, const struct stw_error *err)
+{
+    bool may_not = err->code == STW_ERR_FORBIDDEN;
+    stw_checkup_add(&d->report, may_not ? STW_CHECK_WARN : STW_CHECK_FAIL, check,
+                    may_not ? "Run this with the rights of an administrator of the cluster." : NULL,
+                    "cannot be read: %s", err->text);
+}
+
+static int look(struct doctor *d, const struct options *o)
+{
+    static void (*const checks[])(struct doctor *) = {
+        doctor_crds,           doctor_deployment, doctor_webhooks, doctor_service,
+        doctor_network_policy, doctor_rights,     doctor_leader,   doctor_targets,
+    };
+    struct stw_error err = {0};
+    if (stw_remote_open(&d->remote, o->kubeconfig, o->context, &err) != 0) {
+        fprintf(stderr, "steward doctor: %s\n", err.text);
+        return STW_EXIT_USAGE;
+    }
+    d->remote.timeout_ms = REQUEST_MS;
+    d->remote.deadline_ms = stw_now_ms(&stw_clock_system) + (uint64_t)o->timeout_ms;
+    stw_checkup_begin(&d->report);
+    int reached = doctor_server(d);
+    for (size_t i = 0; reached == 0 && i < STW_COUNT(checks); i++)
+        checks[i](d);
+    int status = stw_checkup_end(&d->report);
+    return reached == 0 ? status : STW_EXIT_USAGE;
+}
+
+static int doctor(const struct options *o, int operands)
+{
+    struct doctor d = {.ns = o->ns};
+    d.report = (struct stw_checkup){.out = stdout, .json = stw_streq(o->output, "json")};
+    if (operands)
+        return stw_usage_error("doctor", "it takes options only");
+    if (!d.report.json && !stw_streq(o->output, "text"))
+        return stw_usage_error("doctor", "--output is text or json");
+    d.namespaces = stw_list_split(o->namespaces);
+    int status = look(&d, o);
+    stw_answer_done(&d.deployment);
+    stw_list_free(d.namespaces);
+    stw_remote_done(&d.remote);
+    return status;
+}
+
+int stw_cmd_doctor(int argc, char **argv)
+{
+    struct options options = {0};
+    int operands = argc;
+    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
+    if (status < 0)
+        status = doctor(&options, argc - operands);
+    stw_flags_done(flags, &options);
+    return status;
+}

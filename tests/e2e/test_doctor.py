@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`steward doctor` on an installation that is well, and on ones where one thing is wrong."""
+
+import base64
+import json
+import shlex
+import subprocess
+
+import pytest
+import yaml
+from support import clock as clocks
+from support import cluster as k8s
+from support import paths, wait
+from support import steward as stw
+
+DEPLOYMENT = "steward-controller-manager"
+
+
+@pytest.fixture(scope="module")
+def leader(installed, steward_binary, tmp_path_factory):
+    """A steward beside the cluster, which leads."""
+    one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
+                      tmp_path_factory.mktemp("steward"), ["--leader-elect"])
+    stw.install_webhooks(installed, steward_binary, one.webhook_port)
+    one.start()
+    wait.until("it to lead", lambda: one.metric("leader_election_master_status") == 1, 40)
+    yield one
+    stw.uninstall_webhooks(installed)
+    if one.running():
+        assert one.stop() == 0, one.log_tail()
+
+
+@pytest.fixture(scope="module")
+def well(installed, leader):
+    """Everything is there but the Deployment."""
+    assert leader.running()
+    installed.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                     "metadata": {"name": "steward-config", "namespace": stw.NAMESPACE},
+                     "data": {"steward.yaml": "# nothing\n"}})
+    yield installed
+    installed.delete("configmap", "steward-config", stw.NAMESPACE)
+
+
+@pytest.fixture
+def doctor(well, steward_binary):
+    """doctor(*arguments): (exit status, {check: (verdict, seen, advice)}) as an administrator sees
+    it.  No secret is ever in it."""
+    def call(*arguments, kubeconfig=None, env=None):
+        result = k8s.run([steward_binary, "doctor", "-o", "json", "--kubeconfig",
+                          kubeconfig or well.kubeconfig, *arguments], check=False, env=env)
+        secret = well.get("secret", "steward-webhook-server-cert", stw.NAMESPACE)
+        for name, value in (secret or {"data": {}})["data"].items():
+            assert value[:200] not in result.stdout + result.stderr, name
+        assert "PRIVATE" not in result.stdout + result.stderr
+        checks = {c["check"]: (c["verdict"], c["seen"], c.get("advice"))
+                  for c in json.loads(result.stdout)["checks"]}
+        return result.returncode, checks
+    return call
+
+
+def run_advice(cluster, binary, advice):
+    """Runs a command as it stands there."""
+    assert advice.startswith("steward "), advice
+    result = subprocess.run(["bash", "-c", advice.replace("steward ", shlex.quote(str(binary)) + " ",
+                                                          1)],
+                            capture_output=True, text=True, timeout=60, check=False,
+                            env={"PATH": "/usr/bin:/bin", "KUBECONFIG": cluster.kubeconfig})
+    assert result.returncode == 0, result.stderr
+
+
+def test_all_is_well(doctor):
+    status, checks = doctor()
+    assert status == 0, checks
+    assert set(checks) == {
+        "API server", "clock", "CRDs", "Deployment", "certificate", "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration", "rights", "leader", "database targets"}
+    assert {c for c, (verdict, _, _) in checks.items() if verdict != "ok"} == {"Deployment"}
+    assert checks["Deployment"][:2] == ("warn", f"{stw.NAMESPACE}/{DEPLOYMENT} is not there")
+    assert "has all " in checks["rights"][1]
+
+
+def test_text(well, steward_binary):
+    result = k8s.run([steward_binary, "doctor", "--kubeconfig", well.kubeconfig], check=False)
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("ok    API server: https://127.0.0.1:")
+    assert "warn  Deployment: steward-system/steward-controller-manager is not there" in lines
+    assert "      -> If steward runs nowhere else: kubectl apply -k config/default" in lines
+    assert lines[-1] == "9 ok, 1 to look at, 0 failed"
+
+
+def test_a_crd_of_another_version(doctor, well, steward_binary):
+    name = "erus.mtsre.meitu.com"
+    schema = "/spec/versions/0/schema/openAPIV3Schema/properties"
+    well.kubectl("patch", "crd", name, "--type=json", "-p", json.dumps(
+        [{"op": "add", "path": f"{schema}/spec/properties/newer", "value": {"type": "string"}}]))
+    try:
+        status, checks = doctor()
+        assert status == 0
+        verdict, seen, advice = checks["CRD"]
+        assert verdict == "warn"
+        assert f"{name} differs from what this program" in seen
+        assert "schema.openAPIV3Schema.properties.spec.properties" in seen
+        # "apply" does not take away what it has not written: that would be "replace".
+        run_advice(well, steward_binary, advice.replace("apply", "replace"))
+        assert "CRD" not in doctor()[1]
+    finally:
+        well.apply(k8s.run([steward_binary, "print", "crds"]).stdout)
+
+
+def test_rights_are_missing(doctor, well, steward_binary):
+    well.delete("clusterrolebinding", "steward-manager-rolebinding")
+    try:
+        status, checks = doctor()
+        verdict, seen, advice = checks["rights"]
+        assert (status, verdict) == (1, "fail")
+        assert f"{stw.ACCOUNT} may not " in seen and " more" in seen
+        run_advice(well, steward_binary, advice)
+        wait.until("the rights to be back", lambda: doctor()[0] == 0, 10)
+    finally:
+        stw.install(well, steward_binary)
+
+
+def test_rights_in_some_namespaces(doctor, namespace):
+    """Cluster-wide ones are enough for those, too."""
+    _, checks = doctor("--namespaces", f"default,{namespace}")
+    assert checks["rights"][0] == "ok"
+
+
+def test_whoever_may_not_look_is_told_so(doctor, well, namespace, tmp_path):
+    well.kubectl("create", "serviceaccount", "nobody", "-n", namespace)
+    kubeconfig = well.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
+    status, checks = doctor(kubeconfig=kubeconfig)
+    assert status == 0
+    assert checks["API server"][0] == "ok"
+    verdict, seen, advice = checks["rights"]
+    assert (verdict, seen[:16]) == ("warn", "cannot be read: ")
+    assert advice == "Run this with the rights of an administrator of the cluster."
+
+
+def test_the_clock_is_wrong(doctor, steward_binary, tmp_path):
+    if clocks.library() is None:
+        pytest.skip("libfaketime is not installed (scripts/bootstrap test)")
+    clock = clocks.Clock(tmp_path)
+    clock.set(-400)
+    _, checks = doctor(env=clock.env(steward_binary))
+    verdict, seen, _ = checks["clock"]
+    assert verdict == "fail"
+    assert "ahead of this machine's" in seen
+    assert checks["leader"][0] == "ok"  # as told by the API server's clock
+
+
+def test_targets(doctor, well):
+    target = {"name": "main", "engine": "mariadb", "host": "db",
+              "admin": {"user": "root", "passwordSecret": {"name": "main-pw", "key": "word"}}}
+
+    def tell(text):
+        well.patch("configmap", "steward-config", stw.NAMESPACE, {"data": {"steward.yaml": text}})
+        return doctor()
+    try:
+        status, checks = tell(yaml.safe_dump({"targets": [target]}))
+        assert status == 1
+        assert checks["database target"][1] == \
+            f'"main": Secret {stw.NAMESPACE}/main-pw is not there'
+        well.kubectl("create", "secret", "generic", "main-pw", "-n", stw.NAMESPACE,
+                     "--from-literal=other=x")
+        assert doctor()[1]["database target"][1].endswith("has no key word")
+        well.patch("secret", "main-pw", stw.NAMESPACE, {"stringData": {"word": "hush"}})
+        assert doctor()[1]["database targets"][:2] == \
+            ("ok", f"1 in ConfigMap {stw.NAMESPACE}/steward-config")
+        status, checks = tell("targets: 5\n")
+        assert (status, checks["database targets"][0]) == (1, "fail")
+        assert "configmap/steward-config:1:10: targets: " in checks["database targets"][1]
+    finally:
+        well.delete("secret", "main-pw", stw.NAMESPACE)
+        tell("# nothing\n")
+
+
+def test_network_policy_and_service(doctor, well):
+    """With the Deployment there; nothing can run it, so that its pods are never ready."""
+    def manifests(folder):
+        text = well.kubectl("kustomize", str(paths.TOP / "config" / folder)).stdout
+        return list(yaml.safe_load_all(text))
+    deployment = next(o for o in manifests("manager") if o["kind"] == "Deployment")
+    deployment["spec"]["replicas"] = 0
+    policies = manifests("network-policy")
+    try:
+        well.apply(deployment)
+        _, checks = doctor()
+        assert checks["Deployment"][0] == "fail"
+        assert checks["NetworkPolicy"][:2] == \
+            ("ok", "none selects steward's pods: port 9443 is open")
+        well.apply(policies)
+        assert doctor()[1]["NetworkPolicy"][:2] == ("ok", "port 9443 is open to the API server")
+        well.delete("networkpolicy", "steward-allow-webhook-traffic", stw.NAMESPACE)
+        verdict, seen, advice = doctor()[1]["NetworkPolicy"]
+        assert verdict == "fail" and "none lets the API server in to port 9443" in seen
+        assert advice == "kubectl apply -k config/network-policy"
+    finally:
+        well.delete("networkpolicy", "--all", stw.NAMESPACE)
+        well.delete("deployment", DEPLOYMENT, stw.NAMESPACE)
+
+
+def hook_patch(well, changes):
+    """JSON patch of the first webhook of the validating configuration."""
+    kind, name = stw.WEBHOOK_CONFIGURATIONS[1]
+    well.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(
+        [{"op": "add" if v is not None else "remove",
+          "path": f"/webhooks/0/clientConfig/{k}", **({"value": v} if v is not None else {})}
+         for k, v in changes.items()]))
+
+
+def self_signed(folder):
+    """The PEM of another CA."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder / "key", "-out",
+                    folder / "crt", "-days", "2", "-subj", "/CN=other"],
+                   check=True, capture_output=True, timeout=60)
+    return (folder / "crt").read_bytes()
+
+
+def endpoints(cluster):
+    """The Service, and two that answer behind it, as far as the API tells."""
+    about = {"name": "steward-webhook-service", "namespace": stw.NAMESPACE}
+    ports = [{"name": "webhook", "port": 443}]
+    cluster.apply([{"apiVersion": "v1", "kind": "Service", "metadata": about,
+                    "spec": {"ports": ports}},
+                   {"apiVersion": "v1", "kind": "Endpoints", "metadata": about,
+                    "subsets": [{"addresses": [{"ip": "10.9.9.1"}, {"ip": "10.9.9.2"}],
+                                 "ports": ports}]}])
+
+
+def test_zz_the_door_is_wrong(doctor, well, leader, steward_binary, tmp_path):
+    """Last, as steward has to be gone: it would mend all of it within moments."""
+    name = "ValidatingWebhookConfiguration"
+    kind, config = stw.WEBHOOK_CONFIGURATIONS[1]
+    good = well.get(kind, config)["webhooks"][0]["clientConfig"]
+    other = base64.b64encode(self_signed(tmp_path)).decode()
+    service = {"name": "steward-webhook-service", "namespace": stw.NAMESPACE, "port": 443,
+               "path": "/x"}
+    assert leader.stop() == 0
+    try:
+        for changes, text in (
+                ({"caBundle": other}, "has not signed the certificate in the Secret"),
+                ({"caBundle": None}, "has no caBundle"),
+                ({"caBundle": good["caBundle"], "url": "https://elsewhere.example:9443/x"},
+                 "is called by a name that the certificate is not for")):
+            hook_patch(well, changes)
+            status, checks = doctor()
+            assert (status, checks[name][0]) == (1, "fail")
+            assert text in checks[name][1]
+        hook_patch(well, {"url": None, "service": service})
+        status, checks = doctor()
+        assert checks[name][0] == "ok", checks[name]
+        assert checks["Service"][1].endswith("which the webhooks name, is not there")
+        endpoints(well)
+        assert doctor()[1]["Service"][:2] == \
+            ("ok", f"2 ready behind {stw.NAMESPACE}/steward-webhook-service")
+        well.delete(kind, config)
+        verdict, seen, advice = doctor()[1][name]
+        assert verdict == "fail" and "is not there" in seen
+        run_advice(well, steward_binary, advice)
+        well.delete("secret", "steward-webhook-server-cert", stw.NAMESPACE)
+        assert "steward has not made it" in doctor()[1]["certificate"][1]
+        assert doctor()[1]["leader"][0] == "fail"
+    finally:
+        well.delete("service", "steward-webhook-service", stw.NAMESPACE)
+        well.delete("endpoints", "steward-webhook-service", stw.NAMESPACE)
+        stw.uninstall_webhooks(well)
+
+
+def test_no_api_server(steward_binary, tmp_path):
+    """Nobody listens there: one line, and soon."""
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
+              "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+              "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+              "users": [{"name": "u", "user": {"token": "hush-hush"}}]}
+    (tmp_path / "kubeconfig").write_text(json.dumps(config), encoding="utf-8")
+    result = k8s.run([steward_binary, "doctor", "--timeout=3s", "--kubeconfig",
+                      tmp_path / "kubeconfig"], check=False, timeout=30)
+    assert result.returncode == 2
+    assert result.stdout.startswith("FAIL  API server: https://127.0.0.1:1 does not answer: ")
+    assert "hush" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["-o", "yaml"], "--output is text or json"),
+    (["now"], "it takes options only"),
+    (["--kubeconfig", "/nowhere"], "/nowhere"),
+])
+def test_called_wrongly(steward_binary, arguments, text):
+    result = k8s.run([steward_binary, "doctor", *arguments], check=False)
+    assert result.returncode == 2
+    assert text in result.stderr

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of `steward doctor` that need no cluster: what is a difference between CRDs, which
+ * NetworkPolicy is in the way, and the report. */
+#include "cmd/doctor_priv.h"
+
+#include "base/util.h"
+#include "cmd/cmd.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* JSON with ' for ". */
+static void scan(const char *text, struct stw_buf *json, struct stw_json_doc *doc)
+{
+    struct stw_error err = {0};
+    *json = STW_BUF_INIT(4096);
+    for (const char *p = text; *p; p++)
+        stw_buf_addc(json, *p == '\'' ? '"' : *p);
+    if (stw_json_scan(doc, stw_buf_str(json), json->len, &err) != 0)
+        fail_msg("%s: %s", text, err.text);
+}
+
+static void differences_of_crds(void **state)
+{
+    static const struct {
+        const char *ours, *theirs, *path; /* NULL: none */
+    } rows[] = {
+        {"{'a':1}", "{'a':1}", NULL},
+        {"{'a':{'b':[1,{'c':true}]}}", "{'a':{'b':[1,{'c':true}]}}", NULL},
+        {"{'a':1}", "{'a':1,'added':'by the server'}", NULL},
+        {"{'a':1}", "{'a':2}", "a"},
+        {"{'a':1}", "{}", "a"},
+        {"{'a':{'b':[1,{'c':true}]}}", "{'a':{'b':[1,{'c':false}]}}", "a.b[1].c"},
+        {"{'a':[1]}", "{'a':[1,2]}", "a"},
+        {"{'a':[1]}", "{'a':{}}", "a"},
+        {"{'a':{}}", "{'a':[]}", "a"},
+        {"{'properties':{'x':{'type':'string'}}}",
+         "{'properties':{'x':{'type':'string','nullable':true}}}", NULL},
+        {"{'properties':{'x':{}}}", "{'properties':{'x':{},'newer':{}}}", "properties"},
+        {"{'properties':{'x':{},'newer':{}}}", "{'properties':{'x':{}}}", "properties"},
+        {"{'properties':{'x':{}}}", "{}", "properties"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autobuf struct stw_buf a, b, path = STW_BUF_INIT(4096);
+        stw_autojson struct stw_json_doc ours = {0}, theirs = {0};
+        scan(rows[i].ours, &a, &ours);
+        scan(rows[i].theirs, &b, &theirs);
+        bool same = doctor_covers(stw_json_root(&ours), stw_json_root(&theirs), &path);
+        if (same != !rows[i].path)
+            fail_msg("%s and %s", rows[i].ours, rows[i].theirs);
+        if (!same) {
+            char got[256];
+            (void)snprintf(got, sizeof(got), "%.*s", (int)path.len, stw_buf_str(&path));
+            assert_string_equal(got, rows[i].path);
+        }
+    }
+}
+
+#define POLICY(types, rules)                                                                       \
+    "{'spec':{'podSelector':{'matchLabels':{'app':'steward'}}" types ",'ingress':" rules "}}"
+
+static void policies(void **state)
+{
+    static const struct {
+        const char *policy;
+        bool selects, admits;
+    } rows[] = {
+        {POLICY("", "[]"), true, false},
+        {POLICY(",'policyTypes':['Egress']", "[]"), false, false},
+        {POLICY(",'policyTypes':['Egress','Ingress']", "[{}]"), true, true},
+        {POLICY("", "[{'ports':[{'port':9443}]}]"), true, true},
+        {POLICY("", "[{'ports':[{'port':'webhook','protocol':'TCP'}]}]"), true, true},
+        {POLICY("", "[{'ports':[{'port':'webhook','protocol':'UDP'}]}]"), true, false},
+        {POLICY("", "[{'ports':[{'port':8443},{'port':9000,'endPort':9500}]}]"), true, true},
+        {POLICY("", "[{'ports':[{'port':8443},{'port':9000,'endPort':9442}]}]"), true, false},
+        {POLICY("", "[{'ports':[{'protocol':'TCP'}]}]"), true, true},
+        {POLICY("", "[{'ports':[{'port':443}]}]"), true, false},
+        {POLICY("", "[{'from':[{'ipBlock':{'cidr':'10.0.0.0/8'}}]}]"), true, true},
+        {POLICY("", "[{'from':[{'namespaceSelector':{}}]}]"), true, false},
+        {POLICY("", "[{'from':[{'namespaceSelector':{}}]},{'ports':[{'port':9443}]}]"), true, true},
+        {"{'spec':{'podSelector':{}}}", true, false},
+        {"{'spec':{'podSelector':{'matchLabels':{'app':'other'}},'ingress':[{}]}}", false, true},
+        {"{'spec':{'podSelector':{'matchLabels':{'app':'steward','b':'c'}}}}", false, false},
+    };
+    stw_autobuf struct stw_buf text;
+    stw_autojson struct stw_json_doc labels = {0};
+    (void)state;
+    scan("{'app':'steward','control-plane':'controller-manager'}", &text, &labels);
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autobuf struct stw_buf json;
+        stw_autojson struct stw_json_doc doc = {0};
+        scan(rows[i].policy, &json, &doc);
+        struct stw_json policy = stw_json_root(&doc);
+        if (doctor_policy_selects(policy, stw_json_root(&labels)) != rows[i].selects ||
+            doctor_policy_admits(policy, "webhook", 9443) != rows[i].admits)
+            fail_msg("%s", rows[i].policy);
+    }
+}
+
+static void report(bool json, char *out, size_t size, int want)
+{
+    struct stw_checkup c = {.json = json};
+    (void)memset(out, 0, size);
+    c.out = fmemopen(out, size - 1, "w");
+    assert_non_null(c.out);
+    stw_checkup_begin(&c);
+    stw_checkup_add(&c, STW_CHECK_OK, "clock", NULL, "it is %d s off", 1);
+    stw_checkup_add(&c, STW_CHECK_WARN, "CRD", "do \"this\"", "an old one");
+    if (want == STW_EXIT_REFUSED)
+        stw_checkup_add(&c, STW_CHECK_FAIL, "leader", NULL, "nobody");
+    assert_int_equal(stw_checkup_end(&c), want);
+    (void)fclose(c.out);
+}
+
+static void reports(void **state)
+{
+    char out[1024];
+    (void)state;
+    report(false, out, sizeof(out), STW_EXIT_REFUSED);
+    assert_string_equal(out, "ok    clock: it is 1 s off\n"
+                             "warn  CRD: an old one\n      -> do \"this\"\n"
+                             "FAIL  leader: nobody\n"
+                             "1 ok, 1 to look at, 1 failed\n");
+    report(true, out, sizeof(out), STW_EXIT_OK);
+    assert_string_equal(
+        out, "{\"checks\": [\n"
+             "  {\"check\": \"clock\", \"verdict\": \"ok\", \"seen\": \"it is 1 s off\"},\n"
+             "  {\"check\": \"CRD\", \"verdict\": \"warn\", \"seen\": \"an old one\", "
+             "\"advice\": \"do \\\"this\\\"\"}\n"
+             "], \"summary\": {\"ok\": 1, \"warn\": 1, \"fail\": 0}}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differences_of_crds),
+        cmocka_unit_test(policies),
+        cmocka_unit_test(reports),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
