@@ -6,8 +6,8 @@ import json
 import os
 import shlex
 import subprocess
+import unittest
 
-import pytest
 import yaml
 
 from . import paths, wait
@@ -158,7 +158,7 @@ def cluster_command(name, *args, check=True, timeout=900):
 def of_its_own(name, *args):
     """A cluster for one test or module, that may do to it what it likes; taken down at the end."""
     if os.environ.get("USE_EXISTING_CLUSTER") == "true":
-        pytest.skip("it needs a cluster of its own")
+        raise unittest.SkipTest("it needs a cluster of its own")
     cluster_command(name, "up", *args)
     try:
         yield Cluster(cluster_env(name))
