@@ -3,6 +3,7 @@
 
 import base64
 import json
+import os
 import shlex
 import subprocess
 
@@ -64,7 +65,7 @@ def run_advice(cluster, binary, advice):
     result = subprocess.run(["bash", "-c", advice.replace("steward ", shlex.quote(str(binary)) + " ",
                                                           1)],
                             capture_output=True, text=True, timeout=60, check=False,
-                            env={"PATH": "/usr/bin:/bin", "KUBECONFIG": cluster.kubeconfig})
+                            env={**os.environ, "KUBECONFIG": cluster.kubeconfig})
     assert result.returncode == 0, result.stderr
 
 
