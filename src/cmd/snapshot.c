@@ -5,6 +5,7 @@
 #include "cmd/snapshot.h"
 
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "cmd/cmd.h"
@@ -356,6 +357,7 @@ int stw_cmd_snapshot(int argc, char **argv)
 {
     struct stw_snapshot_work w = {0};
     int operands = 0;
+    stw_sandbox_no_dumps(); /* keys of stores and of etcd */
     int status = stw_flags_start(stw_snapshot_flags, usage, &w.options, argc, argv, &operands);
     if (status < 0) {
         if (operands == argc)
