@@ -146,11 +146,18 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
 {
     struct stw_scrape *s = cls;
     struct reader *r = reader_of(mhd);
-    (void)version, (void)data, (void)data_size;
+    (void)version, (void)data;
     if (!r)
         return MHD_NO;
-    *state = r;
-    stw_gate_begin(s->gate, &r->entry, stw_now_ms(s->c.clock));
+    if (!*state) { /* who answers here already closes the connection */
+        *state = r;
+        stw_gate_begin(s->gate, &r->entry, stw_now_ms(s->c.clock));
+        return MHD_YES;
+    }
+    if (*data_size > 0) { /* nobody has asked for a body */
+        *data_size = 0;
+        return MHD_YES;
+    }
     return answer(s, mhd, url, method);
 }
 
