@@ -208,7 +208,7 @@ class EtcdCluster:
         """Nobody's claim is left over, and each member has its own."""
         try:
             wait.until("the claims of members and no others",
-                       lambda: set(self.claims()) == self.names(), 30)
+                       lambda: set(self.claims()) == self.names(), 90)
         except wait.TimedOut as error:
             raise wait.TimedOut(f"{error}\nclaims: {sorted(self.claims())}\n"
                                 f"{self.story()}") from error
@@ -342,7 +342,12 @@ class Stage:
 
     def __enter__(self):
         self.cluster.kubectl("create", "namespace", self.namespace)
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.steward.kill()
+            self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
+            raise
         return self
 
     def __exit__(self, *_):

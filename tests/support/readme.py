@@ -3,16 +3,17 @@
 print."""
 
 import re
+import textwrap
 
 from . import paths
 
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language, page="README.md"):
     """The text of each fenced block of this language."""
     text = (paths.TOP / page).read_text("utf-8")
-    return [body for found, body in _BLOCK.findall(text) if found == language]
+    return [textwrap.dedent(body) for _, found, body in _BLOCK.findall(text) if found == language]
 
 
 def files():

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/etcdcluster.md followed word for word: what it shows is printed, and its way out of a lost quorum
+leads out."""
+
+import re
+import shlex
+
+import pytest
+from support import etcdcluster as ecs
+from support import paths, readme, wait
+from support.cluster import condition
+
+PAGE = "docs/etcdcluster.md"
+COMMANDS = readme.commands("kubectl", PAGE)
+BUILT_IN = "3.5.21"  # which need not be on this machine
+
+
+def manifest(folder):
+    """The page's first one in a file, with a version that is here."""
+    path = folder / "orders.yaml"
+    path.write_text(readme.blocks("yaml", PAGE)[0].replace(BUILT_IN, ecs.version("3.5")))
+    return path
+
+
+def run(etcd, command, folder):
+    """What a command of the page prints, all of it."""
+    arguments = [str(folder / a) if a == "orders.yaml" else a for a in shlex.split(command)[1:]]
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    arguments[at:at] = ["-n", etcd.namespace]
+    result = etcd.cluster.kubectl(*arguments)
+    return result.stdout + result.stderr
+
+
+@pytest.mark.node
+def test_the_page(stage, tmp_path):
+    """All that it shows of kubectl, in its order."""
+    etcd = stage.etcd("orders")
+    manifest(tmp_path)
+    for command, output in COMMANDS:
+        if "Stalled" in command:
+            break
+        printed = run(etcd, command, tmp_path)
+        assert output in ("", printed), command
+    etcd.wait_settled(3)
+    lost_quorum(etcd, tmp_path)
+
+
+def lost_quorum(etcd, folder):
+    """Two of three have lost their data for good: the page's runbook, step by step."""
+    survivor, *lost = [*etcd.followers(), etcd.leader()]
+    for name in lost:
+        etcd.empty(name)
+    etcd.wait_condition("QuorumLost", "True", seconds=120)
+    look, pods, claims, annotate = [c for c, _ in COMMANDS[-4:]]
+    message = run(etcd, look, folder)
+    assert message == condition(etcd.get(), "Stalled")["message"] and survivor in message
+    assert all(name in run(etcd, pods, folder) for name in (survivor, *lost))
+    assert survivor in run(etcd, claims, folder)
+    run(etcd, annotate.replace("orders-xxxxxxxxxx", survivor), folder)
+    wait.until("a cluster of the survivor's data", lambda: survivor in etcd.names() and
+               not set(lost) & etcd.names(), 120)
+    etcd.wait_settled(3, 180)
+    assert etcd.served().get("greeting") == "hello"
+
+
+def said_of():
+    """[(manifest, what the door says to it)], one pair after the other on the page."""
+    text = (paths.TOP / PAGE).read_text("utf-8")
+    block = r"((?:(?!```).)*)```\n"
+    return re.findall(rf"```yaml\n{block}```text\n{block}", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("body, said", said_of(), ids=["article", "errors"])
+def test_what_the_door_says(steward, cluster, namespace, body, said):
+    assert steward.running()
+    result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body,
+                             check=False)
+    for line in said.splitlines():
+        assert line in result.stderr
