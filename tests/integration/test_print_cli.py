@@ -59,6 +59,18 @@ def test_webhooks_by_url(steward_says):
     assert validating["webhooks"][0]["failurePolicy"] == "Fail"
 
 
+def test_match_conditions_leave_out_what_is_being_deleted(steward_says):
+    asked = objects(steward_says("print", "webhooks", "--match-conditions"))
+    plain = objects(steward_says("print", "webhooks"))
+    for configuration in asked:
+        for webhook in configuration["webhooks"]:
+            conditions = webhook.pop("matchConditions", None)
+            about_updates = "UPDATE" in webhook["rules"][0]["operations"]
+            assert (conditions is not None) == about_updates, webhook["name"]
+            assert not about_updates or "deletionTimestamp" in conditions[0]["expression"]
+    assert asked == plain  # without them, the same
+
+
 def kinds_of(text):
     """(kind, namespace) of each document."""
     return [(o["kind"], o["metadata"].get("namespace")) for o in objects(text)]
@@ -79,6 +91,24 @@ def test_rbac_for_some_namespaces_gives_no_right_elsewhere(steward_says):
         if role["kind"] == "ClusterRole":
             for rule in role["rules"]:
                 assert rule["apiGroups"] == ["admissionregistration.k8s.io"]
+
+
+def test_user_roles(steward_says):
+    """Of each kind; only steward writes a status, and who may view changes nothing."""
+    crds = objects(steward_says("print", "crds"))
+    plurals = {c["spec"]["names"]["plural"] for c in crds}
+    roles = {r["metadata"]["name"]: r for r in objects(steward_says("print", "user-roles"))}
+    for name, builtin in (("admin", "admin"), ("editor", "edit"), ("viewer", "view")):
+        role = roles.pop(f"steward-{name}-role")
+        label = f"rbac.authorization.k8s.io/aggregate-to-{builtin}"
+        assert role["metadata"]["labels"][label] == "true"
+        verbs = {r: set(rule["verbs"]) for rule in role["rules"] for r in rule["resources"]}
+        assert plurals <= set(verbs)
+        for resource, granted in verbs.items():
+            assert "*" not in granted
+            assert "/status" not in resource or granted == {"get"}
+            assert name != "viewer" or granted <= {"get", "list", "watch"}
+    assert roles == {}
 
 
 def test_rbac_has_no_stars(steward_says):
