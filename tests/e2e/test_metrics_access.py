@@ -5,6 +5,8 @@ import base64
 import contextlib
 import http.client
 import json
+import re
+import shlex
 import shutil
 import ssl
 
@@ -44,6 +46,15 @@ def read(steward, token=None, path="/metrics", method="GET", ca=None, name="127.
         return reply.status, dict(reply.getheaders()), reply.read().decode()
 
 
+def documented_binding():
+    """The command of docs/operations.md that lets Prometheus read, for the account of this test."""
+    text = (paths.TOP / "docs" / "operations.md").read_text("utf-8")
+    command = re.search(r"^kubectl (create clusterrolebinding (?:.*\\\n)*.*)$", text,
+                        re.MULTILINE)[1]
+    command = command.replace("\\\n", " ")
+    return shlex.split(command.replace("monitoring:prometheus-k8s", "metrics-readers:may"))
+
+
 @pytest.fixture
 def secure(run_steward):
     """secure(*flags): a steward as it is without any flag about metrics."""
@@ -60,10 +71,9 @@ def tokens(installed):
     installed.kubectl("apply", "-k", str(paths.TOP / "config" / "rbac"))
     installed.kubectl("create", "namespace", "metrics-readers")
     found = {name: token_of(installed, "metrics-readers", name) for name in ("may", "may-not")}
-    installed.kubectl("create", "clusterrolebinding", "test-metrics-reader",
-                      f"--clusterrole={READER}", "--serviceaccount=metrics-readers:may")
+    installed.kubectl(*documented_binding())
     yield found
-    installed.delete("clusterrolebinding", "test-metrics-reader")
+    installed.delete("clusterrolebinding", READER)
     installed.delete("namespace", "metrics-readers", None, "--wait=false")
 
 

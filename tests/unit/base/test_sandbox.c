@@ -26,7 +26,8 @@
 
 #include <cmocka.h>
 
-static char inside[64] = "/tmp/steward-inside-XXXXXX", outside[64] = "/tmp/steward-outside-XXXXXX";
+static char inside[64] = "/tmp/steward-inside-XXXXXX", outside[64] = "/tmp/steward-outside-XXXXXX",
+            writable[64] = "/tmp/steward-writable-XXXXXX";
 
 static int in(const char *folder, const char *name, int flags)
 {
@@ -60,6 +61,13 @@ static int remove_inside(void)
     char path[128];
     (void)snprintf(path, sizeof(path), "%s/file", inside);
     return unlink(path);
+}
+static int make_and_remove_where_it_may(void)
+{
+    char path[128];
+    int fd = in(writable, "new", O_WRONLY | O_CREAT);
+    (void)snprintf(path, sizeof(path), "%s/new", writable);
+    return fd < 0 || write(fd, "x", 1) != 1 ? -1 : unlink(path);
 }
 static int write_null(void)
 {
@@ -173,6 +181,7 @@ static const struct {
     {"writing inside", write_inside, FENCE, EACCES},
     {"making a file", make_inside, FENCE, EACCES},
     {"removing a file", remove_inside, FENCE, EACCES},
+    {"making a file where it may", make_and_remove_where_it_may, NOBODY, 0},
     {"writing to nowhere", write_null, NOBODY, 0},
     {"execve", run_a_program, FILTER_UNSANITIZED, EPERM},
     {"fork", fork_a_process, FILTER_UNSANITIZED, EPERM},
@@ -211,7 +220,7 @@ static bool applies(enum by by)
 static struct stw_sandbox_result enter(void)
 {
     const char *read[] = {inside, "/etc", "/usr/lib", "/lib", "/not/there", NULL};
-    const char *write[] = {"/dev/null", NULL};
+    const char *write[] = {"/dev/null", writable, NULL};
     struct stw_sandbox_result is;
     stw_sandbox_enter(&(struct stw_sandbox){.read = read, .write = write}, &is);
     return is;
@@ -294,7 +303,7 @@ static void no_dumps(void **state)
 
 static int make_folders(void **state)
 {
-    char *const folders[] = {inside, outside};
+    char *const folders[] = {inside, outside, writable};
     (void)state;
     for (size_t i = 0; i < STW_COUNT(folders); i++) {
         if (!mkdtemp(folders[i]))
@@ -308,7 +317,7 @@ static int make_folders(void **state)
 
 static int remove_folders(void **state)
 {
-    const char *const folders[] = {inside, outside};
+    const char *const folders[] = {inside, outside, writable};
     char path[128];
     (void)state;
     for (size_t i = 0; i < STW_COUNT(folders); i++) {
