@@ -157,6 +157,23 @@ def test_a_drain_leaves_one_replica(cluster, folder):
         assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
 
 
+def test_every_port_that_is_named_is_one_of_the_pod(cluster):
+    """In Services, probes, NetworkPolicies; and the ServiceMonitor names one of the Service."""
+    container = in_folder(cluster, "default", "Deployment")["spec"]["template"]["spec"][
+        "containers"][0]
+    ports = {p["name"] for p in container["ports"]}
+    used = {container[f"{probe}Probe"]["httpGet"]["port"]
+            for probe in ("startup", "liveness", "readiness")}
+    services = [o for o in kustomized(cluster, "default") if o["kind"] == "Service"]
+    used |= {p["targetPort"] for s in services for p in s["spec"]["ports"]}
+    used |= {p["port"] for o in kustomized(cluster, "network-policy")
+             for rule in o["spec"]["ingress"] for p in rule["ports"]}
+    assert used == ports
+    endpoint, = in_folder(cluster, "prometheus", "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["port"] in {p["name"] for s in services for p in s["spec"]["ports"]
+                                if "metrics" in s["metadata"]["name"]}
+
+
 def test_webhooks_are_for_own_kinds(cluster):
     found = [o for o in kustomized(cluster, "server-1.29")
              if o["kind"].endswith("WebhookConfiguration")]
