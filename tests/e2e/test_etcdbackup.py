@@ -2,7 +2,6 @@
 """EtcdBackups of a real etcd, in a real store, and what goes wrong with both; by etcdEndpoints, so
 that no pod is needed."""
 
-import base64
 import datetime
 import hashlib
 import re
@@ -12,6 +11,7 @@ import pytest
 
 from support import etcd, s3, wait
 from support.cluster import condition
+from support.etcdbackup import Backup
 
 KIND = "etcdbackups.etcd.database.coreos.com"
 
@@ -41,50 +41,6 @@ def door(store):
     door = s3.Door(store)
     yield door
     door.close()
-
-
-class Backup:
-    """One EtcdBackup, its Secret, and where it stores."""
-
-    def __init__(self, cluster, namespace, members, door, name="db"):
-        self.cluster, self.namespace, self.name, self.door = cluster, namespace, name, door
-        self.path = f"{namespace}/{name}"
-        self.members = members
-        cluster.apply({"apiVersion": "v1", "kind": "Secret",
-                       "metadata": {"name": "aws", "namespace": namespace},
-                       "data": {"credentials": base64.b64encode(s3.CREDENTIALS.encode()).decode()}})
-
-    def manifest(self, policy=None, **spec):
-        return {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdBackup",
-                "metadata": {"name": self.name, "namespace": self.namespace},
-                "spec": {"etcdEndpoints": [m.client_url for m in self.members.members],
-                         "storageType": "S3", "backupPolicy": policy or {},
-                         "s3": {"path": f"{s3.BUCKET}/{self.path}", "awsSecret": "aws",
-                                "endpoint": self.door.url, "forcePathStyle": True}, **spec}}
-
-    def apply(self, policy=None, **spec):
-        self.cluster.apply(self.manifest(policy, **spec))
-        return self
-
-    def patch(self, **spec):
-        self.cluster.patch(KIND, self.name, self.namespace, {"spec": spec})
-
-    def status(self):
-        return (self.cluster.get(KIND, self.name, self.namespace) or {}).get("status", {})
-
-    def wait(self, check, seconds=30):
-        return self.cluster.wait_for(KIND, self.name, self.namespace,
-                                     lambda o: check(o.get("status", {})), seconds)
-
-    def succeeded(self, seconds=30):
-        return self.wait(lambda s: s.get("phase") == "Succeeded", seconds)
-
-    def failed(self, reason, seconds=40):
-        return self.wait(lambda s: s.get("phase") == "Failed" and s.get("Reason") == reason,
-                         seconds)
-
-    def objects(self):
-        return {k: v for k, v in self.door.s3.objects().items() if k.startswith(self.path)}
 
 
 @pytest.fixture

@@ -23,13 +23,14 @@ def make_ca(folder, name="test CA"):
     return folder / "ca.crt"
 
 
-def make_pair(ca_folder, folder, names="DNS:localhost,IP:127.0.0.1", days=2):
+def make_pair(ca_folder, folder, names="DNS:localhost,IP:127.0.0.1", days=2,
+              subject="/CN=database"):
     """folder/tls.crt and folder/tls.key, signed by the CA; with no days it has ended already."""
     folder.mkdir(parents=True, exist_ok=True)
     extensions = folder / "san"
     extensions.write_text(f"subjectAltName={names}\n")
     _openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-             "-subj", "/CN=database", "-keyout", folder / "tls.key", "-out", folder / "csr")
+             "-subj", subject, "-keyout", folder / "tls.key", "-out", folder / "csr")
     _openssl("x509", "-req", "-days", days, "-in", folder / "csr", "-CA", ca_folder / "ca.crt",
              "-CAkey", ca_folder / "ca.key", "-CAcreateserial", "-extfile", extensions,
              "-out", folder / "tls.crt")

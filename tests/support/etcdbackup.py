@@ -58,3 +58,60 @@ def wait_phase(etcd, name, phase, seconds=60, kind=KIND):
         pods = etcd.cluster.kubectl("get", "pods", "-n", etcd.namespace, "-o", "wide").stdout
         raise wait.TimedOut(f"{error}\n{json.dumps(found.get('status'), indent=1)}\n"
                             f"{pods}") from error
+
+
+class Backup:
+    """One EtcdBackup by etcdEndpoints, its Secret, and where it stores: no pod is needed."""
+
+    def __init__(self, cluster, namespace, members, door, name="db"):
+        self.cluster, self.namespace, self.name, self.door = cluster, namespace, name, door
+        self.path = f"{namespace}/{name}"
+        self.members = members
+        self.secret(SECRET, credentials=s3.CREDENTIALS)
+
+    def secret(self, name, **values):
+        """A Secret with these texts; in a key "_" stands for "-", and "__" for "."."""
+        data = {key.replace("__", ".").replace("_", "-"): base64.b64encode(
+            value.encode()).decode() for key, value in values.items()}
+        self.cluster.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
+                            "metadata": {"name": name, "namespace": self.namespace}})
+
+    def manifest(self, policy=None, **spec):
+        """Of the members to the store; more fields of the spec, or others."""
+        return {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdBackup",
+                "metadata": {"name": self.name, "namespace": self.namespace},
+                "spec": {"etcdEndpoints": [m.client_url for m in self.members.members],
+                         "storageType": "S3", "backupPolicy": policy or {},
+                         "s3": {"path": f"{s3.BUCKET}/{self.path}", "awsSecret": SECRET,
+                                "endpoint": self.door.url, "forcePathStyle": True}, **spec}}
+
+    def apply(self, policy=None, **spec):
+        """kubectl apply; itself."""
+        self.cluster.apply(self.manifest(policy, **spec))
+        return self
+
+    def patch(self, **spec):
+        """Changes some fields of the spec."""
+        self.cluster.patch(KIND, self.name, self.namespace, {"spec": spec})
+
+    def status(self):
+        """Its status; {} when there is none."""
+        return (self.cluster.get(KIND, self.name, self.namespace) or {}).get("status", {})
+
+    def wait(self, check, seconds=30):
+        """Until check(status) is true; the object."""
+        return self.cluster.wait_for(KIND, self.name, self.namespace,
+                                     lambda o: check(o.get("status", {})), seconds)
+
+    def succeeded(self, seconds=30):
+        """Until a backup has been made; the object."""
+        return self.wait(lambda s: s.get("phase") == "Succeeded", seconds)
+
+    def failed(self, reason, seconds=40):
+        """Until one has failed for this reason; the object."""
+        return self.wait(lambda s: s.get("phase") == "Failed" and s.get("Reason") == reason,
+                         seconds)
+
+    def objects(self):
+        """{key: path} of what it has in the store."""
+        return {k: v for k, v in self.door.s3.objects().items() if k.startswith(self.path)}

@@ -7,6 +7,7 @@ import http.server
 import os
 import pathlib
 import shutil
+import ssl
 import subprocess
 import threading
 import time
@@ -73,13 +74,21 @@ class Door(http.server.ThreadingHTTPServer):
     denied  403 for everything
     short   what is read back lacks its last byte, and its size says so
     flipped one bit of what is read back differs
+
+    With a pair (a folder of tls.crt and tls.key) it speaks TLS.
     """
 
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, s3, address="127.0.0.1"):
+    def __init__(self, s3, address="127.0.0.1", pair=None):
         super().__init__((address, 0), _Handler)
+        self.scheme = "https" if pair else "http"
+        if pair:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pair / "tls.crt", pair / "tls.key")
+            self.socket = context.wrap_socket(self.socket, server_side=True,
+                                              do_handshake_on_connect=False)
         self.s3, self.mode, self.pause, self.cut_bytes = s3, "fine", 1.0, 64 << 10
         self.log = []  # (method, path) of every request
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
@@ -88,7 +97,7 @@ class Door(http.server.ThreadingHTTPServer):
     @property
     def url(self):
         """Where it listens."""
-        return f"http://{self.server_address[0]}:{self.server_address[1]}"
+        return f"{self.scheme}://{self.server_address[0]}:{self.server_address[1]}"
 
     def close(self):
         """Nobody listens there any more."""

@@ -68,6 +68,8 @@ static const struct {
     {404, "{\"code\":5, \"message\":\"Not Found\"}", STW_ETCD_UNSUPPORTED, 5, false},
     {401, "{\"code\":16, \"message\":\"etcdserver: invalid auth token\"}", STW_ETCD_AUTH, 16, true},
     {400, "{\"code\":3, \"message\":\"etcdserver: user name is empty\"}", STW_ETCD_AUTH, 3, true},
+    {400, "CommonName of client sending a request against gateway will be ignored and not used",
+     STW_ETCD_AUTH, 0, false},
     {400,
      "{\"code\":3, \"message\":\"etcdserver: authentication failed, invalid user ID or "
      "password\"}",

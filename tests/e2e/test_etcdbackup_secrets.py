@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EtcdBackups of an etcd that wants certificates and passwords, to a store with a CA of its own."""
+
+import hashlib
+
+import pytest
+from support import dbserver, etcd, s3
+from support.cluster import condition
+from support.etcdbackup import SECRET, Backup
+
+PASSWORD = "r00t-pa55word"
+
+
+@pytest.fixture(scope="module", params=["3.4", "3.5"])
+def members(request):
+    """One member that takes nobody without a certificate, and then asks for a user."""
+    if etcd.missing(request.param):
+        pytest.skip(etcd.missing(request.param))
+    with etcd.Cluster(size=1, version=request.param, tls=True) as cluster:
+        for i in range(20):
+            cluster.ctl("put", f"k{i}", "v" * 100)
+        cluster.ctl("user", "add", f"root:{PASSWORD}")
+        cluster.ctl("user", "grant-role", "root", "root")
+        # As a user, a certificate with a name would be that one: etcd's gateway takes none then.
+        dbserver.make_pair(cluster.folder / "ca", cluster.folder / "nameless", subject="/")
+        cluster.ctl("auth", "enable")
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A real store."""
+    if not s3.program():
+        pytest.skip("no s3rver is here: run 'scripts/bootstrap s3'")
+    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """The CA of the store's certificate, and another one: folders with ca.crt and tls.crt."""
+    folder = tmp_path_factory.mktemp("authorities")
+    for name in ("right", "wrong"):
+        dbserver.make_ca(folder / name)
+        dbserver.make_pair(folder / name, folder / name)
+    return folder
+
+
+@pytest.fixture
+def door(store, authority):
+    """The store behind TLS."""
+    one = s3.Door(store, pair=authority / "right")
+    yield one
+    one.close()
+
+
+class Secured(Backup):
+    """With all Secrets right, unless a test says otherwise."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.give_tls()
+        self.secret("root", username="root", password=PASSWORD + "\n")
+
+    def give_tls(self, pair="nameless", ca=None):
+        tls, ca = self.members.folder / pair, ca or self.members.ca
+        self.secret("client", etcd_client__crt=(tls / "tls.crt").read_text(),
+                    etcd_client__key=(tls / "tls.key").read_text(),
+                    etcd_client_ca__crt=ca.read_text())
+
+    def give_store(self, authority):
+        self.secret(SECRET, credentials=s3.CREDENTIALS,
+                    ca__crt=(authority / "ca.crt").read_text())
+
+    def manifest(self, policy=None, **spec):
+        return super().manifest(policy, **{"clientTLSSecret": "client", "authSecret": "root",
+                                           **spec})
+
+    def mended(self):
+        """What was wrong is right, and somebody wants it now."""
+        self.cluster.kubectl("annotate", "etcdb", self.name, "-n", self.namespace,
+                             "steward.dev/reconcile-at=now")
+        return self.succeeded(60)
+
+
+@pytest.fixture
+def backup(installed, namespace, members, door, authority):
+    """Secrets and all."""
+    one = Secured(installed, namespace, members, door)
+    one.give_store(authority / "right")
+    return one
+
+
+def test_certificates_users_and_an_own_ca(controller, backup):
+    found = backup.apply().succeeded()
+    [artifact] = found["status"]["artifacts"]
+    data = backup.objects()[backup.path].read_bytes()
+    assert artifact["sha256"] == hashlib.sha256(data).hexdigest() and artifact["verified"]
+    assert found["status"]["sourceEndpoint"].startswith("https://localhost:")
+    everywhere = str(found) + controller.log_tail(1000)
+    assert PASSWORD not in everywhere and s3.SECRET_KEY not in everywhere
+    assert "PRIVATE KEY" not in everywhere
+
+
+def test_a_store_of_another_ca_is_refused(controller, backup, authority, door):
+    backup.give_store(authority / "wrong")
+    found = backup.apply().failed("TLSFailed")
+    assert condition(found, "StoreReachable")["reason"] == "TLSFailed"
+    assert not door.log and not backup.objects(), "nothing was said to it"
+    backup.give_store(authority / "right")
+    backup.mended()
+
+
+def test_a_store_whose_ca_nobody_gave_is_refused(controller, backup, door):
+    backup.secret(SECRET, credentials=s3.CREDENTIALS)
+    backup.cluster.patch("secret", SECRET, backup.namespace, {"data": {"ca.crt": None}})
+    backup.apply().failed("TLSFailed")
+    assert not door.log
+
+
+def test_members_of_another_ca_are_refused(controller, backup, authority):
+    backup.give_tls(ca=authority / "wrong" / "ca.crt")
+    found = backup.apply().failed("TLSFailed")
+    assert condition(found, "SourceReachable")["reason"] == "TLSFailed"
+    backup.give_tls()
+    backup.mended()
+
+
+def test_a_certificate_that_could_be_a_user(controller, backup):
+    backup.give_tls(pair="tls")
+    found = backup.apply().failed("AuthFailed")
+    assert "CommonName" in condition(found, "SourceReachable")["message"]
+    backup.give_tls()
+    backup.mended()
+
+
+@pytest.mark.parametrize("password", ["wr0ng-pa55word", None])
+def test_a_password_that_is_wrong_or_missing(controller, backup, password):
+    if password:
+        backup.secret("root", username="root", password=password)
+    found = backup.apply(authSecret="root" if password else None).failed("AuthFailed")
+    assert condition(found, "SourceReachable")["reason"] == "AuthFailed"
+    assert "wr0ng" not in str(found) + controller.log_tail(1000)
+    backup.secret("root", username="root", password=PASSWORD)
+    backup.apply()
+    backup.mended()
