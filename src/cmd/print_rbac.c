@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "certs/certs.h"
 #include "cmd/names.h"
+#include "cmd/own_image.h"
 #include "cmd/print.h"
 #include "cmd/settings.h"
 #include "controller/controller.h"
@@ -114,6 +115,7 @@ static void collect_all(struct rules *rules)
         collect(rules, stw_controllers[i]->rules);
     collect(rules, stw_manager_rules);
     collect(rules, stw_certs_rules);
+    collect(rules, stw_own_image_rules);
 }
 
 size_t stw_rights_collect(const struct stw_rule **ret, size_t max)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support import clock as clocks
 from support import cluster as k8s
-from support import paths, wait
+from support import paths, readme, wait
 from support import steward as stw
 
 DEPLOYMENT = "steward-controller-manager"
@@ -292,3 +292,16 @@ def test_called_wrongly(steward_binary, arguments, text):
     result = k8s.run([steward_binary, "doctor", *arguments], check=False)
     assert result.returncode == 2
     assert text in result.stderr
+
+
+def test_the_commands_that_are_told(steward_binary):
+    """docs/operations.md: each exists, with its options; and the folder is as it says."""
+    text = "".join(readme.blocks("sh", "docs/operations.md"))
+    commands = [line.split() for line in text.splitlines()
+                if line.startswith(("steward doctor", "steward audit"))]
+    assert len(commands) == 2
+    for command in commands:
+        result = k8s.run([steward_binary, *command[1:], "--help"], check=False)
+        assert result.returncode == 0, result.stderr
+    assert "steward print rbac --namespaces shop,press >config/namespaced/rbac.yaml" in text
+    assert "--namespaces=default" in (paths.TOP / "config/namespaced/args.yaml").read_text("utf-8")
