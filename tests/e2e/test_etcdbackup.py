@@ -183,6 +183,31 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
     backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
 
 
+def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, members, door):
+    """Past the door: it is told what is wrong, and others go on (B6)."""
+    bad = Backup(installed, namespace, members, door, "bad").apply({"schedule": "61 * * * *"})
+    found = bad.wait(lambda s: condition({"status": s}, "Stalled"))
+    assert condition(found, "Stalled")["reason"] == "InvalidSpec"
+    assert "spec.backupPolicy.schedule" in condition(found, "Stalled")["message"]
+    Backup(installed, namespace, members, door, "good").apply().succeeded()
+    assert controller.running()
+
+
+def test_a_cluster_says_that_its_backups_fail(controller, installed, backup, pods_stay_pending):
+    """Nobody has to find out by looking at the store (B1)."""
+    installed.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
+                     "metadata": {"name": "orders", "namespace": backup.namespace},
+                     "spec": {"size": 1, "version": "3.5.16"}})
+    manifest = backup.manifest({"backupIntervalInSecond": 3600})
+    del manifest["spec"]["etcdEndpoints"]
+    manifest["spec"]["clusterRef"] = {"name": "orders"}
+    installed.apply(manifest)
+    backup.failed("NoHealthyEndpoint")
+    told = installed.wait_condition("etcdclusters.etcd.database.coreos.com", "orders",
+                                    backup.namespace, "BackupReady", "BackupFailing")
+    assert told["status"] == "False" and backup.name in told["message"]
+
+
 def test_no_agent_image_for_a_volume(controller, installed, backup):
     manifest = backup.manifest()
     del manifest["spec"]["s3"]
