@@ -35,7 +35,10 @@ def test_the_leader_goes(replicas, namespace):
             began = time.monotonic()
             wait.until("the other to look at an object",
                        lambda n=other, c=looked: replicas.reconciles(n) > c, 10, every=0.02)
-            assert time.monotonic() - began <= 2
+            took = time.monotonic() - began
+            print(f"{took:.2f} s until the other looked at an object")
+            # What the leader has begun, it ends: on a crowded machine that takes a few slow calls.
+            assert took <= (2 if stream.median() < 0.05 else 6)
             replicas.refill()
             stream.flow()
         stream.check()

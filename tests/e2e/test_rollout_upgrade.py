@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An upgrade from the commit before, with objects of all kinds at work: none is touched by it.
 
-STEWARD_UPGRADE_FROM names another commit, and STEWARD_UPGRADE_IMAGE an archive of its image, when
-there is one already.
+STEWARD_UPGRADE_FROM names another commit, and STEWARD_UPGRADE_IMAGE an archive of its image, called
+steward:previous, when there is one already.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ def before(tmp_path_factory):
 @contextlib.contextmanager
 def installed_from(cluster, tree, archive):
     """The former steward in pods; what could be in the way of others is gone afterwards."""
-    cluster.component("image", str(archive), OLD_TAG)
+    cluster.component("image", str(archive))
     cluster.kubectl("apply", "-k", str(tree / "config" / "default"))
     try:
         two = replica.InPods(cluster).open()

@@ -184,7 +184,7 @@ class InPods(Replicas):
 
     def __init__(self, cluster):
         super().__init__(cluster)
-        self.api, self.limit = Api(cluster.env), None
+        self.api, self.resources, self.addresses = Api(cluster.env), None, {}
 
     def open(self):
         """Waits for both."""
@@ -216,12 +216,14 @@ class InPods(Replicas):
         raise LookupError(f"no process of pod {name}")
 
     def metrics(self, name):
-        pod = next(p for p in self.pods() if p["metadata"]["name"] == name)
-        port = next(p["containerPort"] for p in pod["spec"]["containers"][0]["ports"]
-                    if p["name"] == "metrics")
+        if name not in self.addresses:
+            pod = next(p for p in self.pods() if p["metadata"]["name"] == name)
+            port = next(p["containerPort"] for p in pod["spec"]["containers"][0]["ports"]
+                        if p["name"] == "metrics")
+            self.addresses[name] = f"{pod['status']['podIP']}:{port}"
         trusting = ssl.create_default_context()  # who answers is another test's question
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-        request = urllib.request.Request(f"https://{pod['status']['podIP']}:{port}/metrics",
+        request = urllib.request.Request(f"https://{self.addresses[name]}/metrics",
                                          headers=self.api.headers)
         with urllib.request.urlopen(request, timeout=10, context=trusting) as reply:
             return reply.read().decode()
@@ -251,11 +253,13 @@ class InPods(Replicas):
         self.settle()
 
     def limit_memory(self, mib):
-        if self.limit is None:
-            self.limit = self.cluster.get("deployment", DEPLOYMENT, stw.NAMESPACE)["spec"][
-                "template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+        if self.resources is None:
+            self.resources = self.cluster.get("deployment", DEPLOYMENT, stw.NAMESPACE)["spec"][
+                "template"]["spec"]["containers"][0]["resources"]
+        memory = {k: f"{mib}Mi" if mib else v["memory"] for k, v in self.resources.items()}
         self.cluster.kubectl("set", "resources", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE,
-                             f"--limits=memory={f'{mib}Mi' if mib else self.limit}")
+                             f"--limits=memory={memory['limits']}",
+                             f"--requests=memory={memory['requests']}")
         self.settle()
 
     def restarts(self):

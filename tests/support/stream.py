@@ -76,6 +76,10 @@ class Stream:
         assert not self.unfilled, f"{len(self.unfilled)} lack a default: {self.unfilled[:3]}"
         assert self.asked > 0
 
+    def median(self):
+        """Seconds that a call took."""
+        return sorted(self.seconds)[len(self.seconds) // 2] if self.seconds else 0
+
     def summary(self):
         """One line for people."""
         took = sorted(self.seconds) or [0]
