@@ -127,10 +127,10 @@ static void read_list(struct stw_lookup_lists *all, struct list *l)
 {
     struct stw_error err = {0};
     l->rc = walk_all(all, l, &err);
-    if (l->rc == 0)
-        qsort(l->marks, l->count, sizeof(*l->marks), order);
-    else if (all->config.trouble)
+    if (l->rc != 0 && all->config.trouble)
         all->config.trouble(all->config.ctx, l->watch->resource->plural, &err);
+    if (l->count > 0)
+        qsort(l->marks, l->count, sizeof(*l->marks), order);
 }
 
 /* --- asking */

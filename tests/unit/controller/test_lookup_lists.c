@@ -85,6 +85,19 @@ static void indexes_and_keys(void **state)
     stw_lookup_lists_destroy(l);
 }
 
+static void an_empty_list(void **state)
+{
+    char holder[512] = "";
+    struct stw_lookup_lists *l = create(NULL);
+    const struct stw_lookup *k = stw_lookup_lists_get(l);
+    (void)state;
+    fake_steps(&fake, "[{'match':'/v1/mywebs','body':{'items':[]}}]");
+    assert_false(k->find(k->ctx, "mywebs.nodePort", "30100", NULL, holder));
+    assert_int_equal(k->has(k->ctx, "mywebs", "a/x"), 0);
+    assert_string_equal(told, "");
+    stw_lookup_lists_destroy(l);
+}
+
 static void what_cannot_be_listed(void **state)
 {
     char holder[512] = "";
@@ -125,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(indexes_and_keys, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_empty_list, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_listed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(namespaces_in_place_of_all, set_up, tear_down),
     };
