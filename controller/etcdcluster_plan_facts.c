@@ -242,16 +242,29 @@ const struct ec_member *plan_ready(const struct plan *p)
     return NULL;
 }
 
+/* Healthy voters without `m`.  Whose pod is being deleted is one no longer in a moment: where `m`
+ * is healthy, that one is not counted on.  A dead one is better gone in any case. */
+static int healthy_without(const struct plan *p, const struct ec_member *m)
+{
+    int healthy = 0;
+    plan_each(other, p)
+    {
+        healthy += other != m && plan_voter(other) && other->healthy &&
+                   (other->pod != EC_POD_GOING || !m->healthy);
+    }
+    return healthy;
+}
+
 bool plan_can_remove(const struct plan *p, const struct ec_member *m)
 {
     int voters = p->q.voters - plan_voter(m);
-    int healthy = p->q.healthy - (plan_voter(m) && m->healthy);
+    int healthy = healthy_without(p, m);
     return voters >= 1 && p->q.margin >= 0 && healthy >= voters / 2 + 1;
 }
 
 bool plan_can_stop(const struct plan *p, const struct ec_member *m)
 {
-    return p->q.healthy - (plan_voter(m) && m->healthy) >= p->q.needed;
+    return healthy_without(p, m) >= p->q.needed;
 }
 
 static bool same_version(struct stw_semver a, struct stw_semver b)

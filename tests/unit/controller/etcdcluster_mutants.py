@@ -24,6 +24,7 @@ MUTANTS = [
      "!plan_calm(p) || !plan_can_stop(p, m)", "!plan_can_remove(p, m)"),
     ("I1: a size of two rolls in place", "facts",
      "p->q.voters - 1 >= p->q.needed", "p->q.voters >= p->q.needed"),
+    ("I1: a pod that is being deleted", "facts", "other->pod != EC_POD_GOING || ", "true || "),
     ("I2: all are well before the next goes", "facts", "if (plan_voter(m) && !fine(m))",
      "if (plan_voter(m) && !m->listed)"),
     ("I3: the dead go first", "size",

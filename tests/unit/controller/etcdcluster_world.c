@@ -85,6 +85,16 @@ static const struct slot *pod_seen(const struct world *w, const struct slot *s)
     return s->lagging_view ? &w->seen : s;
 }
 
+/* Healthy voters without `but`.  Where that one is seen to be healthy, those whose pod is seen to
+ * be going do not count: they are so for a moment only. */
+unsigned world_count_staying(const struct world *w, const struct slot *but)
+{
+    unsigned n = 0;
+    each_const(s, w) n += s != but && world_healthy(w, s) &&
+                          ((but && !world_seen_healthy(w, but)) || pod_seen(w, s)->pod != WP_GOING);
+    return n;
+}
+
 bool world_same_pod(const struct slot *a, const struct slot *b)
 {
     return a->pod == b->pod && a->up == b->up && a->seed == b->seed && a->forced == b->forced &&
@@ -180,6 +190,7 @@ void world_view(const struct world *w, struct ec_view *v)
     v->now = NOW;
     v->listed = world_list_known(w);
     v->fresh[0] = '\0';
+    v->name_used = false;
     view_status(w, v);
     each_const(s, w)
     {

@@ -247,6 +247,7 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
         return world_voter(s) && s->ran > 1 && world_connected(s) && !world_demoted(w) &&
                !s->late && world_count_voters(w, false, false) > 1;
     case EV_LATE:
+        return s->late && world_serves(w);
     case EV_TOO_LATE:
         return s->late;
     case EV_STRANGE:
@@ -399,15 +400,16 @@ static const char *happen(struct world *w, struct event e)
 
 const char *world_apply(struct world *w, struct event e)
 {
-    if (is_fault(w, e))
+    bool fault = is_fault(w, e);
+    bool by_steward = e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST || e.kind == EV_LATE;
+    if (fault)
         w->faults--;
     if (e.kind >= EV_SIZE)
         w->users--;
-    unsigned before = world_count_healthy(w, NULL);
+    unsigned before = world_count_staying(w, NULL);
     const char *broken = happen(w, e);
     const char *lost = follow(w);
-    bool by_steward = e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST || e.kind == EV_LATE;
-    if (w->late && !by_steward && world_count_healthy(w, NULL) < before)
+    if (w->late && !by_steward && (fault || world_count_staying(w, NULL) < before))
         w->late_hurt = 1;
     return broken ? broken : lost;
 }

@@ -23,6 +23,7 @@ unsigned world_quorum(const struct world *w);
 /* In truth, whether steward sees it or not. */
 bool world_healthy(const struct world *w, const struct slot *s);
 unsigned world_count_healthy(const struct world *w, const struct slot *but);
+unsigned world_count_staying(const struct world *w, const struct slot *but);
 bool world_seen_healthy(const struct world *w, const struct slot *s);
 bool world_list_known(const struct world *w);
 bool world_data_lost(const struct world *w, const struct slot *s);

@@ -89,7 +89,7 @@ static const char *remove_member(struct world *w, struct slot *s)
         return "E6: a member that has voted is given up as a learner";
     if (world_voter(s) && total(w) == 1)
         return "I8: the last voter is removed";
-    if (world_voter(s) && world_count_healthy(w, s) < (total(w) - 1) / 2 + 1)
+    if (world_voter(s) && world_count_staying(w, s) < (total(w) - 1) / 2 + 1)
         return "I1: a removal takes the quorum";
     if (world_healthy(w, s) && s->cut == CUT_NOT && learner_listed(w))
         return "I2: a voter is removed while a learner is on its way";
@@ -144,7 +144,7 @@ static const char *stop(const struct world *w, const struct slot *s)
         return NULL;
     if (!world_list_known(w))
         return "I7: a voter is stopped without a list";
-    if (world_count_healthy(w, s) < world_quorum(w))
+    if (world_count_staying(w, s) < world_quorum(w))
         return "I1: a stop takes the quorum";
     if (world_seen_healthy(w, s) && (learner_listed(w) || world_count_healthy(w, NULL) != total(w)))
         return "I2: two disruptions at a time";

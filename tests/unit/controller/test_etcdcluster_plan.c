@@ -200,6 +200,31 @@ static void resumed_addition(void **state)
     intends(&s, EC_ADD, FRESH);
 }
 
+/* --- drains */
+
+/* Somebody deletes a pod: its member answers for some seconds more, and is not counted on. */
+static void a_pod_that_goes(void **state)
+{
+    SCENE(s);
+    s.v.size = 1;
+    expect(&s, EC_MEMBER_REMOVE, C);
+    s.a->pod = EC_POD_GOING;
+    expect_words(&s, EC_WAIT, "ScalingDown", "when more members are healthy");
+    fall(s.c, 400);
+    expect(&s, EC_MEMBER_REMOVE, C); /* whom nobody counts on */
+    s.v.size = 3;
+    expect(&s, EC_MEMBER_REMOVE, C);
+    intends(&s, EC_REPLACE, C);
+    SCENE(again);
+    s = again;
+    point(&s);
+    s.a->pod = EC_POD_GOING;
+    s.b->pod_template = false;
+    expect(&s, EC_WAIT, "");
+    s.a->pod = EC_POD_RUNNING;
+    expect(&s, EC_DELETE_POD, B);
+}
+
 /* --- lesson E6: promotions that get lost on the way to another version */
 
 static void promotion_lost(void **state)
@@ -687,6 +712,7 @@ static void come_true_or_not_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pod_that_goes),
         cmocka_unit_test(promotion_lost),
         cmocka_unit_test(promotion_doubted),
         cmocka_unit_test(unsettled),
