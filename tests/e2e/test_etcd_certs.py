@@ -4,9 +4,8 @@ writes to it."""
 
 import pytest
 from support import etcdcerts as certs
+from support import etcdcluster as ecs
 from support import wait
-
-pytestmark = pytest.mark.node
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +29,7 @@ def wait_served(given):
     etcd.wait_condition("TLSReady", "True")
 
 
+@pytest.mark.node
 def test_another_certificate_of_the_same_authority(given):
     """etcd reads it by itself: nobody is started anew."""
     etcd, uids = given.etcd, given.etcd.uids()
@@ -42,6 +42,7 @@ def test_another_certificate_of_the_same_authority(given):
     assert etcd.uids() == uids
 
 
+@pytest.mark.node
 def test_another_authority(given):
     """First everybody trusts both, for which members are started anew, one at a time; then it signs."""
     etcd, before = given.etcd, set(given.etcd.uids().values())
@@ -65,6 +66,7 @@ def test_another_authority(given):
     print(f"{len(writer.acknowledged)} writes, longest gap {writer.longest_gap:.1f} s")
 
 
+@pytest.mark.node
 def test_a_certificate_that_has_ended(given):
     """Whoever is connected goes on writing, nobody else gets in; steward says so and touches nothing."""
     etcd, uids = given.etcd, given.etcd.uids()
@@ -84,3 +86,25 @@ def test_a_certificate_that_has_ended(given):
         wait_served(given)
         writer.wait_writes()
     assert etcd.uids() == uids
+
+
+def test_before_they_end(controller, installed, namespace, pods_stay_pending):
+    """Those of steward's own authority are issued anew as early as the spec asks for, and not before."""
+    assert controller.running()
+    etcd = ecs.EtcdCluster(installed, namespace, "own")
+
+    def found(name):
+        data = certs.secret_data(installed, namespace, f"own-{name}-tls")
+        return next((data[key] for key in data if key.endswith(".crt") and "ca" not in key), None)
+
+    def all_of_them():
+        return [found(name) for name in ("peer", "server", "client")]
+    etcd.apply(size=1, TLS={"auto": {"provider": "Steward", "validityDays": 90,
+                                     "renewBeforeDays": 60}})
+    wait.until("all certificates", lambda: None not in all_of_them(), 40)
+    before = all_of_them()
+    etcd.patch(TLS={"auto": {"renewBeforeDays": 89}})
+    wait.stays("89 days are left", lambda: all_of_them() == before, 4, 0.5)
+    etcd.patch(TLS={"auto": {"validityDays": 120, "renewBeforeDays": 90}})
+    wait.until("others", lambda: not set(all_of_them()) & set(before), 40)
+    assert installed.wait_event("own", namespace, "CertRotated")

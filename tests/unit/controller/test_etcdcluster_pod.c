@@ -145,6 +145,7 @@ static void arguments(void **state)
         "--name=db-a",
         "--strict-reconfig-check=true",
         "--pre-vote=true",
+        "--experimental-initial-corrupt-check=true",
         "--initial-cluster-token=u-1",
         "--initial-cluster=$(INITIAL_CLUSTER)",
         "--initial-cluster-state=$(INITIAL_CLUSTER_STATE)",
