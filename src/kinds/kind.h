@@ -98,10 +98,10 @@ struct stw_kind {
     /* Labels that say what is wanted, as the spec does: an UPDATE that changes one is judged as one
      * that changes the spec.  Ended by NULL; or NULL. */
     const char *const *spec_labels;
-    unsigned operations; /* enum stw_operation bits that the validating webhook asks for */
+    unsigned operations;   /* enum stw_operation bits that the validating webhook asks for */
     const char *finalizer; /* ours: keeps an object until what it made elsewhere is gone; or NULL */
-    bool dns1035_name;   /* a Service gets the object's name */
-    uint32_t name_max;   /* longest metadata.name; 0: 253 */
+    bool dns1035_name;     /* a Service gets the object's name */
+    uint32_t name_max;     /* longest metadata.name; 0: 253 */
 
     /* Defaults that need more than a constant, and a finalizer (may be NULL): adds through
      * stw_default_add. */
