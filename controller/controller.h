@@ -28,10 +28,10 @@ struct stw_watch {
     const char *label_selector;                     /* or NULL */
     bool metadata_only;                             /* PartialObjectMetadata */
     bool door; /* admission rules look things up in it (kinds/kind.h, struct stw_lookup) */
-    const char *metrics_name;                       /* of a second watch; NULL: the plural */
-    stw_project_fn *project;                        /* without a context: ctx is NULL */
-    stw_index_fn *index; /* or NULL; likewise.  Keys by stw_index_add, which stw_manager_lookup
-                            finds as "mywebs.nodePort" and stw_manager_wake as "nodePort" */
+    const char *metrics_name; /* of a second watch; NULL: the plural */
+    stw_project_fn *project;  /* without a context: ctx is NULL */
+    stw_index_fn *index;      /* or NULL; likewise.  Keys by stw_index_add, which stw_manager_lookup
+                                 finds as "mywebs.nodePort" and stw_manager_wake as "nodePort" */
     /* Which objects are to be looked at again, by stw_manager_enqueue and stw_manager_wake.  Texts
      * as in stw_change_fn. */
     void (*changed)(struct stw_manager *m, const struct stw_watch *w, const char *key,
