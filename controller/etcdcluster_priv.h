@@ -55,6 +55,7 @@ struct ec_pod_live {
     bool guarded, forced;
     bool voter;   /* by its label */
     bool refused; /* etcd ended more than once since its data folder was empty */
+    bool full;    /* etcd ended since there was no space on its volume; only for `text` */
     enum ec_trouble trouble;
     char text[256]; /* of the trouble */
 };

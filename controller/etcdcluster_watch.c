@@ -20,6 +20,7 @@
  * server/etcdserver/cluster_util.go, getClusterFromRemotePeers */
 #define REFUSALS 2 /* one may be a volume that was not there yet */
 #define REFUSAL "could not retrieve cluster information from the given URLs"
+#define NO_SPACE "no space left on device" /* of the volume, not of the quota */
 
 /* --- reading a pod */
 
@@ -46,6 +47,7 @@ static void look_at_ended(struct stw_json ended, struct ec_pod_live *p)
     p->ran = true;
     stw_json_str(stw_json_get(ended, "message"), &message);
     p->refused = p->refused || strstr(stw_buf_str(&message), REFUSAL);
+    p->full = p->full || strstr(stw_buf_str(&message), NO_SPACE);
 }
 
 static const struct {
@@ -81,6 +83,11 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
     if (p->trouble == EC_TROUBLE_CRASH && p->refused)
         (void)snprintf(p->text, sizeof(p->text),
                        "its data folder is empty, and so etcd does not start");
+    if (p->trouble == EC_TROUBLE_CRASH && p->full)
+        (void)snprintf(
+            p->text, sizeof(p->text),
+            "its volume is full, and so etcd does not run: make it larger, or make space "
+            "on it");
 }
 
 static void look_at_scheduling(struct stw_json pod, struct ec_pod_live *p)

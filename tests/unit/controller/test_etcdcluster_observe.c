@@ -16,6 +16,9 @@
 #define REFUSED                                                                                    \
     "\"terminated\":{\"exitCode\":1,\"message\":\"x could not retrieve cluster information from "  \
     "the given URLs\"}"
+#define FULL                                                                                       \
+    "\"terminated\":{\"exitCode\":1,\"message\":\"write /var/etcd/data/member/snap/db: no space "  \
+    "left on device\"}"
 #define CRASHED "\"terminated\":{\"exitCode\":2,\"message\":\"panic\"}"
 
 static void read_pod(const char *object, struct ec_pod_live *ret)
@@ -67,6 +70,28 @@ static void pods(void **state)
             fail_msg("%s: ran %d ended %d refused %d trouble %d", cases[i].pod, p.ran, p.ended,
                      p.refused, (int)p.trouble);
         assert_true(p.guarded);
+    }
+}
+
+/* What somebody can do something about is said. */
+static void why_it_crashes(void **state)
+{
+    static const struct {
+        const char *pod, *want;
+    } cases[] = {
+        {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)),
+         "data folder is empty"},
+        {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", FULL)),
+         "volume is full"},
+        {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\",\"message\":\"back-off\"}",
+                       CRASHED)),
+         "back-off"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ec_pod_live p;
+        read_pod(cases[i].pod, &p);
+        assert_non_null(strstr(p.text, cases[i].want));
     }
 }
 
@@ -317,12 +342,13 @@ static void fresh_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods),       cmocka_unit_test(data),
-        cmocka_unit_test(health),     cmocka_unit_test(since_survives),
-        cmocka_unit_test(promotions), cmocka_unit_test(progress),
-        cmocka_unit_test(readiness),  cmocka_unit_test(round_trip),
-        cmocka_unit_test(actions),    cmocka_unit_test(nonsense),
-        cmocka_unit_test(failovers),  cmocka_unit_test(fresh_names),
+        cmocka_unit_test(why_it_crashes), cmocka_unit_test(pods),
+        cmocka_unit_test(data),           cmocka_unit_test(health),
+        cmocka_unit_test(since_survives), cmocka_unit_test(promotions),
+        cmocka_unit_test(progress),       cmocka_unit_test(readiness),
+        cmocka_unit_test(round_trip),     cmocka_unit_test(actions),
+        cmocka_unit_test(nonsense),       cmocka_unit_test(failovers),
+        cmocka_unit_test(fresh_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
