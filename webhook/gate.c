@@ -340,6 +340,26 @@ bool stw_gate_listening(struct stw_gate *g)
     return ok;
 }
 
+unsigned stw_gate_hang_up(struct stw_gate *g)
+{
+    (void)pthread_mutex_lock(&g->lock);
+    for (struct stw_gate_entry *e = g->first; e; e = e->next) {
+        if (!e->cut && !atomic_load(&e->busy))
+            (void)shutdown(e->fd, SHUT_RD);
+    }
+    unsigned n = g->count;
+    (void)pthread_mutex_unlock(&g->lock);
+    return n;
+}
+
+unsigned stw_gate_count(struct stw_gate *g)
+{
+    (void)pthread_mutex_lock(&g->lock);
+    unsigned n = g->count + atomic_load(&g->handed);
+    (void)pthread_mutex_unlock(&g->lock);
+    return n;
+}
+
 unsigned stw_gate_unfinished(struct stw_gate *g)
 {
     unsigned n = atomic_load(&g->handed);

@@ -59,6 +59,10 @@ void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms,
 
 /* Connections that somebody waits at: in a handshake, or with a request not answered to its end. */
 unsigned stw_gate_unfinished(struct stw_gate *g);
+/* Of those that nobody waits at no more is read than what is there already; they close once that is
+ * answered.  Returns how many connections are open. */
+unsigned stw_gate_hang_up(struct stw_gate *g);
+unsigned stw_gate_count(struct stw_gate *g);
 /* The socket takes connections still: what the kernel says of it, not what we remember. */
 bool stw_gate_listening(struct stw_gate *g);
 

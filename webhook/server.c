@@ -24,6 +24,7 @@
  * KiB. Not more, as the library wipes all of it behind each request. */
 #define CONNECTION_MEMORY ((size_t)40 << 10)
 #define DRAIN_POLL_MS 5
+#define HANG_UP_MS 500
 
 void stw_webhook_path(const struct stw_kind *k, bool mutate, struct stw_buf *out)
 {
@@ -288,13 +289,22 @@ void stw_server_retire(struct stw_server *s)
     atomic_store(&s->retiring, true);
 }
 
-void stw_server_drain(struct stw_server *s, uint32_t timeout_ms)
+/* A kept connection that is closed from here may have been chosen for a request just now, which
+ * then fails: the client does not dare to send it twice.  So each is given time to be used once
+ * more and to end with that answer; what is left was rarely used. */
+void stw_server_drain(struct stw_server *s, uint32_t timeout_ms, uint32_t linger_ms)
 {
     const struct timespec pause = {.tv_nsec = DRAIN_POLL_MS * 1000000L};
-    uint64_t end = stw_now_ms(&stw_clock_system) + timeout_ms;
+    uint64_t now = stw_now_ms(&stw_clock_system), end = now + timeout_ms, kept = now + linger_ms;
     stw_server_retire(s);
     stw_gate_close(s->gate);
-    while (stw_gate_unfinished(s->gate) > 0 && stw_now_ms(&stw_clock_system) < end)
+    for (; now < end; now = stw_now_ms(&stw_clock_system)) {
+        if (stw_gate_unfinished(s->gate) == 0 && (now >= kept || stw_gate_count(s->gate) == 0))
+            break;
+        (void)nanosleep(&pause, NULL);
+    }
+    end = now + HANG_UP_MS;
+    while (stw_gate_hang_up(s->gate) > 0 && stw_now_ms(&stw_clock_system) < end)
         (void)nanosleep(&pause, NULL);
 }
 

@@ -254,7 +254,8 @@ void stw_serve_wait(struct stw_serve *s)
 void stw_serve_done(struct stw_serve *s)
 {
     if (s->server)
-        stw_server_drain(s->server, DRAIN_MS);
+        stw_server_drain(s->server, DRAIN_MS,
+                         (uint32_t)STW_MIN(2 * s->settings->shutdown_delay_ms, DRAIN_MS));
     stw_probes_destroy(s->probes); /* before what the checks look at */
     stw_certs_destroy(s->certs);   /* before the servers that it hands pairs to */
     stw_certs_destroy(s->metrics_certs);

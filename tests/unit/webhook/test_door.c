@@ -279,7 +279,7 @@ static void draining(void **state)
     assert_int_equal(handshake(&d, s, "NORMAL"), 0); /* newcomers are still served */
     assert_int_equal(post(&d, REVIEW, reply, sizeof(reply)), 200);
     uint64_t before = stw_now_ms(&stw_clock_system);
-    stw_server_drain(s, 5000);
+    stw_server_drain(s, 5000, 0);
     assert_true(stw_now_ms(&stw_clock_system) - before < 4000); /* nobody is in flight */
     hang_up(&c);
     hang_up(&d);
