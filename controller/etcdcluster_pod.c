@@ -338,14 +338,25 @@ static json_t *annotations(const struct ec *e)
     return all ? all : json_object();
 }
 
+/* Probes are ours alone: a steward that asks members in another way must not make all of them anew
+ * when it is upgraded. */
+static json_t *hashed_spec(const struct ec *e)
+{
+    const struct stw_semver any = {3, 5, 0};
+    json_t *spec = pod_spec(e, "", any, false);
+    json_t *etcd = json_array_get(json_object_get(spec, "containers"), 0);
+    (void)json_object_del(etcd, "readinessProbe");
+    (void)json_object_del(etcd, "livenessProbe");
+    return spec;
+}
+
 /* What the spec asks of any pod: of a member without a name, of a version that has nothing
  * special, with the CAs that etcd reads at its start. */
 void ec_hash_template(struct ec *e)
 {
-    const struct stw_semver any = {3, 5, 0};
     json_auto_t *all =
         json_pack("{s:o,s:o,s:o,s:s}", "labels", labels(e, ""), "annotations", annotations(e),
-                  "spec", pod_spec(e, "", any, false), "trust", e->tls.trust_hash);
+                  "spec", hashed_spec(e), "trust", e->tls.trust_hash);
     stw_autofree char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
     struct stw_hash h = stw_hash_bytes(text ? text : "", text ? strlen(text) : 0);
     (void)snprintf(e->template_hash, sizeof(e->template_hash), "%016llx%016llx",
