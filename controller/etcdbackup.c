@@ -153,7 +153,10 @@ static void act(struct eb *e, struct stw_result *result)
 {
     eb_state_read(e->object.status, &e->state);
     bool busy = look(e);
+    int64_t instant = e->state.last_schedule;
+    bool tried = e->state.phase != EB_PENDING && eb_plan_open(&e->clock, &e->state);
     eb_plan(&e->clock, &e->state, busy, &e->due);
+    e->again = tried && instant == e->state.last_schedule;
     if (e->due.start)
         begin(e);
     tell_verified(e);

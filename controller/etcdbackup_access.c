@@ -390,6 +390,7 @@ static int fill(struct eb *e, struct eb_job *j, struct stw_snapshot *why)
     take_endpoints(j, &source);
     j->keep = key_to_keep(e);
     j->named = e->clock.mode == EB_ONCE;
+    j->again = e->again;
     j->verify = !stw_streq(e->spec.verify, "None");
     j->timeout_s = e->spec.policy.timeout_s;
     j->max_backups = e->spec.policy.max_backups;

@@ -84,6 +84,7 @@ static void move(struct transfer *t)
         .path = j->path,
         .named = j->named,
         .verify = j->verify,
+        .again = j->again,
         .timeout_s = j->timeout_s,
         .retention = {.max_backups = j->max_backups, .max_age_s = j->max_age_s, .keep = j->keep},
         .clock = t->keeper->clock,

@@ -78,7 +78,7 @@ struct eb_job {
     struct stw_etcd_endpoint endpoints[EB_ENDPOINTS_MAX];
     size_t count;
     char *path, *keep; /* in the store; keep or NULL */
-    bool named, verify;
+    bool named, verify, again;
     int64_t timeout_s, max_backups, max_age_s;
 };
 void eb_job_free(struct eb_job *j); /* NULL is fine */
@@ -98,6 +98,7 @@ struct eb {
     struct eb_state state;
     struct eb_due due;
     struct eb_job *job;           /* to be begun when the status is written */
+    bool again;                   /* this instant, or the one backup, was tried before */
     bool collected, began;        /* a result was taken in; a backup begins with this run */
     bool ended;                   /* one is over, and is forgotten once the status is written */
     struct stw_snapshot result;   /* of a backup that has just ended */

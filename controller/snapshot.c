@@ -292,8 +292,21 @@ static void tidy(struct saving *v)
     if (stw_snapshot_prune(w->store, w->path, &w->retention, v->s->key,
                            stw_wall_us(w->clock) / 1000000, &v->s->pruned, &v->trouble,
                            &err) != 0 ||
-        stw_store_clean(w->store, prefix, before_us, &stale, &v->trouble, &err) != 0)
+        stw_store_clean(w->store, prefix, false, before_us, &stale, &v->trouble, &err) != 0)
         (void)snprintf(v->s->prune_error, sizeof(v->s->prune_error), "%.255s", err.text);
+}
+
+/* Nobody but us uploads there, and we have just begun: what is there is of a process that died.  If
+ * it cannot be had now, it can wait for a day (tidy). */
+static void clear_away(const struct stw_snapshot_wish *w)
+{
+    char prefix[STW_STORE_KEY_MAX + 8];
+    enum stw_store_trouble trouble;
+    unsigned count;
+    (void)snprintf(prefix, sizeof(prefix), "%s%s", w->path, w->named ? "" : "_v");
+    if (w->again)
+        (void)stw_store_clean(w->store, prefix, w->named, stw_wall_us(w->clock), &count, &trouble,
+                              NULL);
 }
 
 int stw_snapshot_save(const struct stw_snapshot_wish *w, struct stw_snapshot *ret)
@@ -307,6 +320,7 @@ int stw_snapshot_save(const struct stw_snapshot_wish *w, struct stw_snapshot *re
     const struct stw_etcd_endpoint *at = &w->endpoints[index];
     (void)snprintf(ret->endpoint, sizeof(ret->endpoint), "%s", at->url);
     enter(&v, STW_SNAPSHOT_SAVING);
+    clear_away(w);
     if (name_it(&v, at) != 0 || stream(&v, at, db_size) != 0 || read_back(&v) != 0)
         return -1;
     tidy(&v);

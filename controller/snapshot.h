@@ -79,6 +79,7 @@ struct stw_snapshot_wish {
     const char *path;
     bool named;        /* the key is `path` itself; else with revision and time, and retention */
     bool verify;       /* read back all of it; else only look up its size */
+    bool again;        /* an attempt before this may have died: what it left goes first */
     int64_t timeout_s; /* of the stream; 0: by the size of the database */
     struct stw_snapshot_retention retention;
     const struct stw_clock *clock;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define PARTIAL ".partial"
+#define PARTIAL_DIGITS 16
 #define READ_BYTES (256u << 10)
 
 struct folder {
@@ -223,6 +224,7 @@ static int folder_list(struct stw_store *s, const char *prefix, stw_store_each_f
 
 struct sweep {
     const char *prefix;
+    bool exact;
     int64_t before_us;
     unsigned *count;
 };
@@ -233,16 +235,18 @@ static int sweep_entry(struct folder *f, const struct entry *e, void *ctx)
     size_t len = strlen(e->name), tail = sizeof(PARTIAL) - 1;
     bool ours = e->name[0] == '.' && strncmp(e->name + 1, w->prefix, strlen(w->prefix)) == 0 &&
                 len > tail && stw_streq(e->name + len - tail, PARTIAL);
+    if (w->exact && len != strlen(".") + strlen(w->prefix) + strlen(".") + PARTIAL_DIGITS + tail)
+        ours = false;
     if (ours && (int64_t)e->st.st_mtime < w->before_us / 1000000 &&
         unlinkat(f->dir, e->name, 0) == 0)
         (*w->count)++;
     return 0;
 }
 
-static int folder_clean(struct stw_store *s, const char *prefix, int64_t before_us,
+static int folder_clean(struct stw_store *s, const char *prefix, bool exact, int64_t before_us,
                         unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct sweep w = {prefix, before_us, ret_count};
+    struct sweep w = {prefix, exact, before_us, ret_count};
     return each_entry(folder_of(s), sweep_entry, &w, trouble, err);
 }
 

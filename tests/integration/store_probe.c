@@ -140,7 +140,8 @@ static int run(int argc, char **argv)
     }
     if (stw_streq(op, "clean") && argc == 5 && stw_parse_int(argv[4], 0, 1 << 30, &seconds) == 0) {
         int64_t before = stw_wall_us(&stw_clock_system) - seconds * 1000000;
-        int rc = stw_store_clean(probe.store, key, before, &count, &probe.trouble, &probe.err);
+        int rc =
+            stw_store_clean(probe.store, key, false, before, &count, &probe.trouble, &probe.err);
         printf("{\"cleaned\": %u, ", count);
         return rc;
     }
