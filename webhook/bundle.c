@@ -188,3 +188,38 @@ int stw_bundle_retrieve(const struct stw_bundle *b, gnutls_pcert_st **pcert, uns
     *flags = 0; /* not GNUTLS_CERT_RETR_DEINIT_ALL: all of it stays the bundle's */
     return 0;
 }
+
+/* --- the slot */
+
+void stw_bundle_slot_init(struct stw_bundle_slot *s)
+{
+    (void)pthread_mutex_init(&s->lock, NULL);
+}
+
+void stw_bundle_slot_done(struct stw_bundle_slot *s)
+{
+    stw_bundle_unref(s->bundle);
+    (void)pthread_mutex_destroy(&s->lock);
+}
+
+struct stw_bundle *stw_bundle_slot_ref(struct stw_bundle_slot *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    struct stw_bundle *b = s->bundle ? stw_bundle_ref(s->bundle) : NULL;
+    (void)pthread_mutex_unlock(&s->lock);
+    return b;
+}
+
+int stw_bundle_slot_load(struct stw_bundle_slot *s, const char *cert_pem, const char *key_pem,
+                         int64_t now_us, struct stw_error *err)
+{
+    struct stw_bundle *fresh = NULL;
+    if (stw_bundle_load(cert_pem, key_pem, now_us, &fresh, err) != 0)
+        return -1;
+    (void)pthread_mutex_lock(&s->lock);
+    struct stw_bundle *old = s->bundle;
+    s->bundle = fresh;
+    (void)pthread_mutex_unlock(&s->lock);
+    stw_bundle_unref(old);
+    return 0;
+}

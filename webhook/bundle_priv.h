@@ -10,6 +10,7 @@
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
+#include <pthread.h>
 #include <stdint.h>
 
 /* TLS 1.2 and 1.3, forward secrecy and AEAD only; AES-128 first, as the hardware does it fastest.
@@ -26,6 +27,18 @@ int stw_bundle_load(const char *cert_pem, const char *key_pem, int64_t now_us,
                     struct stw_bundle **ret, struct stw_error *err);
 struct stw_bundle *stw_bundle_ref(struct stw_bundle *b);
 void stw_bundle_unref(struct stw_bundle *b); /* NULL is fine */
+
+/* The bundle that new connections get; any thread. */
+struct stw_bundle_slot {
+    pthread_mutex_t lock;
+    struct stw_bundle *bundle; /* NULL: none yet */
+};
+void stw_bundle_slot_init(struct stw_bundle_slot *s);
+void stw_bundle_slot_done(struct stw_bundle_slot *s);
+struct stw_bundle *stw_bundle_slot_ref(struct stw_bundle_slot *s); /* or NULL */
+/* As stw_bundle_load; what is refused leaves the old one in use. */
+int stw_bundle_slot_load(struct stw_bundle_slot *s, const char *cert_pem, const char *key_pem,
+                         int64_t now_us, struct stw_error *err);
 
 /* Lets the client resume this session later; tickets are worth nothing to another bundle. */
 void stw_bundle_enable_tickets(const struct stw_bundle *b, gnutls_session_t session);

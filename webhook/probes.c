@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "webhook/checks_priv.h"
 #include "webhook/listen_priv.h"
+#include "webhook/plain_priv.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -56,30 +57,15 @@ struct stw_probes {
 static enum MHD_Result answer(struct MHD_Connection *mhd, int code, const char *type,
                               struct stw_buf *text)
 {
-    size_t len = text->len;
-    char *data = stw_buf_take(text);
-    struct MHD_Response *r =
-        data ? MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE) : NULL;
-    if (!r) {
-        free(data);
-        return MHD_NO;
-    }
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
-    if (code == 405)
-        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    enum MHD_Result status = MHD_queue_response(mhd, (unsigned)code, r);
-    MHD_destroy_response(r);
-    return status;
+    static const char *const last[] = {MHD_HTTP_HEADER_CONNECTION, "close", NULL};
+    return stw_plain_answer(mhd, code, type, last, text);
 }
 
 static enum MHD_Result say(struct MHD_Connection *mhd, int code, const char *words)
 {
     struct stw_buf text = STW_BUF_INIT(1024);
     stw_buf_adds(&text, words);
-    return answer(mhd, code, "text/plain; charset=utf-8", &text);
+    return answer(mhd, code, STW_PLAIN_TEXT, &text);
 }
 
 struct excludes {
@@ -122,7 +108,7 @@ static enum MHD_Result answer_health(struct stw_probes *p, struct MHD_Connection
         bool ready = stw_streq(endpoints[i], "readyz");
         int code =
             stw_checks_run(&q, ready ? p->c.ready : p->c.live, atomic_load(&p->stopping), &text);
-        return answer(mhd, code, "text/plain; charset=utf-8", &text);
+        return answer(mhd, code, STW_PLAIN_TEXT, &text);
     }
     return say(mhd, 404,
                "not found; try /healthz, /livez or /readyz, with ?verbose for all checks\n");
@@ -135,7 +121,7 @@ static enum MHD_Result answer_metrics(struct stw_probes *p, struct MHD_Connectio
         return say(mhd, 404, "not found; try /metrics\n");
     struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_metrics_render(p->c.metrics, &text);
-    return answer(mhd, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
+    return answer(mhd, 200, STW_PLAIN_METRICS, &text);
 }
 
 static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,

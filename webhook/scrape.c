@@ -5,6 +5,7 @@
 #include "webhook/bundle_priv.h"
 #include "webhook/gate_priv.h"
 #include "webhook/listen_priv.h"
+#include "webhook/plain_priv.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -22,8 +23,7 @@ struct stw_scrape {
     struct stw_gate *gate;
     struct MHD_Daemon *daemon;
     uint16_t port;
-    pthread_mutex_t lock;
-    struct stw_bundle *bundle; /* under the lock; NULL: no certificate yet */
+    struct stw_bundle_slot bundle;
 };
 
 struct reader {
@@ -61,9 +61,7 @@ static struct reader *enter(struct stw_scrape *s, struct MHD_Connection *mhd)
         return NULL;
     }
     r->scrape = s;
-    (void)pthread_mutex_lock(&s->lock);
-    r->bundle = s->bundle ? stw_bundle_ref(s->bundle) : NULL;
-    (void)pthread_mutex_unlock(&s->lock);
+    r->bundle = stw_bundle_slot_ref(&s->bundle);
     stw_gate_enter(s->gate, &r->entry, fd);
     return r;
 }
@@ -90,36 +88,17 @@ static int hand_over(void *ctx, int fd, const struct sockaddr *addr, socklen_t l
 
 /* --- requests */
 
-static enum MHD_Result reply(struct MHD_Connection *mhd, int code, const char *type,
-                             struct stw_buf *text)
-{
-    size_t len = text->len;
-    char *data = stw_buf_take(text);
-    struct MHD_Response *r =
-        data ? MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE) : NULL;
-    if (!r) {
-        free(data);
-        return MHD_NO;
-    }
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    if (code == 401)
-        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    if (code == 405)
-        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    if (code == 429 || code == 503)
-        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "2");
-    enum MHD_Result status = MHD_queue_response(mhd, (unsigned)code, r);
-    MHD_destroy_response(r);
-    return status;
-}
-
 static enum MHD_Result say(struct MHD_Connection *mhd, int code, const char *words)
 {
+    static const char *const who[] = {MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer", NULL};
+    static const char *const later[] = {MHD_HTTP_HEADER_RETRY_AFTER, "2", NULL};
     struct stw_buf text = STW_BUF_INIT(1024);
     stw_buf_addf(&text, "%s\n", words);
-    return reply(mhd, code, "text/plain; charset=utf-8", &text);
+    return stw_plain_answer(mhd, code, STW_PLAIN_TEXT,
+                            code == 401                  ? who
+                            : code == 429 || code == 503 ? later
+                                                         : NULL,
+                            &text);
 }
 
 static enum MHD_Result answer(struct stw_scrape *s, struct MHD_Connection *mhd, const char *url,
@@ -137,7 +116,7 @@ static enum MHD_Result answer(struct stw_scrape *s, struct MHD_Connection *mhd, 
     if (a.code != 200)
         return say(mhd, a.code, a.text);
     stw_metrics_render(s->c.metrics, &text);
-    return reply(mhd, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
+    return stw_plain_answer(mhd, 200, STW_PLAIN_METRICS, NULL, &text);
 }
 
 static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,
@@ -217,7 +196,7 @@ int stw_scrape_create(const struct stw_scrape_config *config, struct stw_scrape 
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics' door");
     }
     s->c = *config;
-    (void)pthread_mutex_init(&s->lock, NULL);
+    stw_bundle_slot_init(&s->bundle);
     if (start_daemon(s, err) != 0 || open_gate(s, err) != 0) {
         stw_scrape_destroy(s);
         return stw_error_wrap(err, "metrics on %s", config->address);
@@ -229,15 +208,7 @@ int stw_scrape_create(const struct stw_scrape_config *config, struct stw_scrape 
 int stw_scrape_set_certificate(struct stw_scrape *s, const char *cert_pem, const char *key_pem,
                                struct stw_error *err)
 {
-    struct stw_bundle *fresh = NULL;
-    if (stw_bundle_load(cert_pem, key_pem, stw_wall_us(s->c.clock), &fresh, err) != 0)
-        return -1;
-    (void)pthread_mutex_lock(&s->lock);
-    struct stw_bundle *old = s->bundle;
-    s->bundle = fresh;
-    (void)pthread_mutex_unlock(&s->lock);
-    stw_bundle_unref(old);
-    return 0;
+    return stw_bundle_slot_load(&s->bundle, cert_pem, key_pem, stw_wall_us(s->c.clock), err);
 }
 
 uint16_t stw_scrape_port(const struct stw_scrape *s)
@@ -254,8 +225,7 @@ void stw_scrape_destroy(struct stw_scrape *s)
     if (s->daemon)
         MHD_stop_daemon(s->daemon);
     stw_gate_destroy(s->gate);
-    stw_bundle_unref(s->bundle);
+    stw_bundle_slot_done(&s->bundle);
     stw_access_destroy(s->c.access);
-    (void)pthread_mutex_destroy(&s->lock);
     free(s);
 }

@@ -55,14 +55,6 @@ static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *
     return stw_bundle_retrieve(conn->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
 }
 
-static struct stw_bundle *current_bundle(struct stw_server *s)
-{
-    (void)pthread_mutex_lock(&s->bundle_lock);
-    struct stw_bundle *b = s->bundle ? stw_bundle_ref(s->bundle) : NULL;
-    (void)pthread_mutex_unlock(&s->bundle_lock);
-    return b;
-}
-
 static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connection *mhd)
 {
     struct stw_server *s = w->server;
@@ -74,7 +66,7 @@ static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connect
     }
     conn->worker = w;
     conn->opened_ms = stw_now_ms(s->c.clock);
-    conn->bundle = current_bundle(s);
+    conn->bundle = stw_bundle_slot_ref(&s->bundle);
     gnutls_session_t tls =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
     /* A session that is resumed shows no certificate anew. */
@@ -250,7 +242,7 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
     s->c = *config;
     raise_descriptor_limit();
     set_defaults(&s->c);
-    (void)pthread_mutex_init(&s->bundle_lock, NULL);
+    stw_bundle_slot_init(&s->bundle);
     /* The gate last: with it connections come in. */
     if (make_routes(s, err) != 0 || start_workers(s, err) != 0 || open_gate(s, err) != 0) {
         stw_server_destroy(s);
@@ -263,15 +255,7 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
 int stw_server_set_certificate(struct stw_server *s, const char *cert_pem, const char *key_pem,
                                struct stw_error *err)
 {
-    struct stw_bundle *fresh = NULL;
-    if (stw_bundle_load(cert_pem, key_pem, stw_wall_us(s->c.clock), &fresh, err) != 0)
-        return -1;
-    (void)pthread_mutex_lock(&s->bundle_lock);
-    struct stw_bundle *old = s->bundle;
-    s->bundle = fresh;
-    (void)pthread_mutex_unlock(&s->bundle_lock);
-    stw_bundle_unref(old);
-    return 0;
+    return stw_bundle_slot_load(&s->bundle, cert_pem, key_pem, stw_wall_us(s->c.clock), err);
 }
 
 uint16_t stw_server_port(const struct stw_server *s)
@@ -320,10 +304,9 @@ void stw_server_destroy(struct stw_server *s)
         stw_json_done(&s->workers[i].scratch.doc);
     }
     stw_gate_destroy(s->gate);
-    stw_bundle_unref(s->bundle);
+    stw_bundle_slot_done(&s->bundle);
     for (size_t i = 0; i < s->route_count; i++)
         stw_route_done(&s->routes[i]);
     free(s->routes);
-    (void)pthread_mutex_destroy(&s->bundle_lock);
     free(s);
 }

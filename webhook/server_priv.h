@@ -11,7 +11,6 @@
 #include "webhook/tally_priv.h"
 
 #include <microhttpd.h>
-#include <pthread.h>
 
 #define STW_WORKERS_MAX 8U
 
@@ -35,8 +34,7 @@ struct stw_server {
     struct stw_tally tally;
     struct stw_route *routes;
     size_t route_count;
-    pthread_mutex_t bundle_lock;
-    struct stw_bundle *bundle;  /* under the lock; NULL: no certificate yet */
+    struct stw_bundle_slot bundle;
     _Atomic bool retiring;      /* each reply closes its connection */
     _Atomic size_t large_bytes; /* what large bodies may take at this moment */
     _Atomic uint64_t complained_ms;
