@@ -406,10 +406,13 @@ const char *world_apply(struct world *w, struct event e)
         w->faults--;
     if (e.kind >= EV_SIZE)
         w->users--;
-    unsigned before = world_count_staying(w, NULL);
+    unsigned before = world_count_staying(w, NULL) + world_count_healthy(w, NULL);
     const char *broken = happen(w, e);
     const char *lost = follow(w);
-    if (w->late && !by_steward && (fault || world_count_staying(w, NULL) < before))
+    bool worse = world_count_staying(w, NULL) + world_count_healthy(w, NULL) < before;
+    bool known_anew =
+        e.kind == EV_HEAL || e.kind == EV_SEE; /* what was not when it was asked for */
+    if (w->late && !by_steward && (fault || worse || known_anew))
         w->late_hurt = 1;
     return broken ? broken : lost;
 }

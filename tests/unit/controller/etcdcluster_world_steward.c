@@ -326,8 +326,12 @@ const char *world_steward(struct world *w, enum world_luck luck)
     if (luck == LUCK_GOOD)
         return act(w, s, &move);
     w->late = kind_of(&move) & 3U;
-    w->late_hurt = 0;
-    each_slot(m, w) m->late = m == s;
+    w->late_hurt = 0; /* or something was wrong already */
+    each_slot(m, w)
+    {
+        m->late = m == s;
+        w->late_hurt |= m->cut != CUT_NOT || m->lagging_view || m->pod == WP_GOING;
+    }
     return NULL;
 }
 
