@@ -323,7 +323,7 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
     if (rc == 0)
         look_by(e, ec_cert_end(good ? p.cert : fresh.cert) - early_s);
     const struct stw_pem_pair old = {.cert = p.cert, .key = p.key};
-    if (rc == 0 && (!good || !stw_streq(p.ca, stw_buf_str(&a->bundle))))
+    if (rc == 0 && (!good || !p.ca || !stw_streq(p.ca, stw_buf_str(&a->bundle))))
         rc = write_leaf(e, a, &s, name, prefix, good ? &old : &fresh, err);
     if (rc == 0 && !good && *s.resource_version)
         stw_object_event(e->run, &e->object, false, "CertRotated", "Rotate",

@@ -46,7 +46,8 @@ bool stw_server_listening(struct stw_server *s);
  * readiness off and the endpoints' having moved. */
 void stw_server_retire(struct stw_server *s);
 /* Retires, lets in nobody who is not at the door already, and waits until no request is in flight,
- * `timeout_ms` at most.  For `linger_ms` it also waits for kept connections to be used once more. */
+ * `timeout_ms` at most.  For `linger_ms` it also waits for kept connections to be used once more.
+ */
 void stw_server_drain(struct stw_server *s, uint32_t timeout_ms, uint32_t linger_ms);
 void stw_server_destroy(struct stw_server *s);
 
