@@ -98,12 +98,13 @@ static int add_extensions(X509 *cert, X509 *issuer, const struct extension *list
     return 0;
 }
 
-/* A certificate with all but its subject's alternative names, issuer and signature. */
+/* A certificate with all but its subject's alternative names, issuer and signature; common_name may
+ * be NULL. */
 static X509 *new_cert(const char *common_name, int64_t from_s, int64_t to_s, EVP_PKEY *key)
 {
     stw_autox509 X509 *cert = X509_new();
     if (!cert || X509_set_version(cert, X509_VERSION_3) != 1 || set_serial(cert) < 0 ||
-        set_times(cert, from_s, to_s) < 0 || set_subject(cert, common_name) < 0 ||
+        set_times(cert, from_s, to_s) < 0 || (common_name && set_subject(cert, common_name) < 0) ||
         X509_set_pubkey(cert, key) != 1)
         return NULL;
     return stw_take(cert);
@@ -212,14 +213,19 @@ static int add_names(X509 *cert, const char *const *dns, const char *const *ips,
     if (sk_GENERAL_NAME_num(names) == 0)
         return stw_fail(err, STW_ERR_INVALID,
                         "a serving certificate needs at least one DNS name or IP address");
-    if (X509_add1_ext_i2d(cert, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) != 1)
+    /* Critical where nothing else names the subject (RFC 5280, 4.2.1.6). */
+    int alone = X509_NAME_entry_count(X509_get_subject_name(cert)) == 0;
+    if (X509_add1_ext_i2d(cert, NID_subject_alt_name, names, alone, X509V3_ADD_DEFAULT) != 1)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot put names into a certificate");
     return 0;
 }
 
-/* The alternative names count; the common name is only what tools show, and has room for less. */
-static const char *leaf_name(const char *const *dns)
+/* The alternative names count; the common name is only what tools show, and has room for less.
+ * Whoever calls with its certificate has none: an etcd with users would take it for a user's. */
+static const char *leaf_name(const char *const *dns, const struct extension *list)
 {
+    if (list == both_extensions)
+        return NULL;
     return dns && *dns && **dns && strlen(*dns) <= CN_MAX ? *dns : "steward";
 }
 
@@ -240,7 +246,7 @@ static int sign_leaf(X509 *ca, EVP_PKEY *ca_key, const char *const *dns, const c
                      struct stw_pem_pair *ret, struct stw_error *err)
 {
     stw_autopkey EVP_PKEY *key = EVP_EC_gen("P-256");
-    stw_autox509 X509 *cert = key ? new_cert(leaf_name(dns), from_s, to_s, key) : NULL;
+    stw_autox509 X509 *cert = key ? new_cert(leaf_name(dns, list), from_s, to_s, key) : NULL;
     if (!cert)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot make a serving certificate");
     if (add_names(cert, dns, ips, err) < 0)

@@ -21,7 +21,7 @@ int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err);
 
-/* The same for whoever both serves and calls, as members of an etcd do. */
+/* The same for whoever both serves and calls, as members of an etcd do; without a common name. */
 int stw_issue_both(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err);

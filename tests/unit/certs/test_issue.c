@@ -113,6 +113,25 @@ static void test_leaf_signs_nothing(void **state)
     assert_int_equal(X509_get_signature_nid(cert), NID_ecdsa_with_SHA256);
 }
 
+/* An etcd with users refuses calls over its gateway whose certificate has a common name. */
+static void test_who_calls_has_no_common_name(void **state)
+{
+    struct stw_pem_pair both = {0};
+    int critical = 0;
+    (void)state;
+    assert_int_equal(stw_issue_both(&ca, dns, ips, NOW, 90, &both, NULL), 0);
+    stw_autox509 X509 *cert = stw_ssl_cert("leaf", both.cert, NULL);
+    stw_autox509 X509 *named = stw_ssl_cert("leaf", leaf.cert, NULL);
+    assert_int_equal(X509_NAME_entry_count(X509_get_subject_name(cert)), 0);
+    assert_int_equal(X509_NAME_entry_count(X509_get_subject_name(named)), 1);
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, &critical, NULL);
+    assert_non_null(names);
+    assert_int_equal(critical, 1);
+    GENERAL_NAMES_free(names);
+    assert_int_equal(verify(both.cert, ca.cert, dns[0], NULL, NOW), X509_V_OK);
+    stw_pem_pair_done(&both);
+}
+
 static void test_info(void **state)
 {
     (void)state;
@@ -311,11 +330,17 @@ static void test_ca_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verifies),    cmocka_unit_test(test_leaf_signs_nothing),
-        cmocka_unit_test(test_info),        cmocka_unit_test(test_never_beyond_the_ca),
-        cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_long_first_name),
-        cmocka_unit_test(test_pair_check),  cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_covers),      cmocka_unit_test(test_signed_by),
+        cmocka_unit_test(test_verifies),
+        cmocka_unit_test(test_leaf_signs_nothing),
+        cmocka_unit_test(test_who_calls_has_no_common_name),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_never_beyond_the_ca),
+        cmocka_unit_test(test_wrong_input),
+        cmocka_unit_test(test_long_first_name),
+        cmocka_unit_test(test_pair_check),
+        cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_signed_by),
         cmocka_unit_test(test_ca_check),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
