@@ -125,8 +125,9 @@ apiserver_define() {
 			rules:
 			- level: Metadata
 		END
+        # One file: who asks what steward has done wants all of it.
         extra+=(--audit-policy-file="$CLUSTER/run/audit-policy.yaml"
-            --audit-log-path="$CLUSTER/audit.log")
+            --audit-log-path="$CLUSTER/audit.log" --audit-log-maxsize=100000)
     fi
     # Without a controller manager nobody makes the accounts that this plugin asks for.
     program kube-controller-manager >/dev/null ||

@@ -51,11 +51,13 @@ def lost_quorum(etcd, folder):
     for name in lost:
         etcd.empty(name)
     etcd.wait_condition("QuorumLost", "True", seconds=120)
-    look, pods, claims, annotate = [c for c, _ in COMMANDS[-4:]]
+    look, pods, claims, keep, annotate = [c for c, _ in COMMANDS[-5:]]
     message = run(etcd, look, folder)
     assert message == condition(etcd.get(), "Stalled")["message"] and survivor in message
     assert all(name in run(etcd, pods, folder) for name in (survivor, *lost))
     assert survivor in run(etcd, claims, folder)
+    run(etcd, keep, folder)
+    assert etcd.get()["spec"]["volumeRetention"]["whenScaled"] == "Retain"
     run(etcd, annotate.replace("orders-xxxxxxxxxx", survivor), folder)
     wait.until("a cluster of the survivor's data", lambda: survivor in etcd.names() and
                not set(lost) & etcd.names(), 120)
