@@ -347,7 +347,7 @@ def test_the_overlay_that_is_shown(cluster, tmp_path):
 
 
 def test_the_one_file_with_another_image():
-    command, = told("sed ")
+    command, = told("sed 's#image")
     text = subprocess.run(command.split(" | ")[0], shell=True, cwd=paths.TOP, text=True, check=True,
                           capture_output=True).stdout
     assert "image: REGISTRY/steward:0.1.0\n" in text
