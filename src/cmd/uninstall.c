@@ -132,8 +132,7 @@ static void tell_rest(const struct job *job)
     printf("   steward itself, its rights and settings:\n"
            "      kubectl delete namespace %s\n"
            "      kubectl delete clusterrole,clusterrolebinding,priorityclass,flowschema,"
-           "prioritylevelconfiguration \\\n"
-           "          -l app.kubernetes.io/name=steward\n"
+           "prioritylevelconfiguration -l app.kubernetes.io/name=steward\n"
            "   the kinds; with them every object of theirs, and all that belongs to those:\n"
            "      kubectl delete crd",
            job->options->ns);
