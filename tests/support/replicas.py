@@ -75,11 +75,15 @@ class Replicas:
         """The sum of all its series of a metric that have these labels."""
         return sum_of(self.metrics(name), metric, **labels)
 
+    def holder(self):
+        """Who the Lease says leads, a process; "" for nobody."""
+        lease = self.cluster.get("lease", LEASE, stw.NAMESPACE) or {}
+        return lease.get("spec", {}).get("holderIdentity") or ""
+
     def leader(self):
         """The one that reconciles; waits for it."""
         def look():
-            holder = (self.cluster.get("lease", LEASE, stw.NAMESPACE) or {}).get("spec", {}).get(
-                "holderIdentity", "")
+            holder = self.holder()
             return next((n for n in self.names() if self.is_holder(n, holder)), None)
         return wait.until("a replica to lead", look, 60, every=0.2)
 
