@@ -84,6 +84,21 @@ class Gateway:
         """Its list of members, linearizable where it can be (etcd 3.5)."""
         return self.post("/v3/cluster/member/list", {"linearizable": True})["members"]
 
+    def contents(self, revision):
+        """{key: (value, created, changed, how often)} as this member has it at a revision."""
+        found, key = {}, "\0"
+        while True:
+            answer = self.post("/v3/kv/range", {
+                "key": b64(key), "range_end": b64("\0"), "limit": 2000, "serializable": True,
+                "revision": revision})
+            pairs = answer.get("kvs", [])
+            for p in pairs:
+                found[text_of(p["key"])] = (text_of(p.get("value", "")), p["create_revision"],
+                                            p["mod_revision"], p["version"])
+            if not answer.get("more"):
+                return found
+            key = text_of(pairs[-1]["key"]) + "\0"
+
     def hash_at(self, revision):
         """(hash, compact revision) of all that it stores up to a revision."""
         answer = self.post("/v3/maintenance/hash", {"revision": revision})
