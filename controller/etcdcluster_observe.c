@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What there is of the members now: pods and claims by the caches, etcd's word by one round. */
+ * What there is of the members now: pods and claims by the caches, etcd's own word
+ * (etcdcluster_ask.c), and what both together mean for each member and for all. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 #include "kinds/names.h"
@@ -23,8 +24,7 @@ size_t ec_index(const struct ec *e, const char *name)
     return EC_MEMBERS_MAX;
 }
 
-/* The entry of that name, made when it is new; NULL: there are too many. */
-static struct ec_member *entry_of(struct ec *e, const char *name, struct ec_detail **ret)
+struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **ret)
 {
     size_t i = ec_index(e, name);
     if (i == EC_MEMBERS_MAX) {
@@ -54,7 +54,7 @@ static void take_pod(struct ec *e, const char *key, struct stw_informer *cache)
     char rv[STW_RV_LEN];
     if (stw_informer_get(cache, key, &text, rv) != 0 ||
         ec_pod_read(stw_buf_str(&text), text.len, &pod) != 0 ||
-        !stw_streq(pod.owner_uid, e->object.uid) || !entry_of(e, name_of(key), &d))
+        !stw_streq(pod.owner_uid, e->object.uid) || !ec_entry(e, name_of(key), &d))
         return;
     (void)snprintf(pod.resource_version, sizeof(pod.resource_version), "%s", rv);
     d->pod = pod;
@@ -94,7 +94,7 @@ static void take_claim(struct ec *e, const char *key, struct stw_informer *cache
     char rv[STW_RV_LEN];
     if (stw_informer_get(cache, key, &text, rv) != 0 ||
         ec_claim_read(stw_buf_str(&text), text.len, &claim) != 0 ||
-        !is_ours(e, name_of(key), &claim) || !entry_of(e, name_of(key), &d))
+        !is_ours(e, name_of(key), &claim) || !ec_entry(e, name_of(key), &d))
         return;
     (void)snprintf(claim.resource_version, sizeof(claim.resource_version), "%s", rv);
     d->claim = claim;
@@ -119,196 +119,11 @@ static void collect(struct ec *e)
 {
     struct ec_detail *d;
     for (size_t i = 0; i < e->state.member_count; i++)
-        (void)entry_of(e, e->state.members[i].name, &d);
+        (void)ec_entry(e, e->state.members[i].name, &d);
     if (e->state.action.kind != EC_IDLE && *e->state.action.member)
-        (void)entry_of(e, e->state.action.member, &d);
+        (void)ec_entry(e, e->state.action.member, &d);
     take_all(e, &ec_watch_pods, take_pod);
     take_all(e, &ec_watch_claims, take_claim);
-}
-
-/* --- asking etcd */
-
-void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
-                 struct stw_etcd_endpoint *ret)
-{
-    char host[STW_ETCD_URL_MAX];
-    ec_host(e, e->view.members[index].name, host);
-    (void)snprintf(url, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
-                   STW_ETCD_CLIENT_PORT);
-    *ret = (struct stw_etcd_endpoint){.url = url, .address = e->details[index].pod.ip};
-}
-
-static bool can_be_asked(const struct ec_detail *d)
-{
-    return d->has_pod && !d->pod.going && !d->pod.ended && *d->pod.ip;
-}
-
-struct round {
-    char urls[EC_MEMBERS_MAX][STW_ETCD_URL_MAX];
-    struct stw_etcd_endpoint endpoints[EC_MEMBERS_MAX];
-    size_t of[EC_MEMBERS_MAX]; /* index into the view */
-    struct stw_etcd_health health[EC_MEMBERS_MAX];
-    size_t count;
-};
-
-static void ask(struct ec *e)
-{
-    struct round *r = calloc(1, sizeof(*r));
-    if (!r)
-        return;
-    for (size_t i = 0; i < e->view.count; i++) {
-        if (!can_be_asked(&e->details[i]))
-            continue;
-        ec_endpoint(e, i, r->urls[r->count], &r->endpoints[r->count]);
-        r->of[r->count++] = i;
-    }
-    if (r->count > 0 && e->etcd)
-        stw_etcd_round(e->etcd, r->endpoints, r->count, r->health);
-    for (size_t i = 0; e->etcd && i < r->count; i++) {
-        e->details[r->of[i]].health = r->health[i];
-        e->details[r->of[i]].asked = true;
-        if (r->health[i].trouble != STW_ETCD_FINE)
-            e->trouble = r->health[i].trouble;
-    }
-    free(r);
-}
-
-/* Who may speak for the cluster: the leader, if it can; never a member of another cluster. */
-const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index)
-{
-    const struct ec_detail *best = NULL;
-    for (size_t i = 0; i < e->view.count; i++) {
-        const struct ec_detail *d = &e->details[i];
-        const struct stw_etcd_health *h = &d->health;
-        if (!d->asked || !h->linearizable ||
-            (e->state.cluster_id && h->cluster_id != e->state.cluster_id))
-            continue;
-        if (best && h->member_id != h->leader_id)
-            continue;
-        best = d;
-        *ret_index = i;
-    }
-    return best;
-}
-
-/* --- etcd's list */
-
-/* A member of ours has the name that its peer URL begins with; another one is foreign. */
-static struct ec_member *entry_for(struct ec *e, const struct stw_etcd_member *m,
-                                   struct ec_detail **ret)
-{
-    char name[EC_NAME_MAX], url[STW_ETCD_URL_MAX];
-    const char *host = strstr(m->peer_url, "://");
-    host = host ? host + 3 : m->peer_url;
-    (void)snprintf(name, sizeof(name), "%.*s", (int)STW_MIN(strcspn(host, ".:/"), EC_NAME_MAX - 1),
-                   host);
-    ec_peer_url(e, name, url);
-    bool ours = stw_streq(url, m->peer_url);
-    if (!ours && *m->name)
-        (void)snprintf(name, sizeof(name), "%.63s", m->name);
-    struct ec_member *entry = entry_of(e, name, ret);
-    if (entry)
-        entry->foreign = !ours;
-    return entry;
-}
-
-static void take_list(struct ec *e, const struct stw_etcd_members *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        struct ec_detail *d;
-        struct ec_member *m = entry_for(e, &list->all[i], &d);
-        if (!m)
-            continue;
-        m->listed = true;
-        m->id = list->all[i].id;
-        m->learner = list->all[i].learner;
-        m->started = *list->all[i].name != '\0' || !m->learner;
-        (void)snprintf(d->peer_url, sizeof(d->peer_url), "%s", list->all[i].peer_url);
-    }
-}
-
-/* The last list that was had. */
-static void take_remembered(struct ec *e)
-{
-    for (size_t i = 0; i < e->state.member_count; i++) {
-        const struct ec_remembered *r = &e->state.members[i];
-        struct ec_detail *d;
-        struct ec_member *m = entry_of(e, r->name, &d);
-        if (!m)
-            continue;
-        m->listed = true;
-        m->id = r->id;
-        m->learner = r->learner;
-        m->started = r->started;
-    }
-}
-
-static bool list_members(struct ec *e)
-{
-    struct stw_etcd_members *list = calloc(1, sizeof(*list));
-    char url[STW_ETCD_URL_MAX];
-    struct stw_etcd_endpoint at;
-    enum stw_etcd_trouble trouble;
-    size_t index;
-    bool had = false;
-    if (list && ec_voice(e, &index)) {
-        ec_endpoint(e, index, url, &at);
-        had = stw_etcd_member_list(e->etcd, &at, list, &trouble, &e->list_err) == 0 &&
-              (!e->state.cluster_id || list->cluster_id == e->state.cluster_id);
-    }
-    if (had)
-        take_list(e, list);
-    else
-        take_remembered(e);
-    free(list);
-    return had;
-}
-
-static bool is_listed(const struct ec *e, uint64_t id)
-{
-    for (size_t i = 0; i < e->view.count; i++)
-        if (e->view.members[i].listed && e->view.members[i].id == id)
-            return true;
-    return false;
-}
-
-/* etcd keeps alarms of members that were removed, and they hold for all that are left. */
-static void take_strays(struct ec *e, const struct stw_etcd_alarms *alarms)
-{
-    struct ec_view *v = &e->view;
-    for (size_t n = 0; n < alarms->count; n++) {
-        if (is_listed(e, alarms->all[n].member_id))
-            continue;
-        if (!v->stray_id || (alarms->all[n].alarm & STW_ETCD_ALARM_CORRUPT))
-            v->stray_id = alarms->all[n].member_id; /* the worst is told first */
-        v->stray_alarms |= alarms->all[n].alarm;
-    }
-}
-
-static void take_alarms(struct ec *e)
-{
-    struct stw_etcd_alarms *alarms = calloc(1, sizeof(*alarms));
-    char url[STW_ETCD_URL_MAX];
-    struct stw_etcd_endpoint at;
-    enum stw_etcd_trouble trouble;
-    struct stw_error err = {0};
-    size_t index;
-    bool had = false;
-    if (alarms && ec_voice(e, &index)) {
-        ec_endpoint(e, index, url, &at);
-        had = stw_etcd_alarms(e->etcd, &at, alarms, &trouble, &err) == 0;
-    }
-    for (size_t i = 0; i < e->view.count; i++) {
-        struct ec_member *m = &e->view.members[i];
-        const struct ec_remembered *r = ec_state_find(&e->state, m->name);
-        m->alarms = !had && r ? r->alarms : 0;
-        for (size_t n = 0; had && n < alarms->count; n++)
-            if (m->id && alarms->all[n].member_id == m->id)
-                m->alarms |= alarms->all[n].alarm;
-    }
-    if (had && e->view.listed)
-        take_strays(e, alarms);
-    free(alarms);
 }
 
 /* --- one member */
@@ -528,8 +343,8 @@ void ec_observe(struct ec *e)
     set_spec(e);
     set_status(e);
     collect(e);
-    ask(e);
-    v->listed = list_members(e);
+    ec_ask(e);
+    v->listed = ec_ask_members(e);
     const struct ec_seen seen = {.state = &e->state, .durable = v->durable, .now = v->now};
     for (size_t i = 0; i < v->count; i++) {
         struct ec_member *m = &v->members[i];
@@ -539,7 +354,7 @@ void ec_observe(struct ec *e)
                                       m->cluster_id != v->cluster_id);
     }
     set_leader(e);
-    take_alarms(e);
+    ec_ask_alarms(e);
     set_space(e);
     confirm_losses(e);
     ec_tls_prove(e);

@@ -2,8 +2,8 @@
  *
  * One run over an EtcdCluster, between the files that share it: what is watched of pods and claims
  * (etcdcluster_watch.c), what the status remembers (etcdcluster_state.c), what is seen of the
- * members (etcdcluster_observe.c), what pods, claims, Services and the budget should be
- * (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
+ * members (etcdcluster_observe.c, etcdcluster_ask.c), what pods, claims, Services and the budget
+ * should be (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
  * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_authority.c, etcdcluster_probe.c), what
  * has to be known or waited for before it (etcdcluster_check.c), what is done (etcdcluster_act.c),
  * what is told (etcdcluster_status.c, etcdcluster_conditions.c), what the controller keeps beside
@@ -185,10 +185,8 @@ void ec_observe(struct ec *e);
 /* Every member that the status knows has a pod of this template that is ready; by the caches. */
 bool ec_pods_are_of(struct ec *e, const char *template_hash);
 size_t ec_index(const struct ec *e, const char *name); /* EC_MEMBERS_MAX: not there */
-/* Of a member that answers linearizably, "" where there is none. */
-const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index);
-void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
-                 struct stw_etcd_endpoint *ret);
+/* The entry of that name, made when it is new; NULL: there are too many. */
+struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **ret);
 void ec_fresh_name(const struct ec *e, char out[EC_NAME_MAX]);
 
 /* Pure parts, for tests. */
@@ -198,6 +196,19 @@ struct ec_seen {
     int64_t now;
 };
 void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m);
+
+/* --- etcdcluster_ask.c: etcd's own word, within an observation */
+/* Each member for its health, all at once. */
+void ec_ask(struct ec *e);
+/* Behind ec_ask: the list of members, or, where nobody can give one (false), the last that was had.
+ */
+bool ec_ask_members(struct ec *e);
+/* Behind ec_ask_members. */
+void ec_ask_alarms(struct ec *e);
+/* Who may speak for the cluster: the leader, if it can; never a member of another cluster. */
+const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index);
+void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
+                 struct stw_etcd_endpoint *ret);
 
 /* --- manifests; each gives a new tree, or NULL without memory */
 void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
