@@ -39,19 +39,13 @@ struct options {
 #define AT(member) .offset = offsetof(struct options, member)
 
 static const struct stw_flag flags[] = {
-    {.name = "kubeconfig", .arg = "FILE", AT(kubeconfig), .help = STW_REMOTE_KUBECONFIG_HELP},
-    {.name = "context", .arg = "NAME", AT(context), .help = STW_REMOTE_CONTEXT_HELP},
+    STW_REMOTE_FLAGS(struct options),
     {.name = "namespace",
      .letter = 'n',
      .arg = "A,B",
      AT(namespaces),
      .help = "objects of these namespaces only; without it all"},
-    {.name = "output",
-     .letter = 'o',
-     .arg = "text|json",
-     .def = "text",
-     AT(output),
-     .help = "form of the report"},
+    STW_FLAGS_OUTPUT(struct options),
     {.name = "quiet",
      .letter = 'q',
      .type = STW_FLAG_BOOL,
@@ -179,15 +173,15 @@ static int connect_and_look(struct job *job, const struct stw_kind *only)
     return status;
 }
 
-static int audit(const struct options *o, int count, char **operands)
+static int audit(void *settings, int count, char **operands)
 {
+    const struct options *o = settings;
     struct stw_error err = {0};
     struct job job = {.options = o};
-    job.report = (struct stw_audit_report){
-        .out = stdout, .json = stw_streq(o->output, "json"), .quiet = o->quiet};
+    job.report = (struct stw_audit_report){.out = stdout, .quiet = o->quiet};
     const struct stw_kind *only = count == 1 ? find_kind(operands[0]) : NULL;
-    if (!job.report.json && !stw_streq(o->output, "text"))
-        return stw_usage_error("audit", "--output is text or json");
+    if (stw_flags_output("audit", o->output, &job.report.json) != 0)
+        return STW_EXIT_USAGE;
     if (count > 1 || (count == 1 && !only))
         return stw_usage_error("audit", "\"%s\" is not one of steward's kinds",
                                operands[count - 1]);
@@ -205,10 +199,5 @@ static int audit(const struct options *o, int count, char **operands)
 int stw_cmd_audit(int argc, char **argv)
 {
     struct options options = {0};
-    int operands = argc;
-    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
-    if (status < 0)
-        status = audit(&options, argc - operands, argv + operands);
-    stw_flags_done(flags, &options);
-    return status;
+    return stw_flags_run(flags, usage, &options, argc, argv, audit);
 }

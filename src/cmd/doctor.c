@@ -41,12 +41,7 @@ static const struct stw_flag flags[] = {
      .arg = "A,B",
      AT(namespaces),
      .help = "that steward looks after; without it as its Deployment says"},
-    {.name = "output",
-     .letter = 'o',
-     .arg = "text|json",
-     .def = "text",
-     AT(output),
-     .help = "form of the report"},
+    STW_FLAGS_OUTPUT(struct options),
     {.name = "timeout",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",
@@ -55,8 +50,7 @@ static const struct stw_flag flags[] = {
      .max = 600000,
      AT(timeout_ms),
      .help = "for all of it"},
-    {.name = "kubeconfig", .arg = "FILE", AT(kubeconfig), .help = STW_REMOTE_KUBECONFIG_HELP},
-    {.name = "context", .arg = "NAME", AT(context), .help = STW_REMOTE_CONTEXT_HELP},
+    STW_REMOTE_FLAGS(struct options),
     {0},
 };
 
@@ -98,14 +92,16 @@ static int look(struct doctor *d, const struct options *o)
     return reached == 0 ? status : STW_EXIT_USAGE;
 }
 
-static int doctor(const struct options *o, int operands)
+static int doctor(void *settings, int count, char **operands)
 {
+    const struct options *o = settings;
     struct doctor d = {.ns = o->ns};
-    d.report = (struct stw_checkup){.out = stdout, .json = stw_streq(o->output, "json")};
-    if (operands)
+    (void)operands;
+    d.report = (struct stw_checkup){.out = stdout};
+    if (count)
         return stw_usage_error("doctor", "it takes options only");
-    if (!d.report.json && !stw_streq(o->output, "text"))
-        return stw_usage_error("doctor", "--output is text or json");
+    if (stw_flags_output("doctor", o->output, &d.report.json) != 0)
+        return STW_EXIT_USAGE;
     d.namespaces = stw_list_split(o->namespaces);
     int status = look(&d, o);
     stw_answer_done(&d.deployment);
@@ -117,10 +113,5 @@ static int doctor(const struct options *o, int operands)
 int stw_cmd_doctor(int argc, char **argv)
 {
     struct options options = {0};
-    int operands = argc;
-    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
-    if (status < 0)
-        status = doctor(&options, argc - operands);
-    stw_flags_done(flags, &options);
-    return status;
+    return stw_flags_run(flags, usage, &options, argc, argv, doctor);
 }

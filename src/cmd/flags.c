@@ -380,3 +380,23 @@ int stw_flags_start(const struct stw_flag *table, const char *usage, void *setti
     print_help(table, stdout);
     return STW_EXIT_OK;
 }
+
+int stw_flags_run(const struct stw_flag *table, const char *usage, void *settings, int argc,
+                  char **argv, stw_flags_fn *fn)
+{
+    int operands = argc;
+    int status = stw_flags_start(table, usage, settings, argc, argv, &operands);
+    if (status < 0)
+        status = fn(settings, argc - operands, argv + operands);
+    stw_flags_done(table, settings);
+    return status;
+}
+
+int stw_flags_output(const char *command, const char *output, bool *ret_json)
+{
+    bool json = stw_streq(output, "json");
+    if (!json && !stw_streq(output, "text"))
+        return stw_usage_error(command, "--output is text or json");
+    *ret_json = json;
+    return 0;
+}

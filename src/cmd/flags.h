@@ -39,10 +39,25 @@ int stw_flags_file(const struct stw_flag *table, void *settings, const char *pat
 bool stw_flags_given(const struct stw_flag *table, int argc, char **argv, const char *name);
 void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the strings */
 
+/* The row of --output, whose member is `output`, for stw_flags_output. */
+#define STW_FLAGS_OUTPUT(type)                                                                     \
+    {                                                                                              \
+        .name = "output", .letter = 'o', .arg = "text|json", .def = "text",                        \
+        .offset = offsetof(type, output), .help = "form of the report"                             \
+    }
+
+/* A subcommand from its beginning to its end: parses into `settings`, which is zeroed, and calls
+ * `fn` with what is left of argv; the strings are freed behind it.  --help and errors as below.
+ * Returns the exit status. */
+typedef int stw_flags_fn(void *settings, int count, char **operands);
+int stw_flags_run(const struct stw_flag *table, const char *usage, void *settings, int argc,
+                  char **argv, stw_flags_fn *fn);
 /* The beginning of a subcommand: parses, and prints `usage` with the options on --help, or the
  * error. Returns -1 to go on, else the exit status. */
 int stw_flags_start(const struct stw_flag *table, const char *usage, void *settings, int argc,
                     char **argv, int *ret_operands);
+/* 0, or STW_EXIT_USAGE when --output is neither text nor json, which it says. */
+int stw_flags_output(const char *command, const char *output, bool *ret_json);
 /* "steward COMMAND: text", and where to read more.  Returns STW_EXIT_USAGE. */
 int stw_usage_error(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

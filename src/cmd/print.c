@@ -204,8 +204,9 @@ static int print_thing(const struct options *o, const char *name)
     return stw_usage_error("print", "print what? crds, webhooks, rbac or user-roles");
 }
 
-static int print(const struct options *o, int count, char **operands)
+static int print(void *settings, int count, char **operands)
 {
+    const struct options *o = settings;
     if (count != 1)
         return stw_usage_error("print", "print what? crds, webhooks, rbac or user-roles");
     if (o->url && *o->url && strncmp(o->url, "https://", 8) != 0)
@@ -217,10 +218,5 @@ static int print(const struct options *o, int count, char **operands)
 int stw_cmd_print(int argc, char **argv)
 {
     struct options options = {0};
-    int operands = argc;
-    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
-    if (status < 0)
-        status = print(&options, argc - operands, argv + operands);
-    stw_flags_done(flags, &options);
-    return status;
+    return stw_flags_run(flags, usage, &options, argc, argv, print);
 }

@@ -20,10 +20,17 @@ struct stw_remote {
     uint64_t deadline_ms; /* of all, by the system's monotonic clock; 0: none */
 };
 
-#define STW_REMOTE_KUBECONFIG_HELP                                                                 \
-    "how to reach the API server; without it $KUBECONFIG, the pod's ServiceAccount,\n"             \
-    "~/.kube/config, in this order"
-#define STW_REMOTE_CONTEXT_HELP "context of the kubeconfig; without it its current-context"
+/* The rows of --kubeconfig and --context, whose members are called so. */
+#define STW_REMOTE_FLAGS(type)                                                                     \
+    {.name = "kubeconfig",                                                                         \
+     .arg = "FILE",                                                                                \
+     .offset = offsetof(type, kubeconfig),                                                         \
+     .help = "how to reach the API server; without it $KUBECONFIG, the pod's ServiceAccount,\n"    \
+             "~/.kube/config, in this order"},                                                     \
+    {                                                                                              \
+        .name = "context", .arg = "NAME", .offset = offsetof(type, context),                       \
+        .help = "context of the kubeconfig; without it its current-context"                        \
+    }
 
 /* Zeroed `r`; done() in any case.  `path` and `context` as --kubeconfig and --context.  The log
  * goes quiet but for errors, since these programs say themselves what they find. */

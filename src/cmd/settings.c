@@ -8,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/flags.h"
 #include "cmd/names.h"
+#include "cmd/remote.h"
 
 #include <stdio.h>
 
@@ -24,15 +25,7 @@ static const struct stw_flag options[] = {
      .help = "YAML file with any of these options in camelCase (metricsBindAddress: \":8080\");\n"
              "what is given on the command line wins.  Its list `targets`, the database servers\n"
              "for DatabaseUsers, and its logLevel are read again whenever they change"},
-    {.name = "kubeconfig",
-     .arg = "FILE",
-     OFFSET(kubeconfig),
-     .help = "how to reach the API server; without it $KUBECONFIG, the pod's ServiceAccount,\n"
-             "~/.kube/config, in this order"},
-    {.name = "context",
-     .arg = "NAME",
-     OFFSET(context),
-     .help = "context of the kubeconfig; without it its current-context"},
+    STW_REMOTE_FLAGS(struct stw_settings),
     {.name = "namespace",
      .arg = "NAME",
      OFFSET(ns),

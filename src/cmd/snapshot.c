@@ -353,21 +353,22 @@ static int run(struct stw_snapshot_work *w, const char *command, const char *ope
     return stw_usage_error("snapshot", "unknown command \"%s\"", command);
 }
 
-int stw_cmd_snapshot(int argc, char **argv)
+static int snapshot(void *settings, int count, char **operands)
 {
-    struct stw_snapshot_work w = {0};
-    int operands = 0;
-    stw_sandbox_no_dumps(); /* keys of stores and of etcd */
-    int status = stw_flags_start(stw_snapshot_flags, usage, &w.options, argc, argv, &operands);
-    if (status < 0) {
-        if (operands == argc)
-            status =
-                stw_usage_error("snapshot", "say what to do: save, fetch, verify, list, prune");
-        else if (argc - operands > 2)
-            status = stw_usage_error("snapshot", "unexpected argument \"%s\"", argv[operands + 2]);
-        else
-            status = run(&w, argv[operands], operands + 1 < argc ? argv[operands + 1] : NULL);
-    }
+    const struct stw_snapshot_options *o = settings;
+    struct stw_snapshot_work w = {.options = *o};
+    if (count == 0)
+        return stw_usage_error("snapshot", "say what to do: save, fetch, verify, list, prune");
+    if (count > 2)
+        return stw_usage_error("snapshot", "unexpected argument \"%s\"", operands[2]);
+    int status = run(&w, operands[0], count > 1 ? operands[1] : NULL);
     stw_snapshot_close(&w);
     return status;
+}
+
+int stw_cmd_snapshot(int argc, char **argv)
+{
+    struct stw_snapshot_options options = {0};
+    stw_sandbox_no_dumps(); /* keys of stores and of etcd */
+    return stw_flags_run(stw_snapshot_flags, usage, &options, argc, argv, snapshot);
 }

@@ -21,7 +21,7 @@ extern const struct stw_flag stw_snapshot_flags[];
 
 /* What is under way, for whoever ends it early. */
 struct stw_snapshot_work {
-    struct stw_snapshot_options options;
+    struct stw_snapshot_options options; /* its strings are borrowed */
     struct stw_store *store;
     struct stw_etcd *etcd;
     char *path; /* of keys in the store */

@@ -316,5 +316,4 @@ void stw_snapshot_close(struct stw_snapshot_work *w)
     stw_store_destroy(w->store);
     stw_list_free(w->urls);
     free(w->path);
-    stw_flags_done(stw_snapshot_flags, &w->options);
 }

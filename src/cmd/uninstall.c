@@ -60,8 +60,7 @@ static const struct stw_flag flags[] = {
      .def = STW_DEFAULT_NAMESPACE,
      AT(ns),
      .help = "where steward is installed"},
-    {.name = "kubeconfig", .arg = "FILE", AT(kubeconfig), .help = STW_REMOTE_KUBECONFIG_HELP},
-    {.name = "context", .arg = "NAME", AT(context), .help = STW_REMOTE_CONTEXT_HELP},
+    STW_REMOTE_FLAGS(struct options),
     {0},
 };
 
@@ -300,10 +299,12 @@ static int go(struct job *job)
     return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
 }
 
-static int uninstall(struct options *o, int operands)
+static int uninstall(void *settings, int operand_count, char **operands)
 {
+    struct options *o = settings;
     struct job job = {.options = o};
-    if (operands)
+    (void)operands;
+    if (operand_count)
         return stw_usage_error("uninstall", "it takes options only");
     if (o->finalizers && !*o->finalizers) {
         free(o->finalizers);
@@ -320,10 +321,5 @@ static int uninstall(struct options *o, int operands)
 int stw_cmd_uninstall(int argc, char **argv)
 {
     struct options options = {0};
-    int operands = argc;
-    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
-    if (status < 0)
-        status = uninstall(&options, argc - operands);
-    stw_flags_done(flags, &options);
-    return status;
+    return stw_flags_run(flags, usage, &options, argc, argv, uninstall);
 }

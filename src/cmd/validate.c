@@ -29,12 +29,7 @@ struct options {
 };
 
 static const struct stw_flag flags[] = {
-    {.name = "output",
-     .letter = 'o',
-     .arg = "text|json",
-     .def = "text",
-     .offset = offsetof(struct options, output),
-     .help = "form of the report"},
+    STW_FLAGS_OUTPUT(struct options),
     {.name = "node-port-range",
      .arg = "MIN-MAX",
      .def = "30000-32767",
@@ -55,6 +50,7 @@ static const struct stw_flag flags[] = {
 
 struct job {
     struct stw_report *report;
+    bool json;
     struct stw_env env;
     struct stw_yaml_marks *marks;
     const char *file;
@@ -174,7 +170,7 @@ static struct stw_targets *known_targets(void *ctx)
 
 static int judge_all(struct job *job, const struct options *o, char **operands)
 {
-    stw_report_init(job->report, stw_streq(o->output, "json"), o->quiet);
+    stw_report_init(job->report, job->json, o->quiet);
     for (; *operands; operands++)
         stw_files_each(*operands, read_one, unreadable, job);
     return stw_report_finish(job->report);
@@ -199,15 +195,15 @@ static int judge_with(struct job *job, const struct options *o, char **operands)
     return status;
 }
 
-static int validate(const struct options *o, char **operands)
+static int validate(void *settings, int count, char **operands)
 {
+    const struct options *o = settings;
     struct stw_error err = {0};
     struct stw_report report;
     struct job job = {.report = &report};
-    bool json = stw_streq(o->output, "json");
-    if (!json && !stw_streq(o->output, "text"))
-        return stw_usage_error("validate", "--output is text or json");
-    if (!*operands)
+    if (stw_flags_output("validate", o->output, &job.json) != 0)
+        return STW_EXIT_USAGE;
+    if (!count)
         return stw_usage_error("validate",
                                "which files? Name some, a folder, or - for standard input");
     if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
@@ -223,10 +219,5 @@ static int validate(const struct options *o, char **operands)
 int stw_cmd_validate(int argc, char **argv)
 {
     struct options options = {0};
-    int operands = argc;
-    int status = stw_flags_start(flags, usage, &options, argc, argv, &operands);
-    if (status < 0)
-        status = validate(&options, argv + operands);
-    stw_flags_done(flags, &options);
-    return status;
+    return stw_flags_run(flags, usage, &options, argc, argv, validate);
 }

@@ -2,6 +2,7 @@
 #include "cmd/flags.h"
 
 #include "base/util.h"
+#include "cmd/cmd.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,6 +113,43 @@ static void test_help(void **state)
     stw_flags_done(table, &s);
 }
 
+/* As a subcommand: it gets what was parsed, and the operands, whose order stays. */
+static int subcommand(void *settings, int count, char **operands)
+{
+    const struct sample *s = settings;
+    assert_string_equal(s->log_level, "debug");
+    assert_int_equal(count, 2);
+    assert_string_equal(operands[0], "first");
+    assert_string_equal(operands[1], "second");
+    assert_null(operands[2]);
+    return 40;
+}
+
+static void test_run(void **state)
+{
+    (void)state;
+    char name[] = "test", first[] = "first", flag[] = "-ldebug", second[] = "second";
+    char bad[] = "--workers=9";
+    char *argv[] = {name, first, flag, second, NULL}, *wrong[] = {name, bad, NULL};
+    struct sample s = {0};
+    assert_int_equal(stw_flags_run(table, "", &s, 4, argv, subcommand), 40);
+    assert_null(s.log_level); /* freed */
+    assert_int_equal(stw_flags_run(table, "", &s, 2, wrong, subcommand), STW_EXIT_USAGE);
+    assert_null(s.log_level);
+}
+
+static void test_output(void **state)
+{
+    (void)state;
+    bool json = false;
+    assert_int_equal(stw_flags_output("test", "json", &json), 0);
+    assert_true(json);
+    assert_int_equal(stw_flags_output("test", "xml", &json), STW_EXIT_USAGE);
+    assert_true(json);
+    assert_int_equal(stw_flags_output("test", "text", &json), 0);
+    assert_false(json);
+}
+
 static const char *const elsewhere[] = {"targets", NULL};
 
 /* Parses a file over the given arguments. */
@@ -179,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),   cmocka_unit_test(test_defaults_and_off),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_help),
+        cmocka_unit_test(test_run),      cmocka_unit_test(test_output),
         cmocka_unit_test(test_file),     cmocka_unit_test(test_file_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
