@@ -105,17 +105,19 @@ image_pack() {
     rm -rf "$root"
 }
 
-# image_rename TAR NAME:TAG NEW-TAR: the same image under another name.
+# image_rename TAR NAME:TAG NEW-TAR: the same image under another name.  Packed anew, since
+# 'tar --delete' was seen to drop other members too (GNU tar 1.34, archives of buildah).
 image_rename() {
-    local manifest
+    local manifest folder=$3.root
     manifest=$(tar -xOf "$1" manifest.json 2>/dev/null) ||
         die "$1 is no docker-archive: it has no manifest.json" \
             "'docker save', 'buildah push IMAGE docker-archive:FILE' and '$0 image pack' write one"
-    cp "$1" "$3"
-    tar --delete -f "$3" manifest.json
-    jq --arg name "$2" '.[0].RepoTags = [$name]' <<<"$manifest" >"$3.json"
-    tar -rf "$3" --transform 's,.*,manifest.json,' -C "${3%/*}" "${3##*/}.json"
-    rm -f "$3.json"
+    mkdir "$folder"
+    tar -xf "$1" -C "$folder"
+    rm -f "$folder/manifest.json"
+    jq --arg name "$2" '.[0].RepoTags = [$name]' <<<"$manifest" >"$folder/manifest.json"
+    tar -C "$folder" -cf "$3" .
+    rm -rf "$folder"
 }
 
 # image_import TAR: into the node of the selected cluster.

@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import tarfile
 
@@ -56,7 +57,7 @@ def test_it_holds_the_program_and_what_it_needs(root):
 def test_the_bill_of_materials_names_every_library(root, image):
     folder = root[0]
     bill = json.loads((folder / "usr/share/sbom/steward.spdx.json").read_text("utf-8"))
-    assert bill == json.loads(image[0].with_name("steward.tar.spdx.json").read_text("utf-8"))
+    assert bill == json.loads(pathlib.Path(f"{image[0]}.spdx.json").read_text("utf-8"))
     assert bill["spdxVersion"] == "SPDX-2.3"
     names = {p["name"] for p in bill["packages"]}
     for wanted in ("steward", "libc6", "libcurl4", "libssl3", "libmicrohttpd12", "libmariadb3",
@@ -83,6 +84,18 @@ def test_the_program_is_hardened(root):
 
 
 # --- in pods
+
+
+def test_it_is_taken_under_another_name(cluster, image, namespace):
+    """By `scripts/cluster image TAR NAME:TAG`, as who has two versions at hand gives them."""
+    cluster.component("image", image[0], "steward:renamed")
+    cluster.apply({"apiVersion": "v1", "kind": "Pod",
+                   "metadata": {"name": "renamed", "namespace": namespace},
+                   "spec": {"restartPolicy": "Never", "containers": [
+                       {"name": "steward", "image": "steward:renamed", "imagePullPolicy": "Never",
+                        "args": ["version"]}]}})
+    cluster.wait_for("pod", "renamed", namespace,
+                     lambda o: o["status"].get("phase") == "Succeeded", 60)
 
 
 def web(name, namespace, **spec):
