@@ -133,11 +133,15 @@ static const struct stw_field spec_fields[] = {
 /* --- status */
 
 static const struct stw_field snapshot_fields[] = {
-    {.name = "revision", .type = STW_T_INT, .format = "int64", .help = "Revision that is in it."},
+    {.name = "revision",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help =
+         "Revision that it holds at least; absent where neither an EtcdBackup nor its name says "
+         "it."},
     {.name = "sha256", .type = STW_T_STRING, .help = "SHA-256 of all of it."},
     {.name = "sizeBytes", .type = STW_T_INT, .format = "int64", .help = "Its size."},
     {.name = "storageVersion", .type = STW_T_STRING, .help = "Version of etcd that it is of."},
-    {.name = "totalKey", .type = STW_T_INT, .format = "int64", .help = "Keys in it."},
     {0},
 };
 

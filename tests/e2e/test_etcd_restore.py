@@ -76,7 +76,8 @@ def test_without_a_word_about_the_backup(saved, agent_stage, door):
     new = agent_stage.etcd("place")
     backups.restore(new, "place", backupStorageType="S3", template=template(),
                     **backups.to_s3(door, "saved.db"))
-    backups.wait_phase(new, "place", "Succeeded", 120, backups.RESTORE)
+    found = backups.wait_phase(new, "place", "Succeeded", 120, backups.RESTORE)
+    assert set(found["status"]["snapshot"]) == {"sha256", "sizeBytes"}  # no more can be known
     check_restored(saved, new, 1)
     new.delete()
 

@@ -120,6 +120,13 @@ def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore
         if "deletionTimestamp" not in c["metadata"]] == [uid], 5)
 
 
+def test_the_status_tells_what_is_known_of_the_snapshot(alone, restore):
+    """What the pod found, and the revision of the backup's name; of the version nobody said a word."""
+    restore.end(restore.apply().wait_pod())
+    found = restore.wait("Joining")
+    assert found["status"]["snapshot"] == {"revision": 7, "sha256": SHA, "sizeBytes": 4096}
+
+
 def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, installed, restore):
     """A quota of none: the claim is the EtcdRestore's again, and goes with it."""
     installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
