@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "webhook/listen_priv.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +25,8 @@
 struct stw_gate {
     struct stw_gate_config c;
     pthread_t thread;
-    int wake_fd;
+    int listen_fd, wake_fd;
+    uint16_t port;
     _Atomic bool closing, stopping;
     _Atomic unsigned handed; /* given to the library and not entered yet */
 
@@ -163,7 +165,7 @@ static bool accept_some(struct stw_gate *g, int most)
         struct sockaddr_storage addr;
         socklen_t len = sizeof(addr);
         int fd =
-            accept4(g->c.listen_fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            accept4(g->listen_fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
             admit(g, fd, (struct sockaddr *)&addr, len);
         else if (errno == EAGAIN)
@@ -188,8 +190,8 @@ static void stop_listening(struct stw_gate *g)
     for (int rounds = 0; rounds < 64 && !accept_some(g, ACCEPT_BURST); rounds++)
         ;
     (void)pthread_mutex_lock(&g->lock);
-    stw_closep(&g->c.listen_fd);
-    g->c.listen_fd = -1;
+    stw_closep(&g->listen_fd);
+    g->listen_fd = -1;
     g->listening = false;
     (void)pthread_cond_broadcast(&g->closed);
     (void)pthread_mutex_unlock(&g->lock);
@@ -215,7 +217,7 @@ static void *run(void *arg)
         int wait_ms = expire(g);
         bool full = crowded(g);
         struct pollfd p[] = {{.fd = g->wake_fd, .events = POLLIN},
-                             {.fd = full ? -1 : g->c.listen_fd, .events = POLLIN}};
+                             {.fd = full ? -1 : g->listen_fd, .events = POLLIN}};
         (void)poll(p, STW_COUNT(p), full ? CROWDED_WAIT_MS : wait_ms);
         uint64_t ignored;
         if (p[0].revents)
@@ -229,33 +231,47 @@ static void *run(void *arg)
     return NULL;
 }
 
+static int open_sockets(struct stw_gate *g, struct stw_error *err)
+{
+    if (stw_listen(g->c.address, &g->listen_fd, &g->port, err) != 0)
+        return -1;
+    g->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return g->wake_fd >= 0 ? 0
+                           : stw_fail(err, STW_ERR_INTERNAL, "cannot make the gate: %s",
+                                      strerrordesc_np(errno));
+}
+
+static void free_gate(struct stw_gate *g)
+{
+    (void)pthread_cond_destroy(&g->closed);
+    (void)pthread_mutex_destroy(&g->lock);
+    stw_closep(&g->listen_fd);
+    stw_closep(&g->wake_fd);
+    free(g);
+}
+
 int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
                     struct stw_error *err)
 {
     struct stw_gate *g = calloc(1, sizeof(*g));
-    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int status = -1;
-    if (g && wake_fd >= 0) {
-        g->c = *config;
-        g->wake_fd = wake_fd;
-        g->listening = true;
-        (void)pthread_mutex_init(&g->lock, NULL);
-        (void)pthread_cond_init(&g->closed, NULL);
-        status = stw_thread_start(&g->thread, "gate", 0, run, g, err);
-        if (status == 0) {
-            *ret = g;
-            return 0;
-        }
-        (void)pthread_cond_destroy(&g->closed);
-        (void)pthread_mutex_destroy(&g->lock);
-    } else {
-        (void)stw_fail(err, STW_ERR_INTERNAL, "cannot make the gate: %s", strerrordesc_np(errno));
-    }
-    if (wake_fd >= 0)
-        (void)close(wake_fd);
-    (void)close(config->listen_fd);
-    free(g);
-    return status;
+    if (!g)
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the gate");
+    g->c = *config;
+    g->listen_fd = g->wake_fd = -1;
+    g->listening = true;
+    (void)pthread_mutex_init(&g->lock, NULL);
+    (void)pthread_cond_init(&g->closed, NULL);
+    *ret = g; /* whoever is handed over asks for it at once */
+    if (open_sockets(g, err) == 0 && stw_thread_start(&g->thread, "gate", 0, run, g, err) == 0)
+        return 0;
+    *ret = NULL;
+    free_gate(g);
+    return -1;
+}
+
+uint16_t stw_gate_port(const struct stw_gate *g)
+{
+    return g->port;
 }
 
 void stw_gate_close(struct stw_gate *g)
@@ -275,11 +291,7 @@ void stw_gate_destroy(struct stw_gate *g)
     atomic_store(&g->stopping, true);
     wake(g);
     (void)pthread_join(g->thread, NULL);
-    (void)pthread_cond_destroy(&g->closed);
-    (void)pthread_mutex_destroy(&g->lock);
-    stw_closep(&g->c.listen_fd);
-    (void)close(g->wake_fd);
-    free(g);
+    free_gate(g);
 }
 
 void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd)
@@ -334,8 +346,8 @@ bool stw_gate_listening(struct stw_gate *g)
     int on = 0;
     socklen_t len = sizeof(on);
     (void)pthread_mutex_lock(&g->lock);
-    bool ok = g->listening &&
-              getsockopt(g->c.listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) == 0 && on != 0;
+    bool ok = g->listening && getsockopt(g->listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) == 0 &&
+              on != 0;
     (void)pthread_mutex_unlock(&g->lock);
     return ok;
 }

@@ -35,16 +35,18 @@ struct stw_gate_entry {
 typedef int stw_gate_hand_fn(void *ctx, int fd, const struct sockaddr *addr, socklen_t len);
 
 struct stw_gate_config {
-    const char *what; /* the log's words for a flood; NULL: those for admission */
-    int listen_fd;    /* the gate's from now on, also when create fails */
+    const char *what;    /* the log's words for a flood; NULL: those for admission */
+    const char *address; /* to listen on, see stw_listen; read by create only */
     const struct stw_clock *clock;
     uint32_t limit, request_timeout_ms, idle_timeout_ms;
     stw_gate_hand_fn *hand;
     void *ctx;
 };
 
+/* Listens, and lets in from now on: `*ret` is set before the first comes, and NULL on failure. */
 int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
                     struct stw_error *err);
+uint16_t stw_gate_port(const struct stw_gate *g);
 /* Accepts what waits already, then closes the listening socket; returns when that is done. */
 void stw_gate_close(struct stw_gate *g);
 /* No connection may be open any more. */

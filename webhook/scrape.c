@@ -4,7 +4,6 @@
 #include "base/util.h"
 #include "webhook/bundle_priv.h"
 #include "webhook/gate_priv.h"
-#include "webhook/listen_priv.h"
 #include "webhook/plain_priv.h"
 
 #include <errno.h>
@@ -22,7 +21,6 @@ struct stw_scrape {
     struct stw_scrape_config c;
     struct stw_gate *gate;
     struct MHD_Daemon *daemon;
-    uint16_t port;
     struct stw_bundle_slot bundle;
 };
 
@@ -176,14 +174,13 @@ static int start_daemon(struct stw_scrape *s, struct stw_error *err)
 static int open_gate(struct stw_scrape *s, struct stw_error *err)
 {
     struct stw_gate_config gate = {.what = "connections for metrics were cut",
+                                   .address = s->c.address,
                                    .clock = s->c.clock,
                                    .limit = CONNECTIONS_MAX,
                                    .request_timeout_ms = REQUEST_TIMEOUT_MS,
                                    .idle_timeout_ms = IDLE_TIMEOUT_MS,
                                    .hand = hand_over,
                                    .ctx = s};
-    if (stw_listen(s->c.address, &gate.listen_fd, &s->port, err) != 0)
-        return -1;
     return stw_gate_create(&gate, &s->gate, err);
 }
 
@@ -213,7 +210,7 @@ int stw_scrape_set_certificate(struct stw_scrape *s, const char *cert_pem, const
 
 uint16_t stw_scrape_port(const struct stw_scrape *s)
 {
-    return s->port;
+    return stw_gate_port(s->gate);
 }
 
 void stw_scrape_destroy(struct stw_scrape *s)

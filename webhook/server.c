@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "webhook/callers.h"
-#include "webhook/listen_priv.h"
 #include "webhook/server_priv.h"
 
 #include <ctype.h>
@@ -222,14 +221,13 @@ static void set_defaults(struct stw_server_config *c)
 
 static int open_gate(struct stw_server *s, struct stw_error *err)
 {
-    struct stw_gate_config gate = {.clock = s->c.clock,
+    struct stw_gate_config gate = {.address = s->c.bind_address,
+                                   .clock = s->c.clock,
                                    .limit = s->c.connection_limit,
                                    .request_timeout_ms = s->c.request_timeout_ms,
                                    .idle_timeout_ms = s->c.idle_timeout_ms,
                                    .hand = hand_over,
                                    .ctx = s};
-    if (stw_listen(s->c.bind_address, &gate.listen_fd, &s->port, err) != 0)
-        return -1;
     return stw_gate_create(&gate, &s->gate, err);
 }
 
@@ -260,7 +258,7 @@ int stw_server_set_certificate(struct stw_server *s, const char *cert_pem, const
 
 uint16_t stw_server_port(const struct stw_server *s)
 {
-    return s->port;
+    return stw_gate_port(s->gate);
 }
 
 bool stw_server_listening(struct stw_server *s)

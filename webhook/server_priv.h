@@ -28,7 +28,6 @@ struct stw_worker {
 
 struct stw_server {
     struct stw_server_config c; /* with defaults filled in */
-    uint16_t port;
     struct stw_gate *gate;
     struct stw_worker workers[STW_WORKERS_MAX];
     struct stw_tally tally;

@@ -5,7 +5,6 @@
 #include "webhook/gate_priv.h"
 
 #include "base/util.h"
-#include "webhook/listen_priv.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -50,7 +49,8 @@ static int house_enter(void *ctx, int fd, const struct sockaddr *addr, socklen_t
 static void house_open(struct house *h, uint32_t limit)
 {
     struct stw_error err = {0};
-    struct stw_gate_config c = {.limit = limit,
+    struct stw_gate_config c = {.address = "127.0.0.1:0",
+                                .limit = limit,
                                 .request_timeout_ms = 1000,
                                 .idle_timeout_ms = 60000,
                                 .clock = &h->clock,
@@ -60,8 +60,8 @@ static void house_open(struct house *h, uint32_t limit)
     (void)pthread_mutex_init(&h->lock, NULL);
     h->clock = (struct stw_clock){.ctx = h, .monotonic_ms = house_now};
     atomic_store(&h->now_ms, 1000000);
-    assert_int_equal(stw_listen("127.0.0.1:0", &c.listen_fd, &h->port, &err), 0);
     assert_int_equal(stw_gate_create(&c, &h->gate, &err), 0);
+    h->port = stw_gate_port(h->gate);
 }
 
 static unsigned house_count(struct house *h)
@@ -236,6 +236,22 @@ static void unfinished_business(void **state)
     house_close(&h);
 }
 
+static void a_port_that_is_taken(void **state)
+{
+    struct house h;
+    struct stw_error err = {0};
+    struct stw_gate *second = NULL;
+    char address[32];
+    (void)state;
+    house_open(&h, 10);
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", h.port);
+    struct stw_gate_config c = {.address = address, .clock = &h.clock, .limit = 1};
+    assert_int_equal(stw_gate_create(&c, &second, &err), -1);
+    assert_null(second);
+    assert_non_null(strstr(err.text, "Address already in use"));
+    house_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +261,7 @@ int main(void)
         cmocka_unit_test(time_is_up),
         cmocka_unit_test(idle_is_up),
         cmocka_unit_test(unfinished_business),
+        cmocka_unit_test(a_port_that_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
