@@ -30,6 +30,11 @@ static int each_object(struct dl_phdr_info *object, size_t size, void *ctx)
 void stw_footprint_shrink(void)
 {
     (void)dl_iterate_phdr(each_object, NULL);
+    stw_footprint_trim();
+}
+
+void stw_footprint_trim(void)
+{
 #ifdef __GLIBC__
     (void)malloc_trim(0);
 #endif

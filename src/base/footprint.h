@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resident memory that only the start has needed. */
+ * Resident memory that is not needed any more. */
 #ifndef STW_BASE_FOOTPRINT_H
 #define STW_BASE_FOOTPRINT_H
 
@@ -9,5 +9,7 @@
  * back from the page cache, page by page.  Any thread, while others run; costs about a
  * millisecond. */
 void stw_footprint_shrink(void);
+/* The free pages of the heap only, behind work that has needed many. */
+void stw_footprint_trim(void);
 
 #endif

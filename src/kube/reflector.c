@@ -6,14 +6,12 @@
  * is kept. */
 #include "kube/reflector_priv.h"
 
+#include "base/footprint.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "kube/discovery.h"
 
 #include <stdio.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #define PATH_MAX_BYTES 3072
 #define CONTINUE_MAX_BYTES (64u << 10)
@@ -232,14 +230,6 @@ static void list_failed(struct stw_reflector *r, const struct stw_error *err)
     begin_list(r, expired ? 0 : wait);
 }
 
-/* A list's pages are by far the largest memory that is ever used at once: back to the system. */
-static void give_memory_back(void)
-{
-#ifdef __GLIBC__
-    (void)malloc_trim(0);
-#endif
-}
-
 static void list_done(struct stw_reflector *r)
 {
     struct stw_error err = {0};
@@ -258,7 +248,7 @@ static void list_done(struct stw_reflector *r)
         return;
     }
     report_vanished(r);
-    give_memory_back();
+    stw_footprint_trim(); /* a list's pages are by far the most memory that is ever used at once */
     stw_informer_gauges(r->inf);
     atomic_store(&r->synced, true);
     begin_watch(r, 0);
