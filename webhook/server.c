@@ -181,17 +181,6 @@ static int make_routes(struct stw_server *s, struct stw_error *err)
     return 0;
 }
 
-/* As many descriptors as the machine allows: a flood of connections must not use up those that
- * everything else in the process needs. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static uint32_t default_threads(void)
 {
     cpu_set_t set;
@@ -199,7 +188,8 @@ static uint32_t default_threads(void)
     return (uint32_t)STW_MIN(STW_MAX(cores, 2), (int)STW_WORKERS_MAX);
 }
 
-/* Of the descriptors a quarter stays free for the rest of the process. */
+/* A flood of connections must not use up the descriptors that everything else in the process needs:
+ * of those a quarter stays free. */
 static uint32_t bounded_limit(uint32_t wanted)
 {
     struct rlimit limit;
@@ -238,7 +228,6 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
     if (!s)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the admission server");
     s->c = *config;
-    raise_descriptor_limit();
     set_defaults(&s->c);
     stw_bundle_slot_init(&s->bundle);
     /* The gate last: with it connections come in. */

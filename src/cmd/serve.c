@@ -17,6 +17,7 @@
 #define MALLOC_KEEP_BYTES (256 * 1024)
 #define DRAIN_MS 10000
 
+/* As many descriptors as the machine allows. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
