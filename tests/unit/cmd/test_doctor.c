@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of `steward doctor` that need no cluster: what is a difference between CRDs, which
- * NetworkPolicy is in the way, and the report. */
+ * NetworkPolicy is in the way, who is behind the Service as newer and older servers tell it (by the
+ * scripted server), and the report. */
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"
 #include "cmd/cmd.h"
+#include "fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,6 +103,64 @@ static void policies(void **state)
     }
 }
 
+#define SERVICE "{'match':'GET /api/v1/namespaces/sys/services/svc$','body':{}},"
+#define SLICES                                                                                     \
+    "'match':'GET /apis/discovery.k8s.io/v1/namespaces/sys/endpointslices[?]limit=[0-9]+&"         \
+    "labelSelector=kubernetes.io%2Fservice-name%3Dsvc"
+#define ENDPOINTS "'match':'GET /api/v1/namespaces/sys/endpoints/svc$'"
+
+static void service(struct fake *f, struct stw_client *client, const char *steps, const char *said)
+{
+    char out[1024] = "";
+    struct doctor d = {.ns = "sys", .service = "svc", .service_ns = "sys"};
+    d.remote = (struct stw_remote){.client = client, .timeout_ms = 60000};
+    d.report.out = fmemopen(out, sizeof(out) - 1, "w");
+    assert_non_null(d.report.out);
+    fake_steps(f, steps);
+    doctor_service(&d);
+    (void)fclose(d.report.out);
+    if (strncmp(out, said, strlen(said)) != 0)
+        fail_msg("\"%s\", not \"%s\"", out, said);
+}
+
+static void who_is_behind_the_service(void **state)
+{
+    static const struct {
+        const char *steps, *said;
+    } rows[] = {
+        /* servers from 1.21 on; ready that is not said means yes */
+        {"[" SERVICE "{" SLICES "$','body':{'metadata':{'continue':'n'},'items':[{'endpoints':["
+         "{'addresses':['10.0.0.1'],'conditions':{'ready':true}},"
+         "{'addresses':['10.0.0.2'],'conditions':{'ready':false}},"
+         "{'addresses':[],'conditions':{'ready':true}}]}]}},"
+         "{" SLICES "&continue=n$','body':{'items':["
+         "{'endpoints':[{'addresses':['10.0.0.3','10.0.0.4'],'conditions':{}}]},"
+         "{'endpoints':null}]}}]",
+         "ok    Service: 2 ready behind sys/svc\n"},
+        {"[" SERVICE "{" SLICES "','body':{'items':[]}}]",
+         "FAIL  Service: nobody is ready behind sys/svc: "},
+        {"[" SERVICE "{" SLICES "','status':403,'body':{'kind':'Status','code':403,"
+         "'reason':'Forbidden','message':'not yours'}}]",
+         "warn  endpoints: cannot be read: "},
+        /* servers before: no such group */
+        {"[" SERVICE "{" ENDPOINTS ",'body':{'subsets':[{'addresses':[{'ip':'10.0.0.1'}],"
+         "'notReadyAddresses':[{'ip':'10.0.0.2'}]},{'addresses':[{'ip':'10.0.0.3'}]}]}}]",
+         "ok    Service: 2 ready behind sys/svc\n"},
+        {"[" SERVICE "{" ENDPOINTS ",'status':404}]",
+         "FAIL  Service: nobody is ready behind sys/svc: "},
+        {"[]", "FAIL  Service: sys/svc, which the webhooks name, is not there\n"},
+    };
+    struct fake f;
+    (void)state;
+    fake_start(&f);
+    struct stw_client *client = fake_client(&f, NULL, NULL);
+    for (size_t i = 0; i < STW_COUNT(rows); i++)
+        service(&f, client, rows[i].steps, rows[i].said);
+    assert_int_equal(fake_count(&f, "/endpoints/"), 2); /* where slices are answered, they count */
+    stw_client_destroy(client);
+    fake_stop(&f);
+}
+
 static void report(bool json, char *out, size_t size, int want)
 {
     struct stw_checkup c = {.json = json};
@@ -139,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differences_of_crds),
         cmocka_unit_test(policies),
+        cmocka_unit_test(who_is_behind_the_service),
         cmocka_unit_test(reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
