@@ -17,22 +17,6 @@
     "{'match':'GET /api/v1/namespaces/home/pods/p$','status':" #code                               \
     ",'body':{'kind':'Status','code':" #code ",'reason':'" reason "','message':'" reason "'}}"
 
-static struct fake fake;
-
-static int set_up(void **state)
-{
-    (void)state;
-    fake_start(&fake);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    fake_stop(&fake);
-    return 0;
-}
-
 static void answers(void **state)
 {
     static const struct {
@@ -57,11 +41,10 @@ static void answers(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        struct stw_client *c = fake_client(&fake, NULL, NULL);
         struct stw_error err = {0};
         char *image = NULL;
         fake_steps(&fake, rows[i].steps);
-        int r = stw_own_image(c, "home", "p", 60000, &image, &err);
+        int r = stw_own_image(fake.client, "home", "p", 60000, &image, &err);
         assert_int_equal(r, rows[i].image ? 0 : -1);
         if (rows[i].image) {
             assert_string_equal(image, rows[i].image);
@@ -70,13 +53,11 @@ static void answers(void **state)
             assert_non_null(strstr(err.text, rows[i].text));
         }
         free(image);
-        stw_client_destroy(c);
     }
 }
 
 static void a_server_that_comes_back_is_asked_again(void **state)
 {
-    struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
     char *image = NULL;
     (void)state;
@@ -86,32 +67,30 @@ static void a_server_that_comes_back_is_asked_again(void **state)
             500, "InternalError") ","
                                   "{'match':'GET /api/v1/namespaces/home/pods/p$','body':"
                                   "{'spec':{'containers':[{'name':'manager','image':'late'}]}}}]");
-    assert_int_equal(stw_own_image(c, "home", "p", 60000, &image, &err), 0);
+    assert_int_equal(stw_own_image(fake.client, "home", "p", 60000, &image, &err), 0);
     assert_string_equal(image, "late");
     free(image);
-    stw_client_destroy(c);
 }
 
 static void patience_ends(void **state)
 {
-    struct stw_client *c = fake_client(&fake, NULL, NULL);
     struct stw_error err = {0};
     char *image = NULL;
     (void)state;
     fake_steps(&fake, "[" STATUS(500, "InternalError") "," STATUS(500, "never asked for") "]");
-    assert_int_equal(stw_own_image(c, "home", "p", 0, &image, &err), -1);
+    assert_int_equal(stw_own_image(fake.client, "home", "p", 0, &image, &err), -1);
     assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
     assert_null(image);
     assert_int_equal(fake_count(&fake, "GET /api/v1/namespaces/home/pods/p"), 1);
-    stw_client_destroy(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_server_that_comes_back_is_asked_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(patience_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(answers, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_comes_back_is_asked_again, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(patience_ends, fake_set_up, fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

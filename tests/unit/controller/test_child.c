@@ -36,7 +36,6 @@
 
 struct fixture {
     struct fake fake;
-    struct stw_client *client;
     struct stw_manager manager;
     struct stw_run run;
     struct stw_owner owner;
@@ -53,15 +52,14 @@ static void begin(struct fixture *f, const char *cached, const char *steps)
     *f = (struct fixture){.manager = {.guard = stw_guard_create(), .cache_count = 1}};
     fake_start(&f->fake);
     fake_steps(&f->fake, steps);
-    f->client = fake_client(&f->fake, NULL, NULL);
     f->manager.caches[0].watch = &stw_watch_configmaps;
     atomic_init(&f->manager.may_write, true);
-    assert_int_equal(stw_informer_create(f->client, &config, &stw_clock_system, NULL,
+    assert_int_equal(stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL,
                                          &f->manager.caches[0].informer, &err),
                      0);
     f->run = (struct stw_run){.manager = &f->manager,
                               .controller = &stw_controller_myweb,
-                              .client = f->client,
+                              .client = f->fake.client,
                               .clock = &stw_clock_system,
                               .key = "shop/web",
                               .ns = "shop",
@@ -90,7 +88,6 @@ static enum stw_child_state ensure(struct fixture *f)
 static void end(struct fixture *f)
 {
     stw_informer_destroy(f->manager.caches[0].informer);
-    stw_client_destroy(f->client);
     stw_guard_destroy(f->manager.guard);
     fake_stop(&f->fake);
     json_decref(f->desired);

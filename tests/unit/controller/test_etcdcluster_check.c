@@ -15,22 +15,6 @@
 #define B "db-cccccccccc"
 #define C "db-dddddddddd"
 
-static struct fake fake;
-
-static int start(void **state)
-{
-    (void)state;
-    fake_start(&fake);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    fake_stop(&fake);
-    return 0;
-}
-
 /* --- a cluster with a keeper and a way to an API server */
 
 static void begin(struct fixture *f, const char *status)
@@ -41,7 +25,7 @@ static void begin(struct fixture *f, const char *status)
     fixture_init(f, SPEC, status);
     assert_int_equal(ec_keeper_open(NULL, &config, &keeper, &err), 0);
     f->e->keeper = keeper;
-    f->run.client = fake_client(&fake, NULL, NULL);
+    f->run.client = fake.client;
     f->e->view.durable = f->e->view.failover = f->e->view.listed = true;
     f->e->view.unhealthy_s = 300;
     f->e->view.deadline_s = 600;
@@ -54,7 +38,6 @@ static void begin(struct fixture *f, const char *status)
 
 static void end(struct fixture *f)
 {
-    stw_client_destroy(f->run.client);
     ec_keeper_close(f->e->keeper);
     fixture_done(f);
 }
@@ -230,5 +213,5 @@ int main(void)
         cmocka_unit_test(all_names_are_used),
         cmocka_unit_test(no_pod_is_left),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
 }

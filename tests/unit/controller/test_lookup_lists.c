@@ -12,8 +12,6 @@
 
 #include <cmocka.h>
 
-static struct fake fake;
-static struct stw_client *client;
 static char told[256];
 
 static void trouble(void *ctx, const char *plural, const struct stw_error *err)
@@ -26,25 +24,14 @@ static void trouble(void *ctx, const char *plural, const struct stw_error *err)
 
 static int set_up(void **state)
 {
-    (void)state;
     told[0] = '\0';
-    fake_start(&fake);
-    client = fake_client(&fake, NULL, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    stw_client_destroy(client);
-    fake_stop(&fake);
-    return 0;
+    return fake_set_up(state);
 }
 
 static struct stw_lookup_lists *create(const char *const *namespaces)
 {
     struct stw_lookup_lists_config config = {
-        .client = client, .namespaces = namespaces, .trouble = trouble};
+        .client = fake.client, .namespaces = namespaces, .trouble = trouble};
     struct stw_lookup_lists *l = stw_lookup_lists_create(&config);
     assert_non_null(l);
     return l;
@@ -137,10 +124,10 @@ static void namespaces_in_place_of_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(indexes_and_keys, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_empty_list, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_listed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(namespaces_in_place_of_all, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(indexes_and_keys, set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(an_empty_list, set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_listed, set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(namespaces_in_place_of_all, set_up, fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,11 +73,8 @@ static void answers_of_the_server(void **state)
         {"[{'match':'/secrets/s','then':'reset','status':0}]", -1, {0}},
         {"[{'match':'/secrets/s','then':'stall'}]", -1, {0}},
     };
-    struct fake fake;
     (void)state;
-    fake_start(&fake);
-    struct stw_client *client = fake_client(&fake, NULL, NULL);
-    struct stw_manager m = {.config.client = client};
+    struct stw_manager m = {.config.client = fake.client};
     for (size_t i = 0; i < STW_COUNT(looks); i++) {
         struct stw_secret_facts got = {0};
         uint64_t begin = stw_now_ms(&stw_clock_system);
@@ -90,13 +87,12 @@ static void answers_of_the_server(void **state)
         /* the API server waits 3 s for the whole verdict */
         assert_true(stw_now_ms(&stw_clock_system) - begin < 2500);
     }
-    stw_client_destroy(client);
-    fake_stop(&fake);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(facts),
-                                       cmocka_unit_test(answers_of_the_server)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(facts),
+        cmocka_unit_test_setup_teardown(answers_of_the_server, fake_set_up, fake_tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

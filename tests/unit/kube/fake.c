@@ -40,6 +40,7 @@ static void spawn(struct fake *f)
                    (int)strtol(line, NULL, 10));
     struct stw_kubeconfig config = {.insecure = f->cert[0] != '\0'};
     f->control = fake_client(f, &config, NULL);
+    f->client = fake_client(f, NULL, NULL);
 }
 
 void fake_start(struct fake *f)
@@ -68,6 +69,7 @@ void fake_start_tls(struct fake *f, const char *name)
 
 void fake_stop(struct fake *f)
 {
+    stw_client_destroy(f->client);
     stw_client_destroy(f->control);
     (void)close(f->in);
     (void)kill(f->pid, SIGKILL);
@@ -77,6 +79,22 @@ void fake_stop(struct fake *f)
         (void)unlink(f->key);
         (void)rmdir(f->dir);
     }
+}
+
+struct fake fake;
+
+int fake_set_up(void **state)
+{
+    (void)state;
+    fake_start(&fake);
+    return 0;
+}
+
+int fake_tear_down(void **state)
+{
+    (void)state;
+    fake_stop(&fake);
+    return 0;
 }
 
 struct stw_client *fake_client(struct fake *f, const struct stw_kubeconfig *config,

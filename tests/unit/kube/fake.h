@@ -14,6 +14,7 @@ struct fake {
     char server[64];                    /* "http://127.0.0.1:40000" */
     char cert[256], key[256], dir[200]; /* with TLS */
     struct stw_client *control;         /* for steps and the log */
+    struct stw_client *client;          /* what most tests need: one that only knows the address */
 };
 
 void fake_start(struct fake *f);
@@ -21,12 +22,17 @@ void fake_start(struct fake *f);
 void fake_start_tls(struct fake *f, const char *name);
 void fake_stop(struct fake *f);
 
+/* One for each test of a table, or for all of them: set-up and tear-down of cmocka. */
+extern struct fake fake;
+int fake_set_up(void **state);
+int fake_tear_down(void **state);
+
 void fake_steps(struct fake *f, const char *json); /* ['...'] with ' for " */
 void fake_go(struct fake *f, const char *name);
 /* How many requests so far contain `part` in "METHOD TARGET BODY AUTHORIZATION". */
 unsigned fake_count(struct fake *f, const char *part);
 
-/* A client of this server; `config` may be NULL. */
+/* Another client of this server, of the caller; `config` may be NULL. */
 struct stw_client *fake_client(struct fake *f, const struct stw_kubeconfig *config,
                                struct stw_metrics *metrics);
 

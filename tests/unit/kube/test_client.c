@@ -12,22 +12,6 @@
 
 #include <cmocka.h>
 
-static struct fake fake;
-
-static int set_up(void **state)
-{
-    (void)state;
-    fake_start(&fake);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    fake_stop(&fake);
-    return 0;
-}
-
 static int get(struct stw_client *c, const char *path, struct stw_buf *ret, struct stw_error *err)
 {
     return stw_client_do(c, &(struct stw_request){.method = "GET", .path = path}, ret, err);
@@ -523,5 +507,5 @@ int main(void)
         cmocka_unit_test(certificates),
         cmocka_unit_test(a_rotated_client_certificate),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
 }

@@ -12,8 +12,6 @@
 
 #include <cmocka.h>
 
-static struct fake fake;
-static struct stw_client *client;
 static _Atomic uint64_t now_ms;
 
 static uint64_t get_ms(void *ctx)
@@ -32,19 +30,9 @@ static const struct stw_clock clock_of_test = {NULL, get_ms, get_us};
 
 static int set_up(void **state)
 {
-    (void)state;
-    fake_start(&fake);
-    fake_steps(&fake, "[{'match':'/events','times':0,'status':201}]");
-    client = fake_client(&fake, NULL, NULL);
     atomic_store(&now_ms, 1000000);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    stw_client_destroy(client);
-    fake_stop(&fake);
+    (void)fake_set_up(state);
+    fake_steps(&fake, "[{'match':'/events','times':0,'status':201}]");
     return 0;
 }
 
@@ -52,7 +40,7 @@ static struct stw_events *create(void)
 {
     struct stw_events *e = NULL;
     struct stw_error err;
-    assert_int_equal(stw_events_create(client, &clock_of_test, "steward-test", &e, &err), 0);
+    assert_int_equal(stw_events_create(fake.client, &clock_of_test, "steward-test", &e, &err), 0);
     return e;
 }
 
@@ -163,12 +151,12 @@ static void a_dropped_one_is_no_series(void **state)
     fake_steps(&fake, "[{'match':'/fill','stream':[{'wait':'fill'}],'times':4},"
                       "{'match':'/fill','times':0},{'match':'/events','times':0,'status':201}]");
     for (fill.body_len = sizeof(body); fill.body_len > 0; fill.body_len /= 16)
-        while (stw_client_submit(client, &fill))
+        while (stw_client_submit(fake.client, &fill))
             ;
     stw_events_record(e, &o, false, "Late", "Try", "the same");
     fake_go(&fake, "fill");
     fill.body_len = sizeof(body);
-    wait_until(stw_client_submit(client, &fill)); /* there is room again */
+    wait_until(stw_client_submit(fake.client, &fill)); /* there is room again */
     assert_int_equal(fake_count(&fake, "/namespaces/dropped/"), 0);
     stw_events_record(e, &o, false, "Late", "Try", "the same");
     sent("POST /apis/events.k8s.io/v1/namespaces/dropped/events", 1);
@@ -201,5 +189,5 @@ int main(void)
         cmocka_unit_test(many_objects),
         cmocka_unit_test(a_dropped_one_is_no_series),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, fake_tear_down);
 }

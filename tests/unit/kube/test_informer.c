@@ -13,7 +13,6 @@
 
 struct fixture {
     struct fake fake;
-    struct stw_client *client;
     struct stw_informer *inf;
     pthread_mutex_t lock;
     struct stw_buf said; /* of the change callback: "+a", "*a", "-a" and a blank each */
@@ -144,7 +143,7 @@ static void add_answer(struct stw_buf *out, const char *at, const char *line_end
     stw_buf_addf(out, "]%s%s}", list ? "}" : "", end);
 }
 
-static void play(struct fake *fake, const char *script)
+static void play(struct fake *server, const char *script)
 {
     stw_autobuf struct stw_buf steps = STW_BUF_INIT(1u << 20);
     for (const char *line = script, *end; *line; line = end + (*end == '\n')) {
@@ -160,7 +159,7 @@ static void play(struct fake *fake, const char *script)
             add_answer(&steps, bar + 3, end);
     }
     stw_buf_addc(&steps, ']');
-    fake_steps(fake, stw_buf_str(&steps));
+    fake_steps(server, stw_buf_str(&steps));
 }
 
 static void begin(struct fixture *f, const char *script, struct stw_informer_config config)
@@ -171,7 +170,6 @@ static void begin(struct fixture *f, const char *script, struct stw_informer_con
     (void)pthread_mutex_init(&f->lock, NULL);
     fake_start(&f->fake);
     play(&f->fake, script);
-    f->client = fake_client(&f->fake, NULL, NULL);
     config.resource = &stw_res_configmap;
     if (!config.namespaces)
         config.namespaces = namespaces;
@@ -180,14 +178,13 @@ static void begin(struct fixture *f, const char *script, struct stw_informer_con
     config.ctx = f;
     config.backoff_ms = 20;
     assert_int_equal(
-        stw_informer_create(f->client, &config, &stw_clock_system, NULL, &f->inf, &err), 0);
+        stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL, &f->inf, &err), 0);
     assert_int_equal(stw_informer_start(f->inf, &err), 0);
 }
 
 static void end(struct fixture *f)
 {
     stw_informer_destroy(f->inf);
-    stw_client_destroy(f->client);
     fake_stop(&f->fake);
     stw_buf_done(&f->said);
     (void)pthread_mutex_destroy(&f->lock);
@@ -451,7 +448,7 @@ static void ended_any_time(void **state)
         begin(&f, scripts[i], (struct stw_informer_config){0});
         wait_until(fake_count(&f.fake, i == 2 ? "watch=1" : "limit=") > 0);
         if (i == 1)
-            stw_client_cancel(f.client);
+            stw_client_cancel(f.fake.client);
         end(&f);
     }
 }

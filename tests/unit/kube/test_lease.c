@@ -17,7 +17,6 @@
 
 struct fixture {
     struct fake fake;
-    struct stw_client *client;
     struct stw_lease *lease;
     atomic_uint started, stopped;
     _Atomic uint64_t stopped_ms;
@@ -51,9 +50,8 @@ static void begin(struct fixture *f, const char *steps)
     *f = (struct fixture){0};
     fake_start(&f->fake);
     fake_steps(&f->fake, steps);
-    f->client = fake_client(&f->fake, NULL, NULL);
-    assert_int_equal(stw_lease_create(f->client, &config, &stw_clock_system, NULL, &f->lease, &err),
-                     0);
+    assert_int_equal(
+        stw_lease_create(f->fake.client, &config, &stw_clock_system, NULL, &f->lease, &err), 0);
     assert_int_equal(stw_lease_start(f->lease, &err), 0);
 }
 
@@ -61,7 +59,6 @@ static void end(struct fixture *f)
 {
     stw_lease_stop(f->lease);
     stw_lease_destroy(f->lease);
-    stw_client_destroy(f->client);
     fake_stop(&f->fake);
 }
 

@@ -12,25 +12,6 @@
 
 #include <cmocka.h>
 
-static struct fake fake;
-static struct stw_client *client;
-
-static int set_up(void **state)
-{
-    (void)state;
-    fake_start(&fake);
-    client = fake_client(&fake, NULL, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    stw_client_destroy(client);
-    fake_stop(&fake);
-    return 0;
-}
-
 struct seen {
     char names[256];
     int stop_at; /* 0: never */
@@ -57,7 +38,7 @@ static int see(void *ctx, struct stw_json object)
 static int walk(struct seen *seen, struct stw_error *err)
 {
     struct stw_pages q = {.resource = &stw_res_service, .ns = "n", .page_size = 2};
-    return stw_pages_each(client, &q, see, seen, err);
+    return stw_pages_each(fake.client, &q, see, seen, err);
 }
 
 static void all_pages(void **state)
@@ -112,10 +93,10 @@ static void a_page_that_is_too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_pages, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_end_in_between, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_page_that_is_too_large, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_pages, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(an_end_in_between, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(a_page_that_is_too_large, fake_set_up, fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
