@@ -226,79 +226,86 @@ static struct stw_sandbox_result enter(void)
     return is;
 }
 
-/* In the child: the error that the attempt met, 0 for none. */
-static void try_in_child(size_t i)
+/* How a child ended that does `what` with `i`: the status of one that exits with what it returns.
+ */
+static int in_child(int (*what)(size_t i), size_t i)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(what(i));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* The error that the attempt met, 0 for none. */
+static int attempt_inside(size_t i)
 {
     (void)enter();
     errno = 0;
-    _exit(cases[i].attempt() < 0 ? errno : 0);
+    return cases[i].attempt() < 0 ? errno : 0;
 }
 
 static void what_is_refused_and_what_is_not(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
-        int status = 0;
         if (!applies(cases[i].by))
             continue;
-        pid_t pid = fork();
-        if (pid == 0)
-            try_in_child(i);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
+        int status = in_child(attempt_inside, i);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != cases[i].error)
             fail_msg("%s: status %x, not error %d", cases[i].what, (unsigned)status,
                      cases[i].error);
     }
 }
 
+static int says_what_it_is(size_t i)
+{
+    struct stw_sandbox_result is = enter();
+    bool hint = strstr(stw_sandbox_hint(EACCES), "--sandbox=off") != NULL;
+    (void)i;
+    return is.seccomp && (is.landlock > 0) == has_fence() && hint == has_fence() &&
+                   *stw_sandbox_hint(ENOENT) == '\0' && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+               ? 0
+               : 1;
+}
+
 static void what_is_said(void **state)
 {
-    int status = 0;
     (void)state;
     assert_string_equal(stw_sandbox_hint(EACCES), "");
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct stw_sandbox_result is = enter();
-        bool hint = strstr(stw_sandbox_hint(EACCES), "--sandbox=off") != NULL;
-        _exit(is.seccomp && (is.landlock > 0) == has_fence() && hint == has_fence() &&
-                      *stw_sandbox_hint(ENOENT) == '\0' &&
-                      prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
-                  ? 0
-                  : 1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(in_child(says_what_it_is, 0), 0);
 }
 
 /* Since Linux 6.12. */
+static int cannot_signal_the_parent(size_t i)
+{
+    struct stw_sandbox_result is = enter();
+    (void)i;
+    return is.landlock < 6 || (kill_the_parent() < 0 && errno == EPERM) ? 0 : 1;
+}
+
 static void signals_stay_inside(void **state)
 {
-    int status = 0;
     (void)state;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct stw_sandbox_result is = enter();
-        _exit(is.landlock < 6 || (kill_the_parent() < 0 && errno == EPERM) ? 0 : 1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(in_child(cannot_signal_the_parent, 0), 0);
+}
+
+static int is_not_dumped(size_t i)
+{
+    struct rlimit limit = {1, 1};
+    (void)i;
+    stw_sandbox_no_dumps();
+    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 && getrlimit(RLIMIT_CORE, &limit) == 0 &&
+                   limit.rlim_max == 0
+               ? 0
+               : 1;
 }
 
 static void no_dumps(void **state)
 {
-    int status = 0;
     (void)state;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct rlimit limit = {1, 1};
-        stw_sandbox_no_dumps();
-        _exit(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 && getrlimit(RLIMIT_CORE, &limit) == 0 &&
-                      limit.rlim_max == 0
-                  ? 0
-                  : 1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(in_child(is_not_dumped, 0), 0);
 }
 
 static int make_folders(void **state)
