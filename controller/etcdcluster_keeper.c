@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 struct ec_keeper {
-    struct stw_family *margins;
+    struct stw_family *margins, *ends;
     pthread_mutex_t lock; /* guards the table; an entry belongs to the one run of its key */
     struct stw_table kept;
     bool cancelled;
@@ -40,12 +40,17 @@ int ec_keeper_open(struct stw_manager *m, const struct stw_manager_config *confi
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     k->kept = STW_TABLE_INIT(key_of);
     (void)pthread_mutex_init(&k->lock, NULL);
-    if (config->metrics)
+    if (config->metrics) {
         k->margins = stw_metrics_family(
             config->metrics, STW_GAUGE, "steward_etcd_quorum_margin",
             "Voters that may fail before an etcd cluster loses its quorum; negative: so many are "
             "missing.",
             labels, NULL);
+        k->ends = stw_metrics_family(
+            config->metrics, STW_GAUGE, "steward_etcd_certificate_not_after_seconds",
+            "When the first certificate of an etcd cluster expires, in seconds since the epoch.",
+            labels, NULL);
+    }
     *ret_state = k;
     return 0;
 }
@@ -114,13 +119,25 @@ int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_et
     return 0;
 }
 
+void ec_keeper_tell_end(struct ec_keeper *k, const struct stw_run *run, struct ec_kept *kept,
+                        int64_t not_after)
+{
+    if (not_after == 0)
+        return;
+    if (!kept->cert_end && k->ends)
+        kept->cert_end = STW_SERIES(k->ends, run->ns, run->name);
+    stw_series_set(kept->cert_end, (double)not_after);
+}
+
 /* A gauge of what is gone says nothing. */
 void ec_keeper_forget(struct ec_keeper *k, const char *key)
 {
     pthread_mutex_lock(&k->lock);
     struct ec_kept *one = stw_table_remove(&k->kept, key);
     pthread_mutex_unlock(&k->lock);
-    if (one)
+    if (one) {
         stw_series_set(one->margin, (double)NAN);
+        stw_series_set(one->cert_end, (double)NAN);
+    }
     free_kept(one);
 }

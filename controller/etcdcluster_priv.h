@@ -329,11 +329,15 @@ struct ec_kept {
         char uid[64], fingerprint[65];
     } proven[EC_MEMBERS_MAX]; /* pods that were seen serving it */
     struct stw_series *margin;
+    struct stw_series *cert_end; /* NULL: no certificate has been seen */
 };
 struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run); /* NULL: no memory */
 /* A new way to the members takes the place of the old one. */
 int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_etcd_config *config,
                   struct stw_error *err);
+/* To the metrics: when the first of its certificates ends; 0: what was told before holds. */
+void ec_keeper_tell_end(struct ec_keeper *k, const struct stw_run *run, struct ec_kept *kept,
+                        int64_t not_after);
 void ec_keeper_forget(struct ec_keeper *k, const char *key);
 
 #endif

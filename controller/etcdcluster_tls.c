@@ -232,18 +232,9 @@ static void keep(struct ec *e, struct ec_kept *kept, const char *versions)
 }
 
 /* While Secrets are broken, members are asked as before, if they could be. */
-int ec_tls_prepare(struct ec *e)
+static int prepare(struct ec *e, struct ec_kept *kept)
 {
-    struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
     char versions[sizeof(kept->secret_versions)];
-    set_wanted(e);
-    if (!kept) {
-        (void)stw_fail(&e->tls.err, STW_ERR_INTERNAL, "out of memory");
-        fail(&e->tls);
-        return -1;
-    }
-    if (!e->tls.peer && !e->tls.client)
-        return plain(e, kept);
     ec_secrets_versions(e, versions, sizeof(versions));
     if (is_known(e, kept, versions)) {
         e->tls = kept->tls;
@@ -257,6 +248,22 @@ int ec_tls_prepare(struct ec *e)
     e->etcd = kept->etcd;
     tell_end(e);
     return 0;
+}
+
+int ec_tls_prepare(struct ec *e)
+{
+    struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
+    set_wanted(e);
+    if (!kept) {
+        (void)stw_fail(&e->tls.err, STW_ERR_INTERNAL, "out of memory");
+        fail(&e->tls);
+        return -1;
+    }
+    if (!e->tls.peer && !e->tls.client)
+        return plain(e, kept);
+    int rc = prepare(e, kept);
+    ec_keeper_tell_end(e->keeper, e->run, kept, e->tls.not_after);
+    return rc;
 }
 
 /* --- the proof */

@@ -9,7 +9,7 @@ import re
 import pytest
 import yaml
 
-from support import databaseuser, myweb, paths, prometheus, wait
+from support import databaseuser, etcdcluster, myweb, paths, prometheus, wait
 from support import steward as stw
 from support.cluster import condition
 
@@ -97,8 +97,10 @@ def asked(installed, steward_binary, tmp_path_factory):
 
 
 def busy(cluster):
-    """An object of each kind, and one that is refused."""
+    """An object of each kind, one that is refused, and an etcd with certificates."""
     cluster.kubectl("apply", "-n", "dashboard", "-f", str(SAMPLES))
+    etcdcluster.EtcdCluster(cluster, "dashboard", "safe").apply(
+        size=1, TLS={"auto": {"provider": "Steward"}})
     cluster.apply(myweb.manifest("bad", "dashboard", nodePortNumber=1), check=False)
     cluster.wait_for("myweb", "myweb", "dashboard", lambda o: condition(o, "Ready"))
     cluster.wait_for("etcdcluster", "orders", "dashboard", lambda o: condition(o, "Ready"))

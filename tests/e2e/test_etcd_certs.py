@@ -2,6 +2,9 @@
 """Certificates of a real EtcdCluster are renewed, change their authority, and end, while somebody
 writes to it."""
 
+import math
+import time
+
 import pytest
 from support import etcdcerts as certs
 from support import etcdcluster as ecs
@@ -103,8 +106,28 @@ def test_before_they_end(controller, installed, namespace, pods_stay_pending):
                                      "renewBeforeDays": 60}})
     wait.until("all certificates", lambda: None not in all_of_them(), 40)
     before = all_of_them()
+    assert 89 <= days_left(controller, namespace) <= 90
     etcd.patch(TLS={"auto": {"renewBeforeDays": 89}})
     wait.stays("89 days are left", lambda: all_of_them() == before, 4, 0.5)
     etcd.patch(TLS={"auto": {"validityDays": 120, "renewBeforeDays": 90}})
     wait.until("others", lambda: not set(all_of_them()) & set(before), 40)
     assert installed.wait_event("own", namespace, "CertRotated")
+    wait.until("the metric to tell of it", lambda: days_left(controller, namespace) > 119, 20)
+    etcd.delete()
+    wait.until("it to tell of nothing", lambda: math.isnan(days_left(controller, namespace)), 20)
+
+
+def days_left(steward, namespace):
+    """Until the first certificate of the cluster "own" ends, as the metric has it."""
+    end = steward.metric("steward_etcd_certificate_not_after_seconds", namespace=namespace,
+                         cluster="own")
+    return (end - time.time()) / 86400
+
+
+def test_without_certificates_nothing_is_told(controller, installed, namespace, pods_stay_pending):
+    """A metric of 0 would be one that ended in 1970."""
+    etcd = ecs.EtcdCluster(installed, namespace, "plain")
+    etcd.apply(size=1)
+    wait.until("its pod", etcd.pods, 40)
+    assert f'steward_etcd_certificate_not_after_seconds{{namespace="{namespace}"' not in \
+        controller.metrics_text()

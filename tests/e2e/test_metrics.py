@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from support import paths
+from support import etcdcluster, paths, wait
 from support import steward as stw
 
 # Names and labels of controller-runtime, client-go and component-base, to the letter.
@@ -47,13 +47,15 @@ FAMILIES = {
     "steward_cache_objects": {"resource"},
     "steward_cache_bytes": {"resource"},
     "steward_hot_loop_total": {"controller"},
+    "steward_etcd_quorum_margin": {"namespace", "cluster"},
+    "steward_etcd_certificate_not_after_seconds": {"namespace", "cluster"},
     "steward_build_info": {"version", "commit"},
 }
 
 
 @pytest.fixture(scope="module")
 def busy(installed, cluster, steward_binary, tmp_path_factory):
-    """A steward, elected, that has let one MyWeb in and refused another."""
+    """A steward, elected, that has let one MyWeb in and refused another, and an EtcdCluster."""
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
                       tmp_path_factory.mktemp("busy"), ["--leader-elect"])
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
@@ -66,6 +68,10 @@ def busy(installed, cluster, steward_binary, tmp_path_factory):
     cluster.wait_for("service", "m", "metrics-test", bool)
     web["spec"]["nodePortNumber"] = 1
     cluster.apply(web, check=False)
+    etcdcluster.EtcdCluster(cluster, "metrics-test", "e").apply(
+        size=1, TLS={"auto": {"provider": "Steward"}})
+    wait.until("its certificates", lambda: one.metric("steward_etcd_certificate_not_after_seconds"),
+               40)
     yield one
     stw.uninstall_webhooks(installed)
     cluster.kubectl("delete", "namespace", "metrics-test", "--wait=false")
