@@ -29,8 +29,8 @@ static void check_clock(struct doctor *d, int64_t date_us, int64_t before_us, in
                         "this machine's is within %d s of the API server's", SKEW_WARN_S);
     else
         stw_checkup_add(&d->report, verdict, "clock", "Set the clock that is wrong: timedatectl",
-                        "the API server's is %lld s %s of this machine's", (long long)apart,
-                        seconds > 0 ? "ahead" : "behind");
+                        "the API server's is %lld s %s this machine's", (long long)apart,
+                        seconds > 0 ? "ahead of" : "behind");
 }
 
 int doctor_server(struct doctor *d)
