@@ -34,7 +34,7 @@ def writer(etcd):
         etcd.wait_settled(3, 120)
         one.wait_writes()
     print(f"{len(one.acknowledged)} writes, longest gap {one.longest_gap:.1f} s")
-    etcd.check_same()
+    etcd.check_same(one)
 
 
 def wait_stalled(etcd, text):

@@ -153,9 +153,10 @@ class EtcdCluster:
         """{name: uid} of pods: whoever is made anew has another."""
         return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
 
-    def at(self, member):
+    def at(self, member, timeout=3):
         """A Gateway to one member."""
-        return gateway.Gateway(self.pods()[member]["status"]["podIP"], tls=self.tls)
+        return gateway.Gateway(self.pods()[member]["status"]["podIP"], tls=self.tls,
+                               timeout=timeout)
 
     def client(self, timeout=3):
         """A Gateway to the Service for clients."""
@@ -178,26 +179,22 @@ class EtcdCluster:
         """A gateway.Writer through the Service for clients."""
         return gateway.Writer(self.client(), **more)
 
-    def check_same(self):
-        """All members store the same, up to one revision; returns their names."""
+    def check_same(self, *writers):
+        """Each member by itself stores the same, up to one revision, and of what was acknowledged to
+        these writers it has lost nothing; returns the members' names."""
         revision = int(self.served().status()["header"]["revision"])
-        hashes = {}
-        for name in self.names():
+        held = {}
+        for name in sorted(self.names()):
             self.wait_has_all(name)
-            hashes[name] = self.at(name).hash_at(revision)
-        if len({h for h, _ in hashes.values()}) > 1:
-            self._check_contents(revision, hashes)
-        return sorted(hashes)
-
-    def _check_contents(self, revision, hashes):
-        """Hashes cover the history too, as far as each member has kept it; what counts are the keys."""
-        held = {name: self.at(name).contents(revision) for name in hashes}
+            held[name] = self.at(name, timeout=30).contents(revision)
         first = next(iter(held.values()))
         differs = {name: sorted(set(first.items()) ^ set(one.items()))[:10]
                    for name, one in held.items() if one != first}
-        told = {name: self.at(name).status() for name in hashes}
-        print(f"hashes at {revision}: {hashes}; {told}")
-        assert not differs, (revision, hashes, differs)
+        assert not differs, (revision, differs, {name: self.at(name).status() for name in held})
+        lost = {(name, writer.prefix): writer.lost_in({key: about[0] for key, about in one.items()})
+                for name, one in held.items() for writer in writers}
+        assert not any(lost.values()), (revision, lost)
+        return list(held)
 
     def wait_has_all(self, member):
         """Until a member stores all that has been written so far."""
