@@ -152,6 +152,8 @@ static bool is_elsewhere(const struct ec *e, const struct ec_member *m)
     return e->view.cluster_id && m->cluster_id && m->cluster_id != e->view.cluster_id;
 }
 
+/* Nor is a survivor led to while it is forced: each start of its container, also one after a crash,
+ * throws away the end of its log. */
 int ec_label_voters(struct ec *e)
 {
     for (size_t i = 0; i < e->view.count; i++) {
@@ -159,7 +161,7 @@ int ec_label_voters(struct ec *e)
         const struct ec_detail *d = &e->details[i];
         bool elsewhere = is_elsewhere(e, m);
         bool votes = e->view.listed && m->listed && !m->learner && !elsewhere;
-        if (!d->has_pod || d->pod.going)
+        if (!d->has_pod || d->pod.going || d->pod.forced)
             continue;
         if (((votes && !d->pod.voter) || (elsewhere && d->pod.voter)) &&
             label_pod(e, i, votes) != 0)

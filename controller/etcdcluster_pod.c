@@ -116,6 +116,17 @@ static void option_args(const struct ec *e, json_t *args)
     }
 }
 
+/* --force-new-cluster throws away what is in the survivor's log and not noted there as committed:
+ * of a survivor that was killed the last acknowledged writes, which its database has already.
+ * Joiners that read the log would never have them.  With a snapshot, which a few entries bring
+ * about now, the log begins after them, and joiners get the database.  Of a flag given twice the
+ * last one counts. */
+static void force_args(json_t *args)
+{
+    arg(args, "--force-new-cluster");
+    arg(args, "--snapshot-count=1");
+}
+
 static json_t *arguments(const struct ec *e, const char *member, bool forced)
 {
     char url[STW_ETCD_URL_MAX];
@@ -140,7 +151,7 @@ static json_t *arguments(const struct ec *e, const char *member, bool forced)
     tls_args(e, args);
     option_args(e, args);
     if (forced)
-        arg(args, "--force-new-cluster");
+        force_args(args);
     return args;
 }
 
@@ -392,7 +403,7 @@ json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
     char version[STW_SEMVER_LEN];
     stw_autobuf struct stw_buf initial = STW_BUF_INIT(64 * 1024);
     json_t *notes = annotations(e), *marks = labels(e, move->member);
-    if (votes(e, move))
+    if (votes(e, move) && !move->forced)
         (void)json_object_set_new(marks, EC_ROLE, json_string(EC_VOTER));
     ec_initial_cluster(e, move->member, move->seed || move->guarded, &initial);
     stw_semver_text(move->version, version);

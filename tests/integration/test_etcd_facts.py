@@ -4,7 +4,7 @@ that does otherwise must be seen here before anybody's data are."""
 
 import pytest
 
-from support import etcd, net, wait
+from support import etcd, gateway, net, wait
 
 VERSIONS = ["3.4", "3.5"]
 pytestmark = pytest.mark.skipif(bool(etcd.missing(*VERSIONS)), reason=etcd.missing(*VERSIONS))
@@ -120,8 +120,7 @@ def test_dead_first_then_the_new_one(version):
 
 def test_force_new_cluster_keeps_the_identities(version):
     """Cluster and member ID, and what the survivor has: all that was acknowledged, since it is ended
-    as its operator would.  Killed, it may forget that its last entry was committed, and the flag
-    throws that away.  Afterwards it runs on without the flag, and the cluster grows again."""
+    as its operator would.  Afterwards it runs on without the flag, and the cluster grows again."""
     with etcd.Cluster(3, version) as cluster:
         survivor = cluster.leader()
         cluster.ctl("put", "key", "value")
@@ -138,10 +137,46 @@ def test_force_new_cluster_keeps_the_identities(version):
                                                             before["member_id"])
         assert [m["name"] for m in cluster.member_list()] == [survivor.name]
         assert cluster.ctl("get", "key").split() == ["key", "value"]
-        joiner = cluster.add()
-        learner, = [m["ID"] for m in cluster.member_list() if m.get("isLearner")]
-        patiently(lambda: survivor.post("/v3/cluster/member/promote", {"ID": learner}))
-        joiner.wait_healthy()
+        grow(cluster, survivor)
+
+
+def test_what_a_killed_survivor_has_stored_reaches_all(version):
+    """Killed, it has not noted that its last entries were committed, and --force-new-cluster throws
+    them away: out of its log, not out of its database.  With a snapshot, of which the log that
+    joiners get begins, they get the database."""
+    with etcd.Cluster(3, version) as cluster:
+        survivor, client = cluster.followers()[0], gateway.Gateway("localhost",
+                                                                   cluster.leader().client_port)
+        for number in range(20):
+            last = client.put(f"key{number}", "value")
+        wait.until("the survivor to have all", lambda: revision(survivor) == last)
+        assert survivor.post("/v3/maintenance/hash")[0] == 200  # writes the database first
+        for member in [survivor, *cluster.members]:
+            member.kill()
+        alone(survivor)
+        survivor.start("--snapshot-count=5000", "--force-new-cluster", "--snapshot-count=1")
+        survivor.wait_healthy()
+        assert "discarding uncommitted WAL entries" in survivor.log_text()
+        survivor.stop()
+        survivor.start().wait_healthy()
+        joiner = grow(cluster, survivor)
+        stored, joined = (gateway.Gateway("localhost", member.client_port).contents(last)
+                          for member in (survivor, joiner))
+        assert set(stored) == {f"key{number}" for number in range(20)}
+        assert joined == stored
+
+
+def grow(cluster, survivor):
+    """A learner is added, and promoted."""
+    joiner = cluster.add()
+    learner, = [m["ID"] for m in cluster.member_list() if m.get("isLearner")]
+    patiently(lambda: survivor.post("/v3/cluster/member/promote", {"ID": learner}))
+    return joiner.wait_healthy()
+
+
+def revision(member):
+    """How far a member has got."""
+    return int(member.status()["header"]["revision"])
 
 
 # --- probes

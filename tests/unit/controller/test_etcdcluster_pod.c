@@ -42,6 +42,18 @@ static bool has_arg(const json_t *pod, const char *arg)
     return false;
 }
 
+/* The one that counts, of a flag that is given more than once. */
+static const char *last_arg(const json_t *pod, const char *flag)
+{
+    const char *last = "";
+    const json_t *one;
+    size_t i;
+    json_array_foreach (at(pod, "spec/containers/0/args"), i, one)
+        if (strncmp(json_string_value(one), flag, strlen(flag)) == 0)
+            last = json_string_value(one);
+    return last;
+}
+
 static json_t *pod_of(struct fixture *f, const struct ec_move *move)
 {
     f->e->state.storage.durable = true;
@@ -123,16 +135,20 @@ static void who_has_data_is_guarded(void **state)
     fixture_done(&f);
 }
 
+/* What joiners get is the survivor's database, not its log, and no client is led to it before it
+ * runs on without the flag. */
 static void survivor_is_forced(void **state)
 {
     struct fixture f;
     (void)state;
-    fixture_init(&f, "{\"version\":\"3.5.16\"}", "");
+    fixture_init(&f, "{\"version\":\"3.5.16\",\"options\":{\"snapshotCount\":5000}}", "");
     fixture_member(&f, "db-a", 1);
     const struct ec_move move = {
         .member = "db-a", .guarded = true, .forced = true, .version = V3516};
     json_auto_t *pod = pod_of(&f, &move);
     assert_true(has_arg(pod, "--force-new-cluster"));
+    assert_string_equal(last_arg(pod, "--snapshot-count="), "--snapshot-count=1");
+    assert_string_equal(text_at(pod, "metadata/labels/etcd_role"), "");
     assert_string_equal(note(pod, EC_FORCED), "true");
     fixture_done(&f);
 }
