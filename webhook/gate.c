@@ -319,15 +319,24 @@ void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
     (void)pthread_mutex_unlock(&g->lock);
 }
 
+/* Go's client dials more than it needs under load and keeps what is over.  Cut before the client
+ * closes it, such a connection may have been chosen for a request at that moment; of one that takes
+ * more than a write the client cannot know how far it came, so it fails and is not sent again. */
+void stw_gate_settle(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms)
+{
+    atomic_store_explicit(&e->deadline_ms, now_ms + g->c.idle_timeout_ms, memory_order_relaxed);
+    atomic_store_explicit(&e->spare, true, memory_order_relaxed);
+}
+
 void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms)
 {
     atomic_store_explicit(&e->busy, true, memory_order_relaxed);
-    uint64_t first = atomic_load_explicit(&e->deadline_ms, memory_order_relaxed);
-    /* The first request shares its time with the handshake before it, but for a last quarter: the
-     * connection may have been kept for it. */
-    uint64_t deadline = atomic_load_explicit(&e->served, memory_order_relaxed)
+    bool spare = atomic_exchange_explicit(&e->spare, false, memory_order_relaxed);
+    uint64_t before = atomic_load_explicit(&e->deadline_ms, memory_order_relaxed);
+    /* Who asked before and got no decision has but a quarter more for each try. */
+    uint64_t deadline = spare || atomic_load_explicit(&e->served, memory_order_relaxed)
                             ? now_ms + g->c.request_timeout_ms
-                            : STW_MAX(first, now_ms + g->c.request_timeout_ms / 4U);
+                            : STW_MAX(before, now_ms + g->c.request_timeout_ms / 4U);
     atomic_store_explicit(&e->deadline_ms, deadline, memory_order_relaxed);
 }
 
@@ -372,12 +381,21 @@ unsigned stw_gate_count(struct stw_gate *g)
     return n;
 }
 
+/* A spare connection was dialled for a request that may be on its way, but not for long. */
+static bool is_unfinished(const struct stw_gate *g, const struct stw_gate_entry *e, uint64_t now)
+{
+    if (atomic_load(&e->busy))
+        return true;
+    return !atomic_load(&e->served) && !(atomic_load(&e->spare) && idle_long(g, e, now));
+}
+
 unsigned stw_gate_unfinished(struct stw_gate *g)
 {
     unsigned n = atomic_load(&g->handed);
+    uint64_t now = stw_now_ms(g->c.clock);
     (void)pthread_mutex_lock(&g->lock);
     for (struct stw_gate_entry *e = g->first; e; e = e->next)
-        n += !e->cut && (atomic_load(&e->busy) || !atomic_load(&e->served));
+        n += !e->cut && is_unfinished(g, e, now);
     (void)pthread_mutex_unlock(&g->lock);
     return n;
 }

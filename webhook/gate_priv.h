@@ -28,6 +28,7 @@ struct stw_gate_entry {
     bool cut;            /* shut down; the library is about to close it */
     _Atomic bool busy;   /* between the first byte of a request and the last of its reply */
     _Atomic bool served; /* was given a decision: no slow-loris */
+    _Atomic bool spare;  /* behind its handshake, before its first request */
     _Atomic uint64_t deadline_ms;
 };
 
@@ -55,6 +56,8 @@ void stw_gate_destroy(struct stw_gate *g);
 void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd);
 void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e);
 
+/* The handshake is over: with or without a request at once, a connection that may be kept. */
+void stw_gate_settle(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms);
 /* A request begins and ends: no lock. */
 void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms);
 void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms, bool served);

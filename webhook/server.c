@@ -54,6 +54,19 @@ static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *
     return stw_bundle_retrieve(conn->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
 }
 
+/* gnutls_handshake_hook_func: the client's last word of the handshake has come. */
+static int shook_hands(gnutls_session_t session, unsigned int type, unsigned int when,
+                       unsigned int incoming, const gnutls_datum_t *message)
+{
+    struct stw_conn *conn = conn_of(session);
+    (void)type, (void)when, (void)message;
+    if (conn && incoming) {
+        struct stw_server *s = conn->worker->server;
+        stw_gate_settle(s->gate, &conn->entry, stw_now_ms(s->c.clock));
+    }
+    return 0;
+}
+
 static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connection *mhd)
 {
     struct stw_server *s = w->server;
@@ -73,6 +86,8 @@ static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connect
         stw_callers_require(s->c.callers, tls);
     else if (conn->bundle)
         stw_bundle_enable_tickets(conn->bundle, tls);
+    gnutls_handshake_set_hook_function(tls, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
+                                       shook_hands);
     stw_gate_enter(s->gate, &conn->entry, fd);
     return conn;
 }

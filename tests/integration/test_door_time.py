@@ -42,7 +42,7 @@ def test_timeout_passed(door):
     request = raw_post(GOOD, f"{VALIDATE}?timeout=300ms")
     with door.tls() as sock:
         sock.sendall(request[:-10])
-        time.sleep(0.35)  # the lateness itself is what is tested
+        time.sleep(1.5)  # the lateness itself is what is tested
         sock.sendall(request[-10:])
         status, body = read_reply(sock)
     assert status == 504 and b"timeout" in body
@@ -52,8 +52,17 @@ def test_a_connection_that_was_kept_before_it_was_used(door):
     """Go's client dials, and then may not need it: the first request comes seconds later, and counts
     from then."""
     with door.tls() as sock:
-        time.sleep(0.7)  # longer than the caller will wait
-        sock.sendall(raw_post(GOOD, f"{VALIDATE}?timeout=500ms"))
+        time.sleep(3)  # longer than the caller will wait
+        sock.sendall(raw_post(GOOD, f"{VALIDATE}?timeout=2s"))
+        assert read_reply(sock)[0] == 200
+
+
+def test_a_connection_that_was_kept_for_longer_than_a_request_may_take(make_door):
+    """It is not cut before it was idle for too long: that could be the moment it is chosen at."""
+    door = make_door("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "20s")
+    with door.tls() as sock:
+        time.sleep(2.5)  # longer than a request may take
+        sock.sendall(raw_post(GOOD))
         assert read_reply(sock)[0] == 200
 
 
@@ -99,18 +108,18 @@ def test_slow_in_every_phase(door):
         times = list(pool.map(lambda each: _last_until_cut(*each), slow))
         for sock, _ in slow:
             sock.close()
-    assert all(REQUEST_TIMEOUT_S - 2 < t < REQUEST_TIMEOUT_S + 3 for t in times), times
+    assert all(REQUEST_TIMEOUT_S - 2 < t < 2 * REQUEST_TIMEOUT_S for t in times), times
 
 
 def test_other_timeouts(make_door):
     """A request must be in, and a kept connection busy, within the time that the options give."""
     door = make_door("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "2s")
     with door.tcp() as silent:
-        assert 0.5 < _last_until_cut(silent, None) < 2
+        assert 0.5 < _last_until_cut(silent, None) < 6  # and not 10
     with door.tls() as kept:
         kept.sendall(raw_post(GOOD))
         assert read_reply(kept)[0] == 200
-        assert 1.5 < _last_until_cut(kept, None) < 5
+        assert 1.5 < _last_until_cut(kept, None) < 10
 
 
 def test_fewer_connections(make_door):
@@ -131,7 +140,7 @@ def test_fewer_connections(make_door):
 def test_options_out_of_bounds(steward_binary, option):
     """Refused before anything is served."""
     result = subprocess.run([steward_binary, "webhook", option], capture_output=True, text=True,
-                            check=False, timeout=10)
+                            check=False, timeout=60)
     assert result.returncode != 0 and option.partition("=")[0] in result.stderr
 
 
@@ -169,7 +178,7 @@ def crowd_size():
 
 def _arrive(door, number):
     """One slow connection: a third say nothing, a third begin a handshake, a third nearly all."""
-    sock = door.tcp(f"127.{1 + number // 60000}.{number // 250 % 240}.{1 + number % 250}", 10)
+    sock = door.tcp(f"127.{1 + number // 60000}.{number // 250 % 240}.{1 + number % 250}", 30)
     with contextlib.suppress(OSError):
         if number % 3 == 1:
             sock.send(b"\x16\x03\x01\x02\x00\x01")
@@ -194,10 +203,10 @@ def test_ten_thousand_slow_connections(make_door, crowd_size):
                 assert door.post(review())[0] == 200
         assert kept.sock is sock, "the established client lost its connection"
         assert door.readyz()[0] == 200
-    assert slowest < 2, f"an established client waited {slowest:.2f} s"
+    assert slowest < wait.within(2), f"an established client waited {slowest:.2f} s"
     assert door.metric("process_open_fds") < 2000
     for sock in crowd:
         sock.close()
     wait.until("the descriptors to be given back",
-               lambda: door.metric("process_open_fds") < 100, 20)
+               lambda: door.metric("process_open_fds") < 100)
     assert door.metric("process_resident_memory_bytes") < 400 << 20

@@ -166,7 +166,46 @@ static void then_the_one_idle_longest(void **state)
 }
 
 /* Go's client dials, and may have no need of the connection until much later. */
-static void kept_before_its_first_request(void **state)
+static void kept_behind_its_handshake(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 10);
+    int spare = come(&h);
+    stw_gate_settle(h.gate, &h.guests[0], 1000500);
+    atomic_store(&h.now_ms, 1050000);
+    assert_false(is_cut(spare, 300));
+    stw_gate_begin(h.gate, &h.guests[0], 1050000);
+    atomic_store(&h.now_ms, 1050999);
+    assert_false(is_cut(spare, 300));
+    /* a request without a decision earns no more than a quarter for another try */
+    stw_gate_end(h.gate, &h.guests[0], 1050999, false);
+    stw_gate_begin(h.gate, &h.guests[0], 1050999);
+    atomic_store(&h.now_ms, 1051249);
+    assert_true(is_cut(spare, PATIENCE_MS));
+    (void)close(spare);
+    house_close(&h);
+}
+
+static void spare_but_not_for_ever(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 10);
+    int spare = come(&h);
+    stw_gate_settle(h.gate, &h.guests[0], 1000500);
+    assert_int_equal(stw_gate_unfinished(h.gate), 1); /* its request may be on its way */
+    atomic_store(&h.now_ms, 1001500);
+    assert_int_equal(stw_gate_unfinished(h.gate), 0);
+    atomic_store(&h.now_ms, 1060499);
+    assert_false(is_cut(spare, 300));
+    atomic_store(&h.now_ms, 1060500);
+    assert_true(is_cut(spare, PATIENCE_MS));
+    (void)close(spare);
+    house_close(&h);
+}
+
+static void late_with_its_first_request(void **state)
 {
     struct house h;
     (void)state;
@@ -257,7 +296,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_goes_that_never_finished),
         cmocka_unit_test(then_the_one_idle_longest),
-        cmocka_unit_test(kept_before_its_first_request),
+        cmocka_unit_test(kept_behind_its_handshake),
+        cmocka_unit_test(spare_but_not_for_ever),
+        cmocka_unit_test(late_with_its_first_request),
         cmocka_unit_test(time_is_up),
         cmocka_unit_test(idle_is_up),
         cmocka_unit_test(unfinished_business),
