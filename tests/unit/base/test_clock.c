@@ -93,7 +93,7 @@ static void system_clock(void **state)
     uint64_t a = stw_now_ms(&stw_clock_system), b = stw_now_ms(&stw_clock_system);
     assert_true(a > 0 && b >= a);
     int64_t wall = stw_wall_us(&stw_clock_system) / 1000000 - (int64_t)time(NULL);
-    assert_true(wall >= -1 && wall <= 1);
+    assert_true(wall >= -10 && wall <= 10); /* it may be put to sleep in between */
 }
 
 static void waits(void **state)

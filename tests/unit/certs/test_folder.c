@@ -375,7 +375,7 @@ static bool serves(struct fixture *x, const char *cert)
 
 static void await_served(struct fixture *x, const char *cert)
 {
-    uint64_t end = stw_now_ms(&stw_clock_system) + 10000;
+    uint64_t end = stw_now_ms(&stw_clock_system) + 40000;
     while (!serves(x, cert)) {
         assert_true(stw_now_ms(&stw_clock_system) < end);
         (void)poll(NULL, 0, 2);

@@ -36,10 +36,10 @@ unsigned fake_count(struct fake *f, const char *part);
 struct stw_client *fake_client(struct fake *f, const struct stw_kubeconfig *config,
                                struct stw_metrics *metrics);
 
-/* Polls until check(ctx) holds; fails the test after 10 s. */
+/* Polls until check(ctx) holds; fails the test after 40 s. */
 #define wait_until(condition)                                                                      \
     do {                                                                                           \
-        uint64_t deadline_ = stw_now_ms(&stw_clock_system) + 10000;                                \
+        uint64_t deadline_ = stw_now_ms(&stw_clock_system) + 40000;                                \
         while (!(condition)) {                                                                     \
             if (stw_now_ms(&stw_clock_system) > deadline_)                                         \
                 fail_msg("%s:%d: never came: %s", __FILE__, __LINE__, #condition);                 \

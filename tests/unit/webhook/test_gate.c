@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define GUESTS_MAX 64
-#define PATIENCE_MS 5000U
+#define PATIENCE_MS 20000U
 
 struct house {
     struct stw_gate *gate;
