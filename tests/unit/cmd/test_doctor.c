@@ -109,14 +109,14 @@ static void policies(void **state)
     "labelSelector=kubernetes.io%2Fservice-name%3Dsvc"
 #define ENDPOINTS "'match':'GET /api/v1/namespaces/sys/endpoints/svc$'"
 
-static void service(struct fake *f, struct stw_client *client, const char *steps, const char *said)
+static void service(const char *steps, const char *said)
 {
     char out[1024] = "";
     struct doctor d = {.ns = "sys", .service = "svc", .service_ns = "sys"};
-    d.remote = (struct stw_remote){.client = client, .timeout_ms = 60000};
+    d.remote = (struct stw_remote){.client = fake.client, .timeout_ms = 60000};
     d.report.out = fmemopen(out, sizeof(out) - 1, "w");
     assert_non_null(d.report.out);
-    fake_steps(f, steps);
+    fake_steps(&fake, steps);
     doctor_service(&d);
     (void)fclose(d.report.out);
     if (strncmp(out, said, strlen(said)) != 0)
@@ -150,15 +150,11 @@ static void who_is_behind_the_service(void **state)
          "FAIL  Service: nobody is ready behind sys/svc: "},
         {"[]", "FAIL  Service: sys/svc, which the webhooks name, is not there\n"},
     };
-    struct fake f;
     (void)state;
-    fake_start(&f);
-    struct stw_client *client = fake_client(&f, NULL, NULL);
     for (size_t i = 0; i < STW_COUNT(rows); i++)
-        service(&f, client, rows[i].steps, rows[i].said);
-    assert_int_equal(fake_count(&f, "/endpoints/"), 2); /* where slices are answered, they count */
-    stw_client_destroy(client);
-    fake_stop(&f);
+        service(rows[i].steps, rows[i].said);
+    /* where slices are answered, they are what counts */
+    assert_int_equal(fake_count(&fake, "/endpoints/"), 2);
 }
 
 static void report(bool json, char *out, size_t size, int want)
@@ -199,7 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differences_of_crds),
         cmocka_unit_test(policies),
-        cmocka_unit_test(who_is_behind_the_service),
+        cmocka_unit_test_setup_teardown(who_is_behind_the_service, fake_set_up, fake_tear_down),
         cmocka_unit_test(reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
