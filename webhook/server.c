@@ -17,7 +17,8 @@
 
 #define BODY_MAX_DEFAULT ((size_t)7 << 20)
 #define REQUEST_TIMEOUT_DEFAULT_MS 10000U
-#define IDLE_TIMEOUT_DEFAULT_MS 90000U
+/* More than the 90 s of the API server, so that it is the side that closes: no request is lost. */
+#define IDLE_TIMEOUT_DEFAULT_MS 120000U
 #define CONNECTION_LIMIT_DEFAULT 1024U
 /* Of the library for one connection: half of it is the read buffer, which holds a TLS record of 16
  * KiB. Not more, as the library wipes all of it behind each request. */

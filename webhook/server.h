@@ -25,7 +25,7 @@ struct stw_server_config {
     struct stw_metrics *metrics; /* or NULL */
     size_t body_max_bytes;       /* 0: 7 MiB, as controller-runtime: beyond is 413 */
     uint32_t request_timeout_ms; /* TLS, head and body must be in by then; 0: 10000 */
-    uint32_t idle_timeout_ms;    /* a kept connection without a request; 0: 90000 */
+    uint32_t idle_timeout_ms;    /* a kept connection without a request; 0: 120000 */
     uint32_t
         connection_limit; /* 0: 1024; beyond it the oldest that never finished a request goes */
     uint32_t threads;     /* 0: one a core, 2 to 8 */

@@ -100,7 +100,7 @@ static const struct stw_flag options[] = {
     {.name = "webhook-idle-timeout",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",
-     .def = "90s",
+     .def = "120s",
      .min = 1000,
      .max = 3600000,
      OFFSET(idle_timeout_ms),
