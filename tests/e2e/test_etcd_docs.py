@@ -2,12 +2,9 @@
 """docs/etcdcluster.md followed word for word: what it shows is printed, and its way out of a lost quorum
 leads out."""
 
-import re
-import shlex
-
 import pytest
 from support import etcdcluster as ecs
-from support import paths, readme, wait
+from support import readme, wait
 from support.cluster import condition
 
 PAGE = "docs/etcdcluster.md"
@@ -24,11 +21,7 @@ def manifest(folder):
 
 def run(etcd, command, folder):
     """What a command of the page prints, all of it."""
-    arguments = [str(folder / a) if a == "orders.yaml" else a for a in shlex.split(command)[1:]]
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    arguments[at:at] = ["-n", etcd.namespace]
-    result = etcd.cluster.kubectl(*arguments)
-    return result.stdout + result.stderr
+    return readme.kubectl(etcd.cluster, etcd.namespace, command, folder)
 
 
 @pytest.mark.node
@@ -65,14 +58,7 @@ def lost_quorum(etcd, folder):
     assert etcd.served().get("greeting") == "hello"
 
 
-def said_of():
-    """[(manifest, what the door says to it)], one pair after the other on the page."""
-    text = (paths.TOP / PAGE).read_text("utf-8")
-    block = r"((?:(?!```).)*)```\n"
-    return re.findall(rf"```yaml\n{block}```text\n{block}", text, re.DOTALL)
-
-
-@pytest.mark.parametrize("body, said", said_of(), ids=["article", "errors"])
+@pytest.mark.parametrize("body, said", readme.answers(PAGE), ids=["article", "errors"])
 def test_what_the_door_says(steward, cluster, namespace, body, said):
     assert steward.running()
     result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body,

@@ -3,6 +3,7 @@
 print."""
 
 import re
+import shlex
 import textwrap
 
 from . import paths
@@ -35,3 +36,28 @@ def commands(program, page="README.md"):
             if command.split()[0] == program:
                 found.append((command, output))
     return found
+
+
+def named(page):
+    """{name: text} of blocks before which a paragraph ends in "`NAME`", with whatever it adds."""
+    text = (paths.TOP / page).read_text("utf-8")
+    found = re.findall(r"`([\w-]+\.yaml)`(?:(?!\n\n).)*:\n\n```yaml\n(.*?)^```$", text,
+                       re.MULTILINE | re.DOTALL)
+    return dict(found)
+
+
+def answers(page):
+    """[(manifest, what the door says to it)], one block after the other on the page."""
+    text = (paths.TOP / page).read_text("utf-8")
+    block = r"((?:(?!```).)*)```\n"
+    return re.findall(rf"```yaml\n{block}```text\n{block}", text, re.DOTALL)
+
+
+def kubectl(cluster, namespace, command, folder):
+    """What a command prints, all of it, in this namespace; its files and its home are in `folder`."""
+    arguments = [str(folder / a) if (folder / a).is_file() else a.replace("$HOME", str(folder))
+                 for a in shlex.split(command)[1:]]
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    arguments[at:at] = ["-n", namespace]
+    result = cluster.kubectl(*arguments, timeout=600)
+    return result.stdout + result.stderr

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/etcdbackup.md followed word for word: a backup, another cluster from it, backups by the clock,
+and a cluster that is lost and comes back under its name."""
+
+import os
+import subprocess
+
+import pytest
+from support import etcdbackup as backups
+from support import etcdcluster as ecs
+from support import readme, s3, wait
+
+PAGE = "docs/etcdbackup.md"
+FILES = readme.named(PAGE)
+COMMANDS = readme.commands("kubectl", PAGE)
+BUILT_IN = "3.5.21"  # which need not be on this machine
+
+
+@pytest.fixture
+def door(bucket, installed):
+    """The way to the store, for pods too."""
+    one = backups.node_door(bucket, installed)
+    yield one
+    one.close()
+
+
+def write_files(folder, door):
+    """The page's files, with what is different here: etcd's version, the store, and no night."""
+    store = f"    endpoint: {door.url}\n    forcePathStyle: true\n"
+    for name, text in FILES.items():
+        text = text.replace(BUILT_IN, ecs.version("3.5")).replace("30 2 * * *", '"* * * * *"')
+        text = text.replace("    awsSecret: ", f"{store}    awsSecret: ")
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / ".aws").mkdir()
+    (folder / ".aws" / "credentials").write_text(s3.CREDENTIALS, encoding="utf-8")
+
+
+def follow(stage, commands, folder):
+    """Runs them, in their order; what they print is what the page shows of it."""
+    for command, output in commands:
+        printed = readme.kubectl(stage.cluster, stage.namespace, command, folder)
+        assert output in ("", printed), command
+        assert printed.strip(), command
+
+
+@pytest.mark.node
+def test_the_page(agent_stage, door, tmp_path):
+    """All that it shows of kubectl, in its order; and behind it, what it shows without Kubernetes."""
+    write_files(tmp_path, door)
+    orders = agent_stage.etcd("orders")
+    orders.apply(size=1, version=ecs.version("3.5"))
+    orders.wait_settled(1)
+    orders.served().put("greeting", "hello")
+    lost = [command.startswith("kubectl delete") for command, _ in COMMANDS].index(True) - 1
+    follow(agent_stage, COMMANDS[:lost], tmp_path)
+    wait.until("a backup by the clock", lambda: agent_stage.cluster.get(
+        backups.KIND, "orders-nightly", orders.namespace)["status"].get("artifacts"), 90)
+    before = orders.status()["clusterID"]
+    follow(agent_stage, COMMANDS[lost:], tmp_path)
+    orders.wait_settled(3)
+    assert orders.status()["clusterID"] != before
+    without_kubernetes(agent_stage.binary, door, tmp_path)
+
+
+def without_kubernetes(binary, door, folder):
+    """The page's last commands."""
+    [text] = [b for b in readme.blocks("sh", PAGE) if "steward snapshot" in b]
+    (folder / "bin").mkdir()
+    (folder / "bin" / "steward").symlink_to(binary)
+    env = {**os.environ, "HOME": str(folder), "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    result = subprocess.run(["sh", "-e", "-c", text.replace("https://s3.example.com", door.url)],
+                            cwd=folder, env=env, text=True, check=False, capture_output=True,
+                            timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert "orders_v" in result.stdout and "orders.db" in result.stdout
+
+
+def test_the_page_has_what_is_followed():
+    assert set(FILES) == {"backup.yaml", "restore.yaml", "nightly.yaml", "back.yaml"}
+    assert all(any(name in command for command, _ in COMMANDS) for name in FILES)
+
+
+@pytest.mark.parametrize("body, said", readme.answers(PAGE), ids=["errors"])
+def test_what_the_door_says(steward, cluster, namespace, body, said):
+    assert steward.running()
+    result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body,
+                             check=False)
+    for line in said.splitlines():
+        assert line in result.stderr
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_door_lets_them_in(steward, cluster, namespace, name):
+    """And warns of nothing but of what is not there yet."""
+    assert steward.running()
+    result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-",
+                             stdin=FILES[name])
+    assert all("not found" in line for line in result.stderr.splitlines()), result.stderr
