@@ -4,6 +4,7 @@ fight, and the number never jumps while it is handed over."""
 
 import json
 import subprocess
+import threading
 
 import pytest
 from support import app, wait
@@ -15,7 +16,7 @@ AUTOSCALING = {"enabled": True, "minReplicas": 2, "maxReplicas": 9}
 
 
 class Watched:
-    """All values that spec.replicas of a Deployment has had, from a watch."""
+    """All values that spec.replicas of a Deployment has had, from a watch in a thread."""
 
     def __init__(self, cluster, name, namespace):
         self.process = subprocess.Popen(
@@ -23,10 +24,19 @@ class Watched:
              "deployment", name, "-n", namespace, "-w", "-o", "jsonpath={.spec.replicas}{'\\n'}"],
             stdout=subprocess.PIPE, text=True)
         self.values = [int(self.process.stdout.readline())]
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
 
-    def end(self):
+    def _read(self):
+        for line in self.process.stdout:
+            if line.strip():
+                self.values.append(int(line))
+
+    def end(self, last):
+        """All of them; it has come as far as `last`, or does so yet."""
+        wait.until(f"the watch to tell of {last}", lambda: self.values[-1] == last)
         self.process.terminate()
-        self.values += [int(line) for line in self.process.stdout if line.strip()]
+        self.thread.join()
         return self.values
 
 
@@ -49,7 +59,7 @@ def replicas(cluster, name, namespace):
     return app.deployment(cluster, name, namespace)["spec"]["replicas"]
 
 
-def wait_replicas(cluster, name, namespace, count, seconds=40):
+def wait_replicas(cluster, name, namespace, count, seconds=60):
     """Until the Deployment says so many."""
     cluster.wait_for("deployment", name, namespace, lambda d: d["spec"]["replicas"] == count,
                      seconds, f"{count} replicas of {namespace}/{name}")
@@ -123,7 +133,7 @@ def test_switched_on_and_off(controller, installed, namespace, watched):
                                and "startReplicas" not in o["status"])
     wait.until("steward to own them again",
                lambda: "steward-app" in owners(installed, "web", namespace))
-    assert set(seen.end()) == {3, 7}
+    assert set(seen.end(7)) == {3, 7}
     installed.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=1")
     wait_replicas(installed, "web", namespace, 1)
 
@@ -139,7 +149,7 @@ def test_switched_off_with_a_number(controller, installed, namespace, watched):
     installed.patch(app.KIND, "web", namespace,
                     {"spec": {"replicas": 4, "autoscaling": {"enabled": False}}})
     wait_replicas(installed, "web", namespace, 4)
-    assert set(seen.end()) <= {6, 4}
+    assert set(seen.end(4)) <= {6, 4}
 
 
 def test_what_it_starts_with(controller, installed, namespace, watched):
@@ -147,7 +157,7 @@ def test_what_it_starts_with(controller, installed, namespace, watched):
     with anything else that is to be written."""
     for name, given, want in (("few", 1, 2), ("some", 5, 5), ("many", 50, 9)):
         installed.apply(app.manifest(name, namespace, replicas=given, autoscaling=AUTOSCALING))
-        wait_replicas(installed, name, namespace, want, 5)
+        wait_replicas(installed, name, namespace, want)
         seen = watched(name)
         other = want - 1
         if name == "few":
@@ -157,7 +167,7 @@ def test_what_it_starts_with(controller, installed, namespace, watched):
             stand_in(installed, name, namespace, other)
         wait.until("the number to be given up",
                    lambda n=name: "steward-app" not in owners(installed, n, namespace))
-        assert set(seen.end()) == {want, other}
+        assert set(seen.end(other)) == {want, other}
 
 
 def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
@@ -206,7 +216,7 @@ def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, nam
     installed.kubectl("annotate", app.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1")
     installed.wait_for(app.KIND, "web", namespace,
                        lambda o: o["spec"]["replicas"] == 5 and not condition(o, "AutoscalingActive"))
-    assert set(seen.end()) == {3, 6, 5}
+    assert set(seen.end(5)) == {3, 6, 5}
 
 
 def test_foreign_autoscaler(controller, installed, namespace):

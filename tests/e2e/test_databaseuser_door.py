@@ -93,7 +93,7 @@ def test_one_account_one_object(scene, shop):
     def second():
         reply = dry_run(scene, user("two", shop, user="app"))
         return reply.returncode != 0 and reply.stderr
-    said = wait.until("the second to be refused", second, 10)
+    said = wait.until("the second to be refused", second)
     assert f"spec.user: Forbidden: account already managed by DatabaseUser {shop}/app" in said
     apply(scene, user("two", shop, user="app", target="other"))  # another server
     apply(scene, user("three", shop, user="App"))                # another account
@@ -154,7 +154,7 @@ def test_the_finalizer(scene, shop):
     assert finalizers(scene, user("app", shop)) == []
     scene.cluster.apply(dbu.secret("app", shop, "long-enough-and-more"))
     wait.until("the Secret to be seen",
-               lambda: finalizers(scene, user("app", shop)) == [dbu.FINALIZER], 10)
+               lambda: finalizers(scene, user("app", shop)) == [dbu.FINALIZER])
     assert finalizers(scene, user("app", shop, target="nowhere")) == []
     obj = user("app", shop)
     obj["metadata"]["finalizers"] = ["example.com/hold"]
@@ -189,11 +189,11 @@ def test_targets_change_under_a_running_steward(scene, shop):
     obj = user("app", shop)
     scene.write_targets({**MAIN, "allowedNamespaces": ["elsewhere"]}, OTHER, PG)
     try:
-        said = wait.until("the new list to count", lambda: closed(dry_run(scene, obj)), 20)
+        said = wait.until("the new list to count", lambda: closed(dry_run(scene, obj)))
         assert f'target "main" does not accept namespace "{shop}"' in said
     finally:
         scene.write_targets(MAIN, OTHER, PG)
-    wait.until("the old list to be back", lambda: dry_run(scene, obj).returncode == 0, 20)
+    wait.until("the old list to be back", lambda: dry_run(scene, obj).returncode == 0)
 
 
 @pytest.mark.parametrize("spec, word", [
@@ -221,7 +221,7 @@ def test_the_schema_alone(installed, namespace, spec, word):
     stw.uninstall_webhooks(installed)
     obj = user("app", namespace, **spec)
     obj["spec"] = {k: v for k, v in obj["spec"].items() if v is not None}
-    wait.until("nobody to be asked", lambda: schema_says(installed, obj, word), 10)
+    wait.until("nobody to be asked", lambda: schema_says(installed, obj, word))
 
 
 def schema_says(cluster, obj, word):

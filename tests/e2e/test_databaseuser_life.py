@@ -28,8 +28,8 @@ def test_created_rotated_shrunk_and_deleted(scene, mariadb, shop):
 
     scene.cluster.apply(dbu.secret("app", shop, SECOND))
     changed = time.monotonic()
-    wait.until("the new password", lambda: mariadb.login("app", SECOND), 10)
-    assert time.monotonic() - changed <= 2
+    wait.until("the new password", lambda: mariadb.login("app", SECOND))
+    assert time.monotonic() - changed <= wait.within(2)
     assert not mariadb.login("app", FIRST)
     scene.wait_event("app", shop, "PasswordRotated")
     rotated = scene.cluster.wait_for(
@@ -84,7 +84,7 @@ def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy
         assert "deletionTimestamp" in scene.get(name, shop)["metadata"]
     scene.steward.start()
     wait.until("both to be gone",
-               lambda: not scene.get("app", shop) and not scene.get("other", shop), 20)
+               lambda: not scene.get("app", shop) and not scene.get("other", shop))
     assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
     assert mariadb.login("other", SECOND, database="information_schema")
     mariadb.sql("DROP USER other@'%'")
@@ -117,7 +117,7 @@ def test_the_secret_comes_later(scene, mariadb, shop):
     scene.wait_condition("app", shop, "SecretResolved", "EmptyPassword")
     assert "app@%" not in mariadb.all_accounts()
     scene.cluster.apply(dbu.secret("app", shop, FIRST))
-    scene.wait_ready("app", shop, 5)
+    scene.wait_ready("app", shop)
     assert mariadb.login("app", FIRST)
 
 
@@ -248,7 +248,7 @@ def test_a_secret_that_was_compared_is_not_read_again(scene, mariadb, shop):
 
     look_again(scene, "app", shop)
     scene.cluster.apply(dbu.secret("app", shop, SECOND))
-    wait.until("the new password", lambda: mariadb.login("app", SECOND), 10)
+    wait.until("the new password", lambda: mariadb.login("app", SECOND))
     look_again(scene, "app", shop)
     before = secrets_read(scene, shop)
     look_again(scene, "app", shop)

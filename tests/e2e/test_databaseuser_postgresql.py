@@ -44,7 +44,7 @@ def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
     assert status["account"] == "app" and "hosts" not in status
     assert status["engine"] == "postgresql" and status["owned"] is True
     pg_scene.cluster.apply(dbu.secret("app", shop, SECOND))
-    wait.until("the new password", lambda: postgresql.login("app", SECOND), 5)
+    wait.until("the new password", lambda: postgresql.login("app", SECOND))
     assert not postgresql.login("app", FIRST)
     pg_scene.wait_event("app", shop, "PasswordRotated")
     pg_scene.patch("app", shop, grants=READS[:2])
@@ -77,7 +77,7 @@ def test_drift(pg_scene, postgresql, shop):
         postgresql.sql(sql)
         pg_scene.poke("app", shop)
         pg_scene.wait_event("app", shop, "DriftRepaired", words)
-        wait.until("a login", lambda: postgresql.login("app", FIRST), 5)
+        wait.until("a login", lambda: postgresql.login("app", FIRST))
 
 
 def test_there_before(pg_scene, postgresql, shop):

@@ -116,7 +116,7 @@ def test_rights_are_missing(doctor, well, steward_binary):
         assert (status, verdict) == (1, "fail")
         assert f"{stw.ACCOUNT} may not " in seen and " more" in seen
         run_advice(well, steward_binary, advice)
-        wait.until("the rights to be back", lambda: doctor()[0] == 0, 10)
+        wait.until("the rights to be back", lambda: doctor()[0] == 0)
     finally:
         stw.install(well, steward_binary)
 

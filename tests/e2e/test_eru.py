@@ -104,7 +104,7 @@ def test_by_the_clock(controller, installed, namespace, kubelet):
     assert eru.stamp(installed, "web", namespace) is None
     before = len(stw.requests(installed, namespace))
     kubelet.hold.set()
-    eru.wait_eru(installed, "web", namespace, lambda s: s.get("currentRollout"), 75)
+    eru.wait_eru(installed, "web", namespace, lambda s: s.get("currentRollout"), 120)
     requests = [r for r in stw.requests(installed, namespace)[before:] if "/events" not in r[1]]
     until = next(i for i, r in enumerate(requests) if "/erus/web/status" in r[1])
     assert [r[0] for r in requests[:until + 1]] == ["get", "patch", "patch"], requests
@@ -137,7 +137,9 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
     kubelet.hold.clear()
     for name in ("deleted", "replaced", "slow"):
         installed.apply(eru.deployment(name, namespace))
-        installed.apply(eru.manifest(name, namespace, rolloutTimeoutSeconds=30))
+        # The others are to be over before they can be too slow.
+        seconds = 30 if name == "slow" else 900
+        installed.apply(eru.manifest(name, namespace, rolloutTimeoutSeconds=seconds))
     for name in ("deleted", "replaced", "slow"):
         eru.wait_available(installed, name, namespace)
     kubelet.hold.set()
@@ -152,7 +154,7 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
             ("replaced", ["DeploymentNotFound", "Replaced"], "RolloutFailed"),  # as it is seen
             ("slow", ["RolloutTimeout"], "RolloutTimeout")):
         found = eru.wait_eru(installed, name, namespace,
-                             lambda s: s.get("lastResult") == "Failed", 60)
+                             lambda s: s.get("lastResult") == "Failed", 90)
         assert found["status"]["history"][0]["reason"] in reasons
         assert condition(found, "RolloutComplete")["reason"] == shown
         installed.wait_event(name, namespace, "RolloutFailed")
@@ -198,7 +200,7 @@ def test_deployments_that_ask_for_one(controller, installed, namespace):
     installed.wait_event("web", namespace, "Created")
 
     _wish(installed, "web", namespace, "-")
-    wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace), 20)
+    wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace))
     installed.wait_event("web", namespace, "Deleted")
 
 

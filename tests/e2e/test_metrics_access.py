@@ -125,7 +125,7 @@ def test_a_right_that_is_taken_away(secure, installed, tokens):
     installed.kubectl("create", "clusterrolebinding", "test-metrics-late",
                       f"--clusterrole={READER}", "--serviceaccount=metrics-readers:may-not")
     try:
-        wait.until("the new right to count", lambda: read(one, tokens["may-not"])[0] == 200, 30)
+        wait.until("the new right to count", lambda: read(one, tokens["may-not"])[0] == 200)
     finally:
         installed.delete("clusterrolebinding", "test-metrics-late")
 
@@ -180,4 +180,4 @@ def test_a_certificate_of_its_own(secure, tokens, tmp_path):
         with contextlib.suppress(ssl.SSLError):
             return read(one, tokens["may"], ca=pem)[0] == 200
         return False
-    wait.until("the new certificate to be served", served, 20)
+    wait.until("the new certificate to be served", served)

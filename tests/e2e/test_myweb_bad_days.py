@@ -84,7 +84,7 @@ def test_killed_at_random_moments(controller, installed, namespace, run_steward)
             one.kill()
         one = run_steward()
         wait.until("all to be complete", lambda: all(
-            myweb.is_settled(w) for w in installed.list(myweb.KIND, namespace)), 90, every=0.5)
+            myweb.is_settled(w) for w in installed.list(myweb.KIND, namespace)), 180, every=0.5)
         pages = {w["metadata"]["name"]: w["spec"]["pageContentHtml"]
                  for w in installed.list(myweb.KIND, namespace)}
         for kind in myweb.CHILDREN:
@@ -116,7 +116,7 @@ def test_api_server_away(controller, installed, namespace, how):
     installed.component(how, "apiserver")
     try:
         wait.until("steward to notice", lambda: any(
-            "refused" in str(line) for line in controller.log()[-200:]), 30)
+            "refused" in str(line) for line in controller.log()[-200:]))
         assert controller.healthz()[0] == 200
     finally:
         installed.component("start", "apiserver")
@@ -143,7 +143,7 @@ def test_api_server_silent_for_a_minute(controller, installed, namespace):
         installed.component("resume", "apiserver")
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
     installed.wait_event("web", namespace, "DriftRepaired", seconds=60)
-    wait.until("steward to be ready", lambda: controller.readyz()[0] == 200, 30)
+    wait.until("steward to be ready", lambda: controller.readyz()[0] == 200)
 
 
 def leads(steward):
@@ -171,8 +171,8 @@ def test_leader_stops(replicas, installed, namespace):
     leader.process.terminate()
     leader.process.wait(30)
     gone = time.monotonic()
-    wait.until("the other to lead", lambda: leads(other), 10, every=0.02)
-    assert time.monotonic() - gone <= 2
+    wait.until("the other to lead", lambda: leads(other), 20, every=0.02)
+    assert time.monotonic() - gone <= wait.within(2)
     assert leader.process.returncode == 0
     myweb.create_settled(installed, "second", namespace)
     # Its caches were warm: what was settled is left alone.
@@ -184,8 +184,9 @@ def test_leader_dies(replicas, installed, namespace):
     leader.kill()
     gone = time.monotonic()
     installed.apply(myweb.manifest("web", namespace))
-    wait.until("the other to lead", lambda: leads(other), 30, every=0.1)
-    assert time.monotonic() - gone <= 15 + 5
+    wait.until("the other to lead", lambda: leads(other), 60, every=0.1)
+    # A candidate sees a renewal as late as its next try, 2 to 4.4 s, and so it does the end.
+    assert time.monotonic() - gone <= 15 + 2 * 4.4 + 2
     myweb.wait_settled(installed, "web", namespace)
 
 
@@ -197,7 +198,7 @@ def test_leader_is_paused_and_comes_back(replicas, installed, namespace):
         wait.until("the other to lead", lambda: leads(other), 40, every=0.1)
     finally:
         leader.process.send_signal(signal.SIGCONT)
-    wait.until("the first to step down", lambda: not leads(leader), 20)
+    wait.until("the first to step down", lambda: not leads(leader))
     assert leader.running()
     myweb.create_settled(installed, "web", namespace)
     runs = leader.metric("controller_runtime_reconcile_total")

@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-from support import wait
+from support import myweb, wait
 
 # What the rules at the door look things up in, and what its certificate needs.
 LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "services", "deployments/metadata"}
@@ -42,24 +42,25 @@ def test_the_door_alone(door, installed, namespace):
     assert resources(door) == LOOKUPS | CERTIFICATE
     assert "controller_runtime_active_workers{" not in door.metrics_text()
     assert "leader_election_master_status{" not in door.metrics_text()
-    installed.apply(make("first", namespace, 30411))
+    port = myweb.free_node_port(installed)
+    installed.apply(make("first", namespace, port))
 
     def refused():
-        reply = installed.apply(make("second", namespace, 30411), "--dry-run=server", check=False)
+        reply = installed.apply(make("second", namespace, port), "--dry-run=server", check=False)
         return f"MyWeb {namespace}/first" in reply.stderr
-    wait.until("the port to be taken", refused, 10)
+    wait.until("the port to be taken", refused)
     assert "conditions" not in installed.get("myweb", "first", namespace).get("status", {})
     assert not installed.list("deployments", namespace)
 
 
 def test_the_two_together(door, installed, namespace, run_steward):
-    installed.apply(make("site", namespace, 30412))
+    installed.apply(make("site", namespace, myweb.free_node_port(installed)))
     controller = run_steward("--role=controller", "--leader-elect")
     assert "caches" in checks(controller) and "webhook" not in checks(controller)
     assert LOOKUPS < resources(controller)
     with socket.socket() as s, pytest.raises(OSError):
         s.connect(("127.0.0.1", controller.webhook_port))
-    wait.until("the Deployment", lambda: installed.list("deployments", namespace), 20)
+    wait.until("the Deployment", lambda: installed.list("deployments", namespace))
     assert controller.metric("leader_election_master_status") == 1
     assert door.metric("controller_runtime_webhook_requests_total", code="200") > 0
     assert controller.stop() == 0

@@ -72,7 +72,7 @@ def test_the_ca_bundle_is_spoilt_by_hand(replicas, namespace, bundle):
             patch = [{"op": "replace", "path": f"/webhooks/{n}/clientConfig/caBundle",
                       "value": bundle} for n in range(len(cluster.get(kind, name)["webhooks"]))]
             cluster.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
-        wait.until("it to be mended", lambda: certs.bundles(cluster) == good, 20)
+        wait.until("it to be mended", lambda: certs.bundles(cluster) == good)
         stream.flow(100)
         stream.end()
     assert not stream.let_in

@@ -170,7 +170,7 @@ def attempts(folder, *flags):
     one.start()
     try:
         one.process.send_signal(signal.SIGUSR2)
-        wait.until("the attempts", lambda: "end 0\n" in log.read_text(), 20)
+        wait.until("the attempts", lambda: "end 0\n" in log.read_text())
         assert one.readyz()[0] == 200
     finally:
         assert one.stop() == 0, one.log_text()
@@ -200,7 +200,7 @@ def test_files_that_are_replaced_are_read(running, tmp_path):
     one = running()
     door.swap_pair(one.certs, door.make_pair(tmp_path / "new", "new"))
     wait.until("the new pair to be taken", lambda: len(
-        said(one, "serving certificate taken into service")) == 2, 20)
+        said(one, "serving certificate taken into service")) == 2)
     eru = {"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru", "metadata": {"name": "e"},
            "spec": {"schedule": "0 0 * * *", "timeZone": "Europe/Berlin", "deploymentname": "d"}}
     body = door.review(eru, kind={"group": "mtsre.meitu.com", "version": "v1", "kind": "Eru"},

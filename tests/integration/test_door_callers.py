@@ -113,15 +113,15 @@ def test_another_ca_takes_its_place(make_door, folder):
     both = (folder / "ours.crt").read_bytes() + (folder / "theirs.crt").read_bytes()
     (folder / "new").write_bytes(both)
     (folder / "new").rename(folder / "ca.crt")
-    wait.until("the new CA to count", lambda: answers(door, theirs), 20)
+    wait.until("the new CA to count", lambda: answers(door, theirs))
     assert answers(door, ours)
     (folder / "ca.crt").write_bytes(b"nonsense")
     wait.until("the complaint", lambda: answers(door, ours) and [
-        e for e in door.log() if e["msg"].startswith("the CA for callers is refused")], 20)
+        e for e in door.log() if e["msg"].startswith("the CA for callers is refused")])
     assert answers(door, theirs)
     (folder / "new").write_bytes((folder / "theirs.crt").read_bytes())
     (folder / "new").rename(folder / "ca.crt")
-    wait.until("the old CA to be gone", lambda: not answers(door, ours), 20)
+    wait.until("the old CA to be gone", lambda: not answers(door, ours))
     assert answers(door, theirs)
 
 

@@ -79,22 +79,22 @@ def test_targets_are_read_again(make_door, config):
     door = make_door("--config", config.path)
     assert says(door, user())[0]
     config.write({**TARGET, "allowedNamespaces": ["other"]})
-    wait.until("the namespace to be closed", lambda: not says(door, user())[0], 20)
+    wait.until("the namespace to be closed", lambda: not says(door, user())[0])
     assert 'target "orders" does not accept namespace "shop"' in says(door, user())[2]
     config.write({**TARGET, "prot": 5})
     wait.until("the refusal to be counted",
-               lambda: door.metric("steward_config_reloads_total", result="error") == 1, 20)
+               lambda: door.metric("steward_config_reloads_total", result="error") == 1)
     assert not says(door, user())[0]
     assert "targets[0].prot: Forbidden: unknown field" in door.log_text()
     config.write(text="targets: [\n")
     wait.until("the next refusal to be counted",
-               lambda: door.metric("steward_config_reloads_total", result="error") == 2, 20)
+               lambda: door.metric("steward_config_reloads_total", result="error") == 2)
     assert not says(door, user())[0]
     config.write(TARGET)
-    wait.until("the namespace to be open", lambda: says(door, user())[0], 20)
+    wait.until("the namespace to be open", lambda: says(door, user())[0])
     assert door.metric("steward_database_targets") == 1
     config.write()
-    wait.until("the target to go", lambda: says(door, user())[1], 20)
+    wait.until("the target to go", lambda: says(door, user())[1])
 
 
 def test_a_mounted_config_map(make_door, tmp_path):
@@ -109,7 +109,7 @@ def test_a_mounted_config_map(make_door, tmp_path):
     assert says(door, user())[0]
     (folder / "..data_tmp").symlink_to("..2")
     os.replace(folder / "..data_tmp", folder / "..data")
-    wait.until("the new folder to count", lambda: not says(door, user())[0], 20)
+    wait.until("the new folder to count", lambda: not says(door, user())[0])
 
 
 def test_a_wrong_file_at_the_start(steward_binary, config):

@@ -38,7 +38,7 @@ class Probe:
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.close()
         try:
-            return self.process.wait(timeout=20)
+            return self.process.wait(timeout=60)
         finally:
             self.process.kill()
 
@@ -81,7 +81,7 @@ def test_cache_follows_through_crashes(cluster, place, probe):
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(
         {"apiVersion": "v1", "kind": "List", "items": _configmaps(place, range(1000), "first")}),
         timeout=300)
-    wait.until("1,000 objects in the cache", lambda: _cached(probe, cluster, place))
+    wait.until("1,000 objects in the cache", lambda: _cached(probe, cluster, place), seconds=120)
 
     cluster.component("kill", "apiserver")
     wait.until("the cache to notice", lambda: probe.ask("problem")["problem"])
@@ -92,7 +92,7 @@ def test_cache_follows_through_crashes(cluster, place, probe):
     cluster.apply(_configmaps(place, range(100, 110), "second"))
     cluster.apply(_configmaps(place, range(2000, 2010), "new"))
     probe.process.send_signal(signal.SIGCONT)
-    wait.until("the cache to catch up", lambda: _cached(probe, cluster, place), seconds=60)
+    wait.until("the cache to catch up", lambda: _cached(probe, cluster, place), seconds=120)
     assert probe.ask("version", f"{place}/cm-105")["object"] == {"data": {"text": "second"}}
     wait.until("the problem to be over", lambda: not probe.ask("problem")["problem"], seconds=60)
 

@@ -96,10 +96,10 @@ def run_against(steward_binary, folder, server):
 
 def test_its_own_authority_is_trusted(run_against, server):
     run_against("theirs")
-    wait.until("a request", lambda: server.asked, 20)
+    wait.until("a request", lambda: server.asked)
 
 
 def test_the_machines_others_are_not(run_against, server):
     log = run_against("ours")
-    wait.until("the refusal", lambda: log.exists() and "certificate problem" in log.read_text(), 20)
+    wait.until("the refusal", lambda: log.exists() and "certificate problem" in log.read_text())
     assert server.asked == []

@@ -28,14 +28,14 @@ def test_it_follows_the_file(steward_binary, tmp_path):
              "--metrics-bind-address", "0", "--health-probe-bind-address", "0"],
             stdout=out, stderr=subprocess.STDOUT) as process:
         try:
-            wait.until("it to begin", lambda: "serving probes" in log.read_text("utf-8"), 20)
+            wait.until("it to begin", lambda: "serving probes" in log.read_text("utf-8"))
             write("logLevel: debug\n")
-            wait.until("the level to be debug", lambda: told() == ["debug"], 20)
+            wait.until("the level to be debug", lambda: told() == ["debug"])
             write("logLevel: loud\n")
             wait.until("a level that is none to be refused",
-                       lambda: "log level refused" in log.read_text("utf-8"), 20)
+                       lambda: "log level refused" in log.read_text("utf-8"))
             write("# the default\n")
-            wait.until("the default again", lambda: told() == ["debug", "info"], 20)
+            wait.until("the default again", lambda: told() == ["debug", "info"])
         finally:
             process.send_signal(signal.SIGTERM)
     assert process.returncode == 0

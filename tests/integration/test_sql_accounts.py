@@ -294,8 +294,8 @@ def test_drop_ends_sessions(probe, server, user):
     thread.start()
     wait.until("the session", lambda: server.sql(count)[0][0] == "1")
     probe.drop(**account(user))
-    wait.until("its end", lambda: server.sql(count)[0][0] == "0", 5)
-    thread.join(10)
+    wait.until("its end", lambda: server.sql(count)[0][0] == "0", 30)
+    thread.join(30)
     assert not thread.is_alive()
 
 

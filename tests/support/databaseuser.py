@@ -76,7 +76,7 @@ class Scene:
         """A DatabaseUser by a door that has seen its Secret."""
         obj = manifest(name, namespace, **more)
         wait.until("the Secret to be seen", lambda: FINALIZER in self.cluster.apply(
-            obj, "--dry-run=server", "-o", "yaml").stdout, 20)
+            obj, "--dry-run=server", "-o", "yaml").stdout)
         self.cluster.apply(obj)
 
     def write_targets(self, *targets):
@@ -110,16 +110,16 @@ class Scene:
         """kubectl annotate."""
         self.cluster.kubectl("annotate", "--overwrite", KIND, name, "-n", namespace, *annotations)
 
-    def wait_ready(self, name, namespace, seconds=30):
+    def wait_ready(self, name, namespace, seconds=60):
         """Until it is ready at its generation; returns the object."""
         return self.cluster.wait_for(KIND, name, namespace, is_ready, seconds,
                                      f"DatabaseUser {namespace}/{name} to be ready")
 
-    def wait_condition(self, name, namespace, kind, *reasons, seconds=30):
+    def wait_condition(self, name, namespace, kind, *reasons, seconds=60):
         """Until a condition has one of these reasons; returns it."""
         return self.cluster.wait_condition(KIND, name, namespace, kind, *reasons, seconds=seconds)
 
-    def wait_event(self, name, namespace, reason, text="", seconds=20):
+    def wait_event(self, name, namespace, reason, text="", seconds=60):
         """Until there is an event of this reason with this text; returns its message."""
         return self.cluster.wait_event(name, namespace, reason, text, seconds)
 

@@ -77,7 +77,7 @@ class Door:
                 self.health_port = entry.get("healthPort", self.health_port)
                 self.metrics_port = entry.get("metricsPort", self.metrics_port)
             return self.port and self.health_port and self.readyz()[0] == 200
-        wait.until("steward webhook to be ready", ports, 30)
+        wait.until("steward webhook to be ready", ports, 60)
         return self
 
     def terminate(self):

@@ -77,7 +77,7 @@ def create_available(cluster, name, namespace, **more):
     return wait_available(cluster, name, namespace)
 
 
-def wait_available(cluster, name, namespace, seconds=30):
+def wait_available(cluster, name, namespace, seconds=60):
     """Until its rollout is through."""
     def through(found):
         status, replicas = found.get("status", {}), found["spec"]["replicas"]
@@ -99,7 +99,7 @@ def revision(cluster, name, namespace):
     return int(found["metadata"]["annotations"]["deployment.kubernetes.io/revision"])
 
 
-def wait_eru(cluster, name, namespace, check, seconds=30, what=None):
+def wait_eru(cluster, name, namespace, check, seconds=60, what=None):
     """Until check(status) is true of an Eru that has been looked at; returns the object."""
     def look(found):
         status = found.get("status", {})
@@ -119,8 +119,9 @@ def restart_now(cluster, name, namespace, token):
                     "--overwrite")
 
 
-def next_minute(room=8):
-    """(cron expression, instant) of the next whole minute that is at least `room` seconds off."""
+def next_minute(room=30):
+    """(cron expression, instant) of the next whole minute that is at least `room` seconds off: time to
+    tell steward of it."""
     now = datetime.datetime.now(datetime.timezone.utc)
     at = (now + datetime.timedelta(seconds=60 + room)).replace(second=0, microsecond=0)
     return f"{at.minute} {at.hour} {at.day} {at.month} *", at
@@ -129,7 +130,7 @@ def next_minute(room=8):
 def wait_log(steward, text, times):
     """Until its log has lines with this text, so many."""
     wait.until(f"{times} times {text!r} in the log",
-               lambda: sum(text in str(line) for line in steward.log()) >= times, 20, every=0.2)
+               lambda: sum(text in str(line) for line in steward.log()) >= times, every=0.2)
 
 
 def iso(instant):

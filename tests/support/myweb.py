@@ -24,7 +24,7 @@ def is_settled(web):
         status.get("observedGeneration") == web["metadata"]["generation"]
 
 
-def wait_settled(cluster, name, namespace, seconds=30):
+def wait_settled(cluster, name, namespace, seconds=60):
     """Until it is complete; returns the object."""
     return cluster.wait_for(KIND, name, namespace, is_settled, seconds,
                             f"MyWeb {namespace}/{name} to be complete")
@@ -36,7 +36,7 @@ def create_settled(cluster, name, namespace, **spec):
     return wait_settled(cluster, name, namespace)
 
 
-def wait_condition(cluster, name, namespace, kind, reason, seconds=30):
+def wait_condition(cluster, name, namespace, kind, reason, seconds=60):
     """Until a condition has this reason; returns the condition."""
     return cluster.wait_condition(KIND, name, namespace, kind, reason, seconds=seconds)
 

@@ -95,7 +95,7 @@ class Replicas:
         """By its own word."""
         raise NotImplementedError
 
-    def wait_door(self, seconds=30):
+    def wait_door(self, seconds=60):
         """Until the API server asks them."""
         stw.wait_door(self.cluster, seconds)
 
@@ -159,7 +159,7 @@ class Beside(Replicas):
         one = self._one(name)
         one.process.send_signal(signal.SIGTERM)
         self.running.remove(one)
-        wait.until("it not to be ready", lambda: one.readyz()[0] != 200, 10, every=0.2)
+        wait.until("it not to be ready", lambda: one.readyz()[0] != 200, every=0.2)
         self.service.remove(one.webhook_port)
         return one
 

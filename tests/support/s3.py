@@ -41,7 +41,7 @@ class S3:
                 ["node", program(), "--directory", self.folder / "data", "--address", "127.0.0.1",
                  "--port", str(self.port), "--no-vhost-buckets", "--configure-bucket", self.bucket],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-        wait.until("s3rver to answer", lambda: net.http_get(f"http://127.0.0.1:{self.port}/")[0], 20)
+        wait.until("s3rver to answer", lambda: net.http_get(f"http://127.0.0.1:{self.port}/")[0], 60)
         return self
 
     def stop(self):

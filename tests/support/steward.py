@@ -41,7 +41,7 @@ def uninstall_webhooks(cluster):
         cluster.delete(kind, name)
 
 
-def wait_door(cluster, seconds=20):
+def wait_door(cluster, seconds=60):
     """Until the API server asks steward: it sees new webhook configurations only a moment after they
     are written."""
     probe = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
@@ -71,6 +71,24 @@ def requests(cluster, namespace, changing=False):
             if not changing or entry["verb"] not in ("get", "list", "watch"):
                 found.append((entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]))
     return found
+
+
+def wait_requests(cluster, namespace, least):
+    """requests(), as soon as there are so many: the audit log is a moment behind."""
+    def look():
+        found = requests(cluster, namespace)
+        return found if len(found) >= least else None
+    return wait.until(f"{least} requests of steward", look)
+
+
+def quiet_requests(cluster, namespace):
+    """requests(), when none has come for a second."""
+    seen = []
+
+    def look():
+        seen.append(requests(cluster, namespace))
+        return len(seen) > 1 and seen[-1] == seen[-2] and (seen[-1],)
+    return wait.until("steward to have nothing to do", look, every=1)[0]
 
 
 class Steward:
@@ -114,7 +132,7 @@ class Steward:
             self.wait_ready()
         return self
 
-    def wait_ready(self, seconds=30):
+    def wait_ready(self, seconds=60):
         """Until /readyz says ok; fails at once when the process has ended."""
         def look():
             if not self.running():
@@ -125,7 +143,7 @@ class Steward:
         except wait.TimedOut as error:
             raise wait.TimedOut(f"{error}\n{self.readyz()[1]}\n{self.log_tail()}") from error
 
-    def wait_door(self, seconds=20):
+    def wait_door(self, seconds=60):
         """Until the API server asks this steward."""
         wait_door(self.cluster, seconds)
 

@@ -62,7 +62,7 @@ class Stream:
         for thread in self.threads:
             thread.join(timeout=90)
 
-    def flow(self, calls=20, seconds=30):
+    def flow(self, calls=20, seconds=120):
         """Until so many more calls were made."""
         asked = self.asked
         wait.until(f"{calls} more calls", lambda: self.asked >= asked + calls, seconds)
