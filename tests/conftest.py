@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 # Only now is the folder on the path.
 from support import cluster as k8s  # noqa: E402
-from support import paths, rights  # noqa: E402
+from support import paths, rights, s3  # noqa: E402
 from support import steward as stw  # noqa: E402
 
 _numbers = itertools.count(1)
@@ -126,3 +126,13 @@ def namespace(installed):
     installed.kubectl("create", "namespace", name)
     yield name
     installed.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    """A support.s3.S3."""
+    if not s3.program():
+        pytest.skip("no s3rver is here: run 'scripts/bootstrap etcd'")
+    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
+    yield server
+    server.stop()

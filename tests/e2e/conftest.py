@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from support import clock as clocks
-from support import databases, databaseuser, etcd, etcdbackup, etcdcluster, images, s3
+from support import databases, databaseuser, etcd, etcdbackup, etcdcluster, images
 from support import replicas as replica
 from support import steward as stw
 
@@ -87,16 +87,6 @@ def agent_stage(installed, steward_binary, tmp_path_factory):
                            "--agent-image", etcdbackup.AGENT) as one:
         etcdbackup.give_secret(installed, one.namespace)
         yield one
-
-
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    """A support.s3.S3."""
-    if not s3.program():
-        pytest.skip("no s3rver is here: run 'scripts/bootstrap etcd'")
-    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

@@ -28,16 +28,6 @@ def members(request):
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """A real store."""
-    if not s3.program():
-        pytest.skip("no s3rver is here: run 'scripts/bootstrap s3'")
-    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def authority(tmp_path_factory):
     """The CA of the store's certificate, and another one: folders with ca.crt and tls.crt."""
     folder = tmp_path_factory.mktemp("authorities")
@@ -48,9 +38,9 @@ def authority(tmp_path_factory):
 
 
 @pytest.fixture
-def door(store, authority):
+def door(bucket, authority):
     """The store behind TLS."""
-    one = s3.Door(store, pair=authority / "right")
+    one = s3.Door(bucket, pair=authority / "right")
     yield one
     one.close()
 

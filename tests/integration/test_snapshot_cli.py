@@ -23,18 +23,9 @@ def members(request):
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory):
-    if not s3.program():
-        pytest.skip("no s3rver is here: run 'scripts/bootstrap s3'")
-    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
-def door(real):
-    door = s3.Door(real)
+def door(bucket):
+    door = s3.Door(bucket)
     yield door
     door.close()
 
@@ -113,21 +104,21 @@ def test_a_member_without_quorum_is_not_asked(tmp_path):
 @pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),
                                           ("full", "StoreFull"), ("cut", "ConnectFailed"),
                                           ("broken", "ConnectFailed")])
-def test_a_store_in_trouble(members, real, door, s3_flags, mode, reason):
-    before = set(real.objects())
+def test_a_store_in_trouble(members, bucket, door, s3_flags, mode, reason):
+    before = set(bucket.objects())
     door.mode, door.cut_bytes = mode, 1000
     said = run("save", urls(members), *s3_flags, fails=True)
     assert (said["fault"], said["reason"]) == ("Store", reason)
-    assert set(real.objects()) == before
+    assert set(bucket.objects()) == before
 
 
 @pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
-def test_a_store_that_lies(members, real, door, s3_flags, mode, reason):
-    before = set(real.objects())
+def test_a_store_that_lies(members, bucket, door, s3_flags, mode, reason):
+    before = set(bucket.objects())
     door.mode = mode
     said = run("save", urls(members), *s3_flags, fails=True)
     assert (said["fault"], said["reason"]) == ("Content", reason) and not said["verified"]
-    assert set(real.objects()) == before  # nobody shall take it for a backup
+    assert set(bucket.objects()) == before  # nobody shall take it for a backup
 
 
 def spoil(path, how):

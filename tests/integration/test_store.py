@@ -57,18 +57,9 @@ def file_sha(path):
 # --- a real server
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory):
-    if not s3.program():
-        pytest.skip("no s3rver is here: run 'scripts/bootstrap s3'")
-    server = s3.S3(tmp_path_factory.mktemp("s3")).start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
-def door(real):
-    door = s3.Door(real)
+def door(bucket):
+    door = s3.Door(bucket)
     yield door
     door.close()
 
@@ -101,15 +92,15 @@ def test_one_part_is_in_memory(probe, tmp_path):
 @pytest.mark.parametrize("mode, trouble, size", [
     ("down", "ConnectFailed", 1), ("broken", "ConnectFailed", 1), ("denied", "AccessDenied", 1),
     ("full", "StoreFull", 1), ("cut", "ConnectFailed", BIG), ("full", "StoreFull", BIG)])
-def test_an_upload_that_fails_leaves_no_object(probe, door, real, tmp_path, mode, trouble, size):
+def test_an_upload_that_fails_leaves_no_object(probe, door, bucket, tmp_path, mode, trouble, size):
     door.mode = mode
     said = probe("put", f"bad/{mode}-{size}", blob(tmp_path, size), fails=trouble)
-    assert f"bad/{mode}-{size}" not in real.objects()
+    assert f"bad/{mode}-{size}" not in bucket.objects()
     assert s3.SECRET_KEY not in said["error"]
 
 
 @pytest.mark.parametrize("mode", ["down", "broken", "cut"])
-def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, door, real, tmp_path, mode):
+def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, door, bucket, tmp_path, mode):
     door.mode = mode
     sent = blob(tmp_path, PART + 1)
     build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
@@ -119,16 +110,16 @@ def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, door, rea
         while not door.log and time.monotonic() < deadline:
             time.sleep(0.02)
         door.mode = "fine"
-        assert process.wait(30) == 0
-    assert file_sha(real.objects()[f"back/{mode}"]) == file_sha(sent)
+        assert process.wait(60) == 0
+    assert file_sha(bucket.objects()[f"back/{mode}"]) == file_sha(sent)
 
 
-def test_a_slow_store_is_waited_for(probe, door, real, tmp_path):
+def test_a_slow_store_is_waited_for(probe, door, bucket, tmp_path):
     door.mode, door.pause = "slow", 0.3
     sent = blob(tmp_path, PART + 1)
     probe("put", "slow/a", sent)
     door.mode = "fine"
-    assert file_sha(real.objects()["slow/a"]) == file_sha(sent)
+    assert file_sha(bucket.objects()["slow/a"]) == file_sha(sent)
 
 
 def test_a_store_that_answers_too_late_is_down(probe, door):
@@ -164,7 +155,7 @@ def double():
 @pytest.fixture
 def signed(double, tmp_path):
     return Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
-                 credentials=s3double.CREDENTIALS, path_style=True, sse="AES256", timeout_ms=3000)
+                 credentials=s3double.CREDENTIALS, path_style=True, sse="AES256", timeout_ms=10000)
 
 
 @pytest.mark.parametrize("key", ["plain", "a b/c+d=e&f", "ü/日本_v1_2026-01-02-03:04:05", "~(x)'!*"])
@@ -264,12 +255,12 @@ def test_a_good_status_with_an_error_in_it_is_an_error(signed, double, tmp_path)
 def test_a_cancelled_upload_is_taken_back(signed, double, tmp_path):
     def wait(request):
         if "partNumber=2" in request.path:
-            time.sleep(3)
+            time.sleep(8)
 
     double.fault = wait
     began = time.monotonic()
     said = signed("put", "cut", blob(tmp_path, BIG), 700, fails="StoreFailed")
-    assert said["code"] == "Cancelled" and time.monotonic() - began < 5
+    assert said["code"] == "Cancelled" and time.monotonic() - began < 7
     assert not double.objects and not double.uploads
 
 
