@@ -24,12 +24,19 @@ static const struct stw_resource res_policy = {.group = "networking.k8s.io",
 
 /* --- who answers behind the Service */
 
+/* Slices are of one address family each; a Service of both has each pod in two. */
+struct ready {
+    unsigned v4, v6;
+};
+
 static int count_slice(void *ctx, struct stw_json slice)
 {
-    unsigned *ready = ctx;
+    struct ready *ready = ctx;
+    bool v6 = stw_json_is(stw_json_get(slice, "addressType"), "IPv6");
+    unsigned *count = v6 ? &ready->v6 : &ready->v4;
     struct stw_json key, one;
     stw_json_foreach (stw_json_get(slice, "endpoints"), key, one)
-        *ready += stw_json_bool(stw_json_path(one, "conditions.ready"), true) &&
+        *count += stw_json_bool(stw_json_path(one, "conditions.ready"), true) &&
                   stw_json_size(stw_json_get(one, "addresses")) > 0;
     return 0;
 }
@@ -40,13 +47,15 @@ static int count_ready(struct doctor *d, unsigned *ret, struct stw_error *err)
     char selector[300];
     stw_autoanswer struct stw_answer endpoints = {0};
     struct stw_json key, subset;
+    struct ready ready = {0};
     (void)snprintf(selector, sizeof(selector), "kubernetes.io/service-name=%s", d->service);
     struct stw_pages q = {.resource = &res_slice,
                           .ns = d->service_ns,
                           .label_selector = selector,
                           .timeout_ms = d->remote.timeout_ms};
-    *ret = 0;
-    if (stw_pages_each(d->remote.client, &q, count_slice, ret, err) == 0)
+    int done = stw_pages_each(d->remote.client, &q, count_slice, &ready, err);
+    *ret = ready.v4 > ready.v6 ? ready.v4 : ready.v6;
+    if (done == 0)
         return 0;
     if (err->code != STW_ERR_NOT_FOUND)
         return -1;

@@ -137,6 +137,12 @@ static void who_is_behind_the_service(void **state)
          "{'endpoints':[{'addresses':['10.0.0.3','10.0.0.4'],'conditions':{}}]},"
          "{'endpoints':null}]}}]",
          "ok    Service: 2 ready behind sys/svc\n"},
+        /* a Service of both families has a slice for each */
+        {"[" SERVICE "{" SLICES "','body':{'items':["
+         "{'addressType':'IPv4','endpoints':[{'addresses':['10.0.0.1']}]},"
+         "{'addressType':'IPv6','endpoints':[{'addresses':['fd00::1']},"
+         "{'addresses':['fd00::2']}]}]}}]",
+         "ok    Service: 2 ready behind sys/svc\n"},
         {"[" SERVICE "{" SLICES "','body':{'items':[]}}]",
          "FAIL  Service: nobody is ready behind sys/svc: "},
         {"[" SERVICE "{" SLICES "','status':403,'body':{'kind':'Status','code':403,"
