@@ -34,13 +34,23 @@ def test_the_api_server_restarts(replicas, namespace):
         stream.check()
 
 
+def mywebs(namespace):
+    """The path of all."""
+    return f"/apis/operator.k8s-summit.org/v1/namespaces/{namespace}/mywebs"
+
+
 def burst(cluster, namespace, count):
     """Creates so many MyWebs as fast as they are taken, paused, so that it is they that count and
     not what is made of them."""
-    path = f"/apis/operator.k8s-summit.org/v1/namespaces/{namespace}/mywebs"
     pause = {"steward.dev/paused": "true"}
-    Api(cluster.env).write_all(
-        ("POST", path, myweb.manifest(f"b{n}", namespace, pause)) for n in range(count))
+    Api(cluster.env).write_all(("POST", mywebs(namespace), myweb.manifest(f"b{n}", namespace, pause))
+                               for n in range(count))
+
+
+def clear(cluster, namespace):
+    """Deletes them one by one: the API server would not find the time for all in one call."""
+    api, path = Api(cluster.env), mywebs(namespace)
+    api.write_all(("DELETE", f"{path}/{o['metadata']['name']}") for o in api.each(path))
 
 
 def test_a_burst_of_creates(replicas, namespace):
@@ -62,8 +72,7 @@ def test_a_burst_of_creates(replicas, namespace):
         assert replicas.restarts() == began
         assert max(peak for _, peak, _ in usage.values()) <= need * 2**20
     finally:
-        Api(replicas.cluster.env).call(
-            "DELETE", f"/apis/operator.k8s-summit.org/v1/namespaces/{namespace}/mywebs")
+        clear(replicas.cluster, namespace)
         replicas.limit_memory(None)
 
 
