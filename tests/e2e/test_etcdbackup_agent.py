@@ -6,64 +6,31 @@ import json
 import time
 
 import pytest
-from support import faults, wait
+from support import agentpod, etcdbackup, faults, wait
 from support.cluster import condition
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
-KIND = "etcdbackups.etcd.database.coreos.com"
-IMAGE = "steward/agent:none"
 HOLD = "steward.dev/held-by-a-test"  # a finalizer
 
 
-class Volume:
-    """An EtcdBackup onto a claim, and the pod that makes it."""
+class Volume(agentpod.Owner):
+    """An EtcdBackup onto a claim."""
 
-    def __init__(self, cluster, namespace, name="disk"):
-        self.cluster, self.namespace, self.name = cluster, namespace, name
+    kind = etcdbackup.KIND
 
     def apply(self, **policy):
-        self.cluster.apply({
-            "apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdBackup",
-            "metadata": {"name": self.name, "namespace": self.namespace},
-            "spec": {"etcdEndpoints": ["http://192.0.2.1:2379"], "storageType": "PVC",
-                     "backupPolicy": policy, "pvc": {"claimName": "disk", "path": "deep/db"}}})
-        return self
-
-    def get(self):
-        return self.cluster.get(KIND, self.name, self.namespace)
-
-    def status(self):
-        return self.get().get("status", {})
-
-    def wait(self, phase, seconds=20):
-        return self.cluster.wait_for(KIND, self.name, self.namespace,
-                                     lambda o: o.get("status", {}).get("phase") == phase, seconds,
-                                     f"it to be {phase}")
-
-    def pod(self):
-        pods = self.cluster.list("pods", self.namespace, "app.kubernetes.io/component=agent")
-        return pods[0] if pods else None
-
-    def wait_pod(self, besides=None):
-        """The pod; `besides`: another than the one of this UID."""
-        return wait.until("an agent", lambda: next(
-            (p for p in [self.pod()] if p and p["metadata"]["uid"] != besides), None), 20)
+        return self.create("EtcdBackup", etcdEndpoints=["http://192.0.2.1:2379"], storageType="PVC",
+                           backupPolicy=policy, pvc={"claimName": "disk", "path": "deep/db"})
 
     def end(self, pod, revision=7, **more):
         """The pod has made a backup; or, told a fault, has not."""
-        report = {"ok": "fault" not in more, "key": f"db_v{revision:012}_2026-01-02-03:04:05",
+        failed = "fault" in more
+        report = {"ok": not failed, "key": f"db_v{revision:012}_2026-01-02-03:04:05",
                   "revision": revision, "sizeBytes": 4096, "sha256": "ab" * 32,
                   "etcdVersion": "3.5.16", "endpoint": "http://192.0.2.1:2379",
-                  "time": int(time.time()), "verified": "fault" not in more, **more}
-        end = {"exitCode": int("fault" in more), "message": json.dumps(report)}
-        status = {"phase": "Failed" if "fault" in more else "Succeeded", "containerStatuses": [
-            {"name": "snapshot", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0,
-             "state": {"terminated": end}}]}
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}/status"
-        whole = {**self.cluster.get("pod", pod["metadata"]["name"], self.namespace),
-                 "status": status}
-        self.cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(whole))
+                  "time": int(time.time()), "verified": not failed, **more}
+        self.ended(pod, failed, containerStatuses=[("snapshot", json.dumps(report))])
 
     def hold(self, pod, held=True):
         """It stays, deleted or not."""
@@ -72,18 +39,18 @@ class Volume:
 
     def poke(self):
         """Makes steward look."""
-        self.cluster.kubectl("annotate", KIND, self.name, "-n", self.namespace, "--overwrite",
+        self.cluster.kubectl("annotate", self.kind, self.name, "-n", self.namespace, "--overwrite",
                              f"steward.dev/reconcile-at={time.monotonic()}")
 
 
 @pytest.fixture
 def volume(installed, namespace):
-    return Volume(installed, namespace)
+    return Volume(installed, namespace, "disk")
 
 
 @pytest.fixture
 def steward_(run_steward):
-    return run_steward(f"--agent-image={IMAGE}")
+    return run_steward(f"--agent-image={agentpod.IMAGE}")
 
 
 def test_one_that_has_ended_counts_once_however_long_it_lingers(steward_, volume):
@@ -93,14 +60,14 @@ def test_one_that_has_ended_counts_once_however_long_it_lingers(steward_, volume
     volume.end(pod)
     done = volume.wait("Succeeded")["status"]
     assert [a["revision"] for a in done["artifacts"]] == [7]
-    wait.until("it to be deleted", lambda: "deletionTimestamp" in volume.pod()["metadata"], 10)
+    wait.until("it to be deleted", lambda: "deletionTimestamp" in volume.pod()["metadata"])
 
     def same():
         volume.poke()
         return volume.status() == done
     wait.stays("what was taken in", same, 2, every=0.2)
     volume.hold(pod, held=False)
-    wait.until("it to be gone", lambda: not volume.pod(), 10)
+    wait.until("it to be gone", lambda: not volume.pod())
     wait.stays("no other backup", lambda: not volume.pod() and volume.status() == done, 2)
     assert steward_.metric("steward_etcd_backups_total", result="succeeded") == 1
 
@@ -118,7 +85,7 @@ def test_one_that_failed_counts_once(steward_, volume):
         return volume.status() == failed
     wait.stays("one failure", same, 2, every=0.2)
     volume.hold(pod, held=False)
-    wait.until("it to be gone", lambda: not volume.pod(), 10)
+    wait.until("it to be gone", lambda: not volume.pod())
 
 
 def test_one_that_somebody_deletes_is_made_again(steward_, volume):
@@ -132,7 +99,7 @@ def test_one_that_somebody_deletes_is_made_again(steward_, volume):
 
 def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
     """An old result is none of the instant that has become due since."""
-    run_steward(f"--agent-image={IMAGE}", clock=clock)
+    run_steward(f"--agent-image={agentpod.IMAGE}", clock=clock)
     pod = volume.apply(backupIntervalInSecond=60).wait_pod()
     volume.hold(pod)
     volume.end(pod)
@@ -143,7 +110,7 @@ def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
     volume.hold(pod, held=False)
     other = volume.wait_pod(besides=pod["metadata"]["uid"])
     volume.end(other, revision=9)
-    found = volume.wait("Succeeded")["status"]
+    found = volume.wait("Succeeded", lambda s: len(s["artifacts"]) == 2)["status"]
     assert [a["revision"] for a in found["artifacts"]] == [9, 7]
     assert found["lastScheduleTime"] > done["lastScheduleTime"]
 
@@ -165,10 +132,10 @@ def test_a_steward_that_dies_behind_each_write(run_steward, volume, tmp_path, ou
 
     def one_life():
         log.write_text("")
-        one = run_steward(f"--agent-image={IMAGE}", ready=False, binary=faults.binary(),
+        one = run_steward(f"--agent-image={agentpod.IMAGE}", ready=False, binary=faults.binary(),
                           env={"STEWARD_FAULT_AT": "1", "STEWARD_FAULT_LOG": str(log)})
         try:
-            wait.until("its end", lambda: died_or_done(one), 40)
+            wait.until("its end", lambda: died_or_done(one))
             if one.running():
                 wait.stays("nothing left to do", one.running, 2)
                 return False

@@ -6,47 +6,26 @@ to."""
 import json
 
 import pytest
-from support import faults, wait
+from support import agentpod, etcdbackup, etcdcluster, faults, wait
 from support.cluster import condition
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
-RESTORE, CLUSTER = (f"{plural}.etcd.database.coreos.com"
-                    for plural in ("etcdrestores", "etcdclusters"))
-IMAGE = "steward/agent:none"
+CLUSTER = f"etcdclusters.{etcdcluster.GROUP}"
 SHA = "ab" * 32
 SEED = "etcd.database.coreos.com/seed-member"
 
 
-class Restore:
-    """An EtcdRestore from a volume, its claims and its pod."""
+class Restore(agentpod.Owner):
+    """An EtcdRestore from a volume, and its claims."""
 
-    def __init__(self, cluster, namespace, name="again"):
-        self.cluster, self.namespace, self.name = cluster, namespace, name
+    kind = etcdbackup.RESTORE
 
     def apply(self, **template):
-        self.cluster.apply({
-            "apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdRestore",
-            "metadata": {"name": self.name, "namespace": self.namespace},
-            "spec": {"etcdCluster": {"name": "orders"},
-                     "pvc": {"claimName": "backups", "path": "db_v000000000007_2026-01-02-03:04:05"},
-                     "template": {"size": 1, "version": "3.5.16", **template}}})
-        return self
-
-    def get(self):
-        return self.cluster.get(RESTORE, self.name, self.namespace)
-
-    def status(self):
-        return self.get().get("status", {})
-
-    def wait(self, phase, seconds=20):
-        return self.cluster.wait_for(RESTORE, self.name, self.namespace,
-                                     lambda o: o.get("status", {}).get("phase") == phase, seconds,
-                                     f"it to be {phase}")
-
-    def pod(self):
-        pods = self.cluster.list("pods", self.namespace, "app.kubernetes.io/component=agent")
-        return pods[0] if pods else None
+        return self.create("EtcdRestore", etcdCluster={"name": "orders"},
+                           pvc={"claimName": "backups",
+                                "path": "db_v000000000007_2026-01-02-03:04:05"},
+                           template={"size": 1, "version": "3.5.16", **template})
 
     def claims(self):
         return self.cluster.list("pvc", self.namespace)
@@ -54,26 +33,12 @@ class Restore:
     def target(self):
         return self.cluster.get(CLUSTER, "orders", self.namespace)
 
-    def wait_pod(self, besides=None):
-        """The pod; `besides`: another than the one of this UID."""
-        return wait.until("an agent", lambda: next(
-            (p for p in [self.pod()] if p and p["metadata"]["uid"] != besides), None), 20)
-
     def end(self, pod, **fault):
         """The pod has restored the snapshot; or, told a fault, has not."""
         report = {"ok": not fault, "key": "db", "sizeBytes": 4096, "sha256": SHA,
                   "verified": not fault, **fault}
-        def ended(name, message):
-            return {"name": name, "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0,
-                    "state": {"terminated": {"exitCode": int(bool(fault)), "message": message}}}
-        status = {"phase": "Failed" if fault else "Succeeded",
-                  "initContainerStatuses": [ended("fetch", json.dumps(report))],
-                  "containerStatuses": [] if fault else [ended("restore", "")]}
-        name = pod["metadata"]["name"]
-        whole = {**self.cluster.get("pod", name, self.namespace), "status": status}
-        self.cluster.kubectl("replace", "--raw",
-                             f"/api/v1/namespaces/{self.namespace}/pods/{name}/status", "-f", "-",
-                             stdin=json.dumps(whole))
+        self.ended(pod, bool(fault), initContainerStatuses=[("fetch", json.dumps(report))],
+                   containerStatuses=[] if fault else [("restore", "")])
 
     def check_joining(self):
         """One cluster, and one claim that nobody else owns."""
@@ -89,12 +54,12 @@ FAULT = {"fault": "Store", "reason": "ConnectFailed", "error": "nobody there"}
 
 @pytest.fixture
 def restore(installed, namespace):
-    return Restore(installed, namespace)
+    return Restore(installed, namespace, "again")
 
 
 @pytest.fixture
 def alone(run_steward):
-    return run_steward(f"--agent-image={IMAGE}")
+    return run_steward(f"--agent-image={agentpod.IMAGE}")
 
 
 def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restore):
@@ -102,19 +67,19 @@ def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restor
     [claim] = restore.claims()
     [owner] = claim["metadata"]["ownerReferences"]
     assert owner["uid"] == restore.get()["metadata"]["uid"] and not owner.get("controller")
-    installed.delete(RESTORE, restore.name, restore.namespace)
+    installed.delete(restore.kind, restore.name, restore.namespace)
     wait.until("pod and volume to be gone", lambda: not restore.pod() and not restore.claims(), 60)
     assert not restore.target()
 
 
 def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore):
     restore.end(restore.apply().wait_pod())
-    wait.until("the cluster", restore.target, 20)
+    wait.until("the cluster", restore.target)
     restore.wait("Joining")
     restore.check_joining()
-    wait.until("the pod to be gone", lambda: not restore.pod(), 20)
+    wait.until("the pod to be gone", lambda: not restore.pod())
     uid = restore.claims()[0]["metadata"]["uid"]
-    installed.delete(RESTORE, restore.name, restore.namespace)
+    installed.delete(restore.kind, restore.name, restore.namespace)
     wait.stays("the volume", lambda: [
         c["metadata"]["uid"] for c in restore.claims()
         if "deletionTimestamp" not in c["metadata"]] == [uid], 5)
@@ -137,9 +102,9 @@ def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, insta
     restore.end(restore.apply().wait_pod())
     restore.wait("Joining")
     wait.until("the volume to be given back", lambda: not restore.pod() and [
-        c for c in restore.claims() if c["metadata"].get("ownerReferences")], 20)
+        c for c in restore.claims() if c["metadata"].get("ownerReferences")])
     assert not restore.target()
-    installed.delete(RESTORE, restore.name, restore.namespace)
+    installed.delete(restore.kind, restore.name, restore.namespace)
     wait.until("the volume to be gone", lambda: not restore.claims(), 60)
 
 
@@ -156,7 +121,7 @@ def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, rest
         (c for c in restore.claims() if c["metadata"]["name"] != claim["metadata"]["name"]), None),
         40)
     restore.end(restore.wait_pod(besides=pod["metadata"]["uid"]))
-    wait.until("the cluster", restore.target, 20)
+    wait.until("the cluster", restore.target)
     assert restore.target()["metadata"]["annotations"][SEED] == other["metadata"]["name"]
 
 
@@ -181,7 +146,7 @@ def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, f
 
     def one_life():
         log.write_text("")
-        one = run_steward(f"--agent-image={IMAGE}", ready=False, binary=faults.binary(),
+        one = run_steward(f"--agent-image={agentpod.IMAGE}", ready=False, binary=faults.binary(),
                           env={"STEWARD_FAULT_AT": str(calls_to_live()),
                                "STEWARD_FAULT_LOG": str(log)})
         try:
@@ -196,7 +161,7 @@ def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, f
     assert {"status", "claim", "agent", "delete", "cluster"} <= set(deaths)
     assert len(ended) == 1 + fails
     restore.check_joining()
-    run_steward(f"--agent-image={IMAGE}")
+    run_steward(f"--agent-image={agentpod.IMAGE}")
     restore.wait("Joining")
     assert restore.status()["succeeded"] is False
     restore.check_joining()

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EtcdBackups and EtcdRestores on volumes, whose pods no node runs: a test says what they came to."""
+
+from . import wait
+from .app import set_status
+
+IMAGE = "steward/agent:none"
+
+
+class Owner:
+    """One of them, and its pod."""
+
+    kind = None
+
+    def __init__(self, cluster, namespace, name):
+        self.cluster, self.namespace, self.name = cluster, namespace, name
+
+    def create(self, kind, **spec):
+        """kubectl apply; itself."""
+        self.cluster.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": kind,
+                            "metadata": {"name": self.name, "namespace": self.namespace},
+                            "spec": spec})
+        return self
+
+    def get(self):
+        """The object."""
+        return self.cluster.get(self.kind, self.name, self.namespace)
+
+    def status(self):
+        """Its status; {} when there is none."""
+        return self.get().get("status", {})
+
+    def wait(self, phase, also=lambda status: True):
+        """Until it is in this phase, and something else holds of its status; the object."""
+        def look(obj):
+            status = obj.get("status", {})
+            return status.get("phase") == phase and also(status)
+        return self.cluster.wait_for(self.kind, self.name, self.namespace, look,
+                                     what=f"it to be {phase}")
+
+    def pod(self):
+        """Its pod, or None."""
+        pods = self.cluster.list("pods", self.namespace, "app.kubernetes.io/component=agent")
+        return pods[0] if pods else None
+
+    def wait_pod(self, besides=None):
+        """The pod; `besides`: another than the one of this UID."""
+        return wait.until("an agent", lambda: next(
+            (p for p in [self.pod()] if p and p["metadata"]["uid"] != besides), None))
+
+    def ended(self, pod, failed, **containers):
+        """The pod has come to its end.  `containers`: of status, {kind of list: [(name, message)]}."""
+        lists = {kind: [{"name": name, "image": IMAGE, "imageID": "", "ready": False,
+                         "restartCount": 0, "state": {"terminated": {
+                             "exitCode": int(failed), "message": message}}}
+                        for name, message in some] for kind, some in containers.items()}
+        set_status(self.cluster, pod, phase="Failed" if failed else "Succeeded", **lists)
