@@ -257,12 +257,13 @@ class EtcdCluster:
         volume = self.cluster.get("pv", claim["spec"]["volumeName"])
         return pathlib.Path(volume["spec"]["hostPath"]["path"])
 
-    def empty(self, member):
-        """Its data are gone, and its process ends."""
-        pid, folder = self.pid(member), self.folder(member)
-        assert (folder / "data" / "member" / "wal").is_dir(), f"{folder} holds no data of etcd"
-        subprocess.run(["rm", "-rf", "--one-file-system", str(folder / "data")], check=True)
-        subprocess.run(["kill", "-KILL", str(pid)], check=True)
+    def empty(self, *members, killed=()):
+        """Their data are gone, and their processes end, in one instant with those of `killed`."""
+        pids = [str(self.pid(member)) for member in (*members, *killed)]
+        for folder in map(self.folder, members):
+            assert (folder / "data" / "member" / "wal").is_dir(), f"{folder} holds no data of etcd"
+            subprocess.run(["rm", "-rf", "--one-file-system", str(folder / "data")], check=True)
+        subprocess.run(["kill", "-KILL", *pids], check=True)
 
     @contextlib.contextmanager
     def cut(self, member):
