@@ -329,11 +329,24 @@ static void set_quorum(struct ec *e)
     bool lost = v->cluster_id && (!v->listed || q.healthy < q.needed);
     if (!e->etcd) /* nobody could be asked: nothing is known */
         lost = e->state.quorum_lost_since != 0;
+    if (!lost && e->state.quorum_lost_since != 0)
+        e->state.quorum_since = v->now;
     if (!lost)
         e->state.quorum_lost_since = 0;
     else if (e->state.quorum_lost_since == 0)
         e->state.quorum_lost_since = v->now;
     v->quorum_lost_since = e->state.quorum_lost_since;
+}
+
+/* What takes a quorum away is seldom one member's fault, and the kubelet starts the last one up to
+ * five minutes after the others: nobody is called dead for the time in which all were waiting. */
+void ec_forgive(struct ec_view *v, int64_t quorum_since)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        struct ec_member *m = &v->members[i];
+        if (m->unhealthy_since && m->unhealthy_since < quorum_since)
+            m->unhealthy_since = quorum_since;
+    }
 }
 
 void ec_observe(struct ec *e)
@@ -362,6 +375,7 @@ void ec_observe(struct ec *e)
         v->members[i].pod_template = v->members[i].pod_template && !e->details[i].stale;
     set_versions(e);
     set_quorum(e);
+    ec_forgive(v, e->state.quorum_since);
     if (v->count < EC_MEMBERS_MAX) /* else there is no room for one more */
         ec_fresh_name(e, v->fresh);
 }

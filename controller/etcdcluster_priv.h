@@ -95,6 +95,7 @@ struct ec_state {
     size_t failover_count;
     int64_t failovers_total;
     int64_t quorum_lost_since, last_rolled;
+    int64_t quorum_since; /* read of the condition QuorumLost; 0: not known */
     char current_version[STW_SEMVER_LEN];
     struct ec_remembered members[EC_MEMBERS_MAX];
     size_t member_count;
@@ -196,6 +197,8 @@ struct ec_seen {
     int64_t now;
 };
 void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m);
+/* Behind ec_judge_member: nobody has been away for longer than there is a quorum again. */
+void ec_forgive(struct ec_view *v, int64_t quorum_since);
 
 /* --- etcdcluster_ask.c: etcd's own word, within an observation */
 /* Each member for its health, all at once. */

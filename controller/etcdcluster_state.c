@@ -106,6 +106,12 @@ static void read_member(const json_t *o, struct ec_remembered *m)
     m->alarms = read_alarms(json_object_get(o, "alarms"));
 }
 
+static int64_t read_quorum_since(const json_t *status)
+{
+    const json_t *lost = stw_condition_find(json_object_get(status, "conditions"), "QuorumLost");
+    return stw_condition_is(lost, STW_FALSE) ? time_at(lost, "lastTransitionTime") : 0;
+}
+
 void ec_state_read(const json_t *status, struct ec_state *s)
 {
     const json_t *storage = json_object_get(status, "storage");
@@ -113,6 +119,7 @@ void ec_state_read(const json_t *status, struct ec_state *s)
     size_t i;
     *s = (struct ec_state){.cluster_id = id_at(status, "clusterID"),
                            .quorum_lost_since = time_at(status, "quorumLostTime"),
+                           .quorum_since = read_quorum_since(status),
                            .last_rolled = time_at(status, "lastRollTime")};
     s->storage.latched = *text_at(storage, "medium") != '\0';
     s->storage.durable = stw_streq(text_at(storage, "medium"), "Persistent");

@@ -240,6 +240,44 @@ static void readiness(void **state)
     assert_false(m.pod_ready);
 }
 
+/* Whoever was waiting with all others is not dead for that. */
+static void an_outage(void **state)
+{
+    struct ec_view v = {
+        .count = 3, .members = {[0] = {.unhealthy_since = 100}, [2] = {.unhealthy_since = 900}}};
+    (void)state;
+    ec_forgive(&v, 0);
+    assert_int_equal(v.members[0].unhealthy_since, 100);
+    ec_forgive(&v, 500);
+    assert_int_equal(v.members[0].unhealthy_since, 500);
+    assert_int_equal(v.members[1].unhealthy_since, 0);
+    assert_int_equal(v.members[2].unhealthy_since, 900);
+}
+
+static void the_end_of_an_outage(void **state)
+{
+    static const struct {
+        const char *type, *status;
+        int64_t since;
+    } rows[] = {
+        {"QuorumLost", "False", 1704067200},
+        {"QuorumLost", "True", 0},
+        {"Available", "False", 0},
+    };
+    struct ec_state s;
+    json_auto_t *none = json_object();
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        json_auto_t *status =
+            json_pack("{s:[{s:s,s:s,s:s}]}", "conditions", "type", rows[i].type, "status",
+                      rows[i].status, "lastTransitionTime", "2024-01-01T00:00:00Z");
+        ec_state_read(status, &s);
+        assert_int_equal(s.quorum_since, rows[i].since);
+    }
+    ec_state_read(none, &s);
+    assert_int_equal(s.quorum_since, 0);
+}
+
 /* --- what is remembered */
 
 #define STATUS                                                                                     \
@@ -346,6 +384,7 @@ int main(void)
         cmocka_unit_test(data),           cmocka_unit_test(health),
         cmocka_unit_test(since_survives), cmocka_unit_test(promotions),
         cmocka_unit_test(progress),       cmocka_unit_test(readiness),
+        cmocka_unit_test(an_outage),      cmocka_unit_test(the_end_of_an_outage),
         cmocka_unit_test(round_trip),     cmocka_unit_test(actions),
         cmocka_unit_test(nonsense),       cmocka_unit_test(failovers),
         cmocka_unit_test(fresh_names),
