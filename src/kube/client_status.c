@@ -129,6 +129,9 @@ void stw_curl_error(CURLcode code, const char *server, const char *curl_text, CU
         break;
     case CURLE_OPERATION_TIMEDOUT:
         to = STW_ERR_TIMEOUT;
+        /* So curl says it of what waited for a connection all the time. */
+        if (strstr(text, "after 0 milliseconds"))
+            text = "no connection in time";
         break;
     case CURLE_OUT_OF_MEMORY:
         to = STW_ERR_INTERNAL;

@@ -74,6 +74,27 @@ static void nobody_there(void **state)
     stw_client_destroy(c);
 }
 
+/* In words that say what was waited for. */
+static void out_of_time(void **state)
+{
+    static const struct {
+        const char *curl, *said;
+    } rows[] = {
+        {"Operation timed out after 0 milliseconds with 0 bytes received",
+         "https://a: no connection in time"},
+        {"Operation timed out after 5000 milliseconds with 0 bytes received",
+         "https://a: Operation timed out after 5000 milliseconds with 0 bytes received"},
+        {"", "https://a: Timeout was reached"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_error err = {0};
+        stw_curl_error(CURLE_OPERATION_TIMEDOUT, "https://a", rows[i].curl, NULL, &err);
+        assert_int_equal(err.code, STW_ERR_TIMEOUT);
+        assert_string_equal(err.text, rows[i].said);
+    }
+}
+
 static void throttled(void **state)
 {
     struct stw_client *c = fake_client(&fake, NULL, NULL);
@@ -490,6 +511,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_and_errors),
         cmocka_unit_test(nobody_there),
+        cmocka_unit_test(out_of_time),
         cmocka_unit_test(throttled),
         cmocka_unit_test(a_stalled_socket),
         cmocka_unit_test(resets),
