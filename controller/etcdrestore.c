@@ -159,6 +159,13 @@ static void follow_pod(struct er *e)
 
 /* --- steps */
 
+/* A backup that is still to come: nothing has been tried. */
+static void look_again_soon(struct er_state *s, int64_t now)
+{
+    s->phase = ER_PENDING;
+    s->retry_at = STW_MIN(s->retry_at, now + ER_LOOK_S);
+}
+
 static bool too_old(struct er *e)
 {
     struct stw_semver of;
@@ -194,6 +201,8 @@ static void begin(struct er *e)
 {
     if (er_source_find(e) != 0) {
         fail(e);
+        if (!*e->state.seed)
+            look_again_soon(&e->state, e->now);
         return;
     }
     if (too_old(e)) {
@@ -243,7 +252,7 @@ static void step(struct er *e)
         join(e);
     else if (e->state.phase == ER_FAILED && *e->state.seed)
         clear_away(e);
-    else if (e->state.phase != ER_FAILED || e->now >= e->state.retry_at)
+    else if (e->state.retry_at == EB_NEVER || e->now >= e->state.retry_at)
         begin(e);
 }
 

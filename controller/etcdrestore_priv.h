@@ -15,6 +15,7 @@
 #define ER_URI_MAX 2049
 #define ER_BACKOFF_S 15
 #define ER_BACKOFF_MAX_S 600
+#define ER_LOOK_S 60 /* for a backup that is not there, at most */
 
 enum er_phase {
     ER_PENDING,

@@ -138,7 +138,7 @@ static void judge(const struct er *e, struct stw_verdict *v)
         v->level = STW_LEVEL_FINE;
         v->reason = "Succeeded";
         SAY(v, "EtcdCluster \"%s\" was made from %.800s", e->spec.cluster, s->uri);
-    } else if (s->phase == ER_FAILED) {
+    } else if (s->retry_at != EB_NEVER) {
         /* Another try helps only if somebody mends what is in the store. */
         v->level = stw_streq(s->reason, "HashMismatch") ? STW_LEVEL_STALLED : STW_LEVEL_WAITING;
         v->reason = *s->reason ? s->reason : "RestoreFailed";

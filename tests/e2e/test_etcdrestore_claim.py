@@ -72,6 +72,17 @@ def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restor
     assert not restore.target()
 
 
+def test_a_backup_that_is_still_to_come(alone, restore):
+    """Nothing was tried, so that nothing has failed; it is looked for again."""
+    restore.create("EtcdRestore", etcdCluster={"name": "orders"}, backupRef={"name": "later"},
+                   template={"size": 1, "version": "3.5.16"})
+    wait.until("the second look", lambda: restore.status().get("retry", {}).get("count", 0) > 1, 60)
+    status = restore.status()
+    assert (status["phase"], status["reason"]) == ("Pending", "BackupNotFound")
+    assert condition(restore.get(), "Ready")["message"] == 'there is no EtcdBackup "later"'
+    assert not restore.pod() and not restore.claims()
+
+
 def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore):
     restore.end(restore.apply().wait_pod())
     wait.until("the cluster", restore.target)
