@@ -18,12 +18,12 @@ def blocks(language, page="README.md"):
 
 
 def files():
-    """{name: text} of blocks whose first line is "# NAME"."""
+    """{name: text} of blocks whose first line is "# NAME", which is copied with the rest."""
     found = {}
     for body in blocks("yaml"):
-        first, _, rest = body.partition("\n")
+        first = body.partition("\n")[0]
         if first.startswith("# "):
-            found[first[2:]] = rest
+            found[first[2:]] = body
     return found
 
 
