@@ -13,7 +13,7 @@ from support.stream import Stream
 
 # A process that holds so many MyWebs, at its peak, while they come as fast as the API server takes
 # them: measured, and rounded up.
-NEED_MIB = {500: 20, 20000: 48}
+NEED_MIB = {500: 20, 20000: 36}
 
 
 def test_the_api_server_restarts(replicas, namespace):
