@@ -137,7 +137,8 @@ static void tell_rest(const struct job *job)
            job->options->ns);
     for (size_t i = 0; stw_kinds[i]; i++)
         printf(" %s.%s", stw_kinds[i]->plural, stw_kinds[i]->group);
-    printf("\n   or all of it at once, as it was installed: kubectl delete -k config/default\n");
+    printf("\n   or all of it at once, as it was installed: kubectl delete -k config/default "
+           "--ignore-not-found\n");
 }
 
 /* --- the steps */

@@ -383,8 +383,8 @@ def test_removing_it_word_for_word(installed, steward_binary):
                                     timeout=120, check=False)
             assert result.returncode == 0, result.stdout + result.stderr
         assert "took the finalizer" in result.stdout
-        result = installed.kubectl(*whole.split()[1:-1], str(CONFIG / "default"),
-                                   "--dry-run=server", "--ignore-not-found")
+        result = installed.kubectl(*whole.replace("config/default", str(CONFIG / "default"))
+                                   .split()[1:], "--dry-run=server")
         assert len(result.stdout.splitlines()) == len(objects) - 2  # the webhooks are gone
 
         installed.apply(user)
