@@ -329,12 +329,12 @@ static void set_quorum(struct ec *e)
     bool lost = v->cluster_id && (!v->listed || q.healthy < q.needed);
     if (!e->etcd) /* nobody could be asked: nothing is known */
         lost = e->state.quorum_lost_since != 0;
-    if (!lost && e->state.quorum_lost_since != 0)
-        e->state.quorum_since = v->now;
-    if (!lost)
-        e->state.quorum_lost_since = 0;
-    else if (e->state.quorum_lost_since == 0)
+    if (lost && e->state.quorum_lost_since == 0) {
         e->state.quorum_lost_since = v->now;
+    } else if (!lost && e->state.quorum_lost_since != 0) {
+        e->state.quorum_lost_since = 0;
+        e->state.quorum_since = v->now;
+    }
     v->quorum_lost_since = e->state.quorum_lost_since;
 }
 

@@ -54,7 +54,7 @@ static int count_ready(struct doctor *d, unsigned *ret, struct stw_error *err)
                           .label_selector = selector,
                           .timeout_ms = d->remote.timeout_ms};
     int done = stw_pages_each(d->remote.client, &q, count_slice, &ready, err);
-    *ret = ready.v4 > ready.v6 ? ready.v4 : ready.v6;
+    *ret = STW_MAX(ready.v4, ready.v6);
     if (done == 0)
         return 0;
     if (err->code != STW_ERR_NOT_FOUND)

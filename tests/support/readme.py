@@ -61,3 +61,11 @@ def kubectl(cluster, namespace, command, folder):
     arguments[at:at] = ["-n", namespace]
     result = cluster.kubectl(*arguments, timeout=600)
     return result.stdout + result.stderr
+
+
+def check_answer(cluster, namespace, body, said):
+    """The door says to a manifest of `answers` what the page says."""
+    result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body,
+                             check=False)
+    for line in said.splitlines():
+        assert line in result.stderr
