@@ -341,13 +341,20 @@ static bool refused(struct plan *p)
     return p->refused && plan_freeze(p, "InvalidSpec", "spec.version: %s", p->why.text);
 }
 
+/* Its pod is away, or is the new one and has not caught up yet. */
+static bool on_its_way(const struct plan *p, const struct ec_member *m)
+{
+    return plan_voter(m) && plan_moving(p, m) && !moved(p, m) &&
+           (!m->healthy || plan_current(p, m));
+}
+
 /* An intent that nothing needs any more, such as to add a member when the size has shrunk again. */
 static bool dropped(struct plan *p)
 {
     const struct ec_action *a = &p->v->action;
     const struct ec_member *m = ec_find(p->v, a->member);
-    bool under_way = plan_abandoning(p) || (m && m->listed && m->learner) ||
-                     (m && plan_voter(m) && plan_moving(p, m) && !m->healthy);
+    bool under_way =
+        plan_abandoning(p) || (m && m->listed && m->learner) || (m && on_its_way(p, m));
     return a->kind != EC_IDLE && !under_way && finish(p);
 }
 

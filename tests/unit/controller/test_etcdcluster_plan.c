@@ -19,7 +19,15 @@
 #define C "db-cccccccccc"
 #define FRESH "db-zzzzzzzzzz"
 
-static const struct stw_semver old_version = {3, 5, 16}, new_version = {3, 5, 21};
+#define OLD                                                                                        \
+    {                                                                                              \
+        3, 5, 16                                                                                   \
+    }
+#define NEW                                                                                        \
+    {                                                                                              \
+        3, 5, 21                                                                                   \
+    }
+static const struct stw_semver old_version = OLD, new_version = NEW;
 
 struct scene {
     struct ec_view v;
@@ -602,6 +610,39 @@ static void rolled(void **state)
     expect(&s, EC_DELETE_POD, B);
 }
 
+/* Its turn comes when the one before serves, keeps up with the leader and says itself that it runs
+ * the version; until then that one's own is not over either. */
+static void the_next_waits_for_the_last(void **state)
+{
+    static const struct {
+        bool sick, lagging;
+        struct stw_semver says;
+        bool done;
+    } cases[] = {
+        {false, false, NEW, true},
+        {true, false, NEW, false},
+        {false, true, NEW, false},
+        {false, false, OLD, false}, /* the pod is another one, and what runs in it is not */
+    };
+    SCENE(s);
+    s.v.version = s.b->pod_version = new_version;
+    s.v.last_rolled = NOW - 30;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.b->healthy = !cases[i].sick;
+        s.b->lagging = cases[i].lagging;
+        s.b->version = cases[i].says;
+        s.v.action = (struct ec_action){0};
+        if (cases[i].done)
+            expect(&s, EC_DELETE_POD, C);
+        else
+            expect_words(&s, EC_WAIT, "MembersUnready",
+                         "the pod of member " C " is made anew when");
+        s.v.action = (struct ec_action){.kind = EC_UPGRADE, .member = B, .start = NOW - 5};
+        ec_plan(&s.v, &s.move);
+        assert_int_equal(s.move.act == EC_FINISH, cases[i].done);
+    }
+}
+
 static void the_leader_comes_last(void **state)
 {
     SCENE(s);
@@ -736,6 +777,7 @@ int main(void)
         cmocka_unit_test(one_less),
         cmocka_unit_test(what_is_left_over),
         cmocka_unit_test(rolled),
+        cmocka_unit_test(the_next_waits_for_the_last),
         cmocka_unit_test(the_leader_comes_last),
         cmocka_unit_test(versions_out_of_reach),
         cmocka_unit_test(versions_without_learners),
