@@ -164,6 +164,20 @@ static void take_strays(struct ec *e, const struct stw_etcd_alarms *alarms)
     }
 }
 
+void ec_take_alarms(struct ec *e, const struct stw_etcd_alarms *alarms)
+{
+    for (size_t i = 0; i < e->view.count; i++) {
+        struct ec_member *m = &e->view.members[i];
+        const struct ec_remembered *r = ec_state_find(&e->state, m->name);
+        m->alarms = !alarms && r ? r->alarms : 0;
+        for (size_t n = 0; alarms && n < alarms->count; n++)
+            if (m->id && alarms->all[n].member_id == m->id)
+                m->alarms |= alarms->all[n].alarm;
+    }
+    if (alarms && e->view.listed)
+        take_strays(e, alarms);
+}
+
 void ec_ask_alarms(struct ec *e)
 {
     struct stw_etcd_alarms *alarms = calloc(1, sizeof(*alarms));
@@ -177,15 +191,6 @@ void ec_ask_alarms(struct ec *e)
         ec_endpoint(e, index, url, &at);
         had = stw_etcd_alarms(e->etcd, &at, alarms, &trouble, &err) == 0;
     }
-    for (size_t i = 0; i < e->view.count; i++) {
-        struct ec_member *m = &e->view.members[i];
-        const struct ec_remembered *r = ec_state_find(&e->state, m->name);
-        m->alarms = !had && r ? r->alarms : 0;
-        for (size_t n = 0; had && n < alarms->count; n++)
-            if (m->id && alarms->all[n].member_id == m->id)
-                m->alarms |= alarms->all[n].alarm;
-    }
-    if (had && e->view.listed)
-        take_strays(e, alarms);
+    ec_take_alarms(e, had ? alarms : NULL);
     free(alarms);
 }

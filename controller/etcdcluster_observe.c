@@ -349,6 +349,25 @@ void ec_forgive(struct ec_view *v, int64_t quorum_since)
     }
 }
 
+static void set_mismatch(struct ec *e)
+{
+    const struct ec_view *v = &e->view;
+    for (size_t i = 0; i < v->count; i++) {
+        const struct ec_member *m = &v->members[i];
+        e->mismatch = e->mismatch || (v->cluster_id && m->cluster_id && m->listed &&
+                                      m->cluster_id != v->cluster_id);
+    }
+}
+
+void ec_judge_members(struct ec *e)
+{
+    set_mismatch(e);
+    set_leader(e);
+    set_space(e);
+    set_versions(e);
+    set_quorum(e);
+}
+
 void ec_observe(struct ec *e)
 {
     struct ec_view *v = &e->view;
@@ -363,18 +382,13 @@ void ec_observe(struct ec *e)
         struct ec_member *m = &v->members[i];
         ec_judge_member(&seen, &e->details[i], m);
         m->pod_template = stw_streq(e->details[i].pod.hash, e->template_hash);
-        e->mismatch = e->mismatch || (v->cluster_id && m->cluster_id && m->listed &&
-                                      m->cluster_id != v->cluster_id);
     }
-    set_leader(e);
     ec_ask_alarms(e);
-    set_space(e);
     confirm_losses(e);
     ec_tls_prove(e);
     for (size_t i = 0; i < v->count; i++)
         v->members[i].pod_template = v->members[i].pod_template && !e->details[i].stale;
-    set_versions(e);
-    set_quorum(e);
+    ec_judge_members(e);
     ec_forgive(v, e->state.quorum_since);
     if (v->count < EC_MEMBERS_MAX) /* else there is no room for one more */
         ec_fresh_name(e, v->fresh);

@@ -197,7 +197,10 @@ struct ec_seen {
     int64_t now;
 };
 void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m);
-/* Behind ec_judge_member: nobody has been away for longer than there is a quorum again. */
+/* Behind ec_judge_member of each: what all of them together are.  e->mismatch, who leads, whose
+ * database has space, what they run, and whether the quorum is lost. */
+void ec_judge_members(struct ec *e);
+/* Behind that: nobody has been away for longer than there is a quorum again. */
 void ec_forgive(struct ec_view *v, int64_t quorum_since);
 
 /* --- etcdcluster_ask.c: etcd's own word, within an observation */
@@ -208,6 +211,8 @@ void ec_ask(struct ec *e);
 bool ec_ask_members(struct ec *e);
 /* Behind ec_ask_members. */
 void ec_ask_alarms(struct ec *e);
+/* Without I/O: of members and of those that were removed; NULL: not known, and so as before. */
+void ec_take_alarms(struct ec *e, const struct stw_etcd_alarms *alarms);
 /* Who may speak for the cluster: the leader, if it can; never a member of another cluster. */
 const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index);
 void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],

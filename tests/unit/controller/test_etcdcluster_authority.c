@@ -154,6 +154,25 @@ static void damaged(void **state)
     }
 }
 
+/* Somebody's certificate and its key, and no authority. */
+static void no_authority(void **state)
+{
+    static const char *const name[] = {"localhost", NULL};
+    struct scene s = {.now_us = BEGAN};
+    struct stw_pem_pair leaf = {0};
+    struct stw_error err = {0};
+    (void)state;
+    advance(&s, 1);
+    assert_int_equal(stw_issue_both(&s.a.now, name, NULL, BEGAN, 90, &leaf, &err), 0);
+    set(&s.a.now.cert, leaf.cert);
+    set(&s.a.now.key, leaf.key);
+    advance(&s, 1);
+    assert_string_not_equal(s.a.now.cert, leaf.cert);
+    advance(&s, 0);
+    stw_pem_pair_done(&leaf);
+    ec_authority_done(&s.a);
+}
+
 static void a_damaged_successor(void **state)
 {
     struct scene s = {.now_us = BEGAN, .trusted = true};
@@ -211,9 +230,13 @@ static void leaves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_after_the_other),    cmocka_unit_test(ended_meanwhile),
-        cmocka_unit_test(ended_with_a_successor), cmocka_unit_test(damaged),
-        cmocka_unit_test(a_damaged_successor),    cmocka_unit_test(leaves),
+        cmocka_unit_test(one_after_the_other),
+        cmocka_unit_test(ended_meanwhile),
+        cmocka_unit_test(ended_with_a_successor),
+        cmocka_unit_test(damaged),
+        cmocka_unit_test(no_authority),
+        cmocka_unit_test(a_damaged_successor),
+        cmocka_unit_test(leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

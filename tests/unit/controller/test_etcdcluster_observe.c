@@ -240,6 +240,28 @@ static void readiness(void **state)
     assert_false(m.pod_ready);
 }
 
+/* What a member runs is its own word, not that of its pod's image; and while it is silent, its last
+ * one. */
+static void reported_versions(void **state)
+{
+    struct ec_state st = {.cluster_id = 9, .member_count = 1};
+    const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
+    struct ec_detail d = {
+        .has_pod = true,
+        .asked = true,
+        .pod = {.version = "3.5.16"},
+        .health = {.answers = true, .member_id = 7, .cluster_id = 9, .version = {3, 4, 23}}};
+    struct ec_member m = {.name = "db-a", .listed = true, .id = 7};
+    (void)state;
+    st.members[0] = (struct ec_remembered){.name = "db-a", .id = 7, .version = "3.4.22"};
+    ec_judge_member(&seen, &d, &m);
+    assert_int_equal(stw_semver_compare(m.version, (struct stw_semver){3, 4, 23}), 0);
+    assert_int_equal(stw_semver_compare(m.pod_version, (struct stw_semver){3, 5, 16}), 0);
+    d.health.answers = false;
+    ec_judge_member(&seen, &d, &m);
+    assert_int_equal(stw_semver_compare(m.version, (struct stw_semver){3, 4, 22}), 0);
+}
+
 /* Whoever was waiting with all others is not dead for that. */
 static void an_outage(void **state)
 {
@@ -380,13 +402,21 @@ static void fresh_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(why_it_crashes), cmocka_unit_test(pods),
-        cmocka_unit_test(data),           cmocka_unit_test(health),
-        cmocka_unit_test(since_survives), cmocka_unit_test(promotions),
-        cmocka_unit_test(progress),       cmocka_unit_test(readiness),
-        cmocka_unit_test(an_outage),      cmocka_unit_test(the_end_of_an_outage),
-        cmocka_unit_test(round_trip),     cmocka_unit_test(actions),
-        cmocka_unit_test(nonsense),       cmocka_unit_test(failovers),
+        cmocka_unit_test(why_it_crashes),
+        cmocka_unit_test(pods),
+        cmocka_unit_test(data),
+        cmocka_unit_test(health),
+        cmocka_unit_test(since_survives),
+        cmocka_unit_test(promotions),
+        cmocka_unit_test(progress),
+        cmocka_unit_test(readiness),
+        cmocka_unit_test(reported_versions),
+        cmocka_unit_test(an_outage),
+        cmocka_unit_test(the_end_of_an_outage),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(actions),
+        cmocka_unit_test(nonsense),
+        cmocka_unit_test(failovers),
         cmocka_unit_test(fresh_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

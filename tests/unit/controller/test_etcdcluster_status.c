@@ -142,6 +142,14 @@ static void ready_needs_a_list_of_now(void **state)
     judge(&s);
     assert_condition(&s, "Ready", "False/NoQuorum");
     assert_condition(&s, "Available", "False/NoQuorum");
+    s.f.e->move.reason = "Settled"; /* whatever the plan says */
+    judge(&s);
+    assert_condition(&s, "Ready", "False/Settled");
+    s.f.e->view.listed = true;
+    s.f.e->view.members[0].healthy = false;
+    judge(&s);
+    assert_condition(&s, "Ready", "False/Settled");
+    assert_condition(&s, "Available", "True/QuorumHealthy");
     scene_done(&s);
 }
 
