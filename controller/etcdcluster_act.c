@@ -188,8 +188,7 @@ static const struct {
     {STW_ETCD_FAILED, UNSURE},
 };
 
-/* 1: done, 0: to be asked again, -1: e->err. */
-static int answer_of(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct ec_kept *kept)
+int ec_answer(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct ec_kept *kept)
 {
     for (size_t i = 0; rc != 0 && i < STW_COUNT(meanings); i++) {
         if (meanings[i].trouble != trouble)
@@ -270,7 +269,7 @@ static int call_etcd(struct ec *e, int (*fn)(struct call *), uint64_t *ret_again
     ec_endpoint(e, c.index, url, &c.at);
     int rc = fn(&c);
     stw_fault_point("etcd");
-    int answer = answer_of(e, rc, c.trouble, kept);
+    int answer = ec_answer(e, rc, c.trouble, kept);
     if (answer < 0)
         return stw_error_wrap(&e->err, "etcd");
     *ret_again_ms = answer ? 0 : EC_SOON_MS;

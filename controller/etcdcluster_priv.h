@@ -298,6 +298,10 @@ int ec_check_cleared(struct ec *e);
 /* --- etcdcluster_act.c */
 /* Carries e->move out.  -1: e->err; a wait that etcd asks for is none. */
 int ec_act(struct ec *e, uint64_t *ret_again_ms);
+/* What the answer to a change means.  1: it is done; 0: to be asked again, which is no error; -1:
+ * e->err, and `kept` knows whether it may be done all the same. */
+struct ec_kept;
+int ec_answer(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct ec_kept *kept);
 
 /* Labels pods of members that vote by now, for the Service of clients; and takes the label from
  * those that turned out to be in another cluster.  -1: e->err. */

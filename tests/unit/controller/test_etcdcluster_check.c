@@ -131,6 +131,37 @@ static void an_answer_of_ours_is_lost(void **state)
     end(&f);
 }
 
+/* A wait is no error: a learner that has not caught up is asked again, and nothing is told. */
+static void what_an_answer_means(void **state)
+{
+    static const struct {
+        enum stw_etcd_trouble trouble;
+        int means;
+        bool unsure;
+    } cases[] = {
+        {STW_ETCD_FINE, 1, false},        {STW_ETCD_EXISTS, 1, false},
+        {STW_ETCD_NOT_FOUND, 1, false},   {STW_ETCD_NOT_READY, 0, false},
+        {STW_ETCD_UNHEALTHY, 0, false},   {STW_ETCD_TOO_MANY_LEARNERS, 0, false},
+        {STW_ETCD_UNREACHABLE, -1, true}, {STW_ETCD_NO_LEADER, -1, true},
+        {STW_ETCD_FAILED, -1, true},      {STW_ETCD_AUTH, -1, false},
+        {STW_ETCD_CORRUPT, -1, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        begin(&f, ADDS(C));
+        struct ec_kept *kept = ec_keeper_get(f.e->keeper, &f.run);
+        int rc = cases[i].trouble == STW_ETCD_FINE
+                     ? 0
+                     : stw_fail(&f.e->err, STW_ERR_UNAVAILABLE, "not now");
+        if (ec_answer(f.e, rc, cases[i].trouble, kept) != cases[i].means)
+            fail_msg("case %zu", i);
+        assert_int_equal(f.e->err.code, cases[i].means < 0 ? STW_ERR_UNAVAILABLE : STW_OK);
+        assert_int_equal(kept->unsure_until_ms, cases[i].unsure ? f.now.ms + EC_UNSURE_MS : 0);
+        end(&f);
+    }
+}
+
 /* --- names */
 
 #define PATH "GET /api/v1/namespaces/shop/"
@@ -208,6 +239,7 @@ int main(void)
         cmocka_unit_test(what_goes_on_meanwhile),
         cmocka_unit_test(nothing_is_on_its_way),
         cmocka_unit_test(an_answer_of_ours_is_lost),
+        cmocka_unit_test(what_an_answer_means),
         cmocka_unit_test(a_name_that_is_used),
         cmocka_unit_test(a_name_of_which_nothing_is_known),
         cmocka_unit_test(all_names_are_used),
