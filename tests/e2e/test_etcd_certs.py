@@ -117,6 +117,23 @@ def test_before_they_end(controller, installed, namespace, pods_stay_pending):
     wait.until("it to tell of nothing", lambda: math.isnan(days_left(controller, namespace)), 20)
 
 
+def test_how_long_they_last(controller, installed, namespace, pods_stay_pending, tmp_path):
+    """The end of those that a person made is told 30 days before, of whichever ends first."""
+    assert controller.running()
+    etcd = ecs.EtcdCluster(installed, namespace, "given")
+    given = certs.Given(etcd, tmp_path)
+    given.write()
+    etcd.apply(size=1, TLS=certs.STATIC)
+    etcd.wait_condition("TLSReady", "True", "Ready", seconds=40)
+    for number, (days, status, reason) in enumerate([(29, "False", "ExpiringSoon"),
+                                                     (32, "True", "Ready"), (0, "False", "Expired"),
+                                                     (32, "True", "Ready")]):
+        given.sign("first", certs.SECRETS[number % 3:][:1], days=days)
+        given.write()
+        etcd.wait_condition("TLSReady", status, reason, seconds=20)
+        given.sign("first")
+
+
 def days_left(steward, namespace):
     """Until the first certificate of the cluster "own" ends, as the metric has it."""
     end = steward.metric("steward_etcd_certificate_not_after_seconds", namespace=namespace,

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import etcd, s3, wait
+from support import etcd, etcdbackup, s3, wait
 from support.cluster import condition
 from support.etcdbackup import Backup
 
@@ -197,6 +197,33 @@ def test_a_cluster_says_that_its_backups_fail(controller, installed, backup, pod
     told = installed.wait_condition("etcdclusters.etcd.database.coreos.com", "orders",
                                     backup.namespace, "BackupReady", "BackupFailing")
     assert told["status"] == "False" and backup.name in told["message"]
+
+
+def artifact(age, **more):
+    """A backup that was made so many seconds ago, as a status has it."""
+    made = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=age)
+    return {"uri": "s3://b/k", "revision": 7, "sizeBytes": 1, "verified": True,
+            "time": made.strftime("%Y-%m-%dT%H:%M:%SZ"), **more}
+
+
+def test_a_cluster_says_that_its_backups_are_old(controller, installed, backup, pods_stay_pending):
+    """A schedule that rests fails of nothing, and is as bad (B1)."""
+    installed.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
+                     "metadata": {"name": "orders", "namespace": backup.namespace},
+                     "spec": {"size": 1, "version": "3.5.16"}})
+    manifest = backup.manifest({"backupIntervalInSecond": 3600, "suspend": True})
+    del manifest["spec"]["etcdEndpoints"]
+    manifest["spec"]["clusterRef"] = {"name": "orders"}
+    installed.apply(manifest)
+    backup.wait(lambda s: s.get("phase"))
+    for made, reason in (([artifact(60)], "BackupFresh"), ([artifact(7100)], "BackupFresh"),
+                         ([artifact(7300)], "BackupStale"),
+                         ([artifact(60, verified=False), artifact(7300)], "BackupStale"),
+                         ([artifact(60, verified=False)], "NeverSucceeded")):
+        etcdbackup.remember(installed, backup.namespace, backup.name, *made)
+        told = installed.wait_condition("etcdclusters.etcd.database.coreos.com", "orders",
+                                        backup.namespace, "BackupReady", reason, seconds=15)
+        assert (told["status"] == "True") == (reason == "BackupFresh")
 
 
 def test_no_agent_image_for_a_volume(controller, installed, backup):

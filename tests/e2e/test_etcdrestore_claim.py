@@ -4,6 +4,7 @@ an EtcdCluster, and with nobody from then on.  The pods have no node; the tests 
 to."""
 
 import json
+import time
 
 import pytest
 from support import agentpod, etcdbackup, etcdcluster, faults, wait
@@ -101,6 +102,93 @@ def test_the_status_tells_what_is_known_of_the_snapshot(alone, restore):
     restore.end(restore.apply().wait_pod())
     found = restore.wait("Joining")
     assert found["status"]["snapshot"] == {"revision": 7, "sha256": SHA, "sizeBytes": 4096}
+
+
+def args(containers):
+    """Of the first of some containers."""
+    return containers[0]["args"]
+
+
+@pytest.mark.parametrize("version, tool, moved_on", [("3.5.10", "etcdutl", True),
+                                                     ("3.5.9", "etcdutl", False),
+                                                     ("3.4.23", "etcdctl", False)])
+def test_what_the_tool_is_told(alone, restore, version, tool, moved_on):
+    """Revisions are moved on, and what was before is compacted, where etcd's tool can do it (B5)."""
+    pod = restore.apply(version=version).wait_pod()
+    [container] = pod["spec"]["containers"]
+    assert container["command"] == [tool]
+    assert ("--bump-revision=1000000000" in container["args"]) == moved_on
+    assert ("--mark-compacted" in container["args"]) == moved_on
+    name = restore.claims()[0]["metadata"]["name"]
+    assert f"--name={name}" in container["args"]
+
+
+def test_what_is_fetched_is_what_was_made(alone, installed, restore):
+    """Of the newest verified backup, by its hash (B7)."""
+    volume = agentpod.Owner(installed, restore.namespace, "nightly")
+    volume.create("EtcdBackup", etcdEndpoints=["http://192.0.2.1:2379"], storageType="PVC",
+                  backupPolicy={"backupIntervalInSecond": 3600, "suspend": True},
+                  pvc={"claimName": "disk", "path": "db"})
+    installed.wait_for(etcdbackup.KIND, "nightly", restore.namespace,
+                       lambda o: o.get("status", {}).get("phase"))
+    etcdbackup.remember(installed, restore.namespace, "nightly", *(
+        {"uri": f"pvc://disk/db{number}", "revision": 9 - number, "sizeBytes": 1,
+         "sha256": str(number) * 64, "verified": bool(number), "time": "2026-01-02T03:04:05Z"}
+        for number in range(3)))
+    restore.create("EtcdRestore", etcdCluster={"name": "orders"}, backupRef={"name": "nightly"},
+                   template={"size": 1, "version": "3.5.16"})
+    said = args(restore.wait_pod()["spec"]["initContainers"])
+    assert f"--sha256={'1' * 64}" in said and "--folder=/backup/db1" in said
+    assert restore.status()["uri"] == "pvc://disk/db1"
+
+
+@pytest.mark.parametrize("fault, reason, stalls", [("Content", "HashMismatch", True),
+                                                   ("Store", "ConnectFailed", False)])
+def test_a_snapshot_that_cannot_be_had_becomes_nothing(alone, restore, fault, reason, stalls):
+    """It is told as it was seen, and neither a cluster nor a volume is left (B3, B4)."""
+    pod = restore.apply().wait_pod()
+    [claim] = restore.claims()
+    restore.end(pod, fault=fault, reason=reason, error="it is so")
+    found = restore.wait("Failed")
+    status = found["status"]
+    assert (status["reason"], status["succeeded"]) == (reason, False)
+    assert "snapshot" not in status
+    assert condition(found, "SourceFetched")["status"] == "False"
+    assert bool(condition(found, "Stalled")) == stalls
+    assert condition(found, "SnapshotVerified").get("status") == ("False" if stalls else None)
+    wait.until("the volume to be gone", lambda: claim["metadata"]["name"] not in [
+        c["metadata"]["name"] for c in restore.claims()], 40)
+    assert not restore.target()
+
+
+def test_it_has_succeeded_when_the_cluster_is_ready(alone, installed, restore):
+    """And not before, though there is nothing left to do (B4)."""
+    restore.end(restore.apply().wait_pod())
+    wait.until("the cluster", restore.target)
+
+    def joining():
+        installed.kubectl("annotate", restore.kind, restore.name, "-n", restore.namespace,
+                          "--overwrite", f"steward.dev/reconcile-at={time.monotonic()}")
+        return restore.status()["phase"] == "Joining" and not restore.status()["succeeded"]
+    wait.until("it to wait for that", joining)
+    wait.stays("it waits", joining, 3, every=0.3)
+    assert condition(restore.get(), "Ready")["status"] == "False"
+    assert condition(restore.get(), "ClusterReady")["status"] == "False"
+
+
+def test_a_cluster_that_exists_is_left_alone(alone, installed, restore):
+    """Whether it runs or not; nothing is made beside it either (B3)."""
+    installed.apply(etcdcluster.manifest("orders", restore.namespace, size=1, version="3.5.16",
+                                         paused=True))
+    before = wait.until("the cluster to be seen", lambda: restore.target().get("status") and
+                        restore.target())
+    restore.apply()
+    found = installed.wait_for(restore.kind, restore.name, restore.namespace,
+                               lambda o: condition(o, "Stalled"))
+    assert condition(found, "Stalled")["reason"] == "TargetExists"
+    wait.stays("nothing is made", lambda: not restore.pod() and not restore.claims(), 3)
+    assert restore.target()["spec"] == before["spec"]
+    assert SEED not in restore.target()["metadata"].get("annotations", {})
 
 
 def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, installed, restore):

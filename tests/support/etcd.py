@@ -6,6 +6,7 @@
         c.ctl("put", "a", "1")
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -129,8 +130,17 @@ class Member:
             self.process.wait(30)
 
     def pause(self):
-        """It keeps its connections, and answers nothing."""
+        """It keeps its connections, and answers nothing: a thread that was at it may come to the
+        end of an answer before it stops."""
         self.process.send_signal(signal.SIGSTOP)
+        wait.until(f"{self.name} to stand still", self._stands)
+
+    def _stands(self):
+        states = []
+        for path in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                states.append(path.read_text().rsplit(")", 1)[1].split()[0])
+        return set(states) == {"T"}
 
     def resume(self):
         """After pause()."""

@@ -116,6 +116,40 @@ static void who_leads_and_who_lags(void **state)
     fixture_done(&f);
 }
 
+/* The leader, or else anybody behind whom there is a quorum of this cluster; one that is sick stops
+ * nobody. */
+static void who_speaks(void **state)
+{
+    static const struct {
+        bool silent[3], strange[3];
+        int want; /* -1: nobody */
+    } cases[] = {
+        {{false, false, false}, {false, false, false}, 1},
+        {{true, false, false}, {false, false, false}, 1},
+        {{false, true, false}, {false, false, false}, 0},
+        {{true, true, false}, {false, false, false}, 2},
+        {{true, true, true}, {false, false, false}, -1},
+        {{false, false, false}, {false, true, false}, 0},
+        {{true, false, true}, {false, true, false}, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        size_t index = 0;
+        voters(&f, 3);
+        for (size_t n = 0; n < 3; n++) {
+            struct stw_etcd_health *h = &f.e->details[n].health;
+            h->leader_id = 2;
+            h->linearizable = !cases[i].silent[n];
+            h->cluster_id = cases[i].strange[n] ? 6 : 5;
+        }
+        const struct ec_detail *voice = ec_voice(f.e, &index);
+        if ((voice ? (int)index : -1) != cases[i].want)
+            fail_msg("case %zu: %d", i, voice ? (int)index : -1);
+        fixture_done(&f);
+    }
+}
+
 /* Nine tenths of the quota; of who is silent nobody knows. */
 static void who_has_space(void **state)
 {
@@ -181,9 +215,13 @@ static void alarms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_a_quorum),        cmocka_unit_test(versions_of_all),
-        cmocka_unit_test(who_leads_and_who_lags), cmocka_unit_test(who_has_space),
-        cmocka_unit_test(one_of_another_cluster), cmocka_unit_test(alarms),
+        cmocka_unit_test(who_is_a_quorum),
+        cmocka_unit_test(versions_of_all),
+        cmocka_unit_test(who_leads_and_who_lags),
+        cmocka_unit_test(who_speaks),
+        cmocka_unit_test(who_has_space),
+        cmocka_unit_test(one_of_another_cluster),
+        cmocka_unit_test(alarms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What steward says and does about a real etcd, where there is no node to run pods: a cluster of one
+member, whose kubelet the test plays."""
+
+import pytest
+from support import etcd, etcdcerts, faults, wait
+from support.cluster import condition
+from support.etcdcluster import settled
+from support.etcdplayed import Played
+from support.gateway import b64
+
+LINE = sorted(etcd.versions())[-1:]
+VALUE = "x" * (1 << 20)
+
+pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
+              pytest.mark.skipif(bool(etcd.missing("3.4", *LINE)), reason="no etcd is here")]
+
+
+@pytest.fixture
+def ec(controller, installed, namespace, tmp_path):
+    """A support.etcdplayed.Played that has not been applied yet."""
+    assert controller.running()
+    with Played(installed, namespace, tmp_path) as one:
+        yield one
+
+
+def up(ec, **spec):
+    """It is Ready with one member; its pod."""
+    ec.apply(size=1, storage={"medium": "Persistent"}, **spec)
+    pod = ec.wait_pod()
+    ec.run(pod)
+    ec.wait_settled(1)
+    return pod
+
+
+def test_its_pod_is_gone_and_comes_again(ec):
+    """Under the same name, with the same volume and all keys (E1); Ready is not said of what was
+    (E12)."""
+    pod = up(ec)
+    name = pod["metadata"]["name"]
+    claim = ec.claims()[name]["metadata"]["uid"]
+    ec.wait_answers().put("a", "1")
+    ec.kill()
+    obj = ec.wait(lambda o: condition(o, "Ready")["status"] == "False", "it not to be Ready", 30)
+    assert condition(obj, "Available")["status"] == "False"
+    assert obj["status"]["quorum"] == {"voters": 1, "healthy": 0, "needed": 1, "margin": -1}
+
+    ec.gone(pod)
+    again = ec.wait_pod(besides=pod["metadata"]["uid"])
+    assert again["metadata"]["name"] == name
+    assert ec.claims()[name]["metadata"]["uid"] == claim
+    ec.run(again).wait_settled(1)
+    assert ec.wait_answers().get("a") == "1"
+
+
+def test_a_full_database(ec):
+    """It is told; somebody makes room, and writes go on (E15)."""
+    up(ec, options={"quotaBackendBytes": "64Mi"})
+    one = ec.wait_answers()
+    one.timeout = 10
+    full = wait.until("it to be full", lambda: fill(one), 60)
+    assert "database space exceeded" in full
+    ec.wait_condition("AlarmActive", "True", "NoSpace", seconds=30)
+    assert condition(ec.get(), "Ready")["status"] == "False"
+    one.post("/v3/kv/deleterange", {"key": b64("big"), "range_end": b64("bih")})
+    one.post("/v3/kv/compaction", {"revision": one.status()["header"]["revision"],
+                                   "physical": True})
+    one.post("/v3/maintenance/defragment")
+    ec.wait_condition("AlarmActive", "False", seconds=30)
+    assert one.put("a", "1")
+    ec.wait_settled(1)
+
+
+def fill(one):
+    """Writes until it is refused, and what is said then."""
+    for number in range(100):
+        try:
+            one.put(f"big{number}", VALUE)
+        except Exception as error:  # pylint: disable=broad-except
+            return str(error)
+    return None
+
+
+def test_data_that_differ(ec):
+    """Under the alarm CORRUPT nothing is changed, also not what the spec asks for (E8)."""
+    pod = up(ec)
+    one = ec.wait_answers()
+    member = one.status()["header"]["member_id"]
+    one.post("/v3/maintenance/alarm",
+             {"action": "ACTIVATE", "memberID": member, "alarm": "CORRUPT"})
+    ec.wait_condition("Stalled", "True", "Corrupt", seconds=30)
+    ec.patch(size=3)
+    wait.stays("nothing is changed", lambda: ec.uids() == {
+        pod["metadata"]["name"]: pod["metadata"]["uid"]} and len(one.members()) == 1, 5)
+
+
+def test_another_certificate(ec):
+    """It is issued anew when it is gone, and not believed to be served before it is seen (E11)."""
+    ec.apply(size=1, storage={"medium": "Persistent"}, TLS={"auto": {"provider": "Steward"}})
+    pod = ec.wait_pod()
+    ec.run(pod).wait_settled(1)
+    ec.wait_condition("TLSReady", "True")
+
+    def served():
+        return etcdcerts.secret_data(ec.cluster, ec.namespace, "ec-server-tls").get("server.crt")
+    before = served()
+    ec.cluster.delete("secret", "ec-server-tls", ec.namespace)
+    wait.until("another one", lambda: served() not in (None, before), 30)
+    ec.wait_condition("TLSReady", "False", "OldSerialServed", seconds=30)
+    wait.stays("its pod is left alone", lambda: list(ec.uids().values()) == [
+        pod["metadata"]["uid"]], 3)
+    ec.bring_secrets(pod)
+    ec.wait_condition("TLSReady", "True", seconds=30)
+    assert etcdcerts.shown(ec, pod["metadata"]["name"]) == etcdcerts.fingerprint(served())
+
+
+def test_a_steward_that_dies_behind_each_write(controller, run_steward, installed, namespace,
+                                               tmp_path):
+    """While the cluster is made: it becomes one of one member, whose name is chosen once (E14)."""
+    assert controller.stop() == 0, controller.log_tail()
+    log = tmp_path / "faults.log"
+    deaths, names = [], set()
+
+    def died_or_done(one):
+        for pod in ec.pods().values():
+            if not ec.process:
+                ec.run(pod)
+        names.update(ec.pods(), ec.claims())
+        return not one.running() or settled(ec.get(), 1)
+
+    def calls_to_live():
+        """One, but one more when it died of the same again: some calls are simply made anew."""
+        again = [name == deaths[-1] for name in reversed(deaths)] + [False]
+        return max(1, again.index(False))
+
+    def one_life():
+        log.write_text("")
+        one = run_steward(ready=False, binary=faults.binary(), env={
+            "STEWARD_FAULT_AT": str(calls_to_live()), "STEWARD_FAULT_LOG": str(log)})
+        wait.until("its end", lambda: died_or_done(one), 60)
+        died = not one.running()
+        one.kill()
+        deaths.extend(log.read_text().split()[-1:])
+        return died
+    with Played(installed, namespace, tmp_path) as ec:
+        ec.apply(size=1, storage={"medium": "Persistent"})
+        while one_life():
+            assert len(deaths) < 40, deaths
+        print(f"killed {len(deaths)} times: {' '.join(deaths)}")
+        assert {"status", "child", "create", "guard"} <= set(deaths)
+        assert len(names) == 1, names
+        assert [m["name"] for m in ec.wait_answers().members()] == [*names]
+    controller.start()
