@@ -114,11 +114,12 @@ def test_a_store_in_trouble(members, bucket, door, s3_flags, mode, reason):
 
 @pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
 def test_a_store_that_lies(members, bucket, door, s3_flags, mode, reason):
-    run("save", urls(members), *s3_flags)
+    own = [*s3_flags[:-1], f"--s3={s3.BUCKET}/lies/{mode}"]
+    run("save", urls(members), *own)
     members.ctl("put", "more", mode)  # else the next one may have the very name, within a second
     before = set(bucket.objects())
     door.mode = mode
-    said = run("save", urls(members), *s3_flags, "--max-backups=1", fails=True)
+    said = run("save", urls(members), *own, "--max-backups=1", fails=True)
     assert (said["fault"], said["reason"]) == ("Content", reason) and not said["verified"]
     # Nobody shall take it for a backup, and older ones go only behind one that is good.
     assert set(bucket.objects()) == before
