@@ -10,6 +10,7 @@ from support.cluster import condition
 PAGE = "docs/etcdcluster.md"
 COMMANDS = readme.commands("kubectl", PAGE)
 BUILT_IN = "3.5.21"  # which need not be on this machine
+PLACEHOLDER = "orders-xxxxxxxxxx"
 
 
 def manifest(folder):
@@ -44,14 +45,16 @@ def lost_quorum(etcd, folder):
     for name in lost:
         etcd.empty(name)
     etcd.wait_condition("QuorumLost", "True", seconds=120)
-    look, pods, claims, keep, annotate = [c for c, _ in COMMANDS[-5:]]
+    look, pods, claims, metrics, keep, annotate = [c for c, _ in COMMANDS[-6:]]
     message = run(etcd, look, folder)
     assert message == condition(etcd.get(), "Stalled")["message"] and survivor in message
     assert all(name in run(etcd, pods, folder) for name in (survivor, *lost))
     assert survivor in run(etcd, claims, folder)
+    assert "\netcd_debugging_mvcc_current_revision " in run(
+        etcd, metrics.replace("default", etcd.namespace).replace(PLACEHOLDER, survivor), folder)
     run(etcd, keep, folder)
     assert etcd.get()["spec"]["volumeRetention"]["whenScaled"] == "Retain"
-    run(etcd, annotate.replace("orders-xxxxxxxxxx", survivor), folder)
+    run(etcd, annotate.replace(PLACEHOLDER, survivor), folder)
     wait.until("a cluster of the survivor's data", lambda: survivor in etcd.names() and
                not set(lost) & etcd.names(), 120)
     etcd.wait_settled(3, 180)
