@@ -234,9 +234,8 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     stw_fault_point("agent");
     if (rc == 0)
         stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer);
-    else if (err->code == STW_ERR_EXISTS) /* ours, as the name tells; the watch will say more */
-        rc = 0;
-    return rc;
+    /* Ours, as the name tells; the watch will say more. */
+    return stw_error_pass_over(rc, STW_ERR_EXISTS, err);
 }
 
 int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,
@@ -244,5 +243,5 @@ int stw_agent_delete(const struct stw_run *run, const char *name, const char *ui
 {
     int rc = stw_kube_delete(run->client, &stw_res_pod, run->ns, name, uid, NULL, err);
     stw_fault_point("delete");
-    return rc != 0 && err->code != STW_ERR_NOT_FOUND ? -1 : 0;
+    return stw_error_pass_over(rc, STW_ERR_NOT_FOUND, err);
 }

@@ -31,7 +31,7 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     (void)json_object_del(metadata, "annotations");
     int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
     stw_fault_point("claim");
-    return rc != 0 && err->code == STW_ERR_EXISTS ? 0 : rc; /* the name is of our own dice */
+    return stw_error_pass_over(rc, STW_ERR_EXISTS, err); /* the name is of our own dice */
 }
 
 int er_claim_delete(struct er *e, struct stw_error *err)
@@ -39,7 +39,7 @@ int er_claim_delete(struct er *e, struct stw_error *err)
     int rc =
         stw_kube_delete(e->run->client, &ec_res_claim, e->run->ns, e->state.seed, NULL, NULL, err);
     stw_fault_point("claim");
-    return rc != 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc;
+    return stw_error_pass_over(rc, STW_ERR_NOT_FOUND, err);
 }
 
 /* Takes over `owners`; NULL: nobody's. */
@@ -108,7 +108,7 @@ static int create(struct er *e, struct stw_error *err)
     stw_fault_point("cluster");
     /* The watch tells of it, and wakes the controller that makes it; and whose it is, if another
      * was faster. */
-    return rc != 0 && err->code == STW_ERR_EXISTS ? 0 : rc;
+    return stw_error_pass_over(rc, STW_ERR_EXISTS, err);
 }
 
 /* Whether the server answered, and made none. */

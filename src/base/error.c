@@ -41,6 +41,14 @@ int(stw_error_wrap)(struct stw_error *err, const char *fmt, ...)
     return -1;
 }
 
+int stw_error_pass_over(int rc, enum stw_err code, struct stw_error *err)
+{
+    if (rc == 0 || err->code != code)
+        return rc;
+    *err = (struct stw_error){0};
+    return 0;
+}
+
 const char *stw_err_name(enum stw_err code)
 {
     static const char *const names[] = {

@@ -47,6 +47,10 @@ int stw_error_wrap(struct stw_error *err, const char *fmt, ...)
 #define stw_error_wrap(...) (stw_error_wrap(__VA_ARGS__), -1)
 #endif
 
+/* Where a failure with `code` is none, as what was asked for is so already: 0 then, and nothing is
+ * left of it in `err`; else `rc`. */
+int stw_error_pass_over(int rc, enum stw_err code, struct stw_error *err);
+
 /* A stable CamelCase word for a code, such as "NotFound"; for logs and metrics. */
 const char *stw_err_name(enum stw_err code);
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 CLUSTER = f"etcdclusters.{etcdcluster.GROUP}"
 SHA = "ab" * 32
 SEED = "etcd.database.coreos.com/seed-member"
+HOLD = "steward.dev/held-by-a-test"  # a finalizer
 
 
 class Restore(agentpod.Owner):
@@ -40,6 +41,11 @@ class Restore(agentpod.Owner):
                   "verified": not fault, **fault}
         self.ended(pod, bool(fault), initContainerStatuses=[("fetch", json.dumps(report))],
                    containerStatuses=[] if fault else [("restore", "")])
+
+    def hold(self, claim, held):
+        """It stays, deleted or not; or may go."""
+        self.cluster.patch("pvc", claim["metadata"]["name"], self.namespace,
+                           {"metadata": {"finalizers": [HOLD] if held else None}})
 
     def check_joining(self):
         """One cluster, and one claim that nobody else owns."""
@@ -207,18 +213,26 @@ def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, insta
     wait.until("the volume to be gone", lambda: not restore.claims(), 60)
 
 
-def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, restore):
-    """No cluster is made of a volume that is not there."""
+@pytest.mark.parametrize("lingers", [False, True])
+def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, restore, lingers):
+    """No cluster is made of a volume that is not there, or about to go; nor is the next attempt, which
+    comes after 15 s, any later for that."""
     pod = restore.apply().wait_pod()
     [claim] = restore.claims()
+    restore.hold(claim, True)
     installed.delete("pvc", claim["metadata"]["name"], restore.namespace, "--wait=false")
+    if not lingers:
+        restore.hold(claim, False)
+        wait.until("it to be gone", lambda: not restore.claims())
     restore.end(pod)
     found = restore.wait("Failed")
     assert found["status"]["reason"] == "VolumeLost" and "snapshot" not in found["status"]
     assert condition(found, "SourceFetched")["status"] == "False" and not restore.target()
     other = wait.until("another volume", lambda: next(
         (c for c in restore.claims() if c["metadata"]["name"] != claim["metadata"]["name"]), None),
-        40)
+        30)
+    if lingers:
+        restore.hold(claim, False)
     restore.end(restore.wait_pod(besides=pod["metadata"]["uid"]))
     wait.until("the cluster", restore.target)
     assert restore.target()["metadata"]["annotations"][SEED] == other["metadata"]["name"]

@@ -52,6 +52,19 @@ static void long_texts(void **state)
     assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
 }
 
+static void what_is_none(void **state)
+{
+    struct stw_error err = {0};
+    (void)state;
+    assert_int_equal(stw_error_pass_over(0, STW_ERR_EXISTS, &err), 0);
+    int rc = stw_fail(&err, STW_ERR_NOT_FOUND, "gone");
+    assert_int_equal(stw_error_pass_over(rc, STW_ERR_EXISTS, &err), -1);
+    assert_int_equal(err.code, STW_ERR_NOT_FOUND);
+    assert_int_equal(stw_error_pass_over(rc, STW_ERR_NOT_FOUND, &err), 0);
+    assert_int_equal(err.code, STW_OK);
+    assert_string_equal(err.text, "");
+}
+
 static void names(void **state)
 {
     (void)state;
@@ -67,9 +80,8 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fail_sets_all),
-        cmocka_unit_test(wrap_keeps_the_code),
-        cmocka_unit_test(long_texts),
+        cmocka_unit_test(fail_sets_all), cmocka_unit_test(wrap_keeps_the_code),
+        cmocka_unit_test(long_texts),    cmocka_unit_test(what_is_none),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
