@@ -94,24 +94,45 @@ def test_data_that_differ(ec):
         pod["metadata"]["name"]: pod["metadata"]["uid"]} and len(one.members()) == 1, 5)
 
 
-def test_another_certificate(ec):
-    """It is issued anew when it is gone, and not believed to be served before it is seen (E11)."""
+def certificate(ec):
+    """What the Secret of the members holds; None while there is none."""
+    return etcdcerts.secret_data(ec.cluster, ec.namespace, "ec-server-tls").get("server.crt")
+
+
+def make_old(ec):
+    """It runs with a certificate, and another one is in its Secret; its pod."""
     ec.apply(size=1, storage={"medium": "Persistent"}, TLS={"auto": {"provider": "Steward"}})
     pod = ec.wait_pod()
     ec.run(pod).wait_settled(1)
     ec.wait_condition("TLSReady", "True")
-
-    def served():
-        return etcdcerts.secret_data(ec.cluster, ec.namespace, "ec-server-tls").get("server.crt")
-    before = served()
+    before = certificate(ec)
     ec.cluster.delete("secret", "ec-server-tls", ec.namespace)
-    wait.until("another one", lambda: served() not in (None, before), 30)
+    wait.until("another one", lambda: certificate(ec) not in (None, before), 30)
     ec.wait_condition("TLSReady", "False", "OldSerialServed", seconds=30)
+    return pod
+
+
+def test_another_certificate(ec):
+    """It is issued anew when it is gone, and not believed to be served before it is seen (E11)."""
+    pod = make_old(ec)
     wait.stays("its pod is left alone", lambda: list(ec.uids().values()) == [
         pod["metadata"]["uid"]], 3)
     ec.bring_secrets(pod)
     ec.wait_condition("TLSReady", "True", seconds=30)
-    assert etcdcerts.shown(ec, pod["metadata"]["name"]) == etcdcerts.fingerprint(served())
+    assert etcdcerts.shown(ec, pod["metadata"]["name"]) == etcdcerts.fingerprint(certificate(ec))
+
+
+def test_one_that_does_not_serve_it(controller, run_steward, installed, namespace, tmp_path, clock):
+    """Ten minutes later it still has the old one: its pod is made anew, for which a lone member is
+    relieved by another one first (E11)."""
+    assert controller.stop() == 0, controller.log_tail()
+    run_steward(clock=clock)
+    with Played(installed, namespace, tmp_path) as ec:
+        make_old(ec)
+        clock.set(clock.ahead + 610)
+        ec.wait_condition("Rolling", "True", "CertRotation", seconds=30)
+        wait.until("another member", lambda: len(ec.pods()) == 2, 30)
+    controller.start()
 
 
 def test_a_steward_that_dies_behind_each_write(controller, run_steward, installed, namespace,

@@ -87,6 +87,29 @@ def test_dead_endpoints_are_passed_over(members, tmp_path):
     assert saved["ok"] and saved["endpoint"] != "http://127.0.0.1:1"
 
 
+def test_learners_are_passed_over(tmp_path):
+    """They serve no snapshot, and may be behind."""
+    with etcd.Cluster(size=1, version=VERSIONS[-1]) as cluster:
+        learner = wait.until("a learner to be added", lambda: added(cluster), 15)
+        wait.until("it to answer", learner.status)
+        saved = run("save", urls(cluster), f"--folder={tmp_path}/db")
+        assert saved["endpoint"] == cluster.members[0].client_url
+        said = run("save", f"--endpoints={learner.client_url}", f"--folder={tmp_path}/db",
+                   fails=True)
+        assert (said["fault"], said["error"]) == (
+            "Source", "none of 1 endpoints is a voter that serves reads: they answer, but are "
+            "learners")
+
+
+def added(cluster):
+    """A learner that runs; None while the strict check refuses it."""
+    try:
+        return cluster.add()
+    except AssertionError as error:
+        assert "unhealthy cluster" in str(error)
+        return None
+
+
 def test_nobody_to_ask(tmp_path):
     said = run("save", "--endpoints=http://127.0.0.1:1", f"--folder={tmp_path}/db", fails=True)
     assert said["fault"] == "Source" and said["reason"] == "NoHealthyEndpoint"
