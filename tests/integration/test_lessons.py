@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/LESSONS.md names tests that exist."""
+"""tests/LESSONS.md names tests that exist, and tests/mutants guards that there are."""
 
 import re
 
+from mutants import lessons, plan
 from support import paths
+
+MUTANTS = [*plan.MUTANTS, *lessons.MUTANTS]
 
 
 def named():
@@ -17,10 +20,37 @@ def named():
                 yield file, text.split("[")[0]
 
 
+def found_in(file, name):
+    """Whether there is such a thing in a test."""
+    return re.search(rf"\b{re.escape(name)}\b",
+                     (paths.TOP / "tests" / file).read_text(encoding="utf-8"))
+
+
 def test_each_lesson_has_a_test_that_exists():
     found = list(named())
     assert len(found) > 50
-    missing = [(file, name) for file, name in found
-               if not re.search(rf"\b{re.escape(name)}\b",
-                                (paths.TOP / "tests" / file).read_text(encoding="utf-8"))]
+    missing = [(file, name) for file, name in found if not found_in(file, name)]
     assert not missing
+
+
+def wrong_with(mutant):
+    """Texts that are not in their file, or more than once, and tests that are not there."""
+    for file, text, _ in mutant.edits:
+        if (paths.TOP / file).read_text(encoding="utf-8").count(text) != 1:
+            yield f"{mutant.lesson} {mutant.what}: {file}: {text}"
+    for test in mutant.tests:
+        name, _, function = test.partition("::" if "::" in test else ":")
+        room, _, module = name.rpartition("/")
+        file = name if "::" in test else f"unit/{room}/test_{module}.c"
+        if not found_in(file, function or "main"):
+            yield f"{mutant.lesson} {mutant.what}: {test}"
+
+
+def test_each_mutant_can_be_made():
+    """tests/mutants/run.py, which nobody runs each day, must not be out of date when it is needed."""
+    assert not [text for mutant in MUTANTS for text in wrong_with(mutant)]
+
+
+def test_each_lesson_of_etcd_has_a_mutant():
+    tried = {label for mutant in MUTANTS for label in mutant.lesson.split(", ")}
+    assert not {*(f"E{n}" for n in range(1, 16)), *(f"B{n}" for n in range(1, 9))} - tried

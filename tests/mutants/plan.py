@@ -1,23 +1,14 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes one guard after the other out of the plan of EtcdClusters, and says which test notices.
+"""Guards of the plan of EtcdClusters (controller/etcdcluster_plan*.c), which its tables of cases and
+the check of all worlds hold."""
 
-    etcdcluster_mutants.py [FIRST [LAST]]
+from . import Mutant
 
-Each mutant is compiled apart, with the quick model check and the table tests, and has to fail one
-of them.  Exit status: the number of those that nobody noticed."""
-import pathlib
-import subprocess
-import sys
-import tempfile
+TESTS = ["controller/etcdcluster_plan_model", "controller/etcdcluster_plan"]
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-ROOM = ROOT / "controller"
-TESTS = ROOT / "tests/unit/controller"
-
-# (what is no longer looked at, file, text, what it becomes), and where one thing is looked at twice,
-# the next file, text and what it becomes
-MUTANTS = [
+# (the guard, file, text, what it becomes), and where one thing is looked at twice, the next file,
+# text and what it becomes
+_ROWS = [
     ("I1: a removal leaves a quorum", "facts",
      "return voters >= 1 && p->q.margin >= 0 && healthy >= voters / 2 + 1;", "return voters >= 1;"),
     ("I1: a stop leaves a quorum", "roll",
@@ -47,7 +38,7 @@ MUTANTS = [
     ("I6: the guard before the latch", "seed",
      "if (!m->pod_guarded)\n        return plan_act(p, EC_GUARD, m);", ""),
     ("I6: no start without data", "",
-     "if (!plan_voter(m) || m->foreign || plan_data_lost(p, m))", "if (!plan_voter(m))"),
+     "if (!ever_voted || m->foreign || plan_data_lost(p, m))", "if (!ever_voted)"),
     ("I6: a learner is guarded before it votes", "", "m->answers && there && !m->pod_guarded",
      "m->answers && there && !m->learner && !m->pod_guarded"),
     ("I6: a pod that comes again is guarded", "facts", "p->move->guarded = was_up(m);", ""),
@@ -93,83 +84,29 @@ MUTANTS = [
     ("the status was lost", "seed", "    if (status_lost(p, name))\n        return true;\n", ""),
     ("the restored volume is there", "seed", "v->restored && seed.data != EC_DATA_THERE", "false"),
     ("paused", "", "return p->v->paused && ", "return false && "),
+    ("E1: pods come again without a quorum", "", "plan_force,   starts,\n    unknown_list,",
+     "plan_force,   unknown_list,\n    starts,"),
+    ("E6: one that has voted is started again", "", " || (m->listed && m->promoted);", ";"),
+    ("E9: the last one reports the version", "facts",
+     " && same_version(m->version, m->pod_version);", ";"),
+    ("E9: the last one does not lag", "facts", " && !m->lagging && same_version", " && same_version"),
+    ("E9: an upgrade has come true by its word", "",
+     " &&\n           stw_semver_compare(m->version, m->pod_version) == 0;", ";"),
+    ("E9: an upgrade has come true without a lag", "", "m->healthy && !m->lagging && plan_current",
+     "m->healthy && plan_current"),
+    ("E15: disarmed when there is space", "", "        if (!m->space)\n            return false;\n", ""),
+    ("E15: disarmed at all", "", "    if (!full && !stray)\n        return false;",
+     "    return false;"),
+    ("E15: disarmed of one that was removed", "", "full ? full->id : p->v->stray_id",
+     "full ? full->id : 0"),
     ("a mended template", "", " || (p->v->durable && plan_misfit(p, m))", ""),
 ]
 
-CC = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", f"-I{ROOT}/src", f"-I{TESTS}"]
-BELOW = [ROOT / "src/kinds/semver.c", ROOT / "src/base/error.c"]
-CHECKS = {
-    "model": [TESTS / "test_etcdcluster_plan_model.c", *sorted(TESTS.glob("etcdcluster_world*.c"))],
-    "tables": [TESTS / "test_etcdcluster_plan.c"],
-}
+
+def _mutant(what, *edits):
+    label, _, guard = what.rpartition(": ")
+    files = [f"controller/etcdcluster_plan{'_' if part else ''}{part}.c" for part in edits[0::3]]
+    return Mutant(label or "plan", guard, list(zip(files, edits[1::3], edits[2::3])), TESTS)
 
 
-def upgrade_check(folder):
-    """The one function of the kinds that the plan calls, without all that it stands among."""
-    text = (ROOT / "src/kinds/etcdcluster_version.c").read_text()
-    start = text.index("int stw_etcd_upgrade_check(")
-    body = text[start:text.index("\n}\n", start) + 3]
-    path = folder / "upgrade.c"
-    path.write_text('#include "kinds/etcdcluster.h"\n#include "base/error.h"\n'
-                    "static bool before(struct stw_semver a, struct stw_semver b)\n"
-                    "{ return stw_semver_compare(a, b) < 0; }\n"
-                    "static const struct stw_semver last_stop_before_36 = {3, 5, 20};\n" + body)
-    return path
-
-
-def mutate(folder, mutant):
-    room = folder / "controller"
-    room.mkdir(exist_ok=True)
-    for path in ROOM.glob("etcdcluster_plan*"):
-        (room / path.name).write_text(path.read_text())
-    (room / "etcd").mkdir(exist_ok=True)
-    (room / "etcd/etcd.h").write_text((ROOM / "etcd/etcd.h").read_text())
-    if mutant:
-        edits = mutant[1:]
-        for part, old, new in zip(edits[0::3], edits[1::3], edits[2::3]):
-            path = room / f"etcdcluster_plan{'_' if part else ''}{part}.c"
-            text = path.read_text()
-            if old not in text:
-                raise SystemExit(f"{path.name} no longer has: {old}")
-            path.write_text(text.replace(old, new, 1))
-
-
-def noticed_by(folder, mutant):
-    """The test that fails, and what it says; None: nobody noticed."""
-    mutate(folder, mutant)
-    for name, sources in CHECKS.items():
-        program = folder / name
-        subprocess.run([*CC, f"-I{folder}", "-o", program, *sources,
-                        *sorted((folder / "controller").glob("*.c")), upgrade_check(folder), *BELOW,
-                        "-lcmocka"], check=True)
-        try:
-            run = subprocess.run([program], capture_output=True, text=True, timeout=300, check=False)
-        except subprocess.TimeoutExpired:
-            return name, "no end"
-        if run.returncode != 0:
-            said = [line for line in run.stderr.splitlines() + run.stdout.splitlines()
-                    if "ERROR" in line or "FAILED" in line]
-            return name, said[0][:100] if said else f"status {run.returncode}"
-    return None
-
-
-def main():
-    chosen = [int(a) for a in sys.argv[1:]]
-    first, last = chosen[0] if chosen else 1, chosen[-1] if chosen else len(MUTANTS)
-    missed = 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        if noticed_by(folder, None):
-            raise SystemExit("the plan fails its tests as it is")
-        for number, mutant in enumerate(MUTANTS, 1):
-            if not first <= number <= last:
-                continue
-            by = noticed_by(folder, mutant)
-            missed += by is None
-            print(f"{number:2} {mutant[0]:44} {'NOT NOTICED' if by is None else ': '.join(by)}",
-                  flush=True)
-    return missed
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+MUTANTS = [_mutant(*row) for row in _ROWS]
