@@ -31,10 +31,9 @@ static void tell(struct ec *e, const char *reason, const char *action, const cha
 /* Gone meanwhile, the cache will tell; or why it could not be patched. */
 static int patch_failed(struct ec *e, const char *what, const char *pod)
 {
-    if (e->err.code != STW_ERR_NOT_FOUND)
-        return stw_error_wrap(&e->err, "cannot %s pod \"%s\"", what, pod);
-    e->err = (struct stw_error){0};
-    return 0;
+    if (stw_error_pass_over(-1, STW_ERR_NOT_FOUND, &e->err) == 0)
+        return 0;
+    return stw_error_wrap(&e->err, "cannot %s pod \"%s\"", what, pod);
 }
 
 /* A name that exists already: done before, and the cache does not know yet. */
@@ -52,9 +51,7 @@ static int create(struct ec *e, const struct stw_watch *w, const json_t *object)
     stw_fault_point("create");
     if (rc == 0)
         stw_informer_saw(stw_run_cache(e->run, w), &answer);
-    else if (e->err.code == STW_ERR_EXISTS)
-        e->err = (struct stw_error){0};
-    else
+    else if (stw_error_pass_over(rc, STW_ERR_EXISTS, &e->err) != 0)
         return stw_error_wrap(&e->err, "cannot create %s \"%s\"", w->resource->kind,
                               e->move.member);
     return 0;
@@ -81,10 +78,8 @@ static int delete_object(struct ec *e, const struct stw_watch *w, const char *ui
     int rc =
         stw_kube_delete(e->run->client, w->resource, e->owner.ns, e->move.member, uid, rv, &e->err);
     stw_fault_point("delete");
-    if (rc == 0 || e->err.code == STW_ERR_NOT_FOUND) {
-        e->err = (struct stw_error){0};
+    if (stw_error_pass_over(rc, STW_ERR_NOT_FOUND, &e->err) == 0)
         return 0;
-    }
     return stw_error_wrap(&e->err, "cannot delete %s \"%s\"", w->resource->kind, e->move.member);
 }
 

@@ -3,11 +3,10 @@
 member, whose kubelet the test plays."""
 
 import pytest
-from support import etcd, etcdcerts, faults, wait
+from support import etcd, etcdcerts, faults, gateway, wait
 from support.cluster import condition
 from support.etcdcluster import settled
 from support.etcdplayed import Played
-from support.gateway import b64
 
 LINE = sorted(etcd.versions())[-1:]
 VALUE = "x" * (1 << 20)
@@ -62,7 +61,7 @@ def test_a_full_database(ec):
     assert "database space exceeded" in full
     ec.wait_condition("AlarmActive", "True", "NoSpace", seconds=30)
     assert condition(ec.get(), "Ready")["status"] == "False"
-    one.post("/v3/kv/deleterange", {"key": b64("big"), "range_end": b64("bih")})
+    one.post("/v3/kv/deleterange", {"key": gateway.b64("big"), "range_end": gateway.b64("bih")})
     one.post("/v3/kv/compaction", {"revision": one.status()["header"]["revision"],
                                    "physical": True})
     one.post("/v3/maintenance/defragment")
@@ -76,7 +75,7 @@ def fill(one):
     for number in range(100):
         try:
             one.put(f"big{number}", VALUE)
-        except Exception as error:  # pylint: disable=broad-except
+        except gateway.Refused as error:
             return str(error)
     return None
 

@@ -19,15 +19,7 @@
 #define C "db-cccccccccc"
 #define FRESH "db-zzzzzzzzzz"
 
-#define OLD                                                                                        \
-    {                                                                                              \
-        3, 5, 16                                                                                   \
-    }
-#define NEW                                                                                        \
-    {                                                                                              \
-        3, 5, 21                                                                                   \
-    }
-static const struct stw_semver old_version = OLD, new_version = NEW;
+static const struct stw_semver old_version = {3, 5, 16}, new_version = {3, 5, 21};
 
 struct scene {
     struct ec_view v;
@@ -615,14 +607,12 @@ static void rolled(void **state)
 static void the_next_waits_for_the_last(void **state)
 {
     static const struct {
-        bool sick, lagging;
-        struct stw_semver says;
-        bool done;
+        bool sick, lagging, says_old, done;
     } cases[] = {
-        {false, false, NEW, true},
-        {true, false, NEW, false},
-        {false, true, NEW, false},
-        {false, false, OLD, false}, /* the pod is another one, and what runs in it is not */
+        {.done = true},
+        {.sick = true},
+        {.lagging = true},
+        {.says_old = true}, /* the pod is another one, and what runs in it is not */
     };
     SCENE(s);
     s.v.version = s.b->pod_version = new_version;
@@ -630,7 +620,7 @@ static void the_next_waits_for_the_last(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         s.b->healthy = !cases[i].sick;
         s.b->lagging = cases[i].lagging;
-        s.b->version = cases[i].says;
+        s.b->version = cases[i].says_old ? old_version : new_version;
         s.v.action = (struct ec_action){0};
         if (cases[i].done)
             expect(&s, EC_DELETE_POD, C);
