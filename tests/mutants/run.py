@@ -12,6 +12,7 @@ up for them, without a node; what needs one is passed over then, and said to be.
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -231,6 +232,9 @@ def main():
         for m in mutants:
             print(f"{m.lesson:4} {m.what:50} {', '.join(m.tests)}")
         return 0
+    if not importlib.util.find_spec("pytest"):
+        raise SystemExit(f"{sys.executable} has no pytest: install it with 'scripts/bootstrap test', "
+                         "or begin the command with /usr/bin/python3")
     with folder_of(given.folder) as folder, cluster_for(mutants):
         trial = Trial(Copy(folder, given.jobs))
         for mutant in mutants:
