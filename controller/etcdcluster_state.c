@@ -184,9 +184,10 @@ static void set(json_t *o, const char *key, json_t *value)
         (void)json_object_del(o, key);
 }
 
+/* As etcdctl prints it. */
 static json_t *id_json(uint64_t id)
 {
-    return id ? json_sprintf("%016llx", (unsigned long long)id) : NULL;
+    return id ? json_sprintf("%llx", (unsigned long long)id) : NULL;
 }
 
 static json_t *text_json(const char *text)

@@ -303,9 +303,9 @@ static void the_end_of_an_outage(void **state)
 /* --- what is remembered */
 
 #define STATUS                                                                                     \
-    "{\"clusterID\":\"00000000000000ff\",\"storage\":{\"medium\":\"Persistent\",\"class\":\"c\","  \
+    "{\"clusterID\":\"ff\",\"storage\":{\"medium\":\"Persistent\",\"class\":\"c\","                \
     "\"size\":\"1Gi\"},\"currentAction\":{\"kind\":\"ReplaceMember\",\"member\":\"db-x\",\"id\":"  \
-    "\"0000000000000007\",\"startTime\":\"2024-01-01T00:00:00Z\"},\"forceNewCluster\":{\"step\":"  \
+    "\"7\",\"startTime\":\"2024-01-01T00:00:00Z\"},\"forceNewCluster\":{\"step\":"                 \
     "\"Start\",\"member\":\"db-y\"},\"failovers\":{\"total\":3,\"times\":["                        \
     "\"2024-01-01T00:00:00Z\"]},\"quorumLostTime\":\"2024-01-01T00:00:01Z\",\"lastRollTime\":"     \
     "\"2024-01-01T00:00:02Z\",\"currentVersion\":\"3.5.16\"}"

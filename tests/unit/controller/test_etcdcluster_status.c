@@ -131,6 +131,23 @@ static void promoted(void **state)
     }
 }
 
+/* For whoever looks for one in what etcdctl prints; what was written with zeros is still read. */
+static void ids_are_as_etcdctl_prints_them(void **state)
+{
+    struct scene s;
+    struct ec_state back;
+    (void)state;
+    scene_init(&s, SPEC, LATCHED);
+    s.f.e->view.members[0].id = 0x0123456789abcdef;
+    judge(&s);
+    const json_t *m = json_array_get(json_object_get(s.status, "memberList"), 0);
+    assert_string_equal(json_string_value(json_object_get(m, "id")), "123456789abcdef");
+    assert_string_equal(json_string_value(json_object_get(s.status, "clusterID")), "5");
+    ec_state_read(s.status, &back);
+    assert_true(back.cluster_id == 5 && back.members[0].id == 0x0123456789abcdef);
+    scene_done(&s);
+}
+
 /* The list alone, however good, is no reason to be Ready (E12). */
 static void ready_needs_a_list_of_now(void **state)
 {
@@ -381,6 +398,7 @@ int main(void)
         cmocka_unit_test(ready_needs_a_list_of_now),
         cmocka_unit_test(waiting_is_no_news),
         cmocka_unit_test(promoted),
+        cmocka_unit_test(ids_are_as_etcdctl_prints_them),
         cmocka_unit_test(quorum_lost),
         cmocka_unit_test(alarms),
         cmocka_unit_test(progress),
