@@ -101,7 +101,8 @@ static void available(const struct ec *e, struct stw_conditions *c)
                           "the members' certificates and steward's do not fit");
     else
         stw_condition_set(c, "Available", STW_FALSE, "NoQuorum",
-                          "%d of %d members answer, %d are needed", q.healthy, q.voters, q.needed);
+                          "%d of %d members are healthy, %d are needed", q.healthy, q.voters,
+                          q.needed);
 }
 
 static const char *loss_reason(const struct ec *e)

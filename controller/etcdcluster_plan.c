@@ -131,10 +131,11 @@ static bool quorum_lost(struct plan *p)
             "changed",
             p->q.healthy, p->q.voters, p->q.needed, ready->name);
     if (!m)
-        return plan_freeze(p, "QuorumLost",
-                           "%d of %d members answer, %d are needed, and there is no volume to go "
-                           "on with: restore a backup into a new cluster (EtcdRestore)",
-                           p->q.healthy, p->q.voters, p->q.needed);
+        return plan_freeze(
+            p, "QuorumLost",
+            "%d of %d members are healthy, %d are needed, and there is no volume to go "
+            "on with: restore a backup into a new cluster (EtcdRestore)",
+            p->q.healthy, p->q.voters, p->q.needed);
     if (v->force)
         return plan_freeze(p, "QuorumLost",
                            "the annotation " STW_ETCD_FORCE_NEW_CLUSTER " names \"%s\", which is "
@@ -144,7 +145,7 @@ static bool quorum_lost(struct plan *p)
     tell_progress(p, m, progress, sizeof(progress));
     return plan_freeze(
         p, "QuorumLost",
-        "%d of %d members answer, %d are needed; nothing is changed. See why with "
+        "%d of %d members are healthy, %d are needed; nothing is changed. See why with "
         "`kubectl get pods -l etcd_cluster=%s` and bring the members back. Only if "
         "their data is lost for good: `kubectl annotate etcdcluster %s " STW_ETCD_FORCE_NEW_CLUSTER
         "=%s` goes on with the data of that member alone%s",

@@ -348,7 +348,7 @@ static void quorum_is_lost(void **state)
     nobody_answers(&s, 29);
     expect_words(&s, EC_WAIT, "NoQuorum", "a quorum");
     s.v.quorum_lost_since = NOW - 30;
-    expect_words(&s, EC_FREEZE, "QuorumLost", "0 of 3 members answer, 2 are needed");
+    expect_words(&s, EC_FREEZE, "QuorumLost", "0 of 3 members are healthy, 2 are needed");
     expect_words(&s, EC_FREEZE, "QuorumLost", "`kubectl get pods -l etcd_cluster=db`");
     expect_words(&s, EC_FREEZE, "QuorumLost",
                  "`kubectl annotate etcdcluster db " STW_ETCD_FORCE_NEW_CLUSTER "=" A "`");
