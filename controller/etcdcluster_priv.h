@@ -104,6 +104,8 @@ void ec_state_read(const json_t *status, struct ec_state *ret);
 /* All but memberList, which the observation makes anew; over what is there. */
 void ec_state_write(const struct ec_state *s, json_t *status);
 bool ec_state_same(const struct ec_state *a, const struct ec_state *b); /* but for members */
+/* An ID in etcd, as etcdctl prints it; the caller owns it. */
+json_t *ec_id_json(uint64_t id);
 const struct ec_remembered *ec_state_find(const struct ec_state *s, const char *name);
 int64_t ec_state_failovers(const struct ec_state *s, int64_t now); /* in the last hour */
 void ec_state_count_failover(struct ec_state *s, int64_t now);

@@ -184,10 +184,14 @@ static void set(json_t *o, const char *key, json_t *value)
         (void)json_object_del(o, key);
 }
 
-/* As etcdctl prints it. */
-static json_t *id_json(uint64_t id)
+json_t *ec_id_json(uint64_t id)
 {
-    return id ? json_sprintf("%llx", (unsigned long long)id) : NULL;
+    return json_sprintf("%llx", (unsigned long long)id);
+}
+
+static json_t *known_id_json(uint64_t id)
+{
+    return id ? ec_id_json(id) : NULL;
 }
 
 static json_t *text_json(const char *text)
@@ -200,7 +204,7 @@ static json_t *action_json(const struct ec_action *a)
     if (a->kind == EC_IDLE)
         return NULL;
     json_t *o = json_pack("{s:s,s:s}", "kind", ec_kind_names[a->kind], "member", a->member);
-    set(o, "id", id_json(a->id));
+    set(o, "id", known_id_json(a->id));
     set(o, "startTime", time_json(a->start));
     return o;
 }
@@ -236,7 +240,7 @@ static json_t *storage_json(const struct ec_state *s)
 
 void ec_state_write(const struct ec_state *s, json_t *status)
 {
-    set(status, "clusterID", id_json(s->cluster_id));
+    set(status, "clusterID", known_id_json(s->cluster_id));
     set(status, "storage", storage_json(s));
     set(status, "currentAction", action_json(&s->action));
     set(status, "forceNewCluster", force_json(s));

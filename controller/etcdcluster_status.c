@@ -205,9 +205,8 @@ static json_t *member_json(const struct ec *e, size_t i)
     bool leader = m->leader || (!e->view.listed && r && r->leader);
     const char *role = m->learner ? "Learner" : leader ? "Leader" : "Follower";
     int64_t since = r && r->since && r->healthy == m->healthy ? r->since : e->view.now;
-    json_t *o = json_pack("{s:s,s:o,s:s,s:b,s:o}", "name", m->name, "id",
-                          json_sprintf("%llx", (unsigned long long)m->id), "role", role, "healthy",
-                          m->healthy, "since", time_json(since));
+    json_t *o = json_pack("{s:s,s:o,s:s,s:b,s:o}", "name", m->name, "id", ec_id_json(m->id), "role",
+                          role, "healthy", m->healthy, "since", time_json(since));
     stw_semver_text(m->version, version);
     if (stw_semver_known(m->version))
         set(o, "version", json_string(version));
