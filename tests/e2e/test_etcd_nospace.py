@@ -9,8 +9,6 @@ from support.cluster import condition
 
 pytestmark = pytest.mark.node
 
-VALUE = "x" * (1 << 20)
-
 
 @pytest.fixture(scope="module")
 def etcd(stage):
@@ -20,20 +18,6 @@ def etcd(stage):
               options={"quotaBackendBytes": "64Mi"})
     one.wait_settled(3)
     return one
-
-
-def fill(etcd):
-    """Writes until etcd says that it is full."""
-    client = etcd.client(10)
-    for number in range(200):
-        try:
-            client.put(f"big/{number:03}", VALUE)
-        except gateway.Refused as error:
-            assert "database space exceeded" in str(error)
-            return number
-        except OSError:
-            continue
-    raise AssertionError("200 MiB went into 64 MiB")
 
 
 def ready(etcd):
@@ -48,7 +32,7 @@ def ready(etcd):
 def test_full_and_then_not(etcd):
     with etcd.writer(prefix="w/") as writer:
         writer.wait_writes(20)
-    stored, uids, members = fill(etcd), etcd.uids(), etcd.names()
+    stored, uids, members = gateway.fill(etcd.client(10)), etcd.uids(), etcd.names()
     etcd.wait_condition("AlarmActive", "True", "NoSpace")
     obj = etcd.get()
     assert condition(obj, "Ready")["status"] == "False"

@@ -175,3 +175,17 @@ class Writer:
             assert time.monotonic() < deadline, \
                 f"nothing is written any more for {seconds} s: {self.last_error}"
             time.sleep(0.02)
+
+
+def fill(client):
+    """Writes until etcd says that it is full; how many values of 1 MiB went in, of keys "big/...".
+    For clusters whose quota is 64 MiB."""
+    for number in range(200):
+        try:
+            client.put(f"big/{number:03}", "x" * (1 << 20))
+        except Refused as error:
+            assert "database space exceeded" in str(error)
+            return number
+        except OSError:
+            continue
+    raise AssertionError("200 MiB went into 64 MiB")
