@@ -52,12 +52,12 @@ proc_define() {
 }
 
 # proc_launch NAME [PREFIX...]: starts what proc_define recorded, cut off from this terminal so that
-# neither Ctrl-C nor a closed terminal reaches it, and with none of our locks.
+# neither Ctrl-C nor a closed terminal reaches it, and with none of our locks (7, 8 and 9).
 proc_launch() {
     local name=$1 argv pid
     shift
     mapfile -d '' -t argv <"$CLUSTER/run/$name.argv"
-    setsid "$@" "${argv[@]}" </dev/null >>"$CLUSTER/log/$name.log" 2>&1 8<&- 9<&- &
+    setsid "$@" "${argv[@]}" </dev/null >>"$CLUSTER/log/$name.log" 2>&1 7<&- 8<&- 9<&- &
     pid=$!
     disown "$pid"
     proc_stat "$pid" || PROC_START=ended

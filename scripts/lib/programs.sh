@@ -1,8 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Which programs a cluster is made of.  Honours envtest's variables, so that whoever has its
-# binaries needs no build.  Sourced by scripts/cluster.
+# Which programs a cluster consists of, by its version of Kubernetes.  Honours envtest's variables, so that
+# users who have its binaries need no build.  Sourced by scripts/cluster.
+#
+# SELECTED is the version of the cluster at hand: what it was made with, or what a new one will have.
+# It is empty when the programs come from KUBEBUILDER_ASSETS or TEST_ASSET_KUBE_APISERVER.
+
+# The first minor version that needs an etcd of today: streaming lists and the watch cache's consistent
+# reads ask for one.
+readonly MODERN_MINOR=30
+
+# kubernetes_resolve newest|oldest|VERSION|MINOR-VERSION: prints a version of versions.sh.
+kubernetes_resolve() {
+    local version
+    case $1 in
+    newest) printf '%s' "${KUBERNETES_VERSIONS##* }" && return ;;
+    oldest) printf '%s' "${KUBERNETES_VERSIONS%% *}" && return ;;
+    esac
+    for version in $KUBERNETES_VERSIONS; do
+        [[ $version != "${1#v}" && ${version%.*} != "${1#v}" ]] || {
+            printf '%s' "$version"
+            return
+        }
+    done
+    die "no Kubernetes $1" "newest, oldest or one of: $KUBERNETES_VERSIONS"
+}
 
 # program NAME: prints the path of etcd, kubectl, kube-apiserver ...; false when there is none.
 program() {
@@ -15,7 +38,8 @@ program() {
     esac
     if [[ -z $path ]]; then
         case $name in
-        etcd | kubectl) path=$(program_in "$(assets_dir)" "$name" || type -P "$name") || return 1 ;;
+        etcd) path=$(program_in "$(assets_dir)" etcd || etcd_for "$(kubernetes_minor)") || return 1 ;;
+        kubectl) path=$(program_in "$(assets_dir)" kubectl || kubectl_for "$(kubernetes_minor)") || return 1 ;;
         *) path=$(program_in "$(servers_dir)" "$name") || return 1 ;;
         esac
     fi
@@ -24,6 +48,37 @@ program() {
 
 program_in() {
     [[ -n $1 && -x $1/$2 ]] && printf '%s/%s' "$1" "$2"
+}
+
+# etcd_version_for MINOR: the version in the cache that this Kubernetes runs on; empty for the one that
+# is installed.  kubeadm 1.37 installs etcd 3.7, and its predecessors 3.6 or 3.5.
+etcd_version_for() {
+    local version
+    [[ $1 =~ ^[0-9]+$ ]] && (($1 >= MODERN_MINOR)) || return 0
+    for version in $ETCD_VERSIONS; do
+        [[ $version != 3.6.* ]] || (($1 >= 37)) || break
+    done
+    printf '%s' "$version"
+}
+
+etcd_for() {
+    local version
+    version=$(etcd_version_for "$1")
+    if [[ -n $version ]]; then
+        program_in "$(program_folder etcd "$version")" etcd
+    else
+        type -P etcd
+    fi
+}
+
+# kubectl_for MINOR: kubectl serves one minor version more and one less.  The newest Kubernetes has its
+# own; modern ones without a kubectl use that of the newest; others that of the machine.
+kubectl_for() {
+    local newest
+    newest=$(program_folder kubernetes "$(kubernetes_resolve newest)")
+    program_in "$(servers_dir)" kubectl ||
+        { [[ $1 =~ ^[0-9]+$ ]] && (($1 >= MODERN_MINOR)) && program_in "$newest" kubectl; } ||
+        type -P kubectl
 }
 
 assets_dir() {
@@ -37,8 +92,8 @@ servers_dir() {
         printf '%s' "${TEST_ASSET_KUBE_APISERVER%/*}"
     elif [[ -n $(assets_dir) ]]; then
         assets_dir
-    else
-        kube_cached || true
+    elif [[ -n ${SELECTED:-} ]]; then
+        program_folder kubernetes "$SELECTED"
     fi
 }
 
@@ -55,14 +110,30 @@ programs_require() {
             die "no $name in $(servers_dir)" \
                 'unset KUBEBUILDER_ASSETS and TEST_ASSET_* to use the servers that we build'
         fi
+        [[ $name != kube* ]] || [[ ! -d $(servers_dir) ]] ||
+            die "Kubernetes $SELECTED has no $name: only its API server is built" \
+                "use --kubernetes newest or --kubernetes oldest"
         die "no $name found" "run 'scripts/bootstrap cluster'"
     done
 }
 
-# kubernetes_minor: 20 for v1.20.2, from the API server itself.
+# kubernetes_version: 1.20.2, from the API server itself when the programs are not ours.
+kubernetes_version() {
+    local version
+    if [[ -n ${KUBERNETES:-} ]]; then
+        printf '%s' "$KUBERNETES"
+    elif uses_assets; then
+        version=$("$(program kube-apiserver)" --version)
+        printf '%s' "${version#*v}"
+    else
+        printf '%s' "${SELECTED:-}"
+    fi
+}
+
+# kubernetes_minor: 20 for 1.20.2.
 kubernetes_minor() {
     local version
-    version=$("$(program kube-apiserver)" --version)
-    version=${version#*v1.}
+    version=$(kubernetes_version)
+    version=${version#*.}
     printf '%s' "${version%%.*}"
 }

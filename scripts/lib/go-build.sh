@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Builds programs that are Go modules: Kubernetes, etcd, helm and kustomize, each in the versions of
+# versions.sh.  A folder gomod/NAME-VERSION has the go.mod and go.sum of one build: a requirement, its
+# replacements, and a `tool` line for each program.  No source of them is in this repository.
+# Sourced by scripts/cluster and scripts/bootstrap, after common, apt, versions and lock.
+#
+# $(cache_root)/NAME-VERSION.rN  one complete and tried build; of etcd without .rN
+# $(cache_root)/go-build         the module cache, the build cache and half-made builds.  Removed after
+#                                the last build; what an interrupted build left is used by the next.
+
+readonly GO_MODULES=$LIB/gomod
+# Counts up when the way of building changes, so that earlier builds are not used any more.
+readonly -A GO_RECIPE=([kubernetes]=.r2 [etcd]='' [helm]=.r1 [kustomize]=.r1)
+readonly -A GO_MAIN_MODULE=([kubernetes]=k8s.io/kubernetes [etcd]=go.etcd.io/etcd/server/v3
+    [helm]=helm.sh/helm/v4 [kustomize]=sigs.k8s.io/kustomize/kustomize/v5)
+readonly GO_BUILD_NEEDS_MB=9000
+# The API server with what it needs to run pods; the versions before the newest serve contract tests,
+# which need the API server alone.
+readonly KUBE_PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl)
+
+# program_folder NAME VERSION: its place in the cache, whether it is there or not.
+program_folder() {
+    printf '%s/%s-%s%s' "$(cache_root)" "$1" "$2" "${GO_RECIPE[$1]}"
+}
+
+# program_cached NAME VERSION: prints the folder; false when it is not there.  A folder gets its name
+# only when it is complete, so a folder that exists can be used.
+program_cached() {
+    local folder
+    folder=$(program_folder "$1" "$2")
+    [[ -d $folder ]] && printf '%s' "$folder"
+}
+
+# go_buildable NAME VERSION: there is a go.mod for it.
+go_buildable() {
+    [[ -f $GO_MODULES/$1-$2/go.mod ]]
+}
+
+# go_build_all NAME-VERSION...: builds those that are missing, one after the other.
+go_build_all() {
+    local build
+    for build; do
+        go_build "${build%%-*}" "${build#*-}"
+    done
+    go_build_clean
+}
+
+# go_build NAME VERSION [FORCE]: leaves one tried build in the cache.
+go_build() {
+    local name=$1 version=$2 begin tree package
+    if [[ -z ${3:-} ]] && program_cached "$name" "$version" >/dev/null; then
+        return
+    fi
+    go_buildable "$name" "$version" ||
+        die "there is no $GO_MODULES/$name-$version/go.mod" \
+            "'scripts/cluster vendor $name-$version' writes one; lib/versions.sh lists what there is"
+    cache_lock "builds $name $version"
+    if [[ -z ${3:-} ]] && program_cached "$name" "$version" >/dev/null; then
+        cache_unlock
+        return
+    fi
+    begin=$(now_ms)
+    STEP_LOG=$(cache_root)/build-$name-$version.log
+    : >"$STEP_LOG"
+    go_use "$(go_line "$name" "$version")"
+    go_build_check_space
+    tree=$(go_build_folder)/$name-$version
+    rm -rf "$tree"
+    mkdir -p "$tree"
+    say "Building $name $version with Go $(go_version) (once)"
+    step 'fetch the modules' go_fetch_modules "$name" "$version"
+    for package in $(go_packages "$name" "$version"); do
+        step "build $(go_program "$package")" go_build_package "$name" "$version" "$package" "$tree"
+    done
+    printf '%s\n' "$version" >"$tree/VERSION"
+    step 'try it' "go_try_$name" "$tree" "$version"
+    # The rename is what puts a build into the cache, whole or not at all.
+    rm -rf "$(program_folder "$name" "$version")"
+    mv -T "$tree" "$(program_folder "$name" "$version")"
+    say "$name $version is in $(program_folder "$name" "$version") ($(duration $(($(now_ms) - begin))))"
+    cache_unlock
+}
+
+go_build_folder() {
+    printf '%s/go-build' "$(cache_root)"
+}
+
+# go_build_clean: STEWARD_KEEP_GO_CACHE=1 keeps the caches of modules and packages, for more builds.
+go_build_clean() {
+    [[ -z ${STEWARD_KEEP_GO_CACHE:-} ]] || return 0
+    cache_lock 'removes build caches'
+    rm -rf "$(go_build_folder)"
+    cache_unlock
+}
+
+go_build_check_space() {
+    local free_mb
+    free_mb=$(df --output=avail -BM "$(cache_root)" | tail -n 1 | tr -dc 0-9)
+    ((free_mb >= GO_BUILD_NEEDS_MB)) ||
+        die "the build needs $GO_BUILD_NEEDS_MB MB in $(cache_root), only $free_mb MB are free" \
+            'make room, or set XDG_CACHE_HOME to a folder with more'
+}
+
+# go_private ARGUMENT...: go with caches of its own.
+go_private() {
+    local folder
+    folder=$(go_build_folder)
+    GOFLAGS=-modcacherw GOWORK=off GOMODCACHE=$folder/modules GOCACHE=$folder/packages CGO_ENABLED=0 \
+        go_run "$@"
+}
+
+# go_line NAME VERSION: the version of Go that it needs.
+go_line() {
+    sed -n 's/^go //p' "$GO_MODULES/$1-$2/go.mod"
+}
+
+# go_packages NAME VERSION: the packages of the programs, one a line.
+go_packages() {
+    sed -n -E '/^tool \(/,/^\)/s/^\t//p; s/^tool ([^(].*)/\1/p' "$GO_MODULES/$1-$2/go.mod"
+}
+
+# go_program PACKAGE: the name of its program.
+go_program() {
+    local path=${1%/v[0-9]}
+    [[ $path != go.etcd.io/etcd/server ]] || path=etcd
+    printf '%s' "${path##*/}"
+}
+
+go_fetch_modules() {
+    cd "$GO_MODULES/$1-$2"
+    # shellcheck disable=SC2046 # words are meant
+    go_private list -mod=readonly -deps $(go_packages "$1" "$2") >/dev/null
+}
+
+# go_build_package NAME VERSION PACKAGE FOLDER
+go_build_package() {
+    cd "$GO_MODULES/$1-$2"
+    go_private build -mod=readonly -trimpath -buildvcs=false -ldflags "-s -w $(go_stamps "$1" "$2")" \
+        -o "$4/$(go_program "$3")" "$3"
+}
+
+# go_stamps NAME VERSION: how the programs learn their version, which their own builds take from git.
+go_stamps() {
+    local package
+    case $1 in
+    kubernetes)
+        for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+            printf -- '-X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s ' "$package" "$2" \
+                "$package" "${2%%.*}" "$package" "$(cut -d. -f2 <<<"$2")"
+            printf -- '-X %s.gitCommit=%s -X %s.gitTreeState=clean ' "$package" "v$2" "$package"
+        done
+        ;;
+    helm) printf -- '-X helm.sh/helm/v4/internal/version.version=v%s' "$2" ;;
+    kustomize) printf -- '-X sigs.k8s.io/kustomize/api/provenance.version=v%s' "$2" ;;
+    esac
+}
+
+# go_try_NAME FOLDER VERSION: the programs run, and are of this version.
+
+go_try_kubernetes() {
+    "$1/kube-apiserver" --version | grep -xF "Kubernetes v$2"
+    smoke_test "$1"
+}
+
+go_try_etcd() {
+    "$1/etcd" --version | grep -xF "etcd Version: $2"
+    "$1/etcdctl" version
+    "$1/etcdutl" version
+}
+
+go_try_helm() {
+    "$1/helm" version --short | grep -F "v$2"
+}
+
+go_try_kustomize() {
+    "$1/kustomize" version | grep -F "v$2"
+}
+
+# --- a new version: the one-time work of a maintainer, with the module proxy's help
+
+# go_vendor NAME VERSION: writes gomod/NAME-VERSION/go.mod and go.sum.
+go_vendor() {
+    local name=$1 version=$2 folder module=${GO_MAIN_MODULE[$1]} tree
+    folder=$GO_MODULES/$name-$version
+    cache_lock "writes the go.mod of $name $version"
+    STEP_LOG=$(cache_root)/vendor-$name-$version.log
+    : >"$STEP_LOG"
+    mkdir -p "$(go_build_folder)"
+    go_use "$GO_DEBIAN"
+    tree=$(mktemp -d "$(go_build_folder)/vendor.XXXXXX")
+    step "write the requirements of $name $version" go_vendor_write "$tree" "$name" "$version" "$module"
+    step 'go mod tidy' go_vendor_tidy "$tree"
+    mkdir -p "$folder"
+    mv "$tree/go.mod" "$tree/go.sum" "$folder/"
+    rm -rf "$tree"
+    cache_unlock
+    say "$folder has go.mod and go.sum; add $version to scripts/lib/versions.sh"
+}
+
+go_vendor_write() {
+    local tree=$1 name=$2 version=$3 module=$4 package
+    cd "$tree"
+    # `tool` lines came with Go 1.24.
+    printf 'module steward/%s\n\ngo 1.24.0\n' "$name-$version" >go.mod
+    go_private mod edit -require="$module@v$version"
+    [[ $name != kubernetes ]] || go_vendor_replace "$version"
+    [[ $name != etcd ]] || go_private mod edit -require="go.etcd.io/etcd/etcdctl/v3@v$version" \
+        -require="go.etcd.io/etcd/etcdutl/v3@v$version"
+    for package in $(go_vendor_packages "$name" "$version"); do
+        go_private mod edit -tool="$package"
+    done
+}
+
+# Kubernetes requires its own parts at v0.0.0 and replaces them by folders; released they are v0.MINOR.PATCH.
+go_vendor_replace() {
+    local theirs part
+    theirs=$(go_private mod download -json "k8s.io/kubernetes@v$1" | jq -r .GoMod)
+    for part in $(go_private mod edit -json "$theirs" | jq -r '.Require[] | select(.Version == "v0.0.0").Path'); do
+        go_private mod edit -replace="$part=$part@v0.${1#*.}"
+    done
+}
+
+# The newest Kubernetes gets all programs, the others the API server alone.
+go_vendor_packages() {
+    local package
+    case $1 in
+    kubernetes)
+        for package in "${KUBE_PROGRAMS[@]}"; do
+            [[ $package == kube-apiserver || $2 == "${KUBERNETES_VERSIONS##* }" ]] || continue
+            printf 'k8s.io/kubernetes/cmd/%s\n' "$package"
+        done
+        ;;
+    etcd) printf 'go.etcd.io/etcd/%s\n' server/v3 etcdctl/v3 etcdutl/v3 ;;
+    helm) echo helm.sh/helm/v4/cmd/helm ;;
+    kustomize) echo sigs.k8s.io/kustomize/kustomize/v5 ;;
+    esac
+}
+
+go_vendor_tidy() {
+    cd "$1"
+    go_private mod tidy
+}

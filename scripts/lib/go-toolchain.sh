@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# A Go that is new enough for today's Kubernetes: the machine's own, or the one of Debian's sid,
+# unpacked into the cache.  Nothing of it is installed.  Sourced by go-build.sh.
+
+readonly GO_DEBIAN=1.26
+readonly GO_DEBIAN_PACKAGES=("golang-$GO_DEBIAN-go" "golang-$GO_DEBIAN-src")
+readonly GO_SUITE=sid
+
+# go_use VERSION: sets GO to a Go of at least this version.  GO_FETCH=always ignores the machine's own.
+go_use() {
+    local fetched
+    fetched=$(cache_root)/go-$GO_DEBIAN
+    if [[ ${GO_FETCH:-} != always ]] && GO=$(type -P go) && go_at_least "$1"; then
+        return
+    fi
+    GO=$fetched/usr/lib/go-$GO_DEBIAN/bin/go
+    [[ -x $GO ]] || go_fetch "$fetched"
+    go_at_least "$1" || die "Go $1 is needed, and $GO is $(go_version)" \
+        "install a newer Go, or raise GO_DEBIAN in scripts/lib/go-toolchain.sh"
+}
+
+# go_run ARGUMENT...: the chosen Go.  It never fetches another one, and asks the proxy that the machine
+# is set to.
+go_run() {
+    GOTOOLCHAIN=local nice "$GO" "$@"
+}
+
+go_version() {
+    local version
+    version=$(go_run env GOVERSION)
+    printf '%s' "${version#go}"
+}
+
+go_at_least() {
+    [[ $(printf '%s\n' "$1" "$(go_version)" | sort -V | head -n 1) == "$1" ]]
+}
+
+# go_fetch FOLDER
+go_fetch() {
+    local folder=$1 tree
+    # Only the holder of the lock fetches: other trees are what a killed one left.
+    rm -rf "$folder".??????
+    tree=$(mktemp -d "$folder.XXXXXX")
+    step "read the index of Debian's $GO_SUITE" go_fetch_index "$tree"
+    step "fetch and unpack Go $GO_DEBIAN" go_unpack "$tree"
+    step 'try it' go_try "$tree/root/usr/lib/go-$GO_DEBIAN"
+    mv -T "$tree/root" "$folder"
+    rm -rf "$tree"
+}
+
+go_fetch_index() {
+    apt_private_sources "$1" "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$DEBIAN_KEYRING] \\1 $GO_SUITE main|p"
+    apt_private "$1" update --error-on=any
+}
+
+go_unpack() {
+    local package
+    cd "$1"
+    apt_private "$1" download "${GO_DEBIAN_PACKAGES[@]}"
+    mkdir root
+    for package in *.deb; do
+        dpkg-deb --extract "$package" root
+    done
+}
+
+# go_try GOROOT: its links into /usr/share are whole, and it compiles.
+go_try() {
+    local broken
+    broken=$(find "$1" -xtype l | head -n 3)
+    if [[ -n $broken ]]; then
+        echo "links that lead nowhere: $broken"
+        return 1
+    fi
+    printf 'package main\n\nfunc main() { println("works") }\n' >"$1/../../../try.go"
+    GOTOOLCHAIN=local GOFLAGS='' GOCACHE=$1/../../../try-cache "$1/bin/go" run "$1/../../../try.go"
+    rm -rf "$1/../../../"{try.go,try-cache}
+}
