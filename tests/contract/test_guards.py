@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps a write from hitting another object than was meant: controller/child.c, object.c,
+finalizer.c, certs/hooks.c, src/kube/lease.c."""
+
+import pytest
+
+from support.apiserver import JSON_PATCH, owned
+
+MAKERS = ["configmap", "service", "deployment", "lease"]
+
+
+def plural(kind):
+    """configmaps"""
+    return kind + "s"
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_apply_with_a_grace_period_creates(server, space, does, kind):
+    """controller/child.c up to 1.22: the guard of a create.  Servers that keep the field must never
+    get it."""
+    obj = getattr(space, kind)(metadata={"deletionGracePeriodSeconds": 7}) \
+        if kind in ("service", "deployment") else getattr(space, kind)()
+    obj["metadata"]["deletionGracePeriodSeconds"] = 7
+    path = space.path(plural(kind), "one")
+    first = server.apply(path, obj)
+    assert first.status == 201
+    kept = first.body["metadata"].get("deletionGracePeriodSeconds")
+    assert kept == (7 if does("grace-period") == "kept" else None)
+    obj["metadata"]["labels"] = {"second": "yes"}
+    second = server.apply(path, obj, manager="another")
+    if does("grace-period") == "kept":
+        assert second.status == 200, second
+        return
+    assert second.status == 422 and second.reason == "Invalid", second
+    assert "deletionGracePeriodSeconds" in second.message
+    assert "labels" not in server.get(path)["metadata"]
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_apply_with_a_resource_version_creates_or_conflicts(server, space, does, kind):
+    """controller/child.c from 1.23 on: "1" is the version of no object, so the apply either creates or
+    is a conflict."""
+    obj = getattr(space, kind)()
+    path = space.path(plural(kind), "one")
+    obj["metadata"]["resourceVersion"] = "1"
+    first = server.apply(path, obj)
+    if kind == "service" and does("version-guard") == "500":
+        assert first.status == 500, first
+        server.create(space.path(plural(kind)), getattr(space, kind)())
+    else:
+        assert first.status == 201, first
+        assert first.body["metadata"]["resourceVersion"] != "1"
+        assert "f:resourceVersion" not in owned(first.body).get("f:metadata", {})
+    before = server.get(path)
+    obj["metadata"]["labels"] = {"second": "yes"}
+    second = server.apply(path, obj, manager="another")
+    assert second.status == 409 and second.reason == "Conflict", second
+    assert server.get(path) == before
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_apply_with_a_uid_changes_that_object_only(server, space, kind):
+    """controller/child.c, certs/hooks.c: metadata.uid is the precondition of a change.  Another uid is
+    a 409, or a 422 that names metadata.uid."""
+    path = space.path(plural(kind), "one")
+    obj = server.create(space.path(plural(kind)), getattr(space, kind)())
+    wish = getattr(space, kind)()
+    wish["metadata"].update(uid=obj["metadata"]["uid"], labels={"a": "b"})
+    fine = server.apply(path, wish)
+    assert fine.status == 200 and fine.body["metadata"]["labels"] == {"a": "b"}, fine
+    wish["metadata"].update(uid="00000000-0000-0000-0000-000000000000", labels={"a": "c"})
+    refused = server.apply(path, wish)
+    assert refused.status == 409 or (refused.status == 422 and "metadata.uid" in refused.message)
+    assert server.get(path)["metadata"]["labels"] == {"a": "b"}
+
+
+def test_an_apply_with_a_uid_never_creates(server, space):
+    """controller/child.c: the object went meanwhile."""
+    path = space.path("configmaps", "one")
+    wish = space.configmap(uid="00000000-0000-0000-0000-000000000000")
+    refused = server.apply(path, wish)
+    assert refused.status == 409 and refused.reason == "Conflict", refused
+    assert server.ask("GET", path).status == 404
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_update_of_an_old_version_conflicts(server, space, kind):
+    """src/kube/lease.c, controller/etcdcluster_secrets.c: PUT with the version that was read."""
+    path = space.path(plural(kind), "one")
+    old = server.create(space.path(plural(kind)), getattr(space, kind)())
+    server.fine(server.merge(path, {"metadata": {"labels": {"a": "b"}}}))
+    refused = server.ask("PUT", path, old)
+    assert refused.status == 409 and refused.reason == "Conflict"
+    assert server.get(path)["metadata"]["labels"] == {"a": "b"}
+
+
+def test_a_merge_patch_of_an_old_version_conflicts(server, space):
+    """controller/object.c, finalizer.c: metadata.resourceVersion in a merge patch is a precondition."""
+    path = space.path("configmaps", "one")
+    old = server.create(space.path("configmaps"), space.configmap())
+    version = old["metadata"]["resourceVersion"]
+    patch = {"metadata": {"resourceVersion": version}, "data": {"a": "2"}}
+    new = server.fine(server.merge(path, patch))
+    assert int(new["metadata"]["resourceVersion"]) > int(version)
+    refused = server.merge(path, {**patch, "data": {"a": "3"}})
+    assert refused.status == 409 and refused.reason == "Conflict"
+    assert server.get(path)["data"] == {"a": "2"}
+
+
+def test_a_json_patch_whose_test_fails(server, space):
+    """controller/child.c: `test` of uid and resourceVersion guards the removal of leftovers."""
+    path = space.path("configmaps", "one")
+    obj = server.create(space.path("configmaps"), space.configmap())["metadata"]
+    good = [{"op": "test", "path": "/metadata/uid", "value": obj["uid"]},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": obj["resourceVersion"]}]
+    bad = [{**good[0], "value": "other"}]
+    change = [{"op": "remove", "path": "/data"}]
+    refused = server.ask("PATCH", path, bad + change, JSON_PATCH)
+    assert refused.status == 422, refused
+    assert server.get(path)["data"] == {"a": "1"}
+    assert "data" not in server.fine(server.ask("PATCH", path, good + change, JSON_PATCH))
+
+
+def test_a_create_of_what_exists(server, space):
+    """src/kube/client_status.c tells EXISTS from CONFLICT, both 409, by the reason."""
+    server.create(space.path("configmaps"), space.configmap())
+    again = server.ask("POST", space.path("configmaps"), space.configmap())
+    assert again.status == 409 and again.reason == "AlreadyExists"
+
+
+@pytest.mark.parametrize("wrong", ["uid", "resourceVersion"])
+def test_a_delete_with_preconditions(server, space, wrong):
+    """controller/child.c, eru_auto.c, etcdcluster_act.c delete what they looked at, nothing else."""
+    path = space.path("configmaps", "one")
+    obj = server.create(space.path("configmaps"), space.configmap())["metadata"]
+    right = {"uid": obj["uid"], "resourceVersion": obj["resourceVersion"]}
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+    refused = server.ask("DELETE", path, {**options, "preconditions": {**right, wrong: "1"}})
+    assert refused.status == 409 and refused.reason == "Conflict"
+    assert server.ask("GET", path).status == 200
+    assert server.ask("DELETE", path, {**options, "preconditions": right}).status == 200
+    assert server.ask("GET", path).status == 404
+    gone = server.ask("DELETE", path, {**options, "preconditions": right})
+    assert gone.status == 404 and gone.reason == "NotFound"
+
+
+def test_dry_run_stores_nothing(server, space):
+    """src/cmd: what a user tries with --dry-run=server, and the demo."""
+    path = space.path("configmaps", "one")
+    tried = server.apply(path, space.configmap(), query="&dryRun=All")
+    assert tried.status == 201 and tried.body["metadata"]["uid"]
+    assert server.ask("GET", path).status == 404
+    server.create(space.path("configmaps"), space.configmap())
+    assert server.merge(path, {"data": {"a": "2"}}, "?dryRun=All").body["data"] == {"a": "2"}
+    assert server.get(path)["data"] == {"a": "1"}
+    assert server.ask("DELETE", path + "?dryRun=All").status == 200
+    assert server.ask("GET", path).status == 200
+
+
+def test_a_lease_is_taken_and_given_back(server, space):
+    """src/kube/lease.c: an empty holder, a duration of one second, times with microseconds."""
+    path = space.path("leases", "one")
+    lease = server.create(space.path("leases"), space.lease())
+    assert lease["spec"]["renewTime"] == "2026-01-02T03:04:05.678901Z"
+    lease["spec"].update(holderIdentity="", leaseDurationSeconds=1)
+    free = server.fine(server.ask("PUT", path, lease))
+    assert free["spec"].get("holderIdentity", "") == ""
+    assert free["spec"]["acquireTime"] == "2026-01-02T03:04:05.678901Z"

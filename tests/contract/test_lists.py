@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists and watches: src/kube/reflector.c, cache.c, pages.c, client_verbs.c."""
+
+import urllib.parse
+
+from support.apiserver import METADATA, METADATA_LIST
+
+
+def make(server, space, count):
+    """ConfigMaps c0, c1, ..."""
+    return [server.create(space.path("configmaps"), space.configmap(f"c{i}")) for i in range(count)]
+
+
+def query(path, **parameters):
+    """path?limit=...&continue=..."""
+    return path + "?" + urllib.parse.urlencode({k.rstrip("_"): v for k, v in parameters.items()})
+
+
+def one(resource, **parameters):
+    """Selects one object by its name."""
+    return {"fieldSelector": f"metadata.name={resource}", **parameters}
+
+
+def test_versions_are_numbers_that_grow(server, space):
+    """src/kube/cache.c compares them as numbers, of one resource and of a list with its objects."""
+    objects = make(server, space, 3)
+    other = server.create(space.path("secrets"), space.object("v1", "Secret", "s"))
+    versions = [int(o["metadata"]["resourceVersion"]) for o in [*objects, other]]
+    assert versions == sorted(set(versions))
+    assert int(server.get(space.path("configmaps"))["metadata"]["resourceVersion"]) >= versions[2]
+
+
+def test_pages(server, space):
+    """A list in pages shows one version of all, also when objects change meanwhile; the last page has
+    no token."""
+    make(server, space, 5)
+    path = space.path("configmaps")
+    first = server.get(query(path, limit=2))
+    assert len(first["items"]) == 2 and first["metadata"]["continue"]
+    version = first["metadata"]["resourceVersion"]
+    server.ask("DELETE", space.path("configmaps", first["items"][1]["metadata"]["name"]))
+    server.create(path, space.configmap("c9"))
+    names, token = [i["metadata"]["name"] for i in first["items"]], first["metadata"]["continue"]
+    while token:
+        page = server.get(query(path, limit=2, continue_=token))
+        assert page["metadata"]["resourceVersion"] == version
+        names += [i["metadata"]["name"] for i in page["items"] or []]
+        token = page["metadata"].get("continue", "")
+    assert [n for n in names if n != "kube-root-ca.crt"] == ["c0", "c1", "c2", "c3", "c4"]
+
+
+def test_a_token_that_is_too_old(server, space):
+    """src/kube/reflector.c begins again from the start: 410, reason Expired."""
+    make(server, space, 3)
+    path = space.path("configmaps")
+    token = server.get(query(path, limit=1))["metadata"]["continue"]
+    make_newer(server, space)
+    server.compact()
+    old = server.ask("GET", query(path, limit=1, continue_=token))
+    assert old.status == 410 and old.reason == "Expired", old
+
+
+def make_newer(server, space):
+    """One more revision of the store."""
+    server.merge(space.path("configmaps", "c0"), {"data": {"a": "newer"}})
+
+
+def test_a_token_that_is_none(server, space):
+    """400, reason BadRequest: INVALID to src/kube/client_status.c."""
+    bad = server.ask("GET", query(space.path("configmaps"), limit=1, continue_="none"))
+    assert bad.status == 400 and bad.reason == "BadRequest", bad
+
+
+def test_a_list_is_of_now(server, space):
+    """Without a resourceVersion a list shows every write that was answered before."""
+    for i in range(20):
+        server.create(space.path("configmaps"), space.configmap(f"n{i}"))
+        listed = server.get(query(space.path("configmaps"), limit=500))["items"]
+        assert f"n{i}" in {o["metadata"]["name"] for o in listed}
+
+
+def test_a_read_not_older_than(server, space):
+    """stw_kube_get_since: GET with a resourceVersion that a watch has told is at least that new."""
+    path = space.path("configmaps", "c0")
+    make(server, space, 1)
+    for i in range(20):
+        new = server.fine(server.merge(path, {"data": {"a": str(i)}}))
+        seen = server.get(query(path, resourceVersion=new["metadata"]["resourceVersion"]))
+        assert seen["data"]["a"] == str(i)
+
+
+def test_a_version_that_is_yet_to_come(server, space):
+    """The server waits some seconds and answers 504, reason Timeout: the store may have been restored.
+    src/kube/reflector.c lists again after some such answers."""
+    make(server, space, 1)
+    future = str(10**15)
+    late = server.ask("GET", query(space.path("configmaps", "c0"), resourceVersion=future))
+    assert late.status == 504 and late.reason == "Timeout", late
+
+
+def test_a_watch(server, space):
+    """ADDED, MODIFIED and DELETED, each with the object; DELETED has its last state under a new
+    version, which is where the next watch begins."""
+    path = space.path("configmaps")
+    begin = server.get(path)["metadata"]["resourceVersion"]
+    with server.watch(path, resourceVersion=begin, **one("c0")) as events:
+        make(server, space, 2)
+        server.merge(space.path("configmaps", "c0"), {"data": {"a": "2"}})
+        server.ask("DELETE", space.path("configmaps", "c0"))
+        seen = [next(events) for _ in range(3)]
+    assert [(kind, o["metadata"]["name"], o["data"]["a"]) for kind, o in seen] == [
+        ("ADDED", "c0", "1"), ("MODIFIED", "c0", "2"), ("DELETED", "c0", "2")]
+    versions = [int(o["metadata"]["resourceVersion"]) for _, o in seen]
+    assert versions == sorted(set(versions))
+    assert seen[0][1]["kind"] == "ConfigMap" and seen[0][1]["apiVersion"] == "v1"
+
+
+def test_a_watch_from_a_version_brings_what_came_after(server, space):
+    """A watch that broke goes on where it was, without a list."""
+    path = space.path("configmaps")
+    objects = make(server, space, 3)
+    with server.watch(path, resourceVersion=objects[0]["metadata"]["resourceVersion"]) as events:
+        seen = [next(events) for _ in range(2)]
+    assert [(kind, o["metadata"]["name"]) for kind, o in seen] == [("ADDED", "c1"), ("ADDED", "c2")]
+
+
+def test_an_object_that_leaves_the_selection(server, space):
+    """controller/child_watch.c: a child whose label is taken away is DELETED to a watch by that label,
+    and ADDED when it comes back."""
+    path, where = space.path("configmaps"), {"labelSelector": "managed=yes"}
+    server.create(path, space.configmap(labels={"managed": "yes"}))
+    begin = server.get(path)["metadata"]["resourceVersion"]
+    with server.watch(path, resourceVersion=begin, **where) as events:
+        server.merge(space.path("configmaps", "one"), {"metadata": {"labels": None}})
+        server.merge(space.path("configmaps", "one"), {"metadata": {"labels": {"managed": "yes"}}})
+        assert [next(events)[0] for _ in range(2)] == ["DELETED", "ADDED"]
+    assert len(server.get(query(path, **where))["items"]) == 1
+
+
+def test_bookmarks(server, space):
+    """A watch with allowWatchBookmarks gets one at least shortly before it ends, with a version that the
+    next watch may begin at, although nothing of its selection has changed."""
+    path = space.path("configmaps")
+    begin = server.get(path)["metadata"]["resourceVersion"]
+    with server.watch(path, resourceVersion=begin, allowWatchBookmarks="true",
+                      timeoutSeconds="4", **one("nothing")) as events:
+        last = make(server, space, 1)[0]["metadata"]["resourceVersion"]
+        seen = list(events)
+    assert {kind for kind, _ in seen} == {"BOOKMARK"}
+    bookmark = seen[-1][1]
+    assert bookmark["kind"] == "ConfigMap" and set(bookmark["metadata"]) <= {
+        "resourceVersion", "creationTimestamp", "annotations"}
+    assert int(bookmark["metadata"]["resourceVersion"]) >= int(begin)
+    with server.watch(path, resourceVersion=bookmark["metadata"]["resourceVersion"]) as events:
+        server.merge(space.path("configmaps", "c0"), {"data": {"a": "2"}})
+        kind, obj = next(events)
+        if kind == "ADDED":  # the bookmark was older than the object
+            assert obj["metadata"]["resourceVersion"] == last
+            kind, obj = next(events)
+    assert kind == "MODIFIED" and obj["data"]["a"] == "2"
+
+
+def test_a_watch_from_a_version_that_is_gone(server, space):
+    """src/kube/reflector.c lists again after a 410, which is an event of type ERROR with a Status."""
+    make(server, space, 1)
+    make_newer(server, space)
+    server.compact()
+    with server.watch(space.path("configmaps"), resourceVersion="1") as events:
+        kind, status = next(events)
+    assert kind == "ERROR" and status["kind"] == "Status"
+    assert status["code"] == 410 and status["reason"] in ("Expired", "Gone"), status
+
+
+def test_a_watch_ends_in_time(server, space):
+    """timeoutSeconds ends a watch without an error."""
+    with server.watch(space.path("configmaps"), resourceVersion="0", timeoutSeconds="1",
+                      **one("nothing")) as events:
+        assert not list(events)
+
+
+def test_metadata_only(server, space):
+    """certs/mode_secret.c, controller/eru.c, databaseuser_secret.c: a watch of Secrets never brings
+    their data."""
+    path = space.path("secrets")
+    server.create(path, space.object("v1", "Secret", "s", data={"key": "c2VjcmV0"},
+                                     metadata={"labels": {"a": "b"}}))
+    listed = server.get(query(path, limit=10, **one("s")), accept=METADATA_LIST)
+    assert listed["kind"] == "PartialObjectMetadataList" and listed["metadata"]["resourceVersion"]
+    assert listed["items"][0]["metadata"]["labels"] == {"a": "b"}
+    assert "data" not in listed["items"][0]
+    with server.watch(path, accept=METADATA, resourceVersion=listed["metadata"]["resourceVersion"],
+                      **one("s")) as events:
+        server.merge(space.path("secrets", "s"), {"data": {"key": "bmV3"}})
+        kind, obj = next(events)
+    assert kind == "MODIFIED" and obj["kind"] == "PartialObjectMetadata" and "data" not in obj
+
+
+def test_all_namespaces(server, space):
+    """A list without a namespace has those of all, each with its own."""
+    make(server, space, 1)
+    listed = server.get(query("/api/v1/configmaps", limit=500, **one("c0")))
+    assert space.name in {o["metadata"]["namespace"] for o in listed["items"]}

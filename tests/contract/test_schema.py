@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the API server makes of a CustomResourceDefinition: src/kinds/crd.c prints them, the webhook and
+the controllers rely on what they keep out."""
+
+import subprocess
+import time
+
+import pytest
+import yaml
+
+from support import paths, wait
+from support.apiserver import TABLE
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def conditions(server, name):
+    """{type: status} of a definition."""
+    found = server.get(f"{CRDS}/{name}")["status"].get("conditions", [])
+    return {c["type"]: c["status"] for c in found}
+
+
+@pytest.fixture(scope="module")
+def our_own(server):
+    """What steward print crds prints, applied: [(definition, answer)]; removed again where it was new."""
+    printed = subprocess.run([paths.steward_binary(), "print", "crds"], check=True,
+                             capture_output=True, text=True).stdout
+    definitions = list(yaml.safe_load_all(printed))
+    answers = [server.apply(f"{CRDS}/{d['metadata']['name']}", d) for d in definitions]
+    yield list(zip(definitions, answers))
+    for definition, answer in zip(definitions, answers):
+        if answer.status == 201:
+            server.ask("DELETE", f"{CRDS}/{definition['metadata']['name']}")
+
+
+def test_our_own_definitions(server, our_own):
+    """steward print crds: all are taken as they are, without a warning, and served."""
+    for definition, answer in our_own:
+        name = definition["metadata"]["name"]
+        assert answer.status in (200, 201) and answer.warnings == [], answer
+        wait.until(f"{name} to be served",
+                   lambda n=name: conditions(server, n).get("Established") == "True")
+        assert conditions(server, name).get("NonStructuralSchema", "False") == "False"
+        stored = server.get(f"{CRDS}/{name}")["spec"]["versions"]
+        assert keeps(definition["spec"]["versions"], stored) == ""
+
+
+def keeps(ours, theirs, path=""):
+    """Where `theirs` lacks something of `ours`; "" for nowhere.  As `steward doctor` compares."""
+    if isinstance(ours, dict):
+        for key, value in ours.items():
+            if not isinstance(theirs, dict) or key not in theirs:
+                return f"{path}.{key}"
+            lost = keeps(value, theirs[key], f"{path}.{key}")
+            if lost:
+                return lost
+        return ""
+    if isinstance(ours, list):
+        if len(ours) != len(theirs):
+            return path
+        return next(filter(None, (keeps(a, b, path + "[]") for a, b in zip(ours, theirs))), "")
+    return "" if ours == theirs else path
+
+
+def test_until_a_definition_is_served(server, space, things):
+    """src/kube/reflector.c waits while a new resource answers 404, or 429 with "storage is
+    (re)initializing", and then lists it."""
+    crd = things.definition("later")
+    path = f"{things.group_path('later')}/namespaces/{space.name}/laters"
+    server.create(CRDS, crd)
+    seen, deadline = [], time.monotonic() + 30
+    try:
+        while time.monotonic() < deadline:
+            answer = server.ask("GET", path)
+            seen.append(answer)
+            if answer.status == 200:
+                break
+        for answer in seen[:-1]:
+            assert answer.status in (404, 429), answer
+            if answer.status == 429:
+                assert "initializing" in answer.message and answer.headers["Retry-After"]
+        assert seen[-1].status == 200 and seen[-1].body["items"] == []
+        assert seen[-1].body["kind"] == "LaterList"
+    finally:
+        server.ask("DELETE", f"{CRDS}/{crd['metadata']['name']}")
+
+
+def test_unknown_fields_are_pruned(server, space, things, does):
+    """src/kinds: a field that the schema lacks never reaches the webhook's rules or the cache; a field
+    with x-kubernetes-preserve-unknown-fields keeps all."""
+    obj = things.object(space, spec={"unknown": 1, "raw": {"anything": [1, {"a": None}]}}, top=1)
+    answer = server.ask("POST", things.path(space), obj)
+    made = server.fine(answer)
+    assert "top" not in made and "unknown" not in made["spec"]
+    assert made["spec"]["raw"] == {"anything": [1, {"a": None}]}
+    told = does("field-validation") == "dropped with a warning"
+    assert any("unknown field" in w and "spec.unknown" in w for w in answer.warnings) == told
+
+
+def test_defaults(server, space, things):
+    """src/kinds/crd.c: defaults are there for the webhook; an explicit null counts as absent."""
+    made = server.create(things.path(space), things.object(space, spec={"word": None, "list": [{}]}))
+    assert made["spec"] == {"count": 2, "word": "a", "list": [{"port": 80}]}
+    empty = server.create(things.path(space), things.object(space, "two", spec={}))
+    assert empty["spec"] == {"count": 2, "word": "a"}
+    missing = server.ask("POST", things.path(space), things.object(space, "three"))
+    assert missing.status == 422 and ("FieldValueRequired", "spec") in missing.causes
+
+
+@pytest.mark.parametrize("field, bad", [
+    ("count", "two"), ("count", 1.5), ("count", 99), ("word", "c"), ("word", 1), ("amount", True),
+    ("amount", "much"), ("list", [{"port": 80}, {"port": 80}]), ("list", {}), ("map", {"a": 1}),
+    ("text", "x" * 9), ("text", "")])
+def test_what_a_schema_refuses(server, space, things, field, bad):
+    """Bad values are a 422 with the field's path, so that the webhook need not see them."""
+    refused = server.ask("POST", things.path(space), things.object(space, spec={field: bad}))
+    assert refused.status == 422 and refused.reason == "Invalid", refused
+    assert any(at.startswith(f"spec.{field}") for _, at in refused.causes), refused
+
+
+@pytest.mark.parametrize("amount", [1, "1", "100m", "1Gi", "1.5"])
+def test_int_or_string(server, space, things, amount):
+    """src/kinds/crd.c: quantities are x-kubernetes-int-or-string with a pattern for text."""
+    made = server.create(things.path(space), things.object(space, spec={"amount": amount}))
+    assert made["spec"]["amount"] == amount
+
+
+def test_columns(server, space, things):
+    """src/kinds/crd.c: additionalPrinterColumns, in their order, with their priority; this is what
+    kubectl get prints."""
+    server.create(things.path(space), things.object(space, spec={"count": 5}))
+    table = server.get(things.path(space), accept=TABLE)
+    assert [(c["name"], c["type"], c["priority"]) for c in table["columnDefinitions"]] == [
+        ("Name", "string", 0), ("Count", "integer", 0), ("Word", "string", 1), ("Age", "date", 0)]
+    assert table["rows"][0]["cells"][:3] == ["one", 5, "a"]

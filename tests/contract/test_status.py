@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subresources, generations and finalizers of custom objects: controller/object.c, finalizer.c,
+src/kinds/crd.c."""
+
+import pytest
+
+from support.apiserver import owned
+
+
+@pytest.fixture
+def thing(server, space, things):
+    """The path of a Thing, and its object."""
+    made = server.create(things.path(space), things.object(space, spec={"count": 1}))
+    return things.path(space, "one"), made
+
+
+def test_a_new_object(server, space, things):
+    """controller/object.c: generation 1; a status that comes along is dropped, and the default of the
+    schema is there (src/kinds/crd.c: observedGeneration -1)."""
+    obj = things.object(space, spec={}, status={"phase": "mine"})
+    made = server.create(things.path(space), obj)
+    assert made["metadata"]["generation"] == 1
+    assert made["status"] == {"observedGeneration": -1}
+
+
+def test_the_status_is_written_by_its_own_path(server, thing):
+    """controller/object.c patches /status; spec and metadata of that request count for nothing, and the
+    generation stays."""
+    path, made = thing
+    patch = {"metadata": {"labels": {"a": "b"}, "finalizers": ["steward.dev/test"]},
+             "spec": {"count": 9}, "status": {"phase": "Ready", "observedGeneration": 1}}
+    after = server.fine(server.merge(path + "/status", patch, "?fieldManager=steward-test"))
+    assert after["status"] == {"phase": "Ready", "observedGeneration": 1}
+    assert after["spec"]["count"] == 1 and after["metadata"]["generation"] == 1
+    assert "labels" not in after["metadata"] and "finalizers" not in after["metadata"]
+    assert after["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
+
+
+def test_the_owner_of_a_status(server, thing, does):
+    """src/kube/owned.c reads only entries without a subresource."""
+    path, _ = thing
+    after = server.fine(server.merge(path + "/status", {"status": {"phase": "Ready"}},
+                                     "?fieldManager=steward-test"))
+    subresource = "status" if does("status-subresource") == "yes" else ""
+    assert owned(after, operation="Update", subresource=subresource)["f:status"]["f:phase"] == {}
+    assert owned(after) == {}
+
+
+def test_the_other_path_leaves_the_status(server, thing):
+    """What a user writes into status is dropped."""
+    path, _ = thing
+    server.fine(server.merge(path + "/status", {"status": {"phase": "Ready"}}))
+    after = server.fine(server.merge(path, {"status": {"phase": "mine"}, "spec": {"count": 2}}))
+    assert after["status"]["phase"] == "Ready" and after["spec"]["count"] == 2
+
+
+def test_generations(server, thing):
+    """Only a change of spec counts; labels, annotations and finalizers do not."""
+    path, _ = thing
+
+    def after(patch):
+        return server.fine(server.merge(path, patch))["metadata"]["generation"]
+    assert after({"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}) == 1
+    assert after({"metadata": {"finalizers": ["steward.dev/test"]}}) == 1
+    assert after({"spec": {"count": 2}}) == 2
+    assert after({"spec": {"count": 2}, "metadata": {"finalizers": None}}) == 2
+
+
+def test_a_patch_that_changes_nothing(server, thing):
+    """controller/object.c: no event comes of it, so nothing runs in circles."""
+    path, _ = thing
+    patch = {"status": {"phase": "Ready"}}
+    first = server.fine(server.merge(path + "/status", patch))
+    again = server.fine(server.merge(path + "/status", patch))
+    assert first["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
+
+
+def test_a_null_removes(server, thing):
+    """src/kube/merge_diff.c."""
+    path, _ = thing
+    server.fine(server.merge(path + "/status", {"status": {"phase": "Ready", "conditions": []}}))
+    after = server.fine(server.merge(path + "/status", {"status": {"phase": None}}))
+    assert "phase" not in after["status"] and after["status"]["observedGeneration"] == -1
+
+
+def test_a_status_of_what_is_gone(server, space, things):
+    """controller/ending.c waits for the watch after a 404."""
+    gone = server.merge(things.path(space, "none", "status"), {"status": {"phase": "Ready"}})
+    assert gone.status == 404 and gone.reason == "NotFound"
+
+
+def test_scale(server, thing):
+    """src/kinds/crd.c, scale: specReplicasPath, statusReplicasPath, labelSelectorPath."""
+    path, _ = thing
+    server.fine(server.merge(path + "/status", {"status": {"count": 7, "selector": "a=b"}}))
+    scale = server.get(path + "/scale")
+    assert scale["kind"] == "Scale" and scale["apiVersion"] == "autoscaling/v1"
+    assert scale["spec"] == {"replicas": 1} and scale["status"] == {"replicas": 7, "selector": "a=b"}
+    server.fine(server.merge(path + "/scale", {"spec": {"replicas": 3}}))
+    assert server.get(path)["spec"]["count"] == 3
+
+
+def test_finalizers(server, thing):
+    """controller/finalizer.c: a delete marks, the last finalizer's removal deletes, and no finalizer is
+    added to what is being deleted."""
+    path, _ = thing
+    server.fine(server.merge(path, {"metadata": {"finalizers": ["steward.dev/a", "steward.dev/b"]}}))
+    assert server.ask("DELETE", path).status == 200
+    marked = server.get(path)
+    assert marked["metadata"]["deletionTimestamp"]
+    assert marked["metadata"]["generation"] == 2  # so that a controller looks at it
+    refused = server.merge(path, {"metadata": {"finalizers": ["steward.dev/a", "steward.dev/c"]}})
+    assert refused.status == 422 and "no new finalizers can be added" in refused.message
+    half = server.fine(server.merge(path, {"metadata": {"finalizers": ["steward.dev/b"]}}))
+    assert half["metadata"]["finalizers"] == ["steward.dev/b"]
+    assert server.fine(server.merge(path + "/status", {"status": {"phase": "Deleting"}}))
+    last = server.merge(path, {"metadata": {"finalizers": [],
+                                            "resourceVersion": server.get(path)["metadata"][
+                                                "resourceVersion"]}})
+    assert last.status == 200
+    assert server.ask("GET", path).status == 404
+    assert server.merge(path, {"metadata": {"finalizers": []}}).status == 404

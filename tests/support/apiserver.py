@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single requests to an API server, with everything that a caller sees of the answer: status, headers,
+warnings.  For tests/contract, which asks the server itself and never through kubectl."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import ssl
+import urllib.parse
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+CORE, APPS = "/api/v1", "/apis/apps/v1"
+GROUPS = {"deployments": APPS, "replicasets": APPS,
+          "leases": "/apis/coordination.k8s.io/v1", "events": "/apis/events.k8s.io/v1"}
+
+
+class Answer:
+    """What the server answered; `body` is its JSON, or its text when it is not JSON."""
+
+    def __init__(self, reply):
+        self.status = reply.status
+        self.headers = reply.headers
+        text = reply.read().decode()
+        try:
+            self.body = json.loads(text)
+        except ValueError:
+            self.body = text
+
+    @property
+    def warnings(self):
+        """The texts of its Warning headers (RFC 7234: 299 - "TEXT")."""
+        return [json.loads(w.split(" - ", 1)[1]) for w in self.headers.get_all("Warning", [])]
+
+    @property
+    def reason(self):
+        """metav1.StatusReason; "" when the answer is not a Status."""
+        return self.body.get("reason", "") if isinstance(self.body, dict) else ""
+
+    @property
+    def message(self):
+        """The message of a Status, else all of the answer."""
+        return self.body.get("message", "") if isinstance(self.body, dict) else self.body
+
+    @property
+    def causes(self):
+        """[(reason, field)] of a Status."""
+        return [(c.get("reason"), c.get("field"))
+                for c in self.body.get("details", {}).get("causes", [])]
+
+    def __repr__(self):
+        return f"<{self.status} {json.dumps(self.body)[:2000]}>"
+
+
+class Server:
+    """An administrator's requests over one kept connection; not for several threads.
+
+    `env` is what `scripts/cluster env` printed, as a dict.
+    """
+
+    def __init__(self, env):
+        self.url = env["STEWARD_CLUSTER_APISERVER"]
+        self.host = urllib.parse.urlsplit(self.url).netloc
+        self.ca = env["STEWARD_CLUSTER_CA"]
+        self.tls = ssl.create_default_context(cafile=self.ca)
+        with open(env["KUBECONFIG"], encoding="utf-8") as file:
+            token = next(line for line in file if "token:" in line).split(":", 1)[1]
+        self.token = token.strip().strip('"')
+        with open(os.path.join(env["STEWARD_CLUSTER_DIR"], "settings"), encoding="utf-8") as file:
+            self.etcd = int(re.search(r"PORT_BASE=(\d+)", file.read())[1]) + 1
+        self.kept = None
+        version = self.ask("GET", "/version").body
+        self.git_version = version["gitVersion"].split("+")[0].removeprefix("v")
+        self.minor = int(re.match(r"\d+", version["minor"])[0])
+
+    def connect(self, timeout=60):
+        """A new connection."""
+        return http.client.HTTPSConnection(self.host, context=self.tls, timeout=timeout)
+
+    def ask(self, method, path, body=None, kind="application/json", accept="application/json",
+            token=None):
+        """An Answer, whatever its status is.  `body`: an object, or bytes that go out as they are."""
+        if self.kept is None:
+            self.kept = self.connect()
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {token or self.token}", "Accept": accept}
+        if body is not None:
+            headers["Content-Type"] = kind
+        try:
+            self.kept.request(method, path, body, headers)
+            return Answer(self.kept.getresponse())
+        except (OSError, http.client.HTTPException):
+            self.kept = None
+            raise
+
+    def get(self, path, **more):
+        """GET that has to be answered with the object."""
+        return self.fine(self.ask("GET", path, **more))
+
+    def create(self, path, body):
+        """POST that has to create."""
+        return self.fine(self.ask("POST", path, body))
+
+    def apply(self, path, body, manager="steward-test", query="&force=true"):
+        """Server-side apply."""
+        return self.ask("PATCH", f"{path}?fieldManager={manager}{query}", body, APPLY)
+
+    def merge(self, path, patch, query=""):
+        """A JSON merge patch."""
+        return self.ask("PATCH", path + query, patch, MERGE)
+
+    @staticmethod
+    def fine(answer):
+        """The object of an answer that has to be one of success."""
+        assert answer.status < 300, answer
+        return answer.body
+
+    @contextlib.contextmanager
+    def watch(self, path, accept="application/json", **query):
+        """A generator of (type, object); ends when the server ends the watch.  Without one of the
+        caller's, `timeoutSeconds` makes sure that this is soon."""
+        query = {"watch": "1", "timeoutSeconds": "10", **query}
+        connection = self.connect()
+        connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}",
+                           headers={"Authorization": f"Bearer {self.token}", "Accept": accept})
+        reply = connection.getresponse()
+        with contextlib.closing(connection):
+            assert reply.status == 200, Answer(reply)
+            yield ((e["type"], e["object"]) for e in map(json.loads, reply))
+
+    def compact(self):
+        """Makes etcd forget all but the newest revision."""
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.etcd, timeout=20)) as c:
+            def post(path, body):
+                c.request("POST", path, json.dumps(body))
+                return json.loads(c.getresponse().read())
+            revision = post("/v3/kv/range", {"key": "Lw=="})["header"]["revision"]
+            return post("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def etcd_version(self):
+        """Of the etcd that it stores in."""
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.etcd, timeout=20)) as c:
+            c.request("GET", "/version")
+            return json.loads(c.getresponse().read())["etcdserver"]
+
+
+class Space:
+    """A namespace: the paths of what is in it, and its usual objects."""
+
+    def __init__(self, server, name):
+        self.server, self.name = server, name
+
+    def path(self, plural, *parts, group=None):
+        """/api/v1/namespaces/NAME/PLURAL/..."""
+        group = group or GROUPS.get(plural, CORE)
+        return "/".join([f"{group}/namespaces/{self.name}", plural, *parts])
+
+    def object(self, api_version, kind, name, **members):
+        """An object in it; `metadata` is merged into the usual one."""
+        metadata = {"name": name, "namespace": self.name, **members.pop("metadata", {})}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **members}
+
+    def configmap(self, name="one", data=None, **metadata):
+        """A ConfigMap."""
+        return self.object("v1", "ConfigMap", name, metadata=metadata,
+                           data={"a": "1"} if data is None else data)
+
+    def service(self, name="one", metadata=None, **spec):
+        """A Service of type NodePort with one port."""
+        return self.object("v1", "Service", name, metadata=metadata or {}, spec={
+            "type": "NodePort", "selector": {"app": name},
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}], **spec})
+
+    def deployment(self, name="one", container=None, pod=None, metadata=None, **spec):
+        """A Deployment with one container, `web`."""
+        labels = {"app": name}
+        return self.object("apps/v1", "Deployment", name, metadata=metadata or {}, spec={
+            "replicas": 1, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {
+                "containers": [{"name": "web", "image": "web:1", **(container or {})}],
+                **(pod or {})}}, **spec})
+
+    def pod(self, name="one", **spec):
+        """A Pod that asks for no account."""
+        return self.object("v1", "Pod", name, spec={
+            "automountServiceAccountToken": False,
+            "containers": [{"name": "web", "image": "web:1"}], **spec})
+
+    def lease(self, name="one", **spec):
+        """A Lease as src/kube/lease.c writes it."""
+        return self.object("coordination.k8s.io/v1", "Lease", name, spec={
+            "holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 0,
+            "acquireTime": "2026-01-02T03:04:05.678901Z",
+            "renewTime": "2026-01-02T03:04:05.678901Z", **spec})
+
+
+def owned(obj, manager="steward-test", operation="Apply", subresource=""):
+    """fieldsV1 of a field manager; {} when it owns nothing."""
+    return next((e["fieldsV1"] for e in obj["metadata"].get("managedFields", [])
+                 if e["manager"] == manager and e["operation"] == operation
+                 and e.get("subresource", "") == subresource), {})
