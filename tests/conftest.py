@@ -17,10 +17,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 # Only now is the folder on the path.
 from support import cluster as k8s  # noqa: E402
-from support import paths, rights, s3  # noqa: E402
+from support import paths, rights, s3, started  # noqa: E402
 from support import steward as stw  # noqa: E402
 
 _numbers = itertools.count(1)
+# What uses one of these needs pods that run.
+NODE_FIXTURES = {"stage", "agent_stage", "in_pods"}
 
 
 @pytest.fixture(scope="session")
@@ -32,16 +34,14 @@ def steward_binary():
 @pytest.fixture(scope="session")
 def cluster():
     """A support.cluster.Cluster."""
-    given = os.environ.get("STEWARD_CLUSTER_NAME")
-    existing = os.environ.get("USE_EXISTING_CLUSTER") == "true"
+    given, existing = _given()
     name = given or ("" if existing else f"e2e-{os.getpid()}")
     if not given:
-        no_node = os.geteuid() != 0 or os.environ.get("STEWARD_TEST_NO_NODE")
-        node = [] if no_node else ["--node"]
-        k8s.cluster_command(name, "up", "--audit", *node)
+        k8s.cluster_command(name, "up", "--audit", *(["--node"] if _may_have_node() else []))
     since = rights.now()
     try:
         one = k8s.Cluster(k8s.cluster_env(name))
+        started.note("kubernetes", one.release())
         yield one
         rights.leave(one.audit_log, since)
     finally:
@@ -49,11 +49,35 @@ def cluster():
             k8s.cluster_command(name, "down")
 
 
-@pytest.fixture(autouse=True)
-def _node_only(request):
-    """Skips what is marked `node` where no pod can run."""
-    if request.node.get_closest_marker("node") and not request.getfixturevalue("cluster").has_node:
-        pytest.skip("the cluster has no node: no pod can run (needs root)")
+def pytest_collection_modifyitems(config, items):
+    """Marks `node` what uses a fixture that runs pods, and skips it, fixtures and all, where no pod
+    can run."""
+    for item in items:
+        if NODE_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("node")
+    on_node = [item for item in items if item.get_closest_marker("node")]
+    if on_node and not config.option.collectonly and not _has_node():
+        for item in on_node:
+            item.add_marker(pytest.mark.skip(
+                reason="the cluster has no node: no pod can run (needs root)"))
+
+
+def _has_node():
+    """Whether the cluster fixture's cluster has, or will have, a node."""
+    given, existing = _given()
+    if given or existing:
+        return k8s.cluster_env(given)["STEWARD_CLUSTER_NODE"] == "1"
+    return _may_have_node()
+
+
+def _given():
+    """(the name of the cluster to use, whether it is one that is not ours)"""
+    return (os.environ.get("STEWARD_CLUSTER_NAME", ""),
+            os.environ.get("USE_EXISTING_CLUSTER") == "true")
+
+
+def _may_have_node():
+    return os.geteuid() == 0 and not os.environ.get("STEWARD_TEST_NO_NODE")
 
 
 @pytest.fixture(scope="session")
@@ -123,9 +147,9 @@ def run_steward(installed, steward_binary, tmp_path):
 def namespace(installed):
     """A namespace of its own for the test; everything in it goes with it."""
     name = f"t{os.getpid()}-{next(_numbers)}"
-    installed.kubectl("create", "namespace", name)
+    installed.create_namespace(name)
     yield name
-    installed.kubectl("delete", "namespace", name, "--wait=false")
+    installed.delete_namespace(name)
 
 
 @pytest.fixture(scope="module")

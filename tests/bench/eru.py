@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from bench.fleet import Api, say, steady_rss_kib  # noqa: E402
+from bench.fleet import say, steady_rss_kib  # noqa: E402
 from support import cluster as k8s  # noqa: E402
 from support import eru, paths, wait  # noqa: E402
 from support import steward as stw  # noqa: E402
@@ -44,11 +44,11 @@ class Bench:
     """A cluster, and a steward beside it."""
 
     def __init__(self, cluster, folder):
-        self.cluster, self.api = cluster, Api(cluster.env)
+        self.cluster, self.api = cluster, cluster.api
         stw.install(cluster, paths.steward_binary())
         cluster.component("stop", "controller-manager")
         for ns in (FLEET, DUE):
-            cluster.kubectl("create", "namespace", ns)
+            cluster.create_namespace(ns)
         account = cluster.kubeconfig_of(stw.ACCOUNT, folder / "kubeconfig")
         self.steward = stw.Steward(paths.steward_binary(), cluster, account, folder,
                                    ["--log-level", "warn"])

@@ -19,7 +19,7 @@ import time
 from support import cluster as k8s
 from support import app, myweb, wait
 from support import steward as stw
-from support.rest import MERGE, Api
+from support.rest import MERGE
 
 # The kinds that a fleet can be of: its collection, and a manifest.
 KINDS = {"MyWeb": ("/apis/operator.k8s-summit.org/v1/namespaces/fleet/mywebs", myweb.manifest),
@@ -92,7 +92,7 @@ class Fleet:
 
     def __init__(self, cluster, binary, folder, kind="MyWeb"):
         self.cluster, self.binary, self.folder, self.kind = cluster, binary, folder, kind
-        self.api = Api(cluster.env)
+        self.api = cluster.api
         self.count = 0
         self.kubeconfig = None
         self.steward = None
@@ -101,7 +101,7 @@ class Fleet:
         """CRDs, rights, and whoever plays the Deployment controller."""
         stw.install(self.cluster, self.binary)
         self.kubeconfig = self.cluster.kubeconfig_of(stw.ACCOUNT, self.folder / "kubeconfig")
-        self.cluster.kubectl("create", "namespace", "fleet")
+        self.cluster.create_namespace("fleet")
         self.cluster.component("stop", "controller-manager")
         Deployments(self.api).start()
 

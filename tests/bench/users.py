@@ -20,7 +20,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from bench.fleet import Api, say, steady_rss_kib  # noqa: E402
+from bench.fleet import say, steady_rss_kib  # noqa: E402
 from support import cluster as k8s  # noqa: E402
 from support import databases, databaseuser, paths, wait  # noqa: E402
 from support import steward as stw  # noqa: E402
@@ -40,10 +40,10 @@ class Users:
 
     def __init__(self, cluster, folder, server):
         self.cluster, self.server = cluster, server
-        self.api = Api(cluster.env)
+        self.api = cluster.api
         stw.install(cluster, paths.steward_binary())
         cluster.kubeconfig_steward = cluster.kubeconfig_of(stw.ACCOUNT, folder / "kubeconfig")
-        cluster.kubectl("create", "namespace", NS)
+        cluster.create_namespace(NS)
         self.scene = databaseuser.Scene(cluster, paths.steward_binary(), folder, {"main": server})
         self.steward = self.scene.steward
         self.steward.args += ["--log-level", "warn"]

@@ -59,10 +59,7 @@ def replicas(request):
     return two
 
 
-def _needs_a_node(cluster):
-    """Before anything is waited for: fixtures of a module come before its tests are skipped."""
-    if not cluster.has_node:
-        pytest.skip("the cluster has no node: no pod can run (needs root)")
+def _needs_etcd():
     if etcd.missing("3.4", "3.5"):
         pytest.skip(etcd.missing("3.4", "3.5"))
 
@@ -70,7 +67,7 @@ def _needs_a_node(cluster):
 @pytest.fixture(scope="module")
 def stage(installed, steward_binary, tmp_path_factory):
     """An etcdcluster.Stage: a namespace on a real node, and a steward that looks after it alone."""
-    _needs_a_node(installed)
+    _needs_etcd()
     stw.uninstall_webhooks(installed)
     with etcdcluster.Stage(installed, steward_binary, tmp_path_factory.mktemp("stage")) as one:
         yield one
@@ -79,7 +76,7 @@ def stage(installed, steward_binary, tmp_path_factory):
 @pytest.fixture(scope="module")
 def agent_stage(installed, steward_binary, tmp_path_factory):
     """A stage whose steward has an image of itself for its agents, and a Secret that opens `bucket`."""
-    _needs_a_node(installed)
+    _needs_etcd()
     stw.uninstall_webhooks(installed)
     folder = tmp_path_factory.mktemp("stage")
     etcdcluster.give_agent(installed, folder, etcdbackup.AGENT)
@@ -103,10 +100,10 @@ def pods_stay_pending(installed):
     otherwise."""
     nodes = [n["metadata"]["name"] for n in installed.list("nodes")]
     for node in nodes:
-        installed.kubectl("cordon", node)
+        installed.cordon(node)
     yield
     for node in nodes:
-        installed.kubectl("uncordon", node)
+        installed.cordon(node, False)
 
 
 def _server(kind):

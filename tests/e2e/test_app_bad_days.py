@@ -4,7 +4,7 @@
 import pytest
 from support import app, myweb, wait
 from support.cluster import condition
-from support.rest import MERGE, Api
+from support.rest import MERGE
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
@@ -30,8 +30,7 @@ def quota(cluster, namespace, **hard):
 
 def look_again(cluster, name, namespace):
     """Asks for a pass."""
-    cluster.kubectl("annotate", app.KIND, name, "-n", namespace, "steward.dev/reconcile-at=1",
-                    "--overwrite")
+    cluster.annotate(app.KIND, name, namespace, {"steward.dev/reconcile-at": "1"})
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
@@ -230,7 +229,7 @@ def test_deleted_children_come_back(controller, installed, namespace, kind):
     app.run_pods(installed, "web", namespace, 2)
     app.wait_ready(installed, "web", namespace)
     uid = installed.get(kind, name, namespace)["metadata"]["uid"]
-    installed.delete(kind, name, namespace, "--wait=false")
+    installed.delete(kind, name, namespace, wait_gone=False)
     installed.wait_for(kind, name, namespace, lambda o: o["metadata"]["uid"] != uid)
     installed.wait_event("web", namespace, "DriftRepaired", f'"{name}" had been deleted')
 
@@ -238,7 +237,7 @@ def test_deleted_children_come_back(controller, installed, namespace, kind):
 def test_a_fight_is_given_up(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
 
-    api = Api(installed.env)  # kubectl may be too slow for a fight
+    api = installed.api
     config = f"/api/v1/namespaces/{namespace}/configmaps/web-config"
     path = f"/apis/mycompany.com/v1/namespaces/{namespace}/apps/web"
 
@@ -256,17 +255,17 @@ def test_a_fight_is_given_up(controller, installed, namespace):
 
 def test_paused_and_leaving(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
-    installed.kubectl("annotate", app.KIND, "web", "-n", namespace, "steward.dev/paused=true")
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/paused": "true"})
     ready = app.wait_condition(installed, "web", namespace, "Ready", "Paused")
     assert ready["status"] == "True"
     assert installed.get(app.KIND, "web", namespace)["status"]["phase"] == "Paused"
     installed.patch("configmap", "web-config", namespace, {"data": {"LOG_LEVEL": "mine"}})
     wait.stays("as it was edited", lambda: installed.get(
         "configmap", "web-config", namespace)["data"]["LOG_LEVEL"] == "mine", 1)
-    installed.kubectl("annotate", app.KIND, "web", "-n", namespace, "steward.dev/paused-")
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/paused": None})
     app.wait_condition(installed, "web", namespace, "Ready", "Succeeded")
     # Somebody else's finalizer holds it.
     installed.patch(app.KIND, "web", namespace, {"metadata": {"finalizers": ["example.com/hold"]}})
-    installed.delete(app.KIND, "web", namespace, "--wait=false")
+    installed.delete(app.KIND, "web", namespace, wait_gone=False)
     installed.wait_for(app.KIND, "web", namespace, lambda o: o["status"]["phase"] == "Terminating")
     installed.patch(app.KIND, "web", namespace, {"metadata": {"finalizers": None}})

@@ -180,7 +180,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
     before = stw.quiet_requests(installed, namespace)
     runs = controller.metric("controller_runtime_reconcile_total", controller="app")
     for name in ("plain", "full"):
-        installed.kubectl("annotate", app.KIND, name, "-n", namespace, "steward.dev/reconcile-at=now")
+        installed.annotate(app.KIND, name, namespace, {"steward.dev/reconcile-at": "now"})
     wait.until("two passes", lambda: controller.metric("controller_runtime_reconcile_total",
                                                        controller="app") >= runs + 2)
     wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 5, every=0.5)

@@ -40,7 +40,7 @@ def test_what_is_absent_is_added(steward, cluster, namespace):
                                    "targetCPUUtilizationPercentage": 80}
     # What a second pass of the door adds to it: nothing.
     before = cluster.get(app.KIND, "web", namespace)["metadata"]["generation"]
-    cluster.kubectl("annotate", app.KIND, "web", "-n", namespace, "example.com/a=b")
+    cluster.annotate(app.KIND, "web", namespace, {"example.com/a": "b"})
     assert cluster.get(app.KIND, "web", namespace)["metadata"]["generation"] == before
 
 

@@ -2,7 +2,6 @@
 """Who says how many pods there are: the App, a person through it, or an autoscaler.  They never
 fight, and the number never jumps while it is handed over."""
 
-import json
 import subprocess
 import threading
 
@@ -67,15 +66,13 @@ def wait_replicas(cluster, name, namespace, count, seconds=60):
 
 def owners(cluster, name, namespace):
     """The field managers that own spec.replicas of the Deployment."""
-    raw = cluster.kubectl("get", "--raw",
-                          f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}").stdout
-    return {m["manager"] for m in json.loads(raw)["metadata"]["managedFields"]
+    return {m["manager"] for m in cluster.get("deployment", name, namespace)["metadata"]["managedFields"]
             if "f:replicas" in m.get("fieldsV1", {}).get("f:spec", {})}
 
 
 def stand_in(cluster, name, namespace, count):
     """What an autoscaler does: the scale subresource of the Deployment."""
-    cluster.kubectl("scale", "deployment", name, "-n", namespace, f"--replicas={count}")
+    cluster.patch("deployment", name, namespace, {"spec": {"replicas": count}}, subresource="scale")
 
 
 def test_kubectl_scale(controller, installed, namespace):
@@ -84,10 +81,9 @@ def test_kubectl_scale(controller, installed, namespace):
     wait_replicas(installed, "web", namespace, 3)
     app.run_pods(installed, "web", namespace, 3)
     app.wait_ready(installed, "web", namespace)
-    scale = installed.kubectl("get", "--raw", "/apis/mycompany.com/v1/namespaces/"
-                              f"{namespace}/apps/web/scale").stdout
-    assert '"replicas":3' in scale.split('"status"')[1]
-    assert "app.kubernetes.io/instance=web" in scale
+    scale = installed.api.do("GET", f"/apis/mycompany.com/v1/namespaces/{namespace}/apps/web/scale")
+    assert scale["status"]["replicas"] == 3
+    assert "app.kubernetes.io/instance=web" in scale["status"]["selector"]
     installed.kubectl("wait", app.KIND, "web", "-n", namespace, "--for=condition=Ready",
                       "--timeout=10s")
     installed.kubectl("rollout", "status", "deployment/web", "-n", namespace, "--timeout=10s")
@@ -134,7 +130,7 @@ def test_switched_on_and_off(controller, installed, namespace, watched):
     wait.until("steward to own them again",
                lambda: "steward-app" in owners(installed, "web", namespace))
     assert set(seen.end(7)) == {3, 7}
-    installed.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=1")
+    installed.patch(app.KIND, "web", namespace, {"spec": {"replicas": 1}}, subresource="scale")
     wait_replicas(installed, "web", namespace, 1)
 
 
@@ -213,7 +209,7 @@ def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, nam
     assert "repairs" not in found["status"]
     # It goes: the number stays, and is the App's own again.
     installed.delete("hpa", "theirs", namespace)
-    installed.kubectl("annotate", app.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1")
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     installed.wait_for(app.KIND, "web", namespace,
                        lambda o: o["spec"]["replicas"] == 5 and not condition(o, "AutoscalingActive"))
     assert set(seen.end(5)) == {3, 6, 5}

@@ -108,14 +108,15 @@ def test_accounts_and_secrets(audit, no_door, namespace, tmp_path):
     assert (f"DatabaseUser {namespace}/one: error: spec.user: Forbidden: account already managed by"
             f" DatabaseUser {namespace}/two\n") in result.stdout
     assert f'DatabaseUser {namespace}/three: warning: target "other" ' in result.stdout
-    no_door.kubectl("delete", "databaseuser", "two", "three", "-n", namespace)
+    for name in ("two", "three"):
+        no_door.delete("databaseuser", name, namespace)
     result = audit("--config", config)
     assert result.returncode == 0, result.stdout
     assert f'DatabaseUser {namespace}/one: warning: Secret "pw" not found;' in result.stdout
 
 
 def test_without_rights(no_door, steward_binary, namespace, tmp_path):
-    no_door.kubectl("create", "serviceaccount", "nobody", "-n", namespace)
+    no_door.create_account(f"{namespace}/nobody")
     kubeconfig = no_door.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
     result = k8s.run([steward_binary, "audit", "--kubeconfig", kubeconfig], check=False)
     assert result.returncode == 2

@@ -79,7 +79,7 @@ def test_one_that_shows_none_is_not(installed, steward_binary, folder):
                "spec": {"image": "nginx:1.22"}}
 
         def refused():
-            reply = installed.apply(web, "--dry-run=server", check=False)
+            reply = installed.apply(web, dry_run=True, check=False)
             return reply.returncode != 0 and "failed calling webhook" in reply.stderr
         stw.wait.until("the API server to fail", refused, 20)
         assert one.metric("controller_runtime_webhook_requests_total", code="200") == 0

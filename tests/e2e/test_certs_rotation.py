@@ -7,7 +7,6 @@ import ssl
 import threading
 
 import pytest
-from support import cluster as k8s
 from support import myweb, wait
 from support.door import JSON, VALIDATE, as_bytes, review
 from support.steward import NAMESPACE, WEBHOOK_CONFIGURATIONS
@@ -31,15 +30,14 @@ class Askers:
     def __init__(self, cluster, namespace, count=3):
         self.cluster, self.asked, self.wrong = cluster, 0, []
         self.over = threading.Event()
-        self.body = k8s.as_yaml(myweb.manifest("load", namespace, nodePortNumber=80))
+        self.body = myweb.manifest("load", namespace, nodePortNumber=80)
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(count)]
         for thread in self.threads:
             thread.start()
 
     def run(self):
         while not self.over.is_set():
-            reply = self.cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=self.body,
-                                         check=False)
+            reply = self.cluster.create(self.body, dry_run=True, check=False)
             if "must be 0 or between" not in reply.stderr:
                 self.wrong.append(reply.stdout + reply.stderr)
             self.asked += 1

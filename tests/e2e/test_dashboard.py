@@ -88,11 +88,12 @@ def asked(installed, steward_binary, tmp_path_factory):
             server.stop()
         stw.uninstall_webhooks(installed)
         # Its server was never there: nothing is left behind.
-        installed.kubectl("annotate", databaseuser.KIND, "--all", "-n", "dashboard",
-                          "steward.dev/force-delete=true")
-        installed.delete(databaseuser.KIND, "--all", "dashboard", "--timeout=60s")
+        for user in installed.list(databaseuser.KIND, "dashboard"):
+            installed.annotate(databaseuser.KIND, user["metadata"]["name"], "dashboard",
+                               {"steward.dev/force-delete": "true"})
+        installed.delete_all(databaseuser.KIND, "dashboard", seconds=60)
         installed.delete("clusterrolebinding", "test-dashboard-reader")
-        installed.kubectl("delete", "namespace", "dashboard", "--wait=false", check=False)
+        installed.delete_namespace("dashboard")
         assert one.stop() == 0, one.log_tail()
 
 

@@ -2,6 +2,7 @@
 """Servers that go away at the wrong moment, a steward that is killed at any, admins and targets that
 change, and two objects that want one account."""
 
+import json
 import os
 import pathlib
 import random
@@ -12,7 +13,7 @@ import time
 import pytest
 from support import databaseuser as dbu
 from support import wait
-from support.cluster import as_yaml, condition
+from support.cluster import condition
 
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
 
@@ -62,7 +63,7 @@ def test_forced(scene, mariadb, shop):
     mariadb.stop()
     scene.delete("app", shop, wait_gone=False)
     scene.wait_condition("app", shop, "CleanupBlocked", "ServerUnreachable")
-    scene.annotate("app", shop, "steward.dev/force-delete=true")
+    scene.annotate("app", shop, {"steward.dev/force-delete": "true"})
     wait.until("the object to go", lambda: scene.get("app", shop) is None)
     scene.wait_event("app", shop, "FinalizerForced")
     mariadb.start()
@@ -88,7 +89,7 @@ def test_server_killed_while_accounts_are_made(scene, mariadb, shop):
     for name in names:
         assert mariadb.rights(name) == [f"GRANT SELECT, INSERT ON `shop`.* TO `{name}`@`%`"]
     assert mariadb.login("u07", FIRST)
-    scene.cluster.delete(dbu.KIND, "--all", shop, "--timeout=60s")
+    scene.cluster.delete_all(dbu.KIND, shop, seconds=60)
     assert not {a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith("u")}
 
 
@@ -144,7 +145,7 @@ def test_made_by_hand_after_it_was_ours(scene, mariadb, shop):
     scene.delete("app", shop, wait_gone=False)
     scene.wait_condition("app", shop, "CleanupBlocked", "NotOurs")
     assert mariadb.login("app", SECOND, database="information_schema")
-    scene.annotate("app", shop, "steward.dev/force-delete=true")
+    scene.annotate("app", shop, {"steward.dev/force-delete": "true"})
     wait.until("the object to go", lambda: scene.get("app", shop) is None)
     assert mariadb.login("app", SECOND, database="information_schema")
     mariadb.sql("DROP USER app@'%'")
@@ -213,7 +214,7 @@ def test_rules_of_the_target_hold_without_the_webhook(scene, mariadb, shop):
 
 def test_moved_while_the_webhook_was_away(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
-    scene.cluster.kubectl("label", "--overwrite", dbu.KIND, "app", "-n", shop, "target=other")
+    scene.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"labels": {"target": "other"}}})
     stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
     assert 'target cannot change from "main" to "other"' in stalled["message"]
     assert mariadb.login("app", FIRST)
@@ -286,8 +287,8 @@ def test_a_dead_server_delays_nobody(installed, steward_binary, tmp_path, mariad
     finally:
         silent.close()
         for user in two.cluster.list(dbu.KIND, namespace):
-            two.annotate(user["metadata"]["name"], namespace, "steward.dev/force-delete=true")
-        two.cluster.delete(dbu.KIND, "--all", namespace, "--timeout=60s")
+            two.annotate(user["metadata"]["name"], namespace, {"steward.dev/force-delete": "true"})
+        two.cluster.delete_all(dbu.KIND, namespace, seconds=60)
         two.steward.stop()
         scene.steward.start()
 
@@ -305,8 +306,8 @@ def test_nothing_secret_anywhere(scene, mariadb, shop):
     scene.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
     seen = {
         "log": scene.steward.log_path.read_text("utf-8", "replace"),
-        "object": scene.cluster.kubectl("get", dbu.KIND, "app", "-n", shop, "-o", "json").stdout,
-        "events": scene.cluster.kubectl("get", "events", "-n", shop, "-o", "json").stdout,
+        "object": json.dumps(scene.get("app", shop)),
+        "events": json.dumps(scene.cluster.list("events", shop)),
         "metrics": scene.steward.metrics_text(),
     }
     hash_ = mariadb.sql(f"SELECT PASSWORD('{other}')")[0][0]
@@ -344,7 +345,7 @@ def test_nothing_secret_stays_in_memory(scene, mariadb, shop):
     event about the Secret tells the password, and libcurl and OpenSSL do not wipe what they receive.
     """
     passwords = [f"needle-{n}-Passw0rd-in-memory" for n in range(20)]
-    scene.cluster.kubectl("create", "-f", "-", stdin=as_yaml(dbu.secret("app", shop, passwords[0])))
+    scene.cluster.create(dbu.secret("app", shop, passwords[0]))
     scene.cluster.apply(dbu.manifest("app", shop))
     scene.wait_ready("app", shop)
     for password in passwords[1:]:

@@ -38,13 +38,14 @@ def shop(scene, namespace):
 
 
 def apply(scene, *objects, **more):
-    """kubectl apply without its own look at the schema, which would be the first to refuse."""
-    return scene.cluster.apply(list(objects), "--validate=false", **more)
+    """An apply that leaves unknown fields to the webhook: else the API server would refuse them
+    first."""
+    return scene.cluster.apply(list(objects), validate=False, **more)
 
 
 def dry_run(scene, obj):
     """The answer that an apply would get."""
-    return scene.cluster.apply(obj, "--validate=false", "--dry-run=server", check=False)
+    return scene.cluster.apply(obj, validate=False, dry_run=True, check=False)
 
 
 def refusal(scene, *objects):
@@ -61,6 +62,7 @@ def user(name, namespace, **more):
 def test_a_plain_password(scene, shop):
     said = refusal(scene, user("app", shop, password="hunter2-in-plain-text"))
     assert SENTENCE in said
+    # As kubectl prints it; the manifest is nowhere in that.
     reply = scene.cluster.kubectl("create", "-f", "-", "--validate=false", check=False,
                                   stdin=json.dumps(user("app", shop, password="hunter2-in-plain-text")))
     assert SENTENCE in reply.stderr and "hunter2" not in reply.stderr
@@ -108,8 +110,7 @@ def test_what_stays(scene, shop):
     apply(scene, user("app", shop))
     live = scene.get("app", shop)
     live["status"].update(account="app@10.%", target="main")
-    path = f"/apis/handsomeguy.cn/v1alpha1/namespaces/{shop}/databaseusers/app/status"
-    scene.cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(live))
+    scene.cluster.replace(live, "status")
     assert ('metadata.labels[target]: Forbidden: target cannot change from "main" to "other": the '
             "account would be left behind") in refusal(scene, user("app", shop, target="other"))
     apply(scene, user("app", shop, target="MAIN"))
@@ -145,8 +146,8 @@ def test_the_secret_is_not_there(scene, shop):
 
 def finalizers(scene, obj):
     """Those that the object would be stored with."""
-    reply = scene.cluster.apply(obj, "--validate=false", "--dry-run=server", "-o", "json")
-    return json.loads(reply.stdout)["metadata"].get("finalizers", [])
+    reply = scene.cluster.apply(obj, validate=False, dry_run=True)
+    return reply.object["metadata"].get("finalizers", [])
 
 
 def test_the_finalizer(scene, shop):
@@ -225,6 +226,6 @@ def test_the_schema_alone(installed, namespace, spec, word):
 
 
 def schema_says(cluster, obj, word):
-    reply = cluster.apply(obj, "--validate=false", "--dry-run=server", check=False)
+    reply = cluster.apply(obj, validate=False, dry_run=True, check=False)
     assert reply.returncode != 0, reply.stdout
     return word in reply.stderr and "admission webhook" not in reply.stderr

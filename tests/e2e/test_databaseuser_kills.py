@@ -108,7 +108,8 @@ def test_steward_killed_at_random_moments(engine, scene, shop):
         kill_soon()
     deleted = dice.sample(names, 25)  # and made anew later: 50 more
     for again in range(2):
-        scene.cluster.kubectl("delete", dbu.KIND, *deleted, "-n", shop, "--wait=false")
+        for name in deleted:
+            scene.cluster.delete(dbu.KIND, name, shop, wait_gone=False)
         for _ in range(3):
             kill_soon()
         wait.until("the deleted to go", lambda: not {

@@ -161,7 +161,7 @@ def test_other_passwords_and_names(scene, mariadb, shop):
 
 def test_paused(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
-    scene.annotate("app", shop, "steward.dev/paused=true")
+    scene.annotate("app", shop, {"steward.dev/paused": "true"})
     scene.wait_condition("app", shop, "Ready", "Paused")
     scene.patch("app", shop, grants=[])
     wait.stays("as it was", lambda: len(mariadb.rights("app")) == 1, 1)

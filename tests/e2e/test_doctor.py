@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support import clock as clocks
 from support import cluster as k8s
-from support import paths, readme, wait
+from support import databaseuser, paths, readme, wait
 from support import steward as stw
 
 DEPLOYMENT = "steward-controller-manager"
@@ -92,8 +92,8 @@ def test_text(well, steward_binary):
 def test_a_crd_of_another_version(doctor, well, steward_binary):
     name = "erus.mtsre.meitu.com"
     schema = "/spec/versions/0/schema/openAPIV3Schema/properties"
-    well.kubectl("patch", "crd", name, "--type=json", "-p", json.dumps(
-        [{"op": "add", "path": f"{schema}/spec/properties/newer", "value": {"type": "string"}}]))
+    well.patch("crd", name, None, 
+        [{"op": "add", "path": f"{schema}/spec/properties/newer", "value": {"type": "string"}}])
     try:
         status, checks = doctor()
         assert status == 0
@@ -128,7 +128,7 @@ def test_rights_in_some_namespaces(doctor, namespace):
 
 
 def test_whoever_may_not_look_is_told_so(doctor, well, namespace, tmp_path):
-    well.kubectl("create", "serviceaccount", "nobody", "-n", namespace)
+    well.create_account(f"{namespace}/nobody")
     kubeconfig = well.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
     status, checks = doctor(kubeconfig=kubeconfig)
     assert status == 0
@@ -162,8 +162,7 @@ def test_targets(doctor, well):
         assert status == 1
         assert checks["database target"][1] == \
             f'"main": Secret {stw.NAMESPACE}/main-pw is not there'
-        well.kubectl("create", "secret", "generic", "main-pw", "-n", stw.NAMESPACE,
-                     "--from-literal=other=x")
+        well.create(databaseuser.secret("main-pw", stw.NAMESPACE, "x", key="other"))
         assert doctor()[1]["database target"][1].endswith("has no key word")
         well.patch("secret", "main-pw", stw.NAMESPACE, {"stringData": {"word": "hush"}})
         assert doctor()[1]["database targets"][:2] == \
@@ -197,17 +196,17 @@ def test_network_policy_and_service(doctor, well):
         assert verdict == "fail" and "none lets the API server in to port 9443" in seen
         assert advice == "kubectl apply -k config/network-policy"
     finally:
-        well.delete("networkpolicy", "--all", stw.NAMESPACE)
+        well.delete_all("networkpolicy", stw.NAMESPACE)
         well.delete("deployment", DEPLOYMENT, stw.NAMESPACE)
 
 
 def hook_patch(well, changes):
     """JSON patch of the first webhook of the validating configuration."""
     kind, name = stw.WEBHOOK_CONFIGURATIONS[1]
-    well.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(
+    well.patch(kind, name, None, 
         [{"op": "add" if v is not None else "remove",
           "path": f"/webhooks/0/clientConfig/{k}", **({"value": v} if v is not None else {})}
-         for k, v in changes.items()]))
+         for k, v in changes.items()])
 
 
 def self_signed(folder):

@@ -5,7 +5,7 @@ import pytest
 from support import eru
 from support import steward as stw
 from support import wait
-from support.cluster import as_yaml, condition
+from support.cluster import condition
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_restart_now(controller, installed, namespace, kubelet):
 
     # The same token again is no news, also for a steward that starts anew.
     before = len(_writes(installed, namespace))
-    installed.kubectl("annotate", eru.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=x")
+    installed.annotate(eru.KIND, "web", namespace, {"steward.dev/reconcile-at": "x"})
     eru.restart_now(installed, "web", namespace, "two")
     eru.wait_eru(installed, "web", namespace, lambda s: len(s.get("history", [])) == 2)
     assert eru.revision(installed, "web", namespace) == 3
@@ -147,8 +147,8 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
         eru.restart_now(installed, name, namespace, "one")
         eru.wait_eru(installed, name, namespace, lambda s: s.get("currentRollout"))
     installed.delete("deployment", "deleted", namespace)
-    installed.kubectl("replace", "--force", "-f", "-",
-                      stdin=as_yaml(eru.deployment("replaced", namespace)))
+    installed.delete("deployment", "replaced", namespace)
+    installed.create(eru.deployment("replaced", namespace))
     for name, reasons, shown in (
             ("deleted", ["DeploymentNotFound"], "RolloutFailed"),
             ("replaced", ["DeploymentNotFound", "Replaced"], "RolloutFailed"),  # as it is seen
@@ -186,20 +186,19 @@ def test_wrong_specs_stall(controller, installed, namespace):
 
 
 def _wish(cluster, name, namespace, value):
-    cluster.kubectl("annotate", "deployment", name, "-n", namespace, f"{eru.WANTED}{value}",
-                    "--overwrite")
+    cluster.annotate("deployment", name, namespace, {eru.WANTED: value})
 
 
 def test_deployments_that_ask_for_one(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
-    _wish(installed, "web", namespace, "=true")
+    _wish(installed, "web", namespace, "true")
     found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
     assert found["spec"]["enabled"] is False and found["spec"]["schedule"] == "0 0 * * *"
     uid = installed.get("deployment", "web", namespace)["metadata"]["uid"]
     assert [o["uid"] for o in found["metadata"]["ownerReferences"]] == [uid]
     installed.wait_event("web", namespace, "Created")
 
-    _wish(installed, "web", namespace, "-")
+    _wish(installed, "web", namespace, None)
     wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace))
     installed.wait_event("web", namespace, "Deleted")
 
@@ -209,7 +208,7 @@ def test_one_that_was_changed_is_kept(controller, installed, namespace):
     eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
     installed.patch(eru.KIND, "web", namespace, {"spec": {"historyLimit": 9}})
     eru.wait_eru(installed, "web", namespace, lambda s: True)
-    _wish(installed, "web", namespace, "-")
+    _wish(installed, "web", namespace, None)
     installed.wait_event("web", namespace, "Kept")
     found = installed.get(eru.KIND, "web", namespace)
     assert "app.kubernetes.io/managed-by" not in found["metadata"]["labels"]
@@ -223,7 +222,7 @@ def test_a_users_own_stays(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     eru.wait_eru(installed, "nightly", namespace,
                  lambda s: condition({"status": s}, "TargetFound").get("status") == "True")
-    _wish(installed, "web", namespace, "=true")
+    _wish(installed, "web", namespace, "true")
     installed.apply(eru.deployment("other", namespace, replicas=0, annotations={eru.WANTED: "true"}))
     eru.wait_eru(installed, "other", namespace, lambda s: eru.ready_reason(s) == "Disabled")
     assert {o["metadata"]["name"] for o in installed.list(eru.KIND, namespace)} == \
@@ -245,7 +244,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
     installed.apply(eru.manifest("web", namespace, enabled=True))
     found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")
     before = len(stw.requests(installed, namespace))
-    installed.kubectl("annotate", eru.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=now")
+    installed.annotate(eru.KIND, "web", namespace, {"steward.dev/reconcile-at": "now"})
     installed.apply(eru.manifest("last", namespace))
     eru.wait_eru(installed, "last", namespace, lambda s: eru.ready_reason(s) == "Disabled")
     assert [r for r in stw.requests(installed, namespace)[before:] if "/web" in r[1]] == []

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """EtcdCluster, EtcdBackup and EtcdRestore as the API server and kubectl see them."""
 
-import json
 
 import pytest
 import yaml
@@ -57,9 +56,10 @@ def er(namespace, **spec):
         "etcdCluster": {"name": "orders"}, "backupRef": {"name": "nightly"}, **spec})
 
 
-def apply(cluster, obj, *args, check=True):
-    """kubectl apply without its own look at the schema, which would be the first to refuse."""
-    return cluster.apply(obj, "--validate=false", *args, check=check)
+def apply(cluster, obj, **more):
+    """An apply that leaves unknown fields to the webhook: else the API server would refuse them
+    first."""
+    return cluster.apply(obj, validate=False, **more)
 
 
 def refusal(cluster, obj):
@@ -75,8 +75,7 @@ def get(cluster, namespace, plural="etcdclusters", name="orders"):
 def write_status(cluster, namespace, **status):
     live = get(cluster, namespace)
     live["status"].update(status)
-    path = f"/apis/{VERSION}/namespaces/{namespace}/etcdclusters/orders/status"
-    cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(live))
+    cluster.replace(live, "status")
 
 
 # --- refused, with all that is wrong
@@ -214,13 +213,12 @@ def test_what_is_absent_is_added(door, namespace):
     assert "TLS" not in spec and "options" not in spec
     assert live["status"] == {"observedGeneration": -1}
     door.patch(f"etcdclusters.{GROUP}", "orders", namespace, {"spec": {"version": "3.5.22"}})
-    door.kubectl("replace", "--validate=false", "-f", "-",
-                 stdin=json.dumps(ec(namespace, storage={}, failover={}, paused=True)))
+    door.replace(ec(namespace, storage={}, failover={}, paused=True))
     spec = get(door, namespace)["spec"]
     assert spec["version"] == "3.5.22" and spec["paused"]
     # a second pass of the door adds nothing
     before = get(door, namespace)["metadata"]["generation"]
-    door.kubectl("annotate", f"etcdclusters.{GROUP}", "orders", "-n", namespace, "example.com/a=b")
+    door.annotate(f"etcdclusters.{GROUP}", "orders", namespace, {"example.com/a": "b"})
     assert get(door, namespace)["metadata"]["generation"] == before
 
 
@@ -253,8 +251,9 @@ def test_warnings(door, namespace):
 
 
 def test_secrets_of_tls(door, namespace):
-    door.kubectl("create", "secret", "generic", "half", "-n", namespace,
-                 "--from-literal=peer.crt=hunter2", "--from-literal=peer.key=hunter2")
+    door.create({"apiVersion": "v1", "kind": "Secret",
+                 "metadata": {"name": "half", "namespace": namespace},
+                 "stringData": {"peer.crt": "hunter2", "peer.key": "hunter2"}})
     said = apply(door, ec(namespace, TLS={"static": {
         "member": {"peerSecret": "half", "serverSecret": "s"}, "operatorSecret": "o"}})).stderr
     for text in ('Secret "half" has no key "peer-ca.crt"; the members start when it appears',
@@ -269,16 +268,15 @@ def test_secrets_of_tls(door, namespace):
 def test_scale(door, namespace):
     """The subresource goes by no webhook: the schema holds what would be fatal."""
     apply(door, ec(namespace, size=1))
-    scale = ("scale", "etcd", "orders", "-n", namespace)
-    door.kubectl(*scale, "--replicas=3")
+    door.kubectl("scale", "etcd", "orders", "-n", namespace, "--replicas=3")
     assert get(door, namespace)["spec"]["size"] == 3
-    for size in ("0", "8"):
-        reply = door.kubectl(*scale, f"--replicas={size}", check=False)
+    for size in (0, 8):
+        reply = door.patch("etcd", "orders", namespace, {"spec": {"replicas": size}}, check=False,
+                           subresource="scale")
         assert reply.returncode != 0 and "spec.size" in reply.stderr, reply.stderr
     assert get(door, namespace)["spec"]["size"] == 3
     write_status(door, namespace, size=3, selector="etcd_cluster=orders")
-    shown = json.loads(door.kubectl("get", "--raw", f"/apis/{VERSION}/namespaces/{namespace}/"
-                                                    "etcdclusters/orders/scale").stdout)
+    shown = door.api.do("GET", f"/apis/{VERSION}/namespaces/{namespace}/etcdclusters/orders/scale")
     assert shown["spec"] == {"replicas": 3}
     assert shown["status"] == {"replicas": 3, "selector": "etcd_cluster=orders"}
 
@@ -347,11 +345,11 @@ def test_rules_that_came_later(door, installed, steward_binary, namespace):
             for field in ("resourceVersion", "uid", "creationTimestamp", "generation",
                           "managedFields"):
                 obj["metadata"].pop(field, None)
-            installed.kubectl("create", "-f", "-", stdin=json.dumps(obj))
+            installed.create(obj)
 
     def unchanged():
         reply = apply(door, ec(namespace, version="3.5.1", pod={"labels": {"app": "x"}},
-                               paused=True), "--dry-run=server", check=False)
+                               paused=True), dry_run=True, check=False)
         return reply.returncode == 0 and "not refused, because it has not changed" in reply.stderr
     stw.wait.until("the door to be asked again", unchanged, 20)
     said = apply(door, ec(namespace, version="3.5.1", pod={"labels": {"app": "x"}},
@@ -377,12 +375,12 @@ def test_the_word_that_gives_up_data(door, namespace):
 
 def test_deletion_is_commented_on(door, namespace):
     apply(door, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
-    delete = ("delete", "etcd", "orders", "-n", namespace)
     assert ("Warning: volumeRetention.whenDeleted is Delete: the data goes with the cluster, and "
-            "there is no verified backup of it") in door.kubectl(*delete).stderr
+            "there is no verified backup of it") in \
+        door.delete("etcd", "orders", namespace).stderr
     apply(door, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
     write_status(door, namespace, lastBackup={"name": "nightly", "verified": True})
-    assert "Warning" not in door.kubectl(*delete).stderr
+    assert "Warning" not in door.delete("etcd", "orders", namespace).stderr
 
 
 # --- shown
@@ -442,6 +440,6 @@ def test_what_a_restore_is_made_from(steward, cluster, namespace, pods_stay_pend
     apply(cluster, ec(namespace, paused=True))
 
     def known():
-        reply = apply(cluster, er(namespace, template={}), "--dry-run=server")
+        reply = apply(cluster, er(namespace, template={}), dry_run=True)
         return 'EtcdCluster "orders" exists and is not touched' in reply.stderr
     stw.wait.until("the cluster to be known", known, 10)

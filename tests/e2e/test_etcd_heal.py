@@ -129,7 +129,7 @@ def test_a_member_that_hangs(etcd, writer):
 def test_a_lost_volume_claim(etcd, writer):
     """Deleted together with its pod: the data are gone, and the member is replaced."""
     victim = etcd.followers()[0]
-    etcd.cluster.kubectl("delete", "pvc", victim, "-n", etcd.namespace, "--wait=false")
+    etcd.cluster.delete("pvc", victim, etcd.namespace, wait_gone=False)
     etcd.delete_pods(victim)
     wait.until(f"{victim} to be no member any more", lambda: victim not in etcd.names(), 120)
     etcd.wait_settled(3, 120)

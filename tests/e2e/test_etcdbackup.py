@@ -63,8 +63,7 @@ def test_once_and_never_again(controller, installed, backup, door):
     assert not condition(found, "Reconciling") and not condition(found, "Stalled")
     installed.wait_event(backup.name, backup.namespace, "BackupSucceeded")
     before, version = len(door.log), found["metadata"]["resourceVersion"]
-    installed.kubectl("annotate", KIND, backup.name, "-n", backup.namespace,
-                      "steward.dev/reconcile-at=now")
+    installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/reconcile-at": "now"})
     wait.stays("no other backup", lambda: len(door.log) == before, 2)
     assert backup.status() == status and version
     assert controller.metric("steward_etcd_backup_last_verified_timestamp_seconds",
@@ -85,8 +84,8 @@ def test_intervals_go_on_and_old_ones_go(alone, installed, backup, members, cloc
     def look(n):
         # The program sees its new time within a second, and does not wait for what it cannot know.
         # Signatures bear the time: a store takes none that is a quarter of an hour ahead.
-        installed.kubectl("annotate", KIND, backup.name, "-n", backup.namespace, "--overwrite",
-                          f"steward.dev/reconcile-at={time.monotonic()}")
+        installed.annotate(KIND, backup.name, backup.namespace,
+                           {"steward.dev/reconcile-at": f"{time.monotonic()}"})
         found = installed.get(KIND, backup.name, backup.namespace)
         done = found["status"]["phase"] == "Succeeded"
         return found if done and len(found["status"]["artifacts"]) >= n else None

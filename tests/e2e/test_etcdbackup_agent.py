@@ -39,8 +39,8 @@ class Volume(agentpod.Owner):
 
     def poke(self):
         """Makes steward look."""
-        self.cluster.kubectl("annotate", self.kind, self.name, "-n", self.namespace, "--overwrite",
-                             f"steward.dev/reconcile-at={time.monotonic()}")
+        self.cluster.annotate(self.kind, self.name, self.namespace,
+                              {"steward.dev/reconcile-at": f"{time.monotonic()}"})
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_one_that_failed_counts_once(steward_, volume):
 
 def test_one_that_somebody_deletes_is_made_again(steward_, volume):
     pod = volume.apply().wait_pod()
-    volume.cluster.delete("pod", pod["metadata"]["name"], volume.namespace, "--wait=false",
-                          "--force", "--grace-period=0")
+    volume.cluster.delete("pod", pod["metadata"]["name"], volume.namespace, wait_gone=False,
+                          grace_seconds=0)
     other = volume.wait_pod(besides=pod["metadata"]["uid"])
     volume.end(other, revision=8)
     assert [a["revision"] for a in volume.wait("Succeeded")["status"]["artifacts"]] == [8]

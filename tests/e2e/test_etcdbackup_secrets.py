@@ -69,8 +69,7 @@ class Secured(Backup):
 
     def mended(self):
         """What was wrong is right, and somebody wants it now."""
-        self.cluster.kubectl("annotate", "etcdb", self.name, "-n", self.namespace,
-                             "steward.dev/reconcile-at=now")
+        self.cluster.annotate("etcdb", self.name, self.namespace, {"steward.dev/reconcile-at": "now"})
         return self.succeeded(60)
 
 

@@ -173,8 +173,8 @@ def test_it_has_succeeded_when_the_cluster_is_ready(alone, installed, restore):
     wait.until("the cluster", restore.target)
 
     def joining():
-        installed.kubectl("annotate", restore.kind, restore.name, "-n", restore.namespace,
-                          "--overwrite", f"steward.dev/reconcile-at={time.monotonic()}")
+        installed.annotate(restore.kind, restore.name, restore.namespace,
+                           {"steward.dev/reconcile-at": f"{time.monotonic()}"})
         return restore.status()["phase"] == "Joining" and not restore.status()["succeeded"]
     wait.until("it to wait for that", joining)
     wait.stays("it waits", joining, 3, every=0.3)
@@ -220,7 +220,7 @@ def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, rest
     pod = restore.apply().wait_pod()
     [claim] = restore.claims()
     restore.hold(claim, True)
-    installed.delete("pvc", claim["metadata"]["name"], restore.namespace, "--wait=false")
+    installed.delete("pvc", claim["metadata"]["name"], restore.namespace, wait_gone=False)
     if not lingers:
         restore.hold(claim, False)
         wait.until("it to be gone", lambda: not restore.claims())

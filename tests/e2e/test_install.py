@@ -3,7 +3,6 @@
 
 import contextlib
 import itertools
-import json
 import re
 import shlex
 import subprocess
@@ -13,6 +12,7 @@ import yaml
 
 from support import chart, databaseuser, paths, readme, wait
 from support import steward as stw
+from support.cluster import as_yaml
 
 CONFIG = paths.TOP / "config"
 INSTALL = paths.TOP / "dist" / "install.yaml"
@@ -30,8 +30,7 @@ def kustomized(cluster, folder):
 
 def folder_of(cluster):
     """The folder of config/ for this API server."""
-    version = json.loads(cluster.kubectl("version", "-o", "json").stdout)["serverVersion"]
-    minor = int(re.match(r"\d+", version["minor"])[0])
+    minor = cluster.minor()
     return max((f for f in FOLDERS if f.startswith("server-") and int(f[9:]) <= minor),
                key=lambda f: int(f[9:]))
 
@@ -106,7 +105,7 @@ def test_a_field_that_nobody_knows_would_be_seen(installed):
     """So that the test above can fail."""
     service = {"apiVersion": "v1", "kind": "ConfigMap", "nonsense": 1,
                "metadata": {"name": "unknown-field", "namespace": "default"}}
-    installed.apply(service, "--validate=false")
+    installed.apply(service, validate=False)
     assert list(differences(service, stored(installed, service))) == [".nonsense"]
     installed.delete("configmap", "unknown-field", "default")
 
@@ -294,7 +293,7 @@ def test_a_cluster_takes_the_chart(installed, tmp_path):
     """Rendered for its version, with all that it knows the kinds of."""
     if chart.missing():
         pytest.skip(chart.missing())
-    version = json.loads(installed.kubectl("version", "-o", "json").stdout)["serverVersion"]
+    version = installed.api.do("GET", "/version")
     rendered = chart.build(tmp_path)({"networkPolicy": {"enabled": True},
                                       "dashboard": {"enabled": True},
                                       "targets": [{"name": "orders", "engine": "mariadb",
@@ -302,7 +301,8 @@ def test_a_cluster_takes_the_chart(installed, tmp_path):
                                      server=version["gitVersion"])
     objects = chart.objects(rendered)
     with removed_again(installed, objects):
-        installed.apply(objects, "--server-side", "--force-conflicts")
+        installed.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-",
+                          stdin=as_yaml(objects))
         for obj in objects:
             assert list(differences(obj, stored(installed, obj))) == [], key(obj)
     for obj in objects:
@@ -384,7 +384,7 @@ def test_removing_it_word_for_word(installed, steward_binary):
             assert result.returncode == 0, result.stdout + result.stderr
         assert "took the finalizer" in result.stdout
         result = installed.kubectl(*whole.replace("config/default", str(CONFIG / "default"))
-                                   .split()[1:], "--dry-run=server")
+                                   .split()[1:], dry_run=True)
         assert len(result.stdout.splitlines()) == len(objects) - 2  # the webhooks are gone
 
         installed.apply(user)
@@ -415,7 +415,7 @@ def test_the_chart_goes_without_a_trace(installed, steward_binary, tmp_path):
         installed.kubectl("apply", "-k", str(CONFIG / "default"))
         installed.apply(rights)
         try:
-            installed.apply(job, "--dry-run=server")
+            installed.apply(job, dry_run=True)
             account = installed.kubeconfig_of(f"{stw.NAMESPACE}/steward-uninstall",
                                               tmp_path / "account")
             args = job["spec"]["template"]["spec"]["containers"][0]["args"]

@@ -60,7 +60,7 @@ def busy(installed, cluster, steward_binary, tmp_path_factory):
                       tmp_path_factory.mktemp("busy"), ["--leader-elect"])
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
     one.start().wait_door()
-    cluster.kubectl("create", "namespace", "metrics-test")
+    cluster.create_namespace("metrics-test")
     web = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
            "metadata": {"name": "m", "namespace": "metrics-test"},
            "spec": {"image": "nginx:1.22", "pageContentHtml": "x"}}
@@ -74,7 +74,7 @@ def busy(installed, cluster, steward_binary, tmp_path_factory):
                40)
     yield one
     stw.uninstall_webhooks(installed)
-    cluster.kubectl("delete", "namespace", "metrics-test", "--wait=false")
+    cluster.delete_namespace("metrics-test")
     assert one.stop() == 0, one.log_tail()
 
 

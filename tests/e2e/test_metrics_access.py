@@ -4,7 +4,6 @@
 import base64
 import contextlib
 import http.client
-import json
 import re
 import shlex
 import shutil
@@ -20,11 +19,9 @@ READER = "steward-metrics-reader"
 
 def token_of(cluster, namespace, account):
     """A token of this ServiceAccount, which is made when it is not there."""
-    cluster.kubectl("create", "serviceaccount", account, "-n", namespace, check=False)
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    url = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-    reply = cluster.kubectl("create", "--raw", url, "-f", "-", stdin=json.dumps(request))
-    return json.loads(reply.stdout)["status"]["token"]
+    if not cluster.get("serviceaccount", account, namespace):
+        cluster.create_account(f"{namespace}/{account}")
+    return cluster.token_of(f"{namespace}/{account}")
 
 
 def read(steward, token=None, path="/metrics", method="GET", ca=None, name="127.0.0.1"):
@@ -69,12 +66,12 @@ def secure(run_steward):
 def tokens(installed):
     """Tokens of one who may and of one who may not."""
     installed.kubectl("apply", "-k", str(paths.TOP / "config" / "rbac"))
-    installed.kubectl("create", "namespace", "metrics-readers")
+    installed.create_namespace("metrics-readers")
     found = {name: token_of(installed, "metrics-readers", name) for name in ("may", "may-not")}
     installed.kubectl(*documented_binding())
     yield found
     installed.delete("clusterrolebinding", READER)
-    installed.delete("namespace", "metrics-readers", None, "--wait=false")
+    installed.delete_namespace("metrics-readers")
 
 
 def test_who_may_and_who_may_not(secure, tokens):

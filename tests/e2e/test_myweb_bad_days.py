@@ -14,7 +14,7 @@ from support.cluster import condition
 
 def test_paused(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace)
-    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused=true")
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": "true"})
     ready = myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
     assert ready["status"] == "True"
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "by hand"}})
@@ -23,7 +23,7 @@ def test_paused(controller, installed, namespace):
         "configmap", "web", namespace)["data"]["index.html"] == "by hand", 2)
     paused = installed.get(myweb.KIND, "web", namespace)
     assert paused["status"]["observedGeneration"] == web["metadata"]["generation"]
-    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused-")
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": None})
     web = myweb.wait_settled(installed, "web", namespace)
     assert condition(web, "Ready")["reason"] == "Completed"
     assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "<p>web</p>"
@@ -105,7 +105,7 @@ def test_killed_at_random_moments(controller, installed, namespace, run_steward)
     finally:
         controller.start()
         # Not left to the namespace's end: the next test stops the API server in the midst of it.
-        installed.delete(myweb.KIND, "--all", namespace, "--wait=false")
+        installed.delete_all(myweb.KIND, namespace, wait_gone=False)
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

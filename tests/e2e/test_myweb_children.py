@@ -68,8 +68,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
     # A pass over each of them, as a resync makes it.
     runs = controller.metric("controller_runtime_reconcile_total")
     for n in range(5):
-        installed.kubectl("annotate", myweb.KIND, f"web{n}", "-n", namespace,
-                          "steward.dev/reconcile-at=now")
+        installed.annotate(myweb.KIND, f"web{n}", namespace, {"steward.dev/reconcile-at": "now"})
     wait.until("five passes", lambda: controller.metric("controller_runtime_reconcile_total") >=
                runs + 5)
     wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 5, every=0.5)

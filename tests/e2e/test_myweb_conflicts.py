@@ -41,18 +41,18 @@ def test_name_conflict_at_creation(controller, installed, namespace, kind):
 
     # It goes, and a pass is asked for.
     installed.delete(kind, "web", namespace)
-    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1")
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     myweb.wait_settled(installed, "web", namespace)
 
 
 def test_name_conflict_later(controller, installed, namespace):
     """Our child is deleted and somebody else is quicker to take its name."""
     myweb.create_settled(installed, "web", namespace)
-    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused=true")
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": "true"})
     myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
     installed.delete("configmap", "web", namespace)
     installed.apply(foreign("configmap", "web", namespace))
-    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/paused-")
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": None})
     myweb.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
     assert installed.get("configmap", "web", namespace)["data"] == {"theirs": "kept"}
     # And deleting the MyWeb takes nothing that is not its own.
@@ -74,9 +74,8 @@ def test_owner_is_named(controller, installed, namespace):
     if condition(web, "ConfigMapSynced")["reason"] == "NameConflict":
         assert "(owner: Pod/someone)" in condition(web, "ConfigMapSynced")["message"]
     # While the holder goes, ours is not a case for a person: it waits, and then gets the name.
-    installed.delete("configmap", "web", namespace, "--wait=false")
-    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1",
-                      "--overwrite")
+    installed.delete("configmap", "web", namespace, wait_gone=False)
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     myweb.wait_condition(installed, "web", namespace, "ConfigMapSynced", "Terminating")
     installed.patch("configmap", "web", namespace, {"metadata": {"finalizers": None}})
     myweb.wait_settled(installed, "web", namespace)
@@ -169,5 +168,5 @@ def test_permanent_and_passing_refusals(controller, installed, namespace):
     assert "exceeded quota: none" in found["message"]
     assert found["message"].startswith('Service "web" could not be written')
     installed.delete("resourcequota", "none", namespace)
-    installed.kubectl("annotate", myweb.KIND, "web", "-n", namespace, "steward.dev/reconcile-at=1")
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     myweb.wait_settled(installed, "web", namespace)

@@ -5,8 +5,8 @@ import pytest
 from support import myweb
 from support import steward as stw
 from support import wait
-from support.cluster import as_yaml, condition
-from support.rest import MERGE, Api
+from support.cluster import condition
+from support.rest import MERGE
 
 EDITS = [
     ("configmap", {"data": {"index.html": "defaced"}}, "data.index.html"),
@@ -48,7 +48,7 @@ def test_edit(controller, installed, namespace, kind, patch, field):
 def test_delete(controller, installed, namespace, kind):
     myweb.create_settled(installed, "web", namespace)
     uid = installed.get(kind, "web", namespace)["metadata"]["uid"]
-    installed.delete(kind, "web", namespace, "--wait=false")
+    installed.delete(kind, "web", namespace, wait_gone=False)
     installed.wait_for(kind, "web", namespace, lambda o: o["metadata"]["uid"] != uid)
     installed.wait_event("web", namespace, "DriftRepaired", "deleted")
     web = installed.wait_for(myweb.KIND, "web", namespace,
@@ -59,8 +59,8 @@ def test_delete(controller, installed, namespace, kind):
 def test_only_the_record_of_owners_changed(controller, installed, namespace):
     """Nothing was deleted and no value differs, so nothing of the kind is told."""
     myweb.create_settled(installed, "web", namespace)
-    installed.kubectl("patch", "service", "web", "-n", namespace, "--type=json",
-                      "-p", '[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]')
+    installed.patch("service", "web", namespace,
+                    [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
     message = installed.wait_event("web", namespace, "DriftRepaired")
     assert message == 'Service "web" had been changed and is as wanted again: (managedFields)'
     web = installed.wait_for(myweb.KIND, "web", namespace, lambda o: o["status"].get("repairs") == 1)
@@ -70,8 +70,8 @@ def test_only_the_record_of_owners_changed(controller, installed, namespace):
 def test_made_anew_at_once(controller, installed, namespace):
     """What a former MyWeb of this name left behind is neither a conflict nor a repair."""
     uid = myweb.create_settled(installed, "web", namespace)["metadata"]["uid"]
-    installed.kubectl("replace", "--force", "-f", "-",
-                      stdin=as_yaml(myweb.manifest("web", namespace, pageContentHtml="<p>new</p>")))
+    installed.delete(myweb.KIND, "web", namespace)
+    installed.create(myweb.manifest("web", namespace, pageContentHtml="<p>new</p>"))
     web = installed.wait_for(myweb.KIND, "web", namespace,
                              lambda o: o["metadata"]["uid"] != uid and myweb.is_settled(o))
     assert "repairs" not in web["status"]
@@ -113,7 +113,7 @@ def test_a_fight_is_given_up(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     loops = controller.metric("steward_hot_loop_total", controller="myweb")
 
-    api = Api(installed.env)  # kubectl may be too slow for a fight
+    api = installed.api
     page = f"/api/v1/namespaces/{namespace}/configmaps/web"
     path = f"/apis/operator.k8s-summit.org/v1/namespaces/{namespace}/mywebs/web"
 

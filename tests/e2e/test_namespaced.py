@@ -16,9 +16,9 @@ def cluster(tmp_path_factory):
     """A cluster in which nothing but config/namespaced was applied; its steward runs beside it."""
     with k8s.of_its_own(f"ns-{os.getpid()}", "--audit") as one:
         one.kubectl("apply", "-k", str(paths.TOP / "config" / "namespaced"))
-        one.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        one.wait_established()
         one.delete("deployment", "steward-controller-manager", stw.NAMESPACE)
-        one.kubectl("create", "namespace", "elsewhere")
+        one.create_namespace("elsewhere")
         stw.uninstall_webhooks(one)  # those lead to a Service that nobody stands behind
         one.kubeconfig_steward = one.kubeconfig_of(stw.ACCOUNT,
                                                    tmp_path_factory.mktemp("k") / "kubeconfig")

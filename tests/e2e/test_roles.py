@@ -46,7 +46,7 @@ def test_the_door_alone(door, installed, namespace):
     installed.apply(make("first", namespace, port))
 
     def refused():
-        reply = installed.apply(make("second", namespace, port), "--dry-run=server", check=False)
+        reply = installed.apply(make("second", namespace, port), dry_run=True, check=False)
         return f"MyWeb {namespace}/first" in reply.stderr
     wait.until("the port to be taken", refused)
     assert "conditions" not in installed.get("myweb", "first", namespace).get("status", {})

@@ -2,7 +2,6 @@
 """Replicas come and go under a stream of creates, updates and deletes, good ones and bad ones: no
 call that is right fails, none that is wrong passes."""
 
-import json
 import time
 
 from support import wait
@@ -79,7 +78,7 @@ def test_webhook_configurations_are_deleted_and_applied_again(replicas, namespac
         for hook in obj["webhooks"]:
             hook["clientConfig"].pop("caBundle")
         obj["metadata"] = {k: obj["metadata"][k] for k in ("name", "labels")}
-        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(obj))
+        cluster.apply(obj)
     replicas.wait_door()
     with Stream(cluster, namespace) as stream:
         stream.flow(100)

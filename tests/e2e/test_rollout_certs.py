@@ -2,7 +2,6 @@
 """Certificates are renewed, lost and spoilt under a stream of calls, none of which fails for it."""
 
 import base64
-import json
 
 import pytest
 
@@ -71,7 +70,7 @@ def test_the_ca_bundle_is_spoilt_by_hand(replicas, namespace, bundle):
         for kind, name in WEBHOOK_CONFIGURATIONS:
             patch = [{"op": "replace", "path": f"/webhooks/{n}/clientConfig/caBundle",
                       "value": bundle} for n in range(len(cluster.get(kind, name)["webhooks"]))]
-            cluster.kubectl("patch", kind, name, "--type=json", "-p", json.dumps(patch))
+            cluster.patch(kind, name, None, patch)
         wait.until("it to be mended", lambda: certs.bundles(cluster) == good)
         stream.flow(100)
         stream.end()

@@ -144,4 +144,4 @@ def test_nothing_is_touched(installed, image, before, namespace):
                            (etcdcluster.KIND, "again")):
             assert condition(cluster.get(kind, name, namespace), "Ready")["status"] == "True"
         for kind in KINDS:
-            cluster.delete(kind, "--all", namespace)
+            cluster.delete_all(kind, namespace)

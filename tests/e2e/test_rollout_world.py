@@ -8,7 +8,6 @@ import pytest
 from support import myweb, wait
 from support import replicas as replica
 from support.replicas import long_run
-from support.rest import Api
 from support.stream import Stream
 
 # A process that holds so many MyWebs, at its peak, while they come as fast as the API server takes
@@ -43,13 +42,13 @@ def burst(cluster, namespace, count):
     """Creates so many MyWebs as fast as they are taken, paused, so that it is they that count and
     not what is made of them."""
     pause = {"steward.dev/paused": "true"}
-    Api(cluster.env).write_all(("POST", mywebs(namespace), myweb.manifest(f"b{n}", namespace, pause))
+    cluster.api.write_all(("POST", mywebs(namespace), myweb.manifest(f"b{n}", namespace, pause))
                                for n in range(count))
 
 
 def clear(cluster, namespace):
     """Deletes them one by one: the API server would not find the time for all in one call."""
-    api, path = Api(cluster.env), mywebs(namespace)
+    api, path = cluster.api, mywebs(namespace)
     api.write_all(("DELETE", f"{path}/{o['metadata']['name']}") for o in api.each(path))
 
 

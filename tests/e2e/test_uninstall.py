@@ -27,7 +27,7 @@ def abandoned(steward_binary):
     config/default is installed, and there is no node that could run it: the door is shut."""
     with k8s.of_its_own(f"gone-{os.getpid()}") as cluster:
         stw.install(cluster, steward_binary)
-        cluster.kubectl("create", "namespace", NAMESPACE)
+        cluster.create_namespace(NAMESPACE)
         cluster.apply([with_finalizer("ann"), with_finalizer("bob"),
                        dbu.manifest("col", NAMESPACE)])
         cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))

@@ -17,6 +17,7 @@ DAY = 86400
 HOST, ADDRESS = "steward.test.svc", "127.0.0.1"
 NAMES = (HOST, HOST + ".cluster.local", ADDRESS, "::1")
 HOOKS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+NO_BUNDLE = {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}
 
 
 class Replica:
@@ -77,12 +78,12 @@ def _hook(kind, name, webhooks=2):
 def place(cluster):
     """A namespace and two configurations of the same name."""
     name = f"certs-{os.getpid()}-{os.urandom(3).hex()}"
-    cluster.kubectl("create", "namespace", name)
+    cluster.create_namespace(name)
     cluster.apply([_hook(kind, name) for kind in HOOKS])
     yield name
     for kind in HOOKS:
         cluster.delete(kind, name)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.delete_namespace(name)
 
 
 @pytest.fixture
@@ -210,9 +211,7 @@ def test_first_start(cluster, place, two, tmp_path):
 def test_owns_only_the_bundle(cluster, place, one):
     """What the field manager has, and what an update of everything else leaves alone."""
     for kind in HOOKS:
-        # kubectl of a later version would hide managedFields.
-        raw = f"/apis/admissionregistration.k8s.io/v1/{kind}s/{place}"
-        found = json.loads(cluster.kubectl("get", "--raw", raw).stdout)
+        found = cluster.get(kind, place)
         fields = [m for m in found["metadata"]["managedFields"]
                   if m["manager"] == "steward-certs"]
         assert len(fields) == 1 and fields[0]["operation"] == "Apply"
@@ -238,16 +237,16 @@ def test_waits_for_configurations(cluster, place, replica):
         cluster.apply([_hook(kind, place) for kind in HOOKS])
         wait.until("caBundles", lambda: _settled(cluster, place, one)
                    and len(_all_bundles(cluster, place)) == 4)
-        cluster.kubectl("delete", HOOKS[1], place)
+        cluster.delete(HOOKS[1], place)
     assert one.log_text().count("webhook configuration not found") <= 4
 
 
 def test_wiped_bundle(cluster, place, one):
     """Repaired at once, by the watch and not by the minute's look."""
-    for patch in ('[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":""}]',
-                  '[{"op":"remove","path":"/webhooks/1/clientConfig/caBundle"}]'):
+    for patch in ({"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": ""},
+                  {"op": "remove", "path": "/webhooks/1/clientConfig/caBundle"}):
         for kind in HOOKS:
-            cluster.kubectl("patch", kind, place, "--type=json", "-p", patch)
+            cluster.patch(kind, place, None, [patch])
             wait.until("repair", lambda: _settled(cluster, place, one), seconds=20)
 
 
@@ -363,7 +362,7 @@ def test_deleted_secret(cluster, place, two, watchman):
     """What is served stays trusted while a new CA comes."""
     first = _secret(cluster, place)
     guard = watchman(*two)
-    cluster.kubectl("delete", "secret", "pair", "-n", place)
+    cluster.delete("secret", "pair", place)
     wait.until("both to serve another leaf", lambda: _serve_one_leaf(cluster, place, two)
                not in (None, first["tls.crt"]))
     _pass_overlap(cluster, place, *two)
@@ -434,8 +433,7 @@ def test_rights(cluster, place, replica, tmp_path):
         _wait_settled(cluster, place, one)
         two = replica(kubeconfig=account)
         wait.until("readiness of the second", lambda: two.status()["ready"])
-        cluster.kubectl("patch", HOOKS[0], place, "--type=json", "-p",
-                        '[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]')
+        cluster.patch(HOOKS[0], place, None, [NO_BUNDLE])
         wait.until("repair", lambda: _settled(cluster, place, one, two), seconds=20)
     finally:
         cluster.delete("clusterrolebinding", place)
@@ -449,6 +447,5 @@ def test_api_server_away(cluster, place, one):
     cluster.component("kill", "apiserver")
     assert one.status()["ready"]
     cluster.component("start", "apiserver")
-    cluster.kubectl("patch", HOOKS[0], place, "--type=json", "-p",
-                    '[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]')
+    cluster.patch(HOOKS[0], place, None, [NO_BUNDLE])
     wait.until("repair", lambda: _settled(cluster, place, one))

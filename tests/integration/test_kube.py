@@ -8,6 +8,7 @@ import signal
 import subprocess
 
 import pytest
+import yaml
 
 from support import paths, wait
 from support.cluster import run
@@ -47,9 +48,9 @@ class Probe:
 def place(cluster):
     """A namespace, without steward in the cluster."""
     name = f"kube-{os.getpid()}-{os.urandom(3).hex()}"
-    cluster.kubectl("create", "namespace", name)
+    cluster.create_namespace(name)
     yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.delete_namespace(name)
 
 
 @pytest.fixture
@@ -78,17 +79,15 @@ def _cached(probe, cluster, namespace):
 
 def test_cache_follows_through_crashes(cluster, place, probe):
     """1,000 objects; the API server is killed, and the world changes while nobody watches."""
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(
-        {"apiVersion": "v1", "kind": "List", "items": _configmaps(place, range(1000), "first")}),
-        timeout=300)
+    cluster.create(_configmaps(place, range(1000), "first"))
     wait.until("1,000 objects in the cache", lambda: _cached(probe, cluster, place), seconds=120)
 
     cluster.component("kill", "apiserver")
     wait.until("the cache to notice", lambda: probe.ask("problem")["problem"])
     probe.process.send_signal(signal.SIGSTOP)
     cluster.component("start", "apiserver")
-    cluster.kubectl("delete", "configmap", "-n", place, *[f"cm-{n}" for n in range(100)],
-                    timeout=120)
+    for n in range(100):
+        cluster.delete("configmap", f"cm-{n}", place)
     cluster.apply(_configmaps(place, range(100, 110), "second"))
     cluster.apply(_configmaps(place, range(2000, 2010), "new"))
     probe.process.send_signal(signal.SIGCONT)
@@ -97,7 +96,7 @@ def test_cache_follows_through_crashes(cluster, place, probe):
     wait.until("the problem to be over", lambda: not probe.ask("problem")["problem"], seconds=60)
 
     # The watch that follows works as the first did.
-    cluster.kubectl("delete", "configmap", "-n", place, "cm-500")
+    cluster.delete("configmap", "cm-500", place)
     wait.until("the deletion", lambda: f"{place}/cm-500" not in probe.keys())
 
 
@@ -170,8 +169,7 @@ def test_a_client_certificate_that_is_rotated(cluster, place, tmp_path):
     if not (authority / "ca.key").exists():
         pytest.skip("the CA of this cluster is not at hand")
     _client_pair(tmp_path)
-    config = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "--flatten",
-                                        "-o", "json").stdout)
+    config = yaml.safe_load(pathlib.Path(cluster.kubeconfig).read_text("utf-8"))
     config["users"][0]["user"] = {"client-certificate": "client.crt", "client-key": "client.key"}
     (tmp_path / "config").write_text(json.dumps(config), "utf-8")
     one = Probe(cluster, "configmaps", place, tmp_path / "config")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Apps in tests: manifests, what to wait for, and pods that say what a test wants them to say."""
 
-import json
-
 from . import wait
 from .cluster import is_ready
 
@@ -53,30 +51,36 @@ def children(cluster, name, namespace):
 
 def pods(cluster, name, namespace):
     """The pods of an App that are to stay."""
-    found = cluster.list("pod", namespace, f"app.kubernetes.io/instance={name}")
+    return _staying(cluster.list("pod", namespace, _labelled(name)))
+
+
+def _labelled(name):
+    return f"app.kubernetes.io/instance={name}"
+
+
+def _staying(found):
     return [p for p in found if "deletionTimestamp" not in p["metadata"]]
 
 
 def wait_pods(cluster, name, namespace, count):
     """Until there are so many pods; returns them."""
-    def look():
-        found = pods(cluster, name, namespace)
+    def look(found):
+        found = _staying(found)
         return found if len(found) == count else None
-    return wait.until(f"{count} pods of {namespace}/{name}", look)
+    return cluster.wait_list(f"{count} pods of {namespace}/{name}", "pod", namespace, look,
+                             selector=_labelled(name))
 
 
 def set_status(cluster, pod, **status):
     """Plays the kubelet: writes a pod's status, again when somebody else wrote meanwhile."""
-    where = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
 
     def write():
-        now = json.loads(cluster.kubectl("get", "--raw", where).stdout)
+        now = cluster.get("pod", name, namespace)
         now["status"].update(status)
-        reply = cluster.kubectl("replace", "--raw", f"{where}/status", "-f", "-",
-                                stdin=json.dumps(now), check=False)
-        assert reply.returncode == 0, reply.stderr
+        cluster.replace(now, "status")
         return True
-    wait.until(f"the status of pod {pod['metadata']['name']} to be written", write)
+    wait.until(f"the status of pod {name} to be written", write)
 
 
 def container_status(ready=False, restarts=0, **state):

@@ -76,7 +76,7 @@ class Scene:
         """A DatabaseUser by a door that has seen its Secret."""
         obj = manifest(name, namespace, **more)
         wait.until("the Secret to be seen", lambda: FINALIZER in self.cluster.apply(
-            obj, "--dry-run=server", "-o", "yaml").stdout)
+            obj, dry_run=True).object["metadata"].get("finalizers", ()))
         self.cluster.apply(obj)
 
     def write_targets(self, *targets):
@@ -104,11 +104,11 @@ class Scene:
 
     def poke(self, name, namespace):
         """Has it looked at again."""
-        self.annotate(name, namespace, f"steward.dev/reconcile-at={time.monotonic_ns()}")
+        self.annotate(name, namespace, {"steward.dev/reconcile-at": f"{time.monotonic_ns()}"})
 
-    def annotate(self, name, namespace, *annotations):
-        """kubectl annotate."""
-        self.cluster.kubectl("annotate", "--overwrite", KIND, name, "-n", namespace, *annotations)
+    def annotate(self, name, namespace, annotations):
+        """Sets annotations from a dict; None takes one away."""
+        self.cluster.annotate(KIND, name, namespace, annotations)
 
     def wait_ready(self, name, namespace, seconds=60):
         """Until it is ready at its generation; returns the object."""
@@ -125,14 +125,13 @@ class Scene:
 
     def delete(self, name, namespace, wait_gone=True):
         """Deletes the object, not its Secret."""
-        return self.cluster.delete(KIND, name, namespace, f"--wait={str(wait_gone).lower()}",
-                                   "--timeout=30s")
+        return self.cluster.delete(KIND, name, namespace, wait_gone=wait_gone, seconds=30)
 
     def forget(self, namespace):
         """Lets all that is left of a test go, whatever state its server is in."""
         for user in self.cluster.list(KIND, namespace):
-            self.annotate(user["metadata"]["name"], namespace, "steward.dev/force-delete=true")
-        self.cluster.delete(KIND, "--all", namespace, "--timeout=60s")
+            self.annotate(user["metadata"]["name"], namespace, {"steward.dev/force-delete": "true"})
+        self.cluster.delete_all(KIND, namespace, seconds=60)
 
 
 def writes(cluster, namespace):

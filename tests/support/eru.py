@@ -2,7 +2,6 @@
 """Erus in tests: manifests, Deployments whose pods count as running, and what to wait for."""
 
 import datetime
-import json
 import threading
 
 from . import myweb, wait
@@ -56,19 +55,16 @@ class Kubelet:
         self.thread.join()
 
     def _run(self):
-        while not self.end.wait(0.2):
+        while not self.end.wait(0.05):
             for pod in self.cluster.list("pod", self.namespace):
                 if not self.hold.is_set() and not condition(pod, "Ready").get("status") == "True":
                     self._make_ready(pod)
 
     def _make_ready(self, pod):
-        name = pod["metadata"]["name"]
         since = pod["metadata"]["creationTimestamp"]
         pod["status"] = {"phase": "Running", "conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": since}]}
-        self.cluster.kubectl("replace", "--raw",
-                             f"/api/v1/namespaces/{self.namespace}/pods/{name}/status", "-f", "-",
-                             stdin=json.dumps(pod), check=False)
+        self.cluster.replace(pod, "status", check=False)
 
 
 def create_available(cluster, name, namespace, **more):
@@ -115,8 +111,7 @@ def ready_reason(status):
 
 def restart_now(cluster, name, namespace, token):
     """Asks for a restart by hand."""
-    cluster.kubectl("annotate", KIND, name, "-n", namespace, f"{RESTART_NOW}={token}",
-                    "--overwrite")
+    cluster.annotate(KIND, name, namespace, {RESTART_NOW: f"{token}"})
 
 
 def next_minute(room=30):

@@ -63,13 +63,10 @@ def wait_phase(etcd, name, phase, seconds=60, kind=KIND):
 def remember(cluster, namespace, name, *artifacts):
     """Writes backups that were made into the status of an EtcdBackup, again when steward wrote
     meanwhile."""
-    path = f"/apis/{ecs.GROUP}/v1beta2/namespaces/{namespace}/etcdbackups/{name}/status"
-
     def write():
         now = cluster.get(KIND, name, namespace)
         now["status"]["artifacts"] = list(artifacts)
-        return cluster.kubectl("replace", "--raw", path, "-f", "-", stdin=json.dumps(now),
-                               check=False).returncode == 0
+        return cluster.replace(now, "status", check=False).returncode == 0
     wait.until(f"the status of EtcdBackup {name} to be written", write)
 
 

@@ -98,8 +98,7 @@ class Given:
                            "data": {key: encoded(value) for key, value in data.items()}})
         revision = cluster.get("secret", "server", namespace)["metadata"]["resourceVersion"]
         for name in self.etcd.pods():
-            cluster.kubectl("annotate", "pod", name, "-n", namespace, "--overwrite",
-                            f"test.steward.dev/secrets={revision}")
+            cluster.annotate("pod", name, namespace, {"test.steward.dev/secrets": f"{revision}"})
 
     def client(self):
         """A context for clients, of what is in the Secrets now."""

@@ -84,8 +84,7 @@ class EtcdCluster:
     def delete(self):
         """It, and its claims, which outlive it."""
         self.cluster.delete(KIND, self.name, self.namespace)
-        self.cluster.kubectl("delete", "pvc", "-n", self.namespace, "-l",
-                             f"etcd_cluster={self.name}", "--wait=false")
+        self.cluster.delete_all("pvc", self.namespace, f"etcd_cluster={self.name}", wait_gone=False)
 
     # --- waiting
 
@@ -224,8 +223,8 @@ class EtcdCluster:
 
     def delete_pods(self, *names):
         """As an eviction or a node that ends would, without grace; all at once."""
-        self.cluster.kubectl("delete", "pod", "-n", self.namespace, *names, "--grace-period=0",
-                             "--force", "--wait=false")
+        for name in names:
+            self.cluster.delete("pod", name, self.namespace, wait_gone=False, grace_seconds=0)
 
     def pid(self, member):
         """The process of a member on this machine."""
@@ -355,12 +354,12 @@ class Stage:
         self.steward = None
 
     def __enter__(self):
-        self.cluster.kubectl("create", "namespace", self.namespace)
+        self.cluster.create_namespace(self.namespace)
         try:
             self.start()
         except BaseException:
             self.steward.kill()
-            self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
+            self.cluster.delete_namespace(self.namespace)
             raise
         return self
 
@@ -369,7 +368,7 @@ class Stage:
             if self.steward.running():
                 assert self.steward.stop() == 0, self.steward.log_tail()
         finally:
-            self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
+            self.cluster.delete_namespace(self.namespace)
 
     def start(self, *args, env=None, ready=True):
         """Starts a steward, the one before having ended; `env` is added to its environment."""

@@ -20,7 +20,7 @@ class Played(etcdcluster.EtcdCluster):
     def __init__(self, cluster, namespace, folder, name="ec"):
         super().__init__(cluster, namespace, name)
         self.folder_, self.process = folder, None
-        self.address = f"127.{64 + next(_numbers)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255 | 1}"
+        self.address = f"127.{64 + next(_numbers)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
 
     def __enter__(self):
         return self

@@ -17,7 +17,6 @@ import urllib.request
 from . import paths, wait
 from . import steward as stw
 from .cluster import condition
-from .rest import Api
 from .service import Service
 
 DEPLOYMENT = "steward-controller-manager"
@@ -188,7 +187,7 @@ class InPods(Replicas):
 
     def __init__(self, cluster):
         super().__init__(cluster)
-        self.api, self.resources, self.addresses = Api(cluster.env), None, {}
+        self.api, self.resources, self.addresses = cluster.api, None, {}
 
     def open(self):
         """Waits for both."""
@@ -241,7 +240,7 @@ class InPods(Replicas):
 
     def delete(self, name):
         """kubectl delete pod, which tells the process to end."""
-        self.cluster.kubectl("delete", "pod", name, "-n", stw.NAMESPACE, "--wait=false")
+        self.cluster.delete("pod", name, stw.NAMESPACE, wait_gone=False)
 
     def kill(self, name):
         """SIGKILL to the process, as the kernel does when memory is short; the kubelet starts it

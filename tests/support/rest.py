@@ -1,47 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server's REST interface, where kubectl would be too slow."""
+"""The API server's REST interface over one kept connection for each thread.
 
+`Api` speaks in paths, `observe` waits with a watch; support/cluster.py speaks in kinds and names.
+"""
+
+import base64
 import contextlib
+import dataclasses
 import http.client
 import json
+import math
+import os
 import queue
+import select
+import socket
 import ssl
+import tempfile
 import threading
+import time
 import urllib.parse
 
+import yaml
+
+from .wait import TimedOut
+
+JSON = "application/json"
 MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+# What a request meets when the server goes away in the middle of it.
+GONE = (OSError, http.client.HTTPException)
+# A check may look at more than the object that is watched.
+LOOK_AGAIN_SECONDS = 0.25
+
+
+@dataclasses.dataclass
+class Reply:
+    """What the server answered."""
+
+    status: int
+    object: dict
+    warnings: list
+
+
+class Refused(AssertionError):
+    """A request that had to succeed did not: says which, and what the server answered."""
+
+    def __init__(self, method, path, reply):
+        self.status, self.object = reply.status, reply.object
+        super().__init__(f"{method} {path}: {reply.status} {reply.object.get('reason', '')}: "
+                         f"{reply.object.get('message', reply.object)}")
+
+
+class _WatchEnded(Exception):
+    """The server ended a watch, or says that its resourceVersion is too old."""
 
 
 class Api:
-    """An administrator's requests, by one kept connection a thread.
+    """Requests with the rights of a kubeconfig; `headers` are what it sends with each."""
 
-    `env` is what `scripts/cluster env` printed, as a dict.
-    """
-
-    def __init__(self, env):
-        self.host = urllib.parse.urlsplit(env["STEWARD_CLUSTER_APISERVER"]).netloc
-        self.tls = ssl.create_default_context(cafile=env["STEWARD_CLUSTER_CA"])
-        with open(env["KUBECONFIG"], encoding="utf-8") as file:
-            token = next(line for line in file if "token:" in line).split(":", 1)[1]
-        self.headers = {"Authorization": "Bearer " + token.strip().strip('"')}
+    def __init__(self, kubeconfig):
+        self.url, self.tls, self.headers = _read_kubeconfig(kubeconfig)
         self.local = threading.local()
 
     def connect(self):
         """A new connection."""
-        return http.client.HTTPSConnection(self.host, context=self.tls, timeout=60)
+        return http.client.HTTPSConnection(self.url, context=self.tls, timeout=60)
 
-    def call(self, method, path, body=None, content_type="application/json"):
-        """(status, object).  OSError or HTTPException: nobody knows."""
-        if not hasattr(self.local, "connection"):
-            self.local.connection = self.connect()
+    def request(self, method, path, body=None, content_type=JSON):
+        """A Reply, whatever its status.  OSError or HTTPException: nobody knows."""
+        connection = self._kept()
         headers = dict(self.headers, **({"Content-Type": content_type} if body else {}))
         try:
-            self.local.connection.request(method, path, json.dumps(body) if body else None, headers)
-            reply = self.local.connection.getresponse()
-            return reply.status, json.loads(reply.read())
-        except (OSError, http.client.HTTPException):
-            del self.local.connection
+            connection.request(method, path, json.dumps(body) if body else None, headers)
+            reply = connection.getresponse()
+            text = reply.read()
+        except GONE:
+            connection.close()
             raise
+        return Reply(reply.status, _parsed(text, reply.getheader("Content-Type", "")),
+                     [_text_of_warning(w) for w in reply.headers.get_all("Warning", ())])
+
+    def call(self, method, path, body=None, content_type=JSON):
+        """(status, object).  OSError or HTTPException: nobody knows."""
+        reply = self.request(method, path, body, content_type)
+        return reply.status, reply.object
+
+    def do(self, method, path, body=None, content_type=JSON):
+        """The object of a request that has to succeed."""
+        reply = self.request(method, path, body, content_type)
+        if reply.status >= 300:
+            raise Refused(method, path, reply)
+        return reply.object
+
+    def _kept(self):
+        """This thread's connection, closed when the server has closed its end: the next request then
+        opens a new one."""
+        if not hasattr(self.local, "connection"):
+            self.local.connection = self.connect()
+        connection = self.local.connection
+        if connection.sock and _is_readable(connection.sock):
+            connection.close()
+        return connection
 
     def write_all(self, calls):
         """Sends (method, path, body, content type) by a few connections; all have to be taken."""
@@ -69,19 +128,183 @@ class Api:
         """All objects of a collection, in pages."""
         token = ""
         while True:
-            sep = "&" if "?" in path else "?"
-            _, page = self.call("GET", f"{path}{sep}limit=500&continue={token}")
+            page = self.do("GET", with_query(path, limit=500, **{"continue": token}))
             yield from page["items"]
-            token = urllib.parse.quote(page["metadata"].get("continue", ""))
+            token = page["metadata"].get("continue", "")
             if not token:
                 return
 
     def watch(self, path, version):
         """(type, object) of a watch, until the server ends it."""
-        connection = self.connect()
-        connection.request("GET", f"{path}&watch=1&resourceVersion={version}", headers=self.headers)
+        with contextlib.closing(self.connect()) as connection:
+            yield from self._events(connection, with_query(path, watch=1, resourceVersion=version))
+
+    def _events(self, connection, path):
+        connection.request("GET", path, headers=self.headers)
         reply = connection.getresponse()
-        with contextlib.closing(connection):
-            for line in reply:
-                event = json.loads(line)
-                yield event["type"], event["object"]
+        if reply.status >= 300:
+            raise Refused("GET", path, Reply(reply.status, _parsed(reply.read()), []))
+        for line in reply:
+            event = json.loads(line)
+            yield event["type"], event["object"]
+
+    def observe(self, what, path, look, seconds=60):
+        """Calls look([object, ...]) with the collection of `path`, again after each change of it,
+        until it returns something true, and returns that.
+
+        A server that goes away is asked again.  An exception of look() counts as false; the last one
+        is shown at the deadline, with `what`, which ends the sentence "timed out waiting for ...".
+        """
+        deadline = time.monotonic() + seconds
+        state = _Looks(look)
+        pause = 0.02
+        while True:
+            try:
+                with contextlib.closing(_Collection(self, path, seconds)) as collection:
+                    pause = 0.02
+                    while not state.over(collection.objects.values()):
+                        if time.monotonic() >= deadline:
+                            raise TimedOut(f"after {seconds} s still waiting for {what}; "
+                                           f"last: {state.result!r}") from state.failure
+                        collection.follow(min(LOOK_AGAIN_SECONDS, deadline - time.monotonic()))
+                    return state.result
+            except (*GONE, ValueError, Refused, _WatchEnded) as error:
+                if time.monotonic() >= deadline:
+                    raise TimedOut(f"after {seconds} s still waiting for {what}: {error}") from error
+                time.sleep(pause)
+                pause = min(2 * pause, 0.5)
+
+
+class _Looks:
+    """What look() said last."""
+
+    def __init__(self, look):
+        self.look, self.result, self.failure = look, None, None
+
+    def over(self, objects):
+        self.failure = None
+        try:
+            self.result = self.look(list(objects))
+        except Exception as error:
+            self.result, self.failure = None, error
+        return bool(self.result)
+
+
+class _Collection:
+    """The objects of a collection, kept up to date by a watch that a thread reads."""
+
+    def __init__(self, api, path, seconds):
+        self.api, self.path, self.seconds = api, path, seconds
+        self.connection, self.changes = None, queue.SimpleQueue()
+        listed = api.do("GET", path)
+        kind = {"apiVersion": listed["apiVersion"], "kind": listed["kind"].removesuffix("List")}
+        self.objects = {_key(o): {**kind, **o} for o in listed["items"]}
+        self.version = listed["metadata"]["resourceVersion"]
+
+    def follow(self, seconds):
+        """Waits for a change, at most so long, and takes in all that came."""
+        if self.connection is None:
+            self.connection = self.api.connect()
+            threading.Thread(target=self._read, daemon=True).start()
+        with contextlib.suppress(queue.Empty):
+            change = self.changes.get(timeout=max(seconds, 0.001))
+            while True:
+                self._take(change)
+                change = self.changes.get_nowait()
+
+    def _take(self, change):
+        if isinstance(change, Exception):
+            raise change
+        kind, obj = change
+        if kind == "ERROR":
+            raise _WatchEnded(obj.get("message"))
+        if kind == "DELETED":
+            self.objects.pop(_key(obj), None)
+        else:
+            self.objects[_key(obj)] = obj
+
+    def _read(self):
+        path = with_query(self.path, watch=1, resourceVersion=self.version,
+                          timeoutSeconds=math.ceil(self.seconds) + 1)
+        try:
+            self.connection.timeout = self.seconds + 5
+            for change in self.api._events(self.connection, path):
+                self.changes.put(change)
+            self.changes.put(_WatchEnded("the server ended the watch"))
+        except Exception as error:  # for the thread that waits; after close(), for nobody
+            self.changes.put(error)
+
+    def close(self):
+        """Ends the watch, and so its thread."""
+        sock = self.connection and self.connection.sock
+        if sock:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+def with_query(path, **query):
+    """The path with these parameters, without those that are empty."""
+    query = {key: value for key, value in query.items() if value not in ("", None)}
+    if not query:
+        return path
+    return f"{path}{'&' if '?' in path else '?'}{urllib.parse.urlencode(query)}"
+
+
+def _key(obj):
+    return obj["metadata"].get("namespace"), obj["metadata"]["name"]
+
+
+def _parsed(text, content_type=JSON):
+    """The object of a body; what is not JSON is a message."""
+    if not content_type.startswith(JSON):
+        return {"message": text.decode("utf-8", "replace").strip()}
+    return json.loads(text) if text else {}
+
+
+def _text_of_warning(header):
+    """The text of a Warning header: 299 - "text"."""
+    text = header.partition('"')[2].rpartition('"')[0]
+    return text.replace('\\"', '"').replace("\\\\", "\\")
+
+
+def _is_readable(sock):
+    """Whether an idle connection has something to read: only that the server has ended it."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _read_kubeconfig(path):
+    """(HOST:PORT, TLS context, headers) of a kubeconfig's current context."""
+    with open(path, encoding="utf-8") as file:
+        config = yaml.safe_load(file)
+    context = _named(config["contexts"], config["current-context"])["context"]
+    cluster = _named(config["clusters"], context["cluster"])["cluster"]
+    user = _named(config["users"], context["user"])["user"]
+    base = os.path.dirname(os.path.abspath(path))
+    tls = ssl.create_default_context()
+    if cluster.get("certificate-authority-data"):
+        tls.load_verify_locations(cadata=base64.b64decode(
+            cluster["certificate-authority-data"]).decode())
+    elif cluster.get("certificate-authority"):
+        tls.load_verify_locations(os.path.join(base, cluster["certificate-authority"]))
+    _give_pair(tls, user, base)
+    headers = {"Authorization": f"Bearer {user['token']}"} if user.get("token") else {}
+    return urllib.parse.urlsplit(cluster["server"]).netloc, tls, headers
+
+
+def _named(entries, name):
+    return next(e for e in entries if e["name"] == name)
+
+
+def _give_pair(tls, user, base):
+    """The client certificate of a user who has one."""
+    if user.get("client-certificate"):
+        tls.load_cert_chain(*(os.path.join(base, user[k])
+                              for k in ("client-certificate", "client-key")))
+    elif user.get("client-certificate-data"):
+        with tempfile.NamedTemporaryFile() as pair:
+            for key in ("client-certificate-data", "client-key-data"):
+                pair.write(base64.b64decode(user[key]))
+            pair.flush()
+            tls.load_cert_chain(pair.name)

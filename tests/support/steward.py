@@ -25,7 +25,7 @@ def install(cluster, binary):
     said = cluster.apply(k8s.run([binary, "print", "crds"]).stdout).stdout
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(k8s.run([binary, "print", "rbac"]).stdout)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.wait_established()
     return " created" in said
 
 
@@ -49,7 +49,7 @@ def wait_door(cluster, seconds=60):
              "spec": {"image": "nginx", "nodePortNumber": 1}}
 
     def look():
-        reply = cluster.apply(probe, "--dry-run=server", check=False)
+        reply = cluster.apply(probe, dry_run=True, check=False)
         return reply.returncode != 0 and "spec.nodePortNumber" in reply.stderr
     wait.until("the API server to ask steward", look, seconds)
 

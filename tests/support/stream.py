@@ -10,7 +10,7 @@ import threading
 import time
 
 from . import app, eru, myweb, wait
-from .rest import MERGE, Api
+from .rest import MERGE
 
 # Of each kind: the path of its resource, a manifest, a change of its spec that is fine, one that is
 # not and that no schema knows of, and what steward says to that.  The last names a field that only
@@ -39,7 +39,7 @@ class Stream:
     """
 
     def __init__(self, cluster, namespace, threads=3, outages=False, kinds=KINDS):
-        self.api, self.namespace, self.outages, self.kinds = Api(cluster.env), namespace, outages, kinds
+        self.api, self.namespace, self.outages, self.kinds = cluster.api, namespace, outages, kinds
         self.asked, self.away = 0, 0
         self.failed, self.let_in, self.unfilled, self.seconds = [], [], [], []
         self.over, self.lock = threading.Event(), threading.Lock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for things that happen by themselves: polled, with a deadline, never a bare sleep.
+"""Waiting for things that happen by themselves: polled with a deadline, never a bare sleep.
 
 A deadline is for what never happens, also on a machine that is slow and busy with other things: it
 is generous.  Where it is the point how long something takes, a test measures that.
@@ -13,13 +13,15 @@ class TimedOut(AssertionError):
     """What was waited for did not happen."""
 
 
-def until(what, check, seconds=60, every=0.05):
+def until(what, check, seconds=60, every=0.1):
     """Calls check() until it returns something true, and returns that.
 
-    `what` ends the sentence "timed out waiting for ..."; an exception that check() raises at the
-    end is shown with it.
+    It looks often at first, and then each `every` seconds.  For an object of the API server there is
+    Cluster.wait_for, which watches.  `what` ends the sentence "timed out waiting for ..."; an
+    exception that check() raises at the end is shown with it.
     """
     deadline = time.monotonic() + seconds
+    pause = min(0.005, every)
     while True:
         failure = None
         try:
@@ -32,7 +34,8 @@ def until(what, check, seconds=60, every=0.05):
         if time.monotonic() >= deadline:
             raise TimedOut(f"after {seconds} s still waiting for {what}; "
                            f"last: {result!r}") from failure
-        time.sleep(every)
+        time.sleep(pause)
+        pause = min(1.5 * pause, every)
 
 
 def within(seconds):
