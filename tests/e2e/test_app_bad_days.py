@@ -16,7 +16,7 @@ FOREIGN = {
                      "spec": {"containers": [{"name": "c", "image": app.IMAGE}]}}}},
     "service": {"apiVersion": "v1", "kind": "Service",
                 "spec": {"ports": [{"port": 1234}], "selector": {"app": "theirs"}}},
-    "poddisruptionbudget": {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget",
+    "poddisruptionbudget": {"kind": "PodDisruptionBudget",
                             "spec": {"selector": {"matchLabels": {"app": "theirs"}}}},
 }
 
@@ -36,7 +36,8 @@ def look_again(cluster, name, namespace):
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_foreign_objects(controller, installed, namespace, kind):
     name = "web-config" if kind == "configmap" else "web"
-    installed.apply({**FOREIGN[kind], "metadata": {"name": name, "namespace": namespace}})
+    installed.apply({"apiVersion": installed.kinds.of_word(kind).version, **FOREIGN[kind],
+                     "metadata": {"name": name, "namespace": namespace}})
     before = installed.get(kind, name, namespace)
     installed.apply(app.manifest("web", namespace, replicas=2))
     stalled = app.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
@@ -135,12 +136,12 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state
     assert found["message"].startswith(f'container app of pod {pod["metadata"]["name"]}')
     assert text in found["message"]
     assert installed.wait_event("web", namespace, reason, text) == found["message"]
-    web = installed.get(app.KIND, "web", namespace)
+    # The Deployment may not know yet that its pod is not available.
+    web = installed.wait_for(app.KIND, "web", namespace, lambda o: o["status"]["phase"] == "Degraded")
     ready = condition(web, "Ready")
     assert (ready["status"], ready["reason"]) == ("False", reason)
     assert text in ready["message"] and text in web["status"]["lastError"]
     assert condition(web, "Reconciling")["status"] == "True"
-    assert web["status"]["phase"] == "Degraded"
     assert (condition(web, "ConfigSynced")["reason"] == "SecretNotFound") == \
         (reason == "SecretNotFound")
     # It gets well, and nothing of it is left.

@@ -2,7 +2,6 @@
 """Who says how many pods there are: the App, a person through it, or an autoscaler.  They never
 fight, and the number never jumps while it is handed over."""
 
-import subprocess
 import threading
 
 import pytest
@@ -18,39 +17,28 @@ class Watched:
     """All values that spec.replicas of a Deployment has had, from a watch in a thread."""
 
     def __init__(self, cluster, name, namespace):
-        self.process = subprocess.Popen(
-            [cluster.env.get("KUBECTL", "kubectl"), "--kubeconfig", cluster.kubeconfig, "get",
-             "deployment", name, "-n", namespace, "-w", "-o", "jsonpath={.spec.replicas}{'\\n'}"],
-            stdout=subprocess.PIPE, text=True)
-        self.values = [int(self.process.stdout.readline())]
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
+        self.api, self.path = cluster.api, f"/apis/apps/v1/namespaces/{namespace}/deployments"
+        found = cluster.get("deployment", name, namespace)
+        self.path += f"?fieldSelector=metadata.name={name}"
+        self.version = found["metadata"]["resourceVersion"]
+        self.values = [found["spec"]["replicas"]]
+        threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
-        for line in self.process.stdout:
-            if line.strip():
-                self.values.append(int(line))
+        for kind, obj in self.api.watch(self.path, self.version):
+            if kind in ("ADDED", "MODIFIED"):
+                self.values.append(obj["spec"]["replicas"])
 
     def end(self, last):
         """All of them; it has come as far as `last`, or does so yet."""
         wait.until(f"the watch to tell of {last}", lambda: self.values[-1] == last)
-        self.process.terminate()
-        self.thread.join()
         return self.values
 
 
 @pytest.fixture
 def watched(installed, namespace):
     """watched(name): begins to watch the Deployment of this name."""
-    started = []
-
-    def start(name):
-        started.append(Watched(installed, name, namespace))
-        return started[-1]
-    yield start
-    for one in started:
-        one.process.kill()
-        one.process.wait()
+    return lambda name: Watched(installed, name, namespace)
 
 
 def replicas(cluster, name, namespace):
@@ -171,7 +159,8 @@ def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
         "web", namespace, replicas=1,
         autoscaling={**AUTOSCALING, "targetMemoryUtilizationPercentage": 60}))
     wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
-    found = installed.get("horizontalpodautoscalers.v2beta2.autoscaling", "web", namespace)["spec"]
+    version = "v2" if installed.minor() >= 23 else "v2beta2"
+    found = installed.get(f"horizontalpodautoscalers.{version}.autoscaling", "web", namespace)["spec"]
     assert found["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     assert (found["minReplicas"], found["maxReplicas"]) == (2, 9)
     assert [(m["resource"]["name"], m["resource"]["target"]["averageUtilization"])

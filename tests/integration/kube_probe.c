@@ -23,10 +23,12 @@ struct probe {
     struct stw_informer *informer;
 };
 
-static const struct stw_resource pdb = {"policy", "v1beta1", "PodDisruptionBudget",
-                                        "poddisruptionbudgets", true};
-static const struct stw_resource *const known[] = {&stw_res_configmap, &stw_res_service,
-                                                   &stw_res_deployment, &stw_res_secret, &pdb};
+static const struct stw_resource *const known[] = {&stw_res_configmap,
+                                                   &stw_res_service,
+                                                   &stw_res_deployment,
+                                                   &stw_res_secret,
+                                                   &stw_res_disruption_budget_v1,
+                                                   &stw_res_disruption_budget_v1beta1};
 
 static const struct stw_resource *by_plural(const char *plural)
 {
@@ -36,10 +38,18 @@ static const struct stw_resource *by_plural(const char *plural)
     return NULL;
 }
 
-static const struct stw_resource *by_kind(struct stw_json kind)
+static bool is_of(struct stw_json object, const struct stw_resource *r)
+{
+    stw_autobuf struct stw_buf version = STW_BUF_INIT(256);
+    stw_resource_api_version(r, &version);
+    return stw_json_is(stw_json_get(object, "apiVersion"), stw_buf_str(&version)) &&
+           stw_json_is(stw_json_get(object, "kind"), r->kind);
+}
+
+static const struct stw_resource *by_object(struct stw_json object)
 {
     for (size_t i = 0; i < STW_COUNT(known); i++)
-        if (stw_json_is(kind, known[i]->kind))
+        if (is_of(object, known[i]))
             return known[i];
     return NULL;
 }
@@ -94,7 +104,7 @@ static int on_file(struct probe *p, const char *manager, const char *path, bool 
         stw_json_scan(&doc, file, len, &err) < 0)
         return fail(&err);
     struct stw_json desired = stw_json_root(&doc);
-    const struct stw_resource *r = by_kind(stw_json_get(desired, "kind"));
+    const struct stw_resource *r = by_object(desired);
     (void)stw_json_strcpy(stw_json_path(desired, "metadata.namespace"), ns, sizeof(ns));
     (void)stw_json_strcpy(stw_json_path(desired, "metadata.name"), name, sizeof(name));
     json_auto_t *object = json_loads(file, 0, NULL);

@@ -100,9 +100,10 @@ def test_cache_follows_through_crashes(cluster, place, probe):
     wait.until("the deletion", lambda: f"{place}/cm-500" not in probe.keys())
 
 
-def _desired(name, namespace, folder):
+def _desired(cluster, name, namespace, folder):
     manifest = json.loads((DATA / f"{name}.desired.json").read_text(encoding="utf-8"))
     manifest["metadata"]["namespace"] = namespace
+    manifest["apiVersion"] = cluster.kinds.of_word(manifest["kind"]).version
     for port in manifest["spec"].get("ports", []) if "spec" in manifest else []:
         port.pop("nodePort", None)
     path = pathlib.Path(folder) / f"{name}.json"
@@ -120,12 +121,14 @@ OWNED = [  # what is applied, its kind, somebody else's edit, an edit of ours, t
      "spec.replicas"),
     ("empties", "deployment", {"spec": {"paused": True}}, {"spec": {"replicas": 1}},
      "spec.replicas"),
+    ("poddisruptionbudget", "poddisruptionbudget", {"metadata": {"labels": {"a": "b"}}},
+     {"spec": {"minAvailable": 2}}, "spec.minAvailable"),
 ]
 
 
 @pytest.mark.parametrize("name,kind,foreign,ours,path", OWNED, ids=[row[0] for row in OWNED])
 def test_drift_is_seen(cluster, place, probe, tmp_path, name, kind, foreign, ours, path):
-    file = _desired(name, place, tmp_path)
+    file = _desired(cluster, name, place, tmp_path)
     named = json.loads(file.read_text(encoding="utf-8"))["metadata"]["name"]
     first = probe.ask("apply", MANAGER, file)
     assert first["same"], first
@@ -143,8 +146,8 @@ def test_drift_is_seen(cluster, place, probe, tmp_path, name, kind, foreign, our
     assert (healed["same"], healed["diff"]) == (True, "")
 
 
-def test_own_write_is_seen_at_once(place, probe, tmp_path):
-    file = _desired("configmap", place, tmp_path)
+def test_own_write_is_seen_at_once(cluster, place, probe, tmp_path):
+    file = _desired(cluster, "configmap", place, tmp_path)
     answer = probe.ask("apply", MANAGER, file)
     assert probe.ask("version", f"{place}/page")["rv"] == answer["rv"]
 
