@@ -8,7 +8,6 @@ load; the Deployments of the 500 are marked as available here.
 
 import argparse
 import collections
-import contextlib
 import datetime
 import json
 import os

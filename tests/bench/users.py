@@ -9,7 +9,6 @@ sent to it again by its own client.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib

@@ -9,7 +9,8 @@ from support import steward as stw
 from support import wait
 from support.cluster import condition
 
-pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
+              pytest.mark.oldest("server-side apply, policy/v1beta1, garbage collection")]
 
 SELECTOR = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"}
 

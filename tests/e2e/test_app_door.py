@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Apps at the door: refused with all that is wrong, warned of, and completed."""
 
+import pytest
 from support import app, myweb
+
+pytestmark = pytest.mark.oldest("webhook calls, dry run, the schema")
 
 BAD = {"replicas": 2000, "port": 0, "config": {"databaseUrl": "db", "environment": {"1A": "x"}},
        "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}},

@@ -6,7 +6,8 @@ from support import app, net, wait
 from support import cluster as k8s
 from support.cluster import condition
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node,
+              pytest.mark.oldest("the kubelet's states of containers, probes")]
 
 IMAGE = "nginx:1.22"
 # The image has no user of its own, and listens at a port below 1024.

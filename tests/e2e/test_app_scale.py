@@ -8,7 +8,8 @@ import pytest
 from support import app, wait
 from support.cluster import condition
 
-pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
+              pytest.mark.oldest("autoscaling/v2beta2, ownership of spec.replicas")]
 
 AUTOSCALING = {"enabled": True, "minReplicas": 2, "maxReplicas": 9}
 

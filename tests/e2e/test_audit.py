@@ -8,6 +8,8 @@ import yaml
 from support import cluster as k8s
 from support import steward as stw
 
+pytestmark = pytest.mark.oldest("lists in pages, rights")
+
 PORT_TAKEN = "Forbidden: node port 30421 is taken by MyWeb"
 
 

@@ -12,6 +12,8 @@ from support import cluster as k8s
 from support import paths
 from support import steward as stw
 
+pytestmark = pytest.mark.oldest("the API server's client certificate for webhooks")
+
 
 def openssl(folder, *args):
     subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)

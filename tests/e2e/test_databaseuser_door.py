@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DatabaseUser as the API server and kubectl see it: schema, webhooks, warnings, columns."""
 
+import json
 import re
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from support import databaseuser as dbu
 from support import steward as stw
 from support import wait
+
+pytestmark = pytest.mark.oldest("webhook calls, the schema, kubectl's columns")
 
 NOBODY = {"host": "127.0.0.1", "port": 1, "connectTimeoutSeconds": 1,
           "admin": {"user": "chief", "passwordSecret": {"name": "nobody-admin"}}}

@@ -14,6 +14,8 @@ from support import cluster as k8s
 from support import databaseuser, paths, readme, wait
 from support import steward as stw
 
+pytestmark = pytest.mark.oldest("discovery, API versions, rights")
+
 DEPLOYMENT = "steward-controller-manager"
 
 

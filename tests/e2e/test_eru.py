@@ -7,6 +7,8 @@ from support import steward as stw
 from support import wait
 from support.cluster import condition
 
+pytestmark = pytest.mark.oldest("the Deployment controller, events, the schema")
+
 
 @pytest.fixture
 def kubelet(installed, namespace, pods_stay_pending):

@@ -8,6 +8,8 @@ import yaml
 from support import paths
 from support import steward as stw
 
+pytestmark = pytest.mark.oldest("webhook calls, the schema, scale, kubectl's columns")
+
 GROUP = "etcd.database.coreos.com"
 VERSION = f"{GROUP}/v1beta2"
 FORCE = f"{GROUP}/force-new-cluster"

@@ -4,7 +4,6 @@ another cluster, a member that somebody added by hand.  Nothing is touched, and 
 is done word for word."""
 
 import os
-import pathlib
 import re
 import shlex
 import shutil

@@ -10,7 +10,8 @@ from support import net, wait
 from support import steward as stw
 from support.cluster import condition
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node,
+              pytest.mark.oldest("pods with claims, names of members, kubectl's columns")]
 
 READY_SECONDS = 25
 

@@ -12,7 +12,8 @@ import pytest
 from support import images, net, wait
 from support.cluster import condition
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node,
+              pytest.mark.oldest("the kubelet runs the image, webhooks by a Service")]
 
 MAX_BYTES = 25 * 1024 * 1024
 

@@ -14,6 +14,8 @@ from support import chart, databaseuser, paths, readme, wait
 from support import steward as stw
 from support.cluster import as_yaml
 
+pytestmark = pytest.mark.oldest("kustomize, API versions of config/server-*, pruning, flow control")
+
 CONFIG = paths.TOP / "config"
 INSTALL = paths.TOP / "dist" / "install.yaml"
 FOLDERS = sorted(p.parent.name for p in CONFIG.glob("*/kustomization.yaml"))

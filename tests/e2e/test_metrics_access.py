@@ -14,6 +14,8 @@ import pytest
 from support import door, net, paths, wait
 from support import steward as stw
 
+pytestmark = pytest.mark.oldest("TokenReview and SubjectAccessReview")
+
 READER = "steward-metrics-reader"
 
 

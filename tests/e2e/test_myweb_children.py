@@ -9,6 +9,8 @@ from support import steward as stw
 from support import wait
 from support.cluster import condition
 
+pytestmark = pytest.mark.oldest("server-side apply, node ports, garbage collection")
+
 MANAGED = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/component": "web",
            "app.kubernetes.io/managed-by": "steward", "app.kubernetes.io/version": "1.0"}
 

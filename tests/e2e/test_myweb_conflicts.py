@@ -5,6 +5,8 @@ import pytest
 from support import myweb, wait
 from support.cluster import condition
 
+pytestmark = pytest.mark.oldest("guards of creates, node ports")
+
 FOREIGN = {
     "configmap": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "kept"}},
     "deployment": {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {

@@ -8,6 +8,8 @@ from support import wait
 from support.cluster import condition
 from support.rest import MERGE
 
+pytestmark = pytest.mark.oldest("ownership of server-side apply")
+
 EDITS = [
     ("configmap", {"data": {"index.html": "defaced"}}, "data.index.html"),
     ("deployment", {"spec": {"replicas": 3}}, "spec.replicas"),

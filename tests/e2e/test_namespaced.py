@@ -10,6 +10,8 @@ from support import cluster as k8s
 from support import myweb, paths, wait
 from support import steward as stw
 
+pytestmark = pytest.mark.oldest("rights in single namespaces, watches of them")
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):

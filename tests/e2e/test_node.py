@@ -8,7 +8,8 @@ import pytest
 from support import net, wait
 from support.cluster import condition
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node,
+              pytest.mark.oldest("pods, node ports, names of Services")]
 
 IMAGE = "nginx:1.22"
 

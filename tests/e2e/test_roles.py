@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from support import myweb, wait
 
+pytestmark = pytest.mark.oldest("webhook calls, discovery")
+
 # What the rules at the door look things up in, and what its certificate needs.
 LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "services", "deployments/metadata"}
 CERTIFICATE = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}

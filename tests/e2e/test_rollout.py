@@ -4,10 +4,13 @@ call that is right fails, none that is wrong passes."""
 
 import time
 
+import pytest
 from support import wait
 from support import steward as stw
 from support.replicas import long_run
 from support.stream import OpenDoors, Stream
+
+pytestmark = pytest.mark.oldest("webhooks by a Service while pods change")
 
 
 def test_rolling_restarts(replicas, namespace):

@@ -10,6 +10,8 @@ from support import databaseuser as dbu
 from support import paths, wait
 from support import steward as stw
 
+pytestmark = pytest.mark.oldest("finalizers, deletion of kinds with objects")
+
 NAMESPACE = "shop"
 OTHERS = "example.com/other"
 

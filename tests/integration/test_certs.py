@@ -13,6 +13,8 @@ import pytest
 
 from support import paths, wait
 
+pytestmark = pytest.mark.oldest("server-side apply of caBundle, watches by name")
+
 DAY = 86400
 HOST, ADDRESS = "steward.test.svc", "127.0.0.1"
 NAMES = (HOST, HOST + ".cluster.local", ADDRESS, "::1")

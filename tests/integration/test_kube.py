@@ -13,6 +13,8 @@ import yaml
 from support import paths, wait
 from support.cluster import run
 
+pytestmark = pytest.mark.oldest("lists, watches and bookmarks, server-side apply")
+
 DATA = paths.TOP / "tests" / "data" / "owned"
 MANAGER = "steward-test"
 

@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports on loopback, and what answers there."""
 
+import random
 import socket
 import urllib.error
 import urllib.request
 
-_handed_out = set()
+# Below the ports of outgoing connections and of node ports: nothing else takes one meanwhile.
+PORTS = range(12000, 20000)
+_claims = []
 
 
 def free_port():
-    """A TCP port nobody listens on, and that this run has not handed out before."""
+    """A TCP port that nobody listens on, and that no test run of this machine hands out again while
+    this one lives."""
     while True:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        if port not in _handed_out:
-            _handed_out.add(port)
-            return port
+        port = random.choice(PORTS)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0steward-test-port-{port}")  # the kernel gives it up with this process
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        return port
 
 
 def http_get(url, timeout=5):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs steward into a cluster and runs it beside it, as its own ServiceAccount."""
 
+import functools
 import json
 import os
 import re
 import signal
 import subprocess
+import time
 
 from . import cluster as k8s
 from . import net, wait
@@ -54,23 +56,39 @@ def wait_door(cluster, seconds=60):
     wait.until("the API server to ask steward", look, seconds)
 
 
+class _AuditLog:
+    """What steward's account has asked for, by namespace: reads on from where it was."""
+
+    def __init__(self, path):
+        self.path, self.offset, self.found = path, 0, {}
+
+    def of(self, namespace):
+        """[(verb, path, status), ...] of a namespace."""
+        with open(self.path, "rb") as log:
+            log.seek(self.offset)
+            for line in log:
+                if not line.endswith(b"\n"):
+                    break  # being written
+                self.offset += len(line)
+                if USER.encode() in line:
+                    self._take(json.loads(line))
+        return list(self.found.get(namespace, ()))
+
+    def _take(self, entry):
+        place = re.search("/namespaces/([^/]+)/", entry["requestURI"])
+        if place and entry["stage"] == "ResponseComplete" and entry["user"]["username"] == USER:
+            self.found.setdefault(place[1], []).append(
+                (entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]))
+
+
+_audit_log = functools.cache(_AuditLog)
+
+
 def requests(cluster, namespace, changing=False):
     """What steward has asked the API server for in this namespace, as (verb, path, status): from
     the server's own audit log.  Watches span namespaces and are not in it."""
-    found = []
-    with open(cluster.audit_log, encoding="utf-8") as log:
-        for line in log:
-            if f"/namespaces/{namespace}/" not in line or USER not in line:
-                continue
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue  # being written
-            if entry["stage"] != "ResponseComplete" or entry["user"]["username"] != USER:
-                continue
-            if not changing or entry["verb"] not in ("get", "list", "watch"):
-                found.append((entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]))
-    return found
+    return [r for r in _audit_log(cluster.audit_log).of(namespace)
+            if not changing or r[0] not in ("get", "list", "watch")]
 
 
 def wait_requests(cluster, namespace, least):
@@ -83,12 +101,16 @@ def wait_requests(cluster, namespace, least):
 
 def quiet_requests(cluster, namespace):
     """requests(), when none has come for a second."""
-    seen = []
+    seen, since = None, time.monotonic()
 
     def look():
-        seen.append(requests(cluster, namespace))
-        return len(seen) > 1 and seen[-1] == seen[-2] and (seen[-1],)
-    return wait.until("steward to have nothing to do", look, every=1)[0]
+        nonlocal seen, since
+        found = requests(cluster, namespace)
+        if found != seen:
+            seen, since = found, time.monotonic()
+        return time.monotonic() - since >= 1
+    wait.until("steward to have nothing to do", look)
+    return seen
 
 
 class Steward:
