@@ -13,6 +13,8 @@ import pytest
 from support import apiserver, differences, started, wait
 from support import cluster as k8s
 
+NODE_PORTS = "30000-30063"  # few, since one test takes them all
+
 _numbers = itertools.count(1)
 
 
@@ -23,7 +25,8 @@ def server():
     name = given or f"contract-{os.getpid()}"
     if not given:
         version = os.environ.get("STEWARD_KUBERNETES")
-        k8s.cluster_command(name, "up", *(["--kubernetes", version] if version else []))
+        k8s.cluster_command(name, "up", f"--apiserver-arg=--service-node-port-range={NODE_PORTS}",
+                            *(["--kubernetes", version] if version else []))
     try:
         one = apiserver.Server(k8s.cluster_env(name))
         started.note("kubernetes", one.git_version)

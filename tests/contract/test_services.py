@@ -62,7 +62,7 @@ def test_no_node_port_is_left(server, space, does):
     def many(name, count):
         ports = [{"name": f"p{i}", "port": 1 + i, "protocol": "TCP"} for i in range(count)]
         return server.ask("POST", space.path("services"), space.service(name, ports=ports))
-    count, size = 0, 160
+    count, size = 0, 500
     while size:
         answer = many(f"s{count}", size)
         if answer.status == 201:
