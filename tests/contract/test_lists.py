@@ -103,7 +103,7 @@ def test_a_watch(server, space):
     version, which is where the next watch begins."""
     path = space.path("configmaps")
     begin = server.get(path)["metadata"]["resourceVersion"]
-    with server.watch(path, resourceVersion=begin, **one("c0")) as events:
+    with server.watching(path, resourceVersion=begin, **one("c0")) as events:
         make(server, space, 2)
         server.merge(space.path("configmaps", "c0"), {"data": {"a": "2"}})
         server.ask("DELETE", space.path("configmaps", "c0"))
@@ -119,7 +119,7 @@ def test_a_watch_from_a_version_brings_what_came_after(server, space):
     """A watch that broke goes on where it was, without a list."""
     path = space.path("configmaps")
     objects = make(server, space, 3)
-    with server.watch(path, resourceVersion=objects[0]["metadata"]["resourceVersion"]) as events:
+    with server.watching(path, resourceVersion=objects[0]["metadata"]["resourceVersion"]) as events:
         seen = [next(events) for _ in range(2)]
     assert [(kind, o["metadata"]["name"]) for kind, o in seen] == [("ADDED", "c1"), ("ADDED", "c2")]
 
@@ -130,7 +130,7 @@ def test_an_object_that_leaves_the_selection(server, space):
     path, where = space.path("configmaps"), {"labelSelector": "managed=yes"}
     server.create(path, space.configmap(labels={"managed": "yes"}))
     begin = server.get(path)["metadata"]["resourceVersion"]
-    with server.watch(path, resourceVersion=begin, **where) as events:
+    with server.watching(path, resourceVersion=begin, **where) as events:
         server.merge(space.path("configmaps", "one"), {"metadata": {"labels": None}})
         server.merge(space.path("configmaps", "one"), {"metadata": {"labels": {"managed": "yes"}}})
         assert [next(events)[0] for _ in range(2)] == ["DELETED", "ADDED"]
@@ -142,7 +142,7 @@ def test_bookmarks(server, space):
     next watch may begin at, although nothing of its selection has changed."""
     path = space.path("configmaps")
     begin = server.get(path)["metadata"]["resourceVersion"]
-    with server.watch(path, resourceVersion=begin, allowWatchBookmarks="true",
+    with server.watching(path, resourceVersion=begin, allowWatchBookmarks="true",
                       timeoutSeconds="4", **one("nothing")) as events:
         last = make(server, space, 1)[0]["metadata"]["resourceVersion"]
         seen = list(events)
@@ -151,7 +151,7 @@ def test_bookmarks(server, space):
     assert bookmark["kind"] == "ConfigMap" and set(bookmark["metadata"]) <= {
         "resourceVersion", "creationTimestamp", "annotations"}
     assert int(bookmark["metadata"]["resourceVersion"]) >= int(begin)
-    with server.watch(path, resourceVersion=bookmark["metadata"]["resourceVersion"]) as events:
+    with server.watching(path, resourceVersion=bookmark["metadata"]["resourceVersion"]) as events:
         server.merge(space.path("configmaps", "c0"), {"data": {"a": "2"}})
         kind, obj = next(events)
         if kind == "ADDED":  # the bookmark was older than the object
@@ -164,7 +164,7 @@ def test_a_watch_from_a_version_that_is_gone(server, space, things):
     """src/kube/reflector.c lists again after a 410, which is an event of type ERROR with a Status.  The
     definition of a Thing is younger than version 1, and so is what the server remembers of Things."""
     server.compact()
-    with server.watch(things.path(space), resourceVersion="1") as events:
+    with server.watching(things.path(space), resourceVersion="1") as events:
         kind, status = next(events)
     assert kind == "ERROR" and status["kind"] == "Status"
     assert status["code"] == 410 and status["reason"] in ("Expired", "Gone"), status
@@ -172,7 +172,7 @@ def test_a_watch_from_a_version_that_is_gone(server, space, things):
 
 def test_a_watch_ends_in_time(server, space):
     """timeoutSeconds ends a watch without an error."""
-    with server.watch(space.path("configmaps"), resourceVersion="0", timeoutSeconds="1",
+    with server.watching(space.path("configmaps"), resourceVersion="0", timeoutSeconds="1",
                       **one("nothing")) as events:
         assert not list(events)
 
@@ -187,7 +187,7 @@ def test_metadata_only(server, space):
     assert listed["kind"] == "PartialObjectMetadataList" and listed["metadata"]["resourceVersion"]
     assert listed["items"][0]["metadata"]["labels"] == {"a": "b"}
     assert "data" not in listed["items"][0]
-    with server.watch(path, accept=METADATA, resourceVersion=listed["metadata"]["resourceVersion"],
+    with server.watching(path, accept=METADATA, resourceVersion=listed["metadata"]["resourceVersion"],
                       **one("s")) as events:
         server.merge(space.path("secrets", "s"), {"data": {"key": "bmV3"}})
         kind, obj = next(events)

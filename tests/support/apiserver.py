@@ -7,12 +7,12 @@ import http.client
 import json
 import os
 import re
-import ssl
 import urllib.parse
 
+from . import rest
+
 APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
+JSON_PATCH = rest.JSON_PATCH
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -59,46 +59,33 @@ class Answer:
         return f"<{self.status} {json.dumps(self.body)[:2000]}>"
 
 
-class Server:
-    """An administrator's requests over one kept connection; not for several threads.
-
-    `env` is what `scripts/cluster env` printed, as a dict.
-    """
+class Server(rest.Api):
+    """An administrator's requests.  `env` is what `scripts/cluster env` printed, as a dict."""
 
     def __init__(self, env):
-        self.url = env["STEWARD_CLUSTER_APISERVER"]
-        self.host = urllib.parse.urlsplit(self.url).netloc
+        super().__init__(env["KUBECONFIG"])
         self.ca = env["STEWARD_CLUSTER_CA"]
-        self.tls = ssl.create_default_context(cafile=self.ca)
-        with open(env["KUBECONFIG"], encoding="utf-8") as file:
-            token = next(line for line in file if "token:" in line).split(":", 1)[1]
-        self.token = token.strip().strip('"')
         with open(os.path.join(env["STEWARD_CLUSTER_DIR"], "settings"), encoding="utf-8") as file:
             self.etcd = int(re.search(r"PORT_BASE=(\d+)", file.read())[1]) + 1
-        self.kept = None
         version = self.ask("GET", "/version").body
         self.git_version = version["gitVersion"].split("+")[0].removeprefix("v")
         self.minor = int(re.match(r"\d+", version["minor"])[0])
 
-    def connect(self, timeout=60):
-        """A new connection."""
-        return http.client.HTTPSConnection(self.host, context=self.tls, timeout=timeout)
-
-    def ask(self, method, path, body=None, kind="application/json", accept="application/json",
-            token=None):
+    def ask(self, method, path, body=None, kind=rest.JSON, accept=rest.JSON, token=None):
         """An Answer, whatever its status is.  `body`: an object, or bytes that go out as they are."""
-        if self.kept is None:
-            self.kept = self.connect()
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {token or self.token}", "Accept": accept}
+        headers = {**self.headers, "Accept": accept}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         if body is not None:
             headers["Content-Type"] = kind
+        connection = self._kept()
         try:
-            self.kept.request(method, path, body, headers)
-            return Answer(self.kept.getresponse())
-        except (OSError, http.client.HTTPException):
-            self.kept = None
+            connection.request(method, path, body, headers)
+            return Answer(connection.getresponse())
+        except rest.GONE:
+            connection.close()
             raise
 
     def get(self, path, **more):
@@ -115,7 +102,7 @@ class Server:
 
     def merge(self, path, patch, query=""):
         """A JSON merge patch."""
-        return self.ask("PATCH", path + query, patch, MERGE)
+        return self.ask("PATCH", path + query, patch, rest.MERGE)
 
     @staticmethod
     def fine(answer):
@@ -124,13 +111,13 @@ class Server:
         return answer.body
 
     @contextlib.contextmanager
-    def watch(self, path, accept="application/json", **query):
+    def watching(self, path, accept=rest.JSON, **query):
         """A generator of (type, object); ends when the server ends the watch.  Without one of the
         caller's, `timeoutSeconds` makes sure that this is soon."""
         query = {"watch": "1", "timeoutSeconds": "10", **query}
         connection = self.connect()
         connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}",
-                           headers={"Authorization": f"Bearer {self.token}", "Accept": accept})
+                           headers={**self.headers, "Accept": accept})
         reply = connection.getresponse()
         with contextlib.closing(connection):
             assert reply.status == 200, Answer(reply)
