@@ -56,7 +56,8 @@ def test_try_it(following, server, namespace, tmp_path):
                      for a in command.split()[1:]]
         where = [] if "-n" in arguments else ["-n", namespace]
         result = cluster.kubectl(*arguments, *where)
-        assert sorted((result.stdout + result.stderr).splitlines()) == sorted(output.splitlines())
+        printed = readme.printed(result, namespace)
+        assert sorted(printed.splitlines()) == sorted(output.splitlines())
         if "patch" in arguments:
             new = server.sql("SELECT PASSWORD('winter-snow-9025')")
             wait.until("the new password", lambda n=new: verifier(server) == n, 2)

@@ -16,7 +16,7 @@ def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output
         (tmp_path / name).write_text(text, encoding="utf-8")
         arguments = [str(tmp_path / name) if a == name else a for a in arguments]
     result = cluster.kubectl(*arguments, "-n", namespace, check=False)
-    printed = (result.stdout + result.stderr).replace(f"{tmp_path}/", "")
+    printed = readme.printed(result, namespace).replace(f"{tmp_path}/", "")
     assert [line.rstrip() for line in printed.splitlines()] == output.splitlines()
 
 

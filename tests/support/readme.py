@@ -59,8 +59,13 @@ def kubectl(cluster, namespace, command, folder):
                  for a in shlex.split(command)[1:]]
     at = arguments.index("--") if "--" in arguments else len(arguments)
     arguments[at:at] = ["-n", namespace]
-    result = cluster.kubectl(*arguments, timeout=600)
-    return result.stdout + result.stderr
+    return printed(cluster.kubectl(*arguments, timeout=600), namespace)
+
+
+def printed(result, namespace):
+    """What a kubectl has printed, without what only some versions of it print: since 1.33 it says where
+    it has deleted an object."""
+    return (result.stdout + result.stderr).replace(f" deleted from {namespace} namespace", " deleted")
 
 
 def check_answer(cluster, namespace, body, said):
