@@ -93,8 +93,8 @@ def test_a_settled_cluster_is_left_alone(etcd, stage):
     before = len(stw.requests(stage.cluster, stage.namespace))
     version = etcd.get()["metadata"]["resourceVersion"]
     asked = {name: rounds(etcd, name) for name in etcd.pods()}
-    time.sleep(35)
-    assert stw.requests(stage.cluster, stage.namespace)[before:] == []
+    wait.stays("not a request", lambda: not stw.requests(
+        stage.cluster, stage.namespace)[before:], 35, every=0.5)
     assert etcd.get()["metadata"]["resourceVersion"] == version
     for name, count in asked.items():
         assert 3 <= rounds(etcd, name) - count <= 4, "not a round each 10 s"

@@ -272,8 +272,9 @@ def test_spoiled_leaf(cluster, place, one, key, value):
 def test_other_names(cluster, place, one, replica, tmp_path):
     """The Service was renamed: a leaf with the new name."""
     assert one.end() == 0
+    former = _secret(cluster, place)["tls.crt"]
     two = replica(names=("renamed.test.svc",))
-    _wait_settled(cluster, place, two)
+    wait.until("another leaf", lambda: _settled(cluster, place, two) and two.cert() != former)
     result = _verifies(two.cert(), _secret(cluster, place)["ca.crt"], tmp_path,
                        ("-verify_hostname", "renamed.test.svc"))
     assert result.returncode == 0, result.stderr

@@ -393,6 +393,14 @@ def is_ready(obj):
         obj["status"].get("observedGeneration") == obj["metadata"]["generation"]
 
 
+def is_rolled_out(deployment):
+    """All of its pods are of its present template and available, and no others are left."""
+    status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
+    return status.get("observedGeneration") == deployment["metadata"]["generation"] and \
+        status.get("updatedReplicas", 0) == status.get("availableReplicas", 0) == \
+        status.get("replicas", 0) == wanted
+
+
 def cluster_command(name, *args, check=True, timeout=900):
     """Runs scripts/cluster for the cluster of this name."""
     command = [paths.SCRIPTS / "cluster", args[0], *(["--name", name] if name else []), *args[1:]]

@@ -5,7 +5,7 @@ import datetime
 import threading
 
 from . import myweb, wait
-from .cluster import condition
+from .cluster import condition, is_rolled_out
 
 KIND = "erus.mtsre.meitu.com"
 STAMP = "mtsre.meitu.com/restarted-at"
@@ -75,12 +75,7 @@ def create_available(cluster, name, namespace, **more):
 
 def wait_available(cluster, name, namespace, seconds=60):
     """Until its rollout is through."""
-    def through(found):
-        status, replicas = found.get("status", {}), found["spec"]["replicas"]
-        return status.get("observedGeneration") == found["metadata"]["generation"] and \
-            status.get("updatedReplicas", 0) == status.get("availableReplicas", 0) == \
-            status.get("replicas", 0) == replicas
-    return cluster.wait_for("deployment", name, namespace, through, seconds)
+    return cluster.wait_for("deployment", name, namespace, is_rolled_out, seconds)
 
 
 def stamp(cluster, name, namespace):

@@ -16,7 +16,7 @@ import urllib.request
 
 from . import paths, wait
 from . import steward as stw
-from .cluster import condition
+from .cluster import condition, is_rolled_out
 from .service import Service
 
 DEPLOYMENT = "steward-controller-manager"
@@ -196,8 +196,8 @@ class InPods(Replicas):
 
     def settle(self, seconds=120):
         """Until the rollout is over and nothing of a former one is left to answer."""
-        self.cluster.kubectl("rollout", "status", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE,
-                             f"--timeout={seconds}s", timeout=seconds + 10)
+        self.cluster.wait_for("deployment", DEPLOYMENT, stw.NAMESPACE, is_rolled_out, seconds,
+                              "the rollout of steward")
 
     def pods(self):
         """Those that are to stay, as objects."""
@@ -252,7 +252,14 @@ class InPods(Replicas):
         self.settle()
 
     def roll(self):
-        self.cluster.kubectl("rollout", "restart", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE)
+        """As `kubectl rollout restart` does."""
+        self._change_pods(metadata={"annotations": {
+            "kubectl.kubernetes.io/restartedAt": f"{time.time_ns()}"}})
+
+    def _change_pods(self, **template):
+        """Changes the template of the pods, and waits until all are of the new one."""
+        self.cluster.patch("deployment", DEPLOYMENT, stw.NAMESPACE,
+                           {"spec": {"template": template}})
         self.settle()
 
     def limit_memory(self, mib):
@@ -260,10 +267,10 @@ class InPods(Replicas):
             self.resources = self.cluster.get("deployment", DEPLOYMENT, stw.NAMESPACE)["spec"][
                 "template"]["spec"]["containers"][0]["resources"]
         memory = {k: f"{mib}Mi" if mib else v["memory"] for k, v in self.resources.items()}
-        self.cluster.kubectl("set", "resources", f"deployment/{DEPLOYMENT}", "-n", stw.NAMESPACE,
-                             f"--limits=memory={memory['limits']}",
-                             f"--requests=memory={memory['requests']}")
-        self.settle()
+        [container] = self.cluster.get("deployment", DEPLOYMENT, stw.NAMESPACE)["spec"]["template"][
+            "spec"]["containers"]
+        resources = {k: {**container["resources"][k], "memory": v} for k, v in memory.items()}
+        self._change_pods(spec={"containers": [{**container, "resources": resources}]})
 
     def restarts(self):
         return sum(c["restartCount"] for p in self.pods()
