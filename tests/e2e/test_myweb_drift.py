@@ -77,7 +77,8 @@ def test_made_anew_at_once(controller, installed, namespace):
     web = installed.wait_for(myweb.KIND, "web", namespace,
                              lambda o: o["metadata"]["uid"] != uid and myweb.is_settled(o))
     assert "repairs" not in web["status"]
-    assert {r for _, r, _ in installed.events(namespace, "web")} <= {"Created", "Updated", "Terminating"}
+    assert {r for _, r, _ in installed.events(namespace, "web", "MyWeb")} <= {
+        "Created", "Updated", "Terminating"}
     for child in myweb.children(installed, "web", namespace).values():
         assert child["metadata"]["ownerReferences"][0]["uid"] == web["metadata"]["uid"]
 

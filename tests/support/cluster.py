@@ -216,9 +216,10 @@ class Cluster:
         one = self.kinds.of_word(kind)
         return [{"apiVersion": one.version, "kind": one.kind, **o} for o in reply.object["items"]]
 
-    def events(self, namespace, name):
-        """(type, reason, message) of all events about objects of this name."""
-        return _told(self.api.do("GET", _events_about(namespace, name))["items"])
+    def events(self, namespace, name, kind=""):
+        """(type, reason, message) of all events about objects of this name, and this kind."""
+        return _told(e for e in self.api.do("GET", _events_about(namespace, name))["items"]
+                     if kind in ("", e["involvedObject"]["kind"]))
 
     # --- waiting
 

@@ -52,11 +52,11 @@ class Scene:
         self.cluster, self.binary, self.folder = cluster, binary, folder
         self.servers = dict(servers)
         self.config = folder / "steward.yaml"
+        self.steward = stw.Steward(binary, cluster, cluster.kubeconfig_steward, folder,
+                                   ["--config", self.config])
         self.write_targets(*(s.target(name) for name, s in self.servers.items()))
         for name, server in self.servers.items():
             self.admin_secret(name, server.admin_password)
-        self.steward = stw.Steward(binary, cluster, cluster.kubeconfig_steward, folder,
-                                   ["--config", self.config])
 
     @contextlib.contextmanager
     def door(self):
@@ -80,10 +80,20 @@ class Scene:
         self.cluster.apply(obj)
 
     def write_targets(self, *targets):
-        """Replaces the list, as a mounted ConfigMap would be: by another file."""
+        """Replaces the list, as a mounted ConfigMap would be: by another file.  A steward that runs
+        has read it when this returns."""
+        text = yaml.safe_dump({"targets": list(targets)})
+        if self.config.exists() and self.config.read_text("utf-8") == text:
+            return
+        before = self._reloads() if self.steward.running() else None
         new = self.config.with_suffix(".new")
-        new.write_text(yaml.safe_dump({"targets": list(targets)}), encoding="utf-8")
+        new.write_text(text, encoding="utf-8")
         new.rename(self.config)
+        if before is not None:
+            wait.until("steward to read its targets", lambda: self._reloads() > before)
+
+    def _reloads(self):
+        return self.steward.metric("steward_config_reloads_total")
 
     def admin_secret(self, target, password):
         """The admin's password, where the target looks for it."""
