@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from support import mariadb, mysql8, postgres
+from support import mariadb, mysql8, postgres, sampled
 from support.door import Door
 from support.sqlprobe import Probe
 
@@ -34,60 +34,79 @@ def make_door(steward_binary, tmp_path):
         assert one.stop() == 0, one.log_text()
 
 
-def _server(make, module):
-    if module.missing():
-        pytest.skip(module.missing())
-    server = make()
-    yield server
-    server.close()
+def pytest_generate_tests(metafunc):
+    """Gives each test the versions of its servers."""
+    sampled.parametrize(metafunc)
+
+
+MODULES = {"mariadb": mariadb, "postgresql": postgres, "mysql": mysql8}
+CLASSES = {"mariadb": mariadb.MariaDB, "postgresql": postgres.Postgres, "mysql": mysql8.MySQL}
 
 
 @pytest.fixture(scope="session")
-def maria():
-    """A MariaDB server for the whole run: tests use names of their own and do not stop it."""
-    yield from _server(mariadb.MariaDB, mariadb)
+def shared():
+    """shared(engine, line): a database server for the whole run.  Tests use names of their own, and
+    do not stop it."""
+    servers = {}
 
-
-@pytest.fixture(scope="session")
-def pg():
-    """A PostgreSQL server for the whole run."""
-    yield from _server(postgres.Postgres, postgres)
-
-
-@pytest.fixture(scope="session")
-def mysql():
-    """A MySQL server for the whole run, where there is one."""
-    yield from _server(mysql8.MySQL, mysql8)
+    def get(engine, line):
+        if MODULES[engine].missing(line):
+            pytest.skip(MODULES[engine].missing(line))
+        if (engine, line) not in servers:
+            servers[engine, line] = CLASSES[engine](line=line)
+        return servers[engine, line]
+    yield get
+    for server in servers.values():
+        server.close()
 
 
 @pytest.fixture
-def make_mariadb():
-    """make_mariadb(*flags): a server of the test's own."""
-    if mariadb.missing():
-        pytest.skip(mariadb.missing())
-    started = []
+def maria(shared, mariadb_line):
+    """The shared MariaDB server."""
+    return shared("mariadb", mariadb_line)
+
+
+@pytest.fixture
+def pg(shared, postgresql_line):
+    """The shared PostgreSQL server."""
+    return shared("postgresql", postgresql_line)
+
+
+@pytest.fixture
+def mysql(shared, mysql_line):
+    """The shared MySQL server."""
+    return shared("mysql", mysql_line)
+
+
+@pytest.fixture
+def server(shared, database):
+    """The shared server of each engine in turn."""
+    return shared(*database)
+
+
+def _servers(engine, line):
+    if MODULES[engine].missing(line):
+        pytest.skip(MODULES[engine].missing(line))
+    made = []
 
     def make(*flags):
-        started.append(mariadb.MariaDB(*flags))
-        return started[-1]
+        made.append(CLASSES[engine](*flags, line=line))
+        return made[-1]
     yield make
-    for server in started:
-        server.close()
+    for one in made:
+        one.close()
 
 
 @pytest.fixture
-def make_postgres():
-    """make_postgres(*settings): a server of the test's own."""
-    if postgres.missing():
-        pytest.skip(postgres.missing())
-    started = []
+def make_mariadb(mariadb_line):
+    """make_mariadb(*flags): a server of the test's own."""
+    yield from _servers("mariadb", mariadb_line)
 
-    def make(*settings):
-        started.append(postgres.Postgres(*settings))
-        return started[-1]
-    yield make
-    for server in started:
-        server.close()
+
+@pytest.fixture
+def make_postgres(postgresql_line):
+    """make_postgres(*settings): a server of the test's own."""
+    yield from _servers("postgresql", postgresql_line)
 
 
 @pytest.fixture

@@ -7,12 +7,6 @@ from support import dbserver, wait
 from support.sqlprobe import account, grant
 
 
-@pytest.fixture(params=["maria", "pg", "mysql"])
-def server(request):
-    """Each engine in turn."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
 def probe(make_probe, server):
     """A probe on it."""

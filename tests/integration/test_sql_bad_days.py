@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import dbserver, net, wait
+from support import dbserver, net, pause, wait
 from support.sqlprobe import account, grant
 
 
@@ -65,11 +65,10 @@ class PgState:
             f"SELECT nspname FROM pg_namespace WHERE nspacl::text LIKE '%{user}=%'")]
 
 
-@pytest.fixture(params=["maria", "pg", "mysql"])
-def state(request):
+@pytest.fixture
+def state(server):
     """Each engine in turn."""
-    server = request.getfixturevalue(request.param)
-    return PgState(server) if request.param == "pg" else MariaState(server)
+    return PgState(server) if server.engine == "postgresql" else MariaState(server)
 
 
 SCENES = ["create", "rotate", "shrink", "grow", "delete"]
@@ -136,7 +135,7 @@ def test_server_killed_between_create_and_grant(make_probe, make_mariadb, user):
     make_probe(target).sync(**account("warm-up"))
     probe = make_probe(target, pause_after=3)  # mark, CREATE USER, mark; then GRANT
     probe.send("sync", **account(user, grants=[grant("app", "SELECT")]))
-    wait.until("the probe to stop", lambda: _state(probe.process.pid) == "T")
+    wait.until("the probe to stop", lambda: pause.stopped(probe.process.pid))
     assert maria.accounts(user) == ["%"] and maria.grants(user) == []
     maria.kill()
     os.kill(probe.process.pid, signal.SIGCONT)
@@ -157,7 +156,7 @@ def test_postgres_killed_between_create_and_grant(make_probe, make_postgres, use
     probe = make_probe(pg.target("db"), pause_after=1)
     good = account(user, grants=[grant("app", "CREATE", schema="public")])
     probe.send("sync", **good)
-    wait.until("the probe to stop", lambda: _state(probe.process.pid) == "T")
+    wait.until("the probe to stop", lambda: pause.stopped(probe.process.pid))
     assert pg.exists(user)
     pg.kill()
     os.kill(probe.process.pid, signal.SIGCONT)
@@ -165,11 +164,6 @@ def test_postgres_killed_between_create_and_grant(make_probe, make_postgres, use
     pg.start()
     wait.until("the account", lambda: probe.ask("sync", **good)["result"] == 0)
     assert "CREATE ON app.public.*" in probe.sync(**good)["granted"]
-
-
-def _state(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return file.read().rsplit(") ", 1)[1][0]
 
 
 def test_an_account_made_by_hand_meanwhile(make_probe, maria, user):
@@ -208,12 +202,6 @@ def test_read_only_postgresql(make_probe, make_postgres, user):
     probe.fails("sync", "READ_ONLY", **account(user))
     pg.sql("ALTER ROLE \"steward-admin\" RESET default_transaction_read_only")
     make_probe(pg.target("db")).sync(**account(user))
-
-
-@pytest.fixture(params=["maria", "pg", "mysql"])
-def server(request):
-    """Each engine in turn."""
-    return request.getfixturevalue(request.param)
 
 
 def test_wrong_admin_password(make_probe, server, tmp_path, user):
@@ -327,11 +315,11 @@ def test_a_silent_statement(make_probe, make_mariadb, user):
     maria = make_mariadb()
     probe = make_probe(maria.target("db", statementTimeoutSeconds=1, connectTimeoutSeconds=1))
     probe.sync(**account(user))
-    maria.process.send_signal(signal.SIGSTOP)
+    maria.pause()
     start = time.monotonic()
     report = probe.fails("sync", "CONNECT", **account(user))
     assert 2 <= time.monotonic() - start < 10 and report["step"] in ("LOOKUP", "CONNECT")
-    maria.process.send_signal(signal.SIGCONT)
+    maria.resume()
     wait.until("it to answer again", lambda: probe.ask("sync", **account(user))["result"] == 0)
 
 

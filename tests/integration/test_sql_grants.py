@@ -106,9 +106,11 @@ PG_GRANTS = [grant("gr", "CONNECT", "CREATE"), grant("gr", "USAGE", schema="s 1"
              grant("gr", "UPDATE", schema="public", table="one", option=True)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tables(pg):
     """A database with schemas, tables and sequences."""
+    if pg.sql("SELECT 1 FROM pg_database WHERE datname = 'gr'"):
+        return
     pg.sql("CREATE DATABASE gr")
     pg.sql('CREATE SCHEMA "s 1"; CREATE TABLE "s 1".a (i serial); CREATE TABLE "s 1".b (i int); '
            "CREATE TABLE public.one (i int, k int)", "gr")

@@ -10,7 +10,7 @@ SYSTEM_USERS = {"root", "mariadb.sys", "mysql", "PUBLIC", "", dbserver.ADMIN}
 
 
 class _Unruly:
-    """How a server ends and stands still, and where steward finds its admin's password."""
+    """How a server ends, and where steward finds its admin's password."""
 
     def target(self, name, **more):
         """Its entry in the list of targets; the password is in a Secret."""
@@ -26,14 +26,6 @@ class _Unruly:
         """Ends it in order."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
-
-    def pause(self):
-        """It takes connections and never answers."""
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self):
-        """It goes on."""
-        self.process.send_signal(signal.SIGCONT)
 
 
 class MariaDB(_Unruly, mariadb.MariaDB):

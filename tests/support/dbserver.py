@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the database servers of the tests share: a CA, folders, starting and stopping."""
 
+import functools
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
+import typing
 
-from . import net, wait
+from . import net, pause, started, wait
 
 ADMIN = "steward-admin"
 ADMIN_PASSWORD = "adm1n-Pa55-word"
@@ -63,12 +66,48 @@ def program(name):
     return shutil.which(name) or shutil.which(name, path="/usr/sbin")
 
 
+class Install(typing.NamedTuple):
+    """A server of one version on this machine."""
+
+    version: str  # as it reports it
+    root: pathlib.Path  # "/", or the folder into which it was unpacked
+    program: str
+
+
+@functools.cache
+def install(engine, line, path):
+    """The server of a release line, its program being at `path` in the folder into which
+    scripts/bootstrap unpacked it, or installed: an Install, or None."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "steward")
+    unpacked = max(cache.glob(f"{engine}-{line}.*"), default=None,
+                   key=lambda folder: [int(n) for n in re.findall(r"\d+", folder.name)])
+    root = unpacked or pathlib.Path("/")
+    found = root / path
+    if not found.exists():
+        return None
+    text = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"\d+(\.\d+)+", text)
+    if not version or not version[0].startswith(f"{line}.") or ("MariaDB" in text) != (
+            engine == "mariadb"):
+        return None
+    return Install(version[0], root, str(found))
+
+
+def missing(engine, line, path):
+    """Why there can be no such server here; "" when there can."""
+    return "" if install(engine, line, path) else \
+        f"no {engine} {line} is here: run 'scripts/bootstrap test database'"
+
+
 class Server:
     """A server on loopback, in a folder of its own which goes with it."""
 
+    engine = None
     user = None  # whom it runs as, where that is not us
 
-    def __init__(self):
+    def __init__(self, installed):
+        self.installed = installed
+        started.note(self.engine, installed.version)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-db-"))
         self.port = net.free_port()
         self.process = None
@@ -99,6 +138,14 @@ class Server:
             assert self.process.poll() is None, f"it ended:\n{self.log_text()[-3000:]}"
             return self.answers()
         wait.until(f"{type(self).__name__} to answer", ready, 60)
+
+    def pause(self):
+        """It takes connections and never answers."""
+        pause.pause(self.process)
+
+    def resume(self):
+        """After pause()."""
+        pause.resume(self.process)
 
     def kill(self):
         """As a power cut would."""

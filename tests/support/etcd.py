@@ -6,7 +6,7 @@
         c.ctl("put", "a", "1")
 """
 
-import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ import tempfile
 import urllib.error
 import urllib.request
 
-from . import dbserver, net, wait
+from . import dbserver, net, pause, started, wait
 
 TOKEN = "steward-test"
 
@@ -28,16 +28,22 @@ def _cached():
     return pathlib.Path(root, "steward").glob("etcd-[0-9]*/etcd")
 
 
-def versions():
-    """{"3.4": path of etcd, ...}: the installed one, and those that scripts/bootstrap unpacked."""
+@functools.cache
+def _found():
+    """{"3.4": ("3.4.23", path of etcd), ...}: the installed one, and those of scripts/bootstrap."""
     found = {}
     for path in [shutil.which("etcd"), *sorted(map(str, _cached()))]:
         if path:
             text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
             match = re.search(r"etcd Version: ((\d+\.\d+)\.\d+)", text)
             if match:
-                found.setdefault(match[2], path)
+                found.setdefault(match[2], (match[1], path))
     return found
+
+
+def versions():
+    """{"3.4": path of etcd, ...}."""
+    return {line: path for line, (_, path) in _found().items()}
 
 
 def missing(*wanted):
@@ -100,6 +106,7 @@ class Member:
         """Starts it (again), perhaps as another version, and does not wait."""
         assert not self.running(), f"{self.name} runs already"
         self.version = version or self.version
+        started.note("etcd", _found()[self.version][0])
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.command(*more), stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=subprocess.STDOUT,
@@ -130,21 +137,12 @@ class Member:
             self.process.wait(30)
 
     def pause(self):
-        """It keeps its connections, and answers nothing: a thread that was at it may come to the
-        end of an answer before it stops."""
-        self.process.send_signal(signal.SIGSTOP)
-        wait.until(f"{self.name} to stand still", self._stands)
-
-    def _stands(self):
-        states = []
-        for path in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
-            with contextlib.suppress(OSError):
-                states.append(path.read_text().rsplit(")", 1)[1].split()[0])
-        return set(states) == {"T"}
+        """It keeps its connections, and answers nothing."""
+        pause.pause(self.process)
 
     def resume(self):
         """After pause()."""
-        self.process.send_signal(signal.SIGCONT)
+        pause.resume(self.process)
 
     def wipe(self):
         """Its data are gone, as those of an emptyDir."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A MariaDB server on loopback for tests: TLS on, general log on, a data folder of its own."""
 
+import atexit
 import functools
 import os
 import pathlib
@@ -8,25 +9,34 @@ import shutil
 import subprocess
 import tempfile
 
-from . import dbserver
+from . import dbserver, sampled
+
+PROGRAM = "usr/sbin/mariadbd"
 
 
-def missing():
-    """Why no server can be started here; "" when one can."""
-    there = dbserver.program("mariadbd") and shutil.which("mariadb")
-    return "" if there else "there is no mariadbd"
+def missing(line):
+    """Why no server of this line can be started here; "" when one can."""
+    if not shutil.which("mariadb"):
+        return "there is no mariadb, the client"
+    return dbserver.missing("mariadb", line, PROGRAM)
+
+
+def _unpacked_flags(installed):
+    """Where one that is not installed has its files."""
+    return [f"--basedir={installed.root}/usr", f"--plugin-dir={installed.root}/usr/lib/mysql/plugin"
+            ] if installed.root != pathlib.Path("/") else []
 
 
 @functools.cache
-def _template():
+def _template(installed):
     """A fresh data folder, made once a run and copied for each server."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-mariadb-"))
-    subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={folder}/data",
-                    "--auth-root-authentication-method=normal", "--skip-test-db",
-                    "--innodb-log-file-size=8M", *_user_flag()],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    import atexit
     atexit.register(shutil.rmtree, folder, True)
+    subprocess.run([installed.root / "usr/bin/mariadb-install-db", "--no-defaults",
+                    f"--datadir={folder}/data", "--auth-root-authentication-method=normal",
+                    "--skip-test-db", "--innodb-log-file-size=8M", *_unpacked_flags(installed)[:1],
+                    *_user_flag()],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return folder / "data"
 
 
@@ -40,16 +50,18 @@ def quote(text):
 
 
 class MariaDB(dbserver.Server):
-    """One server; `flags` go to mariadbd."""
+    """One server of a release line, the newest unless told otherwise; `flags` go to mariadbd."""
 
     engine = "mariadb"
+    path = PROGRAM
     template = staticmethod(_template)
 
-    def __init__(self, *flags):
-        super().__init__()
+    def __init__(self, *flags, line=None):
+        super().__init__(dbserver.install(self.engine, line or sampled.newest(self.engine.upper()),
+                                          self.path))
         self.flags = flags
         self.socket = self.folder / "socket"
-        shutil.copytree(self.template(), self.folder / "data")
+        shutil.copytree(self.template(self.installed), self.folder / "data")
         self.start()
         self.sql(f"CREATE USER '{dbserver.ADMIN}'@'%' IDENTIFIED BY '{dbserver.ADMIN_PASSWORD}'; "
                  f"GRANT ALL PRIVILEGES ON *.* TO '{dbserver.ADMIN}'@'%' WITH GRANT OPTION")
@@ -57,7 +69,7 @@ class MariaDB(dbserver.Server):
     def start(self, *more):
         """Starts it (again) and waits until it answers."""
         tls = self.folder / "tls"
-        self.spawn([dbserver.program("mariadbd"), "--no-defaults", f"--datadir={self.folder}/data",
+        self.spawn([self.installed.program, "--no-defaults", f"--datadir={self.folder}/data",
                     f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
                     f"--pid-file={self.folder}/pid", f"--ssl-ca={self.ca}",
                     f"--ssl-cert={tls}/tls.crt", f"--ssl-key={tls}/tls.key", "--general-log=1",
@@ -65,7 +77,7 @@ class MariaDB(dbserver.Server):
                     "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M",
                     "--innodb-flush-log-at-trx-commit=2", "--performance-schema=OFF",
                     "--skip-name-resolve", "--max-connections=60",
-                    *_user_flag(), *self.flags, *more])
+                    *_unpacked_flags(self.installed), *_user_flag(), *self.flags, *more])
         self.wait_ready()
 
     def target(self, name, **more):

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 
-from . import dbserver
+from . import dbserver, sampled
 
 HBA = """local all all trust
 hostssl all all 127.0.0.1/32 scram-sha-256
@@ -19,15 +19,13 @@ hostssl all all ::1/128 scram-sha-256
 """
 
 
-def _bin():
-    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    path = str(found[-1]) if found else shutil.which("postgres")
-    return pathlib.Path(path).parent if path else None
+def _path(line):
+    return f"usr/lib/postgresql/{line}/bin/postgres"
 
 
-def missing():
-    """Why no server can be started here; "" when one can."""
-    return "" if _bin() else "there is no postgres"
+def missing(line):
+    """Why no server of this line can be started here; "" when one can."""
+    return dbserver.missing("postgresql", line, _path(line))
 
 
 def _user():
@@ -35,16 +33,32 @@ def _user():
 
 
 @functools.cache
-def _template():
-    """A fresh data folder, made once a run and copied for each server."""
+def _install(line):
+    """The server, at a place where the user that it runs as can read it."""
+    installed, user = dbserver.install("postgresql", line, _path(line)), _user()
+    if not user or installed.root == pathlib.Path("/"):
+        return installed
+    folder = _folder()
+    subprocess.run(["cp", "--archive", installed.root / "usr", folder], check=True)
+    return installed._replace(root=folder, program=str(folder / _path(line)))
+
+
+def _folder():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-postgres-"))
     atexit.register(shutil.rmtree, folder, True)
     user = _user()
     if user:
         os.chown(folder, user.pw_uid, user.pw_gid)
-    subprocess.run([*dbserver.as_user(user), str(_bin() / "initdb"), "-D", f"{folder}/data",
-                    "--no-sync", "-U", "root", "-A", "trust", "-E", "UTF8", "--locale=C"],
-                   check=True, stdout=subprocess.DEVNULL, cwd="/")
+    return folder
+
+
+@functools.cache
+def _template(installed):
+    """A fresh data folder, made once a run and copied for each server."""
+    folder = _folder()
+    subprocess.run([*dbserver.as_user(_user()), str(pathlib.Path(installed.program).parent / "initdb"),
+                    "-D", f"{folder}/data", "--no-sync", "-U", "root", "-A", "trust", "-E", "UTF8",
+                    "--locale=C"], check=True, stdout=subprocess.DEVNULL, cwd="/")
     return folder / "data"
 
 
@@ -59,15 +73,15 @@ def name(text):
 
 
 class Postgres(dbserver.Server):
-    """One server; `settings` are name=value."""
+    """One server of a release line, the newest unless told otherwise; `settings` are name=value."""
 
     engine = "postgresql"
 
-    def __init__(self, *settings):
-        super().__init__()
+    def __init__(self, *settings, line=None):
+        super().__init__(_install(line or sampled.newest("POSTGRESQL")))
         self.user = _user()
         self.settings = settings
-        shutil.copytree(_template(), self.folder / "data")
+        shutil.copytree(_template(self.installed), self.folder / "data")
         os.chmod(self.folder / "data", 0o700)
         (self.folder / "data" / "pg_hba.conf").write_text(HBA)
         self.own_folder()
@@ -83,7 +97,7 @@ class Postgres(dbserver.Server):
                     f"ssl_key_file={tls}/tls.key", "log_statement=all", "max_connections=60",
                     "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}",
                     f"port={self.port}", "shared_buffers=16MB", *self.settings, *more]
-        self.spawn([_bin() / "postgres", "-D", self.folder / "data",
+        self.spawn([self.installed.program, "-D", self.folder / "data",
                     *(part for s in settings for part in ("-c", s))])
         self.wait_ready()
 
