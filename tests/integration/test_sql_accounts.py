@@ -37,6 +37,7 @@ def drop_by_hand(server, user):
         server.sql(f"DROP OWNED BY {user}; DROP ROLE {user}")
 
 
+@pytest.mark.every_version("columns of the catalogue")
 def test_create_settle_and_drop(probe, server, user):
     """Made, then left alone with one look, then gone with its mark."""
     report = probe.sync(**account(user))
@@ -49,6 +50,7 @@ def test_create_settle_and_drop(probe, server, user):
     assert probe.drop(**account(user))["statements"] == 1
 
 
+@pytest.mark.every_version("statements of passwords and verifiers")
 def test_rotation_and_drift(probe, server, user):
     """D1, D2: a new password reaches the server, and one changed by hand is set back."""
     probe.sync(**account(user))
@@ -85,6 +87,7 @@ def test_no_password_no_account(probe, server, user):
     assert server.logs_in(user, "s3cret-Pa55")
 
 
+@pytest.mark.every_version("columns of the catalogue")
 def test_existing_account_is_left_alone(probe, server, user):
     """One that was there before is neither changed nor dropped, unless it is adopted."""
     by_hand(server, user, "by-hand-1")
@@ -152,6 +155,7 @@ def test_dropped_by_hand(probe, server, user):
         assert server.marks(user) == {}
 
 
+@pytest.mark.every_version("columns of the catalogue")
 def test_limits(probe, server, user):
     """Only on difference, and back to none."""
     probe.sync(**account(user, limits=[3, 0, 0, 0]))
@@ -164,6 +168,7 @@ def test_limits(probe, server, user):
 # MariaDB's own
 
 
+@pytest.mark.every_version("columns of the catalogue")
 def test_limits_and_tls_of_mariadb(make_probe, maria, user):
     """All four limits, and what REQUIRE says."""
     probe = make_probe(maria.target("db"))
@@ -180,6 +185,7 @@ def test_limits_and_tls_of_mariadb(make_probe, maria, user):
     assert probe.sync(**account(user, tls=1))["options_changed"]
 
 
+@pytest.mark.every_version("columns of the catalogue")
 def test_hosts(make_probe, maria, user):
     """D8: added ones are made, removed ones are dropped, all of them have the rights."""
     probe = make_probe(maria.target("db"))
@@ -200,6 +206,7 @@ def test_hosts(make_probe, maria, user):
     assert maria.accounts(user) == ["192.168.%"]
 
 
+@pytest.mark.every_version("statements of passwords and verifiers")
 @pytest.mark.parametrize("plugin", ["ed25519", "mysql_native_password", "unix_socket"])
 def test_plugins(make_probe, make_mariadb, user, plugin):
     """An adopted account keeps ed25519, whose verifier steward computes too."""
@@ -218,6 +225,7 @@ def test_plugins(make_probe, make_mariadb, user, plugin):
         assert "ed25519" in maria.sql(f"SHOW CREATE USER '{user}'@'%'")[0][0]
 
 
+@pytest.mark.every_version("statements of passwords and verifiers")
 def test_password_policy(make_probe, make_mariadb, user):
     """Where a policy has to see passwords they go as they are, and what it refuses is told."""
     maria = make_mariadb("--plugin-load-add=simple_password_check")

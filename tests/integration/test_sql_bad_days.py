@@ -180,6 +180,7 @@ def test_an_account_made_by_hand_meanwhile(make_probe, maria, user):
     probe.fails("drop", "NOT_OURS", **account(user))
 
 
+@pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
 def test_read_only_mariadb(make_probe, make_mariadb, user):
     """A replica is not written to, even where the admin could."""
     maria = make_mariadb()
@@ -194,6 +195,7 @@ def test_read_only_mariadb(make_probe, make_mariadb, user):
     probe.sync(**account("new"))
 
 
+@pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
 def test_read_only_postgresql(make_probe, make_postgres, user):
     """The same by default_transaction_read_only."""
     pg = make_postgres()
@@ -204,6 +206,7 @@ def test_read_only_postgresql(make_probe, make_postgres, user):
     make_probe(pg.target("db")).sync(**account(user))
 
 
+@pytest.mark.every_version("the protocol of the login")
 def test_wrong_admin_password(make_probe, server, tmp_path, user):
     """Refused once, then left alone for a while; a new password is tried at once when told."""
     file = tmp_path / "password"
@@ -225,6 +228,7 @@ def test_wrong_admin_password(make_probe, server, tmp_path, user):
     assert "empty" in make_probe(target).fails("sync", "AUTH", **account(user))["error"]
 
 
+@pytest.mark.every_version("the protocol of the login")
 def test_tls_is_verified(make_probe, server, tmp_path, user):
     """Another CA, another name: no password is sent; the weaker modes accept what they say."""
     other = dbserver.make_ca(tmp_path / "other", "another CA")

@@ -18,6 +18,7 @@ def post(make_probe, pg):
     return make_probe(pg.target("db"))
 
 
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_levels_on_mariadb(my, maria, user):
     """Global, database, table; grown, shrunk, repaired; each as the catalogue shows it."""
     maria.sql("CREATE DATABASE IF NOT EXISTS lv; CREATE TABLE IF NOT EXISTS lv.t (i INT)")
@@ -56,6 +57,7 @@ def test_wildcards_are_names(my, maria, user):
     assert not maria.logs_in(user, "s3cret-Pa55", "SELECT * FROM axb.t")
 
 
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_policies_on_mariadb(my, maria, user):
     """Managed takes back what steward gave; Exact all else; Additive nothing."""
     maria.sql("CREATE DATABASE IF NOT EXISTS pol; CREATE TABLE IF NOT EXISTS pol.t (i INT, k INT)")
@@ -121,6 +123,7 @@ def has(pg, user, what):
     return pg.sql(f"SELECT {what.format(user)}", "gr")[0][0] == "t"
 
 
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_levels_on_postgresql(post, pg, user, tables):
     """Database, schema, all tables, all sequences, one table; two looks when settled."""
     report = post.sync(**account(user, grants=PG_GRANTS))
@@ -157,6 +160,7 @@ def test_levels_on_postgresql(post, pg, user, tables):
     assert not pg.exists(user)
 
 
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_policies_on_postgresql(post, pg, user, tables):
     """As on MariaDB."""
     mine = [grant("gr", "SELECT", schema="public", table="one")]
@@ -190,6 +194,7 @@ def test_what_postgresql_cannot_give(post, pg, user, tables):
     post.sync(**account(user))
 
 
+@pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
 def test_drop_hands_over(post, pg, user, tables):
     """D7: what it owns, in every database, gets a new owner; nothing is lost."""
     pg.sql("CREATE DATABASE second")
@@ -241,6 +246,7 @@ def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user
         probe.sync(**account(user))
 
 
+@pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
 def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
     """CREATEROLE is enough; the password is then checked by a login, and drops hand over too."""
     pg = make_postgres()
