@@ -22,6 +22,13 @@ struct stw_fault {
     struct stw_error err;
 };
 
+/* A privilege on databases that this program has no name for: newer servers add some. */
+struct stw_mysql_more {
+    char name[48];   /* "SHOW CREATE ROUTINE" */
+    char column[48]; /* "Show_create_routine" */
+};
+#define STW_MYSQL_MORE_MAX 16
+
 /* What a connection has learnt about its server. */
 struct stw_facts {
     char version[64];
@@ -33,6 +40,8 @@ struct stw_facts {
     bool literal_names;  /* partial_revokes: database names in grants are no patterns */
     bool plain_password; /* a password policy has to see passwords */
     bool native_default; /* accounts get mysql_native_password */
+    struct stw_mysql_more more[STW_MYSQL_MORE_MAX];
+    size_t more_count;
     /* PostgreSQL */
     bool superuser;
     bool reads_verifiers; /* pg_authid may be read */

@@ -163,6 +163,13 @@ static int read_policy(void *ctx, const struct stw_cell *cells, unsigned count)
     return 0;
 }
 
+static int read_privilege(void *ctx, const struct stw_cell *cells, unsigned count)
+{
+    if (count > 0)
+        stw_mysql_privilege_learn(ctx, &cells[0]);
+    return 0;
+}
+
 static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw_fault *f);
 
 static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
@@ -185,6 +192,12 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
             "'partial_revokes','default_authentication_plugin','strict_password_validation',"
             "'validate_password.policy','validate_password_policy')",
             read_fact, f) < 0)
+        return -1;
+    /* An admin who may not read the table gets no row, and the lookup of an account says why. */
+    if (ask(c,
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='mysql' AND "
+            "TABLE_NAME='db' AND COLUMN_NAME LIKE '%_priv'",
+            read_privilege, f) < 0)
         return -1;
     if (!k->mariadb || !k->plain_password)
         return 0;

@@ -104,6 +104,8 @@ static void write_bits(struct stw_buf *out, const struct stw_facts *k, unsigned 
         stw_buf_addf(out, "%sIF(%s_priv='Y','%s',NULL)", comma, p->column, p->name);
         comma = ",";
     }
+    for (size_t i = 0; on == STW_ON_DATABASE && i < k->more_count; i++)
+        stw_buf_addf(out, ",IF(%s_priv='Y','%s',NULL)", k->more[i].column, k->more[i].name);
     stw_buf_addc(out, ')');
 }
 
@@ -284,7 +286,8 @@ static int read_user(struct look *k, struct stw_login *l, const struct stw_cell 
     l->options_differ =
         !stw_streq(limits, text(&c[E])) || !stw_streq(tls[k->account->require_tls], text(&c[D]));
     note_verifier(l, k->account, text(&c[B]), text(&c[C]), c[C].len);
-    stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], &l->have);
+    stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,
+                             &l->have);
     return 0;
 }
 
@@ -307,24 +310,25 @@ static int read_mark(struct stw_mark *m, const struct stw_cell *c)
     return stw_mark_parse_rights(text(&c[E]), c[E].len, m);
 }
 
-static int read_right(struct stw_login *l, char kind, const struct stw_cell *c)
+static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
+                      const struct stw_cell *c)
 {
     struct stw_right r = {.database = text(&c[A]), .name = text(&c[B])};
     switch (kind) {
     case 'd':
         r.level = STW_LEVEL_DATABASE;
         r.name = NULL;
-        stw_mysql_rights_of_list(r, &c[B], &l->have);
+        stw_mysql_rights_of_list(r, &c[B], k, &l->have);
         return 0;
     case 't':
         r.level = STW_LEVEL_TABLE;
-        stw_mysql_rights_of_list(r, &c[C], &l->have);
+        stw_mysql_rights_of_list(r, &c[C], k, &l->have);
         return 0;
     case 'c':
     case 'p':
         r.level = kind == 'c' ? STW_LEVEL_COLUMN : STW_LEVEL_ROUTINE;
         r.column = text(&c[C]);
-        stw_mysql_rights_of_list(r, &c[D], &l->have);
+        stw_mysql_rights_of_list(r, &c[D], k, &l->have);
         return 0;
     case 'r':
         r = (struct stw_right){.level = STW_LEVEL_ROLE, .name = text(&c[A]), .column = text(&c[B])};
@@ -356,7 +360,7 @@ static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
         return -1;
     if (kind == 'u')
         return read_account(k, l, c);
-    return kind == 'm' ? read_mark(&l->mark, c) : read_right(l, kind, c);
+    return kind == 'm' ? read_mark(&l->mark, c) : read_right(k->facts, l, kind, c);
 }
 
 static int add_hosts(const struct stw_account *a, struct stw_seen *seen)

@@ -52,6 +52,7 @@ const struct stw_mysql_privilege stw_mysql_privileges[] = {
     {"BINLOG ADMIN", NULL, 36, G | MARIADB},
     {"BINLOG REPLAY", NULL, 37, G | MARIADB},
     {"SLAVE MONITOR", NULL, 38, G | MARIADB},
+    {"SHOW CREATE ROUTINE", NULL, 39, G | MARIADB}, /* on databases it is learnt from the server */
     {"CREATE ROLE", "Create_role", -1, G | MYSQL8},
     {"DROP ROLE", "Drop_role", -1, G | MYSQL8},
     {NULL, NULL, -1, 0},
@@ -81,24 +82,61 @@ static bool same(const char *name, const char *text, size_t len)
     return strlen(name) == len && strncasecmp(name, text, len) == 0;
 }
 
-const char *stw_mysql_privilege_name(const char *text, size_t len)
+static bool is_in_table(const char *column)
 {
+    for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++)
+        if (p->column && strcasecmp(p->column, column) == 0)
+            return true;
+    return false;
+}
+
+void stw_mysql_privilege_learn(struct stw_facts *k, const struct stw_cell *column)
+{
+    static const char end[] = "_priv",
+                      letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+    struct stw_mysql_more m = {0};
+    size_t len = column->len - STW_MIN(column->len, strlen(end));
+    if (!column->data || len == 0 || len >= sizeof(m.column) || k->more_count >= STW_MYSQL_MORE_MAX)
+        return;
+    memcpy(m.column, column->data, len);
+    if (strspn(m.column, letters) != len || strcasecmp(column->data + len, end) != 0 ||
+        is_in_table(m.column))
+        return;
+    for (size_t i = 0; i < len; i++)
+        m.name[i] = (char)(m.column[i] == '_'   ? ' '
+                           : m.column[i] >= 'a' ? m.column[i] - 'a' + 'A'
+                                                : m.column[i]);
+    k->more[k->more_count++] = m;
+}
+
+static const struct stw_mysql_more *find_more(const struct stw_facts *k, const char *text,
+                                              size_t len)
+{
+    for (size_t i = 0; i < k->more_count; i++)
+        if (same(k->more[i].name, text, len))
+            return &k->more[i];
+    return NULL;
+}
+
+const char *stw_mysql_privilege_name(const struct stw_facts *k, const char *text, size_t len)
+{
+    const struct stw_mysql_more *more = find_more(k, text, len);
     for (size_t i = 0; i < STW_COUNT(aliases); i++)
         if (same(aliases[i].alias, text, len))
             return aliases[i].name;
     for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++)
         if (same(p->name, text, len))
             return p->name;
-    return NULL;
+    return more ? more->name : NULL;
 }
 
 void stw_mysql_rights_of_list(struct stw_right r, const struct stw_cell *list,
-                              struct stw_rights *ret)
+                              const struct stw_facts *k, struct stw_rights *ret)
 {
     const char *at = list->data, *end = at + list->len;
     while (at && at < end) {
         const char *comma = memchr(at, ',', (size_t)(end - at)), *stop = comma ? comma : end;
-        r.privilege = stw_mysql_privilege_name(at, (size_t)(stop - at));
+        r.privilege = stw_mysql_privilege_name(k, at, (size_t)(stop - at));
         if (r.privilege)
             stw_rights_add(ret, &r);
         at = stop + 1;
@@ -148,24 +186,33 @@ static void add_all(struct stw_right r, const struct stw_facts *k, unsigned on,
         r.privilege = p->name;
         stw_rights_add(ret, &r);
     }
+    for (size_t i = 0; on == STW_ON_DATABASE && i < k->more_count; i++) {
+        r.privilege = k->more[i].name;
+        stw_rights_add(ret, &r);
+    }
+}
+
+static bool is_known(const char *name, const struct stw_facts *k, unsigned on)
+{
+    for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++)
+        if (stw_streq(p->name, name) && stw_mysql_privilege_fits(p, k, on))
+            return true;
+    return on == STW_ON_DATABASE && find_more(k, name, strlen(name));
 }
 
 static int add_one(struct stw_right r, const char *text, const struct stw_facts *k, unsigned on,
                    struct stw_rights *ret, struct stw_error *err)
 {
-    const struct stw_mysql_privilege *p = stw_mysql_privileges;
     if (stw_streq(text, "ALL") || stw_streq(text, "ALL PRIVILEGES")) {
         add_all(r, k, on, ret);
         return 0;
     }
     if (stw_streq(text, "USAGE"))
         return 0; /* means no right at all */
-    r.privilege = stw_mysql_privilege_name(text, strlen(text));
-    while (p->name && (!r.privilege || !stw_streq(p->name, r.privilege)))
-        p++;
+    r.privilege = stw_mysql_privilege_name(k, text, strlen(text));
     if (!r.privilege && is_dynamic(text, k, on))
         r.privilege = text;
-    else if (!p->name || !stw_mysql_privilege_fits(p, k, on))
+    else if (!r.privilege || !is_known(r.privilege, k, on))
         return stw_fail(err, STW_ERR_INVALID, "%s is no right on %s of this server", text,
                         on == STW_ON_TABLE      ? "a table"
                         : on == STW_ON_DATABASE ? "a database"

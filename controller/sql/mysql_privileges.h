@@ -24,11 +24,15 @@ extern const struct stw_mysql_privilege stw_mysql_privileges[]; /* ended by one 
 
 bool stw_mysql_privilege_fits(const struct stw_mysql_privilege *p, const struct stw_facts *k,
                               unsigned on);
-/* The name in the table for one that a user writes or the catalogue shows; NULL if unknown. */
-const char *stw_mysql_privilege_name(const char *text, size_t len);
+/* Notes a column of mysql.db, "Select_priv": one that the table lacks is among what `k` knows more.
+ * ALL on a database means these too. */
+void stw_mysql_privilege_learn(struct stw_facts *k, const struct stw_cell *column);
+/* The name in the table or in `k` for one that a user writes or the catalogue shows; NULL if
+ * unknown. */
+const char *stw_mysql_privilege_name(const struct stw_facts *k, const char *text, size_t len);
 /* Adds each of a list "Select,Create View", to `r` otherwise filled in. */
 void stw_mysql_rights_of_list(struct stw_right r, const struct stw_cell *list,
-                              struct stw_rights *ret);
+                              const struct stw_facts *k, struct stw_rights *ret);
 void stw_mysql_rights_of_bits(struct stw_right r, uint64_t bits, const struct stw_facts *k,
                               struct stw_rights *ret);
 /* A database's name as grants on databases store it: a pattern, unless `k` says otherwise. */

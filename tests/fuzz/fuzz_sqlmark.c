@@ -34,7 +34,7 @@ static void privileges(const char *text, size_t len)
     static const struct stw_facts k = {.mariadb = true, .number = 101119};
     struct stw_cell cell = {text, len};
     struct stw_rights all = {0};
-    stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_DATABASE}, &cell, &all);
+    stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_DATABASE}, &cell, &k, &all);
     stw_mysql_rights_of_bits((struct stw_right){.level = STW_LEVEL_GLOBAL},
                              strtoull(text, NULL, 10), &k, &all);
     stw_rights_sort(&all);

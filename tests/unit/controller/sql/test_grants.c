@@ -142,6 +142,40 @@ static void test_mysql_expand(void **state)
               "\"UPDATE\"],[]]]");
 }
 
+/* ALL on a database is what the server has there, and not what this program has a name for. */
+static void test_mysql_learns_privileges(void **state)
+{
+    static const char *const columns[] = {
+        "Select_priv", "Show_create_routine_priv", "priv",
+        "_priv",       "Delete_history_priv",      "New_one_privy",
+        "X;--_priv",   "Something_else_priv"};
+    struct stw_facts maria = {.mariadb = true, .number = 110809};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(columns); i++)
+        stw_mysql_privilege_learn(&maria, &(struct stw_cell){columns[i], strlen(columns[i])});
+    stw_mysql_privilege_learn(&maria, &(struct stw_cell){NULL, 0});
+    assert_int_equal(maria.more_count, 2);
+    assert_string_equal(maria.more[0].name, "SHOW CREATE ROUTINE");
+    assert_string_equal(maria.more[1].column, "Something_else");
+    expand_is(maria, (struct stw_grant){"a", NULL, NULL, P("ALL"), false},
+              "[[\"a\",null,null,[\"ALTER\",\"ALTER ROUTINE\",\"CREATE\",\"CREATE ROUTINE\","
+              "\"CREATE TEMPORARY TABLES\",\"CREATE VIEW\",\"DELETE\",\"DELETE HISTORY\","
+              "\"DROP\",\"EVENT\",\"EXECUTE\",\"INDEX\",\"INSERT\",\"LOCK TABLES\","
+              "\"REFERENCES\",\"SELECT\",\"SHOW CREATE ROUTINE\",\"SHOW VIEW\","
+              "\"SOMETHING ELSE\",\"TRIGGER\",\"UPDATE\"],[]]]");
+    expand_is(maria, (struct stw_grant){"a", NULL, NULL, P("SOMETHING ELSE"), false},
+              "[[\"a\",null,null,[\"SOMETHING ELSE\"],[]]]");
+    expand_is(maria, (struct stw_grant){"a", NULL, "t", P("SOMETHING ELSE"), false},
+              "SOMETHING ELSE is no right on a table of this server");
+    expand_is(maria, (struct stw_grant){"a", NULL, "t", P("ALL"), false},
+              "[[\"a\",null,\"t\",[\"ALTER\",\"CREATE\",\"CREATE VIEW\",\"DELETE\","
+              "\"DELETE HISTORY\",\"DROP\",\"INDEX\",\"INSERT\",\"REFERENCES\",\"SELECT\","
+              "\"SHOW VIEW\",\"TRIGGER\",\"UPDATE\"],[]]]");
+    for (int i = 0; i < 100; i++)
+        stw_mysql_privilege_learn(&maria, &(struct stw_cell){"Many_priv", 9});
+    assert_int_equal(maria.more_count, STW_MYSQL_MORE_MAX);
+}
+
 static void test_text(void **state)
 {
     static const struct {
@@ -197,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_mysql_expand),
+        cmocka_unit_test(test_mysql_learns_privileges),
         cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
