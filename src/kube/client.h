@@ -75,8 +75,9 @@ int stw_kube_update(struct stw_client *c, const struct stw_resource *r, const ch
 int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const char *name, const char *uid, const char *resource_version,
                     struct stw_error *err);
-/* Server-side apply with force; `object` holds apiVersion, kind, metadata.name.  Under a
- * metadata.resourceVersion or metadata.uid in it the server refuses with a conflict. */
+/* Server-side apply with force; `object` holds apiVersion, kind, metadata.name.  When these of its
+ * metadata differ from those of the object on the server, or there is none, this is a conflict:
+ * resourceVersion (except that "1", the version of no object, also creates) and uid. */
 int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
                    const char *name, const char *sub, const json_t *object, const char *manager,
                    struct stw_buf *ret, struct stw_error *err);
@@ -88,6 +89,10 @@ int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, cons
 int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
                          const char *name, const char *sub, const json_t *patch,
                          const char *manager, struct stw_buf *ret, struct stw_error *err);
+
+/* The server's minor version, 24 for Kubernetes 1.24; INT_MAX when it does not tell us.  Asked for
+ * once in ten minutes: servers are upgraded while we run, by one minor version at a time. */
+int stw_kube_minor(struct stw_client *c, int *ret, struct stw_error *err);
 
 /* The merge patch that makes `from` into `to` (nulls for what goes); NULL when they are equal. */
 json_t *stw_merge_diff(const json_t *from, const json_t *to);

@@ -97,6 +97,8 @@ struct stw_client {
     bool cancelled, ending;     /* lock */
     bool cancels;               /* lock: some call was cancelled */
     size_t submitted_bytes;     /* lock: of fire-and-forget calls that are not done */
+    int minor;                  /* lock: of the server, 24 for Kubernetes 1.24 */
+    uint64_t minor_until_ms;    /* lock: when to ask for it again; 0: not asked yet */
     uint64_t drop_told_ms;      /* lock: when the log was last told of dropped ones; 0: never */
 
     /* of the client's thread */

@@ -5,10 +5,14 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
+#include "kube/discovery.h"
+
+#include <limits.h>
 
 #define TELL_EVERY_MS 60000
 #define PATH_MAX_BYTES 3072
 #define BODY_MAX_BYTES (16u << 20)
+#define MINOR_KEEP_MS (10u * 60000)
 
 /* --- a blocking request: a call on the caller's stack and a place to wait at */
 
@@ -254,4 +258,41 @@ int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, cons
 {
     const struct verb v = {"PATCH", "application/json-patch+json", manager, false};
     return run(c, &v, r, ns, name, NULL, patch, ret, err);
+}
+
+/* --- the server's version */
+
+/* Who may not ask, or gets no sensible answer, is not told. */
+static int ask_minor(struct stw_client *c, int *ret, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(64u << 10);
+    struct stw_error e = {0};
+    const struct stw_request req = {.method = "GET", .path = "/version"};
+    int result = stw_client_do(c, &req, &answer, &e);
+    bool untold = e.code == STW_ERR_FORBIDDEN || e.code == STW_ERR_NOT_FOUND;
+    if (result != 0 && !untold) {
+        *err = e;
+        return stw_error_wrap(err, "cannot ask the API server for its version");
+    }
+    int minor = untold ? -1 : stw_discovery_minor(&answer);
+    *ret = minor < 0 ? INT_MAX : minor;
+    return 0;
+}
+
+int stw_kube_minor(struct stw_client *c, int *ret, struct stw_error *err)
+{
+    uint64_t now = stw_now_ms(c->clock);
+    pthread_mutex_lock(&c->lock);
+    bool known = now < c->minor_until_ms;
+    *ret = c->minor;
+    pthread_mutex_unlock(&c->lock);
+    if (known)
+        return 0;
+    if (ask_minor(c, ret, err) != 0)
+        return -1;
+    pthread_mutex_lock(&c->lock);
+    c->minor = *ret;
+    c->minor_until_ms = now + MINOR_KEEP_MS;
+    pthread_mutex_unlock(&c->lock);
+    return 0;
 }

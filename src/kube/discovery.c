@@ -2,6 +2,21 @@
 #include "kube/discovery.h"
 
 #include "base/json.h"
+#include "base/util.h"
+
+#include <stdlib.h>
+
+int stw_discovery_minor(const struct stw_buf *answer)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    char minor[16] = "", *end; /* "24", or "24+" where somebody has built it from more */
+    if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) != 0 ||
+        !stw_json_is(stw_json_get(stw_json_root(&doc), "major"), "1") ||
+        stw_json_strcpy(stw_json_get(stw_json_root(&doc), "minor"), minor, sizeof(minor)) != 0)
+        return -1;
+    long n = strtol(minor, &end, 10);
+    return end == minor || n < 0 || n > 10000 ? -1 : (int)n;
+}
 
 void stw_discovery_path(const struct stw_resource *r, struct stw_buf *out)
 {

@@ -201,8 +201,8 @@ static void walk_element(struct sum *s, const struct place *at, const char *part
     walk(s, &to, fields, element);
 }
 
-/* An apply that must create, and not change, says so by this field; the server drops it from the
- * new object and yet writes down that it is ours. */
+/* The guard of creates on old servers (controller/child.c): they drop it from the new object and
+ * yet record that it is ours. */
 static bool is_create_guard(const struct place *at, const char *part)
 {
     return at->depth == 1 && stw_streq(at->name, "metadata") &&
