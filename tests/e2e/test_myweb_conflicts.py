@@ -64,6 +64,22 @@ def test_name_conflict_later(controller, installed, namespace):
     assert installed.get("configmap", "web", namespace)["data"] == {"theirs": "kept"}
 
 
+@pytest.mark.parametrize("kind", myweb.CHILDREN)
+def test_what_is_taken_out_of_our_control(controller, installed, namespace, kind):
+    """Neither overwritten nor reported as deleted: a create is a create on every version of the API
+    server."""
+    myweb.create_settled(installed, "web", namespace)
+    assert "deletionGracePeriodSeconds" not in installed.get(kind, "web", namespace)["metadata"]
+    label = "app.kubernetes.io/managed-by"
+    installed.patch(kind, "web", namespace, {"metadata": {
+        "ownerReferences": None, "labels": {label: None}, "annotations": {"mine": "now"}}})
+    myweb.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
+    after = installed.get(kind, "web", namespace)["metadata"]
+    assert "ownerReferences" not in after and label not in after["labels"]
+    assert after["annotations"]["mine"] == "now"
+    assert not [m for _, r, m in installed.events(namespace, "web") if r == "DriftRepaired"]
+
+
 def test_owner_is_named(controller, installed, namespace):
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "someone", "controller": True,
              "uid": "11111111-2222-3333-4444-555555555555"}
