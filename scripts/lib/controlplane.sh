@@ -57,7 +57,9 @@ settings_create() {
     subnet=10.244.$(((PORT_BASE - PORT_FIRST) / 16 % 256))
     setting POD_CIDR "$subnet.0/24"
     setting NODE_ADDRESS "$subnet.1"
-    setting MINOR "$(kubernetes_minor)"
+    setting KUBERNETES "$(kubernetes_version)"
+    setting MINOR "$(minor_of "$KUBERNETES")"
+    setting ETCD "$(etcd_version)"
 }
 
 # One token for each user, so that the audit log tells who asked.  Everybody here may do anything.

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# A second etcd, of the next suite of Debian, unpacked beside the installed one: an upgrade needs two
-# versions, and the tests of EtcdCluster upgrade real ones.  Nothing of it is installed.  Newer ones
-# are built from Go modules.  Sourced by scripts/bootstrap.
+# The etcd of the next suite of Debian (3.5), unpacked beside the installed one (3.4): an upgrade needs
+# two versions, and the tests of EtcdCluster upgrade real ones.  Nothing of it is installed.  The versions
+# after it are Go modules (go-build.sh).  Sourced by scripts/bootstrap and scripts/cluster.
 
 readonly ETCD_SUITE=trixie
-readonly ETCD_LINE=3.5
+readonly ETCD_MINOR=3.5
 readonly ETCD_PACKAGES=(etcd-server etcd-client)
 readonly ETCD_PROGRAMS=(etcd etcdctl etcdutl)
 readonly ETCD_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# etcd_cached: prints its folder; false when there is none.  A folder gets its name only when it is
-# complete, so to exist is to be usable.
+# etcd_cached: prints the folder of the newest 3.5; false when there is none.  A folder gets its name
+# only when it is complete, so a folder that exists can be used.
 etcd_cached() {
     local dirs
-    dirs=$(compgen -G "$(cache_root)/etcd-$ETCD_LINE.*" | sort -V | tail -n 1) || return 1
+    dirs=$(compgen -G "$(cache_root)/etcd-$ETCD_MINOR.*" | sort -V | tail -n 1) || return 1
     [[ -n $dirs ]] || return 1
     printf '%s' "$dirs"
+}
+
+# etcd_folders: every etcd of the cache, Debian's and those of Go modules; one a line.
+etcd_folders() {
+    compgen -G "$(cache_root)/etcd-[0-9]*.[0-9]*.[0-9]*" | grep -E '/etcd-[0-9]+\.[0-9]+\.[0-9]+$' || true
 }
 
 # etcd_fetch: leaves the programs in the cache, as etcd-VERSION/{etcd,etcdctl,etcdutl}.
@@ -30,7 +35,7 @@ etcd_fetch() {
     if ! etcd_cached >/dev/null; then
         STEP_LOG=$root/etcd.log
         : >"$STEP_LOG"
-        # The lock is held: other trees are what a killed one left.
+        # Whoever holds the lock is alone: other trees are what a killed one left.
         rm -rf "$root"/etcd.??????
         tree=$(mktemp -d "$root/etcd.XXXXXX")
         step "read the index of Debian's $ETCD_SUITE" etcd_index "$tree"
@@ -68,9 +73,8 @@ etcd_unpack() {
 etcd_publish() {
     local version
     version=$("$1/out/etcd" --version | sed -n 's/^etcd Version: //p')
-    if [[ $version != "$ETCD_LINE".* ]]; then
-        echo "The etcd of $ETCD_SUITE is '$version' and not a release of $ETCD_LINE,"
-        echo 'or it does not run on this machine.'
+    if [[ ! $version =~ ^$ETCD_MINOR\.[0-9]+$ ]]; then
+        echo "The etcd of $ETCD_SUITE does not run on this machine, or is not $ETCD_MINOR: '$version'."
         return 1
     fi
     "$1/out/etcdctl" version

@@ -65,7 +65,7 @@ go_build() {
     STEP_LOG=$(cache_root)/build-$name-$version.log
     : >"$STEP_LOG"
     go_use "$(go_line "$name" "$version")"
-    go_build_check_space
+    cache_require_space "$GO_BUILD_NEEDS_MB"
     tree=$(go_build_folder)/$name-$version
     rm -rf "$tree"
     mkdir -p "$tree"
@@ -93,14 +93,6 @@ go_build_clean() {
     cache_lock 'removes build caches'
     rm -rf "$(go_build_folder)"
     cache_unlock
-}
-
-go_build_check_space() {
-    local free_mb
-    free_mb=$(df --output=avail -BM "$(cache_root)" | tail -n 1 | tr -dc 0-9)
-    ((free_mb >= GO_BUILD_NEEDS_MB)) ||
-        die "the build needs $GO_BUILD_NEEDS_MB MB in $(cache_root), only $free_mb MB are free" \
-            'make room, or set XDG_CACHE_HOME to a folder with more'
 }
 
 # go_private ARGUMENT...: go with caches of its own.
@@ -203,7 +195,8 @@ go_vendor_write() {
     local tree=$1 name=$2 version=$3 module=$4 package
     cd "$tree"
     # `tool` lines came with Go 1.24.
-    printf 'module steward/%s\n\ngo 1.24.0\n' "$name-$version" >go.mod
+    printf '// SPDX-License-Identifier: Apache-2.0\n\nmodule steward/%s\n\ngo 1.24.0\n' \
+        "$name-$version" >go.mod
     go_private mod edit -require="$module@v$version"
     [[ $name != kubernetes ]] || go_vendor_replace "$version"
     [[ $name != etcd ]] || go_private mod edit -require="go.etcd.io/etcd/etcdctl/v3@v$version" \

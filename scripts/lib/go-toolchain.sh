@@ -51,7 +51,7 @@ go_fetch() {
 }
 
 go_fetch_index() {
-    apt_private_sources "$1" "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$DEBIAN_KEYRING] \\1 $GO_SUITE main|p"
+    apt_private_sources "$1" "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$ETCD_KEYRING] \\1 $GO_SUITE main|p"
     apt_private "$1" update --error-on=any
 }
 

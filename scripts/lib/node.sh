@@ -334,10 +334,13 @@ containerd_define() {
 }
 
 node_images() {
+    local folder
     node_image image_pause
     node_image image_web
     [[ ! -x /usr/bin/etcd ]] || node_image image_etcd /usr/bin
-    ! etcd_cached >/dev/null || node_image image_etcd "$(etcd_cached)"
+    for folder in $(etcd_folders); do
+        node_image image_etcd "$folder"
+    done
 }
 
 # node_image FUNCTION [ARGUMENT...]: the image that FUNCTION TAR ARGUMENT... makes.
@@ -349,7 +352,7 @@ node_image() {
 }
 
 kubelet_define() {
-    local dir=$CLUSTER/node pki=$CLUSTER/pki remote=()
+    local dir=$CLUSTER/node pki=$CLUSTER/pki flags=()
     : >"$dir/resolv.conf"
     kubeconfig_write "$CLUSTER/run/kubelet.kubeconfig" "system:node:$(node_name)"
     cat >"$dir/kubelet.yaml" <<-END
@@ -379,12 +382,17 @@ kubelet_define() {
 		nodeStatusUpdateFrequency: 2s
 		syncFrequency: 10s
 	END
-    ((MINOR >= 24)) || remote=(--container-runtime=remote)
+    # Since 1.31 kubelet asks for cgroup v2 unless it may do without.
+    ((MINOR < 31)) || [[ -f /sys/fs/cgroup/cgroup.controllers ]] ||
+        echo 'failCgroupV1: false' >>"$dir/kubelet.yaml"
+    ((MINOR >= 24)) || flags+=(--container-runtime=remote)
+    # Since 1.27 the runtime alone decides which image holds a pod's namespaces, since 1.35 this flag is gone.
+    ((MINOR >= 27)) || flags+=(--pod-infra-container-image="$PAUSE_IMAGE")
     node_define kubelet "$(program kubelet)" --config="$dir/kubelet.yaml" \
         --kubeconfig="$CLUSTER/run/kubelet.kubeconfig" --cert-dir="$dir/kubelet-pki" \
         --root-dir="$dir/kubelet" --hostname-override="$(node_name)" --node-ip="$NODE_ADDRESS" \
-        --container-runtime-endpoint="unix://$dir/containerd.sock" "${remote[@]}" \
-        --pod-infra-container-image="$PAUSE_IMAGE" --runtime-cgroups=/ --kubelet-cgroups=/
+        --container-runtime-endpoint="unix://$dir/containerd.sock" "${flags[@]}" \
+        --runtime-cgroups=/ --kubelet-cgroups=/
 }
 
 proxy_define() {

@@ -4,8 +4,8 @@
 # Which programs a cluster consists of, by its version of Kubernetes.  Honours envtest's variables, so that
 # users who have its binaries need no build.  Sourced by scripts/cluster.
 #
-# SELECTED is the version of the cluster at hand: what it was made with, or what a new one will have.
-# It is empty when the programs come from KUBEBUILDER_ASSETS or TEST_ASSET_KUBE_APISERVER.
+# SELECTED is the version that a new cluster will have, and KUBERNETES (a setting) that of a cluster that
+# exists.
 
 # The first minor version that needs an etcd of today: streaming lists and the watch cache's consistent
 # reads ask for one.
@@ -25,6 +25,46 @@ kubernetes_resolve() {
         }
     done
     die "no Kubernetes $1" "newest, oldest or one of: $KUBERNETES_VERSIONS"
+}
+
+# programs_missing NAME VERSION: what has to be built for it, one NAME-VERSION a line: Kubernetes comes
+# with the etcd that it runs on.
+programs_missing() {
+    local etcd
+    if [[ $1 == kubernetes ]]; then
+        etcd=$(etcd_version_for "$(minor_of "$2")")
+        [[ -z $etcd ]] || program_cached etcd "$etcd" >/dev/null || echo "etcd-$etcd"
+    fi
+    program_cached "$1" "$2" >/dev/null || echo "$1-$2"
+}
+
+# programs_build NAME VERSION [FORCE]: leaves it in the cache, with all that programs_missing names.
+programs_build() {
+    local build missing
+    missing=$(programs_missing "$1" "$2")
+    if [[ -n ${3:-} ]]; then
+        missing+=$'\n'$1-$2
+    elif [[ -z $missing ]]; then
+        say "$1 $2 is built already: $(program_folder "$1" "$2")"
+    fi
+    for build in $(sort -u <<<"$missing"); do
+        if [[ $build == "kubernetes-$(kubernetes_resolve oldest)" ]]; then
+            kube_build "${build#*-}" "${3:-}"
+        else
+            go_build "${build%%-*}" "${build#*-}" "${3:-}"
+        fi
+    done
+}
+
+# programs_all: everything of versions.sh that is built here, one NAME-VERSION a line.
+programs_all() {
+    local version
+    for version in $ETCD_VERSIONS; do
+        ! go_buildable etcd "$version" || echo "etcd-$version"
+    done
+    printf 'kubernetes-%s\n' $(tr ' ' '\n' <<<"$KUBERNETES_VERSIONS" | sort -rV)
+    printf 'helm-%s\n' $HELM_VERSIONS
+    printf 'kustomize-%s\n' $KUSTOMIZE_VERSIONS
 }
 
 # program NAME: prints the path of etcd, kubectl, kube-apiserver ...; false when there is none.
@@ -92,8 +132,8 @@ servers_dir() {
         printf '%s' "${TEST_ASSET_KUBE_APISERVER%/*}"
     elif [[ -n $(assets_dir) ]]; then
         assets_dir
-    elif [[ -n ${SELECTED:-} ]]; then
-        program_folder kubernetes "$SELECTED"
+    elif [[ -n ${KUBERNETES:-${SELECTED:-}} ]]; then
+        program_folder kubernetes "${KUBERNETES:-$SELECTED}"
     fi
 }
 
@@ -111,7 +151,7 @@ programs_require() {
                 'unset KUBEBUILDER_ASSETS and TEST_ASSET_* to use the servers that we build'
         fi
         [[ $name != kube* ]] || [[ ! -d $(servers_dir) ]] ||
-            die "Kubernetes $SELECTED has no $name: only its API server is built" \
+            die "Kubernetes $(kubernetes_version) has no $name: only its API server is built" \
                 "use --kubernetes newest or --kubernetes oldest"
         die "no $name found" "run 'scripts/bootstrap cluster'"
     done
@@ -130,10 +170,20 @@ kubernetes_version() {
     fi
 }
 
-# kubernetes_minor: 20 for 1.20.2.
 kubernetes_minor() {
-    local version
-    version=$(kubernetes_version)
-    version=${version#*.}
-    printf '%s' "${version%%.*}"
+    minor_of "$(kubernetes_version)"
+}
+
+# minor_of VERSION: 20 for 1.20.2.
+minor_of() {
+    local rest=${1#*.}
+    printf '%s' "${rest%%.*}"
+}
+
+# etcd_version: 3.6.16, from the program that this cluster runs.
+etcd_version() {
+    local text
+    text=$("$(program etcd)" --version)
+    text=${text#etcd Version: }
+    printf '%s' "${text%%[!0-9.]*}"
 }

@@ -13,7 +13,7 @@ readonly SMOKE_CHECKS_CONTROLLERS='deployment garbage_collection'
 # smoke_test DIR: on a cluster of the servers in DIR, in a folder beside it that is gone afterwards.
 # Run it in a subshell: it changes which cluster is selected.
 smoke_test() {
-    unset TEST_ASSET_ETCD TEST_ASSET_KUBE_APISERVER TEST_ASSET_KUBECTL
+    unset KUBERNETES TEST_ASSET_ETCD TEST_ASSET_KUBE_APISERVER TEST_ASSET_KUBECTL
     export KUBEBUILDER_ASSETS=$1
     CLUSTERS=$1.clusters
     cluster_select smoke

@@ -18,3 +18,7 @@ readonly ETCD_VERSIONS='3.4.23 3.5.16 3.6.16 3.7.3'
 readonly MYSQL_VERSIONS='9.7.4'
 readonly MARIADB_VERSIONS='10.11 11.8.9'
 readonly POSTGRESQL_VERSIONS='15 18.6'
+
+# Tools that users apply steward's files with; Go modules.
+readonly HELM_VERSIONS='4.3.1'
+readonly KUSTOMIZE_VERSIONS='5.8.3'

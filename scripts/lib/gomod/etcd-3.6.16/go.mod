@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 module steward/etcd-3.6.16
 
 go 1.26.0

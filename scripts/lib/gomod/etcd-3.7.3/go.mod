@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 module steward/etcd-3.7.3
 
 go 1.26.0

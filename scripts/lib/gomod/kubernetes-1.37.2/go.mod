@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 module steward/kubernetes-1.37.2
 
 go 1.26.0

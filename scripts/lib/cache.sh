@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# One process at a time builds or fetches into the cache.  Sourced by scripts that do.
+# One process at a time builds into the cache, and only where there is room.  Sourced by scripts/cluster.
 #
 # File descriptor 7 holds the lock, and the lock file names the process that has it.
 
@@ -21,4 +21,13 @@ cache_lock() {
 cache_unlock() {
     : >"$(cache_root)/build.lock"
     exec 7<&-
+}
+
+# cache_require_space MB: ends the script when the cache's file system has less.
+cache_require_space() {
+    local free_mb
+    free_mb=$(df --output=avail -BM "$(cache_root)" | tail -n 1 | tr -dc 0-9)
+    ((free_mb >= $1)) ||
+        die "the build needs $1 MB in $(cache_root), only $free_mb MB are free" \
+            'make room, or set XDG_CACHE_HOME to a folder with more'
 }
