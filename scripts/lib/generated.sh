@@ -8,7 +8,7 @@
 generated_write() {
     generated_config "$1" "$2/config"
     generated_install "$2/dist"
-    generated_chart "$2/chart/files"
+    generated_chart "$1" "$2/chart/files"
 }
 
 generated_config() {
@@ -19,7 +19,23 @@ generated_config() {
     generated_file "$steward" rbac --namespaces default >"$dir/namespaced/rbac.yaml"
     generated_file "$steward" user-roles >"$dir/rbac/user_roles.yaml"
     generated_file "$steward" webhooks >"$dir/webhook/manifests.yaml"
-    generated_file "$steward" webhooks --match-conditions >"$dir/server-1.29/webhooks.yaml"
+    generated_webhooks "$steward" "$dir/server-1.29"
+}
+
+# generated_webhooks STEWARD FOLDER: one document a file, as kubectl before 1.31 wants its patches.
+generated_webhooks() {
+    local steward=$1 folder=$2 kind
+    for kind in Mutating Validating; do
+        {
+            generated_header 'webhooks --match-conditions'
+            "$steward" print webhooks --match-conditions |
+                awk -v kind="kind: ${kind}WebhookConfiguration" '
+                    function flush() { if (index(text, "\n" kind "\n")) printf "%s", text; text = "" }
+                    /^---$/ { flush() }
+                    { text = text $0 "\n" }
+                    END { flush() }'
+        } >"$folder/${kind,,}_webhooks.yaml"
+    done
 }
 
 # generated_file STEWARD WHAT [OPTION]
@@ -73,16 +89,16 @@ readonly GENERATED_CHART='grafana/dashboard.json manager/metrics_service.yaml
     manager/priority_class.yaml network-policy/allow-metrics-traffic.yaml
     network-policy/allow-webhook-traffic.yaml prometheus/monitor.yaml prometheus/rules.yaml
     rbac/metrics_reader_role.yaml rbac/rbac.yaml rbac/user_roles.yaml
-    server-1.21/pod_disruption_budget.yaml server-1.29/flow_control.yaml server-1.29/webhooks.yaml
-    webhook/service.yaml'
+    server-1.21/pod_disruption_budget.yaml server-1.29/flow_control.yaml webhook/service.yaml'
 
 generated_chart() {
-    local file
-    mkdir -p "$1/crds"
-    cp config/crd/bases/*.yaml "$1/crds/"
+    local steward=$1 dir=$2 file
+    mkdir -p "$dir/crds"
+    cp config/crd/bases/*.yaml "$dir/crds/"
     for file in $GENERATED_CHART; do
-        cp "config/$file" "$1/"
+        cp "config/$file" "$dir/"
     done
+    generated_file "$steward" webhooks --match-conditions >"$dir/webhooks.yaml"
 }
 
 # generated_differences STEWARD: a diff of what is there and what should be; false if any.
