@@ -63,12 +63,23 @@ generated_crds() {
     done < <(printf '%s\n---\n' "$all" | sed 's/^---$/\f/')
 }
 
+# kustomize_build FOLDER: by the kustomize of the cache, else by kubectl's own (1.21 or later).
+kustomize_build() {
+    local cached
+    cached=$(compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/steward/kustomize-[0-9]*/kustomize" | sort -V | tail -n 1)
+    if [[ -n $cached ]]; then
+        "$cached" build "$1"
+    else
+        kubectl kustomize "$1"
+    fi
+}
+
 # config/default in one file.
 generated_install() {
     local python
     mkdir -p "$1"
     python=$(python_with_yaml)
-    kubectl kustomize config/default 2>/dev/null |
+    kustomize_build config/default |
         "$python" scripts/lib/manifest.py >"$1/install.yaml"
 }
 
