@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What is to be done for the groups of scripts/bootstrap, in which order, how long it takes and what
+# it weighs.  Sourced by scripts/bootstrap.
+#
+# A part is "packages" or NAME-VERSION of the cache.  $(cache_root)/bootstrap-seconds keeps "PART
+# SECONDS" of each that was made here.
+
+# part_facts PART: "MINUTES MB" on two cores, where it has never been made.
+part_facts() {
+    case $1 in
+    packages) echo "$((1 + $(packages_mb) / 100)) $(packages_mb)" ;;
+    "kubernetes-${KUBERNETES_VERSIONS%% *}") echo '7 480' ;;
+    "kubernetes-${KUBERNETES_VERSIONS##* }") echo '6 520' ;;
+    kubernetes-*) echo '4 130' ;;
+    mysql-*) echo "$MYSQL_MINUTES $MYSQL_MB" ;;
+    mariadb-*) echo "$MARIADB_MINUTES $MARIADB_MB" ;;
+    postgresql-*) echo "$POSTGRESQL_MINUTES $POSTGRESQL_MB" ;;
+    *) echo '1 70' ;;
+    esac
+}
+
+# group_parts GROUP: what of the cache it needs, one a line.
+group_parts() {
+    local version
+    case $1 in
+    cluster) echo "kubernetes-${KUBERNETES_VERSIONS##* }" "etcd-${ETCD_VERSIONS##* }" ;;
+    etcd)
+        for version in ${ETCD_VERSIONS#* }; do # the first one is installed
+            echo "etcd-$version"
+        done
+        echo "s3rver-${S3_PACKAGE#*@}"
+        ;;
+    servers)
+        echo "mysql-${MYSQL_VERSIONS##* }" "mariadb-${MARIADB_VERSIONS##* }" \
+            "postgresql-${POSTGRESQL_VERSIONS##* }" ${HELM_VERSIONS:+"helm-${HELM_VERSIONS##* }"} \
+            ${KUSTOMIZE_VERSIONS:+"kustomize-${KUSTOMIZE_VERSIONS##* }"}
+        ;;
+    kubernetes) printf 'kubernetes-%s\n' "${KUBERNETES_VERSIONS%% *}" ${KUBERNETES_CI_VERSIONS} ;;
+    sweep) printf 'kubernetes-%s\n' ${KUBERNETES_VERSIONS} ;;
+    esac
+}
+
+# part_there PART: what was made has its name only when it is complete.
+part_there() {
+    local name=${1%%-*}
+    case $name in
+    packages) [[ ${#missing[@]} -eq 0 ]] ;;
+    mysql | mariadb | postgresql | s3) "${name}_cached" >/dev/null ;;
+    s3rver) s3_cached >/dev/null ;;
+    *) compgen -G "$(cache_root)/$1" >/dev/null || compgen -G "$(cache_root)/$1.r*" >/dev/null ;;
+    esac
+}
+
+# part_make PART
+part_make() {
+    case $1 in
+    packages) install ;;
+    mysql-* | mariadb-* | postgresql-*) "${1%%-*}_fetch" ;;
+    s3rver-*) s3_fetch ;;
+    "etcd-$(etcd_debian)") etcd_fetch ;;
+    *) "$LIB/../cluster" build "$1" ;;
+    esac
+}
+
+# The second version of etcd is that of the next Debian; later ones are built.
+etcd_debian() {
+    cut -d ' ' -f 2 <<<"$ETCD_VERSIONS"
+}
+
+# parts_of GROUP...: fills `parts` with what is missing, packages first.
+parts_of() {
+    local group part
+    [[ ${#missing[@]} -eq 0 ]] || parts=(packages)
+    for group; do
+        for part in $(group_parts "$group"); do
+            [[ " ${parts[*]} " == *" $part "* ]] || part_there "$part" || parts+=("$part")
+        done
+    done
+}
+
+# plan_leave_out: moves what cannot be made here from `parts` to `left_out`, as "PART: WHY".
+plan_leave_out() {
+    local part why kept=()
+    for part in "${parts[@]}"; do
+        why=$(part_impossible "$part")
+        if [[ -n $why ]]; then
+            left_out+=("$part: $why")
+        else
+            kept+=("$part")
+        fi
+    done
+    parts=("${kept[@]}")
+}
+
+# part_impossible PART: why it cannot be made; nothing when it can.
+part_impossible() {
+    case $1 in
+    packages) is_root || echo "only root can install them: sudo apt-get install --no-install-recommends ${missing[*]}" ;;
+    kubernetes-*)
+        if [[ -n ${KUBEBUILDER_ASSETS:-}${TEST_ASSET_KUBE_APISERVER:-} ]]; then
+            echo 'KUBEBUILDER_ASSETS or TEST_ASSET_KUBE_APISERVER is set'
+        else
+            tools_missing go gcc curl openssl jq etcd
+        fi
+        ;;
+    s3rver-*) tools_missing npm node ;;
+    mysql-* | mariadb-* | postgresql-* | "etcd-$(etcd_debian)") tools_missing dpkg-deb ;;
+    *) tools_missing go ;;
+    esac
+}
+
+# tools_missing COMMAND...: names those that are missing, unless root installs them first.
+tools_missing() {
+    local command gone=()
+    ! is_root || return 0
+    for command; do
+        have "$command" || gone+=("$command")
+    done
+    [[ ${#gone[@]} -eq 0 ]] || echo "it needs ${gone[*]}, whose packages only root can install"
+}
+
+# packages_mb: what apt would download, in MB.
+packages_mb() {
+    apt-get -q --print-uris -y --no-install-recommends install "${missing[@]}" 2>/dev/null |
+        awk '/^'"'"'/ { bytes += $3 } END { print int(bytes / 1000000) }'
+}
+
+# part_seconds PART: as long as it took here the last time, else as in the table.
+part_seconds() {
+    local seconds facts
+    seconds=$(sed -n "s/^$1 //p" "$(cache_root)/bootstrap-seconds" 2>/dev/null | tail -n 1)
+    if [[ -z $seconds ]]; then
+        facts=$(part_facts "$1")
+        seconds=$((${facts% *} * 60))
+    fi
+    printf '%s' "$seconds"
+}
+
+part_mb() {
+    local facts
+    facts=$(part_facts "$1")
+    printf '%s' "${facts#* }"
+}
+
+# minutes SECONDS: rounded up.
+minutes() {
+    printf '%s min' $((($1 + 59) / 60))
+}
+
+plan_report() {
+    local part seconds=0 mb=0
+    if [[ ${#parts[@]} -gt 0 ]]; then
+        [[ $mode == check ]] && say 'Missing:' || say 'To do:'
+        for part in "${parts[@]}"; do
+            ((seconds += $(part_seconds "$part"), mb += $(part_mb "$part"))) || true
+            say "$(printf '  %-20s %7s %6s MB' "$part" "$(minutes "$(part_seconds "$part")")" "$(part_mb "$part")")"
+            [[ $part != packages ]] || say "    ${missing[*]}"
+        done
+        say "$(printf '  %-20s %7s %6s MB' 'together' "$(minutes "$seconds")" "$mb")"
+    fi
+    [[ ${#left_out[@]} -eq 0 || $mode == install ]] || left_out_say
+}
+
+left_out_say() {
+    say 'Left out:'
+    printf '  %s\n' "${left_out[@]}" >&2
+}
+
+# left_out_report: exit status 1, unless only Kubernetes is left out because it is there already.
+left_out_report() {
+    local one
+    left_out_say
+    for one in "${left_out[@]}"; do
+        [[ $one == *TEST_ASSET_KUBE_APISERVER* ]] || exit 1
+    done
+}
+
+# plan_run: each part in its turn, with the time that is left.
+plan_run() {
+    local i j begin left
+    for ((i = 0; i < ${#parts[@]}; i++)); do
+        left=0
+        for ((j = i; j < ${#parts[@]}; j++)); do
+            ((left += $(part_seconds "${parts[j]}"))) || true
+        done
+        say "[$((i + 1)) of ${#parts[@]}] ${parts[i]} (about $(minutes "$left") left)"
+        begin=$SECONDS
+        part_make "${parts[i]}"
+        part_record "${parts[i]}" $((SECONDS - begin))
+    done
+    [[ ${#parts[@]} -eq 0 ]] || say "Done (${groups[*]})."
+}
+
+# part_record PART SECONDS
+part_record() {
+    local file
+    file=$(cache_root)/bootstrap-seconds
+    mkdir -p "${file%/*}"
+    { [[ ! -f $file ]] || grep -v "^$1 " "$file" || true; } >"$file.$$"
+    echo "$1 $2" >>"$file.$$"
+    mv "$file.$$" "$file"
+}
+
+# lock_holder FILE: the pid of a process that holds a lock on it; false when it is free.  The kernel
+# names the holder among all locks, by the numbers of the device and of the file.
+lock_holder() {
+    local inode pid
+    inode=$(stat -c %i "$1" 2>/dev/null) || return 1
+    pid=$(awk -v inode="$inode" '$2 != "->" { n = split($6, file, ":"); if (file[n] == inode) print $5 }' \
+        /proc/locks | head -n 1)
+    [[ -n $pid && -d /proc/$pid ]] && printf '%s' "$pid"
+}
