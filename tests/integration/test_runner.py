@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/test itself: how it counts, how workers share files, and that nothing is left of a run that
+was interrupted or killed."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from runner import files, plan, plugin, process, results, screen
+from support import cluster as k8s
+from support import paths, wait
+
+# A test that goes on for a minute and kills parts of its cluster meanwhile.
+LONG = "tests/integration/test_kube.py::test_cache_follows_through_crashes"
+
+
+def start(folder, *words):
+    """A run of its own."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_", "PYTEST_"))}
+    env.update(PYTHONPATH=str(paths.TOP / "tests"), STEWARD_TEST_LOGS=str(folder / "logs"))
+    build = paths.steward_binary().parent.parent
+    log = (folder / "out").open("w", encoding="utf-8")
+    return subprocess.Popen([sys.executable, "-m", "runner", *words, "--no-node", "--build", build,
+                             "--python", sys.executable], env=env, stdin=subprocess.DEVNULL,
+                            stdout=log, stderr=log, start_new_session=True)
+
+
+def clusters_of(run):
+    """Its clusters, made or half made."""
+    return [name for name in k8s.cluster_command("", "list").stdout.split()
+            if name.startswith(f"test-{run.pid}-")]
+
+
+def processes_of(name):
+    """What a run started, and what those started."""
+    return [pid for pid in process.pids() if process.run_of(pid) == name]
+
+
+def wait_for_the_test(run, folder):
+    """Until the test runs, and so its cluster."""
+    def look():
+        assert run.poll() is None, (folder / "out").read_text("utf-8")
+        reports = list((folder / "logs").glob("*.json"))
+        return any('"start"' in path.read_text("utf-8") for path in reports)
+    wait.until("the test to run", look, 400, every=0.2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted(tmp_path, number):
+    run = start(tmp_path, LONG)
+    name = process.identity(run.pid)
+    wait_for_the_test(run, tmp_path)
+    assert clusters_of(run) and processes_of(name)
+    os.kill(run.pid, number)
+    status = run.wait(180)
+    wait.until("nothing to be left", lambda: not processes_of(name) and not clusters_of(run), 180,
+               every=0.2)
+    assert status == (-number if number == signal.SIGKILL else 128 + number)
+    if number != signal.SIGKILL:
+        assert "Interrupted" in (tmp_path / "out").read_text("utf-8")
+
+
+def test_the_next_run_ends_what_is_left_of_one_that_was_killed_whole(tmp_path):
+    run = start(tmp_path, LONG)
+    name = process.identity(run.pid)
+    wait_for_the_test(run, tmp_path)
+    guards = [pid for pid in processes_of(name) if "runner.guard" in process.command_line(pid)]
+    assert len(guards) == 1
+    process.send([*guards, run.pid], signal.SIGKILL)
+    run.wait(60)
+    assert clusters_of(run) and processes_of(name)
+    (tmp_path / "next").mkdir()
+    following = start(tmp_path / "next", "integration", "-k", "no_test_is_called_so")
+    assert following.wait(240) == 0
+    assert not processes_of(name) and not clusters_of(run)
+
+
+def test_files_go_to_one_worker_each(tmp_path):
+    queue = tmp_path / "queue"
+    names = [f"test_{number}.py" for number in range(200)]
+    files.write(queue, names)
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        taken = pool.map(files.take, [queue] * 220, chunksize=1)
+    assert sorted(filter(None, taken)) == sorted(names)
+    assert files.left(queue) == []
+
+
+def entry(result, stderr=""):
+    """A line of meson's testlog.json."""
+    return {"name": "steward:unit / base/x", "result": result, "duration": 1, "stderr": stderr}
+
+
+@pytest.mark.parametrize("given, counts", [
+    (entry("OK", "[  PASSED  ] 7 test(s).\n"), (7, 0, 0, 0)),
+    (entry("OK"), (1, 0, 0, 0)),
+    (entry("FAIL", "[  PASSED  ] 5 test(s).\n[  FAILED  ] t: 2 test(s), listed below:\n"), (5, 2, 0, 0)),
+    (entry("TIMEOUT"), (0, 1, 0, 0)),
+    (entry("ERROR", "[  PASSED  ] 5 test(s).\n"), (5, 1, 0, 0)),
+    (entry("SKIP"), (0, 0, 1, 0)),
+])
+def test_counts_of_a_program(given, counts):
+    assert results.of_program(given).counts == counts
+
+
+def test_a_report_of_pytest_is_read_while_it_grows(tmp_path):
+    path = tmp_path / "report"
+    report = results.PytestReport(path)
+    report.look()
+    end = {"id": "a.py::t", "outcome": "xfailed", "seconds": 1, "text": ""}
+    path.write_text(json.dumps({"start": "a.py::t"}) + "\n" + json.dumps(end)[:20], "utf-8")
+    report.look()
+    assert (report.running, report.tests) == ("a.py::t", [])
+    path.write_text(json.dumps({"start": "a.py::t"}) + "\n" + json.dumps(end) + "\n", "utf-8")
+    report.look()
+    assert report.running == "" and [t.outcome for t in report.tests] == ["xfailed"]
+
+
+def test_a_report_of_lint(tmp_path):
+    path = tmp_path / "report"
+    path.write_text("  format       ok          1.0 s\n  tidy         FAILED   2 min 40 s\na.c:1: bad\n",
+                    "utf-8")
+    report = results.LintReport(path)
+    report.look()
+    assert [(t.name, t.outcome, t.seconds, t.text) for t in report.tests] == \
+        [("format", "passed", 1, ""), ("tidy", "failed", 160, "a.c:1: bad\n")]
+
+
+SUITE = '''
+import os, pytest
+def test_good(): pass
+def test_bad(): assert 1 == 2
+def test_skipped(): pytest.skip("no reason")
+@pytest.mark.xfail(strict=True, reason="known")
+def test_known(): assert False
+def test_teardown(broken): pass
+@pytest.fixture
+def broken():
+    yield
+    raise ValueError("in teardown")
+'''
+
+
+def run_pytest(folder, *files_of_it, **env):
+    """pytest with the plugin on a folder of its own; returns the report."""
+    report = folder / "report"
+    queue = folder / "queue"
+    files.write(queue, files_of_it)
+    env = {**os.environ, "PYTHONPATH": str(paths.TOP / "tests"), "STEWARD_TEST_QUEUE": str(queue),
+           "STEWARD_TEST_REPORT": str(report), **env}
+    subprocess.run([sys.executable, "-m", "pytest", "-p", "runner.plugin", "-p", "no:cacheprovider",
+                    "--rootdir", folder, folder], env=env, check=False, capture_output=True, timeout=60)
+    found = results.PytestReport(report)
+    found.look()
+    return found
+
+
+def test_each_outcome_is_reported(tmp_path):
+    (tmp_path / "test_a.py").write_text(SUITE, "utf-8")
+    report = run_pytest(tmp_path, "test_a.py")
+    assert {t.name.partition("::")[2]: t.outcome for t in report.tests} == {
+        "test_good": "passed", "test_bad": "failed", "test_skipped": "skipped",
+        "test_known": "xfailed", "test_teardown": "failed"}
+    assert "assert 1 == 2" in report.tests[1].text and "in teardown" in report.tests[4].text
+
+
+def test_only_files_of_the_queue_run_and_in_its_order(tmp_path):
+    for name in "abc":
+        (tmp_path / f"test_{name}.py").write_text("def test_x(): pass\ndef test_y(): pass\n", "utf-8")
+    report = run_pytest(tmp_path, "test_c.py", "test_a.py")
+    assert [t.name for t in report.tests] == ["test_c.py::test_x", "test_c.py::test_y",
+                                              "test_a.py::test_x", "test_a.py::test_y"]
+
+
+def test_a_worker_that_dies_names_its_test(tmp_path):
+    (tmp_path / "test_a.py").write_text("import os\ndef test_x(): os._exit(3)\n", "utf-8")
+    report = run_pytest(tmp_path, "test_a.py")
+    assert report.running == "test_a.py::test_x" and report.tests == []
+
+
+def test_each_name_of_the_quick_list_is_a_test():
+    names = plugin.names_in(plan.QUICK_LIST)
+    listed = k8s.run([sys.executable, "-m", "pytest", paths.TOP / "tests" / "e2e", "--rootdir",
+                      paths.TOP / "tests", "-c", paths.TOP / "tests" / "pytest.ini", "--collect-only",
+                      "-q"], env={k: v for k, v in os.environ.items() if "STEWARD_TEST_" not in k}).stdout
+    tests = listed.split()
+    assert [n for n in names if not any(plugin.is_named(t, [n]) for t in tests)] == []
+
+
+def test_durations_are_for_people():
+    assert [screen.duration(s) for s in (0.44, 59.96, 60, 3599)] == \
+        ["0.4 s", "59.9 s", "1 min 00 s", "59 min 59 s"]
+
+

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs parts of the suite; called by scripts/test when the program is built."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import sys
+
+from support import paths, versions
+
+from . import leftovers, plan, process, scheduler, screen
+
+# The order is that of starting: what takes longest, and what nothing else can run beside, comes first.
+QUICK = ("node@newest", "integration", "e2e@newest", "lint", "unit")
+ALL = ("node@newest", "e2e@newest", "node@oldest", "demo", "integration", "e2e@oldest", "lint", "unit",
+       "contract@ci", "rights", "tested")
+SUITES = {
+    "quick": QUICK,
+    "all": ALL,
+    "sweep": ("contract@all",),
+    "lint": ("lint",),
+    "unit": ("unit",),
+    "integration": ("integration",),
+    "contract": ("contract@ci",),
+    "demo": ("demo",),
+    "node": ("node@newest", "node@oldest"),
+    "e2e": ("node@newest", "e2e@newest", "node@oldest", "demo", "e2e@oldest", "rights"),
+}
+
+
+def arguments():
+    """What scripts/test passes on; it has checked most of it."""
+    parser = argparse.ArgumentParser(prog="scripts/test", add_help=False)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("-k", dest="filter", default="")
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--sanitize", default="")
+    parser.add_argument("--kubernetes", default="")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--no-node", dest="node", action="store_false")
+    options = parser.parse_args()
+    options.python = [options.python]
+    options.top = paths.TOP
+    options.tests = [word for word in options.words if word.startswith("tests/")]
+    names = [word for word in options.words if not word.startswith("tests/")]
+    options.assets = bool(os.environ.get("KUBEBUILDER_ASSETS")
+                          or os.environ.get("TEST_ASSET_KUBE_APISERVER"))
+    existing = os.environ.get("USE_EXISTING_CLUSTER") == "true"
+    options.given_cluster = os.environ.get("STEWARD_CLUSTER_NAME") or ("existing" if existing else "")
+    options.node = options.node and os.geteuid() == 0
+    options.quick = not options.words and not options.filter
+    options.parts = parts_of(names or suites_of(options.tests)
+                             or (["all"] if options.filter else ["quick"]), options)
+    options.all_versions = "all" in names
+    options.whole = "all" in names and options.node and not options.filter and not options.kubernetes \
+        and not options.given_cluster and not options.assets
+    return options
+
+
+def suites_of(tests):
+    """The suites that have these tests: tests/e2e/test_x.py::test_y is of e2e."""
+    found = []
+    for test in tests:
+        folder = test.split("/")[1]
+        if folder not in SUITES and folder not in ("rights", "tested"):
+            raise SystemExit(f"scripts/test: '{test}' is not a test of pytest")
+        found.append(folder)
+    return found
+
+
+def parts_of(suites, options):
+    """The names of parts, each once, with versions put in."""
+    found = []
+    for suite in suites:
+        for part in SUITES.get(suite, (suite,)):
+            name, at, version = part.partition("@")
+            if not at:
+                found.append(part)
+            elif name == "contract":
+                found += [f"contract@{v}" for v in plan.versions_of(options.kubernetes or version)]
+            elif one_server(options):
+                found += [part] if version == "newest" else []
+            elif not options.kubernetes or \
+                    plan.versions_of(options.kubernetes) == plan.versions_of(version):
+                found.append(part)
+            elif version == "newest" and options.kubernetes not in ("oldest", versions.oldest("KUBERNETES")):
+                found.append(f"{name}@{options.kubernetes}")
+    return list(dict.fromkeys(found))
+
+
+def one_server(options):
+    """Whether the environment decides which Kubernetes there is."""
+    return options.assets or bool(options.given_cluster)
+
+
+def say(text):
+    """For people."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def main():
+    """Exit status of scripts/test."""
+    options = arguments()
+    run = process.identity(os.getpid())
+    leftovers.clean(paths.SCRIPTS, say)
+    logs = pathlib.Path(os.environ.get("STEWARD_TEST_LOGS") or f"{options.build}/test-logs")
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    options.env = {"STEWARD_TEST_RIGHTS": str(logs / "seen-rights"),
+                   "STEWARD_TEST_STARTED": str(logs / "started")}
+    say(f"Logs are kept in {logs}")
+    parts = plan.Plan(options, logs, run).parts()
+    if not parts:
+        say("No test has such a name.")
+        print("0 passed, 0 failed, 0 skipped")
+        return 0
+    show = screen.Terminal() if sys.stderr.isatty() else screen.Log()
+    runs = scheduler.Scheduler(parts, options, run, show)
+    runs.run()
+    show.draw(runs)
+    plan.keep_durations(parts)
+    return report(runs, logs)
+
+
+def report(runs, logs):
+    """Everything that people want to know at the end; the last line is for programs too."""
+    text = screen.failures(runs) + screen.slowest(runs) + screen.table(runs)
+    sums = screen.sums(runs)
+    if sums["xfailed"]:
+        text += f"{sums['xfailed']} failed as expected (xfail: a known defect of the product)\n"
+    if runs.interrupted:
+        text += "Interrupted: the sum is that of what ran.\n"
+    last = f"{sums['passed']} passed, {sums['failed']} failed, {sums['skipped']} skipped"
+    (logs / "summary").write_text(f"{text}{last}\n", "utf-8")
+    print(f"{text}{last}", flush=True)
+    if runs.interrupted:
+        return 128 + runs.interrupted
+    return 1 if sums["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parts a command line asks for, and how each worker is started."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+
+from support import paths, versions
+
+from . import files, results
+
+TESTS = paths.TOP / "tests"
+QUICK_LIST = TESTS / "quick.txt"
+SECONDS_OF_A_TEST = 3  # an estimate for files that never ran here
+
+
+@dataclasses.dataclass
+class Worker:
+    """One process of a part, with what guard.py has to know."""
+
+    command: list
+    log: pathlib.Path
+    report: object
+    seconds: int = 4200
+    env: dict = dataclasses.field(default_factory=dict)
+    cluster: dict = None
+    queue: pathlib.Path = None
+
+
+@dataclasses.dataclass
+class Part:
+    """One line for people: a suite, on one version of Kubernetes if it needs that."""
+
+    name: str
+    workers: list
+    total: int = 0          # tests, or programs of several tests
+    again: str = ""         # runs one of its tests again: {name} is the test's
+    after: tuple = ()       # names of parts that must have ended before; those that do not run are skipped
+    node: bool = False      # needs the machine's only node
+    error: str = ""         # why it cannot run
+    whole: bool = False     # all tests of its suite are in it
+
+
+class Plan:
+    """Makes parts from what scripts/test was asked for."""
+
+    def __init__(self, options, logs, run):
+        self.options = options
+        self.logs = logs
+        self.run = run
+        self.clusters = 0
+        self.durations = _read_json(durations_file())
+
+    def parts(self):
+        """Every part that has something to do."""
+        made = []
+        for name in self.options.parts:
+            suite, _, version = name.partition("@")
+            made.append(getattr(self, f"part_{suite}")(name, version))
+        return [part for part in made if part]
+
+    # --- suites without pytest ---
+
+    def part_lint(self, name, _version):
+        """scripts/lint; what else runs waits most of the time, so it gets what is left of the cores."""
+        if self.options.filter or self.options.tests:
+            return None
+        log = self.logs / "lint.log"
+        command = ["nice", paths.SCRIPTS / "lint", "--build-dir", self.options.build]
+        checks = subprocess.run([paths.SCRIPTS / "lint", "--list"], check=True, capture_output=True,
+                                text=True).stdout.split()
+        return Part(name, [Worker(command, log, results.LintReport(log))], len(checks),
+                    again="scripts/lint {name}", whole=True)
+
+    def part_unit(self, name, _version):
+        """All programs that meson knows as tests."""
+        listed = subprocess.run(["meson", "test", "-C", self.options.build, "--no-rebuild", "--list"],
+                                check=True, capture_output=True, text=True).stdout
+        names = [line.partition(" / ")[2] for line in listed.splitlines() if " / " in line]
+        if self.options.filter:
+            names = [n for n in names if self.options.filter in n]
+        if not names or self.options.tests:
+            return None
+        report = pathlib.Path(self.options.build) / "meson-logs" / "testlog.json"
+        report.unlink(missing_ok=True)
+        command = ["meson", "test", "-C", self.options.build, "--no-rebuild", "--print-errorlogs",
+                   "--num-processes", str(2 * (os.cpu_count() or 2)),
+                   *(names if self.options.filter else [])]
+        return Part(name, [Worker(command, self.logs / "unit.log", results.MesonReport(report))],
+                    len(names), again="scripts/test unit -k {name}", whole=not self.options.filter)
+
+    # --- suites of pytest ---
+
+    def part_integration(self, name, _version):
+        """The real program beside real servers; an API server is enough for a cluster."""
+        env = {"STEWARD_TEST_VERSIONS": "all"} if self.options.all_versions else {}
+        return self.pytest(name, "integration", workers=2, cluster=self.cluster(False), env=env)
+
+    def part_e2e(self, name, version):
+        """Those that need no node."""
+        marks = "not node" if version != "oldest" else "not node and oldest"
+        return self.pytest(name, "e2e", marks, workers=3 if version != "oldest" else 1,
+                           cluster=self.cluster(False))
+
+    def part_node(self, name, version):
+        """Those that need pods that run.  Without a node they count as skipped."""
+        marks = "node" if version != "oldest" else "node and oldest"
+        part = self.pytest(name, "e2e", marks, cluster=self.cluster(self.options.node))
+        if part:
+            part.node = self.options.node
+        return part
+
+    def part_contract(self, name, _version):
+        """What steward relies on, on one version of the API server."""
+        return self.pytest(name, "contract")
+
+    def part_rights(self, name, _version):
+        """What steward was seen to do in all other parts, compared with what it may do."""
+        env = {"STEWARD_TEST_RIGHTS_WHOLE": "1"} if self.options.whole else {}
+        return self.pytest(name, "rights", env=env, after=("integration", "e2e", "node"))
+
+    def part_demo(self, name, _version):
+        """scripts/demo, which brings up a cluster of its own."""
+        part = self.pytest(name, "demo")
+        if part:
+            part.node = self.options.node
+        return part
+
+    def part_tested(self, name, _version):
+        """README's table of versions, compared with what was started."""
+        env = {"STEWARD_TEST_STARTED_WHOLE": "1"} if self.options.whole else {}
+        return self.pytest(name, "tested", env=env,
+                           after=("integration", "e2e", "node", "contract", "demo"))
+
+    def cluster(self, node):
+        """Arguments of `scripts/cluster up`; {} when the tests get a cluster that is there already."""
+        if self.options.given_cluster:
+            return {}
+        return {"arguments": ["--audit", *(["--node"] if node else [])]}
+
+    def pytest(self, name, folder, marks="", workers=1, cluster=None, env=None, after=()):
+        """A part of the tests of one folder that have these marks; None when there is none."""
+        # Clusters that a test brings up for itself are of this version, too.
+        version = name.partition("@")[2]
+        env = {**(env or {}), **({"STEWARD_KUBERNETES": version} if version else {})}
+        env = dict(env, STEWARD_BUILD_DIR=str(self.options.build), PYTHONDONTWRITEBYTECODE="1",
+                   PYTHONPATH=str(TESTS), **self.options.env)
+        only = {"STEWARD_TEST_ONLY": str(QUICK_LIST)} if self.options.quick and folder == "e2e" else {}
+        command = [*self.options.python, "-m", "pytest", *self.where(folder), "--rootdir", TESTS,
+                   "-c", TESTS / "pytest.ini", "-p", "runner.plugin",
+                   *(["-k", self.options.filter] if self.options.filter else []),
+                   *(["-m", marks] if marks else [])]
+        if self.where(folder) == []:
+            return None
+        found, error = self.collect(name, command, {**env, **only})
+        if error:
+            return Part(name, [], 1, error=error, again=f"scripts/test {name.partition('@')[0]}")
+        if not found:
+            return None
+        queue = self.logs / f"{name}.queue"
+        files.write(queue, sorted(found, key=lambda f: -self.estimate(name, f, len(found[f]))))
+        if self.options.given_cluster and cluster is not None:
+            workers = 1
+        part = Part(name, [], sum(map(len, found.values())), again=self.again(name), after=after,
+                    whole=not (self.options.filter or self.options.tests or only))
+        for number in range(1, min(workers, len(found)) + 1):
+            label = f"{name}.{number}" if workers > 1 else name
+            report = self.logs / f"{label}.json"
+            part.workers.append(Worker(
+                [*command, f"--basetemp={self.logs / label}", f"--junitxml={self.logs / label}.xml"],
+                self.logs / f"{label}.log", results.PytestReport(report),
+                env={**env, **only, "STEWARD_TEST_QUEUE": str(queue), "STEWARD_TEST_REPORT": str(report),
+                     **({} if self.options.node else {"STEWARD_TEST_NO_NODE": "1"})},
+                cluster=self.named(cluster), queue=queue))
+        return part
+
+    def where(self, folder):
+        """What pytest is to look at."""
+        if not self.options.tests:
+            return [TESTS / folder]
+        return [paths.TOP / test for test in self.options.tests if test.split("/")[1] == folder]
+
+    def named(self, cluster):
+        """With a name that no other worker has."""
+        if not cluster:
+            return None
+        self.clusters += 1
+        return dict(cluster, name=f"test-{self.run.partition(' ')[0]}-{self.clusters}")
+
+    def again(self, name):
+        """The command that runs one test again."""
+        suite, _, version = name.partition("@")
+        words = ["scripts/test"]
+        if suite in ("e2e", "node", "contract") and version not in ("", "newest"):
+            words.append(f"--kubernetes {version}")
+        if self.options.sanitize:
+            words.append(f"--sanitize {self.options.sanitize}")
+        return " ".join([*words, "'tests/{name}'"])
+
+    def collect(self, name, command, env):
+        """({file: [test, ...]}, error): pytest itself tells."""
+        path = self.logs / f"{name}.tests"
+        done = subprocess.run([str(word) for word in [*command, "--collect-only", "-q"]], check=False,
+                              env=dict(os.environ, **env, STEWARD_TEST_COLLECT=str(path)), text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode not in (0, 5):
+            return {}, done.stdout
+        return _read_json(path), ""
+
+    def estimate(self, name, file, count):
+        """Seconds that a file will take."""
+        return self.durations.get(f"{name} {file}", count * SECONDS_OF_A_TEST)
+
+
+def cache_root():
+    """The folder of scripts/lib/apt.sh's function of this name."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "steward"
+
+
+def durations_file():
+    """Where the seconds of each test file are kept from run to run."""
+    return cache_root() / "test-durations.json"
+
+
+def keep_durations(parts):
+    """For the next run: how long each file took in each part."""
+    kept = _read_json(durations_file())
+    seen = {}
+    for part in parts:
+        for test in (t for w in part.workers for t in w.report.tests if "::" in t.name):
+            key = f"{part.name} {test.name.partition('::')[0]}"
+            seen[key] = seen.get(key, 0) + test.seconds
+    kept.update({key: round(seconds, 1) for key, seconds in seen.items()})
+    path = durations_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(f".{os.getpid()}").write_text(json.dumps(kept, indent=0, sort_keys=True), "utf-8")
+    path.with_suffix(f".{os.getpid()}").replace(path)
+
+
+def _read_json(path):
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def versions_of(text):
+    """The versions of Kubernetes that a name stands for."""
+    if text == "ci":
+        return versions.table()["KUBERNETES_CI"]
+    if text == "all":
+        return versions.table()["KUBERNETES"]
+    if text in ("newest", "oldest"):
+        return [getattr(versions, text)("KUBERNETES")]
+    return [text]

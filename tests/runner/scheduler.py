@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the workers of all parts, several at a time, and waits for them."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+from . import guard, process
+
+# Workers that run at the same time: most of them wait for a server most of the time.
+WORKERS_A_CORE = 2
+END_SECONDS = 180  # for guards to end what they started
+
+
+class Running:
+    """A worker that was started."""
+
+    def __init__(self, part, worker):
+        self.part = part
+        self.worker = worker
+        self.process = None
+        self.begin = time.monotonic()
+        self.end = None
+        self.cpu = 0
+        self.status = None
+
+
+class Scheduler:
+    """Runs parts; `show` is called some times a second, with this object."""
+
+    def __init__(self, parts, options, run, show):
+        self.parts = parts
+        self.options = options
+        self.run_name = run
+        self.show = show
+        self.started = []
+        self.waiting = [(part, worker) for part in parts for worker in part.workers]
+        self.limit = options.jobs or WORKERS_A_CORE * (os.cpu_count() or 1)
+        self.interrupted = 0
+
+    def run(self):
+        """Until all have ended, or a signal came."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self.interrupt)
+        while (self.waiting or self.active()) and not self.interrupted:
+            self.start_what_can()
+            self.look()
+            self.show(self)
+            time.sleep(0.1)
+        if self.interrupted:
+            self.end_all()
+
+    def interrupt(self, number, _frame):
+        """A signal from the caller: end everything."""
+        self.interrupted = self.interrupted or number
+
+    def active(self):
+        """Workers that run now."""
+        return [one for one in self.started if one.status is None]
+
+    def of(self, part):
+        """The workers of a part that were started."""
+        return [one for one in self.started if one.part is part]
+
+    def has_ended(self, part):
+        """Whether all its workers have."""
+        return not any(p is part for p, _ in self.waiting) and \
+            not any(one.part is part for one in self.active())
+
+    def can_start(self, part):
+        """Whether what it needs is free, and what it comes after has ended."""
+        before = [p for p in self.parts if p.name.partition("@")[0] in part.after]
+        node_taken = part.node and any(one.part.node for one in self.active())
+        return not node_taken and all(self.has_ended(p) for p in before)
+
+    def start_what_can(self):
+        """The first ones first."""
+        for part, worker in list(self.waiting):
+            if len(self.active()) >= self.limit:
+                return
+            if self.can_start(part):
+                self.waiting.remove((part, worker))
+                self.start(part, worker)
+
+    def start(self, part, worker):
+        """A guard, which starts the worker."""
+        one = Running(part, worker)
+        specification = {
+            "command": [str(word) for word in worker.command], "folder": str(self.options.top),
+            "env": {**worker.env, process.RUN: self.run_name}, "log": str(worker.log),
+            "seconds": worker.seconds, "scripts": str(self.options.top / "scripts"),
+            "cluster": worker.cluster, "given_cluster": self.options.given_cluster,
+            "queue": str(worker.queue or ""), "parent": os.getpid()}
+        path = worker.log.with_suffix(".worker")
+        path.write_text(json.dumps(specification, indent=1), "utf-8")
+        # Several clusters start at the same time.
+        env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", **os.environ, "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]),
+               "PYTHONDONTWRITEBYTECODE": "1", process.RUN: self.run_name}
+        with open(worker.log, "a", encoding="utf-8") as log:
+            one.process = subprocess.Popen([sys.executable, "-m", "runner.guard", path], env=env,
+                                           stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                           start_new_session=True)
+        self.started.append(one)
+
+    def look(self):
+        """Reads what was reported, and who has ended."""
+        for one in self.active():
+            one.worker.report.look()
+            pid, status, usage = os.wait4(one.process.pid, os.WNOHANG)
+            if pid:
+                one.worker.report.look()
+                one.end = time.monotonic()
+                one.cpu = usage.ru_utime + usage.ru_stime
+                one.status = one.process.returncode = os.waitstatus_to_exitcode(status)
+
+    def end_all(self):
+        """Ends the guards, which end what they started."""
+        self.waiting = []
+        process.send([one.process.pid for one in self.active()], signal.SIGTERM)
+        deadline = time.monotonic() + END_SECONDS
+        while self.active() and time.monotonic() < deadline:
+            self.look()
+            self.show(self)
+            time.sleep(0.1)
+        process.send([one.process.pid for one in self.active()], signal.SIGKILL)
+
+
+REASONS = {guard.CLUSTER_FAILED: "its cluster did not come up",
+           guard.TOO_LONG: "it was ended because its time was over",
+           guard.UNCLEAN: "its tests left processes or clusters behind"}
+
+
+def trouble(one):
+    """Why a worker failed apart from its tests; "" when it did not."""
+    report = one.worker.report
+    if one.status in REASONS:
+        return REASONS[one.status]
+    if report.running:
+        return f"it ended with status {one.status} in {report.running}"
+    if one.status not in (0, 5) and not any(test.count("failed") for test in report.tests):
+        return f"it ended with status {one.status}"
+    return ""
+
+
+def unfinished(scheduler, part):
+    """How many tests of a part neither ran nor were reported: a failure of the part."""
+    if part.error or not scheduler.of(part) or scheduler.interrupted:
+        return 0
+    return max(0, part.total - sum(len(one.worker.report.tests) for one in scheduler.of(part)))
+
+
+def cpu_of_this():
+    """CPU seconds of this process and of children that are no workers."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
