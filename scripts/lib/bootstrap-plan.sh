@@ -130,7 +130,7 @@ packages_mb() {
 # part_seconds PART: as long as it took here the last time, else as in the table.
 part_seconds() {
     local seconds facts
-    seconds=$(sed -n "s/^$1 //p" "$(cache_root)/bootstrap-seconds" 2>/dev/null | tail -n 1)
+    seconds=$(sed -n "s/^$1 //p" "$(cache_root)/bootstrap-seconds" 2>/dev/null | tail -n 1) || true
     if [[ -z $seconds ]]; then
         facts=$(part_facts "$1")
         seconds=$((${facts% *} * 60))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/bootstrap: what it reports without changing anything.
+
+What it installs and builds is tested by using it: everything else here runs on that.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from support import paths, versions, wait
+
+
+def bootstrap(cache, *words, **env):
+    """(exit status, what it printed) on a cache folder of its own."""
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache), **env}
+    done = subprocess.run([paths.SCRIPTS / "bootstrap", *words], env=env, text=True, check=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=120)
+    return done.returncode, done.stdout
+
+
+def of_plan(command, cache, **env):
+    """What a function of scripts/lib/bootstrap-plan.sh prints."""
+    script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib; missing=() parts=() left_out=()
+        for part in common apt versions etcd-fetch s3-fetch bootstrap-plan; do . "$LIB/$part.sh"; done
+        {command}"""
+    return subprocess.run(["bash", "-c", script], env={**os.environ, "XDG_CACHE_HOME": str(cache), **env},
+                          text=True, check=False, capture_output=True, timeout=60)
+
+
+def test_check_lists_what_is_missing_and_changes_nothing(tmp_path):
+    status, said = bootstrap(tmp_path, "--check", "cluster", "etcd", "servers", "kubernetes",
+                             KUBEBUILDER_ASSETS="", TEST_ASSET_KUBE_APISERVER="")
+    assert status == 1
+    expected = [f"kubernetes-{v}" for v in versions.table()["KUBERNETES_CI"]] + \
+        [f"etcd-{v}" for v in versions.table()["ETCD"][1:]] + \
+        [f"{name.lower()}-{versions.newest(name)}" for name in ("MYSQL", "MARIADB", "POSTGRESQL")]
+    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line.startswith("  ")}
+    for part in [*expected, "together"]:
+        minutes, word, mb, unit = rows[part]
+        assert int(minutes) > 0 and int(mb) > 0 and (word, unit) == ("min", "MB")
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_there_is_not_listed(tmp_path):
+    (tmp_path / "steward" / f"kubernetes-{versions.newest('KUBERNETES')}.r2").mkdir(parents=True)
+    status, said = bootstrap(tmp_path, "--check", "cluster", KUBEBUILDER_ASSETS="")
+    assert status == 1
+    assert "kubernetes-" not in said and f"etcd-{versions.newest('ETCD')}" in said
+
+
+def test_servers_of_somebody_else_are_used(tmp_path):
+    status, said = bootstrap(tmp_path, "--check", "cluster", KUBEBUILDER_ASSETS="/opt/assets")
+    left_out = said.partition("Left out:")[2]
+    assert status == 1 and f"kubernetes-{versions.newest('KUBERNETES')}" in left_out
+    assert "KUBEBUILDER_ASSETS" in left_out
+
+
+def test_without_root_packages_are_left_out(tmp_path):
+    said = of_plan("""is_root() { false; }; missing=(some-package); parts=(packages)
+        plan_leave_out; printf '%s;' "${#parts[@]}" "${left_out[@]}" """, tmp_path).stdout
+    assert said.startswith("0;packages: only root can install them") and "some-package" in said
+
+
+def test_without_root_what_needs_no_package_is_made(tmp_path):
+    done = of_plan("""is_root() { false; }; have() { false; }; parts=(s3rver-1 mysql-1)
+        part_impossible s3rver-1; have() { true; }; part_impossible mysql-1""", tmp_path)
+    assert done.stdout.strip() == "it needs npm node, whose packages only root can install"
+
+
+def test_the_time_of_the_last_run_is_the_estimate(tmp_path):
+    before = of_plan("part_seconds s3rver-1", tmp_path).stdout
+    done = of_plan("""part_record s3rver-1 5; part_record etcd-9 6; part_record s3rver-1 421
+        part_seconds s3rver-1; echo; minutes 421""", tmp_path)
+    assert before == "60" and done.stdout.split("\n") == ["421", "8 min"]
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    """What is made has been recorded, and is not made again."""
+    made = """part_there() { grep -q "^$1 " "$(cache_root)/bootstrap-seconds" 2>/dev/null; }
+        part_make() { echo "make $1"; [[ $1 != etcd-2 || -n ${GO_ON:-} ]]; }; groups=(x) mode=install
+        group_parts() { echo etcd-1 etcd-2 etcd-3; }; parts_of x; plan_run"""
+    first = of_plan(made, tmp_path)
+    assert first.returncode != 0 and first.stdout.split("\n")[:-1] == ["make etcd-1", "make etcd-2"]
+    assert "[1 of 3] etcd-1 (about 3 min left)" in first.stderr
+    again = of_plan(made, tmp_path, GO_ON="1")
+    assert again.returncode == 0 and again.stdout.split("\n")[:-1] == ["make etcd-2", "make etcd-3"]
+    assert "[1 of 2] etcd-2 (about 2 min left)" in again.stderr
+
+
+@pytest.mark.parametrize("function", ["lockf", "flock"])
+def test_the_holder_of_a_lock_is_named(tmp_path, function):
+    path = tmp_path / "lock"
+    path.touch()
+    assert of_plan(f"lock_holder {path}", tmp_path).returncode != 0
+    program = f"""import fcntl, sys; file = open({str(path)!r}, "w"); fcntl.{function}(file, fcntl.LOCK_EX)
+print("locked", flush=True); sys.stdin.read()"""
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as holder:
+        assert holder.stdout.readline() == "locked\n"
+        assert of_plan(f"lock_holder {path}", tmp_path).stdout == str(holder.pid)
+        holder.stdin.close()
+    wait.until("the lock to be free", lambda: of_plan(f"lock_holder {path}", tmp_path).returncode)
+
+
+def test_wrong_usage(tmp_path):
+    assert bootstrap(tmp_path, "--nothing")[0] == 2
+    assert bootstrap(tmp_path, "no-group")[0] == 2
