@@ -56,6 +56,7 @@ go_build() {
     go_buildable "$name" "$version" ||
         die "there is no $GO_MODULES/$name-$version/go.mod" \
             "'scripts/cluster vendor $name-$version' writes one; lib/versions.sh lists what there is"
+    need_commands cluster curl openssl jq flock
     cache_lock "builds $name $version"
     if [[ -z ${3:-} ]] && program_cached "$name" "$version" >/dev/null; then
         cache_unlock
