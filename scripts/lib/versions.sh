@@ -19,6 +19,6 @@ readonly MYSQL_VERSIONS='9.7.4'
 readonly MARIADB_VERSIONS='10.11 11.8.9'
 readonly POSTGRESQL_VERSIONS='15 18.6'
 
-# Tools that users apply steward's files with; Go modules.
+# Tools that users apply steward's files with; Go modules.  kustomize 5.8.3 asks for Go 1.27.
 readonly HELM_VERSIONS='4.3.1'
-readonly KUSTOMIZE_VERSIONS='5.8.3'
+readonly KUSTOMIZE_VERSIONS='5.8.2'
