@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests/support/cluster.py promises the other tests, on a real API server."""
+
+import os
+import threading
+
+import pytest
+from support import cluster as k8s
+from support import kinds, rest, wait
+
+
+@pytest.fixture
+def place(cluster):
+    name = f"support-{os.getpid()}-{os.urandom(3).hex()}"
+    cluster.create_namespace(name)
+    yield name
+    cluster.delete_namespace(name)
+
+
+def configmap(place, name="one", **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": place},
+            "data": data}
+
+
+def test_apply_changes_what_differs(cluster, place):
+    """A key that the manifest before had goes; one of somebody else stays."""
+    first = cluster.apply(configmap(place, mine="1", gone="x"))
+    assert first.stdout == "one created\n"
+    cluster.patch("cm", "one", place, {"data": {"theirs": "2"}})
+    cluster.apply(configmap(place, mine="3"))
+    found = cluster.get("configmap", "one", place)
+    assert found["data"] == {"mine": "3", "theirs": "2"}
+    again = cluster.apply(configmap(place, mine="3"))
+    assert again.stdout.endswith(" unchanged\n")
+    assert cluster.get("configmap", "one", place)["metadata"]["resourceVersion"] == \
+        found["metadata"]["resourceVersion"]
+
+
+def test_kubectl_goes_on_from_an_apply(cluster, place):
+    """Both note the manifest alike, so that neither takes a field for somebody else's."""
+    cluster.apply(configmap(place, mine="1", gone="x"))
+    reply = cluster.kubectl("apply", "-f", "-", stdin=k8s.as_yaml(configmap(place, mine="1")))
+    assert "configured" in reply.stdout and "missing" not in reply.stderr
+    assert cluster.get("configmap", "one", place)["data"] == {"mine": "1"}
+    cluster.apply(configmap(place, other="1"))
+    assert cluster.get("configmap", "one", place)["data"] == {"other": "1"}
+
+
+def test_a_dry_run_stores_nothing(cluster, place):
+    reply = cluster.apply(configmap(place, mine="1"), dry_run=True)
+    assert reply.object["data"] == {"mine": "1"} and reply.object["metadata"]["uid"]
+    assert cluster.get("configmap", "one", place) is None
+
+
+def test_a_refusal_says_what_was_asked(cluster, place):
+    bad = configmap(place, "one", **{"not a key": "x"})
+    with pytest.raises(k8s.CommandFailed, match=r"apply ConfigMap/two ConfigMap/one(.|\n)*data\[not a key\]"):
+        cluster.apply([configmap(place, "two", fine="1"), bad])
+    assert cluster.get("configmap", "two", place)  # the others are applied all the same
+    reply = cluster.apply(bad, check=False)
+    assert reply.returncode == 1 and reply.stderr.startswith("Error from server (Invalid): ")
+    with pytest.raises(rest.Refused, match="GET /api/v1/namespaces/.*/nothings: 404"):
+        cluster.api.do("GET", f"/api/v1/namespaces/{place}/nothings")
+
+
+def test_words_for_kinds(cluster):
+    for word, version, plural in (
+            ("pvc", "v1", "persistentvolumeclaims"), ("deployment", "apps/v1", "deployments"),
+            ("Deployments.apps", "apps/v1", "deployments"), ("events.v1.", "v1", "events"),
+            ("deployments.v1.apps", "apps/v1", "deployments"), ("crd", "apiextensions.k8s.io/v1",
+                                                                "customresourcedefinitions")):
+        found = cluster.kinds.of_word(word)
+        assert (found.version, found.plural) == (version, plural), word
+    with pytest.raises(kinds.UnknownKind):
+        cluster.kinds.of_word("nothing")
+
+
+def test_it_waits_until_an_object_is_gone(cluster, place):
+    """And not for another of its name."""
+    cluster.create(configmap(place))
+    cluster.patch("configmap", "one", place, {"metadata": {"finalizers": ["example.com/hold"]}})
+    cluster.delete("configmap", "one", place, wait_gone=False)
+    with pytest.raises(wait.TimedOut):
+        cluster.wait_gone("configmap", "one", place, seconds=0.5)
+    cluster.patch("configmap", "one", place, {"metadata": {"finalizers": None}})
+    cluster.wait_gone("configmap", "one", place)
+    assert cluster.get("configmap", "one", place) is None
+
+
+def test_a_watch_outlives_the_api_server(cluster, place):
+    cluster.create(configmap(place, step="1"))
+    seen = []
+
+    def look(found):
+        seen.append(found["data"]["step"])
+        return seen[-1] == "3"
+
+    waiter = threading.Thread(target=cluster.wait_for, args=("configmap", "one", place, look))
+    waiter.start()
+    cluster.patch("configmap", "one", place, {"data": {"step": "2"}})
+    wait.until("the watch to tell", lambda: "2" in seen)
+    cluster.component("kill", "apiserver")
+    cluster.component("start", "apiserver")
+    cluster.patch("configmap", "one", place, {"data": {"step": "3"}})
+    waiter.join(60)
+    assert not waiter.is_alive() and seen[-1] == "3"
+
+
+def test_a_wait_ends_at_its_deadline(cluster, place):
+    with pytest.raises(wait.TimedOut, match="after 0.5 s still waiting for configmap"):
+        cluster.wait_for("configmap", "one", place, lambda _: True, seconds=0.5)
+    cluster.create(configmap(place))
+    with pytest.raises(wait.TimedOut) as caught:
+        cluster.wait_for("configmap", "one", place, lambda o: o["no"]["such"], seconds=0.5)
+    assert isinstance(caught.value.__cause__, KeyError)
