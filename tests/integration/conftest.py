@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from support import mariadb, mysql8, postgres, sampled
+from support import etcd, mariadb, mysql8, postgres, sampled
 from support.door import Door
 from support.sqlprobe import Probe
 
@@ -82,6 +82,14 @@ def mysql(shared, mysql_line):
 def server(shared, database):
     """The shared server of each engine in turn."""
     return shared(*database)
+
+
+@pytest.fixture(scope="module")
+def version(etcd_line):
+    """The release line of etcd that a test runs on."""
+    if etcd.missing(etcd_line):
+        pytest.skip(etcd.missing(etcd_line))
+    return etcd_line
 
 
 def _servers(engine, line):

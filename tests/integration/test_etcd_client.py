@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""controller/etcd against real members of 3.4 and 3.5: health rounds, membership, alarms."""
+"""controller/etcd against real members: health rounds, membership, alarms."""
 
 import http.server
 import json
@@ -11,15 +11,6 @@ import pytest
 
 from support import etcd, wait
 from support.etcdprobe import Probe
-
-VERSIONS = ["3.4", "3.5"]
-pytestmark = pytest.mark.skipif(bool(etcd.missing(*VERSIONS)), reason=etcd.missing(*VERSIONS))
-
-
-@pytest.fixture(params=VERSIONS)
-def version(request):
-    """Each version in turn."""
-    return request.param
 
 
 @pytest.fixture
@@ -47,6 +38,7 @@ def until_fine(probe, op, *at, seconds=15, **command):
 
 # --- rounds
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_round_tells_what_each_member_says(three, version):
     """IDs, sizes, versions and the leader are those that the members tell themselves."""
     three.ctl("put", "a", "x" * 1000)
@@ -140,6 +132,7 @@ def test_round_that_is_cancelled_ends_at_once(one):
 
 # --- the list of members
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_list_is_the_membership(three):
     """Names, IDs and URLs as etcdctl tells them."""
     with Probe.of(three) as probe:
@@ -166,6 +159,7 @@ def test_list_knows_the_change_that_was_just_made(three):
             probe.fine("add", leader, url=f"http://localhost:{round_ + 2}")
 
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_list_of_a_member_without_quorum_is_no_list(three):
     """3.4 would list what it has; that is not the truth."""
     alive = three.members[0]
@@ -192,6 +186,7 @@ def test_list_of_the_one_that_is_cut_off(three):
 
 # --- changes
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_a_learner_is_added_promoted_and_removed(one):
     """Promote before it runs: not ready.  Twice: told so.  A second learner: refused."""
     seed = one.members[0]
@@ -219,6 +214,7 @@ def test_a_learner_is_added_promoted_and_removed(one):
         assert len(probe.fine("list", seed)["members"]) == 1
 
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_the_strict_check_refuses_what_risks_the_quorum(three):
     """A voter is dead: no other is added or removed; the dead one is."""
     with Probe.of(three) as probe:
@@ -237,6 +233,7 @@ def test_the_last_voter_stays(one):
         probe.fails("remove", "UNHEALTHY", one.members[0], id=one.members[0].id)
 
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_unknown_members(one):
     """None of these is there."""
     with Probe.of(one) as probe:
@@ -245,6 +242,7 @@ def test_unknown_members(one):
         probe.fails("move", "FAILED", one.members[0], id="12345")
 
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_changes_without_quorum_are_told_apart(three):
     """The member answers, nothing is behind it; in time."""
     alive = three.members[0]
@@ -261,6 +259,7 @@ def test_changes_without_quorum_are_told_apart(three):
         probe.fails("remove", "UNREACHABLE", alive, id=ids["m2"])
 
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_the_leader_is_moved(three):
     """By the leader only."""
     with Probe.of(three) as probe:
@@ -280,6 +279,7 @@ def test_a_peer_url_that_is_too_long_is_not_sent(one):
 
 # --- alarms
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_nospace_is_seen_and_disarmed(version):
     """A small quota is filled; a write says NOSPACE, and so does the list of alarms."""
     with etcd.Cluster(1, version, arguments=["--quota-backend-bytes", str(300 << 10)]) as cluster:
@@ -335,6 +335,7 @@ def test_tls_refuses_a_server_of_another_ca(secure):
             probe.fails("list", "TLS", member)
 
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_tls_refuses_us_without_a_certificate(secure):
     """The server says so only after the handshake (TLS 1.3)."""
     with Probe(ca=secure.ca) as probe:
@@ -353,6 +354,7 @@ def test_plain_and_tls_do_not_meet(secure, one):
         assert says_tls["trouble"] in ("TLS", "UNREACHABLE"), says_tls  # it hangs up
 
 
+@pytest.mark.every_version("the gateway and its errors differ")
 def test_users(one):
     """With auth on: nothing without a user, all with root; a restart forgets the tokens."""
     member = one.members[0]

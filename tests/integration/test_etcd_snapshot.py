@@ -16,15 +16,13 @@ import pytest
 from support import etcd, net
 from support.etcdprobe import Probe
 
-VERSIONS = ["3.4", "3.5"]
-pytestmark = pytest.mark.skipif(bool(etcd.missing(*VERSIONS)), reason=etcd.missing(*VERSIONS))
 SNAPSHOT = "/v3/maintenance/snapshot"
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
-def cluster(request):
+@pytest.fixture(scope="module")
+def cluster(version):
     """One member with some MB in it, for all tests of this file."""
-    with etcd.Cluster(1, request.param) as c:
+    with etcd.Cluster(1, version) as c:
         fill(c, "key")
         yield c
 
@@ -127,27 +125,28 @@ def lines(pieces):
     return [line(piece) for piece in pieces]
 
 
+@pytest.mark.every_version("the form of the stream")
 def test_a_snapshot_is_that_of_etcdctl(cluster, probe, tmp_path):
     """The same hash, revision and number of keys as etcdctl's own; its SHA-256 is ours."""
     ours, theirs = tmp_path / "ours.db", tmp_path / "theirs.db"
     got = probe.fine("snapshot", cluster.members[0], file=str(ours))
     cluster.ctl("snapshot", "save", theirs)
-    assert json.loads(cluster.ctl("snapshot", "status", ours, "-w", "json")) == json.loads(
-        cluster.ctl("snapshot", "status", theirs, "-w", "json"))
+    assert cluster.snapshot_status(ours) == cluster.snapshot_status(theirs)
     data = ours.read_bytes()
     assert got["size"] == str(len(data)) and got["sha256"] == hashlib.sha256(data).hexdigest()
     assert got["version"].startswith(cluster.version)
-    status = json.loads(cluster.ctl("snapshot", "status", ours, "-w", "json"))
+    status = cluster.snapshot_status(ours)
     assert status["revision"] == int(got["revision"]) == 61
     assert probe.fine("check", file=str(ours))["sha256"] == got["sha256"]
 
 
+@pytest.mark.every_version("the form of the stream")
 def test_what_was_written_before_is_in_it(cluster, probe, tmp_path):
     """The revision that is told is at least that of the last answered write, and is in the file."""
     member = cluster.members[0]
     _, answer = member.post("/v3/kv/put", {"key": "YQ==", "value": "YQ=="})
     got = probe.fine("snapshot", member, file=str(tmp_path / "s.db"))
-    status = json.loads(cluster.ctl("snapshot", "status", tmp_path / "s.db", "-w", "json"))
+    status = cluster.snapshot_status(tmp_path / "s.db")
     assert status["revision"] >= int(got["revision"]) >= int(answer["header"]["revision"])
 
 
@@ -229,6 +228,7 @@ DAMAGE = {one_byte_short: "damaged", one_byte_short_in_the_middle: "damaged",
           pieces_swapped: "damaged", nothing: "cut"}
 
 
+@pytest.mark.every_version("the form of the stream")
 @pytest.mark.parametrize("mangle", DAMAGE, ids=lambda f: f.__name__)
 def test_damage_is_refused(cluster, probe, tmp_path, mangle):
     """Each kind, in the stream and in the file that came of it."""
@@ -240,6 +240,7 @@ def test_damage_is_refused(cluster, probe, tmp_path, mangle):
     assert DAMAGE[mangle] in again["error"]
 
 
+@pytest.mark.every_version("the form of the stream")
 def test_a_proxy_that_mangles_nothing(cluster, probe, tmp_path):
     """Otherwise the tests above would prove nothing."""
     with Mangler(cluster.members[0], lines) as proxy:

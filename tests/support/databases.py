@@ -4,7 +4,7 @@ to give rights on, what the tests ask them, and what goes wrong with them."""
 
 import signal
 
-from . import dbserver, mariadb, postgres
+from . import dbserver, mariadb, mysql8, postgres, sampled
 
 SYSTEM_USERS = {"root", "mariadb.sys", "mysql", "PUBLIC", "", dbserver.ADMIN}
 
@@ -31,9 +31,9 @@ class _Unruly:
 class MariaDB(_Unruly, mariadb.MariaDB):
     """mariadbd with the table shop.orders."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, line=None):
         self.admin_password = dbserver.ADMIN_PASSWORD
-        super().__init__(*flags)
+        super().__init__(*flags, line=line)
         self.sql("CREATE DATABASE shop; CREATE TABLE shop.orders (n INT); "
                  "INSERT INTO shop.orders VALUES (1)")
 
@@ -66,9 +66,9 @@ class MariaDB(_Unruly, mariadb.MariaDB):
 class PostgreSQL(_Unruly, postgres.Postgres):
     """postgres with the table orders in the database shop."""
 
-    def __init__(self, *settings):
+    def __init__(self, *settings, line=None):
         self.admin_password = dbserver.ADMIN_PASSWORD
-        super().__init__(*settings)
+        super().__init__(*settings, line=line)
         self.sql("CREATE DATABASE shop")
         self.sql("CREATE TABLE orders (n INT); INSERT INTO orders VALUES (1)", "shop")
 
@@ -83,6 +83,38 @@ class PostgreSQL(_Unruly, postgres.Postgres):
         return {r[0] for r in rows if r[0] not in SYSTEM_USERS}
 
 
-def missing(kind):
-    """Why there can be no such server here; "" when there can."""
-    return (mariadb if kind is MariaDB else postgres).missing()
+class MySQL(_Unruly, mysql8.MySQL):
+    """mysqld with the table shop.orders."""
+
+    def __init__(self, *flags, line=None):
+        self.admin_password = dbserver.ADMIN_PASSWORD
+        super().__init__(*flags, line=line)
+        self.sql("CREATE DATABASE shop; CREATE TABLE shop.orders (n INT); "
+                 "INSERT INTO shop.orders VALUES (1)")
+
+    def login(self, user, password, sql="SELECT 1", database="shop"):
+        """Whether a client that logs in so may run this."""
+        return self.run_client("-D", database, "-e", sql, check=False, user=user,
+                               password=password, tcp=True).returncode == 0
+
+    def all_accounts(self):
+        """{user@host} of all that are not part of the installation."""
+        rows = self.sql("SELECT User, Host FROM mysql.user")
+        return {f"{u}@{h}" for u, h in rows
+                if u not in SYSTEM_USERS and not u.startswith("mysql.")}
+
+    def all_marks(self):
+        """{user@host} that steward has marked as its own."""
+        if not self.sql("SHOW DATABASES LIKE 'steward'"):
+            return set()
+        return {f"{u}@{h}" for u, h in self.sql("SELECT user, host FROM steward.accounts")}
+
+    def rights(self, user, host="%"):
+        """SHOW GRANTS without the line that all have."""
+        return self.grants(user, host)
+
+
+def missing(kind, line=None):
+    """Why there can be no such server, of the newest line unless told otherwise; "" when there can."""
+    module = {"mariadb": mariadb, "postgresql": postgres, "mysql": mysql8}[kind.engine]
+    return module.missing(line or sampled.newest(kind.engine.upper()))

@@ -59,6 +59,14 @@ def program(version, name="etcd"):
     return str(path)
 
 
+def snapshot_status(version, file):
+    """What etcd's own tool reads in a snapshot: etcdutl, and etcdctl in 3.4, which has no other."""
+    command = [program(version, "etcdctl" if version == "3.4" else "etcdutl"), "snapshot", "status",
+               str(file), "-w", "json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60,
+                                     env={"ETCDCTL_API": "3"}).stdout)
+
+
 class Member:
     """One member; it has a name, two ports and a data folder, and may be started anew with others
     arguments or another version."""
@@ -312,6 +320,10 @@ class Cluster:
                                 env={"PATH": os.environ["PATH"], "ETCDCTL_API": "3"})
         assert not check or result.returncode == 0, f"{command}: {result.stderr}"
         return result.stdout
+
+    def snapshot_status(self, file):
+        """What etcd's own tool reads in a snapshot."""
+        return snapshot_status(self.version, file)
 
     def close(self):
         """Ends all, and takes the folder away."""

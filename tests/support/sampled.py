@@ -56,8 +56,10 @@ def parametrize(metafunc):
             continue
         values = [(name.lower(), line) for name in names for line in chosen(name, marked)]
         if len(names) == 1:
+            # Clusters of etcd are shared by the tests of a file.
+            scope = "module" if argument == "etcd_line" else "function"
             metafunc.parametrize(argument, [pytest.param(line, id=f"{engine}-{line}")
-                                            for engine, line in values])
+                                            for engine, line in values], scope=scope)
         else:
             metafunc.parametrize(argument, [pytest.param(value, id="-".join(value))
                                             for value in values])
