@@ -5,6 +5,7 @@ was interrupted or killed."""
 import json
 import multiprocessing
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -19,22 +20,33 @@ from support import paths, wait
 LONG = "tests/integration/test_kube.py::test_cache_follows_through_crashes"
 
 
-def start(folder, *words):
-    """A run of its own."""
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_", "PYTEST_"))}
-    env.update(PYTHONPATH=str(paths.TOP / "tests"), STEWARD_TEST_LOGS=str(folder / "logs"))
-    build = paths.steward_binary().parent.parent
-    log = (folder / "out").open("w", encoding="utf-8")
-    return subprocess.Popen([sys.executable, "-m", "runner", *words, "--no-node", "--build", build,
-                             "--python", sys.executable], env=env, stdin=subprocess.DEVNULL,
-                            stdout=log, stderr=log, start_new_session=True)
+@pytest.fixture
+def start():
+    """start(folder, *words): a run of its own, ended with the test."""
+    started = []
+
+    def one(folder, *words):
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_", "PYTEST_"))}
+        env.update(PYTHONPATH=str(paths.TOP / "tests"), STEWARD_TEST_LOGS=str(folder / "logs"))
+        build = paths.steward_binary().parent.parent
+        with (folder / "out").open("w", encoding="utf-8") as log:
+            started.append(subprocess.Popen(
+                [sys.executable, "-m", "runner", *words, "--no-node", "--build", build,
+                 "--python", sys.executable], env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True))
+        return started[-1]
+    yield one
+    for run in started:
+        if run.poll() is None:
+            run.terminate()
+            run.wait(240)
 
 
 def clusters_of(run):
     """Its clusters, made or half made."""
-    return [name for name in k8s.cluster_command("", "list").stdout.split()
-            if name.startswith(f"test-{run.pid}-")]
+    folder = pathlib.Path(os.environ.get("STEWARD_CLUSTERS", f"/tmp/steward-clusters-{os.geteuid()}"))
+    return list(folder.glob(f"test-{run.pid}-*"))
 
 
 def processes_of(name):
@@ -52,7 +64,7 @@ def wait_for_the_test(run, folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted(tmp_path, number):
+def test_interrupted(start, tmp_path, number):
     run = start(tmp_path, LONG)
     name = process.identity(run.pid)
     wait_for_the_test(run, tmp_path)
@@ -66,7 +78,7 @@ def test_interrupted(tmp_path, number):
         assert "Interrupted" in (tmp_path / "out").read_text("utf-8")
 
 
-def test_the_next_run_ends_what_is_left_of_one_that_was_killed_whole(tmp_path):
+def test_the_next_run_ends_what_is_left_of_one_that_was_killed_whole(start, tmp_path):
     run = start(tmp_path, LONG)
     name = process.identity(run.pid)
     wait_for_the_test(run, tmp_path)

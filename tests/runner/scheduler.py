@@ -138,6 +138,8 @@ REASONS = {guard.CLUSTER_FAILED: "its cluster did not come up",
 def trouble(one):
     """Why a worker failed apart from its tests; "" when it did not."""
     report = one.worker.report
+    if one.status == guard.INTERRUPTED:
+        return ""
     if one.status in REASONS:
         return REASONS[one.status]
     if report.running:
