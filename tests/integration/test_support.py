@@ -95,14 +95,14 @@ def test_a_watch_outlives_the_api_server(cluster, place):
         seen.append(found["data"]["step"])
         return seen[-1] == "3"
 
-    waiter = threading.Thread(target=cluster.wait_for, args=("configmap", "one", place, look))
+    waiter = threading.Thread(target=cluster.wait_for, args=("configmap", "one", place, look, 180))
     waiter.start()
     cluster.patch("configmap", "one", place, {"data": {"step": "2"}})
     wait.until("the watch to tell", lambda: "2" in seen)
     cluster.component("kill", "apiserver")
     cluster.component("start", "apiserver")
     cluster.patch("configmap", "one", place, {"data": {"step": "3"}})
-    waiter.join(60)
+    waiter.join(180)
     assert not waiter.is_alive() and seen[-1] == "3"
 
 
