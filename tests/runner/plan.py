@@ -168,12 +168,14 @@ class Plan:
         for number in range(1, min(workers, len(found)) + 1):
             label = f"{name}.{number}" if workers > 1 else name
             report = self.logs / f"{label}.json"
+            own = self.named(cluster)
             part.workers.append(Worker(
                 [*command, f"--basetemp={self.logs / label}", f"--junitxml={self.logs / label}.xml"],
                 self.logs / f"{label}.log", results.PytestReport(report),
                 env={**env, **only, "STEWARD_TEST_QUEUE": str(queue), "STEWARD_TEST_REPORT": str(report),
+                     **({"STEWARD_CLUSTER_NAME": own["name"]} if own else {}),
                      **({} if self.options.node else {"STEWARD_TEST_NO_NODE": "1"})},
-                cluster=self.named(cluster), queue=queue))
+                cluster=own, queue=queue))
         return part
 
     def where(self, folder):
