@@ -22,11 +22,12 @@ image_root() {
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$1/etc/group"
 }
 
-# image_add_program ROOT FILE [DESTINATION]: with the libraries and the loader that it names.
+# image_add_program ROOT FILE [DESTINATION]: with the libraries and the loader that it names; a static
+# program names none.
 image_add_program() {
     local root=$1 file=$2 library
     install -D "$file" "$root${3:-$file}"
-    ldd "$file" 2>/dev/null | grep -o '/[^ )]*' | while read -r library; do
+    { ldd "$file" 2>/dev/null || true; } | { grep -o '/[^ )]*' || true; } | while read -r library; do
         mkdir -p "$root${library%/*}"
         cp -Lu "$library" "$root$library"
     done
