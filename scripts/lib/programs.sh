@@ -75,7 +75,7 @@ server_estimates() {
         case $build in
         "kubernetes-$(kubernetes_resolve newest)") echo "$build 6 514" ;;
         "kubernetes-$(kubernetes_resolve oldest)") echo "$build 7 391" ;;
-        kubernetes-*) echo "$build 4 100" ;;
+        kubernetes-*) echo "$build 4 120" ;;
         etcd-*) echo "$build 1 60" ;;
         *) echo "$build 1 60" ;;
         esac
