@@ -3,6 +3,7 @@
 stands before the real member."""
 
 import base64
+import functools
 import hashlib
 import http.server
 import json
@@ -43,6 +44,15 @@ def probe(cluster):
         yield p
 
 
+@functools.cache
+def pieces_of(member):
+    """A member's snapshot as it streams it.  Taken before the probe asks, whose time of silence runs
+    while nothing comes."""
+    request = urllib.request.Request(member.client_url + SNAPSHOT, b"{}")
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return [base64.b64decode(json.loads(text)["result"]["blob"]) for text in reply]
+
+
 class Mangler:
     """Passes everything on to a member; the pieces of a snapshot go through `mangle` first, which
     yields what is sent: bytes, or seconds to wait.  With `cut`, the connection ends without the end
@@ -58,25 +68,23 @@ class Mangler:
             def do_POST(self):
                 """Passes it on."""
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.path == SNAPSHOT:
+                    self.stream(pieces_of(member))
+                    return
                 request = urllib.request.Request(member.client_url + self.path, body)
                 with urllib.request.urlopen(request, timeout=20) as reply:
                     answer = reply.read()
-                if self.path == SNAPSHOT:
-                    self.stream(answer)
-                else:
-                    self.send_response(200)
-                    self.send_header("Content-Length", str(len(answer)))
-                    self.end_headers()
-                    self.wfile.write(answer)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
 
-            def stream(self, answer):
+            def stream(self, pieces):
                 """In chunks, as the member does."""
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                pieces = [base64.b64decode(json.loads(line)["result"]["blob"])
-                          for line in answer.splitlines()]
-                for part in mangle(pieces):
+                for part in mangle(list(pieces)):
                     if isinstance(part, (int, float)):
                         outer.ended.wait(part)
                     elif part:
@@ -97,6 +105,7 @@ class Mangler:
             def log_message(self, *_):
                 """Says nothing."""
 
+        pieces_of(member)
         self.ended = threading.Event()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", net.free_port()), Handler)
         self.server.daemon_threads = True

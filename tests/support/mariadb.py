@@ -14,11 +14,11 @@ from . import dbserver, sampled
 PROGRAM = "usr/sbin/mariadbd"
 
 
-def missing(line):
+def missing(line=None):
     """Why no server of this line can be started here; "" when one can."""
     if not shutil.which("mariadb"):
         return "there is no mariadb, the client"
-    return dbserver.missing("mariadb", line, PROGRAM)
+    return dbserver.missing("mariadb", line or sampled.newest("MARIADB"), PROGRAM)
 
 
 def _unpacked_flags(installed):

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a DatabaseUser on the servers that the other tests do not run on: MySQL, and the oldest
+MariaDB and PostgreSQL."""
+
+import pytest
+from support import databases, databaseuser as dbu
+from support import sampled
+from support import steward as stw
+from support import wait
+
+FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
+READS = [{"database": "shop", "privileges": ["SELECT"]}]
+PG_READS = [{"database": "shop", "privileges": ["CONNECT"]},
+            {"database": "shop", "schema": "public", "privileges": ["USAGE"]},
+            {"database": "shop", "schema": "public", "table": "orders", "privileges": ["SELECT"]}]
+SERVERS = [(databases.MySQL, sampled.newest("MYSQL")),
+           (databases.MariaDB, sampled.oldest("MARIADB")),
+           (databases.PostgreSQL, sampled.oldest("POSTGRESQL"))]
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda s: f"{s[0].engine}-{s[1]}")
+def server(request):
+    """Each server in turn."""
+    kind, line = request.param
+    if databases.missing(kind, line):
+        pytest.skip(databases.missing(kind, line))
+    one = kind(line=line)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def other_scene(installed, steward_binary, tmp_path_factory, server):
+    """A steward whose target "main" is that server."""
+    stw.uninstall_webhooks(installed)
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
+    one.steward.start()
+    yield one
+    if one.steward.running():
+        assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+@pytest.fixture
+def shop(other_scene, namespace):
+    """A namespace whose DatabaseUsers are gone, with their accounts, before it goes."""
+    yield namespace
+    other_scene.forget(namespace)
+
+
+def has_account(server):
+    """True while the account is on the server."""
+    return bool({"app", "app@%"} & server.all_accounts())
+
+
+def test_created_rotated_shrunk_and_deleted(other_scene, server, shop):
+    reads = PG_READS if server.engine == "postgresql" else READS
+    user = other_scene.create("app", shop, FIRST, grants=reads)
+    assert user["status"]["engine"] == server.engine
+    assert server.installed.version in user["status"]["serverVersion"]
+    assert server.login("app", FIRST, "SELECT * FROM orders")
+    assert not server.login("app", FIRST, "DELETE FROM orders")
+
+    other_scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the new password", lambda: server.login("app", SECOND))
+    assert not server.login("app", FIRST)
+    other_scene.wait_event("app", shop, "PasswordRotated")
+
+    other_scene.patch("app", shop, grants=[])
+    wait.until("no rights", lambda: not server.login("app", SECOND, "SELECT * FROM orders"))
+    other_scene.wait_ready("app", shop)
+
+    other_scene.delete("app", shop)
+    assert not has_account(server)
+    other_scene.wait_event("app", shop, "Deleted")
