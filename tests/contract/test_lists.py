@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists and watches: src/kube/reflector.c, cache.c, pages.c, client_verbs.c."""
 
+import base64
+import json
 import urllib.parse
 
 from support.apiserver import METADATA, METADATA_LIST
@@ -54,15 +56,12 @@ def test_a_token_that_is_too_old(server, space):
     make(server, space, 3)
     path = space.path("configmaps")
     token = server.get(query(path, limit=1))["metadata"]["continue"]
-    make_newer(server, space)
     server.compact()
-    old = server.ask("GET", query(path, limit=1, continue_=token))
+    # Newer servers go on from their memory for a while.  So the token names a version that these lack.
+    told = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    aged = base64.urlsafe_b64encode(json.dumps({**told, "rv": 2}).encode()).decode().rstrip("=")
+    old = server.ask("GET", query(path, limit=1, continue_=aged))
     assert old.status == 410 and old.reason == "Expired", old
-
-
-def make_newer(server, space):
-    """One more revision of the store."""
-    server.merge(space.path("configmaps", "c0"), {"data": {"a": "newer"}})
 
 
 def test_a_token_that_is_none(server, space):

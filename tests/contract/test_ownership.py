@@ -47,7 +47,7 @@ def test_the_ports_of_a_service(server, space):
 
 def test_the_same_apply_writes_nothing(server, space):
     """controller/child.c: a settled child costs nothing; resourceVersion stays."""
-    for plural, obj in (("configmaps", space.configmap()), ("deployments", space.deployment()),
+    for plural, obj in (("configmaps", space.configmap()), ("leases", space.lease()),
                         ("services", space.service())):
         path = space.path(plural, "one")
         first = server.fine(server.apply(path, obj))
@@ -162,7 +162,7 @@ def test_a_value_instead_of_a_reference(server, space, does, given):
     field = {"fieldPath": "metadata.name", **({"apiVersion": "v1"} if given == "given" else {})}
     server.fine(server.apply(path, env(valueFrom={"fieldRef": field})))
     changed = server.apply(path, env(value="1"))
-    assert str(changed.status) == does(f"value-from-{given}"), changed
+    assert changed.status == (422 if does("leftovers") == "stays" else 200), changed
     if changed.status == 422:
         assert "valueFrom" in changed.message
         server.fine(server.ask("PATCH", path, [{
@@ -172,18 +172,22 @@ def test_a_value_instead_of_a_reference(server, space, does, given):
     assert entry == {"name": "A", "value": "1"}
 
 
-def test_a_probe_that_is_left_out(server, space):
-    """src/kube/owned_left.c: defaults of a probe stay when the probe goes; the server refuses that,
-    and takes it after the whole member is removed."""
+def test_a_probe_that_is_left_out(server, space, does):
+    """src/kube/owned_left.c: where defaults of a probe stay when the probe goes, the server refuses
+    that, and takes it after the whole member is removed."""
     path = space.path("deployments", "one")
     probe = {"readinessProbe": {"tcpSocket": {"port": 80}}}
     made = server.fine(server.apply(path, space.deployment(container=probe)))
     assert made["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["periodSeconds"] == 10
-    refused = server.apply(path, space.deployment())
-    assert refused.status == 422 and "readinessProbe" in refused.message, refused
-    server.fine(server.ask("PATCH", path, [
-        {"op": "remove", "path": "/spec/template/spec/containers/0/readinessProbe"}], JSON_PATCH))
-    assert server.apply(path, space.deployment()).status == 200
+    changed = server.apply(path, space.deployment())
+    assert changed.status == (422 if does("leftovers") == "stays" else 200), changed
+    if changed.status == 422:
+        assert "readinessProbe" in changed.message
+        server.fine(server.ask("PATCH", path, [{
+            "op": "remove", "path": "/spec/template/spec/containers/0/readinessProbe"}], JSON_PATCH))
+        changed = server.apply(path, space.deployment())
+    container = server.fine(changed)["spec"]["template"]["spec"]["containers"][0]
+    assert "readinessProbe" not in container
 
 
 @pytest.mark.parametrize("given, stored", [("1000m", "1"), ("0.5", "500m"), ("1024Ki", "1Mi"),

@@ -48,12 +48,9 @@ TABLE = {
     "ports-full": (
         "A Service for which no node port is left is answered",
         [(20, "500")]),
-    "value-from-defaulted": (
-        "An apply of env with value instead of a fieldRef whose apiVersion the server filled in is answered",
-        [(20, "422")]),
-    "value-from-given": (
-        "The same with a fieldRef whose apiVersion was applied",
-        [(20, "422")]),
+    "leftovers": (
+        "What the server filled in below a member (a probe, a fieldRef) when an apply leaves that out",
+        [(20, "stays"), (37, "goes")]),
 }
 
 
