@@ -64,6 +64,7 @@ struct stw_run {
     const struct stw_env *env; /* with the lookup over our caches */
     const char *key, *ns, *name;
     uint32_t failures; /* runs of this key that failed in a row before this one */
+    uint64_t left_ms;  /* until the next try was due, when an event came first; else 0 */
     void *state;       /* of the controller's open() */
 };
 

@@ -126,12 +126,34 @@ void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller 
         (void)stw_queue_add(crew->queue, k, 0);
 }
 
+/* Both texts of stw_object_project and its like: are they the same except for the status? */
+static bool only_status_differs(const char *old_text, const char *new_text)
+{
+    stw_autojson struct stw_json_doc was = {0}, is = {0};
+    stw_autobuf struct stw_buf old_buf = STW_BUF_INIT(TEXT_MAX), new_buf = STW_BUF_INIT(TEXT_MAX);
+    if (stw_unpack_scan(old_text, strlen(old_text), &old_buf, &was) != 0 ||
+        stw_unpack_scan(new_text, strlen(new_text), &new_buf, &is) != 0)
+        return false;
+    struct stw_json a = stw_json_root(&was), b = stw_json_root(&is);
+    return stw_json_equal(stw_json_get(a, "metadata"), stw_json_get(b, "metadata")) &&
+           stw_json_equal(stw_json_get(a, "spec"), stw_json_get(b, "spec"));
+}
+
+/* The status that the run of this key writes now: the event can come before the answer does.  A
+ * status that another client writes wakes us, so that it is put right. */
+static bool is_own_write(const struct stw_crew *crew, const char *key, const char *old_text,
+                         const char *new_text)
+{
+    return old_text && new_text && stw_queue_is_working(crew->queue, key) &&
+           only_status_differs(old_text, new_text);
+}
+
 void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                            const char *old_text, const char *new_text)
 {
-    (void)old_text;
-    (void)new_text;
-    stw_manager_enqueue(m, w->resource->kind, key);
+    struct stw_crew *crew = crew_of(m, w->resource->kind);
+    if (crew && !is_own_write(crew, key, old_text, new_text))
+        (void)stw_queue_add(crew->queue, key, 0);
 }
 
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value)

@@ -385,6 +385,8 @@ void stw_object_event(const struct stw_run *run, const struct stw_object *o, boo
 uint64_t stw_object_retry_ms(const struct stw_run *run, const struct stw_error *err)
 {
     bool nobody = err->code == STW_ERR_UNAVAILABLE && err->http == 0;
+    if (run->left_ms > 0) /* as planned: the status says so already */
+        return STW_MAX(run->left_ms, (uint64_t)err->retry_after_ms);
     uint64_t wait = stw_backoff_ms(run->key, run->failures, 1000, nobody ? 30000 : 300000);
     return STW_MAX(wait, err->retry_after_ms);
 }

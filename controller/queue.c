@@ -263,6 +263,7 @@ static char *take(struct stw_queue *q)
     e->ready = false;
     e->working = true;
     e->since_ms = stw_now_ms(q->clock);
+    e->early = e->failures > 0 && e->since_ms < e->retry_ms;
     q->working++;
     set_depth(q);
     return key;
@@ -302,19 +303,29 @@ uint64_t stw_backoff_ms(const char *key, uint32_t failures, uint64_t first_ms, u
     return wait - wait / 5 + wait * dice / 1000;
 }
 
+/* The failures that the next wait depends on.  A run that an event brought before its time is no
+ * further one: else events would push the next try minutes away. */
+static uint32_t counted_failures(const struct stw_queue_entry *e)
+{
+    return e->failures - (e->early ? 1 : 0);
+}
+
 static int add_failed(struct stw_queue *q, const char *key, bool backoff, uint64_t ms)
 {
     int rc = -1;
     pthread_mutex_lock(&q->lock);
     struct stw_queue_entry *e = find_or_make(q, key);
     if (e) {
-        uint64_t wait = backoff ? stw_backoff_ms(key, e->failures, STW_QUEUE_BACKOFF_MIN_MS,
+        uint32_t failures = counted_failures(e);
+        uint64_t wait = backoff ? stw_backoff_ms(key, failures, STW_QUEUE_BACKOFF_MIN_MS,
                                                  STW_QUEUE_BACKOFF_MAX_MS)
                                 : 0;
-        if (e->failures < UINT32_MAX)
-            e->failures++;
+        wait = STW_MAX(wait, ms);
+        e->failures = failures < UINT32_MAX ? failures + 1 : failures;
+        e->retry_ms = stw_now_ms(q->clock) + wait;
+        e->early = false;
         stw_series_add(q->metrics.retries, 1);
-        rc = delay_entry(q, e, STW_MAX(wait, ms));
+        rc = delay_entry(q, e, wait);
     }
     pthread_mutex_unlock(&q->lock);
     return rc;
@@ -336,6 +347,7 @@ void stw_queue_forget(struct stw_queue *q, const char *key)
     struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     if (e) {
         e->failures = 0;
+        e->early = false;
         drop_if_unused(q, e);
     }
     pthread_mutex_unlock(&q->lock);
@@ -345,11 +357,30 @@ uint64_t stw_queue_backoff_ms(struct stw_queue *q, const char *key, uint32_t *re
 {
     pthread_mutex_lock(&q->lock);
     struct stw_queue_entry *e = stw_table_get(&q->entries, key);
-    uint32_t failures = e ? e->failures : 0;
+    uint32_t failures = e ? counted_failures(e) : 0;
     pthread_mutex_unlock(&q->lock);
     if (ret_failures)
         *ret_failures = failures;
     return stw_backoff_ms(key, failures, STW_QUEUE_BACKOFF_MIN_MS, STW_QUEUE_BACKOFF_MAX_MS);
+}
+
+bool stw_queue_is_working(struct stw_queue *q, const char *key)
+{
+    pthread_mutex_lock(&q->lock);
+    const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
+    bool working = e && e->working;
+    pthread_mutex_unlock(&q->lock);
+    return working;
+}
+
+uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key)
+{
+    pthread_mutex_lock(&q->lock);
+    const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
+    uint64_t now = stw_now_ms(q->clock);
+    uint64_t left = e && e->early && e->retry_ms > now ? e->retry_ms - now : 0;
+    pthread_mutex_unlock(&q->lock);
+    return left;
 }
 
 /* Sleeps on the system's clock until the earliest delay of ours has passed. */

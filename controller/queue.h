@@ -35,6 +35,10 @@ int stw_queue_add_failed(struct stw_queue *q, const char *key, uint64_t delay_ms
 void stw_queue_forget(struct stw_queue *q, const char *key); /* success: backoff starts anew */
 /* The key's next wait, in ms; how often it failed in a row goes to ret_failures (may be NULL). */
 uint64_t stw_queue_backoff_ms(struct stw_queue *q, const char *key, uint32_t *ret_failures);
+/* Of a key that is worked on: an event brought it before its next try after a failure was due,
+ * which is so far away; 0: not so.  If it fails, that is not counted as one more failure. */
+uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key);
+bool stw_queue_is_working(struct stw_queue *q, const char *key);
 /* first_ms * 2^failures, at most max_ms, give or take 20 %: jitter is told from key and failures,
  * so asking twice gives the same answer. */
 uint64_t stw_backoff_ms(const char *key, uint32_t failures, uint64_t first_ms, uint64_t max_ms);

@@ -15,8 +15,10 @@ struct stw_queue_entry {
     uint64_t due_ms;                     /* when delayed */
     uint64_t since_ms;                   /* when ready: added; when working: handed out */
     uint32_t heap_at;                    /* STW_QUEUE_NOT_DELAYED */
+    uint64_t retry_ms;                   /* when the next try after the last failure is due */
     uint32_t failures;
     bool ready, working;
+    bool early;  /* handed out before retry_ms: an event came first */
     bool dirty;  /* added while worked on */
     bool resync; /* waits, or is to wait, in the second list */
     char key[];

@@ -137,6 +137,7 @@ static void run_key(struct stw_crew *crew, const char *key)
                                             {0}};
     stw_log_context(context);
     (void)stw_queue_backoff_ms(crew->queue, key, &run.failures);
+    run.left_ms = stw_queue_left_ms(crew->queue, key);
     uint64_t begin = stw_now_ms(m->config.clock);
     crew->controller->reconcile(&run, &result);
     uint64_t took = stw_now_ms(m->config.clock) - begin;

@@ -39,8 +39,14 @@ static const struct {
     {413, STW_ERR_TOO_LARGE}, {429, STW_ERR_THROTTLED}, {504, STW_ERR_TIMEOUT},
 };
 
-static enum stw_err code_of(int http, struct stw_json reason)
+/* An apply whose values do not fit the schema: a 500 of all versions so far, although the object is
+ * what is wrong. */
+static const char bad_patch[] = "failed to create typed patch object";
+
+static enum stw_err code_of(int http, struct stw_json reason, const char *message)
 {
+    if (strncmp(message, bad_patch, strlen(bad_patch)) == 0)
+        return STW_ERR_INVALID;
     for (size_t i = 0; i < STW_COUNT(by_reason); i++)
         if (stw_json_is(reason, by_reason[i].reason))
             return by_reason[i].code;
@@ -61,7 +67,7 @@ void stw_status_object_error(int http, struct stw_json status, struct stw_error 
     stw_json_str(stw_json_get(status, "message"), &text);
     if (text.len == 0)
         stw_buf_addf(&text, "the server answered %d", http);
-    (void)stw_fail(err, code_of(http, reason), "%s", stw_buf_str(&text));
+    (void)stw_fail(err, code_of(http, reason, stw_buf_str(&text)), "%s", stw_buf_str(&text));
     err->http = http;
     err->retry_after_ms = 0;
     struct stw_json wait = stw_json_path(status, "details.retryAfterSeconds");
@@ -80,9 +86,10 @@ static void plain_error(int http, const struct stw_buf *body, struct stw_error *
         line[n] = isprint((unsigned char)text[n]) ? text[n] : '?';
     line[n] = '\0';
     if (n > 0 && line[0] != '<')
-        (void)stw_fail(err, code_of(http, STW_JSON_NONE), "the server answered %d: %s", http, line);
+        (void)stw_fail(err, code_of(http, STW_JSON_NONE, ""), "the server answered %d: %s", http,
+                       line);
     else
-        (void)stw_fail(err, code_of(http, STW_JSON_NONE), "the server answered %d", http);
+        (void)stw_fail(err, code_of(http, STW_JSON_NONE, ""), "the server answered %d", http);
     err->http = http;
     err->retry_after_ms = 0;
 }

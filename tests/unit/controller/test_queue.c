@@ -152,6 +152,38 @@ static void test_backoff_doubles_up_to_its_cap(void **state)
     stw_queue_destroy(q);
 }
 
+/* Events that come while a key waits for its next try bring runs, and those may fail, too: this
+ * neither counts as further failures nor puts the next try off. */
+static void test_an_early_run_is_no_further_failure(void **state)
+{
+    (void)state;
+    FAKE_CLOCK(now);
+    uint32_t failures;
+    struct stw_queue *q = stw_queue_create("t", &now_clock, NULL);
+    assert_int_equal(stw_queue_left_ms(q, "a"), 0);
+    stw_queue_add_failed(q, "a", 1000);
+    for (int i = 0; i < 14; i++) {
+        now.ms += 10;
+        stw_queue_add(q, "a", 0);
+        expect_next(q, "a");
+        assert_true(stw_queue_is_working(q, "a"));
+        (void)stw_queue_backoff_ms(q, "a", &failures);
+        assert_int_equal(failures, 0);
+        assert_int_equal(stw_queue_left_ms(q, "a"), 1000 - 10 * (i + 1));
+        stw_queue_add_failed(q, "a", stw_queue_left_ms(q, "a"));
+        stw_queue_done(q, "a");
+        assert_false(stw_queue_is_working(q, "a"));
+    }
+    now.ms += 1000 - 140 - 1;
+    expect_next(q, NULL);
+    now.ms += 1;
+    expect_next(q, "a"); /* when it was due at first */
+    assert_int_equal(stw_queue_left_ms(q, "a"), 0);
+    (void)stw_queue_backoff_ms(q, "a", &failures);
+    assert_int_equal(failures, 1);
+    stw_queue_destroy(q);
+}
+
 static void test_retry_after_is_a_minimum(void **state)
 {
     (void)state;
@@ -252,7 +284,9 @@ struct model_key {
     int waits; /* its place in line; 0: does not wait */
     bool resync, works, dirty, dirty_resync;
     uint64_t due; /* 0: not delayed */
+    uint64_t retry;
     uint32_t failures;
+    bool early;
 };
 
 struct model {
@@ -305,6 +339,7 @@ static int model_take(struct model *m)
     if (best >= 0) {
         m->key[best].waits = 0;
         m->key[best].works = true;
+        m->key[best].early = m->key[best].failures > 0 && m->now < m->key[best].retry;
         m->key[best].due = 0;
     }
     return best;
@@ -374,14 +409,20 @@ static void one_step(struct model *m, struct stw_queue *q, struct fake_clock *cl
         stw_queue_add_after(q, names[k], n);
         model_delay(m, k, n);
         break;
-    case 3:
-        model_delay(m, k, stw_queue_backoff_ms(q, names[k], &failures));
+    case 3: {
+        uint64_t wait = stw_queue_backoff_ms(q, names[k], &failures);
+        model_delay(m, k, wait);
+        m->key[k].failures -= m->key[k].early;
         assert_int_equal(failures, m->key[k].failures++);
+        m->key[k].retry = m->now + wait;
+        m->key[k].early = false;
         stw_queue_add_backoff(q, names[k], 0);
         break;
+    }
     case 4:
         stw_queue_forget(q, names[k]);
         m->key[k].failures = 0;
+        m->key[k].early = false;
         break;
     case 5:
         clock->ms += n % 500;
@@ -514,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_a_delay_ends_when_the_key_is_handed_out),
         cmocka_unit_test(test_a_delay_that_ends_during_work_comes_afterwards),
         cmocka_unit_test(test_backoff_doubles_up_to_its_cap),
+        cmocka_unit_test(test_an_early_run_is_no_further_failure),
         cmocka_unit_test(test_retry_after_is_a_minimum),
         cmocka_unit_test(test_jitter_differs_between_keys),
         cmocka_unit_test(test_shut_and_open),

@@ -39,6 +39,8 @@ static void answers_and_errors(void **state)
         {STATUS(401, "Unauthorized", "who"), "who", STW_ERR_FORBIDDEN},
         {STATUS(403, "Forbidden", "no"), "no", STW_ERR_FORBIDDEN},
         {STATUS(500, "InternalError", "oops"), "oops", STW_ERR_UNAVAILABLE},
+        {STATUS(500, "", "failed to create typed patch object (shop/web)"),
+         "failed to create typed patch object (shop/web)", STW_ERR_INVALID},
         {STATUS(504, "Timeout", "slow"), "slow", STW_ERR_TIMEOUT},
         {"'status':503,'body':'<html>'", "the server answered 503", STW_ERR_UNAVAILABLE},
         {"'status':502,'body':'no backend\\nx'", "the server answered 502: no backend",
