@@ -13,7 +13,7 @@ TABLE = {
         [(20, "dropped"), (30, "kept"), (37, "dropped")]),
     "version-guard": (
         "An apply of a new Service with metadata.resourceVersion is answered",
-        [(20, "500"), (23, "201")]),
+        [(20, "500"), (24, "201")]),
     "autoscaling": (
         "Versions of the group autoscaling",
         [(20, "v1 v2beta1 v2beta2"), (23, "v1 v2 v2beta1 v2beta2"), (25, "v1 v2 v2beta2"),
@@ -23,16 +23,16 @@ TABLE = {
         [(20, "v1beta1"), (21, "v1 v1beta1"), (25, "v1")]),
     "eviction": (
         "spec.unhealthyPodEvictionPolicy of a PodDisruptionBudget is",
-        [(20, "dropped"), (27, "kept")]),
+        [(20, "dropped"), (30, "kept")]),
     "match-conditions": (
         "matchConditions of a webhook are",
-        [(20, "dropped"), (28, "kept")]),
+        [(20, "dropped"), (30, "kept")]),
     "selector": (
         "The selector of a Service is, to server-side apply,",
-        [(20, "granular"), (22, "atomic")]),
+        [(20, "granular"), (24, "atomic")]),
     "node-selector": (
         "The nodeSelector of a pod template is, to server-side apply,",
-        [(20, "granular"), (22, "atomic")]),
+        [(20, "granular"), (24, "atomic")]),
     "typed-patch": (
         "An apply with a value of a wrong type is answered",
         [(20, "500")]),
@@ -41,10 +41,10 @@ TABLE = {
         [(20, "500")]),
     "field-validation": (
         "An unknown field of a create is",
-        [(20, "dropped silently"), (25, "dropped with a warning")]),
+        [(20, "dropped silently"), (30, "dropped with a warning")]),
     "status-subresource": (
         "An entry of metadata.managedFields for a status has the member subresource:",
-        [(20, "no"), (22, "yes")]),
+        [(20, "no"), (24, "yes")]),
     "ports-full": (
         "A Service for which no node port is left is answered",
         [(20, "500")]),

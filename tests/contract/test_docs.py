@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/contract.md shows the table of differences as it is."""
+
+import pytest
+
+from support import differences, paths
+
+
+def test_the_table_of_differences():
+    """The page ends with the rows of support/differences.py."""
+    page = (paths.TOP / "docs" / "contract.md").read_text("utf-8")
+    assert page.endswith("|---|---|\n" + differences.markdown())
+
+
+@pytest.mark.parametrize("minor, behaviour", [(20, "dropped"), (29, "dropped"), (30, "kept"),
+                                              (36, "kept"), (37, "dropped"), (40, "dropped")])
+def test_a_behaviour_of_a_version(minor, behaviour):
+    """A step of the table holds up to the next."""
+    assert differences.of("grace-period", minor) == behaviour
