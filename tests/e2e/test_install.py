@@ -10,24 +10,18 @@ import subprocess
 import pytest
 import yaml
 
-from support import chart, databaseuser, paths, readme, wait
+from support import chart, databaseuser, kustomize, paths, readme, wait
 from support import steward as stw
 from support.cluster import as_yaml
 
 pytestmark = pytest.mark.oldest("kustomize, API versions of config/server-*, pruning, flow control")
 
-CONFIG = paths.TOP / "config"
+CONFIG = kustomize.CONFIG
 INSTALL = paths.TOP / "dist" / "install.yaml"
 FOLDERS = sorted(p.parent.name for p in CONFIG.glob("*/kustomization.yaml"))
 KINDS = ("mywebs.operator.k8s-summit.org", "apps.mycompany.com", "erus.mtsre.meitu.com",
          "databaseusers.handsomeguy.cn", "etcdclusters.etcd.database.coreos.com",
          "etcdbackups.etcd.database.coreos.com", "etcdrestores.etcd.database.coreos.com")
-
-
-def kustomized(cluster, folder):
-    """The objects of `kubectl kustomize config/FOLDER`."""
-    text = cluster.kubectl("kustomize", str(CONFIG / folder)).stdout
-    return [o for o in yaml.safe_load_all(text) if o]
 
 
 def folder_of(cluster):
@@ -57,8 +51,8 @@ def removed_again(cluster, objects):
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_kustomize(cluster, folder):
     """Twice the same, with nothing secret or random in it, each in its namespace."""
-    text = cluster.kubectl("kustomize", str(CONFIG / folder)).stdout
-    assert text == cluster.kubectl("kustomize", str(CONFIG / folder)).stdout
+    text = kustomize.build(cluster, CONFIG / folder)
+    assert text == kustomize.build(cluster, CONFIG / folder)
     found = [o for o in yaml.safe_load_all(text) if o]
     assert found
     assert len({key(o) for o in found}) == len(found)
@@ -95,9 +89,9 @@ def stored(cluster, obj):
 
 def test_a_cluster_takes_it(installed):
     folder = folder_of(installed)
-    objects = kustomized(installed, folder)
+    objects = kustomize.objects(installed, folder)
     with removed_again(installed, objects):
-        result = installed.kubectl("apply", "-k", str(CONFIG / folder))
+        result = kustomize.apply(installed, CONFIG / folder)
         assert "deployment.apps/steward-controller-manager" in result.stdout
         for obj in objects:
             assert list(differences(obj, stored(installed, obj))) == [], key(obj)
@@ -117,7 +111,7 @@ def test_a_field_that_nobody_knows_would_be_seen(installed):
 
 def test_one_file_is_the_folder(cluster):
     whole = {key(o): o for o in yaml.safe_load_all(INSTALL.read_text("utf-8"))}
-    assert whole == {key(o): o for o in kustomized(cluster, "default")}
+    assert whole == {key(o): o for o in kustomize.objects(cluster, "default")}
 
 
 def test_one_file_is_taken_as_it_is(installed):
@@ -128,7 +122,7 @@ def test_one_file_is_taken_as_it_is(installed):
 
 
 def test_one_file_takes_the_webhooks_away_first(installed):
-    installed.kubectl("apply", "-k", str(CONFIG / "webhook"))
+    kustomize.apply(installed, CONFIG / "webhook")
     try:
         result = installed.kubectl("delete", "-f", str(INSTALL), "--dry-run=server",
                                    "--ignore-not-found")
@@ -144,7 +138,7 @@ def test_one_file_takes_the_webhooks_away_first(installed):
 
 
 def in_folder(cluster, folder, kind):
-    return next(o for o in kustomized(cluster, folder) if o["kind"] == kind)
+    return next(o for o in kustomize.objects(cluster, folder) if o["kind"] == kind)
 
 
 @pytest.mark.parametrize("folder", [f for f in FOLDERS if f.startswith("server-")])
@@ -165,9 +159,9 @@ def test_every_port_that_is_named_is_one_of_the_pod(cluster):
     ports = {p["name"] for p in container["ports"]}
     used = {container[f"{probe}Probe"]["httpGet"]["port"]
             for probe in ("startup", "liveness", "readiness")}
-    services = [o for o in kustomized(cluster, "default") if o["kind"] == "Service"]
+    services = [o for o in kustomize.objects(cluster, "default") if o["kind"] == "Service"]
     used |= {p["targetPort"] for s in services for p in s["spec"]["ports"]}
-    used |= {p["port"] for o in kustomized(cluster, "network-policy")
+    used |= {p["port"] for o in kustomize.objects(cluster, "network-policy")
              for rule in o["spec"]["ingress"] for p in rule["ports"]}
     assert used == ports
     endpoint, = in_folder(cluster, "prometheus", "ServiceMonitor")["spec"]["endpoints"]
@@ -176,7 +170,7 @@ def test_every_port_that_is_named_is_one_of_the_pod(cluster):
 
 
 def test_webhooks_are_for_own_kinds(cluster):
-    found = [o for o in kustomized(cluster, "server-1.29")
+    found = [o for o in kustomize.objects(cluster, "server-1.29")
              if o["kind"].endswith("WebhookConfiguration")]
     for configuration in found:
         validating = configuration["kind"].startswith("Validating")
@@ -203,7 +197,7 @@ def test_requests_of_steward_have_queues_of_their_own(installed):
     folder = folder_of(installed)
     if folder == "server-1.21":
         pytest.skip("config/ has no FlowSchemas for this version")
-    levels = [o for o in kustomized(installed, folder)
+    levels = [o for o in kustomize.objects(installed, folder)
               if o["kind"] in ("FlowSchema", "PriorityLevelConfiguration")]
 
     def flow_of(path):
@@ -222,7 +216,7 @@ def test_requests_of_steward_have_queues_of_their_own(installed):
 
 def test_the_deployment_starts_steward_as_it_can_be(cluster, steward_binary):
     """Its flags exist, its ports are the defaults, its grace outlasts a shutdown."""
-    deployment = next(o for o in kustomized(cluster, "manager") if o["kind"] == "Deployment")
+    deployment = next(o for o in kustomize.objects(cluster, "manager") if o["kind"] == "Deployment")
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
     result = subprocess.run([steward_binary, *container["args"], "--help"], capture_output=True,
@@ -264,7 +258,7 @@ ROLES = {
 
 def scaled(cluster):
     """The plurals of kinds that have a replica count."""
-    return [crd["spec"]["names"]["plural"] for crd in kustomized(cluster, "crd")
+    return [crd["spec"]["names"]["plural"] for crd in kustomize.objects(cluster, "crd")
             if "scale" in crd["spec"]["versions"][0]["subresources"]]
 
 
@@ -339,8 +333,8 @@ def test_the_overlay_that_is_shown(cluster, tmp_path):
     text, = [b for b in readme.blocks("yaml", OPERATIONS) if b.startswith("# kustomization.yaml")]
     (tmp_path / "config").symlink_to(CONFIG)
     (tmp_path / "kustomization.yaml").write_text(text, "utf-8")
-    result = cluster.kubectl("kustomize", "--load-restrictor=LoadRestrictionsNone", str(tmp_path))
-    found = {key(o): o for o in yaml.safe_load_all(result.stdout) if o}
+    text = kustomize.build(cluster, tmp_path, "--load-restrictor=LoadRestrictionsNone")
+    found = {key(o): o for o in yaml.safe_load_all(text) if o}
     pod = found[("Deployment", stw.NAMESPACE, "steward-controller-manager")]["spec"]["template"]
     container = pod["spec"]["containers"][0]
     assert container["image"] == "registry.example.com/steward:0.1.0"
@@ -375,10 +369,10 @@ def test_removing_it_word_for_word(installed, steward_binary):
     tell, do = told("steward uninstall")
     whole, hooks, users = told("kubectl delete ")[-3:]
     patch, = told("kubectl patch ")
-    objects = kustomized(installed, "default")
+    objects = kustomize.objects(installed, "default")
     with removed_again(installed, objects):
         installed.apply(user)
-        installed.kubectl("apply", "-k", str(CONFIG / "default"))
+        kustomize.apply(installed, CONFIG / "default")
         for command in (tell, do.replace("wait", "release")):  # nobody runs who could clean up
             result = subprocess.run([steward_binary, *command.split()[1:], "--kubeconfig",
                                      installed.kubeconfig], text=True, capture_output=True,
@@ -390,7 +384,7 @@ def test_removing_it_word_for_word(installed, steward_binary):
         assert len(result.stdout.splitlines()) == len(objects) - 2  # the webhooks are gone
 
         installed.apply(user)
-        installed.kubectl("apply", "-k", str(CONFIG / "webhook"))
+        kustomize.apply(installed, CONFIG / "webhook")
         installed.kubectl(*hooks.split()[1:])
         for kind, name in stw.WEBHOOK_CONFIGURATIONS:
             assert installed.get(kind, name) is None
@@ -411,10 +405,10 @@ def test_the_chart_goes_without_a_trace(installed, steward_binary, tmp_path):
     rights = [o for o in hook if o is not job]
     user = databaseuser.manifest("held", "default")
     user["metadata"]["finalizers"] = [databaseuser.FINALIZER]
-    release = kustomized(installed, "default")
+    release = kustomize.objects(installed, "default")
     with removed_again(installed, release):
         installed.apply(user)
-        installed.kubectl("apply", "-k", str(CONFIG / "default"))
+        kustomize.apply(installed, CONFIG / "default")
         installed.apply(rights)
         try:
             installed.apply(job, dry_run=True)

@@ -7,7 +7,7 @@ import shlex
 import pytest
 import yaml
 
-from support import paths, readme, wait
+from support import kustomize, paths, readme, wait
 from support import steward as stw
 
 pytestmark = pytest.mark.oldest("what kubectl takes")
@@ -41,7 +41,7 @@ def test_links_lead_somewhere():
 @pytest.fixture(scope="module")
 def looked_after(installed, steward_binary, tmp_path_factory):
     """config/default is applied, and a steward leads: its Lease and its Secret are there."""
-    installed.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
+    kustomize.apply(installed, kustomize.CONFIG / "default")
     stw.uninstall_webhooks(installed)
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
                       tmp_path_factory.mktemp("runbooks"), ["--leader-elect"]).start()

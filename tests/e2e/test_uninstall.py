@@ -7,7 +7,7 @@ import re
 import pytest
 from support import cluster as k8s
 from support import databaseuser as dbu
-from support import paths, wait
+from support import kustomize, wait
 from support import steward as stw
 
 pytestmark = pytest.mark.oldest("finalizers, deletion of kinds with objects")
@@ -32,7 +32,7 @@ def abandoned(steward_binary):
         cluster.create_namespace(NAMESPACE)
         cluster.apply([with_finalizer("ann"), with_finalizer("bob"),
                        dbu.manifest("col", NAMESPACE)])
-        cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
+        kustomize.apply(cluster, kustomize.CONFIG / "default")
         wait.until("the door to be shut", lambda: "failed calling webhook" in cluster.kubectl(
             "label", dbu.KIND, "ann", "-n", NAMESPACE, "a=b", "--dry-run=server", "--overwrite",
             check=False).stderr, 60)
@@ -106,8 +106,7 @@ def test_nothing_hangs_after_release(abandoned, uninstall):
         abandoned.kubectl(*command.split(), "--timeout=90s", timeout=120)
     assert not abandoned.list("crd")
     assert not abandoned.get("namespace", stw.NAMESPACE)
-    abandoned.kubectl("delete", "-k", str(paths.TOP / "config" / "default"), "--ignore-not-found",
-                      "--timeout=90s", timeout=120)
+    kustomize.delete(abandoned, kustomize.CONFIG / "default", "--ignore-not-found", "--timeout=90s")
     abandoned.kubectl("delete", "namespace", NAMESPACE, "--timeout=90s", timeout=120)
 
 
