@@ -18,13 +18,22 @@ proc_stat() {
     PROC_START=${fields[19]}
 }
 
+# proc_gone PID: of the process that proc_stat has read, nothing is left.  The first thread of a process
+# can be a zombie while others still end, and until then their ports are taken.
+proc_gone() {
+    local tasks
+    [[ $PROC_STATE == [ZX] ]] || return 1
+    tasks=("/proc/$1/task/"*)
+    ((${#tasks[@]} <= 1))
+}
+
 # proc_find NAME: sets PROC_PID (and PROC_STATE) of the living process; false when it has ended.
 proc_find() {
     local pid start
     PROC_PID=''
     [[ -f $CLUSTER/run/$1.pid ]] || return 1
     read -r pid start <"$CLUSTER/run/$1.pid" || return 1
-    proc_stat "$pid" && [[ $PROC_START == "$start" && $PROC_STATE != [ZX] ]] || return 1
+    proc_stat "$pid" && [[ $PROC_START == "$start" ]] && ! proc_gone "$pid" || return 1
     PROC_PID=$pid
 }
 

@@ -380,7 +380,7 @@ def test_removing_it_word_for_word(installed, steward_binary):
             assert result.returncode == 0, result.stdout + result.stderr
         assert "took the finalizer" in result.stdout
         result = installed.kubectl(*whole.replace("config/default", str(CONFIG / "default"))
-                                   .split()[1:], dry_run=True)
+                                   .split()[1:], "--dry-run=server")
         assert len(result.stdout.splitlines()) == len(objects) - 2  # the webhooks are gone
 
         installed.apply(user)

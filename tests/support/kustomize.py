@@ -8,7 +8,7 @@ import pathlib
 import yaml
 
 from . import paths, started, versions
-from .cluster import run
+from .cluster import LOADER, run
 
 CONFIG = paths.TOP / "config"
 OLDEST_KUBECTL = 21  # kubectl before 1.21 has a kustomize that cannot read config/
@@ -50,4 +50,7 @@ def _kubectl(cluster, folder, *arguments):
 
 def objects(cluster, folder):
     """The objects of config/FOLDER."""
-    return [o for o in yaml.safe_load_all(build(cluster, CONFIG / folder)) if o]
+    return [o for o in yaml.load_all(_built(cluster, CONFIG / folder), LOADER) if o]
+
+
+_built = functools.cache(build)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/lib/proc.sh: when a program has ended."""
+
+import subprocess
+
+from support import paths
+
+# Its first thread ends at once; the port is taken until the other one ends, too.
+LISTENER = """
+import ctypes, os, socket, threading
+taken = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=lambda: os.read(0, 1)).start()
+print(taken.getsockname()[1], flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+LOOK = """
+set -euo pipefail; LIB=$1 CLUSTER=$2 PID=$3
+for part in common proc; do . "$LIB/$part.sh"; done
+until proc_stat "$PID" && [[ $PROC_STATE == Z ]]; do sleep 0.05; done
+echo "$PID $PROC_START" >"$CLUSTER/run/listener.pid"
+proc_state listener
+"""
+
+
+def test_a_process_lives_until_its_last_thread_has_ended(tmp_path):
+    """Else a component is started again before the port of the one before is free."""
+    (tmp_path / "run").mkdir()
+
+    def state():
+        return subprocess.run(["bash", "-c", LOOK, "-", paths.SCRIPTS / "lib", tmp_path,
+                               str(one.pid)], check=True, text=True, capture_output=True,
+                              timeout=30).stdout
+    with subprocess.Popen(["/usr/bin/python3", "-c", LISTENER], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as one:
+        assert one.stdout.readline()
+        assert state() == "running"
+        one.stdin.close()
+        one.stdin = None
+        assert one.stdout.read() == b""  # it holds no descriptor any more
+        assert state() == "stopped"
