@@ -34,7 +34,23 @@ def test_ready_with_few_requests(controller, installed, namespace):
     assert status["selector"] == "app.kubernetes.io/instance=web,app.kubernetes.io/name=app"
 
 
-def test_all_of_them_within_eight_requests(controller, installed, namespace):
+def count(made):
+    """(requests for children and the event, writes of the status) until all of the pods were ready: then
+    the number of them is left to the autoscaler."""
+    paths = [path for _, path, _ in made]
+    given_up = next((i for i, path in enumerate(paths) if "steward-app-replicas" in path), None)
+    statuses = [path for path in paths[:given_up] if "/status?" in path]
+    others = [path for path in paths[:given_up] if path not in statuses]
+    return len(others), len(statuses)
+
+
+def may_write(pods):
+    """How often the status may change: it is made, then it follows the autoscaler and each pod.  The
+    Deployment controller of 1.20 reports pods together, that of 1.37 often one by one."""
+    return 2 + pods
+
+
+def test_all_of_them_with_few_requests(controller, installed, namespace):
     """With pods that become ready one after the other, a budget and an autoscaler."""
     installed.component("stop", "scheduler")  # it would say that there is no node
     try:
@@ -43,12 +59,14 @@ def test_all_of_them_within_eight_requests(controller, installed, namespace):
         app.run_pods(installed, "web", namespace, 1)
         app.wait_ready(installed, "web", namespace)
         made = stw.requests(installed, namespace)
-        assert len(made) <= 8, made
+        others, statuses = count(made)
+        assert others <= 6 and statuses <= may_write(pods=1), made
         installed.apply(app.manifest("two", namespace, replicas=2))
         app.run_pods(installed, "two", namespace, 2)
         found = app.wait_ready(installed, "two", namespace)
         made = [r for r in stw.requests(installed, namespace) if "/two" in r[1]]
-        assert len(made) <= 7, made
+        others, statuses = count(made)
+        assert others <= 4 and statuses <= may_write(pods=2), made
     finally:
         installed.component("start", "scheduler")
     status = found["status"]
@@ -65,7 +83,7 @@ def test_all_of_them_within_eight_requests(controller, installed, namespace):
 
 
 def test_what_an_autoscaler_begins_with_is_given_up_afterwards(controller, installed, namespace):
-    """Available within eight requests, event included; then nobody owns the number any more."""
+    """Each child is applied once until then; afterwards nobody owns the number any more."""
     installed.component("stop", "scheduler")
     try:
         installed.apply(app.manifest("web", namespace, replicas=3,
@@ -74,12 +92,13 @@ def test_what_an_autoscaler_begins_with_is_given_up_afterwards(controller, insta
         app.wait_ready(installed, "web", namespace)
 
         def given_up():
-            made = [path for _, path, _ in stw.requests(installed, namespace)]
-            at = [i for i, path in enumerate(made) if "steward-app-replicas" in path]
+            made = stw.requests(installed, namespace)
+            at = [i for i, (_, path, _) in enumerate(made) if "steward-app-replicas" in path]
             return (at, made) if at else None
         at, made = wait.until("the number to be given up", given_up)
-        assert len(at) == 1 and at[0] <= 8, made
-        assert any("/events" in path for path in made[:at[0]]), made
+        others, statuses = count(made)
+        assert len(at) == 1 and others <= 6 and statuses <= may_write(pods=3), made
+        assert any("/events" in path for _, path, _ in made[:at[0]]), made
     finally:
         installed.component("start", "scheduler")
 
