@@ -9,12 +9,12 @@ from support import steward as stw
 from support import wait
 from support.cluster import condition
 
-pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
-              pytest.mark.oldest("server-side apply, policy/v1beta1, garbage collection")]
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
 SELECTOR = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"}
 
 
+@pytest.mark.oldest("server-side apply")
 def test_ready_with_few_requests(controller, installed, namespace):
     """The plain one: ConfigMap, Deployment, Service, an event and the status."""
     found = app.create_ready(installed, "web", namespace)
@@ -50,6 +50,7 @@ def may_write(pods):
     return 2 + pods
 
 
+@pytest.mark.oldest("the Deployment controller, policy/v1beta1")
 def test_all_of_them_with_few_requests(controller, installed, namespace):
     """With pods that become ready one after the other, a budget and an autoscaler."""
     installed.component("stop", "scheduler")  # it would say that there is no node
@@ -117,6 +118,7 @@ def test_fifty_at_once(controller, installed, namespace):
     assert len(selectors) == len(names)  # nobody's pods get somebody else's requests
 
 
+@pytest.mark.oldest("defaults of the server")
 def test_children_are_what_they_should_be(controller, installed, namespace):
     found = app.create_ready(
         installed, "web", namespace, port=9000, replicas=0, pdb={"enabled": True},
@@ -173,6 +175,7 @@ def test_a_database_from_a_secret(controller, installed, namespace):
         "secretKeyRef": {"name": "db", "key": "url"}}}
 
 
+@pytest.mark.oldest("server-side apply, defaults of the server")
 def test_a_settled_one_costs_nothing(controller, installed, namespace):
     """Also with everything that an App can have."""
     app.create_ready(installed, "plain", namespace)
@@ -227,6 +230,7 @@ def test_a_new_configuration_rolls_the_pods(controller, installed, namespace):
     assert "repairs" not in third["status"]
 
 
+@pytest.mark.oldest("autoscaling/v2beta2, policy/v1beta1")
 def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
     spec = {"autoscaling": {"enabled": True, "maxReplicas": 3}}
     installed.apply(app.manifest("web", namespace, replicas=1, **spec))
@@ -242,6 +246,7 @@ def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
     wait.until("the budget to go", lambda: not installed.get("poddisruptionbudget", "web", namespace))
 
 
+@pytest.mark.oldest("pruning by server-side apply")
 def test_fields_that_go_are_taken_out(controller, installed, namespace):
     app.create_ready(installed, "web", namespace, healthCheck={"path": "/x"},
                      securityContext={"runAsUser": 101, "runAsNonRoot": False},
@@ -262,6 +267,7 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
     assert "annotations" not in made["service"]["metadata"]
 
 
+@pytest.mark.oldest("garbage collection")
 def test_children_go_with_it(controller, installed, namespace):
     installed.apply(app.manifest("web", namespace, replicas=2,
                                  autoscaling={"enabled": True, "maxReplicas": 3}))

@@ -8,8 +8,7 @@ import pytest
 from support import app, wait
 from support.cluster import condition
 
-pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
-              pytest.mark.oldest("autoscaling/v2beta2, ownership of spec.replicas")]
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
 AUTOSCALING = {"enabled": True, "minReplicas": 2, "maxReplicas": 9}
 
@@ -64,6 +63,7 @@ def stand_in(cluster, name, namespace, count):
     cluster.patch("deployment", name, namespace, {"spec": {"replicas": count}}, subresource="scale")
 
 
+@pytest.mark.oldest("the scale subresource")
 def test_kubectl_scale(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
     installed.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=3")
@@ -90,6 +90,7 @@ def test_a_deployment_scaled_by_hand_is_put_right(controller, installed, namespa
     assert replicas(installed, "web", namespace) == 0
 
 
+@pytest.mark.oldest("ownership of spec.replicas")
 def test_switched_on_and_off(controller, installed, namespace, watched):
     """3 pods; autoscaling comes, makes 7 of them, an update rolls, autoscaling goes: never a jump."""
     installed.apply(app.manifest("web", namespace, replicas=3))
@@ -137,6 +138,7 @@ def test_switched_off_with_a_number(controller, installed, namespace, watched):
     assert set(seen.end(4)) <= {6, 4}
 
 
+@pytest.mark.oldest("ownership of spec.replicas")
 def test_what_it_starts_with(controller, installed, namespace, watched):
     """It is made with that number, which is given up as soon as an autoscaler writes another, and
     with anything else that is to be written."""
@@ -177,6 +179,7 @@ def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
     installed.wait_event("web", namespace, "DriftRepaired", "maxReplicas")
 
 
+@pytest.mark.oldest("autoscaling/v2beta2")
 def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, namespace, watched):
     """Such as one that a person or KEDA made: it has its way, instead of a fight without end."""
     installed.apply(app.manifest("web", namespace, replicas=3))

@@ -8,8 +8,6 @@ import yaml
 from support import cluster as k8s
 from support import steward as stw
 
-pytestmark = pytest.mark.oldest("lists in pages, rights")
-
 PORT_TAKEN = "Forbidden: node port 30421 is taken by MyWeb"
 
 
@@ -84,6 +82,7 @@ def test_json(audit, no_door, namespace):
                      "message": "Invalid value: 80: must be 0 or between 30000 and 32767"}
 
 
+@pytest.mark.oldest("lists in pages")
 def test_many_pages(audit, no_door, namespace):
     """A page has 250 objects."""
     no_door.apply(yaml.safe_dump_all([myweb(f"m{i}", namespace, 0) for i in range(260)] +
@@ -117,6 +116,7 @@ def test_accounts_and_secrets(audit, no_door, namespace, tmp_path):
     assert f'DatabaseUser {namespace}/one: warning: Secret "pw" not found;' in result.stdout
 
 
+@pytest.mark.oldest("rights")
 def test_without_rights(no_door, steward_binary, namespace, tmp_path):
     no_door.create_account(f"{namespace}/nobody")
     kubeconfig = no_door.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")

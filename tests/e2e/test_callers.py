@@ -12,8 +12,6 @@ from support import cluster as k8s
 from support import paths
 from support import steward as stw
 
-pytestmark = pytest.mark.oldest("the API server's client certificate for webhooks")
-
 
 def openssl(folder, *args):
     subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
@@ -63,6 +61,7 @@ def start(cluster, binary, folder, name, *flags):
     return one.start()
 
 
+@pytest.mark.oldest("the API server's client certificate for webhooks")
 def test_it_is_let_in(showing, steward_binary, folder):
     one = start(showing, steward_binary, folder, "let-in",
                 f"--webhook-client-ca-file={folder}/ca.crt",

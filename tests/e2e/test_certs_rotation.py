@@ -11,8 +11,6 @@ from support import myweb, wait
 from support.door import JSON, VALIDATE, as_bytes, review
 from support.steward import NAMESPACE, WEBHOOK_CONFIGURATIONS
 
-pytestmark = pytest.mark.oldest("webhook configurations under load")
-
 SECRET = "steward-webhook-server-cert"
 
 

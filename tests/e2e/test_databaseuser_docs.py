@@ -8,8 +8,6 @@ from support import databaseuser as dbu
 from support import mariadb as maria
 from support import readme, wait
 
-pytestmark = pytest.mark.oldest("what kubectl prints")
-
 PAGE = "docs/databaseuser.md"
 
 

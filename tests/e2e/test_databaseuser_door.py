@@ -10,8 +10,6 @@ from support import databaseuser as dbu
 from support import steward as stw
 from support import wait
 
-pytestmark = pytest.mark.oldest("webhook calls, the schema, kubectl's columns")
-
 NOBODY = {"host": "127.0.0.1", "port": 1, "connectTimeoutSeconds": 1,
           "admin": {"user": "chief", "passwordSecret": {"name": "nobody-admin"}}}
 MAIN = {"name": "main", "engine": "mariadb", **NOBODY}
@@ -71,6 +69,7 @@ def test_a_plain_password(scene, shop):
     assert SENTENCE in reply.stderr and "hunter2" not in reply.stderr
 
 
+@pytest.mark.oldest("webhook calls")
 def test_all_that_is_wrong_at_once(scene, shop):
     said = refusal(scene, user("app", shop, user="root", resyncSeconds=5, hosts=["a", "a"],
                                grants=[{"database": "*", "privileges": ["FILE"]}]))
@@ -92,6 +91,7 @@ def test_no_target(scene, shop):
             in reply.stderr)
 
 
+@pytest.mark.oldest("webhook calls")
 def test_one_account_one_object(scene, shop):
     apply(scene, user("app", shop, target="Main"))
 
@@ -104,6 +104,7 @@ def test_one_account_one_object(scene, shop):
     apply(scene, user("three", shop, user="App"))                # another account
 
 
+@pytest.mark.oldest("webhook calls")
 def test_what_stays(scene, shop):
     """The user for ever, the target from when there is an account."""
     apply(scene, user("app", shop, annotations={"steward.dev/paused": "true"}))
@@ -129,6 +130,7 @@ def test_what_stays(scene, shop):
     ("", {}, 'the value of key "password" in Secret "app" is empty'),
     ("long-enough-and-more", {}, None),
 ], ids=["no key", "newline", "trimmed", "short", "empty", "good"])
+@pytest.mark.oldest("warnings")
 def test_what_is_said_of_the_secret(scene, shop, value, more, warning):
     """The value is told to nobody, not even in part."""
     reply = apply(scene, dbu.secret("app", shop, value),
@@ -153,6 +155,7 @@ def finalizers(scene, obj):
     return reply.object["metadata"].get("finalizers", [])
 
 
+@pytest.mark.oldest("webhook calls, finalizers")
 def test_the_finalizer(scene, shop):
     """Set where an account is about to be made, once; and not where the object waits for something."""
     assert finalizers(scene, user("app", shop)) == []
@@ -178,6 +181,7 @@ def test_seed(scene, shop):
                       "password": {"name": "my-secret", "key": "my-key", "trimNewline": False}}
 
 
+@pytest.mark.oldest("kubectl's columns")
 def test_columns_and_short_name(scene, shop):
     apply(scene, user("app", shop))
     shown = scene.cluster.kubectl("get", "dbu", "-n", shop, "-o", "wide").stdout.splitlines()[0]
@@ -220,6 +224,7 @@ def test_targets_change_under_a_running_steward(scene, shop):
     ({"limits": {"maxUserConnections": -1}}, "spec.limits.maxUserConnections"),
     ({"resyncSeconds": 29}, "spec.resyncSeconds"),
 ], ids=str)
+@pytest.mark.oldest("the schema")
 def test_the_schema_alone(installed, namespace, spec, word):
     """With no webhook before it, as when it is down."""
     stw.uninstall_webhooks(installed)

@@ -13,6 +13,7 @@ from support.cluster import condition
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
 
 
+@pytest.mark.oldest("finalizers, watches of Secrets, a whole life")
 def test_created_rotated_shrunk_and_deleted(scene, mariadb, shop):
     user = scene.create("app", shop, FIRST)
     assert mariadb.login("app", FIRST, "INSERT INTO orders VALUES (2)")
@@ -90,6 +91,7 @@ def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy
     mariadb.sql("DROP USER other@'%'")
 
 
+@pytest.mark.oldest("webhook calls before a reconcile")
 def test_let_in_by_the_door(scene, mariadb, shop):
     """The finalizer that is there already costs no request."""
     scene.cluster.apply(dbu.secret("app", shop, FIRST))

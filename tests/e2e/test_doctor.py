@@ -14,8 +14,6 @@ from support import cluster as k8s
 from support import databaseuser, paths, readme, wait
 from support import steward as stw
 
-pytestmark = pytest.mark.oldest("discovery, API versions, rights")
-
 DEPLOYMENT = "steward-controller-manager"
 
 
@@ -71,6 +69,7 @@ def run_advice(cluster, binary, advice):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.oldest("discovery, API versions")
 def test_all_is_well(doctor):
     status, checks = doctor()
     assert status == 0, checks
@@ -91,6 +90,7 @@ def test_text(well, steward_binary):
     assert lines[-1] == "9 ok, 1 to look at, 0 failed"
 
 
+@pytest.mark.oldest("versions of kinds")
 def test_a_crd_of_another_version(doctor, well, steward_binary):
     name = "erus.mtsre.meitu.com"
     schema = "/spec/versions/0/schema/openAPIV3Schema/properties"
@@ -110,6 +110,7 @@ def test_a_crd_of_another_version(doctor, well, steward_binary):
         well.apply(k8s.run([steward_binary, "print", "crds"]).stdout)
 
 
+@pytest.mark.oldest("rights")
 def test_rights_are_missing(doctor, well, steward_binary):
     well.delete("clusterrolebinding", "steward-manager-rolebinding")
     try:
@@ -123,6 +124,7 @@ def test_rights_are_missing(doctor, well, steward_binary):
         stw.install(well, steward_binary)
 
 
+@pytest.mark.oldest("rights in single namespaces")
 def test_rights_in_some_namespaces(doctor, namespace):
     """Cluster-wide ones are enough for those, too."""
     _, checks = doctor("--namespaces", f"default,{namespace}")

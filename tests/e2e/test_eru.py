@@ -7,8 +7,6 @@ from support import steward as stw
 from support import wait
 from support.cluster import condition
 
-pytestmark = pytest.mark.oldest("the Deployment controller, events, the schema")
-
 
 @pytest.fixture
 def kubelet(installed, namespace, pods_stay_pending):
@@ -32,6 +30,7 @@ def test_disabled(controller, installed, namespace):
     assert "nextScheduleTime" not in found["status"]
 
 
+@pytest.mark.oldest("watches of Deployments")
 def test_target_comes_and_goes(controller, installed, namespace):
     installed.apply(eru.manifest("web", namespace, enabled=True))
     found = eru.wait_eru(installed, "web", namespace,
@@ -60,6 +59,7 @@ def test_changed_schedule_takes_effect_at_once(controller, installed, namespace)
     assert eru.ready_reason(found["status"]) == "Disabled"
 
 
+@pytest.mark.oldest("the Deployment controller, a whole life")
 def test_restart_now(controller, installed, namespace, kubelet):
     eru.create_available(installed, "web", namespace, replicas=2)
     installed.apply(eru.manifest("web", namespace))
@@ -230,6 +230,7 @@ def test_a_users_own_stays(controller, installed, namespace):
         {"nightly", "other"}
 
 
+@pytest.mark.oldest("kubectl's columns")
 def test_columns(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.manifest("web", namespace, enabled=True))
@@ -240,6 +241,7 @@ def test_columns(controller, installed, namespace):
     assert lines[1].split()[:8] == ["web", "web", "0", "0", "*", "*", "*", "Etc/UTC"]
 
 
+@pytest.mark.oldest("ownership of server-side apply")
 def test_a_settled_one_costs_nothing(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.manifest("web", namespace, enabled=True))

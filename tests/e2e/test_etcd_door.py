@@ -8,8 +8,6 @@ import yaml
 from support import paths
 from support import steward as stw
 
-pytestmark = pytest.mark.oldest("webhook calls, the schema, scale, kubectl's columns")
-
 GROUP = "etcd.database.coreos.com"
 VERSION = f"{GROUP}/v1beta2"
 FORCE = f"{GROUP}/force-new-cluster"
@@ -82,6 +80,7 @@ def write_status(cluster, namespace, **status):
 
 # --- refused, with all that is wrong
 
+@pytest.mark.oldest("webhook calls")
 def test_a_cluster_with_all_that_is_wrong(door, namespace):
     said = refusal(door, ec(
         namespace, size=9, version="3.5.1", repository="quay.io/coreos/etcd:v3",
@@ -203,6 +202,7 @@ def test_the_manifest_of_the_article(door, namespace):
     assert (spec["size"], spec["version"]) == (3, "3.2.13")
 
 
+@pytest.mark.oldest("defaults, the schema")
 def test_what_is_absent_is_added(door, namespace):
     """The version is written down when the cluster is made, and stays when it is left out later."""
     apply(door, ec(namespace, storage={}, failover={}))
@@ -224,6 +224,7 @@ def test_what_is_absent_is_added(door, namespace):
     assert get(door, namespace)["metadata"]["generation"] == before
 
 
+@pytest.mark.oldest("the schema")
 @pytest.mark.parametrize("path", sorted(paths.SAMPLES.glob("etcd_*.yaml")), ids=lambda p: p.name)
 def test_samples(door, namespace, path):
     """With kubectl's own look at the schema."""
@@ -233,6 +234,7 @@ def test_samples(door, namespace, path):
     assert "Warning" not in said.replace('Warning: Secret "backup-credentials" not found', "")
 
 
+@pytest.mark.oldest("warnings")
 def test_warnings(door, namespace):
     said = apply(door, ec(namespace, size=4, version="3.4.23", storage={"medium": "EmptyDir"},
                           pod={"busyboxImage": "busybox:1.28", "antiAffinity": True},
@@ -267,6 +269,7 @@ def test_secrets_of_tls(door, namespace):
 
 # --- changed
 
+@pytest.mark.oldest("the scale subresource")
 def test_scale(door, namespace):
     """The subresource goes by no webhook: the schema holds what would be fatal."""
     apply(door, ec(namespace, size=1))
@@ -305,6 +308,7 @@ def test_versions_one_after_another(door, namespace):
     assert "upgrade to 3.5.20 or newer first" in refusal(door, ec(namespace, version="3.6.0"))
 
 
+@pytest.mark.oldest("webhook calls")
 def test_what_stays(door, namespace):
     apply(door, ec(namespace, storage={"size": "10Gi", "storageClassName": "a"},
                    pod={"ClusterDomain": "cluster.local"}))
@@ -335,6 +339,7 @@ def test_a_one_shot_stays_one(door, namespace):
     apply(door, eb(namespace, s3={"path": "bucket/orders", "awsSecret": "other"}))
 
 
+@pytest.mark.oldest("webhook calls for finalizers and status")
 def test_rules_that_came_later(door, installed, steward_binary, namespace):
     """What was let in while there was no door does not lock people out, and is told."""
     urls = {kind: installed.get(kind, name) for kind, name in stw.WEBHOOK_CONFIGURATIONS}
@@ -375,6 +380,7 @@ def test_the_word_that_gives_up_data(door, namespace):
     assert "ignored" not in apply(door, obj).stderr
 
 
+@pytest.mark.oldest("warnings")
 def test_deletion_is_commented_on(door, namespace):
     apply(door, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
     assert ("Warning: volumeRetention.whenDeleted is Delete: the data goes with the cluster, and "
@@ -387,6 +393,7 @@ def test_deletion_is_commented_on(door, namespace):
 
 # --- shown
 
+@pytest.mark.oldest("kubectl's columns")
 def test_columns_and_short_names(door, namespace):
     apply(door, ec(namespace, version="3.5.21"))
     apply(door, eb(namespace))
@@ -415,6 +422,7 @@ def test_columns_and_short_names(door, namespace):
                                                            "etcdrestore")]
 
 
+@pytest.mark.oldest("the schema")
 def test_what_the_schema_holds_by_itself(controller, installed, namespace):
     """With no webhook: what is static is refused all the same."""
     for obj, text in (

@@ -47,6 +47,7 @@ def alone(controller, run_steward):
     controller.start()
 
 
+@pytest.mark.oldest("ownership of the status, a whole life")
 def test_once_and_never_again(controller, installed, backup, door):
     found = backup.apply().succeeded()
     status = found["status"]
@@ -70,6 +71,7 @@ def test_once_and_never_again(controller, installed, backup, door):
                              namespace=backup.namespace, cluster=backup.name) > 1e9
 
 
+@pytest.mark.oldest("ownership of the status")
 def test_interval_with_retention(controller, installed, backup, members):
     backup.apply({"backupIntervalInSecond": 60, "maxBackups": 2})
     first = backup.succeeded()["status"]

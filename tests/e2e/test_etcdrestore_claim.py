@@ -69,6 +69,7 @@ def alone(run_steward):
     return run_steward(f"--agent-image={agentpod.IMAGE}")
 
 
+@pytest.mark.oldest("claims, garbage collection")
 def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restore):
     restore.apply().wait_pod()
     [claim] = restore.claims()
@@ -167,6 +168,7 @@ def test_a_snapshot_that_cannot_be_had_becomes_nothing(alone, restore, fault, re
     assert not restore.target()
 
 
+@pytest.mark.oldest("claims, owners, a whole life")
 def test_it_has_succeeded_when_the_cluster_is_ready(alone, installed, restore):
     """And not before, though there is nothing left to do (B4)."""
     restore.end(restore.apply().wait_pod())
@@ -213,6 +215,7 @@ def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, insta
     wait.until("the volume to be gone", lambda: not restore.claims(), 60)
 
 
+@pytest.mark.oldest("finalizers of claims")
 @pytest.mark.parametrize("lingers", [False, True])
 def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, restore, lingers):
     """No cluster is made of a volume that is not there, or about to go; nor is the next attempt, which

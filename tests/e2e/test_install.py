@@ -14,8 +14,6 @@ from support import chart, databaseuser, kustomize, paths, readme, wait
 from support import steward as stw
 from support.cluster import as_yaml
 
-pytestmark = pytest.mark.oldest("kustomize, API versions of config/server-*, pruning, flow control")
-
 CONFIG = kustomize.CONFIG
 INSTALL = paths.TOP / "dist" / "install.yaml"
 FOLDERS = sorted(p.parent.name for p in CONFIG.glob("*/kustomization.yaml"))
@@ -87,6 +85,7 @@ def stored(cluster, obj):
     return cluster.get(f"{kind}.{version}.{group}" if group else kind, name, namespace)
 
 
+@pytest.mark.oldest("API versions of config/server-*, pruning")
 def test_a_cluster_takes_it(installed):
     folder = folder_of(installed)
     objects = kustomize.objects(installed, folder)
@@ -97,6 +96,7 @@ def test_a_cluster_takes_it(installed):
             assert list(differences(obj, stored(installed, obj))) == [], key(obj)
 
 
+@pytest.mark.oldest("unknown fields")
 def test_a_field_that_nobody_knows_would_be_seen(installed):
     """So that the test above can fail."""
     service = {"apiVersion": "v1", "kind": "ConfigMap", "nonsense": 1,
@@ -114,6 +114,7 @@ def test_one_file_is_the_folder(cluster):
     assert whole == {key(o): o for o in kustomize.objects(cluster, "default")}
 
 
+@pytest.mark.oldest("API versions, pruning")
 def test_one_file_is_taken_as_it_is(installed):
     objects = list(yaml.safe_load_all(INSTALL.read_text("utf-8")))
     with removed_again(installed, objects):
@@ -192,6 +193,7 @@ def test_the_namespace_holds_pods_to_the_restricted_standard(cluster):
         assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
 
 
+@pytest.mark.oldest("flow control")
 def test_requests_of_steward_have_queues_of_their_own(installed):
     """What flow they are in is in the API server's answers."""
     folder = folder_of(installed)
@@ -234,6 +236,7 @@ def rules(role):
                                      rule["verbs"])
 
 
+@pytest.mark.oldest("rights")
 def test_the_account_may_do_no_more_than_its_roles_say(installed):
     """It makes pods and certificates for EtcdClusters, and gives rights to nobody."""
     for verb, what in (("patch", "secrets"), ("delete", "secrets"), ("deletecollection", "pods"),
@@ -268,6 +271,7 @@ def user_roles(installed):
     return installed
 
 
+@pytest.mark.oldest("aggregation of roles")
 @pytest.mark.parametrize("role", ROLES)
 def test_user_roles_are_part_of_the_built_in_ones(user_roles, role):
     """Of all kinds, and no more than that role is for."""
@@ -285,6 +289,7 @@ def test_user_roles_are_part_of_the_built_in_ones(user_roles, role):
 # --- the chart
 
 
+@pytest.mark.oldest("API versions of the chart, pruning")
 def test_a_cluster_takes_the_chart(installed, tmp_path):
     """Rendered for its version, with all that it knows the kinds of."""
     if chart.missing():

@@ -14,8 +14,6 @@ import pytest
 from support import door, net, paths, wait
 from support import steward as stw
 
-pytestmark = pytest.mark.oldest("TokenReview and SubjectAccessReview")
-
 READER = "steward-metrics-reader"
 
 
@@ -76,6 +74,7 @@ def tokens(installed):
     installed.delete_namespace("metrics-readers")
 
 
+@pytest.mark.oldest("TokenReview and SubjectAccessReview")
 def test_who_may_and_who_may_not(secure, tokens):
     one = secure()
     status, headers, text = read(one, name=f"steward-metrics-service.{stw.NAMESPACE}.svc")
@@ -148,6 +147,7 @@ def test_without_the_api_server_nobody_new_is_let_in(secure, installed, tokens):
     assert [entry for entry in one.log() if "who may read metrics" in entry["msg"]]
 
 
+@pytest.mark.oldest("rights on TokenReviews")
 def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, steward_binary):
     """As with `print rbac --namespaces`, which leaves it out."""
     installed.delete("clusterrolebinding", "steward-metrics-auth-rolebinding")

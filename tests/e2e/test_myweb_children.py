@@ -9,12 +9,11 @@ from support import steward as stw
 from support import wait
 from support.cluster import condition
 
-pytestmark = pytest.mark.oldest("server-side apply, node ports, garbage collection")
-
 MANAGED = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/component": "web",
            "app.kubernetes.io/managed-by": "steward", "app.kubernetes.io/version": "1.0"}
 
 
+@pytest.mark.oldest("server-side apply")
 def test_complete_with_few_requests(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace)
     installed.wait_event("web", namespace, "Created", "ConfigMap, Deployment and Service")
@@ -32,6 +31,7 @@ def test_complete_with_few_requests(controller, installed, namespace):
     assert 30000 <= status["nodePort"] <= 32767
 
 
+@pytest.mark.oldest("defaults of the server")
 def test_children_are_what_they_should_be(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace, pageContentHtml="<h1>hi \u20ac</h1>")
     found = myweb.children(installed, "web", namespace)
@@ -60,6 +60,7 @@ def test_an_empty_page(controller, installed, namespace):
     assert installed.get("configmap", "web", namespace)["data"] == {"index.html": ""}
 
 
+@pytest.mark.oldest("server-side apply, defaults of the server")
 def test_a_settled_one_costs_nothing(controller, installed, namespace):
     for n in range(5):
         myweb.create_settled(installed, f"web{n}", namespace)
@@ -76,6 +77,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
     wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 5, every=0.5)
 
 
+@pytest.mark.oldest("server-side apply")
 def test_changes_follow(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace)
     template = installed.get("deployment", "web", namespace)["spec"]["template"]
@@ -97,6 +99,7 @@ def test_changes_follow(controller, installed, namespace):
     assert installed.get("deployment", "web", namespace)["spec"]["template"] == live
 
 
+@pytest.mark.oldest("pruning by server-side apply")
 def test_fields_that_go_are_taken_out(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace, securityContext={"runAsUser": 101},
                          resources={"limits": {"memory": "1024Mi"}, "requests": {"cpu": "1000m"}})
@@ -111,6 +114,7 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
     assert "limits" not in after["resources"]
 
 
+@pytest.mark.oldest("allocation of node ports")
 def test_node_port(controller, installed, namespace):
     """Moved in place; back to automatic, it stays as it is."""
     port = myweb.free_node_port(installed)
@@ -132,6 +136,7 @@ def test_node_port(controller, installed, namespace):
     assert service["ports"][0]["targetPort"] == 8080
 
 
+@pytest.mark.oldest("garbage collection")
 def test_children_go_with_it(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     installed.delete(myweb.KIND, "web", namespace)

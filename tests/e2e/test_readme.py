@@ -5,8 +5,6 @@ import pytest
 
 from support import paths, readme
 
-pytestmark = pytest.mark.oldest("what kubectl prints")
-
 
 @pytest.mark.parametrize("command, output", readme.commands("kubectl"))
 def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output):

@@ -8,8 +8,6 @@ import subprocess
 import pytest
 from support import myweb, wait
 
-pytestmark = pytest.mark.oldest("webhook calls, discovery")
-
 # What the rules at the door look things up in, and what its certificate needs.
 LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "services", "deployments/metadata"}
 CERTIFICATE = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
@@ -39,6 +37,7 @@ def make(name, namespace, port):
             "spec": {"image": "nginx", "nodePortNumber": port}}
 
 
+@pytest.mark.oldest("webhook calls, discovery")
 def test_the_door_alone(door, installed, namespace):
     assert checks(door) >= {"webhook", "certificate", "caches"}
     assert resources(door) == LOOKUPS | CERTIFICATE

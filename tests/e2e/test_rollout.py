@@ -10,8 +10,6 @@ from support import steward as stw
 from support.replicas import long_run
 from support.stream import OpenDoors, Stream
 
-pytestmark = pytest.mark.oldest("webhooks by a Service while pods change")
-
 
 def test_rolling_restarts(replicas, namespace):
     doors = OpenDoors(replicas.cluster)
@@ -26,6 +24,7 @@ def test_rolling_restarts(replicas, namespace):
     assert not before & set(replicas.names())
 
 
+@pytest.mark.oldest("leases, webhooks while processes change")
 def test_the_leader_goes(replicas, namespace):
     """Told to end: another one looks at objects within two seconds."""
     with Stream(replicas.cluster, namespace) as stream:

@@ -10,8 +10,6 @@ import yaml
 from support import kustomize, paths, readme, wait
 from support import steward as stw
 
-pytestmark = pytest.mark.oldest("what kubectl takes")
-
 PAGE = "docs/runbooks.md"
 TEXT = (paths.TOP / PAGE).read_text("utf-8")
 RULES = yaml.safe_load((paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8"))

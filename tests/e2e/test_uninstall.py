@@ -10,8 +10,6 @@ from support import databaseuser as dbu
 from support import kustomize, wait
 from support import steward as stw
 
-pytestmark = pytest.mark.oldest("finalizers, deletion of kinds with objects")
-
 NAMESPACE = "shop"
 OTHERS = "example.com/other"
 
@@ -127,6 +125,7 @@ def test_a_steward_that_leads_is_not_overlooked(installed, steward_binary, run_s
         installed.patch(dbu.KIND, "dan", namespace, {"metadata": {"finalizers": None}})
 
 
+@pytest.mark.oldest("finalizers, deletion of kinds with objects")
 def test_wait_lets_steward_clean_up(scene, shop, mariadb, uninstall):
     scene.create("eve", shop)
     assert mariadb.sql("SELECT 1 FROM mysql.user WHERE User = 'eve'") == [["1"]]

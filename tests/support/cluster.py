@@ -410,10 +410,13 @@ def cluster_command(name, *args, check=True, timeout=900):
 
 @contextlib.contextmanager
 def of_its_own(name, *args):
-    """A cluster for one test or module, that may do to it what it likes; taken down at the end."""
+    """A cluster for one test or module, that may do to it what it likes; taken down at the end.  It has
+    the version of the cluster that the tests were given."""
     if os.environ.get("USE_EXISTING_CLUSTER") == "true":
         raise unittest.SkipTest("it needs a cluster of its own")
-    cluster_command(name, "up", *args)
+    given = os.environ.get("STEWARD_CLUSTER_NAME")
+    version = ["--kubernetes", cluster_env(given)["STEWARD_CLUSTER_KUBERNETES"]] if given else []
+    cluster_command(name, "up", *version, *args)
     try:
         yield Cluster(cluster_env(name))
     finally:
