@@ -8,10 +8,9 @@ import pwd
 import re
 import shutil
 import subprocess
-import tempfile
 import typing
 
-from . import net, pause, started, wait
+from . import net, pause, scratch, started, wait
 
 ADMIN = "steward-admin"
 ADMIN_PASSWORD = "adm1n-Pa55-word"
@@ -108,7 +107,7 @@ class Server:
     def __init__(self, installed):
         self.installed = installed
         started.note(self.engine, installed.version)
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-db-"))
+        self.folder = scratch.folder("db")
         self.port = net.free_port()
         self.process = None
         self.ca = make_ca(self.folder / "ca")

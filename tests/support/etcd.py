@@ -14,11 +14,10 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import urllib.error
 import urllib.request
 
-from . import dbserver, net, pause, started, wait
+from . import dbserver, net, pause, scratch, started, wait
 
 TOKEN = "steward-test"
 
@@ -205,7 +204,7 @@ class Cluster:
     """Members that know each other; ends them all, and removes what they left, at the end."""
 
     def __init__(self, size=1, version="3.5", tls=False, arguments=()):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-etcd-"))
+        self.folder = scratch.folder("etcd")
         self.version, self.tls, self.arguments = version, tls, list(arguments)
         self.scheme = "https" if tls else "http"
         self.numbers = 0

@@ -7,9 +7,8 @@ import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 
-from . import dbserver, sampled
+from . import dbserver, sampled, scratch
 
 PROGRAM = "usr/sbin/mariadbd"
 
@@ -30,7 +29,7 @@ def _unpacked_flags(installed):
 @functools.cache
 def _template(installed):
     """A fresh data folder, made once a run and copied for each server."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-mariadb-"))
+    folder = scratch.folder("mariadb")
     atexit.register(shutil.rmtree, folder, True)
     subprocess.run([installed.root / "usr/bin/mariadb-install-db", "--no-defaults",
                     f"--datadir={folder}/data", "--auth-root-authentication-method=normal",

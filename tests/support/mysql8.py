@@ -8,9 +8,8 @@ import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 
-from . import dbserver, mariadb
+from . import dbserver, mariadb, scratch
 
 PROGRAM = "usr/sbin/mysqld"
 
@@ -31,7 +30,7 @@ def _flags(installed):
 @functools.cache
 def _template(installed):
     """A fresh data folder, made once a run and copied for each server."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-mysql-"))
+    folder = scratch.folder("mysql")
     atexit.register(shutil.rmtree, folder, True)
     subprocess.run([installed.program, *_flags(installed), "--initialize-insecure",
                     f"--datadir={folder}/data"], check=True, stdout=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 
-from . import dbserver, sampled
+from . import dbserver, sampled, scratch
 
 HBA = """local all all trust
 hostssl all all 127.0.0.1/32 scram-sha-256
@@ -38,13 +38,14 @@ def _install(line):
     installed, user = dbserver.install("postgresql", line, _path(line)), _user()
     if not user or installed.root == pathlib.Path("/"):
         return installed
-    folder = _folder()
+    # Memory may be mounted without the right to run programs.
+    folder = _kept(pathlib.Path(tempfile.mkdtemp(prefix="steward-postgres-")))
     subprocess.run(["cp", "--archive", installed.root / "usr", folder], check=True)
     return installed._replace(root=folder, program=str(folder / _path(line)))
 
 
-def _folder():
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="steward-postgres-"))
+def _kept(folder):
+    """A folder of the user that the servers run as; it goes with the run."""
     atexit.register(shutil.rmtree, folder, True)
     user = _user()
     if user:
@@ -55,7 +56,7 @@ def _folder():
 @functools.cache
 def _template(installed):
     """A fresh data folder, made once a run and copied for each server."""
-    folder = _folder()
+    folder = _kept(scratch.folder("postgres"))
     subprocess.run([*dbserver.as_user(_user()), str(pathlib.Path(installed.program).parent / "initdb"),
                     "-D", f"{folder}/data", "--no-sync", "-U", "root", "-A", "trust", "-E", "UTF8",
                     "--locale=C"], check=True, stdout=subprocess.DEVNULL, cwd="/")
