@@ -6,8 +6,7 @@ server.  It runs on the newest version.  A test whose subject depends on the ver
 
     @pytest.mark.every_version("why")
 
-and runs on the oldest too.  With STEWARD_TEST_VERSIONS=all each test runs on the oldest and the newest,
-and a marked test of etcd on all versions.
+and runs on the oldest too.  With STEWARD_TEST_VERSIONS=all each test runs on all versions.
 """
 
 import os
@@ -41,10 +40,9 @@ def newest(name):
 
 def chosen(name, marked):
     """The lines that a test runs on."""
-    every = os.environ.get(ALL) == "all"
-    if every and marked and name == "ETCD":
+    if os.environ.get(ALL) == "all":
         return lines(name)
-    ends = [oldest(name), newest(name)] if every or marked else [newest(name)]
+    ends = [oldest(name), newest(name)] if marked else [newest(name)]
     return list(dict.fromkeys(ends))
 
 
