@@ -30,11 +30,13 @@ def fetch(cluster, namespace):
 
 
 def wait_degraded(cluster, namespace, *reasons, seconds=90):
-    """Until the App is degraded for one of these reasons; returns the condition."""
+    """Until the App is degraded for one of these reasons and not Ready; returns the condition.  A
+    container without a probe is Ready for a moment each time it starts again."""
     found = cluster.wait_for(
-        app.KIND, "web", namespace, lambda o: condition(o, "Degraded").get("reason") in reasons,
-        seconds, f"the App to be degraded for {reasons}")
-    assert condition(found, "Ready")["status"] == "False"
+        app.KIND, "web", namespace,
+        lambda o: condition(o, "Degraded").get("reason") in reasons
+        and condition(o, "Ready")["status"] == "False",
+        seconds, f"the App to be degraded for {reasons} and not Ready")
     assert condition(found, "Degraded")["message"] in condition(found, "Ready")["message"]
     return condition(found, "Degraded")
 
