@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from support import chart, paths
+from support import chart, gotools, paths
 
 try:
     import jsonschema
@@ -25,12 +25,15 @@ EVERYTHING = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled":
               "dashboard": {"enabled": True}, "networkPolicy": {"enabled": True}}
 
 
-@pytest.fixture(scope="module")
-def render(tmp_path_factory):
-    """render(values, namespace=, server=): the objects by (kind, namespace, name)."""
-    if chart.missing():
-        pytest.skip(chart.missing())
-    program = chart.build(tmp_path_factory.mktemp("chart"))
+@pytest.fixture(scope="module", params=["templates", "helm"])
+def render(request, tmp_path_factory):
+    """render(values, namespace=, server=): the objects by (kind, namespace, name), rendered by helm, and
+    by the renderer of this suite, which needs nothing but Debian's packages."""
+    folder = tmp_path_factory.mktemp("chart")
+    missing = gotools.missing("helm") if request.param == "helm" else chart.missing()
+    if missing:
+        pytest.skip(missing)
+    program = chart.Helm(folder) if request.param == "helm" else chart.build(folder)
 
     def run(values=None, **more):
         found = chart.objects(program(values, **more))
@@ -38,6 +41,14 @@ def render(tmp_path_factory):
         return {chart.key(o): o for o in found}
     run.texts = program
     return run
+
+
+@pytest.fixture
+def helm(tmp_path):
+    """The real one."""
+    if gotools.missing("helm"):
+        pytest.skip(gotools.missing("helm"))
+    return chart.Helm(tmp_path)
 
 
 def kustomized(*folders):
@@ -279,8 +290,33 @@ def test_pods_keep_to_the_restricted_standard(render):
 
 
 def test_notes(render):
-    text = render.texts({}, namespace="elsewhere")["templates/NOTES.txt"]
+    notes = getattr(render.texts, "notes", None)
+    text = notes({}, namespace="elsewhere") if notes else \
+        render.texts({}, namespace="elsewhere")["templates/NOTES.txt"]
     assert "kubectl -n elsewhere rollout status" in text
+
+
+@pytest.mark.parametrize("server", ["v1.20.2", "v1.21.0", "v1.27.9", "v1.37.2"])
+@pytest.mark.parametrize("values", [
+    {}, EVERYTHING, {"namespaces": ["a", "b"]}, {"certificate": {"mode": "cert-manager"}},
+    {"certificate": {"mode": "secret", "caBundle": "QUJD"}}], ids=[
+        "defaults", "everything", "namespaces", "cert-manager", "secret"])
+def test_helm_has_nothing_to_complain_of(helm, values, server):
+    assert "0 chart(s) failed" in helm.lint(values, server)
+
+
+# --- kustomize
+
+
+@pytest.mark.parametrize("folder", sorted(
+    path.parent.name for path in (paths.TOP / "config").glob("*/kustomization.yaml")))
+def test_kustomize_of_today_builds_what_kubectl_does(folder):
+    if gotools.missing("kustomize"):
+        pytest.skip(gotools.missing("kustomize"))
+    result = gotools.run("kustomize", "build", paths.TOP / "config" / folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    built = {chart.key(o): o for o in yaml.safe_load_all(result.stdout) if o}
+    assert built and built == kustomized(folder)
 
 
 # --- values
@@ -326,15 +362,25 @@ def test_every_value_is_used():
     assert used == set(DEFAULTS)
 
 
-@needs_jsonschema
-@pytest.mark.parametrize("values", [
+REFUSED = [
     {"replica": 2}, {"replicas": "two"}, {"logLevel": "loud"}, {"image": {"pullPolicy": "Maybe"}},
     {"namespaces": ["Upper"]}, {"namespaces": ["a", "a"]}, {"workers": 0},
     {"targets": [{"name": "x"}]}, {"extraArgs": ["surplus"]}, {"certificate": {"mode": "secret"}},
     {"certificate": {"mode": "none"}}, {"webhooks": {"timeoutSeconds": 31}},
     {"image": {"digest": "sha256:12"}}, {"resources": {"request": {}}},
     {"targets": [{"name": "x", "engine": "mariadb", "host": "h",
-                  "admin": {"user": "u", "password": "in the open"}}]}])
+                  "admin": {"user": "u", "password": "in the open"}}]}]
+
+
+@needs_jsonschema
+@pytest.mark.parametrize("values", REFUSED)
 def test_the_schema_refuses(values):
     with pytest.raises(jsonschema.ValidationError):
         check(merged(values, DEFAULTS))
+
+
+@pytest.mark.parametrize("values", REFUSED)
+def test_helm_refuses(helm, values):
+    """It has a reader of schemas of its own."""
+    with pytest.raises(chart.Refused, match="schema"):
+        helm(values)

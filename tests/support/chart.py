@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart, rendered by tests/integration/chart_render: helm itself is no package of Debian."""
+"""The Helm chart, rendered by helm, and by tests/integration/chart_render where there is no helm: it is
+not a package of Debian."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
 import yaml
 
-from . import paths
+from . import gotools, paths
 
 CHART = paths.TOP / "chart"
 GOPATH = "/usr/share/gocode"
@@ -45,6 +47,40 @@ def build(folder):
             raise Refused(result.stderr)
         return json.loads(result.stdout)
     return render
+
+
+class Helm:
+    """The real one, called as what build() returns."""
+
+    def __init__(self, folder):
+        # It reads nothing of the user's, and asks no cluster.
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": "/dev/null"}
+
+    def __call__(self, values=None, namespace="steward-system", server="v1.30.0"):
+        text = self._run(values, "template", "steward", CHART, "--namespace", namespace,
+                         "--kube-version", server)
+        found = {}
+        for part in re.split(r"^---\n", text, flags=re.M):
+            source = re.match(r"# Source: steward/(\S+)\n", part)
+            assert source or not part.strip(), part
+            if source:
+                found[source[1]] = found.get(source[1], "") + "---\n" + part
+        return found
+
+    def lint(self, values=None, server="v1.30.0"):
+        """`helm lint --strict`, which takes warnings for errors."""
+        return self._run(values, "lint", CHART, "--strict", "--kube-version", server)
+
+    def notes(self, values=None, namespace="steward-system"):
+        """What a user reads after the installation."""
+        return self._run(values, "install", "steward", CHART, "--namespace", namespace,
+                         "--dry-run=client").partition("NOTES:\n")[2]
+
+    def _run(self, values, *args):
+        result = gotools.run("helm", *args, "--values", "-", stdin=json.dumps(values or {}), env=self.env)
+        if result.returncode != 0:
+            raise Refused(result.stdout + result.stderr)
+        return result.stdout
 
 
 def objects(rendered, hook=None):

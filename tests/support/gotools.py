@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""helm and kustomize, the tools that people apply steward's files with, as scripts/lib/go-build.sh left
+them in the cache."""
+
+import functools
+import os
+import pathlib
+import re
+import subprocess
+
+from . import started, versions
+
+
+def missing(name):
+    """Why the tool cannot be run here; "" when it can."""
+    return "" if _find(name) else \
+        f"no {name} {versions.newest(name.upper())} is here: run 'scripts/bootstrap servers'"
+
+
+@functools.cache
+def _find(name):
+    """The path of the newest version in versions.sh, or None."""
+    version = versions.newest(name.upper())
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "steward")
+    path = next((found for folder in (f"{name}-{version}", f"{name}-{version}.r*")
+                 for found in sorted(cache.glob(f"{folder}/{name}"), reverse=True)), None)
+    if path:
+        text = subprocess.run([path, "version"], capture_output=True, text=True, timeout=60,
+                              check=True).stdout
+        assert version in re.findall(r"\d+\.\d+\.\d+", text), f"{path} is {text}"
+        started.note(name, version)
+    return path
+
+
+def run(name, *args, stdin=None, env=None):
+    """Runs it; a subprocess.CompletedProcess."""
+    return subprocess.run([_find(name), *map(str, args)], input=stdin, capture_output=True, text=True,
+                          timeout=60, check=False, env=env)
