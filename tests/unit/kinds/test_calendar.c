@@ -176,15 +176,37 @@ static void expect(struct scan *s, int schedule, int64_t at)
     s->due[schedule] = at;
 }
 
+/* Fills in what libc's clock is ahead of UTC, for each of `count` minutes.  The
+ * C library parses the zone's rule at each call, so minutes are asked for one by one only in the
+ * hours in which something changes: a change that is taken back within the hour is not seen. */
+#define HOUR 60
+static void fill_hours(int64_t from, int64_t *offsets, int count)
+{
+    for (int hour = 0; hour < count; hour += HOUR)
+        offsets[hour] = libc_wall(from + hour * 60) - (from + hour * 60);
+    for (int i = 0; i < count; i++) {
+        int before = i - i % HOUR, after = before + HOUR;
+        if (i == before)
+            continue;
+        if (after < count && offsets[before] == offsets[after])
+            offsets[i] = offsets[before];
+        else
+            offsets[i] = libc_wall(from + i * 60) - (from + i * 60);
+    }
+}
+
 /* Minute by minute over three days: whatever the clock shows for the first time, or has jumped
  * over, is due. */
+#define WINDOW (3 * 24 * HOUR)
 static void scan_days(struct scan *s, int64_t from)
 {
-    int64_t high = libc_wall(from);
+    int64_t offsets[WINDOW];
+    fill_hours(from, offsets, WINDOW);
+    int64_t high = from + offsets[0];
     for (int i = 0; i < SCHEDULES; i++)
         s->due[i] = -1;
-    for (int64_t at = from + 60; at < from + 3 * 86400; at += 60) {
-        int64_t wall = libc_wall(at);
+    for (int minute = 1; minute < WINDOW; minute++) {
+        int64_t at = from + minute * 60, wall = at + offsets[minute];
         for (int i = 0; i < SCHEDULES; i++) {
             bool due = false;
             for (int64_t w = high + 60; w <= wall && !due; w += 60)
