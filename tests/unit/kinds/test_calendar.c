@@ -176,9 +176,9 @@ static void expect(struct scan *s, int schedule, int64_t at)
     s->due[schedule] = at;
 }
 
-/* Fills in what libc's clock is ahead of UTC, for each of `count` minutes.  The
- * C library parses the zone's rule at each call, so minutes are asked for one by one only in the
- * hours in which something changes: a change that is taken back within the hour is not seen. */
+/* Fills in how far libc's clock is ahead of UTC, for each of `count` minutes.  The C library parses
+ * the zone's rule at each call, so minutes are asked for one by one only in the hours in which
+ * something changes: a change that is taken back within the hour is not seen. */
 #define HOUR 60
 static void fill_hours(int64_t from, int64_t *offsets, int count)
 {
