@@ -15,6 +15,16 @@ def kubelet(installed, namespace, pods_stay_pending):
         yield one
 
 
+@pytest.fixture
+def clocked(controller, run_steward, clock):
+    """A steward that goes by `clock`, in place of the module's."""
+    assert controller.stop() == 0, controller.log_tail()
+    one = run_steward(clock=clock)
+    yield one
+    assert one.stop() == 0, one.log_tail()
+    controller.start()
+
+
 def _writes(cluster, namespace, since=0):
     """What steward wrote, without events."""
     return [r for r in stw.requests(cluster, namespace, changing=True)[since:]
@@ -95,8 +105,8 @@ def test_restart_now(controller, installed, namespace, kubelet):
     assert len([w for w in _writes(installed, namespace, before) if "/deployments/" in w[1]]) == 1
 
 
-def test_by_the_clock(controller, installed, namespace, kubelet):
-    """Due within the next minute or so; no more than three requests until it is told."""
+def test_by_the_clock(clocked, installed, namespace, kubelet, clock):
+    """Due within seconds, by a clock that leaps; no more than three requests until it is told."""
     eru.create_available(installed, "web", namespace)
     schedule, instant = eru.next_minute()
     installed.apply(eru.manifest("web", namespace, enabled=True, schedule=schedule))
@@ -105,10 +115,15 @@ def test_by_the_clock(controller, installed, namespace, kubelet):
     assert eru.stamp(installed, "web", namespace) is None
     before = len(stw.requests(installed, namespace))
     kubelet.hold.set()
+    clock.leap(instant, eru.SOON)
     eru.wait_eru(installed, "web", namespace, lambda s: s.get("currentRollout"), 120)
-    requests = [r for r in stw.requests(installed, namespace)[before:] if "/events" not in r[1]]
-    until = next(i for i, r in enumerate(requests) if "/erus/web/status" in r[1])
-    assert [r[0] for r in requests[:until + 1]] == ["get", "patch", "patch"], requests
+
+    def until_told():
+        requests = [r for r in stw.requests(installed, namespace)[before:] if "/events" not in r[1]]
+        told = next((i for i, r in enumerate(requests) if "/erus/web/status" in r[1]), None)
+        return requests[:told + 1] if told is not None else None
+    requests = wait.until("the status to be in the audit log", until_told)
+    assert [r[0] for r in requests] == ["get", "patch", "patch"], requests
     assert eru.stamp(installed, "web", namespace) == eru.iso(instant)
     kubelet.hold.clear()
     found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("lastResult") == "Succeeded")

@@ -12,9 +12,6 @@ from support import eru, wait
 from support import steward as stw
 
 
-SOON = 9  # seconds: a clock that was set is noticed after at most 5, and read each second
-
-
 @pytest.fixture
 def due(installed, namespace, pods_stay_pending):
     """due(n): Deployments web-0 to web-(n-1), available, and an Eru for each that is due at one
@@ -69,7 +66,7 @@ def test_killed_in_the_middle(run_steward, installed, namespace, due, clock):
     one = run_steward(clock=clock)
     instant = due(count)
     names = [f"web-{i}" for i in range(count)]
-    clock.leap(instant, SOON)
+    clock.leap(instant, eru.SOON)
     clock.wait_until(instant)
     wait.until("a stamp", lambda: any(eru.stamp(installed, n, namespace) for n in names), 20,
                every=0.01)
@@ -84,7 +81,7 @@ def test_two_that_both_lead(run_steward, installed, namespace, due, clock):
     run_steward(clock=clock)
     run_steward(clock=clock)
     instant = due(count)
-    clock.leap(instant, SOON)
+    clock.leap(instant, eru.SOON)
     _assert_restarted_once(installed, namespace, count, instant)
 
 
@@ -94,7 +91,7 @@ def test_the_leader_dies_at_the_instant(run_steward, installed, namespace, due, 
     instant = due(2)
     eru.wait_eru(installed, "web-1", namespace, lambda s: s.get("nextScheduleTime"))
     run_steward("--leader-elect", clock=clock)
-    clock.leap(instant, SOON)
+    clock.leap(instant, eru.SOON)
     clock.wait_until(instant)
     first.kill()
     _assert_restarted_once(installed, namespace, 2, instant)
@@ -135,14 +132,14 @@ def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, 
 
         clock.set(clock.ahead - 3600)  # before the instant
         eru.wait_log(one, "the clock was set", 3)
-        clock.leap(instant, SOON)
+        clock.leap(instant, eru.SOON)
         eru.wait_log(one, "the clock was set", 4)
         clock.wait_until(instant + datetime.timedelta(seconds=1))
         found = eru.wait_eru(installed, "web", namespace,
                              lambda s: s.get("nextScheduleTime") == eru.iso(later))
         assert len(found["status"]["history"]) == 1
         assert eru.revision(installed, "web", namespace) == 2
-        clock.leap(later, SOON)
+        clock.leap(later, eru.SOON)
         eru.wait_eru(installed, "web", namespace,
                      lambda s: s.get("lastScheduleTime") == eru.iso(later), 30)
         assert eru.revision(installed, "web", namespace) == 3

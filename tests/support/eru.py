@@ -11,6 +11,7 @@ KIND = "erus.mtsre.meitu.com"
 STAMP = "mtsre.meitu.com/restarted-at"
 RESTART_NOW = "mtsre.meitu.com/restart-now"
 WANTED = "mtsre.meitu.com/eru"
+SOON = 9  # seconds: a clock that was set is noticed after at most 5, and read each second
 
 
 def manifest(name, namespace, annotations=None, **spec):
