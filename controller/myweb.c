@@ -111,7 +111,7 @@ static void name_port_holder(struct myweb *w)
     if (lookup && lookup->find(lookup->ctx, "services.nodePort", port, w->run->key, key))
         (void)snprintf(w->holder, sizeof(w->holder), "Service %s", key);
     else
-        (void)snprintf(w->holder, sizeof(w->holder), "another Service");
+        (void)snprintf(w->holder, sizeof(w->holder), MYWEB_HOLDER_UNSEEN);
 }
 
 /* How the API server says it: 422, not 409, for a port that is taken (kubernetes#64466), and 500

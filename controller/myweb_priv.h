@@ -19,6 +19,8 @@ enum myweb_port {
     MYWEB_PORT_IMPOSSIBLE /* the API server's range does not have it */
 };
 
+#define MYWEB_HOLDER_UNSEEN "another Service" /* the cache has none with this port */
+
 struct myweb {
     struct stw_run *run;
     struct stw_object object;
@@ -29,7 +31,7 @@ struct myweb {
     struct stw_child children[MYWEB_CHILDREN];
     json_t *desired[MYWEB_CHILDREN];
     enum myweb_port port;
-    char holder[560]; /* "Service ns/name", "MyWeb ns/name" or "another Service" */
+    char holder[560]; /* "Service ns/name", "MyWeb ns/name" or MYWEB_HOLDER_UNSEEN */
 };
 
 /* --- children; each gives a new tree, or NULL without memory */

@@ -2,12 +2,14 @@
  *
  * What a MyWeb's status says.  No I/O. */
 #include "base/util.h"
+#include "controller/condition.h"
 #include "controller/myweb_priv.h"
 #include "controller/status.h"
 
 #include <stdio.h>
 
 #define PORT_AGAIN_MS 60000
+#define PORT_SOON_MS 2000
 
 #define REASON_COMPLETED "Completed"
 #define REASON_PORT_TAKEN "NodePortUnavailable"
@@ -24,6 +26,16 @@ static const char *const types[ASPECTS] = {
     [FIND_PORT] = "NodePortAllocated",
 };
 
+/* The API server takes a port back a moment after it shows that the Service gave it up: a refusal
+ * comes though no Service has the port.  Once the status says so, the next look is not soon. */
+static bool is_free_soon(const struct myweb *w, const char *message)
+{
+    const json_t *conditions = json_object_get(w->object.status, "conditions");
+    const json_t *old = stw_condition_find(conditions, types[FIND_PORT]);
+    const char *told = json_string_value(json_object_get(old, "message"));
+    return stw_streq(w->holder, MYWEB_HOLDER_UNSEEN) && !(told && stw_streq(told, message));
+}
+
 static void find_port_trouble(const struct myweb *w, struct stw_aspect *f)
 {
     long long port = (long long)w->spec.node_port;
@@ -36,6 +48,8 @@ static void find_port_trouble(const struct myweb *w, struct stw_aspect *f)
         STW_ASPECT_SAY(
             f, "node port %lld is in use by %s; free it, or choose another spec.nodePortNumber",
             port, w->holder);
+        if (is_free_soon(w, f->message))
+            f->again_ms = PORT_SOON_MS;
         break;
     case MYWEB_PORT_NONE_LEFT:
         STW_ASPECT_SAY(

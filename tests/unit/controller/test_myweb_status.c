@@ -221,6 +221,25 @@ static void test_ports(void **state)
     assert_string_equal(text(condition(range, "NodePortAllocated"), "reason"), "OutOfRange");
 }
 
+/* A port of a Service that nobody sees may be free in a moment; once that was told, it is not. */
+static void test_a_port_that_may_be_free_soon(void **state)
+{
+    (void)state;
+    f.web.children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
+    f.web.port = MYWEB_PORT_TAKEN;
+    (void)snprintf(f.web.holder, sizeof(f.web.holder), MYWEB_HOLDER_UNSEEN);
+    json_t *told = judge();
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
+    assert_int_equal(v.again_ms, 2000);
+    json_decref(f.web.object.status);
+    f.web.object.status = told;
+    json_auto_t *again = judge();
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
+    assert_int_equal(v.again_ms, 60000);
+    assert_string_equal(text(condition(again, "NodePortAllocated"), "reason"),
+                        "NodePortUnavailable");
+}
+
 static void test_repairs_are_counted(void **state)
 {
     (void)state;
@@ -349,6 +368,7 @@ int main(void)
         TEST(test_children),
         TEST(test_stuck_rollouts),
         TEST(test_ports),
+        TEST(test_a_port_that_may_be_free_soon),
         TEST(test_repairs_are_counted),
         TEST(test_paused),
         TEST(test_invalid),
