@@ -6,6 +6,8 @@ used (scripts/test sets it).  `steward` is started for each module that asks for
 only a moment; a test that kills it, or needs other flags, uses `run_steward`.
 """
 
+import contextlib
+import fcntl
 import itertools
 import os
 import pathlib
@@ -23,6 +25,10 @@ from support import steward as stw  # noqa: E402
 _numbers = itertools.count(1)
 # What uses one of these needs pods that run.
 NODE_FIXTURES = {"stage", "agent_stage", "in_pods"}
+# What uses one of these, on a node, keeps to a namespace of its own, unless it also uses a steward
+# that looks after all namespaces.
+STAGE_FIXTURES = {"stage", "agent_stage"}
+EVERYWHERE_FIXTURES = {"in_pods", "beside", "steward", "run_steward", "controller"}
 
 
 @pytest.fixture(scope="session")
@@ -51,10 +57,13 @@ def cluster():
 
 def pytest_collection_modifyitems(config, items):
     """Marks `node` what uses a fixture that runs pods, and skips it, fixtures and all, where no pod
-    can run."""
+    can run; marks `stage` what can run beside others on one node."""
     for item in items:
-        if NODE_FIXTURES & set(getattr(item, "fixturenames", ())):
+        names = set(getattr(item, "fixturenames", ()))
+        if NODE_FIXTURES & names:
             item.add_marker("node")
+        if STAGE_FIXTURES & names and not EVERYWHERE_FIXTURES & names:
+            item.add_marker("stage")
     on_node = [item for item in items if item.get_closest_marker("node")]
     if on_node and not config.option.collectonly and not _has_node():
         for item in on_node:
@@ -83,15 +92,27 @@ def _may_have_node():
 @pytest.fixture(scope="session")
 def installed(cluster, steward_binary, tmp_path_factory):
     """The cluster with CRDs and RBAC; `installed.kubeconfig_steward` acts as steward's account."""
-    new = stw.install(cluster, steward_binary)
-    if new and cluster.name and not os.environ.get("KUBEBUILDER_ASSETS"):
-        # The garbage collector looks for new kinds each 30 s; started again, it knows them at once.
-        cluster.component("stop", "controller-manager")
-        cluster.component("start", "controller-manager")
+    with _one_at_a_time(cluster):
+        new = stw.install(cluster, steward_binary)
+        if new and cluster.name and not os.environ.get("KUBEBUILDER_ASSETS"):
+            # The garbage collector looks for new kinds each 30 s; started again, it knows them at once.
+            cluster.component("stop", "controller-manager")
+            cluster.component("start", "controller-manager")
     path = tmp_path_factory.mktemp("account") / "kubeconfig"
     cluster.kubeconfig_steward = cluster.kubeconfig_of(stw.ACCOUNT, path)
     yield cluster
     stw.uninstall_webhooks(cluster)
+
+
+@contextlib.contextmanager
+def _one_at_a_time(cluster):
+    """Workers that share a cluster wait for each other."""
+    if not os.path.exists(cluster.audit_log):
+        yield  # a cluster that is not ours: no other worker uses it
+        return
+    with open(cluster.audit_log, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _factory(installed, binary, folder):

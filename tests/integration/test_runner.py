@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from runner import __main__ as runner_main
 from runner import files, plan, plugin, process, results, screen
 from support import cluster as k8s
 from support import paths, wait
@@ -101,6 +102,53 @@ def test_files_go_to_one_worker_each(tmp_path):
         taken = pool.map(files.take, [queue] * 220, chunksize=1)
     assert sorted(filter(None, taken)) == sorted(names)
     assert files.left(queue) == []
+
+
+def hold(path, held, ending):
+    """A worker that uses the cluster of another one."""
+    users = files.Users(path)
+    users.hold()
+    held.set()
+    ending.wait(60)
+
+
+def test_a_shared_cluster_ends_after_its_last_user(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    held, ending = context.Event(), context.Event()
+    owner = files.Users(tmp_path / "users")
+    assert not owner.wait_up(0)
+    owner.tell("up")
+    assert owner.wait_up(0)
+    other = context.Process(target=hold, args=(tmp_path / "users", held, ending))
+    other.start()
+    assert held.wait(60)
+    assert not owner.wait_alone(0.5)
+    ending.set()
+    assert owner.wait_alone(60)
+    other.join(60)
+    assert other.exitcode == 0
+    owner.tell("down")
+    assert not files.Users(tmp_path / "users").wait_up(5)
+
+
+def test_stages_share_one_node(tmp_path, monkeypatch):
+    """One worker brings the cluster up, the other joins; what looks after all namespaces is elsewhere."""
+    found = {"e2e/test_a.py": ["e2e/test_a.py::test"], "e2e/test_b.py": ["e2e/test_b.py::test"]}
+    monkeypatch.setattr(plan.Plan, "collect", lambda *_: (found, ""))
+    for name in [n for n in os.environ if n.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(sys, "argv", ["runner", "--build", "build", "--python", sys.executable, "node"])
+    options = runner_main.arguments()
+    options.node, options.env = True, {}
+    parts = {part.name: part for part in plan.Plan(options, tmp_path, "1 1").parts()}
+    first, second = parts["stages@newest"].workers
+    assert second.joins == first.cluster["name"] and second.cluster is None
+    assert first.users == second.users and first.queue == second.queue
+    assert first.env["STEWARD_CLUSTER_NAME"] == second.env["STEWARD_CLUSTER_NAME"] == second.joins
+    marks = {name: part.workers[0].command[-3] for name, part in parts.items()}
+    assert marks == {"stages@newest": "node and stage", "node@newest": "node and not stage",
+                     "node@oldest": "node and oldest"}
+    assert parts["stages@newest"].node and len(parts["node@newest"].workers) == 1
 
 
 def entry(result, stderr=""):

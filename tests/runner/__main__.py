@@ -13,7 +13,7 @@ from . import leftovers, plan, process, scheduler, screen
 
 # The order is that of starting: what takes longest, and what nothing else can run beside, comes first.
 QUICK = ("node@newest", "integration", "e2e@newest", "lint", "unit")
-ALL = ("node@newest", "e2e@newest", "node@oldest", "demo", "integration", "e2e@oldest", "lint", "unit",
+ALL = ("stages@newest", "node@newest", "e2e@newest", "node@oldest", "demo", "integration", "e2e@oldest", "lint", "unit",
        "contract@ci", "rights", "tested")
 SUITES = {
     "quick": QUICK,
@@ -24,8 +24,8 @@ SUITES = {
     "integration": ("integration",),
     "contract": ("contract@ci",),
     "demo": ("demo",),
-    "node": ("node@newest", "node@oldest"),
-    "e2e": ("node@newest", "e2e@newest", "node@oldest", "demo", "e2e@oldest", "rights"),
+    "node": ("stages@newest", "node@newest", "node@oldest"),
+    "e2e": ("stages@newest", "node@newest", "e2e@newest", "node@oldest", "demo", "e2e@oldest", "rights"),
 }
 
 

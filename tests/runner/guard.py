@@ -55,6 +55,7 @@ class Guard:
     def __init__(self, spec):
         self.spec = spec
         self.cluster = spec.get("cluster")
+        self.users = files.Users(spec["users"]) if spec.get("users") else None
         self.clusters = os.environ.get("STEWARD_CLUSTERS", f"/tmp/steward-clusters-{os.geteuid()}")
         self.log = open(spec["log"], "a", encoding="utf-8")
 
@@ -110,10 +111,16 @@ class Guard:
     def run(self):
         """Exit status of the worker, or one of those above."""
         queue = self.spec.get("queue")
+        if self.spec.get("joins"):
+            self.users.hold()
         if queue and not files.left(queue):
             return 0  # other workers were faster
+        if self.spec.get("joins") and not self.users.wait_up(UP_SECONDS):
+            return CLUSTER_FAILED
         if self.cluster and not self.up():
             return CLUSTER_FAILED
+        if self.cluster and self.users:
+            self.users.tell("up")
         try:
             # SIGINT as from Ctrl-C: pytest's fixtures end what they started.
             return self.attend(self.spec["command"], self.spec["seconds"], signal.SIGINT)
@@ -161,6 +168,9 @@ class Guard:
     def clean(self):
         """Ends everything; true when there was nothing to end but the worker's own cluster."""
         clean = True
+        if self.cluster and self.users:
+            self.users.wait_alone(self.spec["seconds"])
+            self.users.tell("down")
         for name in self.clusters_left():
             if not self.cluster or name != self.cluster["name"]:
                 self.say(f"The tests left the cluster '{name}' behind.")
@@ -180,7 +190,9 @@ class Guard:
 
 def main(path):
     """Runs what the file says: command, folder, env, log, seconds, scripts, cluster (or null: name and
-    arguments of `scripts/cluster up`), given_cluster, queue (or null), parent (the run's pid)."""
+    arguments of `scripts/cluster up`), joins (the name of another worker's cluster, or ""), users (a
+    file that the workers of a shared cluster have in common, or ""), given_cluster, queue (or null),
+    parent (the run's pid)."""
     spec = json.loads(pathlib.Path(path).read_text("utf-8"))
     signal.signal(signal.SIGTERM, _interrupted)
     signal.signal(signal.SIGINT, _interrupted)

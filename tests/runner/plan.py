@@ -26,6 +26,8 @@ class Worker:
     seconds: int = 4200
     env: dict = dataclasses.field(default_factory=dict)
     cluster: dict = None
+    joins: str = ""         # the name of a cluster that another worker of the part brings up
+    users: pathlib.Path = None  # tells the workers of one cluster about each other (files.Users)
     queue: pathlib.Path = None
 
 
@@ -105,9 +107,20 @@ class Plan:
                            cluster=self.cluster(False))
 
     def part_node(self, name, version):
-        """Those that need pods that run.  Without a node they count as skipped."""
+        """Those that need pods that run, without those of part_stages if there is one.  Without a node
+        they count as skipped."""
         marks = "node" if version != "oldest" else "node and oldest"
-        part = self.pytest(name, "e2e", marks, cluster=self.cluster(self.options.node))
+        if f"stages@{version}" in self.options.parts:
+            marks += " and not stage"
+        return self.on_node(self.pytest(name, "e2e", marks, cluster=self.cluster(self.options.node)))
+
+    def part_stages(self, name, _version):
+        """Those that keep to a namespace of their own: two workers share the node."""
+        return self.on_node(self.pytest(name, "e2e", "node and stage", workers=2, shared=True,
+                                        cluster=self.cluster(self.options.node)))
+
+    def on_node(self, part):
+        """The part, which has the machine's only node to itself."""
         if part:
             part.node = self.options.node
         return part
@@ -119,20 +132,17 @@ class Plan:
     def part_rights(self, name, _version):
         """What steward was seen to do in all other parts, compared with what it may do."""
         env = {"STEWARD_TEST_RIGHTS_WHOLE": "1"} if self.options.whole else {}
-        return self.pytest(name, "rights", env=env, after=("integration", "e2e", "node"))
+        return self.pytest(name, "rights", env=env, after=("integration", "e2e", "node", "stages"))
 
     def part_demo(self, name, _version):
         """scripts/demo, which brings up a cluster of its own."""
-        part = self.pytest(name, "demo")
-        if part:
-            part.node = self.options.node
-        return part
+        return self.on_node(self.pytest(name, "demo"))
 
     def part_tested(self, name, _version):
         """README's table of versions, compared with what was started."""
         env = {"STEWARD_TEST_STARTED_WHOLE": "1"} if self.options.whole else {}
         return self.pytest(name, "tested", env=env,
-                           after=("integration", "e2e", "node", "contract", "demo"))
+                           after=("integration", "e2e", "node", "stages", "contract", "demo"))
 
     def cluster(self, node):
         """Arguments of `scripts/cluster up`; {} when the tests get a cluster that is there already."""
@@ -140,8 +150,9 @@ class Plan:
             return {}
         return {"arguments": ["--audit", *(["--node"] if node else [])]}
 
-    def pytest(self, name, folder, marks="", workers=1, cluster=None, env=None, after=()):
-        """A part of the tests of one folder that have these marks; None when there is none."""
+    def pytest(self, name, folder, marks="", workers=1, cluster=None, shared=False, env=None, after=()):
+        """A part of the tests of one folder that have these marks; None when there is none.  Each worker
+        has a cluster of its own, or the first one's if it is shared."""
         # Clusters that a test brings up for itself are of this version, too.
         version = name.partition("@")[2]
         env = {**(env or {}), **({"STEWARD_KUBERNETES": version} if version else {})}
@@ -165,17 +176,21 @@ class Plan:
             workers = 1
         part = Part(name, [], sum(map(len, found.values())), again=self.again(name), after=after,
                     whole=not (self.options.filter or self.options.tests or only))
+        first = None
         for number in range(1, min(workers, len(found)) + 1):
             label = f"{name}.{number}" if workers > 1 else name
             report = self.logs / f"{label}.json"
-            own = self.named(cluster)
+            own = first if shared and first else self.named(cluster)
+            first = first or own
+            joins = own["name"] if shared and own and number > 1 else ""
             part.workers.append(Worker(
                 [*command, f"--basetemp={self.logs / label}", f"--junitxml={self.logs / label}.xml"],
                 self.logs / f"{label}.log", results.PytestReport(report),
                 env={**env, **only, "STEWARD_TEST_QUEUE": str(queue), "STEWARD_TEST_REPORT": str(report),
                      **({"STEWARD_CLUSTER_NAME": own["name"]} if own else {}),
                      **({} if self.options.node else {"STEWARD_TEST_NO_NODE": "1"})},
-                cluster=own, queue=queue))
+                cluster=None if joins else own, joins=joins, queue=queue,
+                users=self.logs / f"{name}.users" if shared and own else None))
         return part
 
     def where(self, folder):
@@ -195,7 +210,7 @@ class Plan:
         """The command that runs one test again."""
         suite, _, version = name.partition("@")
         words = ["scripts/test"]
-        if suite in ("e2e", "node", "contract") and version not in ("", "newest"):
+        if suite in ("e2e", "node", "stages", "contract") and version not in ("", "newest"):
             words.append(f"--kubernetes {version}")
         if self.options.sanitize:
             words.append(f"--sanitize {self.options.sanitize}")

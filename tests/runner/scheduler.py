@@ -75,7 +75,7 @@ class Scheduler:
     def can_start(self, part):
         """Whether what it needs is free, and what it comes after has ended."""
         before = [p for p in self.parts if p.name.partition("@")[0] in part.after]
-        node_taken = part.node and any(one.part.node for one in self.active())
+        node_taken = part.node and any(one.part.node and one.part is not part for one in self.active())
         return not node_taken and all(self.has_ended(p) for p in before)
 
     def start_what_can(self):
@@ -94,8 +94,8 @@ class Scheduler:
             "command": [str(word) for word in worker.command], "folder": str(self.options.top),
             "env": {**worker.env, process.RUN: self.run_name}, "log": str(worker.log),
             "seconds": worker.seconds, "scripts": str(self.options.top / "scripts"),
-            "cluster": worker.cluster, "given_cluster": self.options.given_cluster,
-            "queue": str(worker.queue or ""), "parent": os.getpid()}
+            "cluster": worker.cluster, "given_cluster": worker.joins or self.options.given_cluster,
+            "joins": worker.joins, "users": str(worker.users or ""), "queue": str(worker.queue or ""), "parent": os.getpid()}
         path = worker.log.with_suffix(".worker")
         path.write_text(json.dumps(specification, indent=1), "utf-8")
         # Several clusters start at the same time.
