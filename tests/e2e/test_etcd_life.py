@@ -10,8 +10,7 @@ from support import net, wait
 from support import steward as stw
 from support.cluster import condition
 
-pytestmark = [pytest.mark.node,
-              pytest.mark.oldest("pods with claims, names of members, kubectl's columns")]
+pytestmark = pytest.mark.node
 
 READY_SECONDS = 25
 
@@ -37,6 +36,7 @@ def test_three_members_are_ready_soon(etcd, record_testsuite_property):
     assert etcd.took < READY_SECONDS
 
 
+@pytest.mark.oldest("pods with claims, names of members, the version of budgets")
 def test_what_it_consists_of(etcd):
     cluster, ns = etcd.cluster, etcd.namespace
     names = {m["name"] for m in etcd.served().members()}
@@ -78,6 +78,7 @@ def test_what_the_status_says(etcd):
         assert condition(obj, about).get("status") == wanted, (about, condition(obj, about))
 
 
+@pytest.mark.oldest("kubectl's columns")
 def test_how_kubectl_shows_it(etcd):
     for short in ("etcd", "ec"):
         row = etcd.cluster.kubectl("get", short, "ec", "-n", etcd.namespace).stdout
@@ -120,6 +121,7 @@ def rounds(etcd, name):
                if line.startswith("grpc_server_handled_total{") and 'grpc_method="Status"' in line)
 
 
+@pytest.mark.oldest("watches of budgets of an old version")
 def test_services_and_budget_are_repaired(etcd):
     cluster, ns = etcd.cluster, etcd.namespace
     cluster.patch("service", "ec-client", ns, {"spec": {"ports": [{"port": 2379,
@@ -142,6 +144,7 @@ def test_a_pause_is_one(etcd, stage):
     etcd.wait_settled(3)
 
 
+@pytest.mark.oldest("garbage collection")
 def test_deletion_keeps_the_volumes_unless_told_otherwise(etcd, stage):
     claims = set(etcd.claims())
     stage.cluster.delete(ecs.KIND, "ec", etcd.namespace)

@@ -12,8 +12,7 @@ import pytest
 from support import images, net, wait
 from support.cluster import condition
 
-pytestmark = [pytest.mark.node,
-              pytest.mark.oldest("the kubelet runs the image, webhooks by a Service")]
+pytestmark = pytest.mark.node
 
 MAX_BYTES = 25 * 1024 * 1024
 
@@ -105,6 +104,7 @@ def web(name, namespace, **spec):
             "spec": {"image": "nginx:1.22", "pageContentHtml": "<p>from a pod", **spec}}
 
 
+@pytest.mark.oldest("the kubelet runs the image, webhooks by a Service")
 def test_admission_and_controllers_work_from_pods(in_pods, namespace):
     cluster = in_pods.cluster
 
@@ -120,6 +120,7 @@ def test_admission_and_controllers_work_from_pods(in_pods, namespace):
                (200, "<p>from a pod"), 30, every=0.2)
 
 
+@pytest.mark.oldest("Leases of pods")
 def test_one_of_two_leads(in_pods):
     assert in_pods.leader() in in_pods.names()
     assert len(in_pods.names()) == 2
