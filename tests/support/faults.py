@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A steward that ends by SIGKILL behind a write of one's choice (src/base/fault.h)."""
 
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -11,15 +12,17 @@ from .cluster import run
 
 def binary():
     """$STEWARD_FAULTS_BINARY, else built beside the build under test, which takes half a minute the
-    first time."""
+    first time.  Workers that want it at the same time wait for the first one."""
     given = os.environ.get("STEWARD_FAULTS_BINARY")
     if given:
         return pathlib.Path(given)
     build = paths.steward_binary().parents[1]
     faults = build.with_name(build.name + "-faults")
-    if not (faults / "build.ninja").exists():
-        run(["meson", "setup", faults, paths.TOP, "-Dfault_points=true", "-Dtests=disabled"])
-    run(["ninja", "-C", faults, "src/steward"], timeout=600)
+    with open(build / "faults.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (faults / "build.ninja").exists():
+            run(["meson", "setup", faults, paths.TOP, "-Dfault_points=true", "-Dtests=disabled"])
+        run(["ninja", "-C", faults, "src/steward"], timeout=600)
     return faults / "src" / "steward"
 
 
