@@ -38,9 +38,12 @@ def writer(etcd):
 
 
 def wait_stalled(etcd, text):
-    """Until only a person can help, and it says why."""
-    found = etcd.wait_condition("Stalled", "True", "InvalidSpec")
-    assert text in found["message"]
+    """Until only a person can help, and it says why: of the version before it may still say so."""
+    def found(obj):
+        one = condition(obj, "Stalled")
+        return (one.get("status"), one.get("reason")) == ("True", "InvalidSpec") \
+            and text in one["message"]
+    etcd.wait(found, f"EtcdCluster {etcd.name} to be stalled: {text}")
 
 
 def test_what_is_no_upgrade_is_refused(etcd):
