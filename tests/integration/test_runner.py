@@ -165,7 +165,7 @@ def entry(result, stderr=""):
     (entry("SKIP"), (0, 0, 1, 0)),
 ])
 def test_counts_of_a_program(given, counts):
-    assert results.of_program(given).counts == counts
+    assert results.of_program(given).counts == (*counts, 0)
 
 
 def test_a_report_of_pytest_is_read_while_it_grows(tmp_path):
@@ -235,6 +235,52 @@ def test_only_files_of_the_queue_run_and_in_its_order(tmp_path):
     report = run_pytest(tmp_path, "test_c.py", "test_a.py")
     assert [t.name for t in report.tests] == ["test_c.py::test_x", "test_c.py::test_y",
                                               "test_a.py::test_x", "test_a.py::test_y"]
+
+
+TWICE = """
+import pathlib
+def test_fails_at_first():
+    seen = pathlib.Path(__file__).with_name("seen")
+    before = seen.exists()
+    seen.touch()
+    assert before
+def test_bad(): assert 1 == 2
+def test_good(): pass
+"""
+
+
+@pytest.fixture
+def own_tests(tmp_path, monkeypatch):
+    """The runner works on a folder of the test's own, whose suite is called demo."""
+    for name in ("runner", "support"):
+        (tmp_path / name).symlink_to(paths.TOP / "tests" / name)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    (tmp_path / "demo").mkdir()
+    monkeypatch.setattr(plan, "TESTS", tmp_path)
+    for name in [n for n in os.environ if n.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("STEWARD_TEST_LOGS", str(tmp_path / "logs"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield tmp_path / "demo"
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("words, status, last", [
+    ([], 1, "1 passed, 2 failed, 0 skipped"),
+    (["--retry"], 1, "2 passed, 1 failed, 0 skipped"),
+])
+def test_what_failed_runs_once_more(own_tests, monkeypatch, capsys, words, status, last):
+    """It is listed as flaky, with its failure; what fails again has failed."""
+    (own_tests / "test_a.py").write_text(TWICE, "utf-8")
+    monkeypatch.setattr(sys, "argv", ["runner", "demo", *words, "--no-node", "--build", str(own_tests),
+                                      "--python", sys.executable])
+    assert runner_main.main() == status
+    said = capsys.readouterr().out
+    assert said.endswith(f"{last}\n")
+    assert "FAILED demo: demo/test_a.py::test_bad" in said
+    assert ("FLAKY demo: demo/test_a.py::test_fails_at_first" in said) == bool(words)
 
 
 def test_a_worker_that_dies_names_its_test(tmp_path):

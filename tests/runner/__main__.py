@@ -9,7 +9,9 @@ import sys
 
 from support import paths, versions
 
-from . import leftovers, plan, process, scheduler, screen
+from . import leftovers, plan, process, results, scheduler, screen
+
+RETRIED_AT_MOST = 20
 
 # The order is that of starting: what takes longest, and what nothing else can run beside, comes first.
 QUICK = ("node@newest", "integration", "e2e@newest", "lint", "unit")
@@ -40,6 +42,7 @@ def arguments():
     parser.add_argument("--kubernetes", default="")
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--no-node", dest="node", action="store_false")
+    parser.add_argument("--retry", action="store_true")
     options = parser.parse_args()
     options.python = [options.python]
     options.top = paths.TOP
@@ -111,7 +114,8 @@ def main():
     options.env = {"STEWARD_TEST_RIGHTS": str(logs / "seen-rights"),
                    "STEWARD_TEST_STARTED": str(logs / "started")}
     say(f"Logs are kept in {logs}")
-    parts = plan.Plan(options, logs, run).parts()
+    planned = plan.Plan(options, logs, run)
+    parts = planned.parts()
     if not parts:
         say("No test has such a name.")
         print("0 passed, 0 failed, 0 skipped")
@@ -121,18 +125,43 @@ def main():
     runs.run()
     show.draw(runs)
     plan.keep_durations(parts)
+    if options.retry and not runs.interrupted:
+        retry(planned, runs, options, run)
     return report(runs, logs)
+
+
+def retry(planned, runs, options, run):
+    """Runs tests of pytest that failed once more, when nothing else runs: those that pass now are
+    flaky.  Where many failed it is not the machine's fault, and nothing runs again."""
+    failed = {}
+    for part in runs.parts:
+        if any(isinstance(w.report, results.PytestReport) for w in part.workers):
+            tests = [t for one in runs.of(part) for t in one.worker.report.tests
+                     if t.outcome == "failed"]
+            failed.update({part.name: (part, tests)} if tests else {})
+    if not 0 < sum(len(tests) for _, tests in failed.values()) <= RETRIED_AT_MOST:
+        return
+    again = [planned.once_more(part, [t.name for t in tests]) for part, tests in failed.values()]
+    second = scheduler.Scheduler(again, options, run, screen.Log(), limit=1)
+    second.run()
+    runs.interrupted = second.interrupted
+    for part, (_, tests) in zip(again, failed.values()):
+        passed = {t.name for t in part.workers[0].report.tests if t.outcome == "passed"}
+        for test in tests:
+            test.outcome = "flaky" if test.name in passed else "failed"
 
 
 def report(runs, logs):
     """Everything that people want to know at the end; the last line is for programs too."""
-    text = screen.failures(runs) + screen.slowest(runs) + screen.table(runs)
+    text = screen.failures(runs) + screen.flaky(runs) + screen.slowest(runs) + screen.table(runs)
     sums = screen.sums(runs)
     if sums["xfailed"]:
         text += f"{sums['xfailed']} failed as expected (xfail: a known defect of the product)\n"
     if runs.interrupted:
         text += "Interrupted: the sum is that of what ran.\n"
-    last = f"{sums['passed']} passed, {sums['failed']} failed, {sums['skipped']} skipped"
+    if sums["flaky"]:
+        text += f"{sums['flaky']} of the passed ones are flaky: they failed at first (above)\n"
+    last = f"{sums['passed'] + sums['flaky']} passed, {sums['failed']} failed, {sums['skipped']} skipped"
     (logs / "summary").write_text(f"{text}{last}\n", "utf-8")
     print(f"{text}{last}", flush=True)
     if runs.interrupted:

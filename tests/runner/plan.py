@@ -193,6 +193,22 @@ class Plan:
                 users=self.logs / f"{name}.users" if shared and own else None))
         return part
 
+    def once_more(self, part, names):
+        """A part of those tests of a part of pytest, in one worker with a cluster of its own."""
+        first, label = part.workers[0], f"{part.name}.again"
+        only, queue, report = (self.logs / f"{label}.{end}" for end in ("only", "queue", "json"))
+        only.write_text("".join(f"{name}\n" for name in names), "utf-8")
+        files.write(queue, dict.fromkeys(name.partition("::")[0] for name in names))
+        own = self.named(first.cluster)
+        env = {**first.env, "STEWARD_TEST_ONLY": str(only), "STEWARD_TEST_QUEUE": str(queue),
+               "STEWARD_TEST_REPORT": str(report),
+               **({"STEWARD_CLUSTER_NAME": own["name"]} if own else {})}
+        worker = Worker([*first.command[:-2], f"--basetemp={self.logs / label}",
+                         f"--junitxml={self.logs / label}.xml"], self.logs / f"{label}.log",
+                        results.PytestReport(report), env=env, cluster=own, queue=queue)
+        return dataclasses.replace(part, name=f"{part.name} again", workers=[worker], after=(),
+                                   total=len(names), whole=False)
+
     def where(self, folder):
         """What pytest is to look at."""
         if not self.options.tests:

@@ -33,14 +33,14 @@ class Running:
 class Scheduler:
     """Runs parts; `show` is called some times a second, with this object."""
 
-    def __init__(self, parts, options, run, show):
+    def __init__(self, parts, options, run, show, limit=0):
         self.parts = parts
         self.options = options
         self.run_name = run
         self.show = show
         self.started = []
         self.waiting = [(part, worker) for part in parts for worker in part.workers]
-        self.limit = options.jobs or WORKERS_A_CORE * (os.cpu_count() or 1)
+        self.limit = limit or options.jobs or WORKERS_A_CORE * (os.cpu_count() or 1)
         self.interrupted = 0
 
     def run(self):
@@ -95,7 +95,8 @@ class Scheduler:
             "env": {**worker.env, process.RUN: self.run_name}, "log": str(worker.log),
             "seconds": worker.seconds, "scripts": str(self.options.top / "scripts"),
             "cluster": worker.cluster, "given_cluster": worker.joins or self.options.given_cluster,
-            "joins": worker.joins, "users": str(worker.users or ""), "queue": str(worker.queue or ""), "parent": os.getpid()}
+            "joins": worker.joins, "users": str(worker.users or ""),
+            "queue": str(worker.queue or ""), "parent": os.getpid()}
         path = worker.log.with_suffix(".worker")
         path.write_text(json.dumps(specification, indent=1), "utf-8")
         # Several clusters start at the same time.
@@ -144,7 +145,8 @@ def trouble(one):
         return REASONS[one.status]
     if report.running:
         return f"it ended with status {one.status} in {report.running}"
-    if one.status not in (0, 5) and not any(test.count("failed") for test in report.tests):
+    if one.status not in (0, 5) and not any(
+            test.count("failed") or test.count("flaky") for test in report.tests):
         return f"it ended with status {one.status}"
     return ""
 

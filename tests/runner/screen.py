@@ -132,6 +132,17 @@ def failures(runs):
     return text
 
 
+def flaky(runs):
+    """Each test that failed and passed when it ran once more: a fault of the test or of the product
+    that has yet to be found."""
+    text = ""
+    for part in runs.parts:
+        for test in (t for one in runs.of(part) for t in one.worker.report.tests):
+            if test.outcome == "flaky":
+                text += f"\nFLAKY {part.name}: {test.name}\n{indented(test.text)}"
+    return text
+
+
 def slowest(runs):
     """The tests that took longest."""
     tests = [(test, part) for part in runs.parts for one in runs.of(part)
@@ -145,7 +156,7 @@ def slowest(runs):
 def table(runs):
     """CPU and wall seconds of each part."""
     width = max([len(part.name) for part in runs.parts] + [4])
-    text = f"\n{'part':{width}}  {'wall s':>7}  {'CPU s':>7}  passed failed skipped xfailed\n"
+    text = f"\n{'part':{width}}  {'wall s':>7}  {'CPU s':>7}  passed failed skipped xfailed flaky\n"
     for part in runs.parts:
         now = Numbers(runs, part)
         text += (f"{part.name:{width}}  {now.wall:7.1f}  {now.cpu:7.1f}  "
