@@ -25,7 +25,7 @@ part_facts() {
 group_parts() {
     local version
     case $1 in
-    cluster) echo "kubernetes-${KUBERNETES_VERSIONS##* }" "etcd-${ETCD_VERSIONS##* }" ;;
+    cluster) kubernetes_parts "${KUBERNETES_VERSIONS##* }" ;;
     etcd)
         for version in ${ETCD_VERSIONS#* }; do # the first one is installed
             echo "etcd-$version"
@@ -37,9 +37,19 @@ group_parts() {
             "postgresql-${POSTGRESQL_VERSIONS##* }" ${HELM_VERSIONS:+"helm-${HELM_VERSIONS##* }"} \
             ${KUSTOMIZE_VERSIONS:+"kustomize-${KUSTOMIZE_VERSIONS##* }"}
         ;;
-    kubernetes) printf 'kubernetes-%s\n' "${KUBERNETES_VERSIONS%% *}" ${KUBERNETES_CI_VERSIONS} ;;
-    sweep) printf 'kubernetes-%s\n' ${KUBERNETES_VERSIONS} ;;
+    kubernetes) kubernetes_parts "${KUBERNETES_VERSIONS%% *}" ${KUBERNETES_CI_VERSIONS} ;;
+    sweep) kubernetes_parts ${KUBERNETES_VERSIONS} ;;
+    lint) echo "kustomize-${KUSTOMIZE_VERSIONS##* }" ;; # kubectl's own is too old in Debian 12
     esac
+}
+
+# kubernetes_parts VERSION...: each after the etcd that it runs on.
+kubernetes_parts() {
+    local version etcd
+    for version; do
+        etcd=$(etcd_version_for "$(minor_of "$version")")
+        printf '%s\n' ${etcd:+"etcd-$etcd"} "kubernetes-$version"
+    done
 }
 
 # part_there PART: what was made has its name only when it is complete.
@@ -60,7 +70,7 @@ part_make() {
     mysql-* | mariadb-* | postgresql-*) "${1%%-*}_fetch" ;;
     s3rver-*) s3_fetch ;;
     "etcd-$(etcd_debian)") etcd_fetch ;;
-    *) "$LIB/../cluster" build "$1" ;;
+    *) STEWARD_KEEP_GO_CACHE=1 "$LIB/../cluster" build "$1" ;; # for the next part
     esac
 }
 
@@ -99,16 +109,28 @@ part_impossible() {
     case $1 in
     packages) is_root || echo "only root can install them: sudo apt-get install --no-install-recommends ${missing[*]}" ;;
     kubernetes-*)
-        if [[ -n ${KUBEBUILDER_ASSETS:-}${TEST_ASSET_KUBE_APISERVER:-} ]]; then
+        if uses_assets; then
             echo 'KUBEBUILDER_ASSETS or TEST_ASSET_KUBE_APISERVER is set'
+        elif [[ $1 == "kubernetes-${KUBERNETES_VERSIONS%% *}" ]]; then
+            tools_missing go make gcc rsync dpkg-source curl openssl jq etcd
         else
-            tools_missing go gcc curl openssl jq etcd
+            module_impossible "$1" etcd
         fi
         ;;
     s3rver-*) tools_missing npm node ;;
     mysql-* | mariadb-* | postgresql-* | "etcd-$(etcd_debian)") tools_missing dpkg-deb ;;
-    *) tools_missing go ;;
+    *) module_impossible "$1" ;;
     esac
+}
+
+# module_impossible NAME-VERSION [COMMAND...]: why it cannot be built from Go modules; a machine without a
+# Go that is new enough gets one.
+module_impossible() {
+    if go_buildable "${1%%-*}" "${1#*-}"; then
+        tools_missing dpkg-deb curl openssl jq "${@:2}"
+    else
+        echo "there is no scripts/lib/gomod/$1/go.mod: 'scripts/cluster vendor $1' writes one"
+    fi
 }
 
 # tools_missing COMMAND...: names those that are missing, unless root installs them first.
@@ -190,6 +212,7 @@ plan_run() {
         part_make "${parts[i]}"
         part_record "${parts[i]}" $((SECONDS - begin))
     done
+    go_build_clean
     [[ ${#parts[@]} -eq 0 ]] || say "Done (${groups[*]})."
 }
 

@@ -27,15 +27,13 @@ etcd_folders() {
 
 # etcd_fetch: leaves the programs in the cache, as etcd-VERSION/{etcd,etcdctl,etcdutl}.
 etcd_fetch() {
-    local root lock tree
+    local root tree
     root=$(cache_root)
-    mkdir -p "$root"
-    exec {lock}<"$root"
-    flock "$lock"
+    cache_lock "fetches etcd $ETCD_MINOR"
     if ! etcd_cached >/dev/null; then
         STEP_LOG=$root/etcd.log
         : >"$STEP_LOG"
-        # Whoever holds the lock is alone: other trees are what a killed one left.
+        # Only the holder of the lock fetches: other trees are what a killed one left.
         rm -rf "$root"/etcd.??????
         tree=$(mktemp -d "$root/etcd.XXXXXX")
         step "read the index of Debian's $ETCD_SUITE" etcd_index "$tree"
@@ -43,7 +41,7 @@ etcd_fetch() {
         step 'try them' etcd_publish "$tree" "$root"
         rm -rf "$tree"
     fi
-    exec {lock}<&-
+    cache_unlock
 }
 
 etcd_index() {

@@ -63,14 +63,18 @@ generated_crds() {
     done < <(printf '%s\n---\n' "$all" | sed 's/^---$/\f/')
 }
 
-# kustomize_build FOLDER: by the kustomize of the cache, else by kubectl's own (1.21 or later).
+# kustomize_build FOLDER: by the kustomize of the cache, else by kubectl's own, which is new enough since
+# 1.27 (that of Debian 12 is not).
 kustomize_build() {
     local cached
-    cached=$(compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/steward/kustomize-[0-9]*/kustomize" | sort -V | tail -n 1)
+    cached=$(compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/steward/kustomize-[0-9]*/kustomize" |
+        sort -V | tail -n 1) || true
     if [[ -n $cached ]]; then
         "$cached" build "$1"
-    else
+    elif kubectl version --client -o json 2>/dev/null | grep -q '"kustomizeVersion": "v5'; then
         kubectl kustomize "$1"
+    else
+        die 'there is no kustomize 5' "run 'scripts/bootstrap lint'"
     fi
 }
 

@@ -90,7 +90,7 @@ go_build_folder() {
 
 # go_build_clean: STEWARD_KEEP_GO_CACHE=1 keeps the caches of modules and packages, for more builds.
 go_build_clean() {
-    [[ -z ${STEWARD_KEEP_GO_CACHE:-} ]] || return 0
+    [[ -z ${STEWARD_KEEP_GO_CACHE:-} && -d $(go_build_folder) ]] || return 0
     cache_lock 'removes build caches'
     rm -rf "$(go_build_folder)"
     cache_unlock

@@ -44,6 +44,7 @@ kube_build() {
     # The rename is what puts a build into the cache, whole or not at all.
     rm -rf "$(program_folder kubernetes "$version")"
     mv -T "$tree/out" "$(program_folder kubernetes "$version")"
+    rm -rf "$tree"
     cache_unlock
     say "Kubernetes $version is in $(program_folder kubernetes "$version")" \
         "($(duration $(($(now_ms) - begin))))"

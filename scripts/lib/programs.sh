@@ -67,21 +67,6 @@ programs_all() {
     printf 'kustomize-%s\n' "$KUSTOMIZE_VERSIONS"
 }
 
-# server_estimates: what the builds cost, on two cores that do nothing else: a line "NAME-VERSION MINUTES
-# MB" for each of programs_all.  While it builds, Kubernetes needs $GO_BUILD_NEEDS_MB MB more.
-server_estimates() {
-    local build
-    for build in $(programs_all); do
-        case $build in
-        "kubernetes-$(kubernetes_resolve newest)") echo "$build 6 514" ;;
-        "kubernetes-$(kubernetes_resolve oldest)") echo "$build 7 391" ;;
-        kubernetes-*) echo "$build 4 120" ;;
-        etcd-*) echo "$build 1 60" ;;
-        *) echo "$build 1 60" ;;
-        esac
-    done
-}
-
 # program NAME: prints the path of etcd, kubectl, kube-apiserver ...; false when there is none.
 program() {
     local name=$1 path

@@ -15,20 +15,18 @@ s3_cached() {
 }
 
 s3_fetch() {
-    local root lock tree
+    local root tree
     root=$(cache_root)
-    mkdir -p "$root"
-    exec {lock}<"$root"
-    flock "$lock"
+    cache_lock "fetches $S3_PACKAGE"
     if ! s3_cached >/dev/null; then
         STEP_LOG=$root/s3.log
         : >"$STEP_LOG"
-        # Whoever holds the lock is alone: other trees are what a killed one left.
+        # Only the holder of the lock fetches: other trees are what a killed one left.
         rm -rf "$root"/s3.??????
         tree=$(mktemp -d "$root/s3.XXXXXX")
         step "fetch $S3_PACKAGE" s3_install "$tree" "$root/${S3_PACKAGE/@/-}"
     fi
-    exec {lock}<&-
+    cache_unlock
 }
 
 # s3_install TREE FOLDER: no script of a package runs.  The rename is what puts it into the cache,

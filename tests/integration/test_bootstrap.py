@@ -4,6 +4,7 @@
 What it installs and builds is tested by using it: everything else here runs on that.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def bootstrap(cache, *words, **env):
 def of_plan(command, cache, **env):
     """What a function of scripts/lib/bootstrap-plan.sh prints."""
     script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib; missing=() parts=() left_out=()
-        for part in common apt versions etcd-fetch s3-fetch bootstrap-plan; do . "$LIB/$part.sh"; done
+        for part in common apt cache versions etcd-fetch s3-fetch go-build programs bootstrap-plan; do . "$LIB/$part.sh"; done
         {command}"""
     return subprocess.run(["bash", "-c", script], env={**os.environ, "XDG_CACHE_HOME": str(cache), **env},
                           text=True, check=False, capture_output=True, timeout=60)
@@ -69,6 +70,51 @@ def test_without_root_what_needs_no_package_is_made(tmp_path):
     done = of_plan("""is_root() { false; }; have() { false; }; parts=(s3rver-1 mysql-1)
         part_impossible s3rver-1; have() { true; }; part_impossible mysql-1""", tmp_path)
     assert done.stdout.strip() == "it needs npm node, whose packages only root can install"
+
+
+def test_a_version_without_a_go_mod_is_left_out(tmp_path):
+    done = of_plan("parts=(kubernetes-1.2.3); plan_leave_out; echo ${#parts[@]} ${left_out[@]}", tmp_path,
+                   KUBEBUILDER_ASSETS="", TEST_ASSET_KUBE_APISERVER="")
+    assert done.stdout.startswith("0 kubernetes-1.2.3: there is no ")
+    assert "'scripts/cluster vendor kubernetes-1.2.3' writes one" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["KUBERNETES", "HELM", "KUSTOMIZE"])
+def test_every_version_can_be_built(tmp_path, name):
+    """The oldest Kubernetes is Debian's source package; all others have a go.mod."""
+    for version in versions.table()[name][1 if name == "KUBERNETES" else 0:]:
+        done = of_plan(f"is_root() {{ true; }}; part_impossible {name.lower()}-{version}", tmp_path,
+                       KUBEBUILDER_ASSETS="", TEST_ASSET_KUBE_APISERVER="")
+        assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_kubernetes_comes_after_the_etcd_that_it_runs_on(tmp_path):
+    parts = of_plan("kubernetes_parts 1.20.2 1.35.4 1.37.2", tmp_path).stdout.split()
+    assert parts == ["kubernetes-1.20.2", "etcd-3.6.16", "kubernetes-1.35.4", "etcd-3.7.3",
+                     "kubernetes-1.37.2"]
+
+
+def test_lint_needs_a_kustomize_of_today(tmp_path):
+    _status, said = bootstrap(tmp_path, "--check", "lint")
+    assert f"kustomize-{versions.newest('KUSTOMIZE')}" in said
+
+
+@pytest.mark.parametrize("function", ["etcd_fetch", "s3_fetch"])
+def test_who_waits_for_the_cache_says_for_whom(tmp_path, function):
+    """The other one ends as soon as it is named; the waiting one then finds what it wants."""
+    path = tmp_path / "steward" / "build.lock"
+    path.parent.mkdir()
+    path.write_text("process 42 (builds x 1)\n")
+    with open(path, "r+b") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib
+            for part in common apt versions cache etcd-fetch s3-fetch; do . "$LIB/$part.sh"; done
+            etcd_cached() {{ true; }}; s3_cached() {{ true; }}; {function}"""
+        with subprocess.Popen(["bash", "-c", script], env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+                              text=True, stderr=subprocess.PIPE) as waiting:
+            assert "Waiting for process 42 (builds x 1)" in waiting.stderr.readline()
+            fcntl.flock(holder, fcntl.LOCK_UN)
+            assert waiting.wait(30) == 0
 
 
 def test_the_time_of_the_last_run_is_the_estimate(tmp_path):
