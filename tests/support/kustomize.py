@@ -2,32 +2,22 @@
 """config/, built by the newest kustomize of the cache, or else by the kubectl of a cluster."""
 
 import functools
-import os
-import pathlib
 
 import yaml
 
-from . import paths, started, versions
-from .cluster import LOADER, run
+from . import gotools, paths
+from .cluster import LOADER
 
 CONFIG = paths.TOP / "config"
 OLDEST_KUBECTL = 21  # kubectl before 1.21 has a kustomize that cannot read config/
 
 
-@functools.cache
-def program():
-    """The path of kustomize; None when the cache has none."""
-    root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    version = versions.newest("KUSTOMIZE")
-    found = sorted((root / "steward").glob(f"kustomize-{version}.r*/kustomize"))
-    return found[-1] if found else None
-
-
 def build(cluster, folder, *arguments):
     """The text of a folder, as `kustomize build` writes it."""
-    if program():
-        started.note("kustomize", versions.newest("KUSTOMIZE"))
-        return run([program(), "build", *arguments, folder]).stdout
+    if not gotools.missing("kustomize"):
+        result = gotools.run("kustomize", "build", *arguments, folder)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
     return cluster.kubectl("kustomize", *arguments, str(folder)).stdout
 
 
