@@ -16,7 +16,7 @@
  * conflict. Servers up to 1.22 answer it with a 500 for Services (kubernetes#106745).  For Services
  * of servers before 1.24 metadata.deletionGracePeriodSeconds is the guard instead: these drop it
  * from a new object and refuse to set it on one that exists ("field is immutable").  Later servers
- * (1.30 to 1.36) keep it and let it pass, so it is no guard there.  tests/contract/test_guards.py
+ * (1.30 to 1.36) keep it and let it pass: it guards nothing there.  tests/contract/test_guards.py
  * shows both. */
 #define CREATE_GUARD "resourceVersion"
 #define OLD_GUARD "deletionGracePeriodSeconds"

@@ -9,7 +9,7 @@
 int stw_discovery_minor(const struct stw_buf *answer)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    char minor[16] = "", *end; /* "24", or "24+" where somebody has built it from more */
+    char minor[16] = "", *end; /* "24", or "24+" of a provider's build */
     if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) != 0 ||
         !stw_json_is(stw_json_get(stw_json_root(&doc), "major"), "1") ||
         stw_json_strcpy(stw_json_get(stw_json_root(&doc), "minor"), minor, sizeof(minor)) != 0)
