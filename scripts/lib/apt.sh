@@ -32,3 +32,17 @@ apt_private_sources() {
         return 1
     fi
 }
+
+readonly DEBIAN_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# apt_private_suite FOLDER SUITE: the index of another suite of Debian, from where this machine's main
+# archive is.
+apt_private_suite() {
+    if [[ ! -r $DEBIAN_KEYRING ]]; then
+        echo "$DEBIAN_KEYRING is missing, and with it the key of $2:"
+        echo "run 'apt-get install debian-archive-keyring' as root."
+        return 1
+    fi
+    apt_private_sources "$1" "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$DEBIAN_KEYRING] \\1 $2 main|p"
+    apt_private "$1" update --error-on=any
+}

@@ -7,7 +7,6 @@
 # Sourced by scripts/bootstrap, after common.sh, apt.sh, lock.sh and versions.sh.
 
 readonly DATABASE_SUITE=sid
-readonly DATABASE_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 # What each takes in the cache, and how long it takes on two cores with nothing else to do.
 # shellcheck disable=SC2034 # bootstrap reads them
 readonly MYSQL_MB=175 MARIADB_MB=65 POSTGRESQL_MB=100
@@ -62,15 +61,7 @@ database_fetch() {
 }
 
 database_index() {
-    if [[ ! -r $DATABASE_KEYRING ]]; then
-        echo "$DATABASE_KEYRING is missing, and with it the key of $DATABASE_SUITE:"
-        echo "run 'apt-get install debian-archive-keyring' as root."
-        return 1
-    fi
-    # The release line of this machine's main archive, with another suite in it.
-    apt_private_sources "$1" \
-        "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$DATABASE_KEYRING] \\1 $DATABASE_SUITE main|p"
-    apt_private "$1" update --error-on=any
+    apt_private_suite "$1" "$DATABASE_SUITE"
     # As on a machine where nothing is installed: all that a package needs is taken from the suite.
     : >"$1/apt/status"
 }

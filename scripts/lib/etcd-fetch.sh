@@ -9,7 +9,6 @@ readonly ETCD_SUITE=trixie
 readonly ETCD_MINOR=3.5
 readonly ETCD_PACKAGES=(etcd-server etcd-client)
 readonly ETCD_PROGRAMS=(etcd etcdctl etcdutl)
-readonly ETCD_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # etcd_cached: prints the folder of the newest 3.5; false when there is none.  A folder gets its name
 # only when it is complete, so a folder that exists can be used.
@@ -36,24 +35,12 @@ etcd_fetch() {
         # Only the holder of the lock fetches: other trees are what a killed one left.
         rm -rf "$root"/etcd.??????
         tree=$(mktemp -d "$root/etcd.XXXXXX")
-        step "read the index of Debian's $ETCD_SUITE" etcd_index "$tree"
+        step "read the index of Debian's $ETCD_SUITE" apt_private_suite "$tree" "$ETCD_SUITE"
         step "fetch and unpack ${ETCD_PACKAGES[*]}" etcd_unpack "$tree"
         step 'try them' etcd_publish "$tree" "$root"
         rm -rf "$tree"
     fi
     cache_unlock
-}
-
-etcd_index() {
-    if [[ ! -r $ETCD_KEYRING ]]; then
-        echo "$ETCD_KEYRING is missing, and with it the key of $ETCD_SUITE:"
-        echo "run 'apt-get install debian-archive-keyring' as root."
-        return 1
-    fi
-    # The release line of this machine's main archive, with another suite in it.
-    apt_private_sources "$1" \
-        "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$ETCD_KEYRING] \\1 $ETCD_SUITE main|p"
-    apt_private "$1" update --error-on=any
 }
 
 etcd_unpack() {

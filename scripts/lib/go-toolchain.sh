@@ -43,16 +43,11 @@ go_fetch() {
     # Only the holder of the lock fetches: other trees are what a killed one left.
     rm -rf "$folder".??????
     tree=$(mktemp -d "$folder.XXXXXX")
-    step "read the index of Debian's $GO_SUITE" go_fetch_index "$tree"
+    step "read the index of Debian's $GO_SUITE" apt_private_suite "$tree" "$GO_SUITE"
     step "fetch and unpack Go $GO_DEBIAN" go_unpack "$tree"
     step 'try it' go_try "$tree/root/usr/lib/go-$GO_DEBIAN"
     mv -T "$tree/root" "$folder"
     rm -rf "$tree"
-}
-
-go_fetch_index() {
-    apt_private_sources "$1" "s|^\\([^ ]*\\) [a-z]* main\$|deb [signed-by=$ETCD_KEYRING] \\1 $GO_SUITE main|p"
-    apt_private "$1" update --error-on=any
 }
 
 go_unpack() {
