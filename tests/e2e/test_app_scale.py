@@ -104,6 +104,9 @@ def test_switched_on_and_off(controller, installed, namespace, watched):
     wait_replicas(installed, "web", namespace, 7)
     # Whatever else changes, and by whomever.
     installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
+    # One write of steward would answer both, and would be an update instead of a repair.
+    installed.wait_for("deployment", "web", namespace, lambda d: d["spec"]["template"]["spec"][
+        "containers"][0]["image"] == "registry.invalid/none:2.0")
     installed.patch("deployment", "web", namespace, {"spec": {"progressDeadlineSeconds": 77}})
     installed.wait_event("web", namespace, "DriftRepaired", "progressDeadlineSeconds")
     found = installed.wait_for(app.KIND, "web", namespace,
