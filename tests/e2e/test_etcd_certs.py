@@ -106,7 +106,7 @@ def test_before_they_end(controller, installed, namespace, pods_stay_pending):
                                      "renewBeforeDays": 60}})
     wait.until("all certificates", lambda: None not in all_of_them(), 40)
     before = all_of_them()
-    assert 89 <= days_left(controller, namespace) <= 90
+    wait.until("the metric to tell of them", lambda: 89 <= days_left(controller, namespace) <= 90, 20)
     etcd.patch(TLS={"auto": {"renewBeforeDays": 89}})
     wait.stays("89 days are left", lambda: all_of_them() == before, 4, 0.5)
     etcd.patch(TLS={"auto": {"validityDays": 120, "renewBeforeDays": 90}})
