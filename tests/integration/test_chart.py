@@ -215,7 +215,7 @@ def test_an_issuer_of_ones_own(render):
 
 
 def test_certificate_of_a_secret(render):
-    with pytest.raises(chart.Refused, match="caBundle is needed"):
+    with pytest.raises(chart.Refused, match="caBundle is needed|at '/certificate/caBundle': minLength"):
         render({"certificate": {"mode": "secret"}})
     found = render({"certificate": {"mode": "secret", "caBundle": "QUJD"}})
     hooks = [h for k, o in found.items() if k[0].endswith("WebhookConfiguration")
