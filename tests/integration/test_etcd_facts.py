@@ -133,34 +133,56 @@ def test_force_new_cluster_keeps_the_identities(version):
         grow(cluster, survivor)
 
 
+def forced_after_kills(cluster, version):
+    """(a survivor of killed members that was started with --force-new-cluster, the last revision)"""
+    survivor, client = cluster.followers()[0], gateway.Gateway("localhost",
+                                                               cluster.leader().client_port)
+    # The leader proposes the cluster's version once all members have told theirs: an entry after those
+    # of this test, and with it what was committed before would be in the log.
+    wait.until("the cluster's version", lambda: _cluster_version(survivor) == f"{version}.0")
+    for number in range(20):
+        last = client.put(f"key{number}", "value")
+    wait.until("the survivor to have all", lambda: revision(survivor) == last)
+    assert survivor.post("/v3/maintenance/hash")[0] == 200  # writes the database first
+    for member in [survivor, *cluster.members]:
+        member.kill()
+    alone(survivor)
+    survivor.start("--snapshot-count=5000", "--force-new-cluster", "--snapshot-count=1")
+    survivor.wait_healthy()
+    return survivor, last
+
+
+def discards(survivor):
+    """Whether it threw entries of its log away."""
+    return "discarding uncommitted WAL entries" in survivor.log_text()
+
+
 def test_what_a_killed_survivor_has_stored_reaches_all(version):
     """Killed, it has not noted that its last entries were committed, and --force-new-cluster throws
     them away: out of its log, not out of its database.  With a snapshot, of which the log that
-    joiners get begins, they get the database.  3.6 and later keep the entries that the database has."""
-    with etcd.Cluster(3, version) as cluster:
-        survivor, client = cluster.followers()[0], gateway.Gateway("localhost",
-                                                                   cluster.leader().client_port)
-        # The leader proposes the cluster's version once all members have told theirs: an entry after
-        # those of this test, and with it what was committed before would be in the log.
-        wait.until("the cluster's version", lambda: _cluster_version(survivor) == f"{version}.0")
-        for number in range(20):
-            last = client.put(f"key{number}", "value")
-        wait.until("the survivor to have all", lambda: revision(survivor) == last)
-        assert survivor.post("/v3/maintenance/hash")[0] == 200  # writes the database first
-        for member in [survivor, *cluster.members]:
-            member.kill()
-        alone(survivor)
-        survivor.start("--snapshot-count=5000", "--force-new-cluster", "--snapshot-count=1")
-        survivor.wait_healthy()
-        discarded = "discarding uncommitted WAL entries" in survivor.log_text()
-        assert discarded == (version in ("3.4", "3.5"))
-        survivor.stop()
-        survivor.start().wait_healthy()
-        joiner = grow(cluster, survivor)
-        stored, joined = (gateway.Gateway("localhost", member.client_port).contents(last)
-                          for member in (survivor, joiner))
-        assert set(stored) == {f"key{number}" for number in range(20)}
-        assert joined == stored
+    joiners get begins, they get the database.  3.6 and later keep the entries that the database has.
+
+    An election between the last write and the kill, as a busy machine has them, also notes what was
+    committed: then there is nothing to throw away, and the members are killed once more."""
+    for left in reversed(range(5)):
+        with etcd.Cluster(3, version) as cluster:
+            survivor, last = forced_after_kills(cluster, version)
+            if version in ("3.4", "3.5") and left and not discards(survivor):
+                continue
+            assert discards(survivor) == (version in ("3.4", "3.5"))
+            check_joiner_has_all(cluster, survivor, last)
+            return
+
+
+def check_joiner_has_all(cluster, survivor, last):
+    """A member that joins a survivor stores what it has stored."""
+    survivor.stop()
+    survivor.start().wait_healthy()
+    joiner = grow(cluster, survivor)
+    stored, joined = (gateway.Gateway("localhost", member.client_port).contents(last)
+                      for member in (survivor, joiner))
+    assert set(stored) == {f"key{number}" for number in range(20)}
+    assert joined == stored
 
 
 def grow(cluster, survivor):
