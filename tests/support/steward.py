@@ -43,16 +43,32 @@ def uninstall_webhooks(cluster):
         cluster.delete(kind, name)
 
 
+DOOR_SETTLED_SECONDS = 0.5
+
+
+def _trusted(cluster):
+    """Whether each webhook that is configured names the authority that steward's certificate is of."""
+    found = [cluster.get(kind, name) or {} for kind, name in WEBHOOK_CONFIGURATIONS]
+    return all(hook["clientConfig"].get("caBundle") for obj in found for hook in obj.get("webhooks", ()))
+
+
 def wait_door(cluster, seconds=60):
-    """Until the API server asks steward: it sees new webhook configurations only a moment after they
-    are written."""
+    """Until the API server asks steward, and has done so for a moment: it sees new webhook
+    configurations only some time after they are written, and uses the former ones until then."""
     probe = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
              "metadata": {"name": "door-probe", "namespace": "default"},
              "spec": {"image": "nginx", "nodePortNumber": 1}}
 
+    asked_since = None
+
     def look():
+        nonlocal asked_since
         reply = cluster.apply(probe, dry_run=True, check=False)
-        return reply.returncode != 0 and "spec.nodePortNumber" in reply.stderr
+        if reply.returncode == 0 or "spec.nodePortNumber" not in reply.stderr or not _trusted(cluster):
+            asked_since = None
+            return False
+        asked_since = asked_since or time.monotonic()
+        return time.monotonic() - asked_since >= DOOR_SETTLED_SECONDS
     wait.until("the API server to ask steward", look, seconds)
 
 
