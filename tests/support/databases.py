@@ -28,8 +28,8 @@ class _Unruly:
         self.process.wait(60)
 
 
-class MariaDB(_Unruly, mariadb.MariaDB):
-    """mariadbd with the table shop.orders."""
+class _WithHosts(_Unruly):
+    """MariaDB or MySQL, whose accounts are user@host, with the table shop.orders."""
 
     def __init__(self, *flags, line=None):
         self.admin_password = dbserver.ADMIN_PASSWORD
@@ -42,11 +42,6 @@ class MariaDB(_Unruly, mariadb.MariaDB):
         return self.run_client("-D", database, "-e", sql, check=False, user=user,
                                password=password, tcp=True).returncode == 0
 
-    def all_accounts(self):
-        """{user@host} of all that are no part of the installation."""
-        rows = self.sql("SELECT User, Host FROM mysql.global_priv")
-        return {f"{u}@{h}" for u, h in rows if u not in SYSTEM_USERS}
-
     def all_marks(self):
         """{user@host} that steward has marked as its own."""
         if not self.sql("SHOW DATABASES LIKE 'steward'"):
@@ -56,6 +51,15 @@ class MariaDB(_Unruly, mariadb.MariaDB):
     def rights(self, user, host="%"):
         """SHOW GRANTS without the line that all have."""
         return self.grants(user, host)
+
+
+class MariaDB(_WithHosts, mariadb.MariaDB):
+    """mariadbd."""
+
+    def all_accounts(self):
+        """{user@host} of all that are no part of the installation."""
+        rows = self.sql("SELECT User, Host FROM mysql.global_priv")
+        return {f"{u}@{h}" for u, h in rows if u not in SYSTEM_USERS}
 
     def set_admin_password(self, password):
         """On the server only."""
@@ -83,35 +87,14 @@ class PostgreSQL(_Unruly, postgres.Postgres):
         return {r[0] for r in rows if r[0] not in SYSTEM_USERS}
 
 
-class MySQL(_Unruly, mysql8.MySQL):
-    """mysqld with the table shop.orders."""
-
-    def __init__(self, *flags, line=None):
-        self.admin_password = dbserver.ADMIN_PASSWORD
-        super().__init__(*flags, line=line)
-        self.sql("CREATE DATABASE shop; CREATE TABLE shop.orders (n INT); "
-                 "INSERT INTO shop.orders VALUES (1)")
-
-    def login(self, user, password, sql="SELECT 1", database="shop"):
-        """Whether a client that logs in so may run this."""
-        return self.run_client("-D", database, "-e", sql, check=False, user=user,
-                               password=password, tcp=True).returncode == 0
+class MySQL(_WithHosts, mysql8.MySQL):
+    """mysqld."""
 
     def all_accounts(self):
         """{user@host} of all that are not part of the installation."""
         rows = self.sql("SELECT User, Host FROM mysql.user")
         return {f"{u}@{h}" for u, h in rows
                 if u not in SYSTEM_USERS and not u.startswith("mysql.")}
-
-    def all_marks(self):
-        """{user@host} that steward has marked as its own."""
-        if not self.sql("SHOW DATABASES LIKE 'steward'"):
-            return set()
-        return {f"{u}@{h}" for u, h in self.sql("SELECT user, host FROM steward.accounts")}
-
-    def rights(self, user, host="%"):
-        """SHOW GRANTS without the line that all have."""
-        return self.grants(user, host)
 
 
 def missing(kind, line=None):
