@@ -231,8 +231,8 @@ static const struct stw_field spec_fields[] = {
     {.name = "reassignOwnedTo",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser, reassign_owned_to),
-     .help = "PostgreSQL: role that gets what the account owns when it is dropped; the target's "
-             "admin when absent.",
+     .help = "PostgreSQL: role that gets what the account owns when it is dropped; one of the "
+             "target's allowedOwners.  When absent, a role without rights that steward creates.",
      .has_range = true,
      .min = 1,
      .max = 63,

@@ -45,7 +45,7 @@ struct stw_databaseuser {
     struct stw_databaseuser_limits limits;
     const char *deletion_policy;   /* "Delete", "Retain" */
     const char *adoption_policy;   /* "Fail", "Adopt" */
-    const char *reassign_owned_to; /* PostgreSQL; NULL: the target's admin */
+    const char *reassign_owned_to; /* PostgreSQL; NULL: a role without rights */
     int64_t resync_seconds;
 };
 

@@ -103,6 +103,31 @@ static void check_reserved(const struct subject *g)
                              g->grant.schema, s->engine->name);
 }
 
+/* Where the namespace is not known, as in a file that is only validated, there is nothing to ask.
+ */
+static void check_database(const struct subject *g)
+{
+    char path[PATH_MAX_BYTES];
+    const struct stw_dbu_scene *s = g->s;
+    const char *ns = s->a->ns, *database = g->grant.database;
+    if (!database || !ns || !*ns || stw_target_allows_database(s->target, ns, database) ||
+        stw_engine_reserves_database(s->target->engine, database))
+        return;
+    path_to(g, ".database", path);
+    if (s->target->allowed_databases)
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not allow \"%.64s\" for namespace \"%s\"; have it "
+                             "added to allowedDatabases of the target",
+                             s->target_name, database, ns);
+    else
+        stw_databaseuser_add(
+            s, path, STW_FORBIDDEN, NULL,
+            "target \"%s\" does not allow \"%.64s\" for namespace \"%s\": without "
+            "allowedDatabases it gives \"%s\" and names that begin with \"%s-\" or "
+            "\"%s_\"",
+            s->target_name, database, ns, ns, ns, ns);
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && stw_streq(a, b));
@@ -140,19 +165,9 @@ static bool some_engine_has(const char *name)
     return false;
 }
 
-static bool allows(const struct stw_target *t, const char *privilege)
-{
-    if (!t->allowed_privileges)
-        return true;
-    for (const char *const *p = t->allowed_privileges; *p; p++)
-        if (stw_streq(*p, privilege))
-            return true;
-    return false;
-}
-
 static void check_allowed(const struct subject *g, const char *path, const char *privilege)
 {
-    if (!allows(g->s->target, privilege))
+    if (!stw_target_allows_privilege(g->s->target, privilege))
         stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, "target \"%s\" does not allow %s",
                              g->s->target_name, privilege);
 }
@@ -228,6 +243,8 @@ static void check_grant(const struct subject *g)
         check_schema(g);
         if (is_all(g->grant.database))
             check_all_databases(g);
+        else
+            check_database(g);
     }
     check_privileges(g);
     check_option(g);

@@ -326,6 +326,21 @@ static void check_reassign(const struct stw_dbu_scene *s)
     else if (s->target && s->engine && stw_engine_reserves(s->target->engine, role))
         stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
                              s->engine->name);
+    else if (s->target && s->a->ns && !stw_target_allows_owner(s->target, s->a->ns, role))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not allow \"%s\" as a new owner; leave it out, or "
+                             "have it added to allowedOwners of the target",
+                             s->target_name, role);
+}
+
+static void check_adoption(const struct stw_dbu_scene *s)
+{
+    if (s->target && s->a->ns && s->user->user && is(s->user->adoption_policy, "Adopt") &&
+        !stw_target_allows_adoption(s->target, s->a->ns, s->user->user))
+        stw_findings_warn(s->f,
+                          "adoptionPolicy is Adopt, and target \"%s\" does not allow the adoption "
+                          "of \"%s\": an account that exists is left as it is",
+                          s->target_name, s->user->user);
 }
 
 static void advise_on_deletion(const struct stw_dbu_scene *s)
@@ -406,6 +421,7 @@ static void check_all(const struct stw_dbu_scene *s)
     check_tls(s);
     check_limits(s);
     check_reassign(s);
+    check_adoption(s);
     advise_on_deletion(s);
     advise_on_password(s);
 }

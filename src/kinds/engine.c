@@ -94,7 +94,8 @@ static const char *const mariadb_reserved[] = {
     "root", "mysql",     "mysql.*",         "mariadb.sys",      "PUBLIC", "event_scheduler",
     "rds*", "cloudsql*", "azure_superuser", "debian-sys-maint", NULL};
 static const char *const postgresql_reserved[] = {
-    "postgres", "pg_*", "PUBLIC", "none", "rds*", "cloudsql*", "azure_superuser", NULL};
+    "postgres",        "pg_*",           "PUBLIC", "none", "rds*", "cloudsql*",
+    "azure_superuser", "steward_heir_*", NULL};
 
 /* mysql.user is who is an admin; pg_authid has everybody's password hash; steward has its marks. */
 static const char *const mysql_databases[] = {

@@ -15,6 +15,9 @@
 #define HOST_MAX 253
 #define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
 #define VALUE_MAX_BYTES (6 * VALUE_SHOWN + 3)
+#define PATTERNS_MAX 1000
+#define PATTERN_MAX_BYTES 16384 /* HOST_MAX bytes, of which all may be namespaces */
+#define NAMESPACE "{namespace}"
 
 struct stw_targets {
     atomic_uint refs;
@@ -43,7 +46,8 @@ struct written {
     int64_t port;
     struct admin admin;
     struct tls tls;
-    struct stw_json allowed_namespaces, allowed_privileges;
+    struct stw_json allowed_namespaces, allowed_privileges, allowed_databases, allow_adoption,
+        allowed_owners;
     bool allow_all_databases;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
 };
@@ -88,6 +92,17 @@ static const char *check_key(const char *s)
 static const char *check_namespace(const char *s)
 {
     return stw_is_dns1123_label(s) ? NULL : "must be the name of a namespace";
+}
+
+static const char *check_pattern(const char *s)
+{
+    const char *bad = check_text(s);
+    while (!bad && (s = strpbrk(s, "{}"))) {
+        if (strncmp(s, NAMESPACE, strlen(NAMESPACE)) != 0)
+            return "braces must be part of \"" NAMESPACE "\"";
+        s += strlen(NAMESPACE);
+    }
+    return bad;
 }
 
 #define WRITTEN(member) STW_FIELD_OFFSET(struct written, member)
@@ -163,6 +178,13 @@ static const char *const engine_names[] = {"mysql", "mariadb", "postgresql", NUL
 
 static const struct stw_field namespace_row = {
     .name = "", .type = STW_T_STRING, .required = true, .check = check_namespace};
+static const struct stw_field pattern_row = {.name = "",
+                                             .type = STW_T_STRING,
+                                             .required = true,
+                                             .has_range = true,
+                                             .min = 1,
+                                             .max = HOST_MAX,
+                                             .check = check_pattern};
 static const struct stw_field privilege_row = {.name = "", .type = STW_T_STRING, .required = true};
 
 static const struct stw_field rows[] = {
@@ -207,6 +229,24 @@ static const struct stw_field rows[] = {
      .has_range = true,
      .max = 100,
      .item = &privilege_row},
+    {.name = "allowedDatabases",
+     .type = STW_T_LIST,
+     WRITTEN(allowed_databases),
+     .has_range = true,
+     .max = PATTERNS_MAX,
+     .item = &pattern_row},
+    {.name = "allowAdoption",
+     .type = STW_T_LIST,
+     WRITTEN(allow_adoption),
+     .has_range = true,
+     .max = PATTERNS_MAX,
+     .item = &pattern_row},
+    {.name = "allowedOwners",
+     .type = STW_T_LIST,
+     WRITTEN(allowed_owners),
+     .has_range = true,
+     .max = PATTERNS_MAX,
+     .item = &pattern_row},
     {.name = "allowAllDatabases", .type = STW_T_BOOL, WRITTEN(allow_all_databases), .def = "false"},
     {.name = "maxUsers",
      .type = STW_T_INT,
@@ -290,6 +330,9 @@ static void fill(struct parser *p, const struct written *w, struct stw_target *t
         .tls_ca_file = w->tls.ca_file,
         .allowed_namespaces = copy_list(p, w->allowed_namespaces),
         .allowed_privileges = copy_list(p, w->allowed_privileges),
+        .allowed_databases = copy_list(p, w->allowed_databases),
+        .allow_adoption = copy_list(p, w->allow_adoption),
+        .allowed_owners = copy_list(p, w->allowed_owners),
         .allow_all_databases = w->allow_all_databases,
         .max_users = w->max_users,
         .max_connections = w->max_connections,
@@ -348,6 +391,10 @@ static void check_engine_fields(struct parser *p, size_t index, const struct stw
     }
     if (t->allow_all_databases && !engine->has_all_databases) {
         path_to(path, sizeof(path), index, "allowAllDatabases");
+        stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
+    }
+    if (t->allowed_owners && !engine->has_owned_objects) {
+        path_to(path, sizeof(path), index, "allowedOwners");
         stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
     }
 }
@@ -490,6 +537,75 @@ size_t stw_targets_count(const struct stw_targets *t)
 const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i)
 {
     return t && i < t->count ? &t->all[i] : NULL;
+}
+
+/* --- what objects of a namespace may have */
+
+static void put_pattern(const char *pattern, const char *ns, struct stw_buf *out)
+{
+    for (const char *at; (at = strstr(pattern, NAMESPACE)); pattern = at + strlen(NAMESPACE)) {
+        stw_buf_add(out, pattern, (size_t)(at - pattern));
+        stw_buf_adds(out, ns);
+    }
+    stw_buf_adds(out, pattern);
+}
+
+/* '*' is any number of characters: after a mismatch the last one takes one more. */
+static bool matches(const char *pattern, const char *text)
+{
+    const char *star = NULL, *retry = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            retry = text;
+        } else if (*pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++retry;
+        } else {
+            return false;
+        }
+    }
+    return pattern[strspn(pattern, "*")] == '\0';
+}
+
+static bool is_allowed(const char *const *patterns, const char *ns, const char *name)
+{
+    bool found = false;
+    for (; patterns && *patterns && !found; patterns++) {
+        stw_autobuf struct stw_buf pattern = STW_BUF_INIT(PATTERN_MAX_BYTES);
+        if (!ns && strstr(*patterns, NAMESPACE))
+            continue;
+        put_pattern(*patterns, ns, &pattern);
+        found = !pattern.failed && matches(stw_buf_str(&pattern), name);
+    }
+    return found;
+}
+
+bool stw_target_allows_database(const struct stw_target *t, const char *ns, const char *database)
+{
+    static const char *const own[] = {NAMESPACE, NAMESPACE "-*", NAMESPACE "_*", NULL};
+    return is_allowed(t->allowed_databases ? t->allowed_databases : own, ns, database);
+}
+
+bool stw_target_allows_adoption(const struct stw_target *t, const char *ns, const char *user)
+{
+    return is_allowed(t->allow_adoption, ns, user);
+}
+
+bool stw_target_allows_owner(const struct stw_target *t, const char *ns, const char *role)
+{
+    return is_allowed(t->allowed_owners, ns, role);
+}
+
+bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege)
+{
+    bool found = !t->allowed_privileges;
+    for (const char *const *p = t->allowed_privileges; !found && *p; p++)
+        found = stw_streq(*p, privilege);
+    return found;
 }
 
 static bool same(const char *a, const char *b)

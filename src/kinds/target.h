@@ -41,8 +41,12 @@ struct stw_target {
     const char *const *allowed_namespaces; /* ended by NULL; NULL: all */
     const char *const *allowed_privileges; /* upper case; NULL: all that the engine has for users */
     bool allow_all_databases;              /* grants on database "*" */
-    int64_t max_users;                     /* accounts by steward; 0: no limit */
-    int64_t max_connections;               /* of the pool; 4 */
+    /* Patterns, see stw_target_allows_database; ended by NULL.  NULL: the default of each. */
+    const char *const *allowed_databases; /* "{namespace}", "{namespace}-*", "{namespace}_*" */
+    const char *const *allow_adoption;    /* accounts that may be adopted; none */
+    const char *const *allowed_owners;    /* PostgreSQL: values of reassignOwnedTo; none */
+    int64_t max_users;                    /* accounts by steward; 0: no limit */
+    int64_t max_connections;              /* of the pool; 4 */
     int64_t connect_timeout_seconds, statement_timeout_seconds; /* 5, 10 */
 };
 
@@ -56,6 +60,15 @@ void stw_targets_unref(struct stw_targets *t);
 const struct stw_target *stw_targets_find(const struct stw_targets *t, const char *name);
 size_t stw_targets_count(const struct stw_targets *t);
 const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i);
+
+/* Whether objects of namespace `ns` may have rights on the database, adopt the account, or name the
+ * role in reassignOwnedTo.  In the patterns of a target, '*' is any number of characters, and
+ * "{namespace}" is `ns`.  Compared with case. */
+bool stw_target_allows_database(const struct stw_target *t, const char *ns, const char *database);
+bool stw_target_allows_adoption(const struct stw_target *t, const char *ns, const char *user);
+bool stw_target_allows_owner(const struct stw_target *t, const char *ns, const char *role);
+/* By allowedPrivileges.  "GRANT OPTION" is a privilege here. */
+bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege);
 
 /* "db.example.com:3306" and all that a login depends on, for telling whether two differ. */
 bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b);

@@ -15,7 +15,7 @@ from support import net, paths, wait
 VALIDATE = "/validate-handsomeguy-cn-v1alpha1-databaseuser"
 MUTATE = "/mutate-handsomeguy-cn-v1alpha1-databaseuser"
 TARGET = {"name": "orders", "engine": "mariadb", "host": "db",
-          "admin": {"user": "chief", "passwordFile": "/run/pw"}}
+          "admin": {"user": "chief", "passwordFile": "/run/pw"}, "allowedDatabases": ["*"]}
 WORD = "hunter2-in-plain-text"
 
 

@@ -164,7 +164,8 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def target(self, name, **more):
-        """An entry of the list of targets."""
+        """An entry of the list of targets; it allows what the tests ask for, unless told otherwise."""
         return {"name": name, "engine": self.engine, "host": "127.0.0.1", "port": self.port,
                 "admin": {"user": ADMIN, "passwordFile": str(self.admin_file)},
-                "tls": {"mode": "VerifyFull", "caFile": str(self.ca)}, **more}
+                "tls": {"mode": "VerifyFull", "caFile": str(self.ca)},
+                "allowedDatabases": ["*"], "allowAdoption": ["*"], **more}

@@ -10,14 +10,23 @@
 static const char targets_json[] =
     "{\"targets\":["
     "{\"name\":\"my\",\"engine\":\"mysql\",\"host\":\"h\",\"allowAllDatabases\":true,"
+    "\"allowedDatabases\":[\"*\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"maria\",\"engine\":\"mariadb\",\"host\":\"h\",\"allowAllDatabases\":true,"
+    "\"allowedDatabases\":[\"*\"],\"allowAdoption\":[\"*\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
-    "{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":\"h\","
+    "{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":\"h\",\"allowedDatabases\":[\"*\"],"
+    "\"allowedOwners\":[\"{namespace}-*\",\"boss\",\"post*\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"Narrow\",\"engine\":\"mariadb\",\"host\":\"h\","
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},"
+    "\"allowedDatabases\":[\"*\"],"
     "\"allowedNamespaces\":[\"shop\"],\"allowedPrivileges\":[\"SELECT\",\"INSERT\"]},"
+    "{\"name\":\"own\",\"engine\":\"mariadb\",\"host\":\"h\",\"allowAllDatabases\":true,"
+    "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
+    "{\"name\":\"listed\",\"engine\":\"postgresql\",\"host\":\"h\","
+    "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},"
+    "\"allowedDatabases\":[\"shared\",\"x-{namespace}-*\"]},"
     "{\"name\":\"closed\",\"engine\":\"mariadb\",\"host\":\"h\","
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},\"allowedNamespaces\":[]}"
     "]}";
@@ -638,6 +647,41 @@ static void nobody_becomes_admin(void **state)
         }
 }
 
+#define REFUSED(database)                                                                          \
+    "spec.grants[0].database: Forbidden: target \"own\" does not allow \"" database                \
+    "\" for namespace \"shop\": without allowedDatabases it gives \"shop\" and names that begin "  \
+    "with \"shop-\" or \"shop_\"\n"
+#define ON_DATABASE(target, database)                                                              \
+    ON(target, "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"hosts\":[\"h\"],\"grants\":["     \
+               "{\"database\":\"" database "\",\"privileges\":[\"CREATE\"]}]")
+#define PG_DATABASE(database)                                                                      \
+    ON("listed", "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"grants\":["                     \
+                 "{\"database\":\"" database "\",\"privileges\":[\"CREATE\"]}]")
+
+static void databases(void **state)
+{
+    static const struct rule rules[] = {
+        {ON_DATABASE("own", "shop"), ""},
+        {ON_DATABASE("own", "shop-eu"), ""},
+        {ON_DATABASE("own", "shop_"), ""},
+        {ON_DATABASE("own", "*"), ""}, /* that is allowAllDatabases */
+        {ON_DATABASE("own", "shopping"), REFUSED("shopping")},
+        {ON_DATABASE("own", "Shop"), REFUSED("Shop")},
+        {ON_DATABASE("own", "sho"), REFUSED("sho")},
+        {ON_DATABASE("own", "hr"), REFUSED("hr")},
+        {ON_DATABASE("own", "shop%"), REFUSED("shop%")},
+        {ON_DATABASE("own", "mysql"),
+         "spec.grants[0].database: Forbidden: \"mysql\" is reserved on mariadb\n"},
+        {PG_DATABASE("shared"), ""},
+        {PG_DATABASE("x-shop-1"), ""},
+        {PG_DATABASE("shop"),
+         "spec.grants[0].database: Forbidden: target \"listed\" does not allow \"shop\" for "
+         "namespace \"shop\"; have it added to allowedDatabases of the target\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
 static void tls(void **state)
 {
     static const struct rule rules[] = {
@@ -690,6 +734,18 @@ static void the_rest(void **state)
         {ON("maria", GOOD ",\"reassignOwnedTo\":\"boss\""),
          "spec.reassignOwnedTo: Invalid value: \"boss\": not supported on mariadb\n"},
         {ON("pg", PG_GOOD ",\"reassignOwnedTo\":\"boss\""), ""},
+        {ON("pg", PG_GOOD ",\"reassignOwnedTo\":\"shop-heir\""), ""},
+        {ON("pg", PG_GOOD ",\"reassignOwnedTo\":\"other-heir\""),
+         "spec.reassignOwnedTo: Forbidden: target \"pg\" does not allow \"other-heir\" as a new "
+         "owner; leave it out, or have it added to allowedOwners of the target\n"},
+        {ON("listed", PG_GOOD ",\"reassignOwnedTo\":\"boss\""),
+         "spec.reassignOwnedTo: Forbidden: target \"listed\" does not allow \"boss\" as a new "
+         "owner; leave it out, or have it added to allowedOwners of the target\n"},
+        {ON("maria", GOOD ",\"adoptionPolicy\":\"Adopt\""), ""},
+        {ON("narrow", GOOD ",\"adoptionPolicy\":\"Adopt\""),
+         "W: adoptionPolicy is Adopt, and target \"narrow\" does not allow the adoption of "
+         "\"app\": "
+         "an account that exists is left as it is\n"},
         {ON("pg", PG_GOOD ",\"reassignOwnedTo\":\"app\""),
          "spec.reassignOwnedTo: Invalid value: \"app\": must be another role than spec.user\n"},
         {ON("pg", PG_GOOD ",\"reassignOwnedTo\":\"postgres\""),
@@ -1036,6 +1092,7 @@ int main(void)
         cmocka_unit_test(grants_by_engine),
         cmocka_unit_test(what_belongs_to_the_server),
         cmocka_unit_test(nobody_becomes_admin),
+        cmocka_unit_test(databases),
         cmocka_unit_test(tls),
         cmocka_unit_test(the_rest),
         cmocka_unit_test(what_is_said_of_the_secret),

@@ -41,6 +41,56 @@ static struct stw_targets *good(const char *text)
     return list;
 }
 
+/* '*' and "{namespace}" in the three lists; a list that is not there is its default. */
+static void patterns(void **state)
+{
+    struct stw_targets *list = good(
+        "{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":"
+        "\"h\"," ADMIN ",\"allowedDatabases\":[\"a*c*e\",\"x-{namespace}-{namespace}\"],"
+        "\"allowAdoption\":[\"{namespace}\"],\"allowedOwners\":[\"*\"]},"
+        "{\"name\":\"none\",\"engine\":\"mysql\",\"host\":\"h\"," ADMIN
+        ",\"allowedDatabases\":[]}]}");
+    const struct stw_target *own = stw_targets_at(list, 0), *pg = stw_targets_at(list, 1);
+    (void)state;
+    assert_true(stw_target_allows_database(own, "shop", "shop_1"));
+    assert_false(stw_target_allows_database(own, "shop", "xshop"));
+    assert_false(stw_target_allows_database(own, NULL, "shop"));
+    assert_false(stw_target_allows_adoption(own, "shop", "shop"));
+    assert_false(stw_target_allows_owner(own, "shop", "shop"));
+    assert_false(stw_target_allows_database(stw_targets_at(list, 2), "shop", "shop"));
+    assert_true(stw_target_allows_database(pg, NULL, "abcde"));
+    assert_true(stw_target_allows_database(pg, NULL, "acce"));
+    assert_false(stw_target_allows_database(pg, NULL, "abcd"));
+    assert_false(stw_target_allows_database(pg, NULL, "abde"));
+    assert_true(stw_target_allows_database(pg, "n", "x-n-n"));
+    assert_false(stw_target_allows_database(pg, "n", "x-n-m"));
+    assert_false(stw_target_allows_database(pg, "n", "x-{namespace}-{namespace}"));
+    assert_true(stw_target_allows_adoption(pg, "n", "n"));
+    assert_false(stw_target_allows_adoption(pg, "n", "nn"));
+    assert_true(stw_target_allows_owner(pg, "n", ""));
+    assert_true(stw_target_allows_privilege(pg, "GRANT OPTION"));
+    stw_targets_unref(list);
+}
+
+/* A pattern that is misspelt must not become a name that nobody has, or all of them. */
+static void wrong_patterns(void **state)
+{
+    stw_autofree char *said = parse(
+        WITH("\"allowedDatabases\":[\"{ns}\",\"{namespace\",\"}\",\"\"],\"allowedOwners\":[]"),
+        NULL);
+    (void)state;
+    assert_string_equal(
+        said,
+        "targets[0].allowedDatabases[0]: Invalid value: \"{ns}\": braces must be part of "
+        "\"{namespace}\"\n"
+        "targets[0].allowedDatabases[1]: Invalid value: \"{namespace\": braces must be part of "
+        "\"{namespace}\"\n"
+        "targets[0].allowedDatabases[2]: Invalid value: \"}\": braces must be part of "
+        "\"{namespace}\"\n"
+        "targets[0].allowedDatabases[3]: Required value\n"
+        "targets[0].allowedOwners: Invalid value: not supported on mariadb\n");
+}
+
 static void nothing_is_configured(void **state)
 {
     static const char *const texts[] = {"{}", "{\"targets\":null}", "{\"targets\":[]}"};
@@ -287,10 +337,16 @@ static void counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_configured), cmocka_unit_test(what_is_left_out),
-        cmocka_unit_test(what_is_said),          cmocka_unit_test(an_empty_list_allows_nothing),
-        cmocka_unit_test(what_is_wrong),         cmocka_unit_test(too_many),
-        cmocka_unit_test(who_logs_in_elsewhere), cmocka_unit_test(counted),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(wrong_patterns),
+        cmocka_unit_test(nothing_is_configured),
+        cmocka_unit_test(what_is_left_out),
+        cmocka_unit_test(what_is_said),
+        cmocka_unit_test(an_empty_list_allows_nothing),
+        cmocka_unit_test(what_is_wrong),
+        cmocka_unit_test(too_many),
+        cmocka_unit_test(who_logs_in_elsewhere),
+        cmocka_unit_test(counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
