@@ -99,6 +99,8 @@ int dbu_wish_make(const struct dbuser *d, struct dbu_wish *ret, struct stw_error
             .max_updates_per_hour = spec->limits.max_updates_per_hour,
             .max_connections_per_hour = spec->limits.max_connections_per_hour,
             .reassign_owned_to = spec->reassign_owned_to,
+            .target = d->target,
+            .ns = d->run->ns,
             .owner = d->run->key,
             .owner_uid = d->object.uid,
             .settled = d->settled,

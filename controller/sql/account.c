@@ -399,12 +399,23 @@ int stw_account_sync(struct stw_pool *p, const struct stw_account *want,
     return work_end(&w, bring_about(&w, p));
 }
 
+/* Nothing is dropped of an account that is not ours, so that there is nothing to know. */
+static int look_drop(struct work *w)
+{
+    bool ours = false;
+    for (size_t i = 0; i < w->seen.count; i++)
+        ours |= is_marked_ours(&w->seen.logins[i], w->a);
+    if (!ours || !w->s.ops->look_drop || w->s.ops->look_drop(&w->s, w->a, &w->seen, &w->f) == 0)
+        return 0;
+    return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
+}
+
 /* Each account of ours, to be dropped or only to lose its mark. */
 static int leave(struct work *w, struct stw_pool *p, bool drop)
 {
     const struct stw_login *others = NULL;
     bool ours = false;
-    if (look(w, p) < 0)
+    if (look(w, p) < 0 || (drop && look_drop(w) < 0))
         return -1;
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];

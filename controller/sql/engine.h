@@ -73,6 +73,8 @@ struct stw_login {
     struct stw_rights have;
 };
 
+#define STW_PG_NAME_SIZE 64 /* NAMEDATALEN */
+
 struct stw_seen {
     struct stw_login *logins;
     size_t count;
@@ -83,6 +85,9 @@ struct stw_seen {
     size_t database_count;
     char **all_databases; /* that take connections */
     size_t all_count;
+    bool owns;                   /* the role owns something; known before a drop only */
+    char heir[STW_PG_NAME_SIZE]; /* the role that gets it */
+    bool heir_exists;
 };
 void stw_seen_done(struct stw_seen *s);
 struct stw_login *stw_seen_login(struct stw_seen *s, const char *host); /* found or added */
@@ -135,6 +140,10 @@ struct stw_engine_ops {
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
     int (*seal)(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
                 struct stw_fault *f);
+
+    /* What a drop has to know and `look` did not bring; NULL: nothing. */
+    int (*look_drop)(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                     struct stw_fault *f);
 
     void (*prepare)(const struct stw_facts *k, struct stw_script *s); /* the marks' place */
     void (*create)(const struct stw_facts *k, const struct stw_account *a,

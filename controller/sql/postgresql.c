@@ -407,6 +407,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .expand = stw_pg_expand,
     .look_rights = stw_pg_look_rights,
     .seal = seal,
+    .look_drop = stw_pg_look_heir,
     .create = stw_pg_create,
     .alter = stw_pg_alter,
     .rights = stw_pg_rights,

@@ -32,6 +32,9 @@ static int check_role(const char *name, struct stw_error *err)
 {
     if (stw_streq(name, "public") || stw_streq(name, "none") || strncmp(name, "pg_", 3) == 0)
         return stw_fail(err, STW_ERR_INVALID, "the name is reserved by the server");
+    if (strncmp(name, STW_PG_HEIR_PREFIX, strlen(STW_PG_HEIR_PREFIX)) == 0)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "names that begin with \"" STW_PG_HEIR_PREFIX "\" are steward's own");
     return check_name("user", name, err);
 }
 

@@ -28,6 +28,14 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
 bool stw_pg_is_all_tables(const struct stw_right *r);
 
+/* postgresql_heir.c: who gets what a role owns.  The first, before a drop, finds and checks the new
+ * owner; it fails with OWNS_OBJECTS before anything is changed. */
+#define STW_PG_HEIR_PREFIX "steward_heir_"
+int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                     struct stw_fault *f);
+void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
+                       struct stw_script *s);
+
 /* postgresql_write.c */
 void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s);

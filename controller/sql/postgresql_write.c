@@ -237,35 +237,39 @@ void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
     free(names);
 }
 
+/* One who is no superuser must belong to both owners, the old and the new one. */
+static void write_membership(struct stw_script *s, const char *role, const char *database)
+{
+    struct stw_buf *out = add(s, STW_SQL_STEP_DROP, database);
+    stw_buf_adds(out, "GRANT ");
+    stw_pg_name(out, role);
+    stw_buf_adds(out, " TO CURRENT_USER");
+}
+
 static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
-                            const struct stw_account *a, const char *database)
+                            const struct stw_account *a, const struct stw_seen *seen,
+                            const char *database)
 {
     struct stw_buf *out;
-    /* One who is no superuser must belong to both. */
-    if (!k->superuser) {
+    if (!k->superuser)
+        write_membership(s, a->user, database);
+    if (!k->superuser && seen->owns && !a->reassign_owned_to)
+        write_membership(s, seen->heir, database);
+    if (seen->owns) {
         out = add(s, STW_SQL_STEP_DROP, database);
-        stw_buf_adds(out, "GRANT ");
+        stw_buf_adds(out, "REASSIGN OWNED BY ");
         stw_pg_name(out, a->user);
-        stw_buf_adds(out, " TO CURRENT_USER");
+        stw_buf_adds(out, " TO ");
+        stw_pg_name(out, seen->heir);
     }
-    out = add(s, STW_SQL_STEP_DROP, database);
-    stw_buf_adds(out, "REASSIGN OWNED BY ");
-    stw_pg_name(out, a->user);
-    stw_buf_adds(out, " TO ");
-    if (a->reassign_owned_to)
-        stw_pg_name(out, a->reassign_owned_to);
-    else
-        stw_buf_adds(out, "CURRENT_USER");
     out = add(s, STW_SQL_STEP_DROP, database);
     stw_buf_adds(out, "DROP OWNED BY ");
     stw_pg_name(out, a->user);
 }
 
-/* Nobody logs in any more; the sessions that there are end; in every database where the role has
- * something, what it owns gets its new owner and its rights go; then the role, and its mark with
- * it.  Each can be cut off: the next drop goes on.  What it owned may run with the rights of its
- * new owner from now on (functions with SECURITY DEFINER, triggers): an heir without rights of its
- * own is safer than the admin. */
+/* First the role cannot log in any more, and its sessions end.  Then, in every database where it
+ * has something, what it owns gets the new owner, and its rights are taken.  Last go the role and
+ * its mark.  A drop that is cut off anywhere is finished by the next one. */
 void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  const struct stw_seen *seen, const char *admin, struct stw_script *s)
 {
@@ -283,9 +287,10 @@ void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const s
     stw_buf_adds(&st->text, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
                             "pid <> pg_backend_pid() AND usename = ");
     put_string(&st->text, a->user);
+    stw_pg_write_heir(a, seen, s);
     for (size_t i = 0; i < seen->database_count; i++)
-        write_hand_over(s, k, a, seen->databases[i]);
-    write_hand_over(s, k, a, NULL);
+        write_hand_over(s, k, a, seen, seen->databases[i]);
+    write_hand_over(s, k, a, seen, NULL);
     out = add(s, STW_SQL_STEP_DROP, NULL);
     stw_buf_adds(out, "DROP ROLE ");
     stw_pg_name(out, a->user);

@@ -81,12 +81,14 @@ struct stw_account {
     enum stw_grants_policy grants_policy;
     enum stw_require_tls require_tls;
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
-        max_connections_per_hour;  /* 0: no limit */
-    const char *reassign_owned_to; /* PostgreSQL, for a drop; NULL: the admin.  Best a role without
-                                      rights: what it inherits may run as it */
-    const char *owner;             /* who this is for: "namespace/name", part of the mark */
-    const char *owner_uid;         /* tells owners apart */
-    bool adopt;                    /* take over an account without a mark */
+        max_connections_per_hour;    /* 0: no limit */
+    const char *reassign_owned_to;   /* PostgreSQL, for a drop; NULL: a role of steward's without
+                                        rights */
+    const struct stw_target *target; /* what it allows counts; its login is the pool's business */
+    const char *ns;                  /* the namespace that the account is for */
+    const char *owner;               /* who this is for: "namespace/name", part of the mark */
+    const char *owner_uid;           /* tells owners apart */
+    bool adopt;                      /* take over an account without a mark */
 };
 
 /* What was found and done. */

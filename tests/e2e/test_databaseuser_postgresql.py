@@ -58,7 +58,7 @@ def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
 def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):
     """D7: a role that owns something can be dropped all the same, and nothing of it is lost."""
     rights = [READS[0], {"database": "shop", "schema": "public", "privileges": ["USAGE", "CREATE"]}]
-    postgresql.sql("CREATE ROLE keeper")
+    postgresql.sql("CREATE ROLE keeper NOINHERIT")
     create(pg_scene, "maker", shop, grants=rights, reassignOwnedTo="keeper")
     assert postgresql.login("maker", FIRST, "CREATE TABLE mine (n INT)")
     pg_scene.delete("maker", shop)

@@ -192,6 +192,21 @@ static struct stw_pool *pool_of(struct command *c)
     return NULL;
 }
 
+static const struct stw_target *target_of(struct command *c)
+{
+    const char *name = kept(c, stw_json_get(c->root, "target"));
+    return name ? stw_targets_find(probe.targets, name) : NULL;
+}
+
+/* The part of "namespace/name" before the slash. */
+static const char *namespace_of(struct command *c)
+{
+    char *ns = kept(c, stw_json_get(c->root, "owner"));
+    if (ns)
+        ns[strcspn(ns, "/")] = '\0';
+    return ns;
+}
+
 static void answer(struct stw_buf *out)
 {
     (void)pthread_mutex_lock(&probe.lock);
@@ -207,6 +222,8 @@ static void do_account(struct command *c, struct stw_pool *p)
     struct stw_buf out = STW_BUF_INIT(4u << 20);
     uint64_t from = stw_now_ms(&stw_clock_system);
     read_account(c);
+    c->account.target = target_of(c);
+    c->account.ns = namespace_of(c);
     int result = stw_json_is(stw_json_get(c->root, "op"), "sync")
                      ? stw_account_sync(p, &c->account, &r)
                  : stw_json_is(stw_json_get(c->root, "op"), "drop")

@@ -142,7 +142,8 @@ static void test_expand(void **state)
 static void test_drop(void **state)
 {
     char first[] = "one", *databases[] = {first};
-    const struct stw_seen seen = {.databases = databases, .database_count = 1};
+    const struct stw_seen seen = {
+        .databases = databases, .database_count = 1, .owns = true, .heir = "he\"ir"};
     static const struct stw_login l = {.exists = true};
     struct stw_account a = bob;
     stw_autoscript struct stw_script s = {0};
@@ -158,13 +159,32 @@ static void test_drop(void **state)
     assert_string_equal(stw_buf_str(&s.items[4].text), "DROP OWNED BY \"b\"\"ob\"");
 }
 
+/* Never to the admin: to a role of steward's, which is created where there is none. */
+static void test_drop_to_heir(void **state)
+{
+    struct stw_seen seen = {.owns = true, .heir = "steward_heir_shop"};
+    static const struct stw_login l = {.exists = true};
+    stw_autoscript struct stw_script s = {0}, nothing = {0};
+    (void)state;
+    stw_pg_drop(&(struct stw_facts){.superuser = true}, &bob, &l, &seen, "admin", &s);
+    wrote(&s, 7, "DROP ROLE \"b\"\"ob\"");
+    assert_string_equal(stw_buf_str(&s.items[2].text),
+                        "CREATE ROLE \"steward_heir_shop\" NOLOGIN NOSUPERUSER NOINHERIT "
+                        "NOCREATEDB NOCREATEROLE NOREPLICATION");
+    assert_true(s.items[2].may_fail && s.items[3].may_fail);
+    assert_string_equal(stw_buf_str(&s.items[4].text),
+                        "REASSIGN OWNED BY \"b\"\"ob\" TO \"steward_heir_shop\"");
+    seen.owns = false;
+    stw_pg_drop(&(struct stw_facts){.superuser = true}, &bob, &l, &seen, "admin", &nothing);
+    wrote(&nothing, 4, "DROP ROLE \"b\"\"ob\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create_and_mark),
-        cmocka_unit_test(test_rights),
-        cmocka_unit_test(test_expand),
-        cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_create_and_mark), cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_expand),          cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_drop_to_heir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""controller/sql on real servers, attacked by a tenant who may write any DatabaseUser."""
+
+import pytest
+
+from support.postgres import name as pg_name
+from support.postgres import quote as pg_quote
+from support.sqlprobe import account, grant
+
+PASSWORD = "s3cret-Pa55"
+ACCOMPLICE = "acc0mplice-Pa55"
+
+
+# --- H1: what a dropped role owned never runs with the rights of another
+
+
+class Tenant:
+    """A database of PostgreSQL, a tenant who may create in it, and an accomplice who stays."""
+
+    def __init__(self, pg, probe, user, namespace="shop"):
+        self.pg, self.probe, self.user = pg, probe, user
+        self.database, self.accomplice = f"db_{user}", f"acc_{user}"
+        self.owner = f"{namespace}/{user}"
+        if not pg.sql(f"SELECT 1 FROM pg_database WHERE datname = '{self.database}'"):
+            pg.sql(f"CREATE DATABASE {self.database}")
+        self.grants = [grant(self.database, "CONNECT", "CREATE"),
+                       grant(self.database, "CREATE", "USAGE", schema="public")]
+        probe.sync(**self.account())
+        pg.sql(f"CREATE ROLE {self.accomplice} LOGIN PASSWORD '{ACCOMPLICE}'")
+
+    def account(self, **more):
+        """The tenant's own account."""
+        return account(self.user, grants=self.grants, owner=self.owner, uid=f"uid-{self.user}",
+                       **more)
+
+    def run(self, text, database=None):
+        """Statements of the tenant, which have to work."""
+        result = self.pg.run_client(text, check=False, user=self.user, password=PASSWORD,
+                                    database=database or self.database, tcp=True)
+        assert result.returncode == 0, result.stderr
+
+    def accomplice_runs(self, text, database=None):
+        """What the accomplice gets; None when it is refused."""
+        result = self.pg.run_client(text, check=False, user=self.accomplice, password=ACCOMPLICE,
+                                    database=database or self.database, tcp=True)
+        return result.stdout.strip() if result.returncode == 0 else None
+
+    def plant(self, database=None):
+        """Functions, a view, a rule, a trigger and an index expression that do the tenant's work."""
+        self.run(f"""
+            CREATE FUNCTION make_admin() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
+              BEGIN EXECUTE 'ALTER ROLE {self.accomplice} SUPERUSER'; RETURN 'done'; END $$;
+            CREATE FUNCTION who() RETURNS text LANGUAGE sql SECURITY DEFINER AS
+              $$ SELECT current_user::text $$;
+            CREATE TABLE notes (t text);
+            INSERT INTO notes VALUES ('x');
+            CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid;
+            CREATE FUNCTION by_index(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+              BEGIN
+                BEGIN EXECUTE 'ALTER ROLE {self.accomplice} CREATEROLE';
+                EXCEPTION WHEN OTHERS THEN NULL; END;
+                RETURN t;
+              END $$;
+            CREATE INDEX by_expression ON notes (by_index(t));
+            CREATE RULE leak AS ON INSERT TO notes DO ALSO SELECT make_admin();
+            GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC;
+            SELECT lo_from_bytea(0, 'mine');
+            ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC;
+            """, database)
+
+    def check_harmless(self, database=None):
+        """The accomplice tries all of it, and the server maintains the tenant's tables."""
+        for text in ("SELECT make_admin()", "SELECT * FROM secrets",
+                     "INSERT INTO notes VALUES ('y')"):
+            assert self.accomplice_runs(text, database) in (None, ""), text
+        self.pg.sql("VACUUM ANALYZE", database or self.database)
+        flags = self.pg.sql("SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = "
+                            f"'{self.accomplice}'")
+        assert flags == [["f", "f"]]
+
+    def heirs(self, database=None):
+        """Who owns what the tenant made, after the drop."""
+        rows = self.pg.sql(
+            "SELECT DISTINCT r.rolname FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid "
+            "WHERE s.deptype = 'o' AND s.dbid = (SELECT oid FROM pg_database WHERE datname = "
+            "current_database())", database or self.database)
+        return {row[0] for row in rows}
+
+
+def rights_of_role(pg, role):
+    """What makes a role more than a name: attributes, memberships, rights."""
+    return pg.sql(
+        "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolcanlogin OR rolreplication OR "
+        "rolbypassrls OR rolinherit, EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid), "
+        "EXISTS (SELECT FROM pg_shdepend WHERE refobjid = r.oid AND deptype = 'a') "
+        f"FROM pg_roles r WHERE rolname = {pg_quote(role)}")
+
+
+def test_dropping_a_role_makes_nobody_admin(pg, make_probe, user):
+    """H1: the new owner is a role without any right, in every database."""
+    tenant = Tenant(pg, make_probe(pg.target("db")), user)
+    second = f"two_{user}"
+    pg.sql(f"CREATE DATABASE {second}")
+    tenant.grants += [grant(second, "CONNECT", "CREATE"),
+                      grant(second, "CREATE", "USAGE", schema="public")]
+    tenant.probe.sync(**tenant.account())
+    tenant.plant()
+    tenant.plant(second)
+    tenant.probe.drop(**tenant.account())
+    assert not pg.exists(user)
+    for database in (tenant.database, second):
+        assert tenant.heirs(database) == {"steward_heir_shop"}
+        tenant.check_harmless(database)
+    assert rights_of_role(pg, "steward_heir_shop") == [["f", "f", "f"]]
+    assert tenant.accomplice_runs("SELECT who()") == "steward_heir_shop"
+    # The next one inherits to the same role, and one that owned nothing to none.
+    assert tenant.probe.drop(**tenant.account())["statements"] == 1
+
+
+def test_heirs_of_two_namespaces_are_two(pg, make_probe, user):
+    """H1: what one namespace left cannot read what another one left."""
+    probe = make_probe(pg.target("db"))
+    victim = Tenant(pg, probe, user, "victim")
+    attacker = Tenant(pg, probe, user + "x", "attacker")
+    attacker.grants = [grant(victim.database, "CONNECT", "CREATE"),
+                       grant(victim.database, "CREATE", "USAGE", schema="public")]
+    probe.sync(**attacker.account())
+    victim.run("CREATE TABLE salaries (n int); INSERT INTO salaries VALUES (7)")
+    attacker.run("CREATE FUNCTION spy() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS "
+                 "$$ DECLARE r int; BEGIN EXECUTE 'SELECT n FROM salaries' INTO r; RETURN r; END $$",
+                 victim.database)
+    probe.drop(**victim.account())
+    probe.drop(**attacker.account())
+    assert attacker.accomplice_runs("SELECT spy()", victim.database) is None
+    assert victim.heirs() == {"steward_heir_victim", "steward_heir_attacker"}
+
+
+@pytest.mark.parametrize("kind", ["superuser", "admin", "member", "managed", "unlisted", "reader"])
+def test_owners_that_a_tenant_may_not_name(pg, make_probe, user, kind):
+    """H1: spec.reassignOwnedTo is what the target lists, and never one with rights of others."""
+    heir = f"heir_{user}"
+    probe = make_probe(pg.target("db", allowedOwners=[] if kind == "unlisted" else ["heir_*",
+                                                                                   "steward-*"]))
+    tenant = Tenant(pg, probe, user)
+    if kind == "managed":
+        probe.sync(**account(heir, uid="uid-other", owner="other/heir"))
+    elif kind == "admin":
+        heir = "steward-admin"
+    else:
+        pg.sql(f"CREATE ROLE {heir} NOLOGIN NOINHERIT {'SUPERUSER' if kind == 'superuser' else ''}")
+    if kind == "member":
+        pg.sql(f"CREATE ROLE boss_{user} SUPERUSER NOLOGIN; GRANT boss_{user} TO {heir}")
+    if kind == "reader":
+        pg.sql(f"GRANT pg_read_all_data TO {heir}")
+    tenant.plant()
+    report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account(reassign=heir))
+    assert heir in report["error"]
+    assert pg.exists(user) and tenant.heirs() == {user}
+    # Nothing else was lost: without that owner the same account goes.
+    tenant.probe.drop(**tenant.account())
+    assert tenant.heirs() == {"steward_heir_shop"}
+    tenant.check_harmless()
+
+
+def test_an_owner_from_the_list(pg, make_probe, user):
+    """A role that the target lists, without rights of others, gets it all."""
+    tenant = Tenant(pg, make_probe(pg.target("db", allowedOwners=["heir_*"])), user)
+    pg.sql(f"CREATE ROLE heir_{user} NOLOGIN NOINHERIT")
+    tenant.plant()
+    tenant.probe.drop(**tenant.account(reassign=f"heir_{user}"))
+    assert tenant.heirs() == {f"heir_{user}"}
+    tenant.check_harmless()
+
+
+@pytest.mark.parametrize("attribute", ["SUPERUSER", "LOGIN", "CREATEROLE", "member"])
+def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute):
+    """H1: a role of that name with rights is not used."""
+    namespace = f"odd-{user}"
+    heir = f"steward_heir_{namespace}"
+    tenant = Tenant(pg, make_probe(pg.target("db")), user, namespace)
+    tenant.plant()
+    make = {"member": f"CREATE ROLE {pg_name(heir)} NOINHERIT; "
+                      f"GRANT pg_read_all_data TO {pg_name(heir)}"}
+    pg.sql(make.get(attribute, f"CREATE ROLE {pg_name(heir)} NOINHERIT {attribute}"))
+    report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account())
+    assert heir in report["error"] and tenant.heirs() == {user}
+    pg.sql(f"DROP OWNED BY {pg_name(heir)}; DROP ROLE {pg_name(heir)}")
+    tenant.probe.drop(**tenant.account())
+    assert tenant.heirs() == {heir}
+
+
+def test_an_admin_without_superuser(pg, make_probe, user, tmp_path):
+    """H1: the heir is the same where steward's admin is an ordinary role with CREATEROLE."""
+    probe = make_probe(pg.target("db"))
+    tenant = Tenant(pg, probe, user, "weak")
+    tenant.run("CREATE TABLE notes (t text); GRANT ALL ON notes TO PUBLIC; "
+               "CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid; "
+               "GRANT ALL ON secrets TO PUBLIC")
+    probe.sync(**{**tenant.account(), "grants": []})
+    admin, file = f"admin_{user}", tmp_path / "password"
+    pg.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE PASSWORD 'adm1n-Pa55'; "
+           f"GRANT pg_signal_backend TO {admin}")
+    file.write_text("adm1n-Pa55")
+    weak = make_probe(pg.target("weak", admin={"user": admin, "passwordFile": str(file)}))
+    weak.drop(**tenant.account())
+    assert tenant.heirs() == {"steward_heir_weak"}
+    assert tenant.accomplice_runs("SELECT * FROM secrets") is None
+    assert tenant.accomplice_runs("SELECT count(*) FROM notes") == "0"
+
+
+def test_the_name_of_an_heir_is_reserved(pg, make_probe):
+    """H1: no tenant logs in as the heir of another namespace."""
+    make_probe(pg.target("db")).fails("sync", "UNSUPPORTED", **account("steward_heir_shop"))
+    make_probe(pg.target("db", allowAdoption=["*"])).fails(
+        "sync", "UNSUPPORTED", **account("steward_heir_shop", adopt=True))
+
+
+# --- H3: adoption takes over nobody who holds more than the target gives
+
+
+def maria_account(maria, user, *statements):
+    """An account that steward did not make."""
+    maria.sql(f"CREATE DATABASE IF NOT EXISTS hr; CREATE DATABASE IF NOT EXISTS `shop-app`; "
+              f"CREATE USER '{user}'@'%' IDENTIFIED BY 'by-hand-1'; "
+              + "; ".join(s.format(u=f"'{user}'@'%'", n=user) for s in statements))
+
+
+MARIA_TOO_MUCH = {
+    "grant option": ["GRANT ALL ON `shop-app`.* TO {u} WITH GRANT OPTION"],
+    "another database": ["GRANT ALL ON hr.* TO {u}"],
+    "a pattern": ["GRANT SELECT ON `%`.* TO {u}"],
+    "a pattern of names": ["GRANT SELECT ON `shop_app`.* TO {u}"],
+    "system tables": ["GRANT SELECT ON mysql.* TO {u}"],
+    "one system table": ["GRANT INSERT ON mysql.global_priv TO {u}"],
+    "one system column": ["GRANT SELECT (Priv) ON mysql.global_priv TO {u}"],
+    "steward": ["CREATE DATABASE IF NOT EXISTS steward", "GRANT SELECT ON steward.* TO {u}"],
+    "global": ["GRANT SELECT ON *.* TO {u}"],
+    "file": ["GRANT FILE ON *.* TO {u}"],
+    "process": ["GRANT PROCESS ON *.* TO {u}"],
+    "default role": ["CREATE ROLE role_{n}", "GRANT ALL ON *.* TO role_{n}",
+                     "GRANT role_{n} TO {u}", "SET DEFAULT ROLE role_{n} FOR {u}"],
+    "role": ["CREATE ROLE role_{n}", "GRANT role_{n} TO {u}"],
+    "role with admin": ["CREATE ROLE role_{n}", "GRANT role_{n} TO {u} WITH ADMIN OPTION"],
+    "proxy": ["GRANT PROXY ON 'root'@'localhost' TO {u}"],
+    "routine": ["CREATE OR REPLACE PROCEDURE hr.raise() SELECT 1",
+                "GRANT EXECUTE ON PROCEDURE hr.raise TO {u}"],
+    "a privilege not listed": ["GRANT DROP ON `shop-app`.* TO {u}"],
+}
+
+
+@pytest.mark.parametrize("what", MARIA_TOO_MUCH)
+def test_adoption_of_more_than_is_given(maria, make_probe, user, what):
+    """H3: refused, with what it holds; the account keeps its password and its rights."""
+    maria_account(maria, user, *MARIA_TOO_MUCH[what])
+    probe = make_probe(maria.target("db", allowAdoption=["*"], allowAllDatabases=False,
+                                    allowedDatabases=["{namespace}-*"],
+                                    **({"allowedPrivileges": ["SELECT"]} if "listed" in what
+                                       else {})))
+    before = maria.grants(user)
+    report = probe.fails("sync", "EXISTS", **account(user, adopt=True, policy="Exact"))
+    assert "adopt" in report["error"]
+    assert maria.logs_in(user, "by-hand-1") and maria.grants(user) == before
+    assert maria.marks(user) == {}
+
+
+def test_adoption_of_what_is_given(maria, make_probe, user):
+    """H3: an account that holds what the target gives is taken over, where its name is listed."""
+    maria_account(maria, user, "GRANT SELECT, INSERT ON `shop-app`.* TO {u}")
+    for names in ([], ["other"], [user[:-1]], ["x*"]):
+        probe = make_probe(maria.target("db", allowAdoption=names))
+        report = probe.fails("sync", "EXISTS", **account(user, adopt=True))
+        assert "allowAdoption" in report["error"]
+    probe = make_probe(maria.target("db", allowedDatabases=["{namespace}-*"],
+                                    allowAdoption=[user[:4] + "*"]))
+    assert probe.sync(**account(user, adopt=True))["adopted"]
+    assert maria.logs_in(user, PASSWORD)
+
+
+PG_TOO_MUCH = {
+    "member of a superuser": "CREATE ROLE boss_{n} SUPERUSER; GRANT boss_{n} TO {n}",
+    "runs programs": "GRANT pg_execute_server_program TO {n}",
+    "member of a group": "CREATE ROLE group_{n}; GRANT group_{n} TO {n}",
+    "superuser": "ALTER ROLE {n} SUPERUSER",
+    "createdb": "ALTER ROLE {n} CREATEDB",
+    "createrole": "ALTER ROLE {n} CREATEROLE",
+    "replication": "ALTER ROLE {n} REPLICATION",
+    "bypassrls": "ALTER ROLE {n} BYPASSRLS",
+    "grant option": "GRANT CREATE ON DATABASE \"shop-app\" TO {n} WITH GRANT OPTION",
+    "another database": "GRANT CREATE ON DATABASE hr TO {n}",
+    "owner of another database": "ALTER DATABASE hr OWNER TO {n}",
+    "system function": "GRANT EXECUTE ON FUNCTION pg_read_file(text) TO {n}",
+    "system table": "GRANT SELECT ON pg_authid TO {n}",
+    "system column": "GRANT SELECT (rolpassword) ON pg_authid TO {n}",
+    "parameter": "GRANT SET ON PARAMETER session_preload_libraries TO {n}",
+    "default privileges": "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {n}",
+    "rights in another database": "\\c hr\nCREATE TABLE IF NOT EXISTS pay (n int);"
+                                  " GRANT SELECT ON pay TO {n}",
+    "owner in another database": "\\c hr\nCREATE TABLE pay_{n} (n int);"
+                                 " ALTER TABLE pay_{n} OWNER TO {n}",
+    "a privilege not listed": "GRANT TEMPORARY ON DATABASE \"shop-app\" TO {n}",
+    "owner where privileges are listed": "\\c shop-app\nCREATE TABLE own_{n} (n int);"
+                                         " ALTER TABLE own_{n} OWNER TO {n}",
+}
+
+
+@pytest.fixture
+def pg_databases(pg):
+    """The tenant's database, and one of another namespace."""
+    for database in ("shop-app", "hr"):
+        if not pg.sql(f"SELECT 1 FROM pg_database WHERE datname = '{database}'"):
+            pg.sql(f"CREATE DATABASE {pg_name(database)}")
+    yield
+    pg.sql("ALTER DATABASE hr OWNER TO root")
+
+
+@pytest.mark.parametrize("what", PG_TOO_MUCH)
+def test_adoption_of_more_than_is_given_pg(pg, pg_databases, make_probe, user, what):
+    """H3 on PostgreSQL: attributes, memberships, ownership and rights in any database."""
+    pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; " + PG_TOO_MUCH[what].format(n=user))
+    probe = make_probe(pg.target("db", allowAdoption=["*"],
+                                 allowedDatabases=["{namespace}-*"],
+                                 **({"allowedPrivileges": ["SELECT"]} if "listed" in what else {})))
+    report = probe.fails("sync", "EXISTS", **account(user, adopt=True, policy="Exact"))
+    assert "adopt" in report["error"] or "taken over" in report["error"]
+    assert pg.logs_in(user, "by-hand-1") and not pg.comment(user)
+
+
+def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
+    """H3: rights and tables in a database that the namespace may ask for."""
+    pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; GRANT CREATE ON DATABASE \"shop-app\" "
+           f"TO {user};\n\\c shop-app\nCREATE TABLE t_{user} (n int); "
+           f"ALTER TABLE t_{user} OWNER TO {user}")
+    for names in ([], ["other"]):
+        probe = make_probe(pg.target("db", allowAdoption=names))
+        report = probe.fails("sync", "EXISTS", **account(user, adopt=True))
+        assert "allowAdoption" in report["error"]
+    probe = make_probe(pg.target("db", allowedDatabases=["{namespace}-*"], allowAdoption=["*"]))
+    assert probe.sync(**account(user, adopt=True))["adopted"]
+    assert pg.logs_in(user, PASSWORD)
+
+
+# --- H4: one name, one object, whatever the hosts are
+
+
+def test_the_same_name_at_another_host(maria, make_probe, user):
+    """H4: refused, also through another target that names the same server."""
+    probe = make_probe(maria.target("one"), maria.target("two", host="localhost"))
+    maria.sql("CREATE DATABASE IF NOT EXISTS pay; CREATE TABLE IF NOT EXISTS pay.t (n INT)")
+    victim = account(user, grants=[grant("pay", "SELECT")], owner="pay/app", uid="uid-victim")
+    probe.sync(**victim)
+    for target in ("one", "two"):
+        for hosts in (["127.0.0.1"], ["%"], ["127.0.0.%", "localhost"], ["LOCALHOST"]):
+            attack = account(user, "attack-Pa55", hosts=hosts, owner="evil/app", uid="uid-evil")
+            for adopt in (False, True):
+                report = probe.fails("sync", "NOT_OURS", **{**attack, "target": target,
+                                                            "adopt": adopt})
+                assert "pay/app" in report["error"]
+    assert maria.accounts(user) == ["%"]
+    assert not maria.logs_in(user, "attack-Pa55", "SELECT * FROM pay.t")
+    # The holder may change its own hosts.
+    probe.sync(**{**victim, "hosts": ["127.0.0.1", "10.%"]})
+    assert maria.accounts(user) == ["10.%", "127.0.0.1"]
+
+
+def test_rows_that_are_nobodys_mark(maria, make_probe, user):
+    """H4: an account of a person, rights without an account, a role: each is a conflict."""
+    probe = make_probe(maria.target("db", allowAdoption=["*"]))
+    attack = account(user, hosts=["127.0.0.1"])
+    rows = {
+        f"CREATE USER '{user}'@'10.%' IDENTIFIED BY 'x'": f"DROP USER '{user}'@'10.%'",
+        f"INSERT INTO mysql.db SET Host='%', Db='pay', User='{user}', Select_priv='Y'":
+            f"DELETE FROM mysql.db WHERE User='{user}'",
+        f"INSERT INTO mysql.tables_priv SET Host='127.0.0.1', Db='pay', User='{user}', "
+        "Table_name='t', Grantor='', Table_priv='Select'":
+            f"DELETE FROM mysql.tables_priv WHERE User='{user}'",
+        f"CREATE ROLE '{user}'": f"DROP ROLE '{user}'",
+    }
+    for make, undo in rows.items():
+        maria.sql(make)
+        for adopt in (False, True):
+            report = probe.fails("sync", "NOT_OURS", **{**attack, "adopt": adopt})
+            assert "host" in report["error"]
+        maria.sql(undo)
+    probe.sync(**attack)
+    maria.sql(next(iter(rows)))
+    probe.fails("sync", "NOT_OURS", **attack)
+    # It goes all the same, and what is not ours stays.
+    probe.drop(**attack)
+    assert maria.accounts(user) == ["10.%"]
+
+
+def test_two_creations_at_once(maria, make_probe, user):
+    """H4: of two objects that ask for one name at the same moment, one gets it."""
+    probe = make_probe(maria.target("one"), maria.target("two", host="localhost"))
+    for number in range(20):
+        name = f"{user}-{number}"
+        for target, hosts in (("one", ["%"]), ("two", ["10.%"])):
+            probe.send("sync", **{**account(name, hosts=hosts, owner=f"ns/{target}",
+                                            uid=f"uid-{target}"), "target": target},
+                       **{"async": True})
+        answers = [probe.read(), probe.read()]
+        assert [a["result"] for a in answers].count(0) <= 1, answers
+        assert len(maria.accounts(name)) <= 1
+        for target, hosts in (("one", ["%"]), ("two", ["10.%"])):
+            probe.ask("sync", **{**account(name, hosts=hosts, owner=f"ns/{target}",
+                                           uid=f"uid-{target}"), "target": target})
+        assert len(maria.accounts(name)) == 1
+        assert len({row[1] for row in maria.marks(name).values()}) == 1
+
+
+def test_one_role_through_two_targets(pg, make_probe, user):
+    """H4 on PostgreSQL, where names have no hosts: the mark on the role decides."""
+    probe = make_probe(pg.target("one"), pg.target("two", host="localhost"))
+    probe.sync(**account(user, owner="pay/app", uid="uid-victim"))
+    for adopt in (False, True):
+        report = probe.fails("sync", "NOT_OURS", **{
+            **account(user, "attack-Pa55", owner="evil/app", uid="uid-evil"), "target": "two",
+            "adopt": adopt})
+        assert "pay/app" in report["error"]
+    assert pg.logs_in(user, PASSWORD) and not pg.logs_in(user, "attack-Pa55")
+
+
+# --- M6: a name is what it is, whatever character set the server prefers
+
+
+@pytest.mark.parametrize("charset,letter", [("gbk", "密"), ("big5", "寯"), ("sjis", "密"),
+                                            ("cp932", "密"), ("latin1", "é")])
+def test_a_server_that_ignores_our_character_set(make_mariadb, make_probe, charset, letter):
+    """M6: the last byte of the letter and a quotation mark are one character there."""
+    maria = make_mariadb("--skip-character-set-client-handshake", f"--character-set-server={charset}")
+    probe = make_probe(maria.target("db"))
+    user = f"{letter}`,evil#"
+    before = maria.sql("SELECT COUNT(*) FROM mysql.global_priv")
+    report = probe.ask("sync", **account(user, grants=[grant(f"{letter}`, mysql", "SELECT")]))
+    assert maria.accounts("evil") == [], report
+    rows = maria.sql("SELECT HEX(User) FROM mysql.global_priv WHERE User NOT IN "
+                     "('root', 'mysql', 'mariadb.sys', 'steward-admin', 'PUBLIC')")
+    assert {r[0] for r in rows} <= {user.encode().hex().upper()}
+    if report["result"] == 0:
+        probe.drop(**account(user))
+    assert maria.sql("SELECT COUNT(*) FROM mysql.global_priv") == before
