@@ -2,6 +2,7 @@
  *
  * What steward does to an account, whatever the engine: look, tell whose it is, compare, and write
  * only what differs.  Nothing is sent before all of it is known. */
+#include "controller/sql/adopt.h"
 #include "controller/sql/engine.h"
 
 #include "base/util.h"
@@ -113,6 +114,23 @@ static int refuse(struct work *w, enum stw_sql_trouble trouble, enum stw_sql_ste
     return stw_fault_set(&w->f, trouble, step, "%s", err->text);
 }
 
+static bool is_wide(const char *name)
+{
+    for (; name && *name; name++)
+        if ((unsigned char)*name >= 0x80)
+            return true;
+    return false;
+}
+
+static bool has_wide_names(const struct stw_account *a)
+{
+    bool wide = is_wide(a->user) || is_wide(a->reassign_owned_to);
+    for (size_t i = 0; i < a->grant_count && !wide; i++)
+        wide = is_wide(a->grants[i].database) || is_wide(a->grants[i].schema) ||
+               is_wide(a->grants[i].table);
+    return wide;
+}
+
 static int look(struct work *w, struct stw_pool *p)
 {
     struct stw_error err = {0};
@@ -121,6 +139,11 @@ static int look(struct work *w, struct stw_pool *p)
     (void)snprintf(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
     if (w->s.ops->check(&w->s.facts, w->a, &err) < 0)
         return refuse(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP, &err);
+    w->s.wide = has_wide_names(w->a);
+    if (w->s.wide && !w->s.facts.utf8)
+        return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP,
+                             "the admin's database is not UTF-8, and names beyond ASCII could be "
+                             "others there: use ASCII names, or set admin.database of the target");
     if (w->s.ops->look(&w->s, w->a, &w->seen, &w->f) < 0)
         return lookup_failed(w);
     return 0;
@@ -143,33 +166,111 @@ static enum owner judge(const struct stw_login *l, const struct stw_account *a)
     return l->mark.state == STW_MARK_CREATING ? judge_creating(l) : OURS;
 }
 
+/* Objects of other namespaces are not named to this one. */
+static void name_owner(const struct work *w, const struct stw_mark *m, char out[512])
+{
+    size_t len = strlen(w->a->ns);
+    if (strncmp(m->owner, w->a->ns, len) == 0 && m->owner[len] == '/')
+        (void)snprintf(out, 512, "another owner, %s (UID %s)", m->owner, m->uid);
+    else
+        (void)snprintf(out, 512, "an object of another namespace");
+}
+
 static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
 {
+    char owner[512];
+    name_owner(w, &l->mark, owner);
     if (o == OTHERS || o == FORMER_OURS)
         return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
-                             "its mark on the server names another owner, %s (UID %s)",
-                             l->mark.owner, l->mark.uid);
+                             "its mark on the server names %s", owner);
     if (l->special)
         return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
                              "it exists on the server, and as an administrator or a role it is not "
                              "taken over");
+    if (w->a->adopt)
+        return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                             "it exists on the server, and the target does not allow to adopt it: "
+                             "have it added to allowAdoption of the target");
     return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
                          "it exists on the server and was not made for this object");
+}
+
+/* The server gives an account the rights of every row of its name whose host matches, whichever
+ * host it logged in by.  So a name has one owner, whatever the hosts are. */
+static int refuse_name(struct work *w, const struct stw_login *l, enum owner o)
+{
+    char owner[512];
+    name_owner(w, &l->mark, owner);
+    if (o == OTHERS || o == FORMER_OURS)
+        return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                             "an account of this name, at host \"%s\", is marked for %s; a name "
+                             "belongs to one object, whatever its hosts are: choose another "
+                             "spec.user",
+                             l->host, owner);
+    return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                         "%s of this name, at host \"%s\", %s not made for this object; a name "
+                         "belongs to one object, whatever its hosts are: choose another spec.user, "
+                         "or have it dropped",
+                         l->exists ? "an account" : "rights", l->host, l->exists ? "was" : "were");
+}
+
+static bool is_free(const struct stw_login *l, enum owner o)
+{
+    return o == NOBODYS && !l->exists && l->have.count == 0;
 }
 
 /* All hosts before the first is touched. */
 static int check_owners(struct work *w)
 {
+    bool adopt = w->a->adopt && stw_target_allows_adoption(w->a->target, w->a->ns, w->a->user);
     for (size_t i = 0; i < w->seen.count; i++) {
-        const struct stw_login *l = &w->seen.logins[i];
+        struct stw_login *l = &w->seen.logins[i];
         enum owner o = judge(l, w->a);
-        if (!l->wanted || o == OURS || (o == NOBODYS && !l->exists))
+        if (o == OURS || is_free(l, o))
             continue;
-        bool taken = w->a->adopt && !l->special && o != OTHERS;
-        if (!taken)
+        if (!l->wanted || (o == NOBODYS && !l->exists))
+            return refuse_name(w, l, o);
+        if (!adopt || l->special || o == OTHERS)
             return refuse_owner(w, l, o);
+        l->adopting = true;
     }
     return 0;
+}
+
+/* Rights that steward itself gave to an object of this name are known. */
+static int check_adopted(struct work *w, const struct stw_login *l, struct stw_buf *excess)
+{
+    stw_autorights struct stw_rights others = {0};
+    stw_rights_minus(&l->have, &l->mark.rights, &others);
+    if (others.failed)
+        return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
+    stw_adopt_check_rights(&w->s.facts, w->a, &others, excess);
+    if (l->more_rights)
+        stw_adopt_note(excess, "rights that steward does not know");
+    return 0;
+}
+
+/* A tenant gets the rights of what it adopts: none that the target would not have given it. */
+static int check_adoption(struct work *w)
+{
+    bool adopting = false;
+    stw_autobuf struct stw_buf excess = STW_BUF_INIT(4096);
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        adopting |= l->adopting;
+        if (l->adopting && check_adopted(w, l, &excess) < 0)
+            return -1;
+    }
+    if (!adopting)
+        return 0;
+    if (w->s.ops->look_adoption(&w->s, w->a, &w->seen, &excess, &w->f) < 0)
+        return lookup_failed(w);
+    if (excess.len == 0 && !excess.failed)
+        return 0;
+    return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                         "it exists on the server and is not adopted, for it has more than the "
+                         "target gives: %s; have that taken away first",
+                         stw_buf_str(&excess));
 }
 
 /* Statements that were added since `from` have this effect. */
@@ -384,8 +485,8 @@ static int bring_about(struct work *w, struct stw_pool *p)
     w->r->password_wanted = wants_password(w);
     if (w->r->password_wanted)
         return 0;
-    if (check_owners(w) < 0 || look_at_rights(w) < 0 || prepare(w) < 0 || write_all(w) < 0 ||
-        run(w) < 0)
+    if (check_owners(w) < 0 || look_at_rights(w) < 0 || check_adoption(w) < 0 || prepare(w) < 0 ||
+        write_all(w) < 0 || run(w) < 0)
         return -1;
     report(w);
     return 0;

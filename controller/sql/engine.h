@@ -32,6 +32,7 @@ struct stw_mysql_more {
 /* What a connection has learnt about its server. */
 struct stw_facts {
     char version[64];
+    bool utf8;       /* of both sides: the connection's and the server's */
     unsigned number; /* 101119 for 10.11.19 and 80036 for 8.0.36; 150018 for PostgreSQL 15.18 */
     /* MySQL and MariaDB */
     bool mariadb;
@@ -63,6 +64,8 @@ struct stw_login {
     bool wanted;    /* one of the hosts of the account; else only the mark speaks of it */
     bool exists;
     bool mark_written; /* by the script that is being written */
+    bool adopting;     /* it is not ours yet, and would be taken over */
+    bool more_rights;  /* it has some that `have` cannot name */
     bool special;      /* nobody's to change: a superuser, a role, ... `err` of the lookup says */
     bool options_differ;
     enum stw_password_state password;
@@ -138,6 +141,9 @@ struct stw_engine_ops {
     /* Rights that `look` did not bring; NULL: none. */
     int (*look_rights)(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
+    /* What else an account holds that is to be taken over, beyond `have` (see adopt.h). */
+    int (*look_adoption)(struct stw_session *s, const struct stw_account *a,
+                         const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);
     int (*seal)(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
                 struct stw_fault *f);
 
@@ -189,6 +195,7 @@ struct stw_session {
     struct stw_conn *conn;
     char *database; /* of conn; NULL: the admin's */
     struct stw_facts facts;
+    bool wide;    /* names beyond ASCII: every connection must be UTF-8 */
     bool changed; /* something was sent that may have changed the server */
     unsigned statements;
 };

@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 
+#include <errmsg.h>
 #include <mysql.h>
 #include <poll.h>
 #include <pthread.h>
@@ -43,8 +44,12 @@ STW_LIBRARY(library, my, "libmariadb.so.3", "libmariadb3", FUNCTIONS);
 /* Where Debian, Alpine and Red Hat keep the CAs that the system trusts. */
 static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
                                         "/etc/pki/tls/certs/ca-bundle.crt"};
-/* None by which a server could ask for the password itself. */
-#define LOGIN_PLUGINS "mysql_native_password,caching_sha2_password,sha256_password,client_ed25519"
+/* With these two the client proves that it knows the password. */
+#define PROOF_PLUGINS "mysql_native_password,client_ed25519"
+/* With these a server may ask for the password itself, which goes over TLS as it is. */
+#define NOT_IN_LIST 5010 /* the client library's: the server asks for a plugin that is not listed  \
+                          */
+#define LOGIN_PLUGINS PROOF_PLUGINS ",caching_sha2_password,sha256_password"
 
 struct stw_conn {
     MYSQL mysql;
@@ -97,7 +102,9 @@ static void set_options(MYSQL *m, const struct stw_target *t, uint64_t connect_m
     (void)my.mysql_optionsv(m, MYSQL_OPT_PROTOCOL, &tcp);
     (void)my.mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &no);
     (void)my.mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    (void)my.mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, LOGIN_PLUGINS);
+    /* Under Require nobody knows who is at the other end of TLS. */
+    (void)my.mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH,
+                            t->tls_mode == STW_TLS_REQUIRE ? PROOF_PLUGINS : LOGIN_PLUGINS);
     set_tls(m, t);
 }
 
@@ -130,6 +137,9 @@ static void write_setup(struct stw_conn *c, const struct stw_target *t, struct s
                  k->mariadb ? "max_statement_time" : "max_execution_time",
                  k->mariadb ? timeout : timeout * 1000);
 }
+
+/* What marks rely on, and what the server or its configuration could have set otherwise. */
+static const char set_isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 
 static bool cell_is(const struct stw_cell *c, const char *text)
 {
@@ -172,6 +182,31 @@ static int read_privilege(void *ctx, const struct stw_cell *cells, unsigned coun
 
 static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw_fault *f);
 
+static int read_charset(void *ctx, const struct stw_cell *cells, unsigned count)
+{
+    struct stw_facts *k = ctx;
+    k->utf8 = count == 3;
+    for (unsigned i = 0; i < count; i++)
+        k->utf8 = k->utf8 && cell_is(&cells[i], "utf8mb4");
+    return 0;
+}
+
+/* What the handshake asks for is ignored by a server with skip-character-set-client-handshake.  In
+ * gbk, big5 or sjis the last byte of a letter and the quotation mark after it are one character, so
+ * that a name would end the string that it is in.  The first two statements have no such letter. */
+static int settle_charset(struct stw_conn *c, struct stw_fault *f)
+{
+    if (ask(c, "SET NAMES utf8mb4", NULL, f) < 0 ||
+        ask(c, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results",
+            read_charset, f) < 0)
+        return -1;
+    if (c->facts.utf8)
+        return 0;
+    return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
+                         "the server, or a proxy before it, does not use UTF-8 (utf8mb4) for this "
+                         "connection: names could become other names");
+}
+
 static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
 {
     struct stw_facts *k = &c->facts;
@@ -183,8 +218,10 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
     if (k->number < (k->mariadb ? 100400u : 50700u))
         return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
                              "the server is too old: MariaDB 10.4 or MySQL 5.7 is needed");
+    if (settle_charset(c, f) < 0)
+        return -1;
     write_setup(c, t, &setup);
-    if (ask(c, stw_buf_str(&setup), NULL, f) < 0)
+    if (ask(c, stw_buf_str(&setup), NULL, f) < 0 || ask(c, set_isolation, NULL, f) < 0)
         return -1;
     k->no_backslash = c->mysql.server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES;
     if (ask(c,
@@ -215,9 +252,15 @@ static void conn_close(struct stw_conn *c)
     free(c);
 }
 
-static int connect_fault(struct stw_conn *c, struct stw_fault *f)
+static int connect_fault(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
 {
     (void)fault_of(c, STW_SQL_STEP_CONNECT, f);
+    if ((f->number == CR_AUTH_PLUGIN_CANNOT_LOAD || f->number == NOT_IN_LIST) &&
+        t->tls_mode == STW_TLS_REQUIRE)
+        return stw_fault_set(f, STW_SQL_AUTH, STW_SQL_STEP_CONNECT,
+                             "the server asks for a login that sends the password itself "
+                             "(caching_sha2_password, sha256_password or another), and tls.mode "
+                             "Require does not check who it is: set tls.mode to VerifyFull");
     /* Whatever else the server says to a login is its refusal. */
     if (f->trouble == STW_SQL_FAILED || f->trouble == STW_SQL_DENIED)
         f->trouble = STW_SQL_AUTH;
@@ -239,7 +282,7 @@ static int connect_to(struct stw_conn *c, const struct stw_login_as *as, const c
     if (my.mysql_real_connect(&c->mysql, host, as->user, as->password, NULL, (unsigned)t->port,
                               NULL, CLIENT_FOUND_ROWS))
         return 0;
-    return connect_fault(c, f);
+    return connect_fault(c, t, f);
 }
 
 static void forget_password(struct stw_conn *c)
@@ -435,6 +478,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .check = stw_mysql_check,
     .look = stw_mysql_look,
     .expand = stw_mysql_expand,
+    .look_adoption = stw_mysql_look_adoption,
     .seal = seal,
     .prepare = stw_mysql_prepare,
     .create = stw_mysql_create,

@@ -272,6 +272,7 @@ static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell 
     (void)note_way(l, k->account, priv);
     stw_mysql_rights_of_bits((struct stw_right){.level = STW_LEVEL_GLOBAL},
                              strtoull(text(access), NULL, 10), k->facts, &l->have);
+    l->more_rights = l->have.count == 0 && !stw_streq(text(access), "0");
     return 0;
 }
 

@@ -197,6 +197,41 @@ static void put_where(struct stw_buf *out, const struct stw_facts *k, const stru
     put_string(out, k, l->mark_written ? a->owner_uid : l->mark.uid);
 }
 
+/* Two objects may ask for one name at different hosts at the same moment, so that the key of the
+ * table does not stop the second.  The row is added only while no other owner has one of this name:
+ * the server locks what the condition reads (REPEATABLE READ). */
+static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
+                        const struct stw_login *l, enum stw_mark_state state, const char *made,
+                        const struct stw_rights *rights)
+{
+    struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
+    bool creating = state == STW_MARK_CREATING;
+    stw_rights_json(rights, &json);
+    const char *const values[] = {a->user,
+                                  l->host,
+                                  a->owner,
+                                  a->owner_uid,
+                                  creating ? "creating" : "owned",
+                                  creating ? made : "",
+                                  stw_buf_str(&json)};
+    stw_buf_adds(out, "INSERT INTO steward.accounts (user, host, owner, owner_uid, state, made, "
+                      "rights) SELECT ");
+    for (size_t i = 0; i < STW_COUNT(values); i++) {
+        stw_buf_adds(out, i ? ", " : "");
+        put_string(out, k, values[i]);
+    }
+    stw_buf_adds(out, " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM steward.accounts AS others WHERE "
+                      "others.user=");
+    put_string(out, k, a->user);
+    stw_buf_adds(out, " AND others.owner_uid<>");
+    put_string(out, k, a->owner_uid);
+    stw_buf_adds(out, " AND others.owner<>");
+    put_string(out, k, a->owner);
+    stw_buf_addc(out, ')');
+    out->failed |= json.failed;
+    stw_buf_done(&json);
+}
+
 /* A row that was seen is changed only while it is still that; where there was none, there must
  * still be none.  `state` behind a CREATING of the same script finds the row of that. */
 void stw_mysql_mark(const struct stw_facts *k, const struct stw_account *a,
@@ -213,12 +248,8 @@ void stw_mysql_mark(const struct stw_facts *k, const struct stw_account *a,
         st->must_match = true;
         return;
     }
-    stw_buf_adds(out, "INSERT INTO steward.accounts SET user=");
-    put_string(out, k, a->user);
-    stw_buf_adds(out, ", host=");
-    put_string(out, k, l->host);
-    stw_buf_adds(out, ", ");
-    put_values(out, k, a, state, made, rights);
+    put_new_row(out, k, a, l, state, made, rights);
+    st->must_match = true;
 }
 
 void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,

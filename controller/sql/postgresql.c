@@ -28,6 +28,7 @@
     F(PQgetlength)                                                                                 \
     F(PQgetvalue)                                                                                  \
     F(PQisBusy)                                                                                    \
+    F(PQlibVersion)                                                                                \
     F(PQnfields)                                                                                   \
     F(PQntuples)                                                                                   \
     F(PQresultErrorField)                                                                          \
@@ -46,6 +47,7 @@ static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/
 struct stw_conn {
     PGconn *pg;
     struct stw_facts facts;
+    bool own_encoding;   /* the server takes what we send as UTF-8 */
     uint64_t timeout_ms; /* of a statement, on our side */
     int fd;              /* for cutting from other threads */
     char warned[6];      /* the SQLSTATE of a grant that was only warned of */
@@ -113,6 +115,25 @@ static void write_hosts(const char *host, const struct stw_addresses *a, struct 
     }
 }
 
+/* Who is not known to be the server must not get the password itself.  Since 16 libpq can be told
+ * so; one from 13 on can only be told to prove the password together with the server's certificate,
+ * which needs SCRAM on the server; an older one does not know the option, and does not connect.
+ * Without TLS none before 16 can refuse (see tls.mode Disable). */
+static void ask_for_proof(const struct stw_target *t, bool verified, const char *ret[2])
+{
+    int version = pq.PQlibVersion();
+    ret[0] = ret[1] = NULL;
+    if (verified)
+        return;
+    if (version >= 160000) {
+        ret[0] = "require_auth";
+        ret[1] = "scram-sha-256,md5";
+    } else if (t->tls_mode == STW_TLS_REQUIRE) {
+        ret[0] = "channel_binding";
+        ret[1] = "require";
+    }
+}
+
 /* Everything that the environment or files of a home directory could else decide is said here. */
 static PGconn *start_connect(const struct stw_login_as *as, const struct stw_addresses *addresses)
 {
@@ -121,15 +142,17 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                         [STW_TLS_VERIFY_CA] = "verify-ca",
                                         [STW_TLS_VERIFY_FULL] = "verify-full"};
     const struct stw_target *t = as->target;
+    const char *proof[2];
     stw_autobuf struct stw_buf hosts = STW_BUF_INIT(4096), numbers = STW_BUF_INIT(1024);
     char port[24];
     bool verify = t->tls_mode == STW_TLS_VERIFY_CA || t->tls_mode == STW_TLS_VERIFY_FULL;
+    ask_for_proof(t, verify, proof);
     /* "require" with a CA would be "verify-ca"; this file is not there. */
     const char *const names[] = {"host",     "port",     "user",        "password",
                                  "dbname",   "sslmode",  "sslrootcert", "application_name",
                                  "options",  "passfile", "gssencmode",  "client_encoding",
                                  "hostaddr", "sslcert",  "sslkey",      "target_session_attrs",
-                                 NULL};
+                                 proof[0],   NULL};
     write_hosts(t->host, addresses, &hosts, &numbers);
     if (hosts.failed || numbers.failed)
         return NULL;
@@ -149,6 +172,7 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                   "/nonexistent/crt",
                                   "/nonexistent/key",
                                   "any",
+                                  proof[1],
                                   NULL};
     (void)snprintf(port, sizeof(port), "%lld", (long long)t->port);
     return pq.PQconnectStartParams(names, values, 0);
@@ -263,12 +287,17 @@ static int query(struct stw_conn *c, const char *text, enum stw_sql_step step, s
 static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
 {
     struct stw_conn *c = ctx;
-    if (count < 4 || !cells[0].data || !cells[1].data || !cells[2].data || !cells[3].data)
-        return 0;
+    if (count < 6)
+        return -1;
+    for (unsigned i = 0; i < 6; i++)
+        if (!cells[i].data)
+            return -1;
     (void)snprintf(c->facts.version, sizeof(c->facts.version), "%s", cells[0].data);
     c->facts.number = (unsigned)strtoul(cells[1].data, NULL, 10);
     c->facts.superuser = stw_streq(cells[2].data, "true");
     c->facts.reads_verifiers = stw_streq(cells[3].data, "true");
+    c->own_encoding = stw_streq(cells[4].data, "UTF8");
+    c->facts.utf8 = c->own_encoding && stw_streq(cells[5].data, "UTF8");
     return 0;
 }
 
@@ -281,11 +310,16 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
                    "SET lock_timeout = %lld; SET idle_in_transaction_session_timeout = %lld; "
                    "SELECT current_setting('server_version'), current_setting("
                    "'server_version_num'), (SELECT rolsuper::text FROM pg_roles WHERE rolname = "
-                   "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text",
+                   "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
+                   "current_setting('client_encoding'), current_setting('server_encoding')",
                    ms, ms, ms);
     c->timeout_ms = (uint64_t)ms + 2000; /* the server ends it by itself before that */
     if (query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
         return -1;
+    if (!c->own_encoding)
+        return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
+                             "the server, or a proxy before it, does not use UTF-8 for this "
+                             "connection: names could become other names");
     if (c->facts.number < 100000)
         return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
                              "the server is too old: PostgreSQL 10 is needed");
@@ -406,6 +440,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .look = stw_pg_look,
     .expand = stw_pg_expand,
     .look_rights = stw_pg_look_rights,
+    .look_adoption = stw_pg_look_adoption,
     .seal = seal,
     .look_drop = stw_pg_look_heir,
     .create = stw_pg_create,

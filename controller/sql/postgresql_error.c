@@ -106,6 +106,15 @@ void stw_pg_connect_fault(struct stw_fault *f, const char *message)
         stw_pg_fault(f, state, NULL, NULL, STW_SQL_STEP_CONNECT);
         return;
     }
+    if (strstr(message, "channel binding") ||
+        strstr(message, "authentication method requirement")) {
+        (void)stw_fault_set(
+            f, STW_SQL_AUTH, STW_SQL_STEP_CONNECT,
+            "the server asks for a login that sends the password itself, or does "
+            "not prove that it knows it, and tls.mode does not check who it is: set "
+            "tls.mode to VerifyFull, or use scram-sha-256");
+        return;
+    }
     /* libpq's own words; they know no statement. */
     stw_clean_message(reason ? reason + 8 : message, clean, sizeof(clean));
     bool tls = strstr(message, "SSL") || strstr(message, "certificate");

@@ -81,11 +81,12 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
     stw_pg_string(&quoted, a->user, strlen(a->user));
     const char *user = stw_buf_str(&quoted), *table = k->reads_verifiers ? "pg_authid" : "pg_roles";
     out->failed |= quoted.failed;
-    stw_buf_addf(out,
-                 "SELECT 'r', r.oid::text, (r.rolsuper OR r.rolreplication OR r.rolbypassrls OR "
-                 "r.rolcreaterole)::text, r.rolcanlogin::text, r.rolconnlimit::text, "
-                 "shobj_description(r.oid, 'pg_authid'), %s FROM %s r WHERE r.rolname = %s",
-                 k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
+    stw_buf_addf(
+        out,
+        "SELECT 'r', r.oid::text, (r.rolsuper OR r.rolreplication OR r.rolbypassrls OR "
+        "r.rolcreaterole OR r.rolcreatedb)::text, r.rolcanlogin::text, r.rolconnlimit::text, "
+        "shobj_description(r.oid, 'pg_authid'), %s FROM %s r WHERE r.rolname = %s",
+        k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
     stw_buf_addf(out,
                  " UNION ALL SELECT 'a', d.datname::text, x.privilege_type, x.is_grantable::text, "
                  "NULL, NULL, NULL FROM pg_database d CROSS JOIN LATERAL aclexplode(d.datacl) x "

@@ -28,6 +28,10 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
 bool stw_pg_is_all_tables(const struct stw_right *r);
 
+/* postgresql_adopt.c */
+int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
+                         const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);
+
 /* postgresql_heir.c: who gets what a role owns.  The first, before a drop, finds and checks the new
  * owner; it fails with OWNS_OBJECTS before anything is changed. */
 #define STW_PG_HEIR_PREFIX "steward_heir_"

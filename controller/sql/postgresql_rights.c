@@ -165,6 +165,7 @@ struct look {
     const char *database;
     const struct stw_rights *want, *recorded;
     struct stw_rights *have;
+    bool adopting; /* all of them have to be known */
 };
 
 static const char *text(const struct stw_cell *c)
@@ -261,7 +262,7 @@ static int look_in(struct stw_session *s, struct look *k, const char *oid, struc
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
     write_have(&st->text, oid);
     write_all(&st->text, k->recorded, k->database, oid);
-    bool wanted = concerns(k->want, k->database);
+    bool wanted = k->adopting || concerns(k->want, k->database);
     if (stw_session_ask(s, st, read_row, k, f) == 0)
         return 0;
     if (may_pass(f, wanted)) {
@@ -288,7 +289,8 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
 {
     struct stw_login *l = &seen->logins[0];
-    struct look k = {.want = want, .recorded = &l->mark.rights, .have = &l->have};
+    struct look k = {
+        .want = want, .recorded = &l->mark.rights, .have = &l->have, .adopting = l->adopting};
     char **names = NULL;
     size_t count = 0;
     int r = 0;

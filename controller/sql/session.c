@@ -48,7 +48,14 @@ static int move_to(struct stw_session *s, const char *database, struct stw_fault
     if (database && !(s->database = strdup(database)))
         return stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
     s->conn = stw_pool_take(s->pool, s->database, f);
-    return s->conn ? 0 : -1;
+    if (!s->conn)
+        return -1;
+    if (!s->wide || s->ops->facts(s->conn)->utf8)
+        return 0;
+    return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT,
+                         "the database \"%s\" is not UTF-8, and names beyond ASCII would be others "
+                         "there",
+                         s->database ? s->database : "of the admin");
 }
 
 static int send_some(struct stw_session *s, const struct stw_statement *st, size_t count,

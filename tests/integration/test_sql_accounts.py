@@ -197,9 +197,10 @@ def test_hosts(make_probe, maria, user):
     report = probe.sync(**account(user, hosts=["localhost", "%"], grants=grants))
     assert report["hosts_changed"] and maria.accounts(user) == ["%", "localhost"]
     assert sorted(maria.marks(user)) == ["%", "localhost"]
-    # One that somebody else made stays.
-    maria.sql(f"CREATE USER '{user}'@'192.168.%' IDENTIFIED BY 'x'")
     probe.sync(**account(user, hosts=["%"], grants=grants))
+    # One that steward did not make stays, and is a conflict: it has the rights of the others.
+    maria.sql(f"CREATE USER '{user}'@'192.168.%' IDENTIFIED BY 'x'")
+    probe.fails("sync", "NOT_OURS", **account(user, hosts=["%"], grants=grants))
     assert maria.accounts(user) == ["%", "192.168.%"]
     probe.fails("sync", "EXISTS", **account(user, hosts=["%", "192.168.%"], grants=grants))
     probe.drop(**account(user, hosts=["%"]))

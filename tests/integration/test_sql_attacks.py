@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """controller/sql on real servers, attacked by a tenant who may write any DatabaseUser."""
 
+import contextlib
+import socket
+import ssl
+import struct
+import threading
+
 import pytest
 
+from support import dbserver
 from support.postgres import name as pg_name
 from support.postgres import quote as pg_quote
 from support.sqlprobe import account, grant
@@ -233,7 +240,7 @@ MARIA_TOO_MUCH = {
     "system tables": ["GRANT SELECT ON mysql.* TO {u}"],
     "one system table": ["GRANT INSERT ON mysql.global_priv TO {u}"],
     "one system column": ["GRANT SELECT (Priv) ON mysql.global_priv TO {u}"],
-    "steward": ["CREATE DATABASE IF NOT EXISTS steward", "GRANT SELECT ON steward.* TO {u}"],
+    "steward": ["GRANT SELECT ON steward.* TO {u}"],
     "global": ["GRANT SELECT ON *.* TO {u}"],
     "file": ["GRANT FILE ON *.* TO {u}"],
     "process": ["GRANT PROCESS ON *.* TO {u}"],
@@ -354,7 +361,7 @@ def test_the_same_name_at_another_host(maria, make_probe, user):
             for adopt in (False, True):
                 report = probe.fails("sync", "NOT_OURS", **{**attack, "target": target,
                                                             "adopt": adopt})
-                assert "pay/app" in report["error"]
+                assert "another namespace" in report["error"] and "pay" not in report["error"]
     assert maria.accounts(user) == ["%"]
     assert not maria.logs_in(user, "attack-Pa55", "SELECT * FROM pay.t")
     # The holder may change its own hosts.
@@ -416,7 +423,7 @@ def test_one_role_through_two_targets(pg, make_probe, user):
         report = probe.fails("sync", "NOT_OURS", **{
             **account(user, "attack-Pa55", owner="evil/app", uid="uid-evil"), "target": "two",
             "adopt": adopt})
-        assert "pay/app" in report["error"]
+        assert "another namespace" in report["error"] and "pay" not in report["error"]
     assert pg.logs_in(user, PASSWORD) and not pg.logs_in(user, "attack-Pa55")
 
 
@@ -431,11 +438,179 @@ def test_a_server_that_ignores_our_character_set(make_mariadb, make_probe, chars
     probe = make_probe(maria.target("db"))
     user = f"{letter}`,evil#"
     before = maria.sql("SELECT COUNT(*) FROM mysql.global_priv")
-    report = probe.ask("sync", **account(user, grants=[grant(f"{letter}`, mysql", "SELECT")]))
+    report = probe.ask("sync", **account(user, grants=[grant("app", "TEMPORARY")]))
     assert maria.accounts("evil") == [], report
     rows = maria.sql("SELECT HEX(User) FROM mysql.global_priv WHERE User NOT IN "
                      "('root', 'mysql', 'mariadb.sys', 'steward-admin', 'PUBLIC')")
     assert {r[0] for r in rows} <= {user.encode().hex().upper()}
-    if report["result"] == 0:
-        probe.drop(**account(user))
+    assert report["trouble"] == "UNSUPPORTED"  # the name of a grant, and not of the account
+    probe.drop(**account(user))
     assert maria.sql("SELECT COUNT(*) FROM mysql.global_priv") == before
+
+
+class Proxy:
+    """Between steward and a server: it changes what steward sends, as a pooling proxy may."""
+
+    def __init__(self, port, old, new):
+        assert len(old) == len(new)
+        self.back, self.old, self.new = port, old, new
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        """Each connection gets one of its own to the server."""
+        while True:
+            try:
+                front = self.listener.accept()[0]
+            except OSError:
+                return
+            back = socket.create_connection(("127.0.0.1", self.back))
+            for one, other, change in ((front, back, True), (back, front, False)):
+                threading.Thread(target=self.pump, args=(one, other, change), daemon=True).start()
+
+    def pump(self, one, other, change):
+        """One direction."""
+        try:
+            while data := one.recv(65536):
+                other.sendall(data.replace(self.old, self.new) if change else data)
+        except OSError:
+            pass
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        """Takes no more connections."""
+        self.listener.close()
+
+
+@pytest.mark.parametrize("engine,old,new", [
+    ("maria", b"SET NAMES utf8mb4", b"SET NAMES latin1 "),
+    ("pg", b"client_encoding\0UTF8\0", b"client_encoding\0WIN \0")])
+def test_a_character_set_that_is_not_ours(request, make_probe, user, engine, old, new):
+    """M6: what the server says afterwards counts; nothing else is sent to it."""
+    server = request.getfixturevalue(engine)
+    if engine == "pg":
+        hba = server.folder / "data" / "pg_hba.conf"
+        if "host all all 127" not in hba.read_text():
+            hba.write_text(hba.read_text() + "host all all 127.0.0.1/32 scram-sha-256\n")
+            server.sql("SELECT pg_reload_conf()")
+    proxy = Proxy(server.port, old, new)
+    try:
+        probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"}})
+        report = probe.fails("sync", "UNSUPPORTED", **account(user))
+        assert "UTF-8" in report["error"] and report["statements"] == 0
+    finally:
+        proxy.close()
+
+
+def test_names_where_a_database_is_not_utf8(make_postgres, make_probe):
+    """M6: names of roles are bytes in the encoding of the database that they were written from."""
+    pg = make_postgres()
+    pg.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'; "
+           "CREATE DATABASE raw TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'")
+    probe = make_probe(pg.target("db"))
+    for database in ("latin", "raw"):
+        one = account("é", grants=[grant(database, "CREATE", schema="public")])
+        assert "UTF-8" in probe.fails("sync", "UNSUPPORTED", **one)["error"]
+        probe.sync(**account("plain", grants=[grant(database, "CREATE", schema="public")]))
+        admin = {**pg.target("db")["admin"], "database": database}
+        inside = make_probe(pg.target("db", admin=admin))
+        assert "UTF-8" in inside.fails("sync", "UNSUPPORTED", **account("ö"))["error"]
+        inside.sync(**account("plain"))
+    assert not pg.exists("ö")
+
+
+# --- the admin's password is not sent to a server that nobody has checked
+
+
+class Rogue:
+    """Answers at the server's address with a certificate of its own, and asks for the password."""
+
+    def __init__(self, folder, talk):
+        self.talk, self.heard = talk, b""
+        dbserver.make_ca(folder / "ca")
+        dbserver.make_pair(folder / "ca", folder / "tls")
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(folder / "tls" / "tls.crt", folder / "tls" / "tls.key")
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        """One client after the other."""
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            client.settimeout(5)
+            with contextlib.suppress(OSError, ValueError):
+                self.talk(self, client)
+            client.close()
+
+    def read(self, client, size=65536):
+        """What the client says next, kept."""
+        data = client.recv(size)
+        self.heard += data
+        return data
+
+
+def ask_as_postgresql(rogue, client):
+    """SSLRequest, startup, and then AuthenticationCleartextPassword."""
+    rogue.read(client, 8)
+    client.sendall(b"S")
+    client = rogue.context.wrap_socket(client, server_side=True)
+    rogue.read(client)
+    client.sendall(struct.pack("!cII", b"R", 8, 3))
+    rogue.read(client)
+
+
+def greeting(plugin):
+    """The first packet of a server of MySQL."""
+    capabilities = 0x000FA20B | 0x800
+    body = (b"\x0a8.0.36\0" + struct.pack("<I", 7) + b"12345678\0"
+            + struct.pack("<HBHH", capabilities & 0xffff, 45, 2, capabilities >> 16) + b"\x15"
+            + b"\0" * 10 + b"123456789012\0" + plugin + b"\0")
+    return struct.pack("<I", len(body))[:3] + b"\0" + body
+
+
+def ask_as_mysql(plugin, request):
+    """The greeting, TLS, and then the request for the password itself."""
+    def talk(rogue, client):
+        client.sendall(greeting(plugin))
+        rogue.read(client, 36)
+        client = rogue.context.wrap_socket(client, server_side=True)
+        rogue.read(client)
+        client.sendall(struct.pack("<I", len(request))[:3] + b"\x03" + request)
+        rogue.read(client)
+    return talk
+
+
+ROGUES = {
+    "postgresql": ("pg", ask_as_postgresql),
+    "caching_sha2_password": ("maria", ask_as_mysql(b"caching_sha2_password", b"\x01\x04")),
+    "sha256_password": ("maria", ask_as_mysql(
+        b"mysql_native_password", b"\xfesha256_password\x0012345678901234567890\0")),
+    "mysql_clear_password": ("maria", ask_as_mysql(
+        b"mysql_native_password", b"\xfemysql_clear_password\0")),
+    "dialog": ("maria", ask_as_mysql(b"mysql_native_password", b"\xfedialog\0Password: ")),
+}
+
+
+@pytest.mark.parametrize("kind", ROGUES)
+def test_a_rogue_server_asks_for_the_password(request, make_probe, tmp_path, user, kind):
+    """Under tls.mode Require, where any certificate will do, the password stays here."""
+    engine, talk = ROGUES[kind]
+    server = request.getfixturevalue(engine)
+    rogue = Rogue(tmp_path / "rogue", talk)
+    try:
+        target = {**server.target("db"), "port": rogue.port, "tls": {"mode": "Require"},
+                  "connectTimeoutSeconds": 5}
+        report = make_probe(target).ask("sync", **account(user))
+        assert report["result"] == -1, report
+        assert rogue.heard and dbserver.ADMIN_PASSWORD.encode() not in rogue.heard
+        assert report["trouble"] == "AUTH" and "VerifyFull" in report["error"]
+    finally:
+        rogue.listener.close()

@@ -83,8 +83,11 @@ static void test_marks(void **state)
     (void)state;
     stw_mysql_mark(&maria, &bob, &l, STW_MARK_CREATING, "f00", &none, &s);
     wrote(&s, 1,
-          "INSERT INTO steward.accounts SET user='b`ob', host='%', owner='shop/b''ob', "
-          "owner_uid='u-1', state='creating', made='f00', rights='[]'");
+          "INSERT INTO steward.accounts (user, host, owner, owner_uid, state, made, rights) "
+          "SELECT 'b`ob', '%', 'shop/b''ob', 'u-1', 'creating', 'f00', '[]' FROM DUAL WHERE NOT "
+          "EXISTS (SELECT 1 FROM steward.accounts AS others WHERE others.user='b`ob' AND "
+          "others.owner_uid<>'u-1' AND others.owner<>'shop/b''ob')");
+    assert_true(s.items[0].must_match);
     l.mark_written = true;
     stw_mysql_mark(&maria, &bob, &l, STW_MARK_OWNED, "f00", &none, &s);
     wrote(&s, 2,
