@@ -118,11 +118,12 @@ struct stw_login_as {
 struct stw_engine_ops {
     /* Before all else: the client library. */
     int (*load)(struct stw_error *err);
-    /* Blocks for at most the target's connect timeout and one statement. */
+    /* Blocks for at most the target's connect timeout, also with what is asked first. */
     struct stw_conn *(*open)(const struct stw_login_as *as, struct stw_fault *f);
     void (*close)(struct stw_conn *c);
     bool (*alive)(struct stw_conn *c); /* an idle connection; costs no round trip */
-    void (*cut)(struct stw_conn *c);   /* from any thread: what is under way fails */
+    void (*cut)(struct stw_conn *c);   /* from any thread: what is under way fails, and all that
+                                          comes; the thread inside the library does it */
     const struct stw_facts *(*facts)(const struct stw_conn *c);
     /* Sends `count` statements, as one transaction where the engine can; `row` may be NULL. */
     int (*run)(struct stw_conn *c, const struct stw_statement *st, size_t count, stw_row_fn *row,

@@ -10,10 +10,13 @@
 #include "base/util.h"
 
 #include <errmsg.h>
+#include <errno.h>
 #include <mysql.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #define FUNCTIONS(F)                                                                               \
@@ -37,7 +40,6 @@
     F(mysql_real_query)                                                                            \
     F(mysql_server_init)                                                                           \
     F(mysql_sqlstate)                                                                              \
-    F(mysql_store_result)                                                                          \
     F(mysql_use_result)
 STW_LIBRARY(library, my, "libmariadb.so.3", "libmariadb3", FUNCTIONS);
 
@@ -47,8 +49,9 @@ static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/
 /* With these two the client proves that it knows the password. */
 #define PROOF_PLUGINS "mysql_native_password,client_ed25519"
 /* With these a server may ask for the password itself, which goes over TLS as it is. */
-#define NOT_IN_LIST 5010 /* the client library's: the server asks for a plugin that is not listed  \
-                          */
+#define NOT_IN_LIST                                                                                \
+    5010 /* the client library's: the server asks for a plugin that is not listed                  \
+          */
 #define LOGIN_PLUGINS PROOF_PLUGINS ",caching_sha2_password,sha256_password"
 
 struct stw_conn {
@@ -56,7 +59,17 @@ struct stw_conn {
     struct stw_facts facts;
     uint64_t started_ms;
     uint64_t limit_ms; /* a statement that takes as long was cut off by us */
+    int wake;          /* an eventfd that ends all waiting */
+    atomic_bool cut;
+    bool opening; /* all of that has one deadline */
 };
+
+/* Whose call this thread has made into the library, which has no place for it in its callback. */
+static _Thread_local struct stw_conn *waiting;
+
+#define PACKET_MAX_BYTES ((size_t)32 << 20)
+#define CLOSE_MS 1000
+#define WARNINGS_MAX 64
 
 static void library_init(void)
 {
@@ -70,6 +83,47 @@ static int load(struct stw_error *err)
         return -1;
     (void)pthread_once(&once, library_init);
     return 0;
+}
+
+static uint64_t now_ms(void)
+{
+    return stw_now_ms(&stw_clock_system);
+}
+
+static uint64_t time_left_ms(const struct stw_conn *c)
+{
+    uint64_t spent = now_ms() - c->started_ms;
+    return c->limit_ms - STW_MIN(spent, c->limit_ms);
+}
+
+/* The library's timeouts begin again with each byte.  This is called for each wait, and has one
+ * deadline for all of them. */
+static int wait_io(my_socket handle, my_bool is_read, int timeout)
+{
+    struct stw_conn *c = waiting;
+    struct pollfd fds[] = {{.fd = handle, .events = is_read ? POLLIN : POLLOUT},
+                           {.fd = c ? c->wake : -1, .events = POLLIN}};
+    for (;;) {
+        uint64_t left = c ? time_left_ms(c) : (uint64_t)STW_MAX(timeout, 1);
+        int n = left > 0 ? poll(fds, STW_COUNT(fds), (int)STW_MIN(left, (uint64_t)INT32_MAX)) : 0;
+        if (n == 0 || (n > 0 && fds[1].revents)) {
+            errno = ETIMEDOUT;
+            return 0;
+        }
+        if (n > 0)
+            return 1;
+        if (errno != EINTR)
+            return -1;
+    }
+}
+
+/* A function pointer as the library wants it. */
+static const void *wait_function(void)
+{
+    int (*function)(my_socket, my_bool, int) = wait_io;
+    void *ret;
+    memcpy(&ret, &function, sizeof(ret));
+    return ret;
 }
 
 static void set_tls(MYSQL *m, const struct stw_target *t)
@@ -96,21 +150,19 @@ static void set_options(MYSQL *m, const struct stw_target *t, uint64_t connect_m
     /* The server ends a statement by itself before that. */
     unsigned statement = (unsigned)t->statement_timeout_seconds + 2, tcp = MYSQL_PROTOCOL_TCP;
     unsigned no = 0;
+    size_t packet = PACKET_MAX_BYTES;
     (void)my.mysql_optionsv(m, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
     (void)my.mysql_optionsv(m, MYSQL_OPT_READ_TIMEOUT, &statement);
     (void)my.mysql_optionsv(m, MYSQL_OPT_WRITE_TIMEOUT, &statement);
     (void)my.mysql_optionsv(m, MYSQL_OPT_PROTOCOL, &tcp);
     (void)my.mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &no);
+    (void)my.mysql_optionsv(m, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
+    (void)my.mysql_optionsv(m, MARIADB_OPT_IO_WAIT, wait_function());
     (void)my.mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     /* Under Require nobody knows who is at the other end of TLS. */
     (void)my.mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH,
                             t->tls_mode == STW_TLS_REQUIRE ? PROOF_PLUGINS : LOGIN_PLUGINS);
     set_tls(m, t);
-}
-
-static uint64_t now_ms(void)
-{
-    return stw_now_ms(&stw_clock_system);
 }
 
 static int fault_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
@@ -248,7 +300,13 @@ static void conn_close(struct stw_conn *c)
 {
     if (!c)
         return;
+    c->started_ms = now_ms();
+    c->limit_ms = CLOSE_MS;
+    waiting = c;
     my.mysql_close(&c->mysql);
+    waiting = NULL;
+    if (c->wake >= 0)
+        (void)close(c->wake);
     free(c);
 }
 
@@ -265,12 +323,6 @@ static int connect_fault(struct stw_conn *c, const struct stw_target *t, struct 
     if (f->trouble == STW_SQL_FAILED || f->trouble == STW_SQL_DENIED)
         f->trouble = STW_SQL_AUTH;
     return -1;
-}
-
-static uint64_t time_left_ms(const struct stw_conn *c)
-{
-    uint64_t spent = now_ms() - c->started_ms;
-    return c->limit_ms - STW_MIN(spent, c->limit_ms);
 }
 
 static int connect_to(struct stw_conn *c, const struct stw_login_as *as, const char *host,
@@ -333,15 +385,21 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
         (void)stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
         return NULL;
     }
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->opening = true;
     c->started_ms = now_ms();
     c->limit_ms = (uint64_t)t->connect_timeout_seconds * 1000;
-    int r = login(c, as, f);
+    waiting = c;
+    int r = c->wake >= 0 ? login(c, as, f)
+                         : stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no eventfd");
+    waiting = NULL;
     forget_password(c);
-    c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
     if (r == 0 && t->tls_mode != STW_TLS_DISABLE && !my.mysql_get_ssl_cipher(&c->mysql))
         r = stw_fault_set(f, STW_SQL_TLS, STW_SQL_STEP_CONNECT, "the server does not offer TLS");
     if (r == 0 && !as->trial)
         r = learn(c, t, f);
+    c->opening = false;
+    c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
     if (r == 0)
         return c;
     conn_close(c);
@@ -355,9 +413,19 @@ static bool conn_alive(struct stw_conn *c)
     return poll(&p, 1, 0) == 0;
 }
 
+/* Not by its descriptor: the library may just have closed that, and another file may have got its
+ * number. */
 static void conn_cut(struct stw_conn *c)
 {
-    (void)shutdown((int)my.mysql_get_socket(&c->mysql), SHUT_RDWR);
+    uint64_t one = 1;
+    atomic_store(&c->cut, true);
+    ssize_t n = write(c->wake, &one, sizeof(one)); /* one that is full wakes as well */
+    (void)n;
+}
+
+static bool is_over(const struct stw_conn *c)
+{
+    return atomic_load(&c->cut) || time_left_ms(c) == 0;
 }
 
 static const struct stw_facts *conn_facts(const struct stw_conn *c)
@@ -373,55 +441,89 @@ static int read_rows(struct stw_conn *c, MYSQL_RES *result, stw_row_fn *row, voi
     unsigned count = STW_MIN(my.mysql_num_fields(result), (unsigned)CELLS_MAX);
     size_t bytes = 0;
     MYSQL_ROW r;
-    (void)c;
     while ((r = my.mysql_fetch_row(result))) {
         const unsigned long *lengths = my.mysql_fetch_lengths(result);
         for (unsigned i = 0; i < count; i++) {
             cells[i] = (struct stw_cell){r[i], r[i] ? lengths[i] : 0};
             bytes += cells[i].len;
         }
-        if (bytes > STW_ANSWER_MAX_BYTES || (row && row(ctx, cells, count) != 0))
+        if (bytes > STW_ANSWER_MAX_BYTES || is_over(c) || (row && row(ctx, cells, count) != 0))
             return -1;
     }
     return 0;
+}
+
+/* What is left of an answer is read by mysql_free_result, to its end if there is one. */
+static void give_up(struct stw_conn *c, struct stw_fault *f)
+{
+    (void)shutdown((int)my.mysql_get_socket(&c->mysql), SHUT_RDWR);
+    f->lost = true;
 }
 
 /* "Operation ALTER USER failed" hides its cause among the warnings. */
 static int cause_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
 {
     MYSQL_RES *result;
-    MYSQL_ROW row;
+    MYSQL_ROW row = NULL;
     (void)fault_of(c, step, f);
     if (f->number != 1396 || my.mysql_query(&c->mysql, "SHOW WARNINGS") != 0 ||
-        !(result = my.mysql_store_result(&c->mysql)))
+        !(result = my.mysql_use_result(&c->mysql)))
         return -1;
-    while ((row = my.mysql_fetch_row(result)))
+    for (int i = 0; i < WARNINGS_MAX && (row = my.mysql_fetch_row(result)); i++)
         if (my.mysql_num_fields(result) > 2 && row[1] && row[2] && !stw_streq(row[1], "1396"))
             stw_mysql_fault(f, (unsigned)strtoul(row[1], NULL, 10), "HY000", row[2], step);
+    if (row)
+        give_up(c, f);
     my.mysql_free_result(result);
     return -1;
+}
+
+static int end_answer(struct stw_conn *c, const struct stw_statement *st, MYSQL_RES *result,
+                      int bad, struct stw_fault *f)
+{
+    if (my.mysql_errno(&c->mysql) != 0)
+        (void)fault_of(c, st->step, f);
+    bool late = bad && is_over(c);
+    if (bad)
+        give_up(c, f);
+    my.mysql_free_result(result);
+    if (f->trouble != STW_SQL_FINE)
+        return -1;
+    if (late) {
+        (void)stw_fault_set(f, STW_SQL_CONNECT, st->step, "the server did not answer in time");
+        f->timeout = true;
+    } else if (bad) {
+        (void)stw_fault_set(f, STW_SQL_LOOKUP, st->step, "the server's answer could not be read");
+    } else {
+        return 0;
+    }
+    f->lost = true;
+    return -1;
+}
+
+static int send_one(struct stw_conn *c, const struct stw_statement *st, stw_row_fn *row, void *ctx,
+                    struct stw_fault *f)
+{
+    if (my.mysql_real_query(&c->mysql, stw_buf_str(&st->text), st->text.len) != 0)
+        return cause_of(c, st->step, f);
+    MYSQL_RES *result = my.mysql_use_result(&c->mysql);
+    int bad = result ? read_rows(c, result, row, ctx) : 0;
+    return end_answer(c, st, result, bad, f);
 }
 
 static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_fn *row, void *ctx,
                    struct stw_fault *f)
 {
-    int bad = 0;
-    c->started_ms = now_ms();
-    if (my.mysql_real_query(&c->mysql, stw_buf_str(&st->text), st->text.len) != 0)
-        return cause_of(c, st->step, f);
-    MYSQL_RES *result = my.mysql_use_result(&c->mysql);
-    if (result)
-        bad = read_rows(c, result, row, ctx);
-    if (my.mysql_errno(&c->mysql) != 0)
-        (void)fault_of(c, st->step, f);
-    my.mysql_free_result(result); /* reads what is left */
-    if (f->trouble != STW_SQL_FINE)
+    if (!c->opening)
+        c->started_ms = now_ms();
+    waiting = c;
+    int r = send_one(c, st, row, ctx, f);
+    waiting = NULL;
+    if (r < 0)
         return -1;
-    if (bad)
-        return stw_fault_set(f, STW_SQL_LOOKUP, st->step, "the server's answer could not be read");
     if (st->must_match && my.mysql_affected_rows(&c->mysql) == 0)
         return stw_fault_set(f, STW_SQL_NOT_OURS, st->step,
-                             "somebody else changed the mark at this moment");
+                             "another client changed the mark at this moment");
     return 0;
 }
 

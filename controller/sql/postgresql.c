@@ -11,7 +11,7 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
+#include <sys/eventfd.h>
 
 #define FUNCTIONS(F)                                                                               \
     F(PQclear)                                                                                     \
@@ -49,7 +49,7 @@ struct stw_conn {
     struct stw_facts facts;
     bool own_encoding;   /* the server takes what we send as UTF-8 */
     uint64_t timeout_ms; /* of a statement, on our side */
-    int fd;              /* for cutting from other threads */
+    int wake;            /* an eventfd that ends all waiting, for other threads */
     char warned[6];      /* the SQLSTATE of a grant that was only warned of */
 };
 
@@ -58,16 +58,17 @@ static uint64_t now_ms(void)
     return stw_now_ms(&stw_clock_system);
 }
 
-/* 1: ready, 0: the deadline has passed. */
-static int wait_for(PGconn *pg, short events, uint64_t deadline_ms)
+/* 1: ready, 0: the deadline has passed, or the connection was cut. */
+static int wait_for(const struct stw_conn *c, short events, uint64_t deadline_ms)
 {
     for (;;) {
-        struct pollfd p = {.fd = pq.PQsocket(pg), .events = events};
+        struct pollfd p[] = {{.fd = pq.PQsocket(c->pg), .events = events},
+                             {.fd = c->wake, .events = POLLIN}};
         uint64_t now = now_ms();
         if (now >= deadline_ms)
             return 0;
-        if (poll(&p, 1, (int)STW_MIN(deadline_ms - now, (uint64_t)60000)) > 0)
-            return 1;
+        if (poll(p, STW_COUNT(p), (int)STW_MIN(deadline_ms - now, (uint64_t)60000)) > 0)
+            return p[1].revents == 0;
     }
 }
 
@@ -80,17 +81,17 @@ static int took_too_long(struct stw_fault *f, enum stw_sql_step step)
     return -1;
 }
 
-static int finish_connect(PGconn *pg, uint64_t deadline_ms, struct stw_fault *f)
+static int finish_connect(const struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
-        if (!wait_for(pg, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
+        if (!wait_for(c, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
             return took_too_long(f, STW_SQL_STEP_CONNECT);
-        state = pq.PQconnectPoll(pg);
+        state = pq.PQconnectPoll(c->pg);
     }
     if (state == PGRES_POLLING_OK)
         return 0;
-    stw_pg_connect_fault(f, pq.PQerrorMessage(pg));
+    stw_pg_connect_fault(f, pq.PQerrorMessage(c->pg));
     return -1;
 }
 
@@ -195,7 +196,7 @@ static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
         return -1;
     }
     while (pq.PQflush(c->pg) == 1) {
-        if (!wait_for(c->pg, POLLIN | POLLOUT, deadline_ms))
+        if (!wait_for(c, POLLIN | POLLOUT, deadline_ms))
             return took_too_long(f, step);
         if (!pq.PQconsumeInput(c->pg))
             break;
@@ -208,7 +209,7 @@ static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_
                              struct stw_fault *f)
 {
     while (pq.PQisBusy(c->pg)) {
-        if (!wait_for(c->pg, POLLIN, deadline_ms)) {
+        if (!wait_for(c, POLLIN, deadline_ms)) {
             (void)took_too_long(f, step);
             return NULL;
         }
@@ -301,8 +302,10 @@ static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
     return 0;
 }
 
-static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
+static int learn(struct stw_conn *c, const struct stw_target *t, uint64_t deadline_ms,
+                 struct stw_fault *f)
 {
+    uint64_t now = now_ms();
     long long ms = (long long)t->statement_timeout_seconds * 1000;
     char text[1024];
     (void)snprintf(text, sizeof(text),
@@ -313,9 +316,10 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
                    "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
                    "current_setting('client_encoding'), current_setting('server_encoding')",
                    ms, ms, ms);
-    c->timeout_ms = (uint64_t)ms + 2000; /* the server ends it by itself before that */
+    c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
     if (query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
         return -1;
+    c->timeout_ms = (uint64_t)ms + 2000; /* the server ends it by itself before that */
     if (!c->own_encoding)
         return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
                              "the server, or a proxy before it, does not use UTF-8 for this "
@@ -331,6 +335,8 @@ static void conn_close(struct stw_conn *c)
     if (!c)
         return;
     pq.PQfinish(c->pg);
+    if (c->wake >= 0)
+        (void)close(c->wake);
     free(c);
 }
 
@@ -355,15 +361,16 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     (void)pq.PQsetErrorVerbosity(c->pg, PQERRORS_SQLSTATE);
     (void)pq.PQsetNoticeReceiver(c->pg, notice, c);
     int r = 0;
-    if (pq.PQstatus(c->pg) == CONNECTION_BAD) {
+    if ((c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+        r = stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no eventfd");
+    } else if (pq.PQstatus(c->pg) == CONNECTION_BAD) {
         stw_pg_connect_fault(f, pq.PQerrorMessage(c->pg));
         r = -1;
     }
     if (r == 0)
-        r = finish_connect(c->pg, deadline, f);
+        r = finish_connect(c, deadline, f);
     if (r == 0 && !as->trial)
-        r = learn(c, as->target, f);
-    c->fd = pq.PQsocket(c->pg);
+        r = learn(c, as->target, deadline, f);
     if (r == 0)
         return c;
     conn_close(c);
@@ -373,7 +380,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
 /* Notices may wait on an idle connection; the end of it shows when they are read. */
 static bool conn_alive(struct stw_conn *c)
 {
-    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    struct pollfd p = {.fd = pq.PQsocket(c->pg), .events = POLLIN};
     if (poll(&p, 1, 0) == 0)
         return true;
     return pq.PQconsumeInput(c->pg) && pq.PQstatus(c->pg) == CONNECTION_OK && poll(&p, 1, 0) == 0;
@@ -381,7 +388,9 @@ static bool conn_alive(struct stw_conn *c)
 
 static void conn_cut(struct stw_conn *c)
 {
-    (void)shutdown(c->fd, SHUT_RDWR);
+    uint64_t one = 1;
+    ssize_t n = write(c->wake, &one, sizeof(one)); /* one that is full wakes as well */
+    (void)n;
 }
 
 static const struct stw_facts *conn_facts(const struct stw_conn *c)

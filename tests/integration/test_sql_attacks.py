@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 
 import pytest
 
@@ -485,6 +486,14 @@ class Proxy:
         self.listener.close()
 
 
+def let_in_without_tls(pg):
+    """For a proxy that reads what is said."""
+    hba = pg.folder / "data" / "pg_hba.conf"
+    if "host all all 127" not in hba.read_text():
+        hba.write_text(hba.read_text() + "host all all 127.0.0.1/32 scram-sha-256\n")
+        pg.sql("SELECT pg_reload_conf()")
+
+
 @pytest.mark.parametrize("engine,old,new", [
     ("maria", b"SET NAMES utf8mb4", b"SET NAMES latin1 "),
     ("pg", b"client_encoding\0UTF8\0", b"client_encoding\0WIN \0")])
@@ -492,10 +501,7 @@ def test_a_character_set_that_is_not_ours(request, make_probe, user, engine, old
     """M6: what the server says afterwards counts; nothing else is sent to it."""
     server = request.getfixturevalue(engine)
     if engine == "pg":
-        hba = server.folder / "data" / "pg_hba.conf"
-        if "host all all 127" not in hba.read_text():
-            hba.write_text(hba.read_text() + "host all all 127.0.0.1/32 scram-sha-256\n")
-            server.sql("SELECT pg_reload_conf()")
+        let_in_without_tls(server)
     proxy = Proxy(server.port, old, new)
     try:
         probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"}})
@@ -610,7 +616,74 @@ def test_a_rogue_server_asks_for_the_password(request, make_probe, tmp_path, use
                   "connectTimeoutSeconds": 5}
         report = make_probe(target).ask("sync", **account(user))
         assert report["result"] == -1, report
-        assert rogue.heard and dbserver.ADMIN_PASSWORD.encode() not in rogue.heard
+        assert dbserver.ADMIN_PASSWORD.encode() not in rogue.heard
         assert report["trouble"] == "AUTH" and "VerifyFull" in report["error"]
     finally:
         rogue.listener.close()
+
+
+# --- a server that answers a byte at a time
+
+
+class Drip(Proxy):
+    """Passes on what the server says, a byte at a time once `after` was asked."""
+
+    def __init__(self, port, after):
+        self.slow = threading.Event()
+        self.after = after
+        super().__init__(port, b"", b"")
+
+    def pump(self, one, other, change):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                if change and self.after in data:
+                    self.slow.set()
+                while not change and self.slow.is_set() and data:
+                    other.sendall(data[:1])
+                    data = data[1:]
+                    time.sleep(0.3)
+                if data:
+                    other.sendall(data)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("engine,after", [("maria", b"global_priv"), ("maria", b"SET NAMES"),
+                                          ("pg", b"pg_shdepend")])
+@pytest.mark.parametrize("how", ["deadline", "cancel"])
+def test_a_byte_at_a_time(request, make_probe, user, engine, after, how):
+    """One deadline for the whole answer; and the end of steward does not wait for it."""
+    server = request.getfixturevalue(engine)
+    if engine == "pg":
+        let_in_without_tls(server)
+    proxy = Drip(server.port, after)
+    try:
+        probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"},
+                            "statementTimeoutSeconds": 2 if how == "deadline" else 60})
+        probe.send("sync", **account(user), id=1, **{"async": True})
+        assert proxy.slow.wait(30)
+        begin = time.monotonic()
+        if how == "cancel":
+            probe.send("cancel", id=2)
+        answers = [probe.read() for _ in range(1 if how == "deadline" else 2)]
+        report = next(a for a in answers if "trouble" in a)
+        assert report["trouble"] in ("CONNECT", "LOOKUP"), report
+        assert time.monotonic() - begin < 15
+    finally:
+        proxy.close()
+
+
+def test_a_greeting_a_byte_at_a_time(make_probe, maria, user):
+    """The deadline of a connection is one, too."""
+    def talk(rogue, client):
+        for byte in greeting(b"mysql_native_password") * 100:
+            client.sendall(bytes([byte]))
+            time.sleep(0.5)
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=lambda: talk(None, listener.accept()[0]), daemon=True).start()
+    probe = make_probe({**maria.target("db"), "port": listener.getsockname()[1],
+                        "connectTimeoutSeconds": 2})
+    report = probe.fails("sync", "CONNECT", **account(user))
+    assert report["ms"] < 10000
+    listener.close()
