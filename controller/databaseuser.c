@@ -332,6 +332,9 @@ static void run(struct dbuser *d, struct stw_result *result)
     } else if (d->object.paused) {
         (void)stw_run_write(d->run, &d->object, stw_status_paused(d->run, &d->object), result);
     } else if (stw_object_judge(d->run, &d->object, &findings) > 0) {
+        /* With each start these are the objects that a new rule or target refuses. */
+        stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
+                STW_STR("object", d->run->key), STW_STR("why", stw_buf_str(&findings)));
         end_invalid(d, &findings, result);
     } else if (decode(d, result) == 0) {
         find_target(d);

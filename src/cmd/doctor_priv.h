@@ -41,6 +41,9 @@ void doctor_deployment(struct doctor *d); /* doctor_run.c */
 void doctor_rights(struct doctor *d);
 void doctor_leader(struct doctor *d);
 void doctor_targets(struct doctor *d);
+struct stw_targets;
+/* DatabaseUsers that the rules refuse, with these targets.  doctor_users.c */
+void doctor_users(struct doctor *d, struct stw_targets *targets);
 void doctor_webhooks(struct doctor *d); /* doctor_door.c */
 void doctor_service(struct doctor *d);  /* doctor_net.c */
 void doctor_network_policy(struct doctor *d);

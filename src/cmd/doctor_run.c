@@ -275,7 +275,7 @@ static bool check_password(struct doctor *d, const struct stw_target *t)
     return false;
 }
 
-static void check_targets(struct doctor *d, const struct stw_targets *targets)
+static void check_targets(struct doctor *d, struct stw_targets *targets)
 {
     size_t good = 0, count = stw_targets_count(targets);
     for (size_t i = 0; i < count; i++)
@@ -283,6 +283,8 @@ static void check_targets(struct doctor *d, const struct stw_targets *targets)
     if (good == count)
         stw_checkup_add(&d->report, STW_CHECK_OK, "database targets", NULL,
                         "%zu in ConfigMap %s/" STW_CONFIG_MAP, count, d->ns);
+    if (count > 0)
+        doctor_users(d, targets);
 }
 
 void doctor_targets(struct doctor *d)

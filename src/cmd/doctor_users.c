@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * DatabaseUsers that the rules refuse, such as those from before a rule or a change of the targets.
+ * Their accounts stay as they are, and are not looked after. */
+#include "cmd/doctor_priv.h"
+
+#include "base/util.h"
+#include "kinds/databaseuser.h"
+#include "kinds/target.h"
+#include "kube/pages.h"
+
+#define SHOWN_MAX 20
+
+struct walk {
+    struct doctor *d;
+    struct stw_targets *targets;
+    unsigned refused;
+};
+
+static struct stw_targets *targets_of(void *ctx)
+{
+    struct walk *w = ctx;
+    return stw_targets_ref(w->targets);
+}
+
+static void tell(struct walk *w, const char *ns, const char *name, const struct stw_findings *f)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    if (w->refused++ >= SHOWN_MAX)
+        return;
+    stw_finding_text(&f->errors[0], &text);
+    stw_checkup_add(&w->d->report, STW_CHECK_WARN, "DatabaseUser",
+                    doctor_advice(w->d,
+                                  "Change the object (kubectl -n %s edit databaseuser %s) or its "
+                                  "target; until then its account stays as it is.",
+                                  ns, name),
+                    "%s/%s is refused: %s", ns, name, stw_buf_str(&text));
+}
+
+static int judge(void *ctx, struct stw_json object)
+{
+    struct walk *w = ctx;
+    char ns[254] = "", name[254] = "";
+    stw_autofindings struct stw_findings f = {0};
+    const struct stw_lookup lookup = {.ctx = w, .targets = targets_of};
+    const struct stw_env env = {.lookup = &lookup};
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.namespace"), ns, sizeof(ns));
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.name"), name, sizeof(name));
+    const struct stw_admission a = {.kind = &stw_kind_databaseuser,
+                                    .operation = STW_CREATE,
+                                    .ns = ns,
+                                    .name = name,
+                                    .object = object,
+                                    .env = &env,
+                                    .quiet = true};
+    stw_kind_validate(&a, &f);
+    if (f.error_count > 0)
+        tell(w, ns, name, &f);
+    return 0;
+}
+
+static int walk_namespace(struct walk *w, const char *ns, struct stw_error *err)
+{
+    static const struct stw_resource resource = {.group = "handsomeguy.cn",
+                                                 .version = "v1alpha1",
+                                                 .kind = "DatabaseUser",
+                                                 .plural = "databaseusers",
+                                                 .namespaced = true};
+    struct stw_pages q = {
+        .resource = &resource, .ns = ns, .timeout_ms = (uint32_t)w->d->remote.timeout_ms};
+    int rc = stw_pages_each(w->d->remote.client, &q, judge, w, err);
+    return rc < 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc; /* the check of CRDs says so */
+}
+
+void doctor_users(struct doctor *d, struct stw_targets *targets)
+{
+    static char *all[] = {NULL, NULL};
+    struct walk w = {.d = d, .targets = targets};
+    struct stw_error err = {0};
+    char **ns = d->namespaces ? d->namespaces : all;
+    int rc = 0;
+    do
+        rc = walk_namespace(&w, *ns, &err);
+    while (rc == 0 && *ns && *++ns);
+    if (rc != 0)
+        doctor_unread(d, "DatabaseUsers", &err);
+    if (w.refused > SHOWN_MAX)
+        stw_checkup_add(&d->report, STW_CHECK_WARN, "DatabaseUser", NULL, "%u more are refused",
+                        w.refused - SHOWN_MAX);
+}
