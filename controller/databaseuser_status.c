@@ -203,6 +203,12 @@ static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
+static bool wants_adoption(const struct dbuser *d)
+{
+    return d->object.adopt ||
+           (d->spec.adoption_policy && stw_streq(d->spec.adoption_policy, "Adopt"));
+}
+
 static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
 {
     const struct stw_account_report *r = &d->report;
@@ -223,8 +229,10 @@ static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
         break;
     case STW_SQL_EXISTS:
         STW_ASPECT_SAY(a,
-                       "%s; it is left as it is. Set spec.adoptionPolicy to Adopt to take it over, "
-                       "or choose another spec.user",
+                       wants_adoption(d)
+                           ? "%s; it is left as it is"
+                           : "%s; it is left as it is. Set spec.adoptionPolicy to Adopt to take it "
+                             "over, if the target allows that, or choose another spec.user",
                        r->err.text);
         break;
     case STW_SQL_NOT_OURS:

@@ -11,7 +11,8 @@ from support import steward as stw
 from support import wait
 
 NOBODY = {"host": "127.0.0.1", "port": 1, "connectTimeoutSeconds": 1,
-          "admin": {"user": "chief", "passwordSecret": {"name": "nobody-admin"}}}
+          "admin": {"user": "chief", "passwordSecret": {"name": "nobody-admin"}},
+          "allowedDatabases": ["*"]}
 MAIN = {"name": "main", "engine": "mariadb", **NOBODY}
 OTHER = {"name": "Other", "engine": "mariadb", **NOBODY}
 PG = {"name": "pg", "engine": "postgresql", **NOBODY}

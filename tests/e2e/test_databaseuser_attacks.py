@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tenant who may write any DatabaseUser in one namespace, against real servers and a real API
+server: it gets nothing that the target does not give to that namespace."""
+
+import json
+
+import pytest
+
+from support import cluster as k8s
+from support import databases
+from support import databaseuser as dbu
+from support import steward as stw
+from support import wait
+
+PASSWORD = "first-Passw0rd-1"
+
+
+@pytest.fixture(scope="module")
+def pg():
+    """A PostgreSQL of this module's."""
+    if databases.missing(databases.PostgreSQL):
+        pytest.skip(databases.missing(databases.PostgreSQL))
+    one = databases.PostgreSQL()
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def plain(installed, steward_binary, tmp_path_factory, mariadb, pg):
+    """A steward whose targets say nothing of what they allow."""
+    stw.uninstall_webhooks(installed)
+    scene = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
+                      {"main": mariadb, "pg": pg})
+    scene.write_targets(*targets(mariadb, pg))
+    scene.steward.start()
+    yield scene
+    if scene.steward.running():
+        assert scene.steward.stop() == 0, scene.steward.log_tail()
+
+
+def targets(mariadb, pg, **more):
+    """The two targets, with the defaults of what they allow."""
+    return [{**{k: v for k, v in server.target(name).items()
+                if not k.startswith("allow")}, **more}
+            for name, server in (("main", mariadb), ("pg", pg))]
+
+
+@pytest.fixture
+def tenant(plain, namespace):
+    """The namespace of the tenant."""
+    yield namespace
+    plain.forget(namespace)
+
+
+def create(scene, namespace, name, **more):
+    """A Secret and a DatabaseUser."""
+    scene.cluster.apply([dbu.secret(name, namespace, PASSWORD),
+                         dbu.manifest(name, namespace, **more)])
+
+
+def test_the_database_of_another_namespace(plain, tenant, mariadb):
+    """M8: refused at admission, and by the controller when admission was not there."""
+    mine = f"{tenant}-app"
+    grants = [{"database": "shop", "privileges": ["ALL"]}]
+    mariadb.sql(f"CREATE DATABASE IF NOT EXISTS `{mine}`")
+    create(plain, tenant, "greedy", grants=grants)
+    condition = plain.wait_condition("greedy", tenant, "Ready", "InvalidSpec")
+    assert f'does not allow "shop" for namespace "{tenant}"' in condition["message"]
+    assert not [a for a in mariadb.all_accounts() if a.startswith("greedy")]
+    assert "a DatabaseUser is refused" in plain.steward.log_text()
+    create(plain, tenant, "modest", grants=[{"database": mine, "privileges": ["SELECT"]}])
+    plain.wait_ready("modest", tenant)
+    with plain.door():
+        reply = plain.cluster.apply(dbu.manifest("other", tenant, grants=grants), check=False)
+        assert reply.returncode != 0 and "does not allow" in reply.stderr
+
+
+def test_doctor_lists_what_is_refused(plain, tenant, steward_binary, mariadb, pg):
+    """M8: objects from before the rule, by name."""
+    cluster = plain.cluster
+    create(plain, tenant, "legacy", grants=[{"database": "shop", "privileges": ["ALL"]}])
+    config = {"targets": targets(mariadb, pg)}
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                   "metadata": {"name": "steward-config", "namespace": stw.NAMESPACE},
+                   "data": {"steward.yaml": json.dumps(config)}})
+    try:
+        result = k8s.run([steward_binary, "doctor", "-o", "json", "--kubeconfig",
+                          cluster.kubeconfig], check=False)
+        seen = [c for c in json.loads(result.stdout)["checks"] if c["check"] == "DatabaseUser"]
+        assert [c for c in seen if f"{tenant}/legacy is refused" in c["seen"]], result.stdout
+    finally:
+        cluster.delete("configmap", "steward-config", stw.NAMESPACE)
+
+
+def test_adoption_that_is_not_allowed(plain, tenant, mariadb):
+    """H3: the tenant's word, in the spec or as an annotation, is not enough."""
+    mariadb.sql("CREATE USER 'dba'@'%' IDENTIFIED BY 'by-hand-1'; "
+                "GRANT ALL ON shop.* TO 'dba'@'%' WITH GRANT OPTION")
+    try:
+        create(plain, tenant, "dba", grants=[], adoptionPolicy="Adopt",
+               annotations={"steward.dev/adopt": "true"})
+        condition = plain.wait_condition("dba", tenant, "UserSynced", "AlreadyExists")
+        assert "allowAdoption" in condition["message"]
+        assert mariadb.login("dba", "by-hand-1") and not mariadb.login("dba", PASSWORD)
+    finally:
+        mariadb.sql("DROP USER 'dba'@'%'")
+
+
+def test_the_name_of_another_namespace(plain, tenant, mariadb):
+    """H4: at another host."""
+    mariadb.sql("CREATE USER 'payapp'@'%' IDENTIFIED BY 'by-hand-1'; "
+                "GRANT SELECT ON shop.* TO 'payapp'@'%'")
+    try:
+        create(plain, tenant, "payapp", grants=[], hosts=["127.0.0.1"])
+        plain.wait_condition("payapp", tenant, "UserSynced", "Conflict")
+        assert not mariadb.login("payapp", PASSWORD, "SELECT * FROM shop.orders")
+    finally:
+        mariadb.sql("DROP USER 'payapp'@'%'")
+
+
+def test_superuser_by_deletion(plain, tenant, pg):
+    """H1: from the object to the function that would make an admin."""
+    mine = f"{tenant}-app"
+    pg.sql(f'CREATE DATABASE "{mine}"')
+    pg.sql("CREATE ROLE accomplice LOGIN PASSWORD 'acc0mplice-Pa55'")
+    rights = [{"database": mine, "schema": "public", "privileges": ["USAGE", "CREATE"]}]
+    create(plain, tenant, "maker", target="pg", grants=rights, reassignOwnedTo="root")
+    plain.wait_condition("maker", tenant, "Ready", "InvalidSpec")
+    plain.cluster.patch(dbu.KIND, "maker", tenant, {"spec": {"reassignOwnedTo": None}})
+    plain.wait_ready("maker", tenant)
+    assert pg.login("maker", PASSWORD,
+                    "CREATE FUNCTION up() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS "
+                    "$$ BEGIN EXECUTE 'ALTER ROLE accomplice SUPERUSER'; END $$", mine)
+    plain.delete("maker", tenant)
+    wait.until("the role to be gone", lambda: not pg.exists("maker"))
+    assert not pg.login("accomplice", "acc0mplice-Pa55", "SELECT up()", mine)
+    assert pg.sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'accomplice'") == [["f"]]
+    owner = pg.sql("SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'up'", mine)
+    assert owner[0][0].strip('"') == f"steward_heir_{tenant}"
