@@ -67,7 +67,7 @@ def test_the_database_of_another_namespace(plain, tenant, mariadb):
     condition = plain.wait_condition("greedy", tenant, "Ready", "InvalidSpec")
     assert f'does not allow "shop" for namespace "{tenant}"' in condition["message"]
     assert not [a for a in mariadb.all_accounts() if a.startswith("greedy")]
-    assert "a DatabaseUser is refused" in plain.steward.log_text()
+    assert "a DatabaseUser is refused" in plain.steward.log_tail()
     create(plain, tenant, "modest", grants=[{"database": mine, "privileges": ["SELECT"]}])
     plain.wait_ready("modest", tenant)
     with plain.door():

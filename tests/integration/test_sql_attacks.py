@@ -350,10 +350,16 @@ def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
 # --- H4: one name, one object, whatever the hosts are
 
 
-def test_the_same_name_at_another_host(maria, make_probe, user):
+@pytest.fixture(params=["maria", "mysql"])
+def hosted(request):
+    """Each engine whose names have hosts."""
+    return request.getfixturevalue(request.param)
+
+
+def test_the_same_name_at_another_host(hosted, make_probe, user):
     """H4: refused, also through another target that names the same server."""
-    probe = make_probe(maria.target("one"), maria.target("two", host="localhost"))
-    maria.sql("CREATE DATABASE IF NOT EXISTS pay; CREATE TABLE IF NOT EXISTS pay.t (n INT)")
+    probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
+    hosted.sql("CREATE DATABASE IF NOT EXISTS pay; CREATE TABLE IF NOT EXISTS pay.t (n INT)")
     victim = account(user, grants=[grant("pay", "SELECT")], owner="pay/app", uid="uid-victim")
     probe.sync(**victim)
     for target in ("one", "two"):
@@ -363,11 +369,11 @@ def test_the_same_name_at_another_host(maria, make_probe, user):
                 report = probe.fails("sync", "NOT_OURS", **{**attack, "target": target,
                                                             "adopt": adopt})
                 assert "another namespace" in report["error"] and "pay" not in report["error"]
-    assert maria.accounts(user) == ["%"]
-    assert not maria.logs_in(user, "attack-Pa55", "SELECT * FROM pay.t")
+    assert hosted.accounts(user) == ["%"]
+    assert not hosted.logs_in(user, "attack-Pa55", "SELECT * FROM pay.t")
     # The holder may change its own hosts.
     probe.sync(**{**victim, "hosts": ["127.0.0.1", "10.%"]})
-    assert maria.accounts(user) == ["10.%", "127.0.0.1"]
+    assert hosted.accounts(user) == ["10.%", "127.0.0.1"]
 
 
 def test_rows_that_are_nobodys_mark(maria, make_probe, user):
@@ -397,9 +403,9 @@ def test_rows_that_are_nobodys_mark(maria, make_probe, user):
     assert maria.accounts(user) == ["10.%"]
 
 
-def test_two_creations_at_once(maria, make_probe, user):
+def test_two_creations_at_once(hosted, make_probe, user):
     """H4: of two objects that ask for one name at the same moment, one gets it."""
-    probe = make_probe(maria.target("one"), maria.target("two", host="localhost"))
+    probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
     for number in range(20):
         name = f"{user}-{number}"
         for target, hosts in (("one", ["%"]), ("two", ["10.%"])):
@@ -408,12 +414,12 @@ def test_two_creations_at_once(maria, make_probe, user):
                        **{"async": True})
         answers = [probe.read(), probe.read()]
         assert [a["result"] for a in answers].count(0) <= 1, answers
-        assert len(maria.accounts(name)) <= 1
+        assert len(hosted.accounts(name)) <= 1
         for target, hosts in (("one", ["%"]), ("two", ["10.%"])):
             probe.ask("sync", **{**account(name, hosts=hosts, owner=f"ns/{target}",
                                            uid=f"uid-{target}"), "target": target})
-        assert len(maria.accounts(name)) == 1
-        assert len({row[1] for row in maria.marks(name).values()}) == 1
+        assert len(hosted.accounts(name)) == 1
+        assert len({row[1] for row in hosted.marks(name).values()}) == 1
 
 
 def test_one_role_through_two_targets(pg, make_probe, user):

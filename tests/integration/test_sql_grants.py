@@ -267,4 +267,4 @@ def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
     probe.drop(**account(user))
     assert not pg.exists(user)
     assert pg.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'mine'", "theirs") == [
-        ["steward-admin"]]
+        ["steward_heir_shop"]]
