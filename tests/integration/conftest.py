@@ -84,6 +84,12 @@ def server(shared, database):
     return shared(*database)
 
 
+@pytest.fixture
+def hosted(shared, database_with_hosts):
+    """The shared server of each engine whose user names have hosts."""
+    return shared(*database_with_hosts)
+
+
 @pytest.fixture(scope="module")
 def version(etcd_line):
     """The release line of etcd that a test runs on."""

@@ -19,6 +19,7 @@ ALL = "STEWARD_TEST_VERSIONS"
 # The argument of a test, and the servers of scripts/lib/versions.sh whose versions it takes in turn.
 ARGUMENTS = {"mariadb_line": ["MARIADB"], "postgresql_line": ["POSTGRESQL"],
              "mysql_line": ["MYSQL"], "etcd_line": ["ETCD"],
+             "database_with_hosts": ["MARIADB", "MYSQL"],
              "database": ["MARIADB", "POSTGRESQL", "MYSQL"]}
 
 
