@@ -640,7 +640,7 @@ def test_a_rogue_server_asks_for_the_password(make_probe, tmp_path, user, kind):
         report = make_probe(target).ask("sync", **account(user))
         assert report["result"] == -1, report
         assert dbserver.ADMIN_PASSWORD.encode() not in rogue.heard
-        assert report["trouble"] == "AUTH" and "VerifyFull" in report["error"]
+        assert report["trouble"] == "AUTH" and "VerifyFull" in report["error"], report
     finally:
         rogue.listener.close()
 
