@@ -87,7 +87,8 @@ struct stw_controller {
                 struct stw_error *err);
     void (*cancel)(void *state);
     void (*close)(void *state);
-    void (*tidy)(void *state); /* about once a minute, from start to cancel; or NULL */
+    void (*pause)(void *state); /* the lease was lost: cut what is under way outside of runs; or NULL */
+    void (*tidy)(void *state);  /* about once a minute, from start to cancel; or NULL */
 };
 
 /* What the manager itself needs: events, and the Lease of the election; ended by a NULL resource.
@@ -98,8 +99,8 @@ extern const struct stw_rule stw_manager_rules[];
 
 /* The cache of a watch that the controller named. */
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w);
-/* The API server's leave to write is ours still: false once the lease is lost or steward stops.  To
- * be asked before each write. */
+/* True while the term in which this run began lasts (base/fence.h).  The calls that write check it
+ * themselves; for whoever would begin something that they must then leave undone. */
 bool stw_run_may_write(const struct stw_run *run);
 
 /* Puts a key of `kind` ("MyWeb") into the queue of its controller; kinds without one are passed

@@ -273,5 +273,6 @@ const struct stw_controller stw_controller_etcdbackup = {
     .reconcile = reconcile,
     .open = eb_keeper_open,
     .cancel = eb_keeper_cancel,
+    .pause = eb_keeper_pause,
     .close = eb_keeper_close,
 };

@@ -3,6 +3,7 @@
  * Transfers last long, and a worker that waits for one is none: they run on a few threads of their
  * own, which are started when there is work and end when there is none.  A run begins a transfer,
  * is woken when it gets further, and takes its result in. */
+#include "base/fence.h"
 #include "base/log.h"
 #include "base/table.h"
 #include "base/thread.h"
@@ -19,6 +20,7 @@ struct transfer {
     char uid[64];
     struct eb_keeper *keeper;
     struct eb_job *job;
+    struct stw_fence_ticket fence; /* of the run that began it */
     enum step step;
     bool verifying;
     bool forgotten; /* out of the table: whoever moves it frees it */
@@ -91,7 +93,9 @@ static void move(struct transfer *t)
         .stage = on_stage,
         .stage_ctx = t,
     };
+    struct stw_fence_ticket before = stw_fence_enter(t->fence);
     (void)stw_snapshot_save(&wish, &t->result);
+    (void)stw_fence_enter(before);
 }
 
 static struct transfer *take_next(struct eb_keeper *k, struct transfer **slot)
@@ -215,6 +219,7 @@ int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struc
     if (t) {
         t->job = job;
         t->keeper = k;
+        t->fence = stw_fence_current();
         t->key = strdup(key);
         (void)snprintf(t->uid, sizeof(t->uid), "%s", uid);
     } else {
@@ -246,19 +251,37 @@ static void cut(const struct transfer *t)
     stw_store_cancel(t->job->store);
 }
 
-void eb_keeper_forget(struct eb_keeper *k, const char *key)
+/* With the lock held. */
+static void forget(struct eb_keeper *k, const char *key)
 {
-    pthread_mutex_lock(&k->lock);
     struct transfer *t = stw_table_remove(&k->transfers, key);
     if (t && t->step == WAITING)
         dequeue(k, t);
     if (t && t->step == MOVING) {
         cut(t);
         t->forgotten = true;
-        t = NULL;
+    } else {
+        transfer_free(t);
     }
+}
+
+void eb_keeper_forget(struct eb_keeper *k, const char *key)
+{
+    pthread_mutex_lock(&k->lock);
+    forget(k, key);
     pthread_mutex_unlock(&k->lock);
-    transfer_free(t);
+}
+
+/* Results of a term that is over are forgotten, too: the next leader may have removed what they
+ * report. */
+void eb_keeper_pause(void *state)
+{
+    struct eb_keeper *k = state;
+    const struct transfer *t;
+    pthread_mutex_lock(&k->lock);
+    for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
+        forget(k, t->key);
+    pthread_mutex_unlock(&k->lock);
 }
 
 /* --- metrics */

@@ -137,6 +137,7 @@ void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_
 int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
                    struct stw_error *err);
 void eb_keeper_cancel(void *state);
+void eb_keeper_pause(void *state); /* the lease was lost */
 void eb_keeper_close(void *state);
 enum eb_transfer { EB_NO_TRANSFER, EB_TRANSFERS, EB_TRANSFERRED };
 /* What became of the transfer of `key` for the object `uid`. */

@@ -146,7 +146,8 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
         return -1;
     }
     m->guard = stw_guard_create();
-    int rc = m->guard ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    m->fence = stw_fence_create(m->config.clock);
+    int rc = m->guard && m->fence ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     for (size_t i = 0; rc == 0 && stw_controllers[i]; i++)
         rc = (m->config.door_only ? add_lookups : add_crew)(m, stw_controllers[i], err);
     if (rc != 0) {
@@ -165,8 +166,6 @@ static void set_working(struct stw_manager *m, bool working)
     pthread_mutex_lock(&m->lock);
     working = working && !m->stopping;
     m->working = working;
-    if (working)
-        atomic_store(&m->may_write, true);
     pthread_cond_broadcast(&m->turn);
     pthread_mutex_unlock(&m->lock);
     for (uint32_t i = 0; i < m->crew_count; i++) {
@@ -195,12 +194,19 @@ static void lead(void *ctx)
     set_working(m, true);
 }
 
-/* The lease is gone or about to be given back. */
+static void pause_controllers(struct stw_manager *m)
+{
+    for (uint32_t i = 0; i < m->crew_count; i++)
+        if (m->crews[i].state && m->crews[i].controller->pause)
+            m->crews[i].controller->pause(m->crews[i].state);
+}
+
+/* The lease is gone or about to be given back; the fence is closed. */
 static void step_down(void *ctx)
 {
     struct stw_manager *m = ctx;
-    atomic_store(&m->may_write, false);
     set_working(m, false);
+    pause_controllers(m);
     if (!drain(m, LOST_LEASE_DRAIN_MS))
         stw_log(STW_LOG_WARN, "a reconcile still waits for the API server; it will write no more");
     stw_log(STW_LOG_INFO, "no longer leading: reconciling stopped");
@@ -213,7 +219,8 @@ static int stand_for_election(struct stw_manager *m, struct stw_error *err)
                                       .identity = m->config.identity,
                                       .started = lead,
                                       .stopped = step_down,
-                                      .ctx = m};
+                                      .ctx = m,
+                                      .fence = m->fence};
     if (stw_lease_create(m->config.client, &config, m->config.clock, m->config.metrics, &m->lease,
                          err) != 0)
         return -1;
@@ -291,9 +298,11 @@ static void *keep(void *ctx)
             return NULL;
     stw_log(STW_LOG_INFO, "caches are filled",
             STW_INT("tookMs", stw_now_ms(&stw_clock_system) - begin));
-    if (!m->lease)
+    if (!m->lease) {
+        stw_fence_open(m->fence, STW_FENCE_FOREVER, &(struct stw_fence_epoch){0});
         lead(m);
-    else if (stw_lease_start(m->lease, &err) != 0)
+    }
+    if (m->lease && stw_lease_start(m->lease, &err) != 0)
         stw_log(STW_LOG_ERROR, "cannot stand for election", STW_STR("error", err.text));
     while (!wait_for_resync(m))
         resync(m);
@@ -366,7 +375,7 @@ void stw_manager_stop(struct stw_manager *m, uint32_t timeout_ms)
     if (!idle)
         stw_log(STW_LOG_WARN, "stopping although a reconcile is not done",
                 STW_INT("timeoutMs", timeout_ms));
-    atomic_store(&m->may_write, false);
+    stw_fence_close(m->fence);
     if (m->lease)
         stw_lease_stop(m->lease);
 }
@@ -399,6 +408,7 @@ void stw_manager_destroy(struct stw_manager *m)
         stw_queue_destroy(m->crews[i].queue);
     }
     stw_guard_destroy(m->guard);
+    stw_fence_destroy(m->fence);
     pthread_cond_destroy(&m->turn);
     pthread_mutex_destroy(&m->lock);
     free(m);

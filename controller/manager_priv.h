@@ -5,6 +5,7 @@
 #ifndef STW_CONTROLLER_MANAGER_PRIV_H
 #define STW_CONTROLLER_MANAGER_PRIV_H
 
+#include "base/fence.h"
 #include "controller/controller.h"
 #include "controller/guard.h"
 #include "controller/queue.h"
@@ -54,7 +55,7 @@ struct stw_manager {
     bool working;         /* workers take keys */
     bool stopping;        /* the housekeeping thread ends */
     bool ending;          /* workers end */
-    atomic_bool may_write;
+    struct stw_fence *fence; /* open while this replica leads */
 
     pthread_t keeper; /* waits for the caches, then stands for election; resyncs */
     bool keeper_started;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <sys/random.h>
 
+#define CANCELLED_PAUSE_MS 50 /* the election soon closes the queue, or a new term begins */
+
 static const double run_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
                                      1,     2.5,  5,     10,   25,  60,   -1};
 
@@ -139,11 +141,13 @@ static void run_key(struct stw_crew *crew, const char *key)
     (void)stw_queue_backoff_ms(crew->queue, key, &run.failures);
     run.left_ms = stw_queue_left_ms(crew->queue, key);
     uint64_t begin = stw_now_ms(m->config.clock);
+    struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(m->fence));
     crew->controller->reconcile(&run, &result);
+    (void)stw_fence_enter(before);
     uint64_t took = stw_now_ms(m->config.clock) - begin;
     if (result.err.code == STW_ERR_CANCELLED) { /* for whoever leads next, maybe for us */
         result.outcome = STW_RUN_AFTER;
-        result.after_ms = 0;
+        result.after_ms = CANCELLED_PAUSE_MS;
     }
     log_result(&result, took);
     stw_log_context(NULL);
@@ -248,7 +252,8 @@ struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_w
 
 bool stw_run_may_write(const struct stw_run *run)
 {
-    return atomic_load(&run->manager->may_write);
+    (void)run;
+    return stw_fence_may_write();
 }
 
 struct stw_guard *stw_run_guard(const struct stw_run *run)

@@ -4,6 +4,7 @@
  * With a user, a log-in goes before a request that has no token, or whose token is not known any
  * more. */
 #include "base/clock.h"
+#include "base/fence.h"
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
 
@@ -71,7 +72,9 @@ static void start(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x)
     x->unknown = false;
     x->phase = login ? STW_ETCD_LOGGING_IN : STW_ETCD_ASKING;
     x->logged_in = x->logged_in || login;
-    if (login && write_login(e, &x->login) != 0)
+    if (stw_fence_check(&x->err) != 0)
+        x->trouble = STW_ETCD_UNREACHABLE;
+    else if (login && write_login(e, &x->login) != 0)
         (void)stw_etcd_refuse(x, STW_ETCD_AUTH, STW_ERR_INVALID, "user and password are too long");
     else
         (void)stw_etcd_transfer_begin(e, multi, x, path, login ? stw_buf_str(&x->login) : x->body,
@@ -177,7 +180,7 @@ static void loop(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x, 
 {
     int running = 0;
     while (!all_done(x, count)) {
-        if (atomic_load(&e->cancelled)) {
+        if (atomic_load(&e->cancelled) || !stw_fence_may_write()) {
             end_all(multi, x, count);
             return;
         }

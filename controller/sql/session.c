@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/sql/pool_priv.h"
 
+#include "base/fence.h"
 #include "base/util.h"
 
 #include <time.h>
@@ -61,6 +62,11 @@ static int move_to(struct stw_session *s, const char *database, struct stw_fault
 static int send_some(struct stw_session *s, const struct stw_statement *st, size_t count,
                      stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
+    if (stw_fence_check(&f->err) != 0) {
+        f->trouble = STW_SQL_CONNECT;
+        f->step = st->step;
+        return -1;
+    }
     int r = s->ops->run(s->conn, st, count, row, ctx, f);
     s->statements += (unsigned)count;
     stw_pool_count(s->pool, (unsigned)count, r == 0);

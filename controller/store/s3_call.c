@@ -7,6 +7,7 @@
  * server can hold what it got against it.  No header of libcurl's own may be taken out ("Expect:"),
  * as 7.88 would sign it nonetheless. */
 #include "base/fault.h"
+#include "base/fence.h"
 #include "base/util.h"
 #include "controller/store/s3_priv.h"
 #include "controller/store/xml.h"
@@ -207,7 +208,8 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
     (void)b;
     (void)c;
     (void)d;
-    return !t->call->last_wish && stw_store_cancelled(&t->s->store);
+    return !t->call->last_wish &&
+           (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
 }
 
 /* --- setting a try up */
@@ -391,6 +393,11 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
     if (make_url(s, c, &url) != 0)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {
+        /* An upload of our own may be taken back at any time: nobody else knows its ID. */
+        if (!c->last_wish && stw_fence_check(err) != 0) {
+            *trouble = STW_STORE_FAILED;
+            return -1;
+        }
         int rc = try_once(s, c, stw_buf_str(&url), &again, trouble, err);
         if (rc == 0 || !again || tries == (c->last_wish ? 2 : TRIES))
             return rc;

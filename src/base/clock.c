@@ -15,6 +15,14 @@ static uint64_t system_monotonic_ms(void *ctx)
     return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+static uint64_t system_boot_ms(void *ctx)
+{
+    (void)ctx;
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
 static int64_t system_wall_us(void *ctx)
 {
     (void)ctx;
@@ -26,6 +34,7 @@ static int64_t system_wall_us(void *ctx)
 const struct stw_clock stw_clock_system = {
     .monotonic_ms = system_monotonic_ms,
     .wall_us = system_wall_us,
+    .boot_ms = system_boot_ms,
 };
 
 /* Proleptic Gregorian calendar by eras of 400 years that begin on 1 March, so that the leap day is

@@ -11,6 +11,9 @@ struct stw_clock {
     void *ctx;
     uint64_t (*monotonic_ms)(void *ctx); /* for waits: never steps */
     int64_t (*wall_us)(void *ctx);       /* for stamps: microseconds since the epoch, UTC */
+    /* For deadlines that must not be outlived: goes on while the machine is suspended.  NULL: as
+     * monotonic_ms. */
+    uint64_t (*boot_ms)(void *ctx);
 };
 
 extern const struct stw_clock stw_clock_system;
@@ -18,6 +21,10 @@ extern const struct stw_clock stw_clock_system;
 static inline uint64_t stw_now_ms(const struct stw_clock *c)
 {
     return c->monotonic_ms(c->ctx);
+}
+static inline uint64_t stw_boot_ms(const struct stw_clock *c)
+{
+    return c->boot_ms ? c->boot_ms(c->ctx) : c->monotonic_ms(c->ctx);
 }
 static inline int64_t stw_wall_us(const struct stw_clock *c)
 {

@@ -54,6 +54,8 @@ void stw_call_start(struct stw_client *c, struct stw_call *call)
     call->state = STW_CALL_WAITING;
     call->retried_auth = call->retried_reset = false;
     call->deadline_ms = 0;
+    bool writes = !call->background && !stw_streq(call->req.method, "GET");
+    call->fence = writes ? stw_fence_current() : (struct stw_fence_ticket){0};
     pthread_mutex_lock(&c->lock);
     list_append(&c->inbox, call);
     pthread_mutex_unlock(&c->lock);
@@ -109,6 +111,11 @@ static void begin(struct stw_client *c, struct stw_call *call, uint64_t now)
     uint32_t timeout = call->req.timeout_ms ? call->req.timeout_ms : STW_CLIENT_TIMEOUT_MS;
     if (call->deadline_ms == 0)
         call->deadline_ms = now + timeout;
+    if (!stw_fence_allows(call->fence)) { /* also after a wait for another try */
+        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "steward no longer leads");
+        complete(c, call);
+        return;
+    }
     stw_auth_refresh(&c->auth, now, false);
     call->started_ms = call->heard_ms = now;
     call->state = STW_CALL_ACTIVE;

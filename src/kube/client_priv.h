@@ -8,6 +8,7 @@
 #ifndef STW_KUBE_CLIENT_PRIV_H
 #define STW_KUBE_CLIENT_PRIV_H
 
+#include "base/fence.h"
 #include "kube/client.h"
 #include "kube/lines_priv.h"
 
@@ -37,6 +38,7 @@ struct stw_call {
 
     /* The client's own. */
     struct stw_client *client;
+    struct stw_fence_ticket fence; /* of a request that changes something */
     enum stw_call_state state;
     struct stw_call *next, *prev;
     bool cancelled; /* under the client's lock; stays */

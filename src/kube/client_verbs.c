@@ -133,6 +133,8 @@ static void tell_dropped(struct stw_client *c)
 
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req)
 {
+    if (!stw_fence_may_write())
+        return false;
     struct stw_call *call = copy_request(req);
     bool taken = call && reserve(c, call->bytes);
     if (taken) {

@@ -49,8 +49,9 @@ struct stw_lease {
 
     /* the thread's own */
     struct record seen;
-    uint64_t seen_ms;    /* when `seen` changed, by our clock */
+    uint64_t seen_ms;    /* when `seen` changed, by our clock (stw_boot_ms) */
     uint64_t renewed_ms; /* when our last success began */
+    int64_t epoch;       /* leaseTransitions of our term */
 };
 
 static void copy(char *to, size_t size, const char *from)
@@ -80,7 +81,7 @@ static int parse(const struct stw_buf *text, struct record *r)
 static void observe(struct stw_lease *l, const struct record *r)
 {
     if (!stw_streq(l->seen.rv, r->rv))
-        l->seen_ms = stw_now_ms(l->clock);
+        l->seen_ms = stw_boot_ms(l->clock);
     l->seen = *r;
 }
 
@@ -103,7 +104,7 @@ static json_t *lease_object(const struct stw_lease *l, const char *holder, int64
  * server does, and stop before another may begin. */
 static uint32_t patience_ms(const struct stw_lease *l)
 {
-    uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_now_ms(l->clock);
+    uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_boot_ms(l->clock);
     uint32_t most = STW_MAX(l->config.renew_ms / 2, 1U);
     if (!atomic_load(&l->held))
         return most;
@@ -174,7 +175,7 @@ static bool runs_still(const struct stw_lease *l)
 {
     int64_t seconds = STW_MAX(STW_MIN(l->seen.duration_s, DURATION_MAX_S), (int64_t)0);
     return *l->seen.holder && !is_ours(l) &&
-           stw_now_ms(l->clock) < l->seen_ms + (uint64_t)seconds * 1000;
+           stw_boot_ms(l->clock) < l->seen_ms + (uint64_t)seconds * 1000;
 }
 
 static int read_record(struct stw_lease *l, struct stw_error *err)
@@ -198,14 +199,45 @@ static int attempt(struct stw_lease *l, struct stw_error *err)
     return write_record(l, err);
 }
 
+static void open_fence(struct stw_lease *l)
+{
+    struct stw_fence_epoch e = {.number = l->seen.transitions};
+    l->epoch = l->seen.transitions;
+    if (!l->config.fence)
+        return;
+    (void)snprintf(e.lease, sizeof(e.lease), "%s/%s", l->ns, l->name);
+    copy(e.holder, sizeof(e.holder), l->identity);
+    stw_fence_open(l->config.fence, l->renewed_ms + l->config.renew_ms, &e);
+}
+
 static void set_held(struct stw_lease *l, bool held)
 {
     atomic_store(&l->held, held);
+    if (held)
+        open_fence(l);
+    else if (l->config.fence)
+        stw_fence_close(l->config.fence);
     stw_series_set(l->master, held);
     if (held)
         l->config.started(l->config.ctx);
     else
         l->config.stopped(l->config.ctx);
+}
+
+/* The lease was another's in between: what our term knew is stale, and a new one begins. */
+static void begin_again(struct stw_lease *l)
+{
+    stw_log(STW_LOG_WARN, "lost the lease for a while and have it again");
+    set_held(l, false);
+    set_held(l, true);
+}
+
+static void renewed(struct stw_lease *l)
+{
+    if (l->seen.transitions != l->epoch)
+        begin_again(l);
+    else if (l->config.fence)
+        stw_fence_extend(l->config.fence, l->renewed_ms + l->config.renew_ms);
 }
 
 /* A leader that cannot renew has stopped before another may begin: renew_ms is less than
@@ -215,9 +247,10 @@ static void turn_of_leader(struct stw_lease *l, int result, uint64_t began_ms,
 {
     if (result == 0) {
         l->renewed_ms = began_ms;
+        renewed(l);
         return;
     }
-    if (result < 0 && stw_now_ms(l->clock) < l->renewed_ms + l->config.renew_ms) {
+    if (result < 0 && stw_boot_ms(l->clock) < l->renewed_ms + l->config.renew_ms) {
         stw_log(STW_LOG_DEBUG, "lease not renewed yet", STW_STR("error", err->text));
         return;
     }
@@ -241,7 +274,7 @@ static uint64_t pause_ms(const struct stw_lease *l)
 {
     uint32_t dice = 0;
     if (atomic_load(&l->held)) {
-        uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_now_ms(l->clock);
+        uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_boot_ms(l->clock);
         return until > now ? STW_MIN(until - now, (uint64_t)l->config.retry_ms) : 0;
     }
     if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice))
@@ -279,7 +312,7 @@ static void *run(void *arg)
     struct stw_lease *l = arg;
     do {
         struct stw_error err = {0};
-        uint64_t began_ms = stw_now_ms(l->clock);
+        uint64_t began_ms = stw_boot_ms(l->clock);
         int result = attempt(l, &err);
         if (atomic_load(&l->held))
             turn_of_leader(l, result, began_ms, &err);

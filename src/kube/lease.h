@@ -6,6 +6,7 @@
 #ifndef STW_KUBE_LEASE_H
 #define STW_KUBE_LEASE_H
 
+#include "base/fence.h"
 #include "kube/client.h"
 
 struct stw_lease;
@@ -19,6 +20,9 @@ struct stw_lease_config {
     void (*started)(void *ctx);
     void (*stopped)(void *ctx);
     void *ctx;
+    /* Open while we lead, until renew_ms after the last renewal began; or NULL.  It is opened before
+     * started() and closed before stopped(). */
+    struct stw_fence *fence;
 };
 
 /* Copies the strings.  Sets leader_election_master_status{name}. */

@@ -53,7 +53,6 @@ static void begin(struct fixture *f, const char *cached, const char *steps)
     fake_start(&f->fake);
     fake_steps(&f->fake, steps);
     f->manager.caches[0].watch = &stw_watch_configmaps;
-    atomic_init(&f->manager.may_write, true);
     assert_int_equal(stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL,
                                          &f->manager.caches[0].informer, &err),
                      0);

@@ -18,6 +18,8 @@
 struct fixture {
     struct fake fake;
     struct stw_lease *lease;
+    struct stw_fence *fence;
+    bool open_at_start, open_at_stop;
     atomic_uint started, stopped;
     _Atomic uint64_t stopped_ms;
 };
@@ -25,12 +27,14 @@ struct fixture {
 static void on_started(void *ctx)
 {
     struct fixture *f = ctx;
+    f->open_at_start = stw_fence_allows(stw_fence_take(f->fence));
     atomic_fetch_add(&f->started, 1);
 }
 
 static void on_stopped(void *ctx)
 {
     struct fixture *f = ctx;
+    f->open_at_stop = stw_fence_allows(stw_fence_take(f->fence));
     atomic_store(&f->stopped_ms, stw_now_ms(&stw_clock_system));
     atomic_fetch_add(&f->stopped, 1);
 }
@@ -47,7 +51,9 @@ static void begin(struct fixture *f, const char *steps)
                                       .started = on_started,
                                       .stopped = on_stopped,
                                       .ctx = f};
-    *f = (struct fixture){0};
+    *f = (struct fixture){.fence = stw_fence_create(&stw_clock_system)};
+    assert_non_null(f->fence);
+    config.fence = f->fence;
     fake_start(&f->fake);
     fake_steps(&f->fake, steps);
     assert_int_equal(
@@ -59,6 +65,7 @@ static void end(struct fixture *f)
 {
     stw_lease_stop(f->lease);
     stw_lease_destroy(f->lease);
+    stw_fence_destroy(f->fence);
     fake_stop(&f->fake);
 }
 
@@ -81,10 +88,13 @@ static void taken_renewed_given_back(void **state)
     wait_until(fake_count(&f.fake, "PUT") >= 3);
     assert_true(stw_lease_held(f.lease));
     assert_int_equal(atomic_load(&f.started), 1);
+    assert_true(f.open_at_start);
+    assert_true(stw_fence_allows(stw_fence_take(f.fence)));
     assert_int_equal(fake_count(&f.fake, "GET " PATH "/l "), 1); /* renewing is one request */
     stw_lease_stop(f.lease);
     assert_false(stw_lease_held(f.lease));
     assert_int_equal(atomic_load(&f.stopped), 1);
+    assert_false(f.open_at_stop);
     assert_int_equal(fake_count(&f.fake, "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1"), 1);
     assert_int_equal(fake_count(&f.fake, "POST " PATH " {"), 1);
     assert_int_equal(fake_count(&f.fake, "\"leaseDurationSeconds\":2,\"acquireTime\":\"2026-01-02"),
@@ -164,6 +174,53 @@ static void taken_away(void **state)
     assert_int_equal(atomic_load(&f.stopped), 1); /* and nothing is given back that is not ours */
 }
 
+/* Another led in between and gave the lease back before our next renewal: the renewal succeeds, but
+ * what was read before is stale. */
+static void lost_for_a_while(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "[" NO_WATCH ABSENT "{'match':'POST'," LEASE(
+                  "1", "me",
+                  "2") ","
+                       "{'match':'PUT'," LEASE(
+                           "2", "me",
+                           "2") ","
+                                "{'match':'PUT','status':409,'body':{'kind':'Status','reason':"
+                                "'Conflict'}},"
+                                "{'match':'GET " PATH "/l$'," LEASE(
+                                    "5", "",
+                                    "1") ","
+                                         "{'match':'PUT','times':0,'body':{'metadata':{'name':'l',"
+                                         "'resourceVersion':'6'},'spec':{'holderIdentity':'me',"
+                                         "'leaseDurationSeconds':2,'acquireTime':"
+                                         "'2026-01-02T03:04:05.000000Z','leaseTransitions':6}}}]");
+    wait_until(atomic_load(&f.started) == 1);
+    struct stw_fence_ticket first = stw_fence_take(f.fence);
+    wait_until(atomic_load(&f.started) == 2);
+    assert_int_equal(atomic_load(&f.stopped), 1);
+    assert_false(stw_fence_allows(first));
+    assert_true(stw_fence_allows(stw_fence_take(f.fence)));
+    end(&f);
+}
+
+/* Without a renewal the fence is shut by the clock, whether or not the election's thread runs. */
+static void the_fence_outlives_no_renewal(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "[" NO_WATCH ABSENT "{'match':'POST'," LEASE(
+                  "1", "me", "2") ","
+                                  "{'match':'PUT','times':0,'then':'stall'}]");
+    wait_until(atomic_load(&f.started) == 1);
+    uint64_t began = stw_now_ms(&stw_clock_system);
+    struct stw_fence_ticket t = stw_fence_take(f.fence);
+    assert_true(stw_fence_allows(t));
+    wait_until(!stw_fence_allows(t));
+    assert_true(stw_now_ms(&stw_clock_system) - began <= 1000);
+    end(&f);
+}
+
 static void the_watch_wakes_a_candidate(void **state)
 {
     struct fixture f;
@@ -198,6 +255,8 @@ int main(void)
         cmocka_unit_test(a_free_lease_is_taken_at_once),
         cmocka_unit_test(lost),
         cmocka_unit_test(taken_away),
+        cmocka_unit_test(lost_for_a_while),
+        cmocka_unit_test(the_fence_outlives_no_renewal),
         cmocka_unit_test(the_watch_wakes_a_candidate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
