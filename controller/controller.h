@@ -61,7 +61,8 @@ struct stw_run {
     struct stw_client *client;
     struct stw_events *events;
     const struct stw_clock *clock;
-    const struct stw_env *env; /* with the lookup over our caches */
+    const struct stw_reach *reach; /* endpoints that objects name; NULL: anywhere */
+    const struct stw_env *env;     /* with the lookup over our caches */
     const char *key, *ns, *name;
     uint32_t failures; /* runs of this key that failed in a row before this one */
     uint64_t left_ms;  /* until the next try was due, when an event came first; else 0 */
@@ -87,8 +88,9 @@ struct stw_controller {
                 struct stw_error *err);
     void (*cancel)(void *state);
     void (*close)(void *state);
-    void (*pause)(void *state); /* the lease was lost: cut what is under way outside of runs; or NULL */
-    void (*tidy)(void *state);  /* about once a minute, from start to cancel; or NULL */
+    void (*pause)(
+        void *state); /* the lease was lost: cut what is under way outside of runs; or NULL */
+    void (*tidy)(void *state); /* about once a minute, from start to cancel; or NULL */
 };
 
 /* What the manager itself needs: events, and the Lease of the election; ended by a NULL resource.

@@ -111,7 +111,7 @@ int eb_secret_has(const struct stw_run *run, const char *name, const char *key, 
     return 0;
 }
 
-static int open_s3(const struct stw_etcd_s3 *s3, const char *bucket,
+static int open_s3(const struct stw_run *run, const struct stw_etcd_s3 *s3, const char *bucket,
                    const struct stw_credentials *c, const char *ca, struct stw_store **ret,
                    struct stw_snapshot *why)
 {
@@ -126,6 +126,7 @@ static int open_s3(const struct stw_etcd_s3 *s3, const char *bucket,
         .ca = ca,
         .sse = s3->sse,
         .path_style = s3->force_path_style,
+        .reach = run->reach,
     };
     if (stw_store_s3_create(&config, ret, &err) == 0)
         return 0;
@@ -144,7 +145,7 @@ int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struc
     if (!bucket || !*ret_path)
         (void)eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
     else if (!s3->aws_secret || read_s3_secret(run, s3->aws_secret, &c, &ca, why) == 0)
-        rc = open_s3(s3, bucket, &c, ca, ret, why);
+        rc = open_s3(run, s3, bucket, &c, ca, ret, why);
     stw_credentials_wipe(&c);
     free(ca);
     return rc;
@@ -331,6 +332,7 @@ static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct stw
             .tls = {.ca = k.ca, .cert = k.cert, .key = k.key},
             .user = k.user,
             .password = k.password,
+            .reach = e->run->reach,
         };
         rc = stw_etcd_create(&config, &j->etcd, &err);
         if (rc != 0)

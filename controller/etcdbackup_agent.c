@@ -105,6 +105,8 @@ static json_t *arguments(const struct eb *e, const struct eb_source *source)
         stw_buf_addf(&urls, "%s%s", i ? "," : "", source->urls[i]);
     arg(args, "--endpoints=%s", stw_buf_str(&urls));
     arg(args, "--folder=/backup/%s", e->spec.pvc.path);
+    if (e->run->reach) /* a cluster's own members are none that a user chose */
+        arg(args, "--store-endpoints=%s", e->spec.cluster ? "*" : stw_reach_text(e->run->reach));
     if (*source->tls_secret) {
         arg(args, "--cacert=/tls/etcd-client-ca.crt");
         arg(args, "--cert=/tls/etcd-client.crt");

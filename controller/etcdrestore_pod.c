@@ -63,8 +63,10 @@ static void arg(json_t *args, const char *fmt, ...)
     (void)json_array_append_new(args, json_string(text));
 }
 
-static void s3_args(const struct er_source *s, bool own_ca, json_t *args)
+static void s3_args(const struct er *e, const struct er_source *s, bool own_ca, json_t *args)
 {
+    if (e->run->reach)
+        arg(args, "--store-endpoints=%s", stw_reach_text(e->run->reach));
     arg(args, "--s3=%s", s->path);
     arg(args, "--s3-region=%s", s->s3.region ? s->s3.region : "us-east-1");
     if (s->s3.endpoint)
@@ -89,7 +91,7 @@ static json_t *fetch(struct er *e, bool own_ca)
         arg(args, "--folder=/backup/%s", s->path);
         (void)json_array_append_new(mounts, stw_agent_mount("backup", "/backup", true));
     } else {
-        s3_args(s, own_ca, args);
+        s3_args(e, s, own_ca, args);
         if (s->s3.aws_secret)
             (void)json_array_append_new(mounts, stw_agent_mount("s3", "/s3", true));
     }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/reach.h"
 #include "kinds/kind.h"
 #include "kube/client.h"
 
@@ -38,6 +39,7 @@ struct stw_manager_config {
     bool door_only;    /* reconcile nothing, and keep only the caches that admission rules ask */
     const char *lease_ns, *lease_name, *identity;
     uint32_t resync_ms;               /* 0: 10 hours, with jitter */
+    const struct stw_reach *reach;    /* where endpoints of objects may lead; NULL: anywhere */
     const char *agent_image;          /* steward's own, for pods that it makes; NULL: none */
     struct stw_target_store *targets; /* database targets, which outlive the manager; or NULL */
     struct stw_zones *zones;          /* likewise */

@@ -50,11 +50,11 @@ struct stw_manager {
     uint32_t crew_count;
     struct stw_family *objects; /* steward_objects */
 
-    pthread_mutex_t lock; /* for the three below, and for `turn` */
-    pthread_cond_t turn;  /* one of them changed */
-    bool working;         /* workers take keys */
-    bool stopping;        /* the housekeeping thread ends */
-    bool ending;          /* workers end */
+    pthread_mutex_t lock;    /* for the three below, and for `turn` */
+    pthread_cond_t turn;     /* one of them changed */
+    bool working;            /* workers take keys */
+    bool stopping;           /* the housekeeping thread ends */
+    bool ending;             /* workers end */
     struct stw_fence *fence; /* open while this replica leads */
 
     pthread_t keeper; /* waits for the caches, then stands for election; resyncs */

@@ -50,6 +50,8 @@ static const char *source_reason(enum stw_etcd_trouble t)
         return "AuthFailed";
     case STW_ETCD_TLS:
         return "TLSFailed";
+    case STW_ETCD_NOT_ALLOWED:
+        return "EndpointNotAllowed";
     case STW_ETCD_UNREACHABLE:
     case STW_ETCD_NO_LEADER:
         return "NoHealthyEndpoint";
@@ -89,7 +91,8 @@ int stw_snapshot_choose(struct stw_etcd *e, const struct stw_etcd_endpoint *endp
     const struct stw_etcd_health *first = &health[0];
     return fault(ret, STW_SNAPSHOT_SOURCE, source_reason(first->trouble), STW_ERR_UNAVAILABLE,
                  "none of %zu endpoints is a voter that serves reads: %s", count,
-                 *first->err.text ? first->err.text : "they answer, but are learners");
+                 *first->err.text ? stw_etcd_words(e, &endpoints[0], first->trouble, &first->err)
+                                  : "they answer, but are learners");
 }
 
 /* --- reading */
@@ -186,6 +189,16 @@ static void enter(const struct saving *v, enum stw_snapshot_stage stage)
         v->wish->stage(v->wish->stage_ctx, stage);
 }
 
+static int source_fault(struct saving *v, const struct stw_etcd_endpoint *at,
+                        enum stw_etcd_trouble trouble)
+{
+    struct stw_error err = v->s->err;
+    const char *words = stw_etcd_words(v->wish->etcd, at, trouble, &err);
+    if (words != err.text)
+        (void)stw_fail(&v->s->err, err.code, "%s: %s", at->url, words);
+    return classify(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
+}
+
 /* A revision that the snapshot will hold: that of a linearizable read made before. */
 static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
 {
@@ -199,7 +212,7 @@ static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
     v->s->revision = members->revision;
     free(members);
     if (rc != 0)
-        return classify(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
+        return source_fault(v, at, trouble);
     if (w->named)
         (void)snprintf(v->s->key, sizeof(v->s->key), "%s", w->path);
     else
@@ -227,8 +240,8 @@ static int stream(struct saving *v, const struct stw_etcd_endpoint *at, int64_t 
         if (v->store_failed)
             return store_fault(s, v->trouble);
         bool content = trouble == STW_ETCD_FAILED && s->err.code == STW_ERR_INVALID;
-        return classify(s, content ? STW_SNAPSHOT_CONTENT : STW_SNAPSHOT_SOURCE,
-                        content ? "HashMismatch" : source_reason(trouble));
+        return content ? classify(s, STW_SNAPSHOT_CONTENT, "HashMismatch")
+                       : source_fault(v, at, trouble);
     }
     s->size_bytes = got.size_bytes;
     (void)snprintf(s->sha256, sizeof(s->sha256), "%s", got.sha256);

@@ -43,6 +43,7 @@ int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     (void)pthread_mutex_init(&e->lock, NULL);
     e->timeout_ms = config->timeout_ms ? config->timeout_ms : TIMEOUT_DEFAULT_MS;
+    e->reach = config->reach;
     e->stall_ms = STW_ETCD_STALL_MS;
     if (copy_config(config, e) != 0) {
         stw_etcd_destroy(e);

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/reach.h"
 #include "kinds/semver.h"
 
 #include <stdbool.h>
@@ -48,6 +49,7 @@ enum stw_etcd_trouble {
     STW_ETCD_NO_SPACE,
     STW_ETCD_CORRUPT,
     STW_ETCD_UNSUPPORTED, /* this server does not know the call; a learner does not answer it */
+    STW_ETCD_NOT_ALLOWED, /* an address that users may not name */
     STW_ETCD_FAILED,      /* anything else; the text is the server's */
 };
 
@@ -57,9 +59,15 @@ struct stw_etcd_config {
     struct stw_etcd_tls tls;     /* copied */
     const char *user, *password; /* copied and wiped; or NULL */
     uint32_t timeout_ms;         /* of one call; 0: 5000 */
+    /* Where URLs without an `address` may lead to, borrowed; NULL: anywhere. */
+    const struct stw_reach *reach;
 };
 int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
                     struct stw_error *err);
+/* What may be shown to who named the endpoint: with `reach`, and at a URL without an `address`, our
+ * own words instead of what answers there. */
+const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                           enum stw_etcd_trouble trouble, const struct stw_error *err);
 void stw_etcd_cancel(struct stw_etcd *e);  /* cuts what is under way and refuses more; any thread */
 void stw_etcd_destroy(struct stw_etcd *e); /* NULL is fine */
 

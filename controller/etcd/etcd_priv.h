@@ -32,6 +32,7 @@ struct stw_etcd {
     char *ca, *cert, *key, *user, *password; /* own copies; NULL where not given */
     uint32_t timeout_ms;
     uint32_t stall_ms; /* of a stream; tests shorten it */
+    const struct stw_reach *reach;
     atomic_bool cancelled;
     pthread_mutex_t lock; /* of all below */
     struct stw_etcd_lane *lanes;
@@ -76,6 +77,8 @@ struct stw_etcd_exchange {
     struct curl_slist *headers, *connect_to;
     struct stw_buf login;
     uint64_t heard_ms;
+    const struct stw_reach *reach; /* NULL: any address */
+    bool refused;
     char curl_text[CURL_ERROR_SIZE];
 };
 

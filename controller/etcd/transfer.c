@@ -6,6 +6,7 @@
 #include "controller/etcd/etcd_priv.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
 
 /* --- while it runs */
 
@@ -32,6 +33,18 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
                           "%s: the answer to %s is over %zu bytes", x->at->url, x->path,
                           x->answer.max);
     return 0;
+}
+
+/* The address that is about to be connected to, whatever the name resolved to before. */
+static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct stw_etcd_exchange *x = ctx;
+    (void)purpose;
+    if (!stw_reach_address(x->reach, &a->addr)) {
+        x->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
 /* --- options */
@@ -132,6 +145,12 @@ static int set_connection(const struct stw_etcd *e, struct stw_etcd_exchange *x)
 {
     CURL *easy = x->easy;
     int bad = set_protocols(easy);
+    bool free_choice = x->at->address || stw_reach_host(e->reach, x->at->url);
+    x->reach = free_choice ? NULL : e->reach;
+    x->refused = false;
+    bad |= (int)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    bad |= (int)curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+    bad |= (int)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, x);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
@@ -222,8 +241,16 @@ static bool is_tls(const struct stw_etcd_exchange *x, CURLcode code)
            (strstr(x->curl_text, "alert") || strstr(x->curl_text, "certificate"));
 }
 
+#define NOT_ALLOWED_TEXT                                                                           \
+    "%s: this address is one that steward does not connect to for users (--store-endpoints)"
+
 static void connection_failed(struct stw_etcd_exchange *x, CURLcode code)
 {
+    if (x->refused && code == CURLE_COULDNT_CONNECT) {
+        (void)stw_etcd_refuse(x, STW_ETCD_NOT_ALLOWED, STW_ERR_FORBIDDEN, NOT_ALLOWED_TEXT,
+                              x->at->url);
+        return;
+    }
     const char *text = x->curl_text[0] ? x->curl_text : curl_easy_strerror(code);
     bool tls = is_tls(x, code), late = code == CURLE_OPERATION_TIMEDOUT;
     (void)stw_etcd_refuse(x, tls ? STW_ETCD_TLS : STW_ETCD_UNREACHABLE,

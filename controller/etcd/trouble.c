@@ -115,3 +115,26 @@ void stw_etcd_refusal_read(int http, const char *text, size_t len, struct stw_et
         (void)snprintf(ret->text, sizeof(ret->text), "HTTP status %d without a reason", http);
     judge(http, ret);
 }
+
+static const char *const words[] = {
+    [STW_ETCD_UNREACHABLE] = "it cannot be reached, or does not answer in time",
+    [STW_ETCD_TLS] = "TLS fails: one of the two certificates is not trusted",
+    [STW_ETCD_AUTH] = "the user or the password was refused, or is missing",
+    [STW_ETCD_NO_LEADER] = "it answers, but has no quorum",
+    [STW_ETCD_NO_SPACE] = "its alarm NOSPACE is on",
+    [STW_ETCD_CORRUPT] = "its alarm CORRUPT is on",
+    [STW_ETCD_UNSUPPORTED] = "what answers there does not know this call of etcd",
+    [STW_ETCD_FAILED] = "what answers there is not an etcd, or refuses",
+};
+
+const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                           enum stw_etcd_trouble trouble, const struct stw_error *err)
+{
+    bool ours = !e->reach || at->address || trouble == STW_ETCD_NOT_ALLOWED ||
+                trouble == STW_ETCD_FINE || err->code == STW_ERR_CANCELLED ||
+                err->code == STW_ERR_INTERNAL;
+    if (ours)
+        return err->text;
+    return (size_t)trouble < STW_COUNT(words) && words[trouble] ? words[trouble]
+                                                                : words[STW_ETCD_FAILED];
+}

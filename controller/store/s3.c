@@ -401,6 +401,19 @@ static char *copy(const char *prefix, const char *text, const char *suffix, bool
     return made;
 }
 
+/* Of the operator's environment, as libcurl reads it: a connection to AWS goes to the proxy then.
+ */
+static bool aws_by_proxy(const struct stw_store_s3 *c)
+{
+    static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    stw_autobuf struct stw_buf url = STW_BUF_INIT(512);
+    bool proxy = false;
+    stw_buf_addf(&url, "https://s3.%s.%s", c->region, aws_domain(c->region));
+    for (size_t i = 0; i < STW_COUNT(names); i++)
+        proxy = proxy || (getenv(names[i]) && *getenv(names[i]));
+    return stw_reach_host(c->reach, stw_buf_str(&url)) || (proxy && stw_reach_any(c->reach));
+}
+
 static int fill(struct s3 *s, const struct stw_store_s3 *c, struct stw_error *err)
 {
     struct stw_buf base = STW_BUF_INIT(2048);
@@ -418,6 +431,9 @@ static int fill(struct s3 *s, const struct stw_store_s3 *c, struct stw_error *er
     s->sse_header = copy("x-amz-server-side-encryption: ", c->sse, "", &failed);
     s->ca = copy("", c->ca, "", &failed);
     s->bucket = copy("", c->bucket, "", &failed);
+    s->reach = c->reach;
+    s->trusted =
+        !c->reach || (c->endpoint ? stw_reach_host(c->reach, c->endpoint) : aws_by_proxy(c));
     s->timeout_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS;
     s->easy = curl_easy_init();
     return failed || !s->easy ? stw_fail(err, STW_ERR_INTERNAL, "out of memory") : 0;

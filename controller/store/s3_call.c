@@ -8,12 +8,14 @@
  * as 7.88 would sign it nonetheless. */
 #include "base/fault.h"
 #include "base/fence.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "controller/store/s3_priv.h"
 #include "controller/store/xml.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 #define TRIES 4
 #define PAUSE_MS 250 /* before the second try; four times as long before each next */
@@ -29,6 +31,7 @@ struct transfer {
     struct s3 *s;
     struct s3_call *call;
     size_t sent;
+    bool refused;   /* an address that the operator does not allow */
     bool delivered; /* bytes have gone to the sink: no other try */
     struct stw_buf error;
     struct stw_error sink_err;
@@ -80,6 +83,14 @@ static enum stw_store_trouble trouble_of(long status, const char *code)
     return status == 408 || status == 429 || status >= 500 ? STW_STORE_CONNECT : STW_STORE_FAILED;
 }
 
+static bool is_known(const char *code)
+{
+    for (size_t i = 0; i < STW_COUNT(codes); i++)
+        if (stw_streq(codes[i].code, code))
+            return true;
+    return false;
+}
+
 struct words {
     char code[64], message[200];
 };
@@ -118,7 +129,14 @@ static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const st
     tame(s, w.code);
     tame(s, w.message);
     (void)snprintf(c->code, sizeof(c->code), "%s", w.code);
-    (void)stw_store_fail(trouble, trouble_of(status, w.code), err,
+    if (s->reach) { /* who named the endpoint is not shown what answers there */
+        stw_log(STW_LOG_DEBUG, "the store refused", STW_STR("bucket", s->bucket),
+                STW_INT("status", status), STW_STR("code", w.code), STW_STR("detail", w.message));
+        w.message[0] = '\0';
+        if (!is_known(w.code))
+            w.code[0] = '\0';
+    }
+    (void)stw_store_fail(trouble, trouble_of(status, c->code), err,
                          "the store answered %s of bucket \"%s\" with %ld%s%s%s%s", c->method,
                          s->bucket, status, *w.code ? " " : "", w.code, *w.message ? ": " : "",
                          w.message);
@@ -135,11 +153,20 @@ static int fail_by_curl(struct transfer *t, CURLcode rc, enum stw_store_trouble 
         *trouble = STW_STORE_FAILED;
         return stw_fail(err, STW_ERR_CANCELLED, "stopped");
     }
+    if (t->refused && rc == CURLE_COULDNT_CONNECT)
+        return stw_store_fail(trouble, STW_STORE_NOT_ALLOWED, err,
+                              "the endpoint of bucket \"%s\" has an address that steward does not "
+                              "connect to for users (--store-endpoints)",
+                              t->s->bucket);
     if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CONNECT_ERROR ||
         rc == CURLE_SSL_CACERT_BADFILE)
         what = STW_STORE_TLS;
+    bool whole = *t->curl_text && !t->s->reach; /* it can hold words of a certificate */
+    if (!whole)
+        stw_log(STW_LOG_DEBUG, "the store cannot be reached", STW_STR("bucket", t->s->bucket),
+                STW_STR("detail", t->curl_text));
     return stw_store_fail(trouble, what, err, "%s of bucket \"%s\": %s", t->call->method,
-                          t->s->bucket, *t->curl_text ? t->curl_text : curl_easy_strerror(rc));
+                          t->s->bucket, whole ? t->curl_text : curl_easy_strerror(rc));
 }
 
 /* --- libcurl's callbacks */
@@ -208,8 +235,19 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
     (void)b;
     (void)c;
     (void)d;
-    return !t->call->last_wish &&
-           (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
+    return !t->call->last_wish && (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
+}
+
+/* The address that is about to be connected to, whatever the name resolved to before. */
+static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct transfer *t = ctx;
+    (void)purpose;
+    if (!t->s->trusted && !stw_reach_address(t->s->reach, &a->addr)) {
+        t->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
 /* --- setting a try up */
@@ -328,6 +366,11 @@ static void set_up(struct transfer *t, const char *url, struct curl_slist *heade
     curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(h, CURLOPT_XFERINFODATA, t);
+    curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+    curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, t);
+    if (!t->s->trusted) /* a proxy would resolve the name again, where nobody checks it */
+        curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
     set_method(h, t);
     set_limits(h, t->s, t->call);
     set_trust(h, t->s);

@@ -21,7 +21,9 @@ struct s3 {
     char *sse_header, *ca;                        /* or NULL */
     char *bucket;
     uint32_t timeout_ms;
-    CURL *easy; /* kept for its connection */
+    const struct stw_reach *reach; /* NULL: anywhere */
+    bool trusted; /* the operator named this host, or the proxy that leads to AWS */
+    CURL *easy;   /* kept for its connection */
 };
 
 /* One request.  Keys and query are sent as SigV4 has them in its canonical request, since libcurl

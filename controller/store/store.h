@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/reach.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +26,8 @@ enum stw_store_trouble {
     STW_STORE_NO_BUCKET,
     STW_STORE_NOT_FOUND, /* no such object */
     STW_STORE_FULL,
-    STW_STORE_DIFFERS, /* what is read back is not what was written */
+    STW_STORE_DIFFERS,     /* what is read back is not what was written */
+    STW_STORE_NOT_ALLOWED, /* the endpoint's address is none that users may name */
     STW_STORE_FAILED,
 };
 
@@ -43,6 +45,9 @@ struct stw_store_s3 {
     const char *sse; /* or NULL */
     bool path_style;
     uint32_t timeout_ms; /* of a request that moves no data; 0: 30000 */
+    /* Where it may lead to, borrowed; errors then hold no text of the server.  NULL: a person's own
+     * call, which may lead anywhere. */
+    const struct stw_reach *reach;
 };
 int stw_store_s3_create(const struct stw_store_s3 *config, struct stw_store **ret,
                         struct stw_error *err);

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "cmd/cmd.h"
 #include "cmd/confine.h"
+#include "cmd/endpoints.h"
 #include "cmd/names.h"
 #include "cmd/own_image.h"
 #include "cmd/serve.h"
@@ -36,6 +37,7 @@ struct run {
     struct stw_manager *manager;
     char **namespaces, **hosts;
     char *own_image;
+    struct stw_reach *reach;
     char ns[256];
     char identity[320];
     struct stw_buf dns[6];
@@ -143,6 +145,8 @@ static int create_manager(struct run *r, struct stw_error *err)
     const struct stw_settings *s = r->settings;
     r->namespaces = stw_list_split(s->namespaces);
     find_own_image(r);
+    if (stw_endpoints_allow(s->store_endpoints, r->kubeconfig->server, &r->reach, err) != 0)
+        return -1;
     struct stw_manager_config config = {
         .client = r->client,
         .clock = &stw_clock_system,
@@ -156,6 +160,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .lease_ns = r->ns,
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
+        .reach = r->reach,
         .agent_image = r->own_image ? r->own_image : s->agent_image,
         .targets = r->targets,
         .zones = r->serve.env.zones,
@@ -232,6 +237,7 @@ static void done(struct run *r)
     stw_list_free(r->namespaces);
     stw_list_free(r->hosts);
     free(r->own_image);
+    stw_reach_destroy(r->reach);
     for (size_t i = 0; i < STW_COUNT(r->dns); i++)
         stw_buf_done(&r->dns[i]);
 }

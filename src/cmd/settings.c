@@ -40,6 +40,14 @@ static const struct stw_flag options[] = {
      OFFSET(agent_image),
      .help = "steward's own image, for the pods that work on volumes: backups onto a volume, and\n"
              "restores; without it, in a pod, the one that this pod runs"},
+    {.name = "store-endpoints",
+     .arg = "LIST",
+     .def = "*",
+     OFFSET(store_endpoints),
+     .help =
+         "where s3.endpoint and etcdEndpoints of objects may lead: addresses, CIDRs, hosts and\n"
+         "*.domains separated by commas, \"!\" before what is excluded; \"*\": every address but\n"
+         "loopback, link-local, multicast, reserved ones and the API server's"},
     {.name = "role",
      .arg = "all|webhook|controller",
      .def = "all",

@@ -12,7 +12,7 @@
 
 struct stw_settings {
     char *config, *kubeconfig, *context;
-    char *ns, *namespaces, *agent_image;
+    char *ns, *namespaces, *agent_image, *store_endpoints;
     char *webhook_bind, *webhook_cert_path, *webhook_hosts, *webhook_service;
     char *webhook_client_ca, *webhook_client_names;
     char *metrics_bind, *metrics_cert_path, *health_bind;

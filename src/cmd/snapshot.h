@@ -12,6 +12,7 @@
 struct stw_snapshot_options {
     char *s3, *s3_endpoint, *s3_region, *s3_ca, *s3_sse, *credentials, *folder;
     bool s3_path_style;
+    char *store_endpoints;
     char *endpoints, *cacert, *cert, *key, *user;
     char *to, *sha256, *keep, *output, *result;
     bool exact, newest, no_verify, dry_run;
@@ -22,6 +23,7 @@ extern const struct stw_flag stw_snapshot_flags[];
 /* What is under way, for whoever ends it early. */
 struct stw_snapshot_work {
     struct stw_snapshot_options options; /* its strings are borrowed */
+    struct stw_reach *reach;             /* NULL: anywhere */
     struct stw_store *store;
     struct stw_etcd *etcd;
     char *path; /* of keys in the store */

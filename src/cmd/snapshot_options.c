@@ -60,6 +60,12 @@ const struct stw_flag stw_snapshot_flags[] = {
      .arg = "FOLDER",
      OFFSET(user),
      .help = "save: folder with the files username and password, as a mounted Secret has them"},
+    {.name = "store-endpoints",
+     .arg = "LIST",
+     OFFSET(store_endpoints),
+     .help =
+         "addresses and hosts that --s3-endpoint and --endpoints may lead to, as `steward run`\n"
+         "has it; for agents.  Without it any"},
     {.name = "timeout",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",
@@ -192,6 +198,7 @@ static int open_s3(struct stw_snapshot_work *w, struct stw_error *err)
         .ca = ca,
         .sse = given(o->s3_sse) ? o->s3_sse : NULL,
         .path_style = o->s3_path_style,
+        .reach = w->reach,
     };
     int rc = stw_store_s3_create(&config, &w->store, err);
     stw_credentials_wipe(&c);
@@ -234,6 +241,9 @@ static int open_folder(struct stw_snapshot_work *w, const char *path, bool make,
 int stw_snapshot_open_store(struct stw_snapshot_work *w, struct stw_error *err)
 {
     const struct stw_snapshot_options *o = &w->options;
+    if (given(o->store_endpoints) && !w->reach &&
+        stw_reach_parse(o->store_endpoints, &w->reach, err) != 0)
+        return stw_error_wrap(err, "--store-endpoints");
     if (given(o->s3) == given(o->folder))
         return stw_fail(err, STW_ERR_INVALID, "say where: one of --s3, --folder");
     return given(o->s3) ? open_s3(w, err) : open_folder(w, o->folder, given(o->endpoints), err);
@@ -282,8 +292,10 @@ static int make_etcd(struct stw_snapshot_work *w, struct stw_error *err)
         read_optional(o->key, PEM_MAX_BYTES, &key, err) == 0 &&
         (!given(o->user) || (read_line(o->user, "username", &user, err) == 0 &&
                              read_line(o->user, "password", &password, err) == 0))) {
-        const struct stw_etcd_config config = {
-            .tls = {.ca = ca, .cert = cert, .key = key}, .user = user, .password = password};
+        const struct stw_etcd_config config = {.tls = {.ca = ca, .cert = cert, .key = key},
+                                               .user = user,
+                                               .password = password,
+                                               .reach = w->reach};
         rc = stw_etcd_create(&config, &w->etcd, err);
     }
     free(ca);
@@ -314,6 +326,7 @@ void stw_snapshot_close(struct stw_snapshot_work *w)
 {
     stw_etcd_destroy(w->etcd);
     stw_store_destroy(w->store);
+    stw_reach_destroy(w->reach);
     stw_list_free(w->urls);
     free(w->path);
 }

@@ -6,7 +6,7 @@
  *     store_probe CONFIG get KEY FILE | list PREFIX | delete KEY | clean PREFIX SECONDS
  *
  * CONFIG is a file: {"folder": PATH} or {"endpoint", "region", "bucket", "credentials": TEXT, "ca",
- * "sse", "path_style", "timeout_ms"}.  Says one line of JSON; exit status 1 for what failed. */
+ * "sse", "path_style", "timeout_ms", "reach"}.  Says one line of JSON; exit status 1 for what failed. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/thread.h"
@@ -21,10 +21,11 @@
 
 static struct {
     struct stw_store *store;
+    struct stw_reach *reach;
     enum stw_store_trouble trouble;
     struct stw_error err;
     int64_t cancel_ms;
-    char *kept[8];
+    char *kept[16];
     size_t kept_count;
 } probe;
 
@@ -45,6 +46,9 @@ static int open_store(struct stw_json config)
         stw_credentials_parse(credentials, strlen(credentials), NULL, &c, &probe.err) != 0)
         return -1;
     (void)stw_json_int(stw_json_get(config, "timeout_ms"), &timeout_ms);
+    const char *reach = text(config, "reach");
+    if (reach && stw_reach_parse(reach, &probe.reach, &probe.err) != 0)
+        return -1;
     const struct stw_store_s3 s3 = {
         .endpoint = text(config, "endpoint"),
         .region = text(config, "region"),
@@ -56,6 +60,7 @@ static int open_store(struct stw_json config)
         .sse = text(config, "sse"),
         .path_style = stw_json_bool(stw_json_get(config, "path_style"), false),
         .timeout_ms = (uint32_t)timeout_ms,
+        .reach = probe.reach,
     };
     int rc = stw_store_s3_create(&s3, &probe.store, &probe.err);
     stw_credentials_wipe(&c);
@@ -180,6 +185,7 @@ int main(int argc, char **argv)
            begun ? "" : "{", stw_store_trouble_name(probe.trouble),
            rc == 0 ? "" : stw_err_name(probe.err.code), stw_buf_str(&why), peak_kb());
     stw_store_destroy(probe.store);
+    stw_reach_destroy(probe.reach);
     for (size_t i = 0; i < probe.kept_count; i++)
         free(probe.kept[i]);
     return rc == 0 ? 0 : 1;

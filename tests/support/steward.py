@@ -129,6 +129,10 @@ def quiet_requests(cluster, namespace):
     return seen
 
 
+# The stores of tests are on loopback, where nothing that an object names leads to by itself.
+_STORES = ["--store-endpoints", "*,127.0.0.1"]
+
+
 class Steward:
     """One `steward run`, on ports of its own on loopback.
 
@@ -158,7 +162,7 @@ class Steward:
             "--webhook-hosts", "127.0.0.1,localhost",
             "--health-probe-bind-address", f"127.0.0.1:{self.health_port}",
             "--metrics-bind-address", f"127.0.0.1:{self.metrics_port}", "--metrics-secure=false",
-            "--log-level", "debug", *self.args]]
+            "--log-level", "debug", *_STORES, *self.args]]
 
     def start(self, ready=True):
         """Starts it and, unless told not to, waits until /readyz says ok."""

@@ -209,9 +209,9 @@ static void the_fence_outlives_no_renewal(void **state)
 {
     struct fixture f;
     (void)state;
-    begin(&f, "[" NO_WATCH ABSENT "{'match':'POST'," LEASE(
-                  "1", "me", "2") ","
-                                  "{'match':'PUT','times':0,'then':'stall'}]");
+    begin(&f, "[" NO_WATCH ABSENT
+              "{'match':'POST'," LEASE("1", "me", "2") ","
+                                                       "{'match':'PUT','times':0,'then':'stall'}]");
     wait_until(atomic_load(&f.started) == 1);
     uint64_t began = stw_now_ms(&stw_clock_system);
     struct stw_fence_ticket t = stw_fence_take(f.fence);

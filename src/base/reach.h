@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where users of the cluster may have steward connect to: the endpoints of stores and the
+ * etcdEndpoints that objects name.  What counts is the address that a socket is about to be
+ * connected to, after names were resolved, for each connection: a name can resolve to another
+ * address each time.
+ *
+ * Some addresses are never reached because an object names them: unspecified, loopback, link-local,
+ * multicast and reserved ones, the metadata services of clouds, and what the list excludes (the API
+ * server).  An IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo, ISATAP)
+ * counts as that IPv4 address.
+ *
+ * The list is the operator's (--store-endpoints), entries separated by commas:
+ *     *                   every address that is not of these classes
+ *     10.1.0.0/16, ::1    these addresses, of whatever class
+ *     s3.example.com      this host in a URL, whatever it resolves to; *.example.com: those below
+ * it !10.96.0.1          never this address (or CIDR), unless an entry is just this address or the
+ *                         URL's host is listed */
+#ifndef STW_BASE_REACH_H
+#define STW_BASE_REACH_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+
+struct sockaddr; /* <sys/socket.h> */
+
+enum stw_address_class {
+    STW_ADDRESS_ORDINARY, /* public and private ones */
+    STW_ADDRESS_UNSPECIFIED,
+    STW_ADDRESS_LOOPBACK,
+    STW_ADDRESS_LINK_LOCAL,
+    STW_ADDRESS_MULTICAST,
+    STW_ADDRESS_METADATA, /* of a cloud, where it is not link-local */
+    STW_ADDRESS_RESERVED, /* and families other than IP */
+    STW_ADDRESS_CLASSES,
+};
+enum stw_address_class stw_address_classify(const struct sockaddr *a);
+const char *stw_address_class_name(enum stw_address_class c);
+
+struct stw_reach; /* never changes */
+
+int stw_reach_parse(const char *text, struct stw_reach **ret, struct stw_error *err);
+void stw_reach_destroy(struct stw_reach *r);           /* NULL is fine */
+const char *stw_reach_text(const struct stw_reach *r); /* as it was parsed; NULL for NULL */
+
+/* `r` NULL: everything is allowed (the command line of a person). */
+bool stw_reach_host(const struct stw_reach *r, const char *url); /* the list names the URL's host */
+bool stw_reach_any(const struct stw_reach *r);                   /* the list has "*" */
+bool stw_reach_address(const struct stw_reach *r, const struct sockaddr *a);
+
+#endif

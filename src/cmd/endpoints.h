@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * --store-endpoints, with the API server's addresses excluded. */
+#ifndef STW_CMD_ENDPOINTS_H
+#define STW_CMD_ENDPOINTS_H
+
+#include "base/reach.h"
+
+/* `server`: the URL of the API server, whose host is resolved. */
+int stw_endpoints_allow(const char *list, const char *server, struct stw_reach **ret,
+                        struct stw_error *err);
+
+#endif

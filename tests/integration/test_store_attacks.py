@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user names as a store what the machine of steward can reach and he cannot: nothing may be sent
+there, and nothing that is said there may come back to him."""
+
+import http.server
+import json
+import os
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from support import paths, s3
+
+
+class Victim(http.server.ThreadingHTTPServer):
+    """Counts who comes, and answers with a secret; with `location` by a redirect."""
+
+    daemon_threads = True
+    TEXT = "the-victims-own-words"
+
+    def __init__(self, address="127.0.0.1", location=None, port=0):
+        self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        super().__init__((address, port), _Answer)
+        self.location, self.calls = location, []
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def port(self):
+        """Where it listens."""
+        return self.server_address[1]
+
+    def get_request(self):
+        """One more connection."""
+        self.calls.append("connection")
+        return super().get_request()
+
+    def close(self):
+        """Nobody listens there any more."""
+        self.shutdown()
+        self.server_close()
+
+
+class _Answer(http.server.BaseHTTPRequestHandler):
+    def _answer(self):
+        if self.server.location:
+            self.send_response(307, Victim.TEXT)
+            self.send_header("Location", self.server.location)
+            self.end_headers()
+            return
+        body = (f"<Error><Code>{Victim.TEXT}</Code><Message>{Victim.TEXT}</Message></Error>").encode()
+        self.send_response(403, Victim.TEXT)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_CONNECT = _answer
+
+    def log_message(self, *_):
+        """Not on the terminal."""
+
+
+@pytest.fixture
+def victim():
+    one = Victim()
+    yield one
+    one.close()
+
+
+def listing(scratch, endpoint, reach, env=None):
+    """What `store_probe list` says of a store at this endpoint, under this list of the operator."""
+    config = scratch / "config.json"
+    config.write_text(json.dumps({
+        "endpoint": endpoint, "region": "us-east-1", "bucket": "b", "path_style": True,
+        "credentials": s3.CREDENTIALS, "timeout_ms": 2000, **({"reach": reach} if reach else {})}))
+    build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
+    done = subprocess.run([build / "tests" / "integration" / "store_probe", config, "list", "p"],
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **(env or {})})
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("host", [
+    "127.0.0.1", "localhost", "0.0.0.0", "0", "127.1", "2130706433", "0x7f000001", "017700000001",
+    "127.0.0.2", "[::ffff:127.0.0.1]", "[::127.0.0.1]"])
+def test_loopback_by_any_spelling(victim, tmp_path, host):
+    """The name is resolved first, and what counts is the socket."""
+    said = listing(tmp_path, f"http://{host}:{victim.port}", "*")
+    assert not victim.calls
+    assert victim.TEXT not in json.dumps(said)
+    assert said["trouble"] in ("EndpointNotAllowed", "ConnectFailed"), said
+    if host in ("127.0.0.1", "localhost", "0.0.0.0", "[::ffff:127.0.0.1]"):
+        assert said["trouble"] == "EndpointNotAllowed", said
+
+
+def test_without_the_rule_the_attack_works(victim, tmp_path):
+    """What is attacked is there: a person's own call does reach it, and is told what it says."""
+    said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", None)
+    assert victim.calls and victim.TEXT in said["error"]
+
+
+def test_a_redirect_is_not_followed(victim, tmp_path):
+    """From a store that is allowed to one that is not."""
+    store = Victim("127.0.0.1", location=f"http://127.0.0.2:{victim.port}/b?list-type=2")
+    other = Victim("127.0.0.2", port=victim.port)
+    try:
+        said = listing(tmp_path, f"http://127.0.0.1:{store.port}", "127.0.0.1")
+        assert store.calls and not other.calls and not victim.calls
+        assert "307" in said["error"] and victim.TEXT not in said["error"]
+    finally:
+        store.close()
+        other.close()
+
+
+def test_a_proxy_does_not_resolve_for_users(victim, tmp_path):
+    """It would look names up where nobody checks the address."""
+    proxy = f"http://127.0.0.1:{victim.port}"
+    env = {"http_proxy": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "no_proxy": ""}
+    said = listing(tmp_path, "http://localhost:9", "*", env)
+    assert not victim.calls and said["trouble"] == "EndpointNotAllowed"
+    listing(tmp_path, "http://store.invalid:9", "*,store.invalid", env)
+    assert victim.calls  # a host that the operator named goes by his proxy
+
+
+def test_the_words_of_an_allowed_server_stay_there(victim, tmp_path):
+    """Status, in our words: what an error says goes into an object that its user reads."""
+    said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.1")
+    assert victim.calls and said["trouble"] == "AccessDenied"
+    assert victim.TEXT not in json.dumps(said) and "403" in said["error"]
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "[fe80::1]", "224.0.0.1", "[ff02::1]",
+                                     "100.100.100.200", "[64:ff9b::a9fe:a9fe]"])
+def test_no_packet_goes_there(tmp_path, address):
+    """Where no server can listen in a test: refused at once, by class."""
+    said = listing(tmp_path, f"http://{address}:80", "*")
+    assert said["trouble"] == "EndpointNotAllowed", said
+
+
+def test_what_the_operator_excludes(victim, tmp_path):
+    """As the API server's own address is."""
+    said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.0/8,!127.0.0.1")
+    assert not victim.calls and said["trouble"] == "EndpointNotAllowed"
