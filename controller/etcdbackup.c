@@ -12,6 +12,10 @@
 #include <stdio.h>
 
 #define INDEX_CLUSTER "backupOf"
+#define INDEX_PLACE "place"
+#define KEYS_MAX (1u << 20)
+
+static const struct stw_watch own_watch;
 
 /* --- the watch */
 
@@ -26,12 +30,35 @@ static bool cluster_of(struct stw_json backup, char out[STW_KEY_LEN])
     return true;
 }
 
+static void index_place(struct stw_json backup, struct stw_buf *out)
+{
+    char ns[254];
+    stw_autobuf struct stw_buf place = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    if (stw_json_strcpy(stw_json_path(backup, "metadata.namespace"), ns, sizeof(ns)) == 0 &&
+        stw_etcdbackup_place(backup, ns, &place))
+        stw_index_add(out, INDEX_PLACE, stw_buf_str(&place));
+}
+
 static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
     char key[STW_KEY_LEN];
     (void)ctx;
     if (cluster_of(projected, key))
         stw_index_add(out, INDEX_CLUSTER, key);
+    index_place(projected, out);
+}
+
+/* A place is free again: who waits for it is looked at. */
+static void wake_others(struct stw_manager *m, const char *old_text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf place = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    char ns[254];
+    if (old_text && stw_json_scan(&doc, old_text, strlen(old_text), NULL) == 0 &&
+        stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.namespace"), ns, sizeof(ns)) ==
+            0 &&
+        stw_etcdbackup_place(stw_json_root(&doc), ns, &place))
+        stw_manager_wake(m, INDEX_PLACE, stw_buf_str(&place));
 }
 
 /* The cluster tells how its backups fare. */
@@ -42,6 +69,8 @@ static void backup_changed(struct stw_manager *m, const struct stw_watch *w, con
     const char *text = new_text ? new_text : old_text;
     char cluster[STW_KEY_LEN];
     stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (!new_text)
+        wake_others(m, old_text);
     stw_manager_wake(m, "restoreFrom", key);
     if (text && stw_json_scan(&doc, text, strlen(text), NULL) == 0 &&
         cluster_of(stw_json_root(&doc), cluster))
@@ -84,8 +113,46 @@ static bool look(struct eb *e)
     return t == EB_TRANSFERS || (e->ended && (volume || e->collected));
 }
 
+/* Two that would write to one place, which admission did not see together: the older one goes on.
+ */
+static bool is_older(const struct stw_object *other, const char *other_key, const struct eb *e)
+{
+    int order = strcmp(other->created, e->object.created); /* RFC 3339 in UTC sorts as text */
+    return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, e->run->key) < 0));
+}
+
+static void look_for_holder(struct eb *e)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX + 16);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    size_t at = 0;
+    stw_buf_adds(&index, INDEX_PLACE ":");
+    if (!stw_etcdbackup_place(e->object.root, e->run->ns, &index))
+        return;
+    stw_informer_keys(stw_run_cache(e->run, &own_watch), stw_buf_str(&index), &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        stw_autoobject struct stw_object other = {0};
+        size_t len = strlen(e->run->ns);
+        if (stw_streq(key, e->run->key) || stw_object_load_key(e->run, key, &other) != 0 ||
+            !is_older(&other, key, e))
+            continue;
+        bool same = strncmp(key, e->run->ns, len) == 0 && key[len] == '/';
+        e->stalled = "PathInUse";
+        (void)snprintf(e->stalled_text, sizeof(e->stalled_text),
+                       "%s%.253s%s stores in the same place: give this one another path",
+                       same ? "EtcdBackup \"" : "an EtcdBackup of another namespace",
+                       same ? key + len + 1 : "", same ? "\"" : "");
+        return;
+    }
+}
+
 static void begin(struct eb *e)
 {
+    look_for_holder(e);
+    if (e->stalled) { /* nothing was begun: the instant is taken up again when the place is free */
+        e->state.phase = EB_FAILED;
+        return;
+    }
     bool volume = stw_streq(e->spec.storage_type, "PVC");
     int rc = volume ? eb_agent_prepare(e, &e->result) : eb_job_create(e, &e->job, &e->result);
     e->state.phase = EB_RUNNING;
@@ -244,6 +311,7 @@ static const struct stw_watch own_watch = {
     .resource = &eb_resource,
     .project = stw_object_project,
     .index = index_cluster,
+    .door = true,
     .changed = backup_changed,
 };
 

@@ -91,6 +91,7 @@ static void policy_args(const struct eb *e, json_t *args)
         arg(args, "--max-backups=%lld", (long long)spec->policy.max_backups);
     if (spec->policy.max_age_s > 0)
         arg(args, "--max-age=%llds", (long long)spec->policy.max_age_s);
+    arg(args, "--owner=%s", e->object.uid);
     const char *uri = json_string_value(json_object_get(eb_state_verified(&e->state), "uri"));
     if (uri && strrchr(uri, '/'))
         arg(args, "--keep=%s", strrchr(uri, '/') + 1);

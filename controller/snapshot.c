@@ -199,6 +199,27 @@ static int source_fault(struct saving *v, const struct stw_etcd_endpoint *at,
     return classify(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
 }
 
+static void make_key(struct saving *v)
+{
+    const char *owner = v->wish->retention.owner;
+    struct stw_snapshot_name name = {
+        .revision = v->s->revision, .time = v->s->time, .cluster = v->s->cluster};
+    (void)snprintf(name.owner, sizeof(name.owner), "%s", owner ? owner : "");
+    stw_snapshot_key(v->wish->path, &name, v->s->key);
+}
+
+/* Whose unfinished upload this is tells its key; a key that is `path` itself belongs to the one
+ * object that may use the path. */
+static bool is_mine(void *ctx, const char *key)
+{
+    const struct stw_snapshot_wish *w = ctx;
+    struct stw_snapshot_name name;
+    if (w->named)
+        return stw_streq(key, w->path);
+    return stw_snapshot_key_parse(w->path, key, &name) == 0 &&
+           stw_snapshot_is_of(&name, w->retention.owner);
+}
+
 /* A revision that the snapshot will hold: that of a linearizable read made before. */
 static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
 {
@@ -210,13 +231,14 @@ static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
     int rc = stw_etcd_member_list(w->etcd, at, members, &trouble, &v->s->err);
     stw_fault_point("etcd");
     v->s->revision = members->revision;
+    v->s->cluster = members->cluster_id;
     free(members);
     if (rc != 0)
         return source_fault(v, at, trouble);
     if (w->named)
         (void)snprintf(v->s->key, sizeof(v->s->key), "%s", w->path);
     else
-        stw_snapshot_key(w->path, v->s->revision, v->s->time, v->s->key);
+        make_key(v);
     return 0;
 }
 
@@ -297,6 +319,7 @@ static void tidy(struct saving *v)
     char prefix[STW_STORE_KEY_MAX + 8];
     struct stw_error err = {0};
     unsigned stale;
+    const struct stw_store_filter mine = {is_mine, (void *)(uintptr_t)w};
     int64_t before_us = stw_wall_us(w->clock) - (int64_t)STW_SNAPSHOT_STALE_S * 1000000;
     if (w->named)
         return;
@@ -305,20 +328,21 @@ static void tidy(struct saving *v)
     if (stw_snapshot_prune(w->store, w->path, &w->retention, v->s->key,
                            stw_wall_us(w->clock) / 1000000, &v->s->pruned, &v->trouble,
                            &err) != 0 ||
-        stw_store_clean(w->store, prefix, false, before_us, &stale, &v->trouble, &err) != 0)
+        stw_store_clean(w->store, prefix, &mine, before_us, &stale, &v->trouble, &err) != 0)
         (void)snprintf(v->s->prune_error, sizeof(v->s->prune_error), "%.255s", err.text);
 }
 
-/* Nobody but us uploads there, and we have just begun: what is there is of a process that died.  If
- * it cannot be had now, it can wait for a day (tidy). */
+/* Of ours we have just begun the only one: what is there is of a process that died.  If it cannot
+ * be had now, it can wait for a day (tidy). */
 static void clear_away(const struct stw_snapshot_wish *w)
 {
     char prefix[STW_STORE_KEY_MAX + 8];
     enum stw_store_trouble trouble;
     unsigned count;
+    const struct stw_store_filter mine = {is_mine, (void *)(uintptr_t)w};
     (void)snprintf(prefix, sizeof(prefix), "%s%s", w->path, w->named ? "" : "_v");
     if (w->again)
-        (void)stw_store_clean(w->store, prefix, w->named, stw_wall_us(w->clock), &count, &trouble,
+        (void)stw_store_clean(w->store, prefix, &mine, stw_wall_us(w->clock), &count, &trouble,
                               NULL);
 }
 

@@ -4,9 +4,11 @@
  * many.  What the controllers of EtcdBackup do and what `steward snapshot` does is this.  Knows no
  * Kubernetes; blocks; cancelled by stw_etcd_cancel and stw_store_cancel.
  *
- * A key is "<path>_v<revision>_<time>", as coreos' etcd-operator named them, the revision with
- * twelve digits so that text order is the order of revisions:
- * "db_v000000004711_2026-01-02-03:04:05".
+ * A key is "<path>_v<revision>_<time>_<cluster>_<owner>": as coreos' etcd-operator named them, the
+ * revision with twelve digits, then the ID of the etcd cluster in 16 hexadecimal digits and the UID
+ * of the EtcdBackup:
+ * "db_v000000004711_2026-01-02-03:04:05_00f3ab0112345678_5b0e...".
+ * A person's own (`steward snapshot save`) end with the time, as those of steward before 0.14.
  */
 #ifndef STW_CONTROLLER_SNAPSHOT_H
 #define STW_CONTROLLER_SNAPSHOT_H
@@ -18,15 +20,18 @@
 
 #define STW_SNAPSHOT_STALE_S 86400 /* an upload of ours that began before that is dead */
 #define STW_SNAPSHOT_LIST_MAX 100000
+#define STW_SNAPSHOT_OWNER_MAX 64
 
 /* --- names */
 
 struct stw_snapshot_name {
     uint64_t revision;
-    int64_t time; /* seconds since the epoch */
-    bool own;     /* in the exact form that we write: what is removed is of this form alone */
+    int64_t time;     /* seconds since the epoch */
+    bool own;         /* in the exact form that we write: what is removed is of this form alone */
+    uint64_t cluster; /* ID of the etcd cluster; 0 without an owner */
+    char owner[STW_SNAPSHOT_OWNER_MAX]; /* UID of the EtcdBackup; "": none is named */
 };
-void stw_snapshot_key(const char *path, uint64_t revision, int64_t time,
+void stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
                       char out[STW_STORE_KEY_MAX + 1]);
 /* -1: `key` is no snapshot of `path`. */
 int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret);
@@ -46,6 +51,7 @@ enum stw_snapshot_fault {
 struct stw_snapshot {
     char key[STW_STORE_KEY_MAX + 1];
     uint64_t revision; /* the snapshot holds at least that; 0: not known */
+    uint64_t cluster;  /* ID of the etcd cluster; 0: not known */
     uint64_t size_bytes;
     char sha256[65];
     char version[STW_SEMVER_LEN]; /* of the etcd; "" where it is not known */
@@ -69,6 +75,8 @@ int stw_snapshot_read(const char *text, size_t len, struct stw_snapshot *ret); /
 struct stw_snapshot_retention {
     int64_t max_backups, max_age_s; /* 0: no limit */
     const char *keep;               /* a key that stays whatever else is said; or NULL */
+    /* Only snapshots of this owner are counted and removed; NULL or "": those that name none. */
+    const char *owner;
 };
 
 struct stw_snapshot_wish {
@@ -98,20 +106,25 @@ int stw_snapshot_choose(struct stw_etcd *e, const struct stw_etcd_endpoint *endp
 int stw_snapshot_check(struct stw_store *store, const char *key, stw_store_sink_fn *sink, void *ctx,
                        struct stw_snapshot *ret);
 
+/* A snapshot in our form that names this owner ("" or NULL: that names none). */
+bool stw_snapshot_is_of(const struct stw_snapshot_name *name, const char *owner);
+
 struct stw_snapshot_entry {
     char *key;
     uint64_t size_bytes;
     struct stw_snapshot_name name;
 };
 struct stw_snapshot_list {
-    struct stw_snapshot_entry *all; /* newest first: by revision, then by time */
+    struct stw_snapshot_entry *all; /* newest first: by time, then by revision */
     size_t count, room;
 };
 int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snapshot_list *ret,
                       enum stw_store_trouble *trouble, struct stw_error *err);
 void stw_snapshot_list_done(struct stw_snapshot_list *l);
 
-/* Which of a list go, as a pure function: `ret` gets a flag for each.  `now`: seconds. */
+/* Which of a list go, as a pure function: `ret` gets a flag for each.  `now`: seconds.  The newest
+ * `max_backups` stay of each etcd cluster: those of a former life of a cluster are not displaced by
+ * those of the next, they only grow too old. */
 void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
                              const struct stw_snapshot_retention *r, int64_t now, bool *ret);
 /* Removes them; `made` (or NULL) stays too. */

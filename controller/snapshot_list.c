@@ -10,6 +10,8 @@
 #define REVISION_DIGITS 12
 #define TIME_FORMAT "%Y-%m-%d-%H:%M:%S" /* of coreos' etcd-operator, in UTC */
 #define TIME_LEN 19
+#define CLUSTER_DIGITS 16
+#define CLUSTERS_MAX 64
 
 /* --- names */
 
@@ -22,25 +24,50 @@ static void write_time(int64_t at, char out[32])
         (void)strftime(out, 32, TIME_FORMAT, &tm);
 }
 
-void stw_snapshot_key(const char *path, uint64_t revision, int64_t at,
+void stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
                       char out[STW_STORE_KEY_MAX + 1])
 {
-    char when[32];
-    write_time(at, when);
-    (void)snprintf(out, STW_STORE_KEY_MAX + 1, "%s_v%0*llu_%s", path, REVISION_DIGITS,
-                   (unsigned long long)revision, when);
+    char when[32], whose[STW_SNAPSHOT_OWNER_MAX + 24] = "";
+    write_time(name->time, when);
+    if (*name->owner)
+        (void)snprintf(whose, sizeof(whose), "_%016llx_%s", (unsigned long long)name->cluster,
+                       name->owner);
+    (void)snprintf(out, STW_STORE_KEY_MAX + 1, "%s_v%0*llu_%s%s", path, REVISION_DIGITS,
+                   (unsigned long long)name->revision, when, whose);
 }
 
 static int parse_time(const char *text, int64_t *ret)
 {
     struct tm tm = {0};
-    char again[32];
-    const char *end = strlen(text) == TIME_LEN ? strptime(text, TIME_FORMAT, &tm) : NULL;
+    char when[TIME_LEN + 1], again[32];
+    (void)snprintf(when, sizeof(when), "%s", text);
+    const char *end = strlen(when) == TIME_LEN ? strptime(when, TIME_FORMAT, &tm) : NULL;
     if (!end || *end)
         return -1;
     *ret = (int64_t)timegm(&tm);
     write_time(*ret, again); /* strptime takes blanks for zeros, and 31 February */
-    return stw_streq(again, text) ? 0 : -1;
+    return stw_streq(again, when) ? 0 : -1;
+}
+
+/* What follows the time: nothing, or "_<cluster>_<owner>". */
+static int parse_owner(const char *text, struct stw_snapshot_name *ret)
+{
+    char hex[CLUSTER_DIGITS + 1];
+    if (!*text)
+        return 0;
+    if (*text != '_' || strspn(text + 1, "0123456789abcdef") != CLUSTER_DIGITS ||
+        text[1 + CLUSTER_DIGITS] != '_')
+        return -1;
+    memcpy(hex, text + 1, CLUSTER_DIGITS);
+    hex[CLUSTER_DIGITS] = '\0';
+    const char *owner = text + CLUSTER_DIGITS + 2;
+    size_t len = strlen(owner);
+    if (len == 0 || len >= sizeof(ret->owner) ||
+        strspn(owner, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != len)
+        return -1;
+    ret->cluster = strtoull(hex, NULL, 16);
+    memcpy(ret->owner, owner, len + 1);
+    return 0;
 }
 
 int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret)
@@ -56,12 +83,12 @@ int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapsho
         return -1;
     memcpy(number, key, digits);
     number[digits] = '\0';
-    if (stw_parse_int(number, 0, INT64_MAX, &revision) != 0 ||
-        parse_time(key + digits + 1, &at) != 0)
+    const char *when = key + digits + 1;
+    if (stw_parse_int(number, 0, INT64_MAX, &revision) != 0 || parse_time(when, &at) != 0)
         return -1;
     *ret = (struct stw_snapshot_name){
         .revision = (uint64_t)revision, .time = at, .own = digits >= REVISION_DIGITS};
-    return 0;
+    return parse_owner(when + TIME_LEN, ret);
 }
 
 /* --- lists */
@@ -101,10 +128,10 @@ static int add(void *ctx, const char *key, uint64_t size_bytes)
 static int newest_first(const void *a, const void *b)
 {
     const struct stw_snapshot_entry *x = a, *y = b;
-    if (x->name.revision != y->name.revision)
-        return x->name.revision > y->name.revision ? -1 : 1;
     if (x->name.time != y->name.time)
         return x->name.time > y->name.time ? -1 : 1;
+    if (x->name.revision != y->name.revision)
+        return x->name.revision > y->name.revision ? -1 : 1;
     return strcmp(y->key, x->key);
 }
 
@@ -139,16 +166,39 @@ void stw_snapshot_list_done(struct stw_snapshot_list *l)
 
 /* --- which go */
 
+bool stw_snapshot_is_of(const struct stw_snapshot_name *name, const char *owner)
+{
+    return name->own && stw_streq(name->owner, owner ? owner : "");
+}
+
+/* How many newer ones there are of the same cluster, counted per cluster in one pass. */
+struct count {
+    uint64_t cluster;
+    int64_t own;
+};
+
+static int64_t count_one(struct count *counts, size_t *used, uint64_t cluster)
+{
+    for (size_t i = 0; i < *used; i++)
+        if (counts[i].cluster == cluster)
+            return ++counts[i].own;
+    if (*used == CLUSTERS_MAX)
+        return 1; /* of a life that long ago nothing is displaced */
+    counts[(*used)++] = (struct count){.cluster = cluster, .own = 1};
+    return 1;
+}
+
 void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
                              const struct stw_snapshot_retention *r, int64_t now, bool *ret)
 {
-    int64_t own = 0;
+    struct count counts[CLUSTERS_MAX];
+    size_t used = 0;
     for (size_t i = 0; i < l->count; i++) {
         const struct stw_snapshot_entry *e = &l->all[i];
         ret[i] = false;
-        if (!e->name.own)
+        if (!stw_snapshot_is_of(&e->name, r->owner))
             continue;
-        own++;
+        int64_t own = count_one(counts, &used, e->name.cluster);
         bool many = r->max_backups > 0 && own > r->max_backups;
         bool old = r->max_age_s > 0 && e->name.time < now - r->max_age_s;
         ret[i] = (many || old) && !(r->keep && stw_streq(e->key, r->keep));

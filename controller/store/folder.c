@@ -16,6 +16,7 @@
 
 #define PARTIAL ".partial"
 #define PARTIAL_DIGITS 16
+#define NAME_LEN_MAX 228 /* with what a partial name adds it is 254 */
 #define READ_BYTES (256u << 10)
 
 struct folder {
@@ -54,7 +55,7 @@ static int fail_by_errno(enum stw_store_trouble *trouble, const char *what, cons
 /* A key is a plain name here, and none that hides: those are of uploads. */
 static int check_name(const char *key, enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    if (!*key || *key == '.' || strchr(key, '/') || strlen(key) > 200)
+    if (!*key || *key == '.' || strchr(key, '/') || strlen(key) > NAME_LEN_MAX)
         return stw_store_fail(trouble, STW_STORE_FAILED, err,
                               "\"%s\" cannot be the name of a snapshot in a folder", key);
     return 0;
@@ -79,7 +80,7 @@ static int folder_begin(struct stw_store *s, const char *key, struct stw_upload 
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
     u->upload.store = s;
     (void)snprintf(u->name, sizeof(u->name), "%s", key);
-    (void)snprintf(u->partial, sizeof(u->partial), ".%.200s.%016llx" PARTIAL, key,
+    (void)snprintf(u->partial, sizeof(u->partial), ".%.*s.%016llx" PARTIAL, NAME_LEN_MAX, key,
                    (unsigned long long)dice);
     u->fd = openat(folder_of(s)->dir, u->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (u->fd < 0) {
@@ -224,7 +225,7 @@ static int folder_list(struct stw_store *s, const char *prefix, stw_store_each_f
 
 struct sweep {
     const char *prefix;
-    bool exact;
+    const struct stw_store_filter *mine;
     int64_t before_us;
     unsigned *count;
 };
@@ -235,18 +236,22 @@ static int sweep_entry(struct folder *f, const struct entry *e, void *ctx)
     size_t len = strlen(e->name), tail = sizeof(PARTIAL) - 1;
     bool ours = e->name[0] == '.' && strncmp(e->name + 1, w->prefix, strlen(w->prefix)) == 0 &&
                 len > tail && stw_streq(e->name + len - tail, PARTIAL);
-    if (w->exact && len != strlen(".") + strlen(w->prefix) + strlen(".") + PARTIAL_DIGITS + tail)
-        ours = false;
+    size_t around = strlen(".") + strlen(".") + PARTIAL_DIGITS + tail;
+    char key[256];
+    if (ours && len > around)
+        (void)snprintf(key, sizeof(key), "%.*s", (int)(len - around), e->name + 1);
+    ours = ours && len > around && w->mine->mine(w->mine->ctx, key);
     if (ours && (int64_t)e->st.st_mtime < w->before_us / 1000000 &&
         unlinkat(f->dir, e->name, 0) == 0)
         (*w->count)++;
     return 0;
 }
 
-static int folder_clean(struct stw_store *s, const char *prefix, bool exact, int64_t before_us,
-                        unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err)
+static int folder_clean(struct stw_store *s, const char *prefix,
+                        const struct stw_store_filter *mine, int64_t before_us, unsigned *ret_count,
+                        enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct sweep w = {prefix, exact, before_us, ret_count};
+    struct sweep w = {prefix, mine, before_us, ret_count};
     return each_entry(folder_of(s), sweep_entry, &w, trouble, err);
 }
 

@@ -61,7 +61,7 @@ struct page {
     bool stopped;
 
     struct s3 *sweeping; /* a listing of uploads: those of before `before_us` are taken back */
-    bool exact;          /* only of the very key `prefix` */
+    const struct stw_store_filter *mine;
     int64_t before_us;
     unsigned *count;
 };
@@ -113,7 +113,7 @@ static int end_upload(struct page *p, struct stw_error *err)
     if (p->encoded && unescape(p->key) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the store lists a key that is not encoded");
     if (strncmp(p->key, p->prefix, strlen(p->prefix)) != 0 || !*p->id ||
-        (p->exact && !stw_streq(p->key, p->prefix)) || stw_time_parse(p->began, &began) != 0 ||
+        !p->mine->mine(p->mine->ctx, p->key) || stw_time_parse(p->began, &began) != 0 ||
         began >= p->before_us)
         return 0;
     if (s3_abort_parts(p->sweeping, p->key, p->id, &trouble, NULL) == 0)
@@ -276,8 +276,9 @@ static int s3_list(struct stw_store *s, const char *prefix, stw_store_each_fn *e
     return rc;
 }
 
-static int s3_clean(struct stw_store *s, const char *prefix, bool exact, int64_t before_us,
-                    unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err)
+static int s3_clean(struct stw_store *s, const char *prefix, const struct stw_store_filter *mine,
+                    int64_t before_us, unsigned *ret_count, enum stw_store_trouble *trouble,
+                    struct stw_error *err)
 {
     struct page *p = calloc(1, sizeof(*p));
     struct stw_error why = {0};
@@ -285,7 +286,7 @@ static int s3_clean(struct stw_store *s, const char *prefix, bool exact, int64_t
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
     p->prefix = prefix;
     p->sweeping = s3_of(s);
-    p->exact = exact;
+    p->mine = mine;
     p->before_us = before_us;
     p->count = ret_count;
     int rc = read_pages(s3_of(s), p, uploads_query, trouble, &why);

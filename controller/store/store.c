@@ -139,12 +139,13 @@ int stw_store_list(struct stw_store *s, const char *prefix, stw_store_each_fn *e
                                                : -1;
 }
 
-int stw_store_clean(struct stw_store *s, const char *prefix, bool exact, int64_t before_us,
-                    unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err)
+int stw_store_clean(struct stw_store *s, const char *prefix, const struct stw_store_filter *mine,
+                    int64_t before_us, unsigned *ret_count, enum stw_store_trouble *trouble,
+                    struct stw_error *err)
 {
     *ret_count = 0;
     return check(s, prefix, trouble, err) == 0
-               ? s->ops->clean(s, prefix, exact, before_us, ret_count, trouble, err)
+               ? s->ops->clean(s, prefix, mine, before_us, ret_count, trouble, err)
                : -1;
 }
 

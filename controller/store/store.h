@@ -75,11 +75,17 @@ int stw_store_read(struct stw_store *s, const char *key, stw_store_sink_fn *sink
 typedef int stw_store_each_fn(void *ctx, const char *key, uint64_t size_bytes);
 int stw_store_list(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
                    enum stw_store_trouble *trouble, struct stw_error *err);
-/* Takes away what uploads under `prefix` left behind that began before `before_us` (wall clock) and
- * were never finished: those of a process that was killed.  `exact`: only those of the very key
- * `prefix`.  A store that cannot tell of them is fine.  `*ret_count`: how many. */
-int stw_store_clean(struct stw_store *s, const char *prefix, bool exact, int64_t before_us,
-                    unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err);
+/* Which unfinished uploads are the caller's, by the key that they are of. */
+struct stw_store_filter {
+    bool (*mine)(void *ctx, const char *key);
+    void *ctx;
+};
+/* Takes away what uploads under `prefix` left that began before `before_us` (wall clock) and were
+ * never finished: those of a process that was killed.  Only those that are `mine`.  A store that
+ * cannot tell of them is fine.  `*ret_count`: how many. */
+int stw_store_clean(struct stw_store *s, const char *prefix, const struct stw_store_filter *mine,
+                    int64_t before_us, unsigned *ret_count, enum stw_store_trouble *trouble,
+                    struct stw_error *err);
 int stw_store_delete(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
                      struct stw_error *err); /* one that is gone is fine */
 

@@ -19,8 +19,9 @@ struct stw_store_ops {
                 enum stw_store_trouble *trouble, struct stw_error *err);
     int (*list)(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
                 enum stw_store_trouble *trouble, struct stw_error *err);
-    int (*clean)(struct stw_store *s, const char *prefix, bool exact, int64_t before_us,
-                 unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err);
+    int (*clean)(struct stw_store *s, const char *prefix, const struct stw_store_filter *mine,
+                 int64_t before_us, unsigned *ret_count, enum stw_store_trouble *trouble,
+                 struct stw_error *err);
     int (*remove)(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
                   struct stw_error *err);
     void (*destroy)(struct stw_store *s);

@@ -124,7 +124,8 @@ static struct stw_snapshot_retention retention(const struct stw_snapshot_options
 {
     return (struct stw_snapshot_retention){.max_backups = o->max_backups,
                                            .max_age_s = o->max_age_ms / 1000,
-                                           .keep = o->keep && *o->keep ? o->keep : NULL};
+                                           .keep = o->keep && *o->keep ? o->keep : NULL,
+                                           .owner = o->owner};
 }
 
 static int save(struct stw_snapshot_work *w)

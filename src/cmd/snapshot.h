@@ -12,7 +12,7 @@
 struct stw_snapshot_options {
     char *s3, *s3_endpoint, *s3_region, *s3_ca, *s3_sse, *credentials, *folder;
     bool s3_path_style;
-    char *store_endpoints;
+    char *store_endpoints, *owner;
     char *endpoints, *cacert, *cert, *key, *user;
     char *to, *sha256, *keep, *output, *result;
     bool exact, newest, no_verify, dry_run;

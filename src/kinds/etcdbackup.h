@@ -59,4 +59,10 @@ struct stw_etcdrestore {
 
 extern const struct stw_kind stw_kind_etcdbackup, stw_kind_etcdrestore;
 
+/* Where an EtcdBackup stores, as one text that two objects share when they would write to the same
+ * place.  `backup` is the object, `ns` its namespace.  False: its spec names none. */
+#define STW_ETCDBACKUP_PLACE_MAX 4096
+struct stw_buf;
+bool stw_etcdbackup_place(struct stw_json backup, const char *ns, struct stw_buf *out);
+
 #endif

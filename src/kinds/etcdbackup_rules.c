@@ -142,6 +142,38 @@ static void check_changes(const struct stw_admission *a, const struct stw_etcdba
         stw_etcd_check_same_store(a, f);
 }
 
+/* --- who else stores there */
+
+static bool has_moved(const struct stw_admission *a, const char *place)
+{
+    stw_autobuf struct stw_buf was = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    return !stw_json_there(a->old_object) || !stw_etcdbackup_place(a->old_object, a->ns, &was) ||
+           !stw_streq(stw_buf_str(&was), place);
+}
+
+/* Of two objects that were there before this rule, the controller lets the older one go on. */
+static void check_place(const struct stw_admission *a, const struct stw_etcdbackup *b,
+                        struct stw_findings *f)
+{
+    stw_autobuf struct stw_buf place = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
+    char self[600], holder[512] = "";
+    if (f->error_count || !l || !l->find || !a->ns ||
+        !stw_etcdbackup_place(a->object, a->ns, &place) || !has_moved(a, stw_buf_str(&place)))
+        return;
+    (void)snprintf(self, sizeof(self), "%s/%s", a->ns, a->name ? a->name : "");
+    if (!l->find(l->ctx, "etcdbackups.place", stw_buf_str(&place), self, holder))
+        return;
+    size_t len = strlen(a->ns);
+    const char *field = b->pvc.claim ? "spec.pvc.path" : "spec.s3.path";
+    if (strncmp(holder, a->ns, len) == 0 && holder[len] == '/')
+        stw_findings_add(f, field, STW_FORBIDDEN, NULL, "EtcdBackup \"%s\" stores there",
+                         holder + len + 1);
+    else
+        stw_findings_add(f, field, STW_FORBIDDEN, NULL,
+                         "an EtcdBackup of another namespace stores there");
+}
+
 /* --- all of it */
 
 static const struct {
@@ -175,5 +207,6 @@ void stw_etcdbackup_validate(const struct stw_admission *a, const void *spec, co
     check_policy(a, b, f);
     if (old_spec)
         check_changes(a, b, old_spec, f);
+    check_place(a, b, f);
     advise(a, b, old_spec, f);
 }

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <strings.h>
 
 const char *const stw_etcd_storage_types[] = {"S3", "PVC", NULL};
 
@@ -213,4 +214,40 @@ void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_finding
 {
     check_block(a, "s3", stw_etcd_s3_fields, f);
     check_block(a, "pvc", stw_etcd_pvc_fields, f);
+}
+
+/* --- the place */
+
+/* "HTTPS://Host:443/" and "https://host" are one. */
+static void add_endpoint(const char *url, struct stw_buf *out)
+{
+    bool secure = strncasecmp(url, "https://", 8) == 0;
+    const char *host = strstr(url, "://");
+    host = host ? host + 3 : url;
+    size_t len = strcspn(host, "/");
+    const char *port = secure ? ":443" : ":80";
+    size_t port_len = strlen(port);
+    if (len > port_len && strncmp(host + len - port_len, port, port_len) == 0)
+        len -= port_len;
+    for (size_t i = 0; i < len; i++)
+        stw_buf_addc(out, (char)tolower((unsigned char)host[i]));
+}
+
+bool stw_etcdbackup_place(struct stw_json backup, const char *ns, struct stw_buf *out)
+{
+    struct stw_json spec = stw_json_get(backup, "spec");
+    bool volume = stw_json_is(stw_json_get(spec, "storageType"), "PVC");
+    struct stw_json block = stw_json_get(spec, volume ? "pvc" : "s3");
+    stw_autofree char *path = stw_json_strdup(stw_json_get(block, "path"));
+    stw_autofree char *where =
+        stw_json_strdup(stw_json_get(block, volume ? "claimName" : "endpoint"));
+    if (!path || (volume && !where))
+        return false;
+    stw_buf_adds(out, volume ? "pvc:" : "s3:");
+    if (volume)
+        stw_buf_addf(out, "%s/%s", ns, where);
+    else if (where)
+        add_endpoint(where, out);
+    stw_buf_addf(out, "|%s", path);
+    return !out->failed;
 }

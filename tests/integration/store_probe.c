@@ -6,7 +6,8 @@
  *     store_probe CONFIG get KEY FILE | list PREFIX | delete KEY | clean PREFIX SECONDS
  *
  * CONFIG is a file: {"folder": PATH} or {"endpoint", "region", "bucket", "credentials": TEXT, "ca",
- * "sse", "path_style", "timeout_ms", "reach"}.  Says one line of JSON; exit status 1 for what failed. */
+ * "sse", "path_style", "timeout_ms", "reach"}.  Says one line of JSON; exit status 1 for what
+ * failed. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/thread.h"
@@ -126,6 +127,13 @@ static int show(void *ctx, const char *key, uint64_t size)
     return 0;
 }
 
+static bool any_key(void *ctx, const char *key)
+{
+    (void)ctx;
+    (void)key;
+    return true;
+}
+
 static int run(int argc, char **argv)
 {
     int64_t seconds;
@@ -144,9 +152,10 @@ static int run(int argc, char **argv)
         return rc;
     }
     if (stw_streq(op, "clean") && argc == 5 && stw_parse_int(argv[4], 0, 1 << 30, &seconds) == 0) {
+        const struct stw_store_filter all = {any_key, NULL};
         int64_t before = stw_wall_us(&stw_clock_system) - seconds * 1000000;
         int rc =
-            stw_store_clean(probe.store, key, false, before, &count, &probe.trouble, &probe.err);
+            stw_store_clean(probe.store, key, &all, before, &count, &probe.trouble, &probe.err);
         printf("{\"cleaned\": %u, ", count);
         return rc;
     }

@@ -203,13 +203,28 @@ static void names(void **state)
         {"db_v000000004711_2026-02-31-00:00:00", -1, 0, false},
         {"db2_v1_2026-01-01-00:00:00", -1, 0, false},
         {"db_v99999999999999999999_2026-01-01-00:00:00", -1, 0, false},
+        {"db_v1_2026-01-01-00:00:00_00000000000000ff_u-1", 0, 1, false},
+        {"db_v000000004711_2026-01-01-00:00:00_00000000000000ff_u-1", 0, 4711, true},
+        {"db_v1_2026-01-01-00:00:00_ff_u-1", -1, 0, false},
+        {"db_v1_2026-01-01-00:00:00_00000000000000ff_", -1, 0, false},
+        {"db_v1_2026-01-01-00:00:00_00000000000000ff", -1, 0, false},
+        {"db_v1_2026-01-01-00:00:00_00000000000000ff_../x", -1, 0, false},
+        {"db_v1_2026-01-01-00:00:00_00000000000000fF_u", -1, 0, false},
         {"db", -1, 0, false},
         {"", -1, 0, false},
     };
     char key[STW_STORE_KEY_MAX + 1];
     (void)state;
-    stw_snapshot_key("db", 4711, t0, key);
+    struct stw_snapshot_name made = {.revision = 4711, .time = t0};
+    stw_snapshot_key("db", &made, key);
     assert_string_equal(key, rows[0].key);
+    made = (struct stw_snapshot_name){
+        .revision = 4711, .time = t0, .cluster = 0xff00000000000001, .owner = "5b0e-1"};
+    stw_snapshot_key("db", &made, key);
+    assert_string_equal(key, "db_v000000004711_2026-01-01-00:00:00_ff00000000000001_5b0e-1");
+    assert_int_equal(stw_snapshot_key_parse("db", key, &made), 0);
+    assert_true(made.cluster == 0xff00000000000001);
+    assert_string_equal(made.owner, "5b0e-1");
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         struct stw_snapshot_name name = {0};
         assert_int_equal(stw_snapshot_key_parse("db", rows[i].key, &name), rows[i].rc);
@@ -254,6 +269,52 @@ static void retention(void **state)
     }
 }
 
+#define OF(name_, cluster_, owner_, revision_, age)                                                \
+    {                                                                                              \
+        .key = (char[]){name_}, .name = {                                                          \
+            .revision = (revision_),                                                               \
+            .time = t0 - (age),                                                                    \
+            .own = true,                                                                           \
+            .cluster = (cluster_),                                                                 \
+            .owner = owner_                                                                        \
+        }                                                                                          \
+    }
+
+/* Two lives of a cluster, another object on the same path, and what was made before snapshots named
+ * an owner. */
+static void retention_by_owner_and_life(void **state)
+{
+    struct stw_snapshot_entry all[] = {
+        OF("restored-2", 2, "me", 1000012, 10), OF("sibling-1", 2, "you", 1000011, 15),
+        OF("restored-1", 2, "me", 11, 20),      OF("old-life-3", 1, "me", 9000003, 30),
+        OF("nobodys", 0, "", 9000002, 35),      OF("old-life-2", 1, "me", 9000002, 40),
+        OF("old-life-1", 1, "me", 9000001, 50),
+    };
+    static const struct {
+        struct stw_snapshot_retention r;
+        const char *goes;
+    } rows[] = {
+        {{.max_backups = 1, .owner = "me"}, "..x..xx"},
+        {{.max_backups = 2, .owner = "me"}, "......x"},
+        {{.max_backups = 1, .owner = "me", .keep = "old-life-1"}, "..x..x."},
+        {{.max_backups = 1, .owner = "you"}, "......."},
+        {{.max_backups = 1, .owner = "stranger"}, "......."},
+        {{.max_backups = 1}, "......."},
+        {{.max_age_s = 12, .owner = "me"}, "..xx.xx"},
+        {{.max_age_s = 12}, "....x.."}, /* a person's own call */
+    };
+    const struct stw_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
+    bool goes[STW_COUNT(all)];
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        char text[STW_COUNT(all) + 1] = "";
+        stw_snapshot_choose_old(&l, &rows[i].r, t0, goes);
+        for (size_t k = 0; k < STW_COUNT(all); k++)
+            text[k] = goes[k] ? 'x' : '.';
+        assert_string_equal(text, rows[i].goes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +326,7 @@ int main(void)
         cmocka_unit_test(backoff_grows_and_ends),
         cmocka_unit_test(names),
         cmocka_unit_test(retention),
+        cmocka_unit_test(retention_by_owner_and_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
