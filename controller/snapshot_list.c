@@ -86,9 +86,12 @@ int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapsho
     const char *when = key + digits + 1;
     if (stw_parse_int(number, 0, INT64_MAX, &revision) != 0 || parse_time(when, &at) != 0)
         return -1;
-    *ret = (struct stw_snapshot_name){
+    struct stw_snapshot_name name = {
         .revision = (uint64_t)revision, .time = at, .own = digits >= REVISION_DIGITS};
-    return parse_owner(when + TIME_LEN, ret);
+    if (parse_owner(when + TIME_LEN, &name) != 0)
+        return -1;
+    *ret = name;
+    return 0;
 }
 
 /* --- lists */
