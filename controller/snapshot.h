@@ -8,7 +8,7 @@
  * revision with twelve digits, then the ID of the etcd cluster in 16 hexadecimal digits and the UID
  * of the EtcdBackup:
  * "db_v000000004711_2026-01-02-03:04:05_00f3ab0112345678_5b0e...".
- * A person's own (`steward snapshot save`) end with the time, as those of steward before 0.14.
+ * A person's own (`steward snapshot save`) end with the time, as those of older versions.
  */
 #ifndef STW_CONTROLLER_SNAPSHOT_H
 #define STW_CONTROLLER_SNAPSHOT_H

@@ -6,6 +6,7 @@
 #include "controller/sql/mysql_privileges.h"
 #include "controller/sql/password.h"
 #include "controller/sql/resolve.h"
+#include "controller/sql/takeover.h"
 
 #include "base/util.h"
 
@@ -233,6 +234,8 @@ static int read_privilege(void *ctx, const struct stw_cell *cells, unsigned coun
 }
 
 static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw_fault *f);
+static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_fn *row, void *ctx,
+                   struct stw_fault *f);
 
 static int read_charset(void *ctx, const struct stw_cell *cells, unsigned count)
 {
@@ -294,6 +297,69 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
                "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_TYPE="
                "'PASSWORD VALIDATION' AND PLUGIN_STATUS='ACTIVE'",
                read_policy, f);
+}
+
+#define FORMER_MAX 256
+#define FORMER_POLL_MS 20
+
+struct former {
+    unsigned long long ids[FORMER_MAX];
+    size_t count;
+};
+
+static int take_id(void *ctx, const struct stw_cell *cells, unsigned count)
+{
+    struct former *o = ctx;
+    if (count > 0 && cells[0].data && o->count < FORMER_MAX)
+        o->ids[o->count++] = strtoull(cells[0].data, NULL, 10);
+    return 0;
+}
+
+static int ask_former(struct stw_conn *c, const struct stw_target *t, struct former *ret,
+                      struct stw_fault *f)
+{
+    struct stw_statement st = {.step = STW_SQL_STEP_CONNECT,
+                               .text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX)};
+    *ret = (struct former){0};
+    stw_takeover_mysql_former((size_t)t->max_connections, &st.text);
+    int r = st.text.len > 0 ? run_one(c, &st, take_id, ret, f) : 0;
+    stw_buf_done(&st.text);
+    return r;
+}
+
+/* A session ends a moment after it was told to: its lock is free then.  One that has ended by
+ * itself cannot be ended, which is as good. */
+static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
+{
+    stw_autobuf struct stw_buf lock = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
+    struct former o;
+    stw_takeover_mysql_lock((size_t)t->max_connections, &lock);
+    if (lock.len == 0)
+        return 0;
+    struct stw_statement st = {.step = STW_SQL_STEP_CONNECT, .text = lock};
+    if (run_one(c, &st, NULL, NULL, f) < 0) {
+        if (f->lost)
+            return -1;
+        *f = (struct stw_fault){0}; /* a cluster that forbids GET_LOCK: the lease alone counts */
+        return 0;
+    }
+    while (ask_former(c, t, &o, f) == 0) {
+        if (o.count == 0)
+            return 0;
+        if (time_left_ms(c) == 0)
+            return stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT,
+                                 "sessions of an earlier leader are still open");
+        for (size_t i = 0; i < o.count; i++) {
+            char text[48];
+            struct stw_fault gone = {0};
+            (void)snprintf(text, sizeof(text), "KILL CONNECTION %llu", o.ids[i]);
+            if (ask(c, text, NULL, &gone) < 0 && gone.lost)
+                return stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT,
+                                     "the connection was lost");
+        }
+        (void)poll(NULL, 0, FORMER_POLL_MS);
+    }
+    return -1;
 }
 
 static void conn_close(struct stw_conn *c)
@@ -398,6 +464,8 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
         r = stw_fault_set(f, STW_SQL_TLS, STW_SQL_STEP_CONNECT, "the server does not offer TLS");
     if (r == 0 && !as->trial)
         r = learn(c, t, f);
+    if (r == 0 && !as->trial)
+        r = end_former(c, t, f);
     c->opening = false;
     c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
     if (r == 0)

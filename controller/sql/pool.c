@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/sql/pool_priv.h"
 
+#include "base/fence.h"
 #include "base/util.h"
 
 #include "controller/sql/breaker.h"
@@ -17,6 +18,7 @@ struct slot {
     struct stw_conn *conn; /* NULL: none, or it is being made */
     char *database;
     uint64_t used_ms;
+    uint64_t term; /* of the lease in which it was made: its name says so */
     bool taken;
 };
 
@@ -192,7 +194,7 @@ static struct slot *idle_slot(struct stw_pool *p, const char *database)
         struct slot *s = &p->slots[i];
         if (!s->conn || s->taken || !same_database(s->database, database))
             continue;
-        if (p->ops->alive(s->conn))
+        if (s->term == stw_fence_current().term && p->ops->alive(s->conn))
             return s;
         close_slot(p, s);
     }
@@ -306,6 +308,7 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
                             "the admin account may not enter the database \"%s\"", database);
     if (conn) {
         s->conn = conn;
+        s->term = stw_fence_current().term;
         s->database = stw_take(name);
         stw_series_add(p->open, 1);
         if (p->cancelled)

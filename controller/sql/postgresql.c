@@ -5,6 +5,7 @@
 #include "controller/sql/library.h"
 #include "controller/sql/postgresql_priv.h"
 #include "controller/sql/resolve.h"
+#include "controller/sql/takeover.h"
 
 #include "base/util.h"
 
@@ -39,6 +40,8 @@
     F(PQsetSingleRowMode)                                                                          \
     F(PQsocket)                                                                                    \
     F(PQstatus)
+#define FORMER_POLL_MS 20
+
 STW_LIBRARY(library, pq, "libpq.so.5", "libpq5", FUNCTIONS);
 
 static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
@@ -147,6 +150,7 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
     stw_autobuf struct stw_buf hosts = STW_BUF_INIT(4096), numbers = STW_BUF_INIT(1024);
     char port[24];
     bool verify = t->tls_mode == STW_TLS_VERIFY_CA || t->tls_mode == STW_TLS_VERIFY_FULL;
+    char name[STW_TAKEOVER_NAME_MAX];
     ask_for_proof(t, verify, proof);
     /* "require" with a CA would be "verify-ca"; this file is not there. */
     const char *const names[] = {"host",     "port",     "user",        "password",
@@ -164,7 +168,7 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                   as->database,
                                   modes[t->tls_mode],
                                   verify ? ca_of(t) : "/nonexistent/ca",
-                                  "steward",
+                                  stw_takeover_name(name) ? name : "steward",
                                   "",
                                   "/dev/null",
                                   "disable",
@@ -330,6 +334,37 @@ static int learn(struct stw_conn *c, const struct stw_target *t, uint64_t deadli
     return 0;
 }
 
+static int count_row(void *ctx, const struct stw_cell *cells, unsigned count)
+{
+    unsigned *n = ctx;
+    (void)cells;
+    (void)count;
+    (*n)++;
+    return 0;
+}
+
+/* A session ends a moment after it was told to; what it had not committed is undone then. */
+static int end_former(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
+    uint64_t statement_ms = c->timeout_ms;
+    int r = 0;
+    stw_takeover_pg_former(&text);
+    for (unsigned left = 1; r == 0 && text.len > 0 && left > 0;) {
+        uint64_t now = now_ms();
+        left = 0;
+        c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
+        r = query(c, stw_buf_str(&text), STW_SQL_STEP_CONNECT, count_row, &left, f);
+        if (r == 0 && left > 0 && now_ms() >= deadline_ms)
+            r = stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT,
+                              "sessions of an earlier leader are still open");
+        if (r == 0 && left > 0)
+            (void)poll(NULL, 0, FORMER_POLL_MS);
+    }
+    c->timeout_ms = statement_ms;
+    return r;
+}
+
 static void conn_close(struct stw_conn *c)
 {
     if (!c)
@@ -371,6 +406,8 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
         r = finish_connect(c, deadline, f);
     if (r == 0 && !as->trial)
         r = learn(c, as->target, deadline, f);
+    if (r == 0 && !as->trial)
+        r = end_former(c, deadline, f);
     if (r == 0)
         return c;
     conn_close(c);
@@ -403,6 +440,8 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
 {
     struct stw_buf text = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
     text.secret = true;
+    if (!row) /* in the transaction of what is written */
+        stw_takeover_pg_guard(&text);
     /* Several in one query are one transaction. */
     for (size_t i = 0; i < count; i++) {
         stw_buf_add(&text, st[i].text.data, st[i].text.len);

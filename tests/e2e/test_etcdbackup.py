@@ -75,7 +75,8 @@ def test_once_and_never_again(controller, installed, backup, door):
 def test_interval_with_retention(controller, installed, backup, members):
     backup.apply({"backupIntervalInSecond": 60, "maxBackups": 2})
     first = backup.succeeded()["status"]
-    assert re.search(r"_v\d{12}_\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d$", first["artifacts"][0]["uri"])
+    assert re.search(r"_v\d{12}_\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d_[0-9a-f]{16}_[0-9a-f-]{36}$",
+                     first["artifacts"][0]["uri"])
     last, following = (datetime.datetime.fromisoformat(first[k].rstrip("Z"))
                        for k in ("lastScheduleTime", "nextScheduleTime"))
     assert (following - last).total_seconds() == 60

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A new leader ends the sessions of those before it, before its first statement: one of them may
+ * have been suspended between its check of the lease and its statement (base/fence.h).  A session
+ * carries the lease and the epoch in its name: on PostgreSQL the application_name, on MySQL and
+ * MariaDB, whose sessions have no name that others see, a lock of GET_LOCK, which goes with its
+ * session. */
+#ifndef STW_CONTROLLER_SQL_TAKEOVER_H
+#define STW_CONTROLLER_SQL_TAKEOVER_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define STW_TAKEOVER_NAME_MAX 64
+#define STW_TAKEOVER_TEXT_MAX (128u << 10)
+#define STW_TAKEOVER_EPOCHS 16 /* so many leaders back, on MySQL and MariaDB */
+
+/* "steward/<hash of the Lease>/<epoch>"; false: there is no election, nothing is taken over. */
+bool stw_takeover_name(char out[STW_TAKEOVER_NAME_MAX]);
+/* MySQL: takes the first free lock of this epoch; the sessions that hold one of an epoch before. */
+void stw_takeover_mysql_lock(size_t slots, struct stw_buf *out);
+void stw_takeover_mysql_former(size_t slots, struct stw_buf *out);
+/* PostgreSQL: ends the sessions of epochs before, and tells how many there were. */
+void stw_takeover_pg_former(struct stw_buf *out);
+/* PostgreSQL: fails when there is a session of a later epoch; for the begin of a transaction. */
+void stw_takeover_pg_guard(struct stw_buf *out);
+
+#endif

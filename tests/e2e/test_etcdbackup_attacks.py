@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EtcdBackups of users who mean harm, or step on each other: endpoints that lead inside, one place
+for two, and what retention removes."""
+
+import http.server
+import threading
+
+import pytest
+
+from support import etcd, s3, wait
+from support import steward as stw
+from support.cluster import condition
+from support.etcdbackup import Backup
+
+KIND = "etcdbackups.etcd.database.coreos.com"
+WORDS = "what-the-victim-says"
+
+
+@pytest.fixture(scope="module")
+def members():
+    line = sorted(etcd.versions())[-1:]
+    if not line:
+        pytest.skip("no etcd is here: run 'scripts/bootstrap etcd'")
+    with etcd.Cluster(size=1, version=line[0]) as cluster:
+        cluster.ctl("put", "k", "v")
+        yield cluster
+
+
+@pytest.fixture
+def door(bucket):
+    door = s3.Door(bucket)
+    yield door
+    door.close()
+
+
+@pytest.fixture
+def backup(installed, namespace, members, door):
+    return Backup(installed, namespace, members, door)
+
+
+class Victim(http.server.ThreadingHTTPServer):
+    """On loopback, where only steward is; notes each connection."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.2", 0), _Answer)
+        self.calls = []
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def url(self):
+        """Where it listens."""
+        return f"http://127.0.0.2:{self.server_address[1]}"
+
+    def get_request(self):
+        """One more connection."""
+        self.calls.append("connection")
+        return super().get_request()
+
+
+class _Answer(http.server.BaseHTTPRequestHandler):
+    def _answer(self):
+        body = f"<Error><Code>{WORDS}</Code><Message>{WORDS}</Message></Error>".encode()
+        self.send_response(403, WORDS)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_PUT = do_POST = do_DELETE = _answer
+
+    def log_message(self, *_):
+        """Not on the terminal."""
+
+
+@pytest.fixture
+def victim():
+    one = Victim()
+    yield one
+    one.shutdown()
+    one.server_close()
+
+
+def test_a_store_that_is_inside(controller, backup, victim):
+    """s3.endpoint names a server that only steward can reach."""
+    spec = backup.manifest()["spec"]["s3"]
+    backup.apply(s3={**spec, "endpoint": victim.url})
+    found = backup.wait(lambda s: s.get("lastError"), 60)
+    assert not victim.calls and WORDS not in str(found["status"])
+    assert condition(found, "StoreReachable")["reason"] == "EndpointNotAllowed"
+
+
+def test_an_etcd_that_is_inside(controller, backup, victim):
+    """The same for etcdEndpoints."""
+    backup.apply(etcdEndpoints=[victim.url])
+    found = backup.wait(lambda s: s.get("lastError"), 60)
+    assert not victim.calls and WORDS not in str(found["status"])
+    assert condition(found, "SourceReachable")["reason"] == "EndpointNotAllowed"
+
+
+def test_retention_touches_only_its_own(controller, installed, backup, members, door):
+    """Under the same prefix: those of another life, of another object, and of no owner."""
+    backup.apply({"backupIntervalInSecond": 60, "maxBackups": 1})
+    first = backup.succeeded()["status"]["artifacts"][0]["uri"]
+    uid = installed.get(KIND, backup.name, backup.namespace)["metadata"]["uid"]
+    assert first.endswith(f"_{uid}")
+    base = f"{backup.path}_v000000000001_2020-01-01-00:00:0"
+    foreign = [f"{base}1", f"{base}2_00000000000000aa_some-other-uid",
+               f"{base}3_00000000000000aa_{uid}"]
+    mine = first.rsplit("_", 2)[1]
+    old = f"{base}4_{mine}_{uid}"
+    for key in (*foreign, old):
+        put(door, key)
+    assert set(foreign) < set(backup.objects())
+    wait.until("another backup", lambda: len(backup.status().get("artifacts", [])) > 1, 120)
+    wait.until("the old one to go", lambda: old not in backup.objects(), 30)
+    left = set(backup.objects())
+    assert set(foreign) < left and first.removeprefix(f"s3://{s3.BUCKET}/") not in left
+
+
+def put(door, key):
+    """An object, by a client of the bucket."""
+    import hashlib
+    import subprocess
+    import tempfile
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(hashlib.sha256(key.encode()).digest())
+        file.flush()
+        subprocess.run(["curl", "-fsS", "--path-as-is", "--aws-sigv4", "aws:amz:us-east-1:s3",
+                        "--user", f"{s3.ACCESS_KEY}:{s3.SECRET_KEY}", "-T", file.name,
+                        f"{door.url}/{s3.BUCKET}/{key.replace(':', '%3A')}"], check=True)
+
+
+def test_two_objects_on_one_path(controller, installed, backup, namespace, members, door):
+    """Past admission: the younger one does nothing, and goes on when the path is free."""
+    backup.apply().succeeded()
+    other = Backup(installed, namespace, members, door, name="db2")
+    other.path = backup.path
+    other.apply()
+    found = installed.wait_condition(KIND, "db2", namespace, "Stalled", "PathInUse", seconds=30)
+    assert '"db"' in found["message"]
+    assert not other.status().get("artifacts")
+    installed.delete(KIND, backup.name, namespace)
+    other.succeeded(60)
+
+
+def test_two_objects_on_one_path_at_admission(installed, run_steward, backup, namespace, members,
+                                              door):
+    """Refused, in this namespace by name and from another without it."""
+    run_steward("--role=webhook", door=True)
+    backup.apply()
+    other = Backup(installed, namespace, members, door, name="db2")
+    other.path = backup.path
+
+    def refusal(where):
+        reply = installed.apply({**other.manifest(), "metadata": {
+            "name": "db2", "namespace": where}}, "--dry-run=server", check=False)
+        return reply.stderr if reply.returncode else ""
+    said = wait.until("the path to be known", lambda: refusal(namespace), 30)
+    assert 'spec.s3.path: Forbidden: EtcdBackup "db" stores there' in said
+    said = refusal("default")
+    assert "an EtcdBackup of another namespace stores there" in said and namespace not in said
+    stw.uninstall_webhooks(installed)
