@@ -126,7 +126,8 @@ def put(door, key):
     with tempfile.NamedTemporaryFile() as file:
         file.write(hashlib.sha256(key.encode()).digest())
         file.flush()
-        subprocess.run(["curl", "-fsS", "--path-as-is", "--aws-sigv4", "aws:amz:us-east-1:s3",
+        subprocess.run(["curl", "-fsS", "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD",
+                        "--path-as-is", "--aws-sigv4", "aws:amz:us-east-1:s3",
                         "--user", f"{s3.ACCESS_KEY}:{s3.SECRET_KEY}", "-T", file.name,
                         f"{door.url}/{s3.BUCKET}/{key.replace(':', '%3A')}"], check=True)
 
