@@ -172,9 +172,11 @@ def test_another_snapshot_than_the_one_that_is_meant(members, tmp_path):
                fails=True)["reason"] == "HashMismatch"
 
 
-def test_old_ones_go_by_revision_and_none_of_others(members, tmp_path):
-    others = ["db_v5_2020-01-01-00:00:00", "db_vx", "db2_v000000000001_2020-01-01-00:00:00", "db"]
-    old = [f"db_v{revision:012}_2020-01-01-00:00:0{revision % 10}" for revision in (9, 10, 11)]
+def test_old_ones_go_by_time_and_none_of_others(members, tmp_path):
+    others = ["db_v000000000001_2020-01-01-00:00:00_00000000000000aa_an-uid",
+              "db_v5_2020-01-01-00:00:00", "db_vx", "db2_v000000000001_2020-01-01-00:00:00", "db"]
+    old = [f"db_v{revision:012}_2020-01-01-00:00:0{second}"  # of a cluster that was restored
+           for second, revision in enumerate((11, 10, 9))]
     for name in others + old:
         (tmp_path / name).write_text("x")
     dry = run("prune", "--max-backups=2", "--dry-run", f"--folder={tmp_path}/db")
@@ -198,11 +200,11 @@ def test_revisions_are_numbers(tmp_path):
 
 
 def test_one_made_now_stays_though_its_revision_is_low(members, tmp_path):
-    """A cluster that was restored may begin with lower revisions."""
+    """A cluster that was restored may begin with lower revisions: the newest by time counts."""
     high = "db_v999999999999_2020-01-01-00:00:00"
     (tmp_path / high).write_text("x")
     saved = run("save", urls(members), f"--folder={tmp_path}/db", "--max-backups=1")
-    assert set(os.listdir(tmp_path)) == {high, saved["key"]}
+    assert set(os.listdir(tmp_path)) == {saved["key"]}
 
 
 def test_the_result_is_written_for_agents(members, tmp_path):
