@@ -20,8 +20,8 @@ struct stw_lease_config {
     void (*started)(void *ctx);
     void (*stopped)(void *ctx);
     void *ctx;
-    /* Open while we lead, until renew_ms after the last renewal began; or NULL.  It is opened before
-     * started() and closed before stopped(). */
+    /* Open while we lead, until renew_ms after the last renewal began; or NULL.  It is opened
+     * before started() and closed before stopped(). */
     struct stw_fence *fence;
 };
 
