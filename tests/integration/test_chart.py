@@ -171,6 +171,8 @@ def test_metrics_for_whoever_asks(render):
     ({"workers": 8}, "--workers=8"),
     ({"logFormat": "text"}, "--log-format=text"),
     ({"nodePortRange": "30000-30099"}, "--node-port-range=30000-30099"),
+    ({"storeEndpoints": ["*", "!192.0.2.0/28", "*.s3.example.com", "fd00::/8"]},
+     "--store-endpoints=*,!192.0.2.0/28,*.s3.example.com,fd00::/8"),
     ({"metrics": {"enabled": False}}, "--metrics-bind-address=0"),
     ({"extraArgs": ["--webhook-idle-timeout=30s"]}, "--webhook-idle-timeout=30s"),
     ({"certificate": {"mode": "cert-manager"}}, "--webhook-cert-path=/etc/steward-tls")])
@@ -367,7 +369,8 @@ REFUSED = [
     {"namespaces": ["Upper"]}, {"namespaces": ["a", "a"]}, {"workers": 0},
     {"targets": [{"name": "x"}]}, {"extraArgs": ["surplus"]}, {"certificate": {"mode": "secret"}},
     {"certificate": {"mode": "none"}}, {"webhooks": {"timeoutSeconds": 31}},
-    {"image": {"digest": "sha256:12"}}, {"resources": {"request": {}}},
+    {"image": {"digest": "sha256:12"}}, {"storeEndpoints": ["https://s3"]},
+    {"storeEndpoints": ["a,b"]}, {"storeEndpoints": ["!host"]}, {"resources": {"request": {}}},
     {"targets": [{"name": "x", "engine": "mariadb", "host": "h",
                   "admin": {"user": "u", "password": "in the open"}}]}]
 
