@@ -102,7 +102,7 @@ extern const struct stw_rule stw_manager_rules[];
 /* The cache of a watch that the controller named. */
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w);
 /* True while the term in which this run began lasts (base/fence.h).  The calls that write check it
- * themselves; for whoever would begin something that they must then leave undone. */
+ * themselves; ask before beginning something that they would then leave undone. */
 bool stw_run_may_write(const struct stw_run *run);
 
 /* Puts a key of `kind` ("MyWeb") into the queue of its controller; kinds without one are passed

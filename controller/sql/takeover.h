@@ -15,9 +15,9 @@
 
 #define STW_TAKEOVER_NAME_MAX 64
 #define STW_TAKEOVER_TEXT_MAX (128u << 10)
-#define STW_TAKEOVER_EPOCHS 16 /* so many leaders back, on MySQL and MariaDB */
+#define STW_TAKEOVER_EPOCHS 16 /* how many leaders back, on MySQL and MariaDB */
 
-/* "steward/<hash of the Lease>/<epoch>"; false: there is no election, nothing is taken over. */
+/* "steward/<hash of the Lease>/<epoch>"; false without an election: nothing is taken over. */
 bool stw_takeover_name(char out[STW_TAKEOVER_NAME_MAX]);
 /* MySQL: takes the first free lock of this epoch; the sessions that hold one of an epoch before. */
 void stw_takeover_mysql_lock(size_t slots, struct stw_buf *out);

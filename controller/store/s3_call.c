@@ -369,7 +369,7 @@ static void set_up(struct transfer *t, const char *url, struct curl_slist *heade
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, on_socket);
     curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, t);
-    if (!t->s->trusted) /* a proxy would resolve the name again, where nobody checks it */
+    if (!t->s->trusted) /* a proxy would resolve the name again, unchecked */
         curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
     set_method(h, t);
     set_limits(h, t->s, t->call);
@@ -436,7 +436,7 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
     if (make_url(s, c, &url) != 0)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {
-        /* An upload of our own may be taken back at any time: nobody else knows its ID. */
+        /* An upload of our own may be taken back at any time: only we know its ID. */
         if (!c->last_wish && stw_fence_check(err) != 0) {
             *trouble = STW_STORE_FAILED;
             return -1;

@@ -75,7 +75,7 @@ struct range {
     enum stw_address_class class;
 };
 
-/* IANA's registries of special-purpose addresses, as far as nobody stores backups there. */
+/* IANA's registries of special-purpose addresses, as far as backups are not stored there. */
 static const struct range v4_ranges[] = {
     {{0}, 8, STW_ADDRESS_UNSPECIFIED}, /* "this network": Linux takes 0.0.0.0 for loopback */
     {{127}, 8, STW_ADDRESS_LOOPBACK},

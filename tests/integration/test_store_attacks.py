@@ -37,7 +37,7 @@ class Victim(http.server.ThreadingHTTPServer):
         return super().get_request()
 
     def close(self):
-        """Nobody listens there any more."""
+        """The port is closed."""
         self.shutdown()
         self.server_close()
 
@@ -114,13 +114,13 @@ def test_a_redirect_is_not_followed(victim, tmp_path):
 
 
 def test_a_proxy_does_not_resolve_for_users(victim, tmp_path):
-    """It would look names up where nobody checks the address."""
+    """It would look names up, and the address would not be checked."""
     proxy = f"http://127.0.0.1:{victim.port}"
     env = {"http_proxy": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "no_proxy": ""}
     said = listing(tmp_path, "http://localhost:9", "*", env)
     assert not victim.calls and said["trouble"] == "EndpointNotAllowed"
     listing(tmp_path, "http://store.invalid:9", "*,store.invalid", env)
-    assert victim.calls  # a host that the operator named goes by his proxy
+    assert victim.calls  # a host that the operator named is reached through the proxy
 
 
 def test_the_words_of_an_allowed_server_stay_there(victim, tmp_path):

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* Two clocks, since the machine may sleep: one stands still then, the other does not. */
+/* Two clocks, since the machine may sleep: one stops then, the other does not. */
 static uint64_t awake_ms, boot_ms;
 
 static uint64_t read_awake(void *ctx)
@@ -83,7 +83,7 @@ static void time_asleep_counts(void **state)
     struct stw_fence *f = *state;
     stw_fence_open(f, 2000, &seventh);
     (void)stw_fence_enter(stw_fence_take(f));
-    boot_ms += 3600 * 1000; /* awake_ms stands still */
+    boot_ms += 3600 * 1000; /* awake_ms stops */
     assert_false(stw_fence_may_write());
 }
 
