@@ -207,6 +207,14 @@ def test_one_made_now_stays_though_its_revision_is_low(members, tmp_path):
     assert set(os.listdir(tmp_path)) == {saved["key"]}
 
 
+def test_one_made_now_stays_though_its_time_is_earlier(members, tmp_path):
+    """The clock of the machine that made the other one may have been ahead."""
+    ahead = "db_v000000000001_2099-01-01-00:00:00"
+    (tmp_path / ahead).write_text("x")
+    saved = run("save", urls(members), f"--folder={tmp_path}/db", "--max-backups=1")
+    assert set(os.listdir(tmp_path)) == {ahead, saved["key"]}
+
+
 def test_the_result_is_written_for_agents(members, tmp_path):
     out = tmp_path / "termination"
     run("save", urls(members), f"--folder={tmp_path}/db", "--exact", f"--result={out}")

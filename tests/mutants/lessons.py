@@ -273,19 +273,24 @@ _ROWS = [
 
     ("B2", "revisions are numbers", "controller/snapshot_list.c",
      "    if (x->name.revision != y->name.revision)\n"
-     "        return x->name.revision > y->name.revision ? -1 : 1;\n"
+     "        return x->name.revision > y->name.revision ? -1 : 1;\n", "",
+     f"{CLI}::test_revisions_are_numbers"),
+    ("B2", "they are ordered by time", "controller/snapshot_list.c",
      "    if (x->name.time != y->name.time)\n"
      "        return x->name.time > y->name.time ? -1 : 1;\n", "",
-     f"{CLI}::test_revisions_are_numbers"),
+     f"{CLI}::test_old_ones_go_by_time_and_none_of_others"),
     ("B2", "others' are not removed", "controller/snapshot_list.c",
-     "        if (!e->name.own)\n            continue;\n", "",
-     "controller/etcdbackup_plan:retention"),
+     "        if (!stw_snapshot_is_of(&e->name, r->owner))\n            continue;\n", "",
+     "controller/etcdbackup_plan:retention_by_owner_and_life"),
+    ("B2", "each life of a cluster is counted by itself", "controller/snapshot_list.c",
+     "if (counts[i].cluster == cluster)", "if (cluster || true)",
+     "controller/etcdbackup_plan:retention_by_owner_and_life"),
     ("B2", "the newest verified one stays", "controller/snapshot_list.c",
      "(many || old) && !(r->keep && stw_streq(e->key, r->keep));", "many || old;",
      "controller/etcdbackup_plan:retention"),
     ("B2", "the one made just now stays", "controller/snapshot_list.c",
      "if (!goes[i] || (made && stw_streq(l->all[i].key, made)))", "if (!goes[i])",
-     f"{CLI}::test_one_made_now_stays_though_its_revision_is_low"),
+     f"{CLI}::test_one_made_now_stays_though_its_time_is_earlier"),
     ("B2", "none goes before the new one is good", "controller/snapshot.c",
      "    if (name_it(&v, at) != 0 || stream(&v, at, db_size) != 0 || read_back(&v) != 0)\n"
      "        return -1;\n    tidy(&v);\n    return 0;\n",
