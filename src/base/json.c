@@ -39,6 +39,12 @@ uint32_t stw_json_size(struct stw_json v)
     return t ? t->size : 0;
 }
 
+uint32_t stw_json_weight(struct stw_json v)
+{
+    const struct stw_json_token *t = token_of(v);
+    return t ? t->next - v.at : 0;
+}
+
 /* Whether the decoded bytes of a string are these. */
 static bool holds(const struct stw_json_doc *doc, const struct stw_json_token *t, const char *text,
                   size_t len)

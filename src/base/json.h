@@ -48,12 +48,13 @@ struct stw_json_doc {
     size_t len;
     struct stw_json_token *tokens;
     uint32_t count, cap;
+    uint32_t max; /* values and keys that a text may have, else STW_ERR_TOO_LARGE; 0: any number */
     struct stw_json_scratch *scratch; /* of the scanner: duplicate detection */
 };
 
 /* Text of up to UINT32_MAX - 1 bytes; the top value must be an object or an array.  On failure the
- * document is empty and the error (STW_ERR_INVALID, or STW_ERR_TOO_LARGE for depth) names what is
- * wrong with its line and column and byte offset. */
+ * document is empty and the error (STW_ERR_INVALID, or STW_ERR_TOO_LARGE for depth and for more
+ * values than `max`) names what is wrong with its line and column and byte offset. */
 int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err);
 void stw_json_done(struct stw_json_doc *doc);
 #define stw_autojson __attribute__((cleanup(stw_json_done)))
@@ -89,6 +90,10 @@ struct stw_json stw_json_after(struct stw_json container, struct stw_json value,
 
 bool stw_json_is(struct stw_json string, const char *text);
 bool stw_json_equal(struct stw_json a, struct stw_json b); /* by value; member order is no matter */
+/* An order of strings by their decoded bytes, shorter ones first: below, equal to or above 0. */
+int stw_json_compare(struct stw_json a, struct stw_json b);
+/* How many values and keys are in it, itself included: what it costs to walk all of it. */
+uint32_t stw_json_weight(struct stw_json v);
 /* Appends the decoded bytes of a string. */
 void stw_json_str(struct stw_json string, struct stw_buf *out);
 /* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is no string or does not fit. */

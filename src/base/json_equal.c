@@ -15,8 +15,7 @@ static struct stw_json_decoder decoder_of(struct stw_json string)
                                      .end = string.doc->text + t->end};
 }
 
-/* An order of strings by their decoded bytes, shorter ones first. */
-static int compare_strings(struct stw_json a, struct stw_json b)
+int stw_json_compare(struct stw_json a, struct stw_json b)
 {
     struct stw_json_decoder d = decoder_of(a), e = decoder_of(b);
     const char *p = NULL, *q = NULL;
@@ -68,7 +67,7 @@ static bool keys_in_order(struct stw_json a, struct stw_json b)
 {
     struct stw_json key, other, v, w = stw_json_first(b, &other);
     stw_json_foreach (a, key, v) {
-        if (compare_strings(key, other) != 0)
+        if (stw_json_compare(key, other) != 0)
             return false;
         w = stw_json_after(b, w, &other);
     }
@@ -92,7 +91,7 @@ static int by_name(const void *a, const void *b)
     struct stw_json x, y;
     memcpy(&x, a, sizeof(x));
     memcpy(&y, b, sizeof(y));
-    return compare_strings(x, y);
+    return stw_json_compare(x, y);
 }
 
 static void sort_keys(struct stw_json object, struct stw_json *keys)
@@ -111,7 +110,7 @@ static bool equal_sorted(struct stw_json a, struct stw_json b, struct stw_json *
     sort_keys(b, keys + n);
     for (uint32_t i = 0; i < n; i++) {
         struct stw_json x = keys[i], y = keys[n + i];
-        if (compare_strings(x, y) != 0)
+        if (stw_json_compare(x, y) != 0)
             return false;
         x.at++;
         y.at++;
@@ -145,7 +144,7 @@ bool stw_json_equal(struct stw_json a, struct stw_json b)
     case STW_JSON_REAL:
         return equal_reals(a, b);
     case STW_JSON_STRING:
-        return compare_strings(a, b) == 0;
+        return stw_json_compare(a, b) == 0;
     case STW_JSON_ARRAY:
         return equal_values(a, b);
     case STW_JSON_OBJECT:

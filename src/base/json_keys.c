@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Duplicate keys.  Looked for when an object is complete: few members are held against each other
- * by a fingerprint, many go through a seeded hash table, so that 100,000 keys do not cost their
- * square. */
+ * Duplicate keys.  Looked for when an object is complete: few members are compared pair by pair by
+ * a print of their keys, many go through a hash table.  Each key is decoded once, and again only
+ * next to one of the same seeded hash, so that the work is linear in the text whatever it holds. */
 #include "base/json_priv.h"
 #include "base/util.h"
 
@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #define PAIRWISE_MAX 24U
+#define SHORT_KEY 16U
 
 /* Most documents never need it. */
 static struct stw_json_scratch *scratch_of(struct stw_json_doc *doc)
@@ -71,10 +72,14 @@ static int same_key(struct stw_json_doc *doc, uint32_t a, uint32_t b)
     return memcmp(p, q, size) == 0;
 }
 
-/* First and last eight bytes and the length, mixed: equal for equal keys, seldom for others. */
-static inline uint64_t fingerprint(const char *p, size_t len)
+/* Of keys up to SHORT_KEY bytes it is made of all of their bytes, so that to compare two of them
+ * costs next to nothing should somebody have made their prints equal.  Longer ones are hashed with
+ * the seed: nobody can make two prints equal but by the same key, which ends the search. */
+static inline uint64_t print_of(const char *p, size_t len, uint64_t seed)
 {
     uint64_t head = 0, tail = 0;
+    if (len > SHORT_KEY)
+        return XXH3_64bits_withSeed(p, len, seed);
     if (len >= 8) {
         memcpy(&head, p, 8);
         memcpy(&tail, p + len - 8, 8);
@@ -88,17 +93,28 @@ static inline uint64_t fingerprint(const char *p, size_t len)
     return (head * UINT64_C(0x9E3779B97F4A7C15)) ^ (tail + ((uint64_t)len << 56));
 }
 
+/* The print of a key; -1 when there is no memory. */
+static int print_key(struct stw_json_doc *doc, uint32_t at, bool hashed, uint64_t *ret)
+{
+    uint32_t size = doc->tokens[at].size;
+    struct stw_json_scratch *s = hashed || size > SHORT_KEY ? scratch_of(doc) : NULL;
+    const char *bytes = key_bytes(doc, at, 0);
+    if (!bytes || (!s && (hashed || size > SHORT_KEY)))
+        return -1;
+    *ret = hashed ? XXH3_64bits_withSeed(bytes, size, s->seed)
+                  : print_of(bytes, size, s ? s->seed : 0);
+    return 0;
+}
+
 static int pairwise(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
 {
     uint64_t prints[PAIRWISE_MAX];
     uint32_t keys[PAIRWISE_MAX], n = doc->tokens[object].size, at = object + 1;
 
     for (uint32_t i = 0; i < n; i++, at = doc->tokens[at + 1].next) {
-        const char *bytes = key_bytes(doc, at, 0);
-        if (!bytes)
+        if (print_key(doc, at, false, &prints[i]) != 0)
             return -1;
         keys[i] = at;
-        prints[i] = fingerprint(bytes, doc->tokens[at].size);
         for (uint32_t k = 0; k < i; k++) {
             int same = prints[k] == prints[i] ? same_key(doc, keys[k], at) : 0;
             if (same != 0) {
@@ -110,11 +126,8 @@ static int pairwise(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key
     return 0;
 }
 
-static int reserve_slots(struct stw_json_scratch *s, uint32_t members)
+static int reserve_slots(struct stw_json_scratch *s, size_t cap)
 {
-    size_t cap = 64;
-    while (cap < (size_t)members * 2)
-        cap *= 2;
     if (cap > s->cap) {
         free(s->slots);
         s->cap = 0;
@@ -127,31 +140,32 @@ static int reserve_slots(struct stw_json_scratch *s, uint32_t members)
     return 0;
 }
 
+/* The part of the hash that is in the slot saves decoding the key there, which may be long. */
 static int by_hash(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
 {
     struct stw_json_scratch *s = scratch_of(doc);
     uint32_t n = doc->tokens[object].size, at = object + 1;
     size_t mask = 64;
 
-    if (!s || reserve_slots(s, n) != 0)
-        return -1;
     while (mask < (size_t)n * 2)
         mask *= 2;
+    if (!s || reserve_slots(s, mask) != 0)
+        return -1;
     mask--;
     for (uint32_t i = 0; i < n; i++, at = doc->tokens[at + 1].next) {
-        const char *bytes = key_bytes(doc, at, 0);
-        if (!bytes)
+        uint64_t hash;
+        if (print_key(doc, at, true, &hash) != 0)
             return -1;
-        uint64_t hash = XXH3_64bits_withSeed(bytes, doc->tokens[at].size, s->seed);
         size_t slot = (size_t)hash & mask;
-        for (; s->slots[slot] != 0; slot = (slot + 1) & mask) {
-            int same = same_key(doc, s->slots[slot], at);
+        uint32_t rest = (uint32_t)(hash >> 32);
+        for (; s->slots[slot].key != 0; slot = (slot + 1) & mask) {
+            int same = s->slots[slot].hash == rest ? same_key(doc, s->slots[slot].key, at) : 0;
             if (same != 0) {
                 *ret_key = at;
                 return same;
             }
         }
-        s->slots[slot] = at;
+        s->slots[slot] = (struct stw_json_slot){.key = at, .hash = rest};
     }
     return 0;
 }

@@ -26,9 +26,14 @@ struct stw_json_decoder {
 };
 size_t stw_json_decode(struct stw_json_decoder *d, const char **piece);
 
+/* A key's token, 0: free (a key is never token 0), and a part of its hash. */
+struct stw_json_slot {
+    uint32_t key, hash;
+};
+
 /* Memory kept from one scan to the next. */
 struct stw_json_scratch {
-    uint32_t *slots; /* token index of a key, 0: free (a key is never token 0) */
+    struct stw_json_slot *slots;
     size_t cap;
     uint64_t seed;           /* from the kernel, so that nobody can aim at the hash */
     struct stw_buf rooms[2]; /* decoded keys, two at a time */

@@ -15,6 +15,7 @@ struct scan {
     uint32_t open[STW_JSON_MAX_DEPTH]; /* tokens of the containers around p */
     struct stw_json_fault fault;
     enum stw_err code;
+    uint32_t room;      /* tokens that fit without another look */
     uint32_t duplicate; /* token of a key that came twice */
 };
 
@@ -48,25 +49,43 @@ static inline void skip_blanks(struct scan *s)
     s->p = p;
 }
 
-static bool grow(struct stw_json_doc *doc)
+/* At the end of the array, or of what a text may have. */
+static bool grow(struct scan *s)
 {
+    struct stw_json_doc *doc = s->doc;
+    if (doc->max && doc->count >= doc->max) {
+        (void)refuse_at(s, s->p, "the text holds too many values");
+        s->code = STW_ERR_TOO_LARGE;
+        return false;
+    }
+    if (doc->count < doc->cap) { /* memory of an earlier text */
+        s->room = doc->max ? STW_MIN(doc->cap, doc->max) : doc->cap;
+        return true;
+    }
     /* A token takes at least one byte of text, so the text bounds the array as well. */
     uint32_t cap = doc->cap ? doc->cap * 2 : 64;
-    if (doc->cap > UINT32_MAX / 2)
+    if (doc->cap > UINT32_MAX / 2) {
+        (void)no_memory(s);
         return false;
+    }
+    if (doc->max)
+        cap = STW_MIN(cap, doc->max);
     struct stw_json_token *tokens = reallocarray(doc->tokens, cap, sizeof(*tokens));
-    if (!tokens)
+    if (!tokens) {
+        (void)no_memory(s);
         return false;
+    }
     doc->tokens = tokens;
     doc->cap = cap;
+    s->room = cap;
     return true;
 }
 
-/* A token for the value that starts at p; NULL when there is no memory. */
+/* A token for the value that starts at p; NULL with the fault set when there can be none. */
 static inline struct stw_json_token *push(struct scan *s, enum stw_json_type type)
 {
     struct stw_json_doc *doc = s->doc;
-    if (__builtin_expect(doc->count == doc->cap, 0) && !grow(doc))
+    if (__builtin_expect(doc->count >= s->room, 0) && !grow(s))
         return NULL;
     struct stw_json_token *t = &doc->tokens[doc->count++];
     t->start = (uint32_t)(s->p - doc->text);
@@ -84,7 +103,7 @@ static inline enum step take_string(struct scan *s, enum step then)
     s->p++;
     struct stw_json_token *t = push(s, STW_JSON_STRING);
     if (!t)
-        return no_memory(s);
+        return STEP_FAILED;
     const char *quote = stw_json_scan_string(s->doc->text, s->p, s->end, t, &s->fault);
     if (!quote) {
         s->code = STW_ERR_INVALID;
@@ -101,7 +120,7 @@ static enum step take_word(struct scan *s, enum stw_json_type type, const char *
         return refuse_at(s, s->p, "a value is expected here");
     struct stw_json_token *t = push(s, type);
     if (!t)
-        return no_memory(s);
+        return STEP_FAILED;
     s->p += len;
     t->end = (uint32_t)(s->p - s->doc->text);
     return STEP_AFTER;
@@ -178,7 +197,7 @@ static enum step finish_number(struct scan *s, enum stw_json_type type, const ch
 {
     struct stw_json_token *t = push(s, type);
     if (!t)
-        return no_memory(s);
+        return STEP_FAILED;
     t->end = (uint32_t)(behind - s->doc->text);
     s->p = behind;
     return STEP_AFTER;
@@ -242,7 +261,7 @@ static enum step open_container(struct scan *s, enum stw_json_type type, char cl
         return STEP_FAILED;
     }
     if (!push(s, type))
-        return no_memory(s);
+        return STEP_FAILED;
     s->open[s->depth++] = s->doc->count - 1;
     s->p++;
     skip_blanks(s);
