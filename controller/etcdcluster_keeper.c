@@ -136,8 +136,8 @@ void ec_keeper_forget(struct ec_keeper *k, const char *key)
     struct ec_kept *one = stw_table_remove(&k->kept, key);
     pthread_mutex_unlock(&k->lock);
     if (one) {
-        stw_series_set(one->margin, (double)NAN);
-        stw_series_set(one->cert_end, (double)NAN);
+        stw_series_remove(one->margin);
+        stw_series_remove(one->cert_end);
     }
     free_kept(one);
 }

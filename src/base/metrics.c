@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Families and series are made under one lock and never go away before the registry; what changes
+ * Families and series are made and removed under one lock; what changes
  * often, the numbers, are atomics of their own.  A rendering reads them one by one: it may see one
  * sample of a histogram a moment before another, as Prometheus' own clients allow. */
 #include "base/metrics.h"
@@ -16,7 +16,7 @@
 
 struct stw_series {
     struct stw_series *next; /* in order of creation */
-    const struct stw_family *family;
+    struct stw_family *family;
     char *labels;               /* rendered: name="value",... ; "" without labels */
     _Atomic uint64_t bits;      /* the value as a double; of a histogram: the sum */
     _Atomic uint64_t buckets[]; /* counts, not cumulative; the last is +Inf */
@@ -219,6 +219,24 @@ struct stw_series *stw_series(struct stw_family *f, const char *const *values)
         s = make_series(f, stw_buf_str(&key));
     (void)pthread_mutex_unlock(&f->registry->lock);
     return s;
+}
+
+void stw_series_remove(struct stw_series *s)
+{
+    if (!s)
+        return;
+    struct stw_family *f = s->family;
+    (void)pthread_mutex_lock(&f->registry->lock);
+    struct stw_series **at = &f->series;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    if (f->series_end == &s->next)
+        f->series_end = at;
+    f->series_count--;
+    (void)pthread_mutex_unlock(&f->registry->lock);
+    free(s->labels);
+    free(s);
 }
 
 static double load(const _Atomic uint64_t *bits)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A metrics registry in the Prometheus text format 0.0.4.  A family is made once, its series on
- * first use; a series stays valid as long as the registry.  Updating a series takes no lock. */
+ * first use; a series stays valid as long as the registry, or until it is removed.  Updating a series takes no lock. */
 #ifndef STW_BASE_METRICS_H
 #define STW_BASE_METRICS_H
 
@@ -32,6 +32,9 @@ struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_typ
 struct stw_series *stw_series(struct stw_family *f, const char *const *values);
 #define STW_SERIES(f, ...) stw_series((f), (const char *const[]){__VA_ARGS__, NULL})
 #define STW_SERIES0(f) stw_series((f), (const char *const[]){NULL})
+
+/* Takes a series out, as when the object is gone that its labels name.  Nobody may use it after. */
+void stw_series_remove(struct stw_series *s);
 
 void stw_series_add(struct stw_series *s, double v);
 void stw_series_set(struct stw_series *s, double v);

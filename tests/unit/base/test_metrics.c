@@ -258,12 +258,41 @@ static void promtool(void **state)
     stw_metrics_destroy(m);
 }
 
+static void removal(void **state)
+{
+    (void)state;
+    struct stw_metrics *m = stw_metrics_create();
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
+    struct stw_family *f =
+        stw_metrics_family(m, STW_GAUGE, "of_objects", "x", (const char *[]){"name", NULL}, NULL);
+    stw_series_remove(NULL);
+    stw_series_remove(STW_SERIES(f, "only"));
+    (void)STW_SERIES(f, "first");
+    struct stw_series *second = STW_SERIES(f, "second"), *last = STW_SERIES(f, "last");
+    stw_series_remove(second);
+    stw_series_remove(last);
+    stw_series_set(STW_SERIES(f, "again"), 4);
+    stw_metrics_render(m, &out);
+    assert_string_equal(stw_buf_str(&out),
+                        "# HELP of_objects x\n# TYPE of_objects gauge\n"
+                        "of_objects{name=\"first\"} 0\nof_objects{name=\"again\"} 4\n");
+    for (unsigned i = 0; i < 3000; i++) { /* the most of a family are those that are there */
+        char name[16];
+        snprintf(name, sizeof(name), "%u", i);
+        struct stw_series *s = STW_SERIES(f, name);
+        assert_non_null(s);
+        stw_series_remove(s);
+    }
+    stw_metrics_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rendering),  cmocka_unit_test(numbers),      cmocka_unit_test(identity),
         cmocka_unit_test(bounded),    cmocka_unit_test(null_is_fine), cmocka_unit_test(threads),
         cmocka_unit_test(collectors), cmocka_unit_test(process),      cmocka_unit_test(promtool),
+        cmocka_unit_test(removal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
