@@ -41,6 +41,14 @@ static const int refused[] = {
 #endif
 #endif
     SYS_process_vm_writev,
+    /* Ways to memory that is run after it was written: none of them is used here. */
+    SYS_memfd_create,
+    SYS_remap_file_pages,
+    SYS_shmat,
+    SYS_shmget,
+#ifdef SYS_memfd_secret
+    SYS_memfd_secret,
+#endif
     SYS_kcmp,
     SYS_bpf,
     SYS_perf_event_open,

@@ -152,6 +152,22 @@ static int code_out_of_data(void)
     void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? 0 : mprotect(p, 4096, PROT_READ | PROT_EXEC);
 }
+static int memory_file(void)
+{
+    return (int)syscall(SYS_memfd_create, "x", 0);
+}
+static int pages_elsewhere(void)
+{
+    return (int)syscall(SYS_remap_file_pages, NULL, 0, 0, 0, 0);
+}
+static int shared_code(void)
+{
+    return (int)syscall(SYS_shmat, -1, NULL, 0100000 /* SHM_EXEC */);
+}
+static int shared_memory(void)
+{
+    return (int)syscall(SYS_shmget, 0, 4096, 01600);
+}
 static int data_stays_data(void)
 {
     void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -194,6 +210,10 @@ static const struct {
     {"setuid", become_root, FILTER, EPERM},
     {"bpf", load_bpf, FILTER, EPERM},
     {"io_uring", use_io_uring, FILTER, EPERM},
+    {"memfd_create", memory_file, FILTER, EPERM},
+    {"remap_file_pages", pages_elsewhere, FILTER, EPERM},
+    {"shmat", shared_code, FILTER, EPERM},
+    {"shmget", shared_memory, FILTER, EPERM},
     {"a packet socket", packet_socket, FILTER, EAFNOSUPPORT},
     {"a crypto socket", crypto_socket, FILTER, EAFNOSUPPORT},
     {"a TCP socket", tcp_socket, NOBODY, 0},
