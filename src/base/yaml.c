@@ -64,11 +64,21 @@ static int read_stream(struct reader *r, struct stw_error *err)
         if (yaml_next(&r->parser, &e, &place, err) != 0)
             return locate(r, &place, err);
         yaml_event_type_t type = e.type;
+        const yaml_version_directive_t *version =
+            type == YAML_DOCUMENT_START_EVENT ? e.data.document_start.version_directive : NULL;
+        bool versioned = version && (version->major != 1 || version->minor != 1);
+        if (versioned)
+            place = (struct yaml_place){e.start_mark.line + 1, e.start_mark.column + 1};
         yaml_event_delete(&e);
         if (type == YAML_STREAM_END_EVENT)
             return 0;
         if (type != YAML_DOCUMENT_START_EVENT)
             continue;
+        if (versioned) {
+            (void)stw_fail(err, STW_ERR_INVALID, "the directive %%YAML names a version that kubectl "
+                                                 "does not read; leave it out, or write 1.1");
+            return locate(r, &place, err);
+        }
         struct yaml_tree tree = {0};
         struct stw_buf json = STW_BUF_INIT(YAML_JSON_MAX);
         json.secret = true;

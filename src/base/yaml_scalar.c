@@ -361,6 +361,14 @@ static void add_float(double v, struct stw_buf *out)
         add_scientific(&d, out);
 }
 
+/* kubectl makes it a float, and so another number. */
+static int too_large(struct stw_error *err)
+{
+    return stw_fail(err, STW_ERR_INVALID,
+                    "an integer is outside the 64-bit range; put quotes around it if a text is "
+                    "meant");
+}
+
 int yaml_value_json(const struct yaml_value *v, struct stw_buf *out, struct stw_error *err)
 {
     switch (v->type) {
@@ -374,9 +382,10 @@ int yaml_value_json(const struct yaml_value *v, struct stw_buf *out, struct stw_
         stw_buf_addi(out, v->i);
         break;
     case YAML_VALUE_UINT:
-        add_float((double)v->u, out);
-        break;
+        return too_large(err);
     case YAML_VALUE_FLOAT:
+        if (fabs(v->f) >= 0x1p63 && v->text[strspn(v->text, "+-_0123456789")] == '\0')
+            return too_large(err);
         if (!isfinite(v->f))
             return stw_fail(err, STW_ERR_INVALID,
                             "infinity and not-a-number have no form in JSON; put quotes around it "

@@ -27,6 +27,8 @@ struct compose {
     struct {
         uint32_t node, last; /* the open collection and its last child so far */
     } open[STW_JSON_MAX_DEPTH];
+    const unsigned char *text; /* UTF-8, from which the parser reads */
+    size_t size, at, character;
 };
 
 void *yaml_alloc(struct yaml_tree *t, size_t size)
@@ -162,6 +164,35 @@ static int set_anchor(struct compose *c, const yaml_event_t *e, const yaml_char_
     return 0;
 }
 
+/* The byte at which a mark of the parser, which counts characters, is in the text.  Marks come in
+ * the order of the text, so that all of it is counted once. */
+static size_t offset_of(struct compose *c, size_t character)
+{
+    while (c->at < c->size && c->character < character) {
+        c->at++;
+        while (c->at < c->size && (c->text[c->at] & 0xC0) == 0x80)
+            c->at++;
+        c->character++;
+    }
+    return c->at;
+}
+
+/* "\/" is YAML 1.2 and not of 1.1, which kubectl reads. */
+static bool has_escaped_slash(struct compose *c, const yaml_event_t *e)
+{
+    if (e->data.scalar.style != YAML_DOUBLE_QUOTED_SCALAR_STYLE ||
+        !memchr(e->data.scalar.value, '/', e->data.scalar.length))
+        return false;
+    size_t from = offset_of(c, e->start_mark.index), to = offset_of(c, e->end_mark.index);
+    for (size_t i = from; i + 1 < to; i++) {
+        if (c->text[i] != '\\')
+            continue;
+        if (c->text[++i] == '/')
+            return true;
+    }
+    return false;
+}
+
 static int add_scalar(struct compose *c, const yaml_event_t *e)
 {
     size_t len = e->data.scalar.length;
@@ -179,6 +210,9 @@ static int add_scalar(struct compose *c, const yaml_event_t *e)
     n->text = text;
     n->len = len;
     n->tag = (uint8_t)tag_of(e->data.scalar.tag);
+    if (has_escaped_slash(c, e))
+        return fail_at(c, e, STW_ERR_INVALID,
+                       "the escape \\/ is not one of YAML 1.1, which kubectl reads; write / alone");
     n->plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     return set_anchor(c, e, e->data.scalar.anchor);
 }
@@ -237,7 +271,11 @@ static int add_event(struct compose *c, const yaml_event_t *e)
 int yaml_compose(struct yaml_tree *t, yaml_parser_t *parser, struct yaml_place *place,
                  struct stw_error *err)
 {
-    struct compose c = {.tree = t, .place = place, .err = err};
+    struct compose c = {.tree = t,
+                        .place = place,
+                        .err = err,
+                        .text = parser->input.string.start,
+                        .size = (size_t)(parser->input.string.end - parser->input.string.start)};
     t->anchors = STW_TABLE_INIT(anchor_name);
     for (;;) {
         yaml_event_t e;
