@@ -5,6 +5,7 @@
 #include "webhook/review_priv.h"
 
 #define SCRATCH_KEEP_TOKENS 16384U
+#define CPU_MS 150U /* for judging one object */
 
 static void add_default(void *patch, const char *pointer, const char *json)
 {
@@ -31,6 +32,10 @@ static int refuse(struct stw_buf *reply, const struct stw_error *err)
 {
     bool ours = err->code == STW_ERR_INTERNAL;
     stw_buf_clear(reply);
+    if (err->code == STW_ERR_TOO_LARGE) {
+        stw_status_write(reply, 413, "RequestEntityTooLarge", err->text);
+        return 413;
+    }
     stw_status_write(reply, ours ? 500 : 400, ours ? "InternalError" : "BadRequest", err->text);
     return ours ? 500 : 400;
 }
@@ -74,8 +79,11 @@ int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw
     struct stw_envelope e = {.admission = {.env = env}};
     int status;
     *v = (struct stw_verdict){.operation = ""};
+    stw_findings_limit(&v->findings, CPU_MS);
+    scratch->doc.max = STW_REVIEW_VALUES_MAX;
     if (stw_json_scan(&scratch->doc, body, len, &err) != 0) {
-        (void)stw_error_wrap(&err, "the body is not valid JSON");
+        (void)stw_error_wrap(&err, err.code == STW_ERR_TOO_LARGE ? "the object is too complex"
+                                                                 : "the body is not valid JSON");
         status = refuse(reply, &err);
     } else if (stw_envelope_read(kind, &scratch->doc, &e, v, &err) != 0) {
         (void)stw_error_wrap(&err, "the body is not an AdmissionReview that can be answered");

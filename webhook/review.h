@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Values in one review: it holds an object twice, and of each what its managers own. */
+#define STW_REVIEW_VALUES_MAX 262144U
+
 /* What the reply said, for metrics and logs. */
 struct stw_verdict {
     bool allowed;

@@ -52,7 +52,9 @@ static const struct stw_field config_fields[] = {
     {.name = "environment",
      .type = STW_T_MAP,
      STW_FIELD_OFFSET(struct stw_app_config, environment),
-     .help = "More environment variables; at most 921600 bytes with their names.",
+     .help = "More environment variables; at most 1000, and 921600 bytes with their names.",
+     .has_range = true,
+     .max = 1000,
      .item = &stw_core_text_item},
     {0},
 };
@@ -186,7 +188,9 @@ static const struct stw_field service_fields[] = {
     {.name = "annotations",
      .type = STW_T_MAP,
      STW_FIELD_OFFSET(struct stw_app, service.annotations),
-     .help = "Annotations of the Service, such as those that load balancers read.",
+     .help = "Annotations of the Service, such as those that load balancers read; at most 500.",
+     .has_range = true,
+     .max = 500,
      .item = &stw_core_text_item},
     {0},
 };

@@ -113,6 +113,8 @@ static void refuse_at(const struct stw_path *at, enum stw_finding_code code, str
                       const char *message, struct stw_findings *f)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
+    if (stw_findings_full(f))
+        return;
     stw_path_text(at, &path);
     stw_findings_at(f, stw_buf_str(&path), code, value, "%s", message);
     f->failed |= path.failed;
@@ -141,6 +143,8 @@ static void check_environment(struct stw_json environment, struct stw_findings *
     struct stw_json value;
     size_t total = 0;
     stw_json_foreach (environment, at.key, value) {
+        if (stw_findings_spent(f))
+            return;
         total += stw_json_size(at.key) + stw_json_size(value);
         check_variable(&at, f);
     }
@@ -149,9 +153,37 @@ static void check_environment(struct stw_json environment, struct stw_findings *
                          "must be at most %d bytes in total", STW_APP_ENVIRONMENT_MAX);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    struct stw_json x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return stw_json_compare(x, y);
+}
+
+/* The names of a map, sorted. */
+struct names {
+    struct stw_json *all;
+    size_t count;
+};
+
+static struct names names_of(struct stw_json map, struct stw_arena *arena, struct stw_findings *f)
+{
+    struct stw_json key, value;
+    struct names n = {stw_arena_alloc(arena, (stw_json_size(map) + 1) * sizeof(*n.all)), 0};
+    f->failed |= !n.all;
+    if (!n.all)
+        return n;
+    stw_json_foreach (map, key, value)
+        if (stw_json_there(value))
+            n.all[n.count++] = key;
+    qsort(n.all, n.count, sizeof(*n.all), by_name);
+    return n;
+}
+
 /* A variable of `env` hides one of the ConfigMap: that can only be a mistake. */
-static void check_env_entry(const struct stw_app *app, struct stw_json element, uint32_t index,
-                            struct stw_findings *f)
+static void check_env_entry(const struct stw_app *app, const struct names *environment,
+                            struct stw_json element, uint32_t index, struct stw_findings *f)
 {
     char name[STW_CORE_ENV_NAME_MAX + 2], path[64], text[128];
     struct stw_json name_node = stw_json_get(element, "name");
@@ -160,7 +192,9 @@ static void check_env_entry(const struct stw_app *app, struct stw_json element, 
         return;
     snprintf(path, sizeof(path), "spec.env[%u].name", index);
     const char *field = own_field(name, c->database_url || c->database_url_ref.name);
-    if (!field && !stw_json_there(stw_json_get(c->environment, name)))
+    if (!field && (environment->count == 0 ||
+                   !bsearch(&name_node, environment->all, environment->count,
+                            sizeof(*environment->all), by_name)))
         return;
     snprintf(text, sizeof(text), "is set by steward from spec.%s",
              field ? field : "config.environment");
@@ -171,8 +205,15 @@ static void check_env(const struct stw_app *app, struct stw_findings *f)
 {
     struct stw_json key, element;
     uint32_t index = 0;
-    stw_json_foreach (app->env, key, element)
-        check_env_entry(app, element, index++, f);
+    struct stw_arena arena;
+    stw_arena_init(&arena);
+    struct names environment = names_of(app->config.environment, &arena, f);
+    stw_json_foreach (app->env, key, element) {
+        if (stw_findings_spent(f))
+            break;
+        check_env_entry(app, &environment, element, index++, f);
+    }
+    stw_arena_done(&arena);
     stw_core_check_env(app->env, "spec.env", f);
 }
 

@@ -22,6 +22,8 @@ static void add(struct checker *c, const struct stw_path *p, enum stw_finding_co
                 struct stw_json v, const char *message)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
+    if (stw_findings_full(c->f))
+        return;
     stw_path_text(p, &path);
     stw_findings_at(c->f, stw_buf_str(&path), code, v, "%s", message);
     c->f->failed |= path.failed; /* a path fits unless there is no memory */
@@ -136,35 +138,97 @@ static void check_quantity(struct checker *c, const struct stw_path *p, const st
     }
 }
 
+/* More in it than anything here may walk: the rules of the kind are then not asked. */
+static void too_large(struct checker *c, const struct stw_path *p, struct stw_json v, long long max,
+                      const char *unit)
+{
+    char text[96];
+    snprintf(text, sizeof(text), "must be at most %lld %s", max, unit);
+    add(c, p, STW_INVALID, v, text);
+    c->f->oversize = true;
+}
+
 static void check_object(struct checker *c, const struct stw_path *p, const struct stw_field *row,
                          struct stw_json v)
 {
     if (row->fields)
         stw_check_fields(p, row->fields, v, c->arena, c->f);
+    else if (stw_json_weight(v) > STW_RAW_VALUES_MAX)
+        too_large(c, p, v, STW_RAW_VALUES_MAX, "values");
 }
 
-static bool same_keys(const struct stw_field *row, struct stw_json a, struct stw_json b)
+/* What tells the elements of a list apart. */
+struct element {
+    struct stw_json element, key;
+    uint32_t index;
+};
+
+static int by_key(const void *a, const void *b)
 {
-    for (const char *const *key = row->list_keys; *key; key++)
-        if (!stw_json_equal(stw_json_get(a, *key), stw_json_get(b, *key)))
-            return false;
-    return stw_json_there(stw_json_get(a, row->list_keys[0]));
+    struct element x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    int order = stw_json_compare(x.key, y.key);
+    return order != 0 ? order : x.index < y.index ? -1 : x.index > y.index;
 }
 
-static void check_duplicate(struct checker *c, const struct stw_path *p,
-                            const struct stw_field *row, struct stw_json list, uint32_t index,
-                            struct stw_json element)
+static int by_index(const void *a, const void *b)
 {
-    struct stw_json key, other;
-    uint32_t i = 0;
-    stw_json_foreach (list, key, other) {
-        if (i++ == index)
-            return;
-        if (same_keys(row, other, element)) {
-            add(c, p, STW_DUPLICATE, element, "");
-            return;
-        }
+    struct element x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return x.index < y.index ? -1 : x.index > y.index;
+}
+
+/* Sorted by key, each element that has the key of the one before it is one too many.  Those of
+ * another type than a string are findings already. */
+static void check_duplicates(struct checker *c, const struct stw_path *p,
+                             const struct stw_field *row, struct stw_json list)
+{
+    struct stw_json key, value;
+    struct stw_path at = {.up = p};
+    size_t n = 0, again = 0;
+    struct element *all = stw_arena_alloc(c->arena, (stw_json_size(list) + 1) * sizeof(*all));
+    c->f->failed |= !all;
+    if (!all)
+        return;
+    stw_json_foreach (list, key, value) {
+        struct element e = {value, stw_json_get(value, row->list_keys[0]), at.index++};
+        if (stw_json_type(e.key) == STW_JSON_STRING)
+            all[n++] = e;
     }
+    qsort(all, n, sizeof(*all), by_key);
+    struct stw_json before = STW_JSON_NONE;
+    for (size_t i = 0; i < n; i++) {
+        struct element e = all[i];
+        if (i > 0 && stw_json_compare(before, e.key) == 0)
+            all[again++] = e;
+        before = e.key;
+    }
+    qsort(all, again, sizeof(*all), by_index);
+    for (size_t i = 0; i < again && !stw_findings_spent(c->f); i++) {
+        at.index = all[i].index;
+        add(c, &at, STW_DUPLICATE, all[i].element, "");
+    }
+}
+
+/* False, with a finding, when a list or map has too few or too many entries. */
+static bool check_size(struct checker *c, const struct stw_path *p, const struct stw_field *row,
+                       struct stw_json container)
+{
+    int64_t size = stw_json_size(container), max = stw_field_entries_max(row);
+    if (size > max) {
+        if (row->range_text)
+            out_of_range(c, p, row, container, "entries");
+        else
+            too_large(c, p, container, max, "entries");
+        c->f->oversize = true;
+        return false;
+    }
+    if (in_range(row, size))
+        return true;
+    out_of_range(c, p, row, container, "entries");
+    return false;
 }
 
 static void check_list(struct checker *c, const struct stw_path *p, const struct stw_field *row,
@@ -172,16 +236,16 @@ static void check_list(struct checker *c, const struct stw_path *p, const struct
 {
     struct stw_json key, element;
     struct stw_path at = {.up = p};
-    if (!in_range(row, stw_json_size(list))) {
-        out_of_range(c, p, row, list, "entries");
+    if (!check_size(c, p, row, list))
         return;
-    }
     stw_json_foreach (list, key, element) {
+        if (stw_findings_spent(c->f))
+            return;
         check_value(c, &at, row->item, element);
-        if (row->list_keys && row->has_range)
-            check_duplicate(c, &at, row, list, at.index, element);
         at.index++;
     }
+    if (row->list_keys)
+        check_duplicates(c, p, row, list);
 }
 
 static void check_map(struct checker *c, const struct stw_path *p, const struct stw_field *row,
@@ -189,12 +253,13 @@ static void check_map(struct checker *c, const struct stw_path *p, const struct 
 {
     struct stw_json value;
     struct stw_path at = {.up = p};
-    if (!in_range(row, stw_json_size(map))) {
-        out_of_range(c, p, row, map, "entries");
+    if (!check_size(c, p, row, map))
         return;
-    }
-    stw_json_foreach (map, at.key, value)
+    stw_json_foreach (map, at.key, value) {
+        if (stw_findings_spent(c->f))
+            return;
         check_value(c, &at, row->item, value);
+    }
 }
 
 static void check_nothing(struct checker *c, const struct stw_path *p, const struct stw_field *row,
@@ -241,7 +306,11 @@ void stw_check_fields(const struct stw_path *at, const struct stw_field *rows,
     struct checker c = {.arena = arena, .f = f};
     struct stw_json key, value;
     uint32_t known = 0;
-    for (const struct stw_field *row = rows; row->name; row++) {
+    if (stw_json_size(object) > STW_MEMBERS_MAX) {
+        too_large(&c, at, object, STW_MEMBERS_MAX, "members");
+        return;
+    }
+    for (const struct stw_field *row = rows; row->name && !stw_findings_spent(f); row++) {
         struct stw_path p = {.up = at, .name = row->name};
         value = stw_json_get(object, row->name);
         known += stw_json_type(value) != STW_JSON_ABSENT;
@@ -252,7 +321,10 @@ void stw_check_fields(const struct stw_path *at, const struct stw_field *rows,
     }
     if (known == stw_json_size(object))
         return;
-    stw_json_foreach (object, key, value)
+    stw_json_foreach (object, key, value) {
+        if (stw_findings_spent(f))
+            return;
         if (!in_table(rows, key))
             stw_check_unknown(at, key, f);
+    }
 }

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#define RESOURCES_MAX 64 /* few enough to look each of them up among the others */
 #define RESOURCE_NAME_MAX 317 /* a DNS subdomain, '/', 63 more */
 #define ANNOTATIONS_MAX 262144
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -20,10 +21,14 @@ const struct stw_field stw_core_resources[] = {
     {.name = "limits",
      .type = STW_T_MAP,
      .help = "Most that a container may use of each resource.",
+     .has_range = true,
+     .max = RESOURCES_MAX,
      .item = &quantity},
     {.name = "requests",
      .type = STW_T_MAP,
      .help = "What a node must have free of each resource; where it is absent, the limit.",
+     .has_range = true,
+     .max = RESOURCES_MAX,
      .item = &quantity},
     {0},
 };
@@ -88,6 +93,8 @@ void stw_core_check_env(struct stw_json env, const char *path, struct stw_findin
     char at[128];
     uint32_t index = 0;
     stw_json_foreach (env, key, element) {
+        if (stw_findings_spent(f))
+            return;
         if (stw_json_size(stw_json_get(element, "value")) > 0 &&
             stw_json_there(stw_json_get(element, "valueFrom"))) {
             snprintf(at, sizeof(at), "%s[%u].valueFrom", path, index);
@@ -111,6 +118,8 @@ static void refuse_entry(const char *path, struct stw_json key, struct stw_json 
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
     const struct stw_path map = {.name = path}, at = {.up = &map, .key = key};
+    if (stw_findings_full(f))
+        return;
     stw_path_text(&at, &text);
     stw_findings_at(f, stw_buf_str(&text), STW_INVALID, value, "%s", message);
     f->failed |= text.failed;
@@ -129,6 +138,8 @@ void stw_core_check_annotations(struct stw_json annotations, const char *path,
     struct stw_json key, value;
     size_t total = 0;
     stw_json_foreach (annotations, key, value) {
+        if (stw_findings_spent(f))
+            return;
         total += stw_json_size(key) + stw_json_size(value);
         check_map_key(path, key, f);
     }
@@ -151,6 +162,8 @@ void stw_core_check_labels(struct stw_json labels, const char *path, struct stw_
 {
     struct stw_json key, value;
     stw_json_foreach (labels, key, value) {
+        if (stw_findings_spent(f))
+            return;
         check_map_key(path, key, f);
         if (stw_json_type(value) == STW_JSON_STRING && !is_label_value(value))
             refuse_entry(path, key, value, label_text, f);
@@ -221,12 +234,15 @@ static void check_list(struct stw_json resources, const char *list, const char *
 {
     struct entry e = {.list = list};
     struct stw_json key, limits = stw_json_get(resources, "limits");
-    stw_json_foreach (stw_json_get(resources, list), key, e.value)
+    stw_json_foreach (stw_json_get(resources, list), key, e.value) {
+        if (stw_findings_spent(f))
+            return;
         if (stw_quantity_of(e.value, &e.quantity) == 0) {
             if (stw_json_strcpy(key, e.name, sizeof(e.name)) != 0)
                 memcpy(e.name, "?", 2); /* longer than any name: an unknown one */
             check_entry(&e, limits, path, f);
         }
+    }
 }
 
 void stw_core_check_resources(struct stw_json resources, const char *path, struct stw_findings *f)

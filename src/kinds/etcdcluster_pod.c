@@ -239,6 +239,8 @@ static void check_env(const struct stw_ec_scene *s)
     struct stw_json key, element;
     uint32_t index = 0;
     stw_json_foreach (s->now->pod.env, key, element) {
+        if (stw_findings_spent(s->f))
+            return;
         if (stw_json_strcpy(stw_json_get(element, "name"), name, sizeof(name)) == 0 &&
             env_reserved(name)) {
             (void)snprintf(path, sizeof(path), "pod.etcdEnv[%u].name", index);
@@ -268,6 +270,8 @@ static void check_keys(const struct stw_ec_scene *s, const char *field, struct s
     char name[320], path[384];
     struct stw_json key, value;
     stw_json_foreach (map, key, value) {
+        if (stw_findings_spent(s->f))
+            return;
         if (stw_json_strcpy(key, name, sizeof(name)) != 0)
             continue;
         for (size_t i = 0; i < STW_COUNT(reserved_keys); i++) {

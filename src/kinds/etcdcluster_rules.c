@@ -256,6 +256,8 @@ static void check_extra_args(const struct stw_ec_scene *s)
     char name[256], path[320];
     struct stw_json key, value;
     stw_json_foreach (s->now->options.extra_args, key, value) {
+        if (stw_findings_spent(s->f))
+            return;
         if (stw_json_strcpy(key, name, sizeof(name)) != 0 || !*name ||
             name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")]) {
             stw_ec_refuse_node(s, "options.extraArgs", key,

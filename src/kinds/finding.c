@@ -6,11 +6,13 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 #define ERRORS_MAX 100
 #define WARNINGS_MAX 50
 #define VALUE_MAX 80     /* bytes of a value that are shown */
 #define MESSAGE_MAX 2048 /* of one message or warning */
+#define STEPS_UNSEEN 15U /* steps between two looks at the clock, as a mask */
 
 static const struct {
     const char *label, *cause;
@@ -159,6 +161,45 @@ __attribute__((format(printf, 6, 0))) static void add(struct stw_findings *f, co
         return;
     }
     f->errors[f->error_count++] = e;
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+void stw_findings_limit(struct stw_findings *f, uint32_t cpu_ms)
+{
+    f->cpu_end_ns = cpu_ns() + (uint64_t)cpu_ms * 1000000U;
+    f->spent = false;
+    f->steps = 0;
+}
+
+bool stw_findings_spent(struct stw_findings *f)
+{
+    if (f->cpu_end_ns && !f->spent && (++f->steps & STEPS_UNSEEN) == 0)
+        f->spent = cpu_ns() >= f->cpu_end_ns;
+    return f->spent;
+}
+
+bool stw_findings_full(struct stw_findings *f)
+{
+    if (f->error_count < ERRORS_MAX)
+        return false;
+    f->errors_left_out++;
+    return true;
+}
+
+void stw_findings_too_complex(struct stw_findings *f)
+{
+    while (f->error_count > 0)
+        stw_findings_drop(f, f->error_count - 1);
+    f->errors_left_out = 0;
+    stw_findings_add(f, "spec", STW_INVALID, NULL, "%s",
+                     "the object is too complex: it takes too long to check; make its lists, maps "
+                     "and values smaller");
 }
 
 void stw_findings_add(struct stw_findings *f, const char *path, enum stw_finding_code code,

@@ -35,7 +35,23 @@ struct stw_findings {
     size_t errors_left_out, warnings_left_out;
     bool failed; /* out of memory: the verdict must be an error, not "accepted" */
     bool strict; /* members that no table has are errors, not warnings */
+
+    /* What judging may cost.  `oversize`: a list, map or object has more in it than its table
+     * allows, so that no rule walks it.  `spent`: the CPU time of this thread has passed
+     * `cpu_end_ns` (0: no limit), so that the walks ended early and the verdict is a denial. */
+    bool oversize, spent;
+    uint32_t steps;
+    uint64_t cpu_end_ns;
 };
+
+/* Gives what follows this much CPU time of the calling thread. */
+void stw_findings_limit(struct stw_findings *f, uint32_t cpu_ms);
+/* True once that is used up; to be asked in each loop over what an object holds. */
+bool stw_findings_spent(struct stw_findings *f);
+/* True, and one more error counted, when no further error is kept: its text need not be made. */
+bool stw_findings_full(struct stw_findings *f);
+/* One error in place of all: the object takes too long to judge. */
+void stw_findings_too_complex(struct stw_findings *f);
 
 void stw_findings_done(struct stw_findings *f);
 #define stw_autofindings __attribute__((cleanup(stw_findings_done)))

@@ -66,9 +66,17 @@ static void judge_spec(const struct stw_admission *a, struct stw_findings *f)
         stw_findings_at(f, "spec", STW_INVALID, spec, "must be an object");
         return;
     }
+    if (stw_json_weight(spec) > STW_SPEC_VALUES_MAX) {
+        stw_findings_add(f, "spec", STW_INVALID, NULL,
+                         "the object is too complex: more than %d values in its spec",
+                         STW_SPEC_VALUES_MAX);
+        f->oversize = true;
+        return;
+    }
     stw_arena_init(&arena);
     stw_check_fields(&at, a->kind->spec, spec, &arena, f);
-    run_rules(a, spec, &arena, f);
+    if (!f->oversize && !f->spent)
+        run_rules(a, spec, &arena, f);
     stw_arena_done(&arena);
 }
 
@@ -78,6 +86,8 @@ static void judge_top(struct stw_json object, struct stw_findings *f)
     struct stw_json key, value;
     stw_json_foreach (object, key, value) {
         bool found = false;
+        if (stw_findings_spent(f))
+            return;
         for (size_t i = 0; i < STW_COUNT(known) && !found; i++)
             found = stw_json_is(key, known[i]);
         if (!found)
@@ -99,7 +109,7 @@ static void check_immutable(const struct stw_admission *a, struct stw_findings *
                         stw_json_get(a->old_object, "spec"), f);
 }
 
-void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f)
+static void validate(const struct stw_admission *a, struct stw_findings *f)
 {
     size_t first = f->error_count;
     bool update = a->operation == STW_UPDATE && stw_json_type(a->old_object) == STW_JSON_OBJECT;
@@ -119,6 +129,13 @@ void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f)
     if (f->error_count > first)
         stw_ratchet(a, first, f);
     check_immutable(a, f);
+}
+
+void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f)
+{
+    validate(a, f);
+    if (f->spent)
+        stw_findings_too_complex(f);
 }
 
 void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f,

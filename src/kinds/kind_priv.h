@@ -44,6 +44,19 @@ bool stw_field_fits(const struct stw_field *row, struct stw_json value);
 int stw_field_int(struct stw_json value, int64_t *ret);
 const char *stw_field_type_text(enum stw_field_type type); /* "an integer" */
 
+/* Most entries of a list or map whose row states no maximum, most members of an object that has a
+ * table, most values in one that has none, and most values in a spec. */
+#define STW_ENTRIES_MAX 1000
+#define STW_MEMBERS_MAX 1000
+#define STW_RAW_VALUES_MAX 4096
+#define STW_SPEC_VALUES_MAX 32768
+
+/* The most entries that a LIST or MAP may have. */
+static inline int64_t stw_field_entries_max(const struct stw_field *row)
+{
+    return row->has_range ? row->max : STW_ENTRIES_MAX;
+}
+
 /* Types, ranges, enums, required and unknown members of `object` by its table. */
 void stw_check_fields(const struct stw_path *at, const struct stw_field *rows,
                       struct stw_json object, struct stw_arena *arena, struct stw_findings *f);

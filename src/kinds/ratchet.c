@@ -69,8 +69,10 @@ void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_finding
 {
     stw_autofindings struct stw_findings before = {0};
     bool spec_same = same_wish(a);
+    before.cpu_end_ns = f->cpu_end_ns;
     judge_old(a, &before);
-    for (size_t i = first; i < f->error_count;) {
+    f->spent |= before.spent;
+    for (size_t i = first; i < f->error_count && !stw_findings_spent(f);) {
         const struct stw_finding *e = &f->errors[i];
         bool old = (spec_same && is_spec(e->path)) || (was_there(&before, e) && unchanged(a, e));
         if (old)

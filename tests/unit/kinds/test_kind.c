@@ -380,6 +380,27 @@ static void the_table(void **state)
         assert_ptr_equal(stw_kind_find((*k)->group, (*k)->version, (*k)->kind), *k);
 }
 
+/* Every list and map of every kind has a maximum, and one that a rule may walk for each entry. */
+static void check_maxima(const struct stw_field *rows, const char *where, unsigned depth)
+{
+    for (const struct stw_field *row = rows; row->name && depth < 12; row++) {
+        bool many = row->type == STW_T_LIST || row->type == STW_T_MAP;
+        if (many && !(row->has_range && row->max > 0 && row->max <= 1000))
+            fail_msg("%s: %s has no maximum of 1000 or less", where, row->name);
+        if (row->fields)
+            check_maxima(row->fields, row->name, depth + 1);
+        if (row->item && row->item->fields)
+            check_maxima(row->item->fields, row->name, depth + 1);
+    }
+}
+
+static void maxima(void **state)
+{
+    (void)state;
+    for (const struct stw_kind *const *k = stw_kinds; *k; k++)
+        check_maxima((*k)->spec, (*k)->kind, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +415,7 @@ int main(void)
         cmocka_unit_test(long_strings),
         cmocka_unit_test(denials),
         cmocka_unit_test(the_table),
+        cmocka_unit_test(maxima),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of 3 MiB at admission: whatever field holds them, an answer costs a fraction of a second.
+
+The cases are generated from the schemas that the program prints, so that a new field is covered
+the day it is added."""
+
+import json
+import subprocess
+import time
+
+import pytest
+import yaml
+
+from support import cpu
+from support.paths import steward_binary
+
+SIZE = 3 << 20
+LIMIT_S = 0.3  # CPU of the whole process for one request, TLS included
+ENTRY = 30     # bytes of an entry where there are many: below the limit on values in one review
+NAME = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+
+def _kinds():
+    text = subprocess.run([str(steward_binary()), "print", "crds"], check=True, capture_output=True).stdout
+    for crd in yaml.safe_load_all(text):
+        if crd:
+            yield crd
+
+
+def _fields(schema, path=()):
+    """(path, schema) of all fields below a schema; a list's or a map's item is "*"."""
+    for name, field in schema.get("properties", {}).items():
+        yield path + (name,), field
+        yield from _fields(field, path + (name,))
+    for item in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(item, dict):
+            yield path + ("*",), item
+            yield from _fields(item, path + ("*",))
+
+
+def _value(schema, index=0):
+    """A small value of a field's type."""
+    kind = schema.get("type")
+    if "enum" in schema:
+        return schema["enum"][index % len(schema["enum"])]
+    if kind == "object":
+        keys = schema.get("required", [])
+        return {k: _value(schema["properties"][k], index) for k in keys if k in schema["properties"]}
+    if kind == "array":
+        return [_value(schema["items"], index)]
+    return {"integer": 1, "boolean": True}.get(kind, f"v{index}")
+
+
+def _entries(schema, size, count):
+    """`count` entries of a list or a map that weigh `size` together."""
+    pad = max(size // count - 20, 1)
+    if schema.get("type") == "array":
+        item = schema["items"]
+        if item.get("type") == "object":
+            return [{**_value(item, i), "x": "x" * max(pad - 20, 1)} for i in range(count)]
+        return [f"{'y' * pad}{i}" for i in range(count)]
+    item = schema.get("additionalProperties")
+    if isinstance(item, dict) and item.get("type") == "string":
+        return {f"k{i}": "x" * pad for i in range(count)}
+    return {f"{'k' * pad}{i}": _value(item, i) if isinstance(item, dict) else i for i in range(count)}
+
+
+def _grown(schema, size):
+    """Values of a field that weigh `size`, by what they are made of."""
+    kind = schema.get("type")
+    yield "unlike", {f"k{i:06}": "x" * 12 for i in range(size // ENTRY)}
+    yield "numbers", [1] * (size // 2)
+    if kind == "string" or "x-kubernetes-int-or-string" in schema:
+        yield "text", "a" * size
+        yield "slashes", "/" * size
+        yield "escapes", "\u0001" * (size // 6)
+    elif kind in ("array", "object"):
+        most = schema.get("maxItems", schema.get("maxProperties", 1000))
+        yield "many", _entries(schema, size, size // ENTRY)
+        yield "full", _entries(schema, size, most)
+        yield "few", _entries(schema, size, 7)
+        if "x-kubernetes-preserve-unknown-fields" in schema:
+            yield "deep", {"a": [{"b": {f"k{i}": [i] for i in range(size // ENTRY // 2)}}]}
+
+
+def _put(schema, path, value):
+    """A spec with `value` at `path`, and what is required around it."""
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if step == "*":
+        if schema.get("type") == "array":
+            return [_put(schema["items"], rest, value)]
+        return {"key": _put(schema["additionalProperties"], rest, value)}
+    around = _value(schema)
+    around[step] = _put(schema["properties"][step], rest, value)
+    return around
+
+
+def _review(crd, spec, old=None):
+    names, version = crd["spec"]["names"], crd["spec"]["versions"][0]["name"]
+    group = crd["spec"]["group"]
+
+    def whole(it):
+        return it and {"apiVersion": f"{group}/{version}", "kind": names["kind"],
+                       "metadata": {"name": "big", "namespace": "shop", "labels": {"target": "one"}},
+                       "spec": it}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "2bcb1e43-4a5c-4a7e-9f3b-0d3a7c1f6a55",
+        "kind": {"group": group, "version": version, "kind": names["kind"]},
+        "resource": {"group": group, "version": version, "resource": names["plural"]},
+        "name": "big", "namespace": "shop", "operation": "UPDATE" if old else "CREATE",
+        "userInfo": {"username": "jane"}, "object": whole(spec), "oldObject": whole(old),
+        "dryRun": False}}
+
+
+def _path(crd, verb):
+    names, version = crd["spec"]["names"], crd["spec"]["versions"][0]["name"]
+    group = crd["spec"]["group"].replace(".", "-")
+    return f"/{verb}-{group}-{version}-{names['kind'].lower()}"
+
+
+def _ask(door, crd, verb, review):
+    """(CPU seconds, status, reply) of one review."""
+    body = json.dumps(review).encode()
+    before = cpu.seconds(door.process.pid)
+    status, reply = door.post(body, _path(crd, verb))
+    return cpu.seconds(door.process.pid) - before, status, reply
+
+
+KINDS = {crd["spec"]["names"]["kind"]: crd for crd in _kinds()}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_field_at_3_mib(door, kind):
+    """Each field of a kind, grown in several ways, new and as an update of itself."""
+    crd = KINDS[kind]
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    slow, asked = [], 0
+    for path, field in [((), schema), *_fields(schema)]:
+        for shape, size in [(s, n) for n in (SIZE, SIZE // 2) for s in dict(_grown(field, ENTRY * 8))]:
+            value = dict(_grown(field, size))[shape]
+            spec = _put(schema, path, value)
+            update = size < SIZE
+            cost, status, reply = _ask(door, crd, "validate" if update else "mutate",
+                                       _review(crd, spec, spec if update else None))
+            asked += 1
+            assert status in (200, 400, 413), (path, shape, status, reply)
+            if cost > LIMIT_S:
+                slow.append((".".join(path), shape, "update" if update else "create", round(cost, 3)))
+    assert asked > 20
+    assert not slow, f"{len(slow)} of {asked}: {slow[:20]}"
+
+
+def _app(**spec):
+    return {"image": "nginx:1.25", **spec}
+
+
+@pytest.mark.parametrize("spec", [
+    pytest.param(_app(resources={"limits": {f"e.com/{NAME}{i}": "2" for i in range(20000)},
+                                 "requests": {f"e.com/{NAME}{i}": "1" for i in range(20000)}}),
+                 id="requests-against-limits"),
+    pytest.param(_app(config={"environment": {f"{NAME}{i}": "x" for i in range(40000)}},
+                      env=[{"name": f"{NAME}{i}", "value": "x"} for i in range(200)]),
+                 id="env-against-environment"),
+    pytest.param(_app(env=[{**{f"x{k}": k for k in range(600)}, "name": f"{NAME}{i}"}
+                           for i in range(200)]), id="env-against-itself"),
+])
+def test_two_fields_that_are_compared(door, spec):
+    """Entries of one field looked up among those of another, as an object of a tenant may have them."""
+    crd = KINDS["App"]
+    cost, status, reply = _ask(door, crd, "validate", _review(crd, spec))
+    assert cost < LIMIT_S, (cost, status)
+    assert status == 413 or not reply["response"]["allowed"] or "warnings" in reply["response"]
+
+
+def test_others_are_answered_meanwhile(door):
+    """A hundred of the worst objects from eight clients do not keep an honest one waiting."""
+    crd = KINDS["App"]
+    spec = _app(resources={"limits": {f"e.com/{NAME}{i}": "2" for i in range(20000)},
+                           "requests": {f"e.com/{NAME}{i}": "1" for i in range(20000)}})
+    worst = json.dumps(_review(crd, spec)).encode()
+    honest = json.dumps(_review(crd, _app())).encode()
+    before = cpu.seconds(door.process.pid)
+    start = time.monotonic()
+    for _ in range(10):
+        assert door.post(worst, _path(crd, "validate"))[0] in (200, 413)
+        status, reply = door.post(honest, _path(crd, "validate"))
+        assert status == 200 and reply["response"]["allowed"]
+    assert cpu.seconds(door.process.pid) - before < 10 * LIMIT_S, time.monotonic() - start
