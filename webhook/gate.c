@@ -7,6 +7,7 @@
 #include "webhook/listen_priv.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -22,6 +23,15 @@
 /* A kept connection this long without a request may go when all others are in use. */
 #define IDLE_GRACE_MS 1000U
 
+/* An address: of IPv6 the network of 64 bits, which one host may have all of. */
+struct stw_gate_peer {
+    struct stw_gate_peer *next;
+    uint64_t address;
+    unsigned refs;  /* connections */
+    unsigned count; /* of these, that are not cut */
+    size_t held;    /* while the largest is looked for */
+};
+
 struct stw_gate {
     struct stw_gate_config c;
     pthread_t thread;
@@ -35,9 +45,11 @@ struct stw_gate {
     bool listening;
     struct stw_gate_entry *first, *last;
     unsigned count, cut_count;
+    struct stw_gate_peer *peers;
 
     /* the thread's own */
-    unsigned overdue, displaced, refused;
+    unsigned overdue, refused;
+    _Atomic unsigned displaced;
     uint64_t report_ms;
 };
 
@@ -47,10 +59,69 @@ static void wake(struct stw_gate *g)
     (void)!write(g->wake_fd, &one, sizeof(one));
 }
 
+static uint64_t address_of(const struct sockaddr *addr)
+{
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+    uint64_t half[2] = {0};
+    if (addr->sa_family == AF_INET) {
+        memcpy(&four, addr, sizeof(four));
+        return four.sin_addr.s_addr;
+    }
+    if (addr->sa_family != AF_INET6)
+        return 0;
+    memcpy(&six, addr, sizeof(six));
+    memcpy(half, &six.sin6_addr, sizeof(half));
+    if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
+        return half[1] >> 32 ? half[1] >> 32 : half[1];
+    return half[0];
+}
+
+static struct stw_gate_peer *find_peer(const struct stw_gate *g, uint64_t address)
+{
+    struct stw_gate_peer *p = g->peers;
+    while (p && p->address != address)
+        p = p->next;
+    return p;
+}
+
+static struct stw_gate_peer *enter_peer(struct stw_gate *g, int fd)
+{
+    struct sockaddr_storage addr = {0};
+    socklen_t len = sizeof(addr);
+    if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0)
+        addr.ss_family = AF_UNSPEC;
+    uint64_t address = address_of((struct sockaddr *)&addr);
+    struct stw_gate_peer *p = find_peer(g, address);
+    if (!p && (p = calloc(1, sizeof(*p)))) {
+        p->address = address;
+        p->next = g->peers;
+        g->peers = p;
+    }
+    if (p) {
+        p->refs++;
+        p->count++;
+    }
+    return p;
+}
+
+static void leave_peer(struct stw_gate *g, struct stw_gate_peer *p)
+{
+    struct stw_gate_peer **at = &g->peers;
+    if (!p || --p->refs > 0)
+        return;
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    free(p);
+}
+
 /* With the lock held.  Closing is the library's: it sees the end of the stream. */
 static void cut(struct stw_gate *g, struct stw_gate_entry *e)
 {
     e->cut = true;
+    if (e->peer)
+        e->peer->count--;
     g->cut_count++;
     (void)shutdown(e->fd, SHUT_RDWR);
 }
@@ -86,14 +157,30 @@ static bool idle_long(const struct stw_gate *g, const struct stw_gate_entry *e, 
     return !atomic_load(&e->busy) && deadline + IDLE_GRACE_MS <= now + g->c.idle_timeout_ms;
 }
 
-/* The oldest that never was given a decision; else the one that is idle longest. */
-static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t now)
+/* The peer with most connections; that of `newcomer` when it would then have as many. */
+static const struct stw_gate_peer *largest_peer(const struct stw_gate *g, uint64_t newcomer)
 {
+    const struct stw_gate_peer *most = find_peer(g, newcomer);
+    unsigned count = most ? most->count + 1 : 0;
+    for (const struct stw_gate_peer *p = g->peers; p; p = p->next) {
+        if (p->count > count) {
+            most = p;
+            count = p->count;
+        }
+    }
+    return most;
+}
+
+/* Of the largest peer the oldest that never was given a decision; else the one that is idle
+ * longest.  Those of known callers go only when they are idle. */
+static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t newcomer, uint64_t now)
+{
+    const struct stw_gate_peer *most = largest_peer(g, newcomer);
     struct stw_gate_entry *idle = NULL;
     for (struct stw_gate_entry *e = g->first; e; e = e->next) {
-        if (e->cut)
+        if (e->cut || e->peer != most)
             continue;
-        if (!atomic_load(&e->served))
+        if (!atomic_load(&e->served) && !atomic_load(&e->known))
             return e;
         if (idle_long(g, e, now) &&
             (!idle || atomic_load(&e->deadline_ms) < atomic_load(&idle->deadline_ms)))
@@ -105,13 +192,13 @@ static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t now
 enum room { ROOM, ROOM_SOON, NO_ROOM };
 
 /* Whether a newcomer may come in; ROOM_SOON: those handed over have yet to show who may be cut. */
-static enum room make_room(struct stw_gate *g)
+static enum room make_room(struct stw_gate *g, uint64_t newcomer)
 {
     enum room room = ROOM;
     (void)pthread_mutex_lock(&g->lock);
     unsigned handed = atomic_load(&g->handed);
     if (g->count - g->cut_count + handed >= g->c.limit) {
-        struct stw_gate_entry *victim = pick_victim(g, stw_now_ms(g->c.clock));
+        struct stw_gate_entry *victim = pick_victim(g, newcomer, stw_now_ms(g->c.clock));
         room = victim ? ROOM : handed > 0 ? ROOM_SOON : NO_ROOM;
         if (victim) {
             cut(g, victim);
@@ -122,19 +209,19 @@ static enum room make_room(struct stw_gate *g)
     return room;
 }
 
-static bool wait_for_room(struct stw_gate *g)
+static bool wait_for_room(struct stw_gate *g, uint64_t newcomer)
 {
-    enum room room = make_room(g);
+    enum room room = make_room(g, newcomer);
     for (int waited_ms = 0; room == ROOM_SOON && waited_ms < ROOM_WAIT_MS; waited_ms++) {
         (void)poll(NULL, 0, 1);
-        room = make_room(g);
+        room = make_room(g, newcomer);
     }
     return room == ROOM;
 }
 
 static void admit(struct stw_gate *g, int fd, const struct sockaddr *addr, socklen_t len)
 {
-    if (!wait_for_room(g)) {
+    if (!wait_for_room(g, address_of(addr))) {
         g->refused++;
         (void)close(fd);
         return;
@@ -149,7 +236,7 @@ static void admit(struct stw_gate *g, int fd, const struct sockaddr *addr, sockl
 static void relieve(struct stw_gate *g)
 {
     (void)pthread_mutex_lock(&g->lock);
-    struct stw_gate_entry *victim = pick_victim(g, stw_now_ms(g->c.clock));
+    struct stw_gate_entry *victim = pick_victim(g, 0, stw_now_ms(g->c.clock));
     if (victim && g->cut_count == 0) {
         cut(g, victim);
         g->displaced++;
@@ -206,7 +293,8 @@ static void report(struct stw_gate *g)
     stw_log(STW_LOG_WARN, g->c.what ? g->c.what : "admission connections were cut",
             STW_INT("tooSlow", g->overdue), STW_INT("displacedByNewer", g->displaced),
             STW_INT("refused", g->refused), STW_INT("limit", g->c.limit));
-    g->overdue = g->displaced = g->refused = 0;
+    g->overdue = g->refused = 0;
+    atomic_store(&g->displaced, 0);
     g->report_ms = now + REPORT_EVERY_MS;
 }
 
@@ -301,6 +389,7 @@ void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd)
     atomic_store_explicit(&e->deadline_ms, stw_now_ms(g->c.clock) + g->c.request_timeout_ms,
                           memory_order_relaxed);
     (void)pthread_mutex_lock(&g->lock);
+    e->peer = enter_peer(g, fd);
     e->prev = g->last;
     *(g->last ? &g->last->next : &g->first) = e;
     g->last = e;
@@ -316,6 +405,9 @@ void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
     *(e->next ? &e->next->prev : &g->last) = e->prev;
     g->count--;
     g->cut_count -= e->cut;
+    if (e->peer && !e->cut)
+        e->peer->count--;
+    leave_peer(g, e->peer);
     (void)pthread_mutex_unlock(&g->lock);
 }
 
@@ -348,6 +440,37 @@ void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms,
     else if (!atomic_load_explicit(&e->served, memory_order_relaxed))
         return; /* who never got a decision earns no more time */
     atomic_store_explicit(&e->deadline_ms, now_ms + g->c.idle_timeout_ms, memory_order_relaxed);
+}
+
+bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *self, size_t more)
+{
+    struct stw_gate_entry *victim = NULL;
+    const struct stw_gate_peer *most = NULL;
+    size_t own = more;
+    (void)pthread_mutex_lock(&g->lock);
+    for (struct stw_gate_peer *p = g->peers; p; p = p->next)
+        p->held = 0;
+    for (struct stw_gate_entry *e = g->first; e; e = e->next) {
+        size_t held = e->cut || !e->peer ? 0 : atomic_load(&e->held);
+        own += e->peer == self->peer ? held : 0;
+        if (held)
+            e->peer->held += held;
+    }
+    for (const struct stw_gate_peer *p = g->peers; p; p = p->next)
+        if (p != self->peer && p->held > (most ? most->held : own))
+            most = p;
+    for (struct stw_gate_entry *e = g->first; most && e; e = e->next)
+        if (!e->cut && e->peer == most && !atomic_load(&e->known) &&
+            atomic_load(&e->held) >= more &&
+            (!victim || atomic_load(&e->held) > atomic_load(&victim->held)))
+            victim = e;
+    if (victim) {
+        cut(g, victim);
+        g->displaced++;
+        wake(g); /* to tell of it */
+    }
+    (void)pthread_mutex_unlock(&g->lock);
+    return victim != NULL;
 }
 
 bool stw_gate_listening(struct stw_gate *g)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The gate in front of libmicrohttpd: accepts, knows every open connection, and cuts those that
- * take too long.  The library's own timeout is one of inactivity, which a client that sends a byte
+ * take too long.  When all are in use a newcomer displaces one of the peer address that has most:
+ * a client that opens many gets in its own way, not in that of others.  The library's own timeout is one of inactivity, which a client that sends a byte
  * a second never meets; and its limit turns newcomers away, where here whoever has never finished a
  * request goes.
  *
@@ -25,10 +26,13 @@ struct stw_gate;
 struct stw_gate_entry {
     struct stw_gate_entry *prev, *next; /* by age; under the gate's lock, as is `cut` */
     int fd;
+    struct stw_gate_peer *peer; /* whose it is; NULL: no memory to tell */
     bool cut;            /* shut down; the library is about to close it */
     _Atomic bool busy;   /* between the first byte of a request and the last of its reply */
     _Atomic bool served; /* was given a decision: no slow-loris */
     _Atomic bool spare;  /* behind its handshake, before its first request */
+    _Atomic bool known;  /* has shown a client certificate: not displaced while in use */
+    _Atomic size_t held; /* bytes that its request is charged with */
     _Atomic uint64_t deadline_ms;
 };
 
@@ -61,6 +65,16 @@ void stw_gate_settle(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_
 /* A request begins and ends: no lock. */
 void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms);
 void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms, bool served);
+
+/* What a request of it holds now.  No lock. */
+static inline void stw_gate_hold(struct stw_gate_entry *e, size_t bytes)
+{
+    atomic_store_explicit(&e->held, bytes, memory_order_relaxed);
+}
+/* Cuts the largest request of the peer that holds most, if that is another than the one of `e` and
+ * it holds more than that one would with `more` bytes.  Whether it did: they are free in a moment.
+ */
+bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *e, size_t more);
 
 /* Connections that somebody waits at: in a handshake, or with a request not answered to its end. */
 unsigned stw_gate_unfinished(struct stw_gate *g);

@@ -34,7 +34,7 @@ static const struct stw_refusal
     bad_timeout = {400, "BadRequest",
                    "the timeout in the query must be a duration above zero such as 10s or 1m30s"},
     too_busy = {503, "ServiceUnavailable",
-                "too many large admission reviews at once; try again in a second"},
+                "too many admission reviews at once for the memory there is; try again in a second"},
     too_late = {
         504, "Timeout",
         "the caller's timeout has passed before the review could be answered; the body arrived too "
@@ -153,20 +153,41 @@ static void refuse(struct stw_request *rq, const struct stw_refusal *why)
         rq->refusal = *why;
 }
 
-/* A large body is charged as a whole before any of it is kept. */
-static void charge(struct stw_server *s, struct stw_request *rq, uint64_t size)
+static void add_charge(struct stw_conn *conn, size_t size)
 {
-    if (rq->charged > 0 || size <= STW_SMALL_BODY)
-        return;
-    size_t before = atomic_fetch_add(&s->large_bytes, (size_t)size);
-    rq->charged = (size_t)size;
-    if (before + size > STW_LARGE_BYTES_MAX)
-        refuse(rq, &too_busy);
+    atomic_fetch_add(&conn->worker->server->held_bytes, size);
+    conn->rq.charged += size;
+    stw_gate_hold(&conn->entry, conn->rq.charged);
 }
 
-static void check_head(struct stw_server *s, struct stw_request *rq, struct MHD_Connection *mhd,
-                       const char *method)
+/* Raises what a request is charged with to `size`, before any of it is taken.  Where there is no
+ * room, the client that holds most loses a request, if it holds more than this one. */
+static void charge(struct stw_conn *conn, uint64_t size)
 {
+    struct stw_server *s = conn->worker->server;
+    struct stw_request *rq = &conn->rq;
+    size_t all = s->c.memory_bytes / 2, most = size > STW_SMALL_BODY ? all / 4 * 3 : all;
+    if (size <= rq->charged)
+        return;
+    size_t more = (size_t)size - rq->charged;
+    if (atomic_load(&s->held_bytes) + more > most &&
+        !stw_gate_displace(s->gate, &conn->entry, more))
+        refuse(rq, &too_busy);
+    else
+        add_charge(conn, more);
+}
+
+/* What a review takes beside its body: the values in it, copies of some, the reply. */
+static uint64_t cost_of_review(size_t len)
+{
+    uint64_t values = STW_MIN(len / 2, (uint64_t)STW_REVIEW_VALUES_MAX);
+    return len <= STW_SMALL_BODY ? 0 : values * sizeof(struct stw_json_token);
+}
+
+static void check_head(struct stw_conn *conn, struct MHD_Connection *mhd, const char *method)
+{
+    const struct stw_server *s = conn->worker->server;
+    struct stw_request *rq = &conn->rq;
     if (strcmp(method, MHD_HTTP_METHOD_POST) != 0)
         refuse(rq, &not_post);
     if (read_length(mhd, &rq->length) != 0)
@@ -174,7 +195,7 @@ static void check_head(struct stw_server *s, struct stw_request *rq, struct MHD_
     else if (rq->length != UINT64_MAX && rq->length > s->c.body_max_bytes)
         refuse(rq, &too_large);
     else if (rq->length != UINT64_MAX && rq->refusal.code == 0)
-        charge(s, rq, rq->length);
+        charge(conn, rq->length);
     if (!is_json(header(mhd, MHD_HTTP_HEADER_CONTENT_TYPE)))
         refuse(rq, &not_json);
 }
@@ -210,11 +231,15 @@ static void review(struct stw_conn *conn, const char *body, size_t len)
         refuse(rq, &too_late);
         return;
     }
+    charge(conn, len + cost_of_review(len));
+    if (rq->refusal.code)
+        return;
     rq->reply = STW_BUF_INIT(REPLY_MAX);
     (void)stw_buf_reserve(&rq->reply, REPLY_FIRST);
-    rq->code = stw_review_handle(rq->route->kind, rq->route->mutate, w->server->c.env, body, len,
+    rq->code = stw_review_handle(rq->route->kind, rq->route->mutate, &w->server->env, body, len,
                                  &w->scratch, &rq->reply, &verdict);
     rq->answered = true;
+    add_charge(conn, rq->reply.cap); /* until the client has read it */
     if (rq->code == 200) {
         stw_tally_verdict(rq->route, &verdict);
         if (!verdict.allowed)
@@ -223,10 +248,12 @@ static void review(struct stw_conn *conn, const char *body, size_t len)
     stw_verdict_done(&verdict);
 }
 
-static void keep(struct stw_server *s, struct stw_request *rq, const char *data, size_t size)
+static void keep(struct stw_conn *conn, const char *data, size_t size)
 {
-    if (rq->length == UINT64_MAX && rq->got > STW_SMALL_BODY)
-        charge(s, rq, s->c.body_max_bytes);
+    const struct stw_server *s = conn->worker->server;
+    struct stw_request *rq = &conn->rq;
+    if (rq->length == UINT64_MAX)
+        charge(conn, rq->got <= STW_SMALL_BODY ? STW_SMALL_BODY : s->c.body_max_bytes);
     if (rq->refusal.code)
         return;
     rq->body.max = s->c.body_max_bytes;
@@ -251,7 +278,7 @@ static int take_body(struct stw_conn *conn, const char *data, size_t size)
     if (rq->got == size && size == rq->length)
         review(conn, data, size); /* all of it in one piece: no copy */
     else
-        keep(s, rq, data, size);
+        keep(conn, data, size);
     return 0;
 }
 
@@ -322,7 +349,7 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
         return MHD_NO;
     if (!conn->rq.headed) {
         conn->rq.headed = true;
-        check_head(conn->worker->server, &conn->rq, mhd, method);
+        check_head(conn, mhd, method);
         return answer_early(&conn->rq, mhd) ? finish(conn, mhd) : MHD_YES;
     }
     if (*data_size > 0) {
@@ -336,19 +363,16 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
 void stw_request_done(struct stw_conn *conn)
 {
     struct stw_request *rq = &conn->rq;
-    struct stw_buf body = rq->body;
     if (!rq->begun)
         return;
     if (rq->route)
         stw_series_add(rq->route->in_flight, -1);
     if (rq->charged > 0)
-        atomic_fetch_sub(&conn->worker->server->large_bytes, rq->charged);
+        atomic_fetch_sub(&conn->worker->server->held_bytes, rq->charged);
+    stw_gate_hold(&conn->entry, 0);
     stw_buf_done(&rq->reply);
-    /* The next body finds this one's memory, if that is not much. */
-    if (body.cap > 2 * STW_SMALL_BODY)
-        stw_buf_done(&body);
-    stw_buf_clear(&body);
-    *rq = (struct stw_request){.body = body};
+    stw_buf_done(&rq->body); /* a kept connection keeps no memory that is not charged */
+    *rq = (struct stw_request){0};
 }
 
 void stw_request_completed(void *cls, struct MHD_Connection *mhd, void **state,

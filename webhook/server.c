@@ -20,6 +20,9 @@
 /* More than the 90 s of the API server, so that it is the side that closes: no request is lost. */
 #define IDLE_TIMEOUT_DEFAULT_MS 120000U
 #define CONNECTION_LIMIT_DEFAULT 1024U
+#define MEMORY_DEFAULT ((size_t)256 << 20)
+/* What one costs: the library's memory, a TLS session with a record in each direction, ours. */
+#define CONNECTION_COST ((size_t)96 << 10)
 /* Of the library for one connection: half of it is the read buffer, which holds a TLS record of 16
  * KiB. Not more, as the library wipes all of it behind each request. */
 #define CONNECTION_MEMORY ((size_t)40 << 10)
@@ -64,6 +67,8 @@ static int shook_hands(gnutls_session_t session, unsigned int type, unsigned int
     if (conn && incoming) {
         struct stw_server *s = conn->worker->server;
         stw_gate_settle(s->gate, &conn->entry, stw_now_ms(s->c.clock));
+        if (s->c.callers)
+            atomic_store_explicit(&conn->entry.known, true, memory_order_relaxed);
     }
     return 0;
 }
@@ -220,8 +225,11 @@ static void set_defaults(struct stw_server_config *c)
     c->request_timeout_ms =
         c->request_timeout_ms ? c->request_timeout_ms : REQUEST_TIMEOUT_DEFAULT_MS;
     c->idle_timeout_ms = c->idle_timeout_ms ? c->idle_timeout_ms : IDLE_TIMEOUT_DEFAULT_MS;
+    c->memory_bytes = c->memory_bytes ? c->memory_bytes : MEMORY_DEFAULT;
     c->connection_limit =
         bounded_limit(c->connection_limit ? c->connection_limit : CONNECTION_LIMIT_DEFAULT);
+    c->connection_limit =
+        STW_MIN(c->connection_limit, (uint32_t)(c->memory_bytes / 2 / CONNECTION_COST));
     c->threads = c->threads ? STW_MIN(c->threads, STW_WORKERS_MAX) : default_threads();
 }
 
@@ -246,6 +254,11 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
     s->c = *config;
     set_defaults(&s->c);
     stw_bundle_slot_init(&s->bundle);
+    stw_discreet_init(&s->discreet, config->env ? config->env->lookup : NULL,
+                      config->callers != NULL, config->clock);
+    if (config->env)
+        s->env = *config->env;
+    s->env.lookup = s->discreet.inner ? &s->discreet.lookup : NULL;
     /* The gate last: with it connections come in. */
     if (make_routes(s, err) != 0 || start_workers(s, err) != 0 || open_gate(s, err) != 0) {
         stw_server_destroy(s);
@@ -308,6 +321,7 @@ void stw_server_destroy(struct stw_server *s)
     }
     stw_gate_destroy(s->gate);
     stw_bundle_slot_done(&s->bundle);
+    stw_discreet_done(&s->discreet);
     for (size_t i = 0; i < s->route_count; i++)
         stw_route_done(&s->routes[i]);
     free(s->routes);

@@ -5,6 +5,7 @@
 #define STW_WEBHOOK_SERVER_PRIV_H
 
 #include "webhook/bundle_priv.h"
+#include "webhook/discreet.h"
 #include "webhook/gate_priv.h"
 #include "webhook/review.h"
 #include "webhook/server.h"
@@ -14,9 +15,9 @@
 
 #define STW_WORKERS_MAX 8U
 
-/* Bodies up to this size are always taken; larger ones share STW_LARGE_BYTES_MAX. */
+/* Of the memory for clients one half is for connections.  The other is for requests: bodies, what is
+ * made of them, and replies; those above this size leave a quarter of it to the others. */
 #define STW_SMALL_BODY ((size_t)64 << 10)
-#define STW_LARGE_BYTES_MAX ((size_t)128 << 20)
 
 /* One library thread. */
 struct stw_worker {
@@ -35,7 +36,9 @@ struct stw_server {
     size_t route_count;
     struct stw_bundle_slot bundle;
     _Atomic bool retiring;      /* each reply closes its connection */
-    _Atomic size_t large_bytes; /* what large bodies may take at this moment */
+    struct stw_discreet discreet;
+    struct stw_env env;          /* of the config, with look-ups that tell no more than they may */
+    _Atomic size_t held_bytes;   /* by requests at this moment */
     _Atomic uint64_t complained_ms;
 };
 
@@ -55,7 +58,7 @@ struct stw_request {
     uint64_t deadline_ms; /* of the caller's ?timeout=; UINT64_MAX: none */
     uint64_t length;      /* of the body as announced; UINT64_MAX: chunked */
     uint64_t got;         /* of the body */
-    size_t charged;       /* to large_bytes */
+    size_t charged;       /* to held_bytes */
     struct stw_buf body;
     struct stw_buf reply;
 };

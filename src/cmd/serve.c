@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/serve.h"
 
+#include "base/cgroup.h"
 #include "base/footprint.h"
 #include "base/log.h"
 #include "base/sandbox.h"
@@ -154,6 +155,15 @@ static int read_callers(struct stw_serve *s, struct stw_error *err)
     return stw_callers_create(&config, &s->callers, err);
 }
 
+/* The rest of the limit is for the program, its caches and what the allocator cannot give back. */
+static size_t memory_for_clients(const struct stw_settings *settings)
+{
+    uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = stw_cgroup_memory_limit();
+    if (mib == 0 && limit > 0)
+        mib = STW_MIN(limit / 8 * 3 >> 20, UINT64_C(256));
+    return (size_t)(mib == 0 ? 0 : STW_MAX(mib, UINT64_C(16)) << 20);
+}
+
 static int open_door(struct stw_serve *s, struct stw_error *err)
 {
     if (read_callers(s, err) < 0)
@@ -164,6 +174,7 @@ static int open_door(struct stw_serve *s, struct stw_error *err)
         .env = &s->env,
         .clock = &stw_clock_system,
         .metrics = s->metrics,
+        .memory_bytes = memory_for_clients(s->settings),
         .connection_limit = (uint32_t)s->settings->max_connections,
         .request_timeout_ms = (uint32_t)s->settings->request_timeout_ms,
         .idle_timeout_ms = (uint32_t)s->settings->idle_timeout_ms,

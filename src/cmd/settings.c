@@ -97,6 +97,14 @@ static const struct stw_flag options[] = {
      OFFSET(max_connections),
      .help = "open connections for admission, and at most three quarters of the file descriptors\n"
              "that the process may have; beyond it the oldest that never finished a request goes"},
+    {.name = "webhook-memory",
+     .type = STW_FLAG_INT,
+     .arg = "MIB",
+     .def = "0",
+     .max = 65536,
+     OFFSET(webhook_memory_mib),
+     .help = "memory for all that clients can make admission keep: connections, bodies, replies;\n"
+             "beyond it they get 503.  0: three eighths of the control group's limit, else 256"},
     {.name = "webhook-request-timeout",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",
@@ -181,6 +189,7 @@ static const char *const admission_options[] = {
     "webhook-bind-address",
     "webhook-cert-path",
     "webhook-max-connections",
+    "webhook-memory",
     "webhook-request-timeout",
     "webhook-idle-timeout",
     "webhook-client-ca-file",

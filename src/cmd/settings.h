@@ -20,7 +20,7 @@ struct stw_settings {
     char *node_port_range, *log_format, *log_level, *role, *sandbox;
     bool leader_elect;
     int64_t workers, shutdown_delay_ms;
-    int64_t max_connections, request_timeout_ms, idle_timeout_ms;
+    int64_t webhook_memory_mib, max_connections, request_timeout_ms, idle_timeout_ms;
 
     /* Told from the above. */
     int32_t node_port_min, node_port_max;

@@ -52,11 +52,11 @@ def review(obj=None, operation="CREATE", **more):
 class Door:
     """One `steward webhook` with a certificate folder of its own."""
 
-    def __init__(self, binary, folder, args=()):
+    def __init__(self, binary, folder, args=(), join=None):
         self.certs = make_pair(folder / "certs")
         self.log_path = folder / "steward.log"
         self.binary, self.args = binary, list(args)
-        self.process, self.stopping, self.env = None, False, {}
+        self.process, self.stopping, self.env, self.join = None, False, {}, join
         self.port = self.health_port = self.metrics_port = 0
 
     def start(self):
@@ -67,7 +67,7 @@ class Door:
                  "--webhook-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
                  "--metrics-bind-address", "127.0.0.1:0", "--log-format", "json", *self.args],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                env={**os.environ, **self.env})
+                env={**os.environ, **self.env}, preexec_fn=self.join)
 
         def ports():
             if self.process.poll() is not None:

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks by clients that reach the admission port, without any credentials."""
+
+import contextlib
+import os
+import ssl
+import threading
+
+import pytest
+
+from support import cgroup, cpu
+from support.door import JSON, VALIDATE, Door, as_bytes, ask, my_web, raw_post, read_reply, review
+
+MIB = 1 << 20
+BODY_MAX = 7 * MIB
+GOOD = as_bytes(review())
+
+
+# What a body costs
+
+
+def _escaped(text):
+    return "".join(f"\\u{ord(c):04x}" for c in text)
+
+
+@pytest.mark.parametrize("keys", [24, 25, 400, 20000])
+def test_long_escaped_keys(door, keys):
+    """7 MiB of keys that differ only in their middle, all escaped: looking for duplicates is linear."""
+    size = (BODY_MAX - 4096) // keys // 6 - 16
+    edge = _escaped("a" * max(size // 2 - 4, 2))
+    body = "{" + ",".join(f'"{edge}{i:06}{edge}":1' for i in range(keys)) + "}"
+    assert len(body) < BODY_MAX
+    before = cpu.seconds(door.process.pid)
+    status, _ = door.post(body.encode())
+    assert status == 400
+    assert cpu.seconds(door.process.pid) - before < 0.4
+
+
+def test_the_second_of_two_escaped_keys_is_found(door):
+    """Long keys that are the same but for their spelling are duplicates still."""
+    key = "k" * 5000
+    for others in (1, 100):
+        more = ",".join(f'"{key}{i}":1' for i in range(others))
+        status, reply = door.post(f'{{"{key}":1,{more},"{_escaped(key)}":2}}'.encode())
+        assert status == 400 and "duplicate key" in reply["message"]
+
+
+# Memory
+
+
+@pytest.fixture
+def small_door(steward_binary, tmp_path):
+    """A webhook in a control group with the memory of the shipped limit, less 32 MiB for the cache
+    of 10,000 objects that `run` would have; what clients get is as with the whole."""
+    try:
+        group = cgroup.Memory(f"steward-test-{os.getpid()}", 96 * MIB)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    one = Door(steward_binary, tmp_path / "small", ["--webhook-memory=48"], group.join)
+    try:
+        yield one.start()
+        assert one.process.poll() is None, "the process was ended"
+        print(f"peak {group.peak() / MIB:.1f} MiB")
+    finally:
+        if one.process and one.process.poll() is None:
+            one.stop()
+        group.close()
+
+
+def _honest(door, times):
+    """How many of some honest reviews, each on a connection of its own, were answered."""
+    good = 0
+    for _ in range(times):
+        with contextlib.suppress(OSError, ssl.SSLError), contextlib.closing(door.https(10)) as c:
+            good += ask(c, "POST", VALIDATE, GOOD, JSON)[0] == 200
+    return good
+
+
+def _flood(door, clients, send):
+    """Runs `send(socket)` on so many connections from another address, all kept until the end; what
+    honest clients got meanwhile, of 20."""
+    sockets, lock = [], threading.Lock()
+
+    def work(count):
+        for _ in range(count):
+            with contextlib.suppress(OSError, ssl.SSLError):
+                sock = door.tls("127.0.0.2", 20)
+                with lock:
+                    sockets.append(sock)
+                send(sock)
+    threads = [threading.Thread(target=work, args=(clients // 8 + 1,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    got = _honest(door, 20)
+    for thread in threads:
+        thread.join()
+    got += _honest(door, 20)
+    for sock in sockets:
+        sock.close()
+    return got
+
+
+def test_bodies_of_many_values(small_door):
+    """Bodies of [1,1,1...: each byte of them would be ten of ours."""
+    body = raw_post(b"[" + b"1," * (BODY_MAX // 2 - 2) + b"1]")
+
+    def send(sock):
+        sock.sendall(body)
+        read_reply(sock)
+    assert _flood(small_door, 16, send) == 40
+
+
+def test_bodies_without_their_end(small_door):
+    """18 bodies of which the last byte never comes."""
+    body = raw_post(b" " * (BODY_MAX - 1), length=BODY_MAX)
+    assert _flood(small_door, 32, lambda sock: sock.sendall(body)) == 40
+
+
+def test_a_thousand_connections_with_a_little_each(small_door):
+    """1,000 connections with 64 KiB each."""
+    body = raw_post(b" " * (64 << 10), length=(64 << 10) + 1)
+    assert _flood(small_door, 1000, lambda sock: sock.sendall(body)) == 40
+
+
+def test_too_much_at_once_is_said_to_be(small_door):
+    """503 with a sentence, and when to try again."""
+    with contextlib.ExitStack() as stack:
+        codes = []
+        for _ in range(8):
+            sock = stack.enter_context(small_door.tls())
+            sock.sendall(raw_post(b"", length=BODY_MAX).replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
+            data = sock.recv(65536)
+            codes.append(int(data.split()[1]))
+        assert 100 in codes and 503 in codes, codes
+
+
+# Connections
+
+
+def test_slow_connections_of_another_address(make_door):
+    """All connections are taken by one address; another one is served nevertheless, each time."""
+    door = make_door("--webhook-max-connections=64")
+    stop = threading.Event()
+
+    def hold():
+        mine = []
+        while not stop.is_set():
+            with contextlib.suppress(OSError, ssl.SSLError):
+                mine.append(door.tls("127.0.0.2", 5))
+                mine[-1].sendall(raw_post(b"{", length=1000))
+            if len(mine) > 40:
+                mine.pop(0).close()
+        for sock in mine:
+            sock.close()
+    threads = [threading.Thread(target=hold) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert _honest(door, 60) == 60
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_kept_connections_stay(make_door):
+    """A flood from another address does not cut the kept connection of a client that is served."""
+    door = make_door("--webhook-max-connections=32")
+    with contextlib.closing(door.https()) as connection:
+        connection.connect()
+        sock = connection.sock
+        flood = [door.tls("127.0.0.3") for _ in range(60)]
+        for _ in range(5):
+            status, _, reply = ask(connection, "POST", VALIDATE, as_bytes(review(my_web())), JSON)
+            assert status == 200 and reply["response"]["allowed"]
+        assert connection.sock is sock
+        for one in flood:
+            one.close()

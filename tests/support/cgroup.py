@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A memory control group of a test's own, v1 or v2."""
+
+import contextlib
+import os
+import pathlib
+
+_ROOT = pathlib.Path("/sys/fs/cgroup")
+
+
+class Memory:
+    """A group with a limit; processes join by its `join` before they start the program."""
+
+    def __init__(self, name, limit):
+        first = (_ROOT / "memory").is_dir()
+        parent = _ROOT / "memory" if first else _ROOT
+        self.path = parent / name
+        self.path.mkdir()
+        limits = ["memory.limit_in_bytes"] if first else ["memory.max", "memory.swap.max"]
+        for file, value in zip(limits, (limit, 0)):
+            with contextlib.suppress(FileNotFoundError) if "swap" in file else contextlib.nullcontext():
+                (self.path / file).write_text(str(value))
+        self._peak = self.path / ("memory.max_usage_in_bytes" if first else "memory.peak")
+
+    def join(self):
+        """For subprocess' preexec_fn."""
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def peak(self):
+        """The most that was in use at a time, 0 where the kernel does not tell."""
+        return int(self._peak.read_text()) if self._peak.exists() else 0
+
+    def close(self):
+        """Removes it; its processes must have ended."""
+        self.path.rmdir()

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the webhook may tell of other objects.  Anybody who reaches its port can ask, so that an
+ * answer must not hold what the caller could not read in the cluster. */
+#ifndef STW_WEBHOOK_DISCREET_H
+#define STW_WEBHOOK_DISCREET_H
+
+#include "base/clock.h"
+#include "kinds/kind.h"
+
+#include <pthread.h>
+
+struct stw_discreet {
+    struct stw_lookup lookup; /* for rules: `inner`, less what is not told */
+    const struct stw_lookup *inner;
+    const struct stw_clock *clock;
+    bool known_callers; /* each caller has shown a client certificate */
+    pthread_mutex_t lock;
+    uint64_t tokens, refilled_ms; /* of the bucket for looks at Secrets */
+};
+
+/* `inner` NULL: there is nothing to ask, and no look-up is given to rules either.
+ *   - An object of another namespace is called "in another namespace".
+ *   - Of a Secret, unless callers are known, only that it is not there: nothing of its value, nor
+ *     of its keys; and not often. */
+void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,
+                       const struct stw_clock *clock);
+void stw_discreet_done(struct stw_discreet *d);
+
+#endif
