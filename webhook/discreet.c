@@ -5,8 +5,11 @@
 
 #include <stdio.h>
 
-#define BURST 20U
-#define REFILL_MS 200U
+/* A look costs a request to the API server; the other is of a cache, for each new DatabaseUser. */
+#define LOOKS_BURST 20U
+#define LOOKS_REFILL_MS 200U
+#define SECRETS_BURST 200U
+#define SECRETS_REFILL_MS 20U
 
 static bool same_namespace(const char *a, const char *b)
 {
@@ -24,23 +27,25 @@ static bool find(void *ctx, const char *index, const char *key, const char *self
     return true;
 }
 
-static int has(void *ctx, const char *plural, const char *key)
-{
-    const struct stw_discreet *d = ctx;
-    return d->inner->has(d->inner->ctx, plural, key);
-}
-
-static bool take_token(struct stw_discreet *d)
+static bool take_token(struct stw_discreet *d, struct stw_bucket *b)
 {
     uint64_t now = stw_now_ms(d->clock);
     (void)pthread_mutex_lock(&d->lock);
-    uint64_t fresh = (now - d->refilled_ms) / REFILL_MS;
-    d->refilled_ms += fresh * REFILL_MS;
-    d->tokens = STW_MIN(d->tokens + fresh, (uint64_t)BURST);
-    bool ok = d->tokens > 0;
-    d->tokens -= ok;
+    uint64_t fresh = (now - b->refilled_ms) / b->refill_ms;
+    b->refilled_ms += fresh * b->refill_ms;
+    b->tokens = STW_MIN(b->tokens + fresh, b->burst);
+    bool ok = b->tokens > 0;
+    b->tokens -= ok;
     (void)pthread_mutex_unlock(&d->lock);
     return ok;
+}
+
+static int has(void *ctx, const char *plural, const char *key)
+{
+    struct stw_discreet *d = ctx;
+    if (!d->known_callers && stw_streq(plural, "secrets") && !take_token(d, &d->secrets))
+        return -1;
+    return d->inner->has(d->inner->ctx, plural, key);
 }
 
 static int secret(void *ctx, const char *ns, const char *name, const char *key,
@@ -50,7 +55,7 @@ static int secret(void *ctx, const char *ns, const char *name, const char *key,
     if (d->known_callers)
         return d->inner->secret(d->inner->ctx, ns, name, key, ret);
     *ret = (struct stw_secret_facts){0};
-    if (!take_token(d) || d->inner->secret(d->inner->ctx, ns, name, key, ret) != 0)
+    if (!take_token(d, &d->looks) || d->inner->secret(d->inner->ctx, ns, name, key, ret) != 0)
         return -1;
     bool there = ret->secret_there;
     *ret = (struct stw_secret_facts){0};
@@ -66,10 +71,15 @@ static struct stw_targets *targets(void *ctx)
 void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,
                        const struct stw_clock *clock)
 {
+    uint64_t now = stw_now_ms(clock);
     *d = (struct stw_discreet){
-        .inner = inner, .clock = clock, .known_callers = known_callers, .tokens = BURST};
+        .inner = inner,
+        .clock = clock,
+        .known_callers = known_callers,
+        .looks = {LOOKS_BURST, LOOKS_BURST, now, LOOKS_REFILL_MS},
+        .secrets = {SECRETS_BURST, SECRETS_BURST, now, SECRETS_REFILL_MS},
+    };
     (void)pthread_mutex_init(&d->lock, NULL);
-    d->refilled_ms = stw_now_ms(clock);
     d->lookup.ctx = d;
     if (!inner)
         return;

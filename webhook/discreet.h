@@ -10,19 +10,24 @@
 
 #include <pthread.h>
 
+/* What may be asked, in a burst and each second. */
+struct stw_bucket {
+    uint64_t tokens, burst, refilled_ms, refill_ms;
+};
+
 struct stw_discreet {
     struct stw_lookup lookup; /* for rules: `inner`, less what is not told */
     const struct stw_lookup *inner;
     const struct stw_clock *clock;
     bool known_callers; /* each caller has shown a client certificate */
     pthread_mutex_t lock;
-    uint64_t tokens, refilled_ms; /* of the bucket for looks at Secrets */
+    struct stw_bucket looks, secrets; /* at Secrets by the API server, in the cache */
 };
 
 /* `inner` NULL: there is nothing to ask, and no look-up is given to rules either.
  *   - An object of another namespace is called "in another namespace".
- *   - Of a Secret, unless callers are known, only that it is not there: nothing of its value, nor
- *     of its keys; and not often. */
+ *   - Of a Secret, unless callers are known, only whether it is there: nothing of its value, nor of
+ *     its keys; and not often. */
 void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,
                        const struct stw_clock *clock);
 void stw_discreet_done(struct stw_discreet *d);

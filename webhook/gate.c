@@ -157,11 +157,12 @@ static bool idle_long(const struct stw_gate *g, const struct stw_gate_entry *e, 
     return !atomic_load(&e->busy) && deadline + IDLE_GRACE_MS <= now + g->c.idle_timeout_ms;
 }
 
-/* The peer with most connections; that of `newcomer` when it would then have as many. */
+/* The peer with most connections; that of `newcomer` when it would then have as many.  NULL: nobody
+ * has more than one. */
 static const struct stw_gate_peer *largest_peer(const struct stw_gate *g, uint64_t newcomer)
 {
     const struct stw_gate_peer *most = find_peer(g, newcomer);
-    unsigned count = most ? most->count + 1 : 0;
+    unsigned count = (most ? most->count : 0) + 1;
     for (const struct stw_gate_peer *p = g->peers; p; p = p->next) {
         if (p->count > count) {
             most = p;
@@ -172,21 +173,27 @@ static const struct stw_gate_peer *largest_peer(const struct stw_gate *g, uint64
 }
 
 /* Of the largest peer the oldest that never was given a decision; else the one that is idle
- * longest.  Those of known callers go only when they are idle. */
+ * longest; else, for another peer, the oldest.  Those of known callers go only when they are idle.
+ */
 static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t newcomer, uint64_t now)
 {
     const struct stw_gate_peer *most = largest_peer(g, newcomer);
-    struct stw_gate_entry *idle = NULL;
+    if (!most && atomic_load(&g->handed) > 0)
+        return NULL; /* those handed over have yet to show whose they are */
+    bool others = newcomer && (!most || most->address != newcomer);
+    struct stw_gate_entry *idle = NULL, *oldest = NULL;
     for (struct stw_gate_entry *e = g->first; e; e = e->next) {
-        if (e->cut || e->peer != most)
+        if (e->cut || (most && e->peer != most))
             continue;
+        if (!oldest && others && !atomic_load(&e->known))
+            oldest = e;
         if (!atomic_load(&e->served) && !atomic_load(&e->known))
             return e;
         if (idle_long(g, e, now) &&
             (!idle || atomic_load(&e->deadline_ms) < atomic_load(&idle->deadline_ms)))
             idle = e;
     }
-    return idle;
+    return idle ? idle : oldest;
 }
 
 enum room { ROOM, ROOM_SOON, NO_ROOM };

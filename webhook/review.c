@@ -32,10 +32,6 @@ static int refuse(struct stw_buf *reply, const struct stw_error *err)
 {
     bool ours = err->code == STW_ERR_INTERNAL;
     stw_buf_clear(reply);
-    if (err->code == STW_ERR_TOO_LARGE) {
-        stw_status_write(reply, 413, "RequestEntityTooLarge", err->text);
-        return 413;
-    }
     stw_status_write(reply, ours ? 500 : 400, ours ? "InternalError" : "BadRequest", err->text);
     return ours ? 500 : 400;
 }
@@ -82,8 +78,9 @@ int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw
     stw_findings_limit(&v->findings, CPU_MS);
     scratch->doc.max = STW_REVIEW_VALUES_MAX;
     if (stw_json_scan(&scratch->doc, body, len, &err) != 0) {
-        (void)stw_error_wrap(&err, err.code == STW_ERR_TOO_LARGE ? "the object is too complex"
-                                                                 : "the body is not valid JSON");
+        (void)stw_error_wrap(&err, err.code == STW_ERR_TOO_LARGE
+                                       ? "the body is too complex, or not valid JSON"
+                                       : "the body is not valid JSON");
         status = refuse(reply, &err);
     } else if (stw_envelope_read(kind, &scratch->doc, &e, v, &err) != 0) {
         (void)stw_error_wrap(&err, "the body is not an AdmissionReview that can be answered");

@@ -68,6 +68,14 @@ def test_it_is_let_in(showing, steward_binary, folder):
                 "--webhook-client-names=kube-apiserver")
     one.wait_door()
     assert one.metric("controller_runtime_webhook_requests_total", code="200") > 0
+    # Only a caller that is known is told of what is in a Secret.
+    showing.kubectl("create", "secret", "generic", "half", "--from-literal=peer.crt=hunter2")
+    said = showing.apply({
+        "apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
+        "metadata": {"name": "told", "namespace": "default"},
+        "spec": {"TLS": {"static": {"member": {"peerSecret": "half"}}}}},
+        "--dry-run=server").stderr
+    assert 'Warning: Secret "half" has no key "peer.key"' in said and "hunter2" not in said
     assert one.stop() == 0, one.log_tail()
 
 

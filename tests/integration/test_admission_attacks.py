@@ -146,9 +146,8 @@ def test_slow_connections_of_another_address(make_door):
         mine = []
         while not stop.is_set():
             with contextlib.suppress(OSError, ssl.SSLError):
-                mine.append(door.tls("127.0.0.2", 5))
-                mine[-1].sendall(raw_post(b"{", length=1000))
-            if len(mine) > 40:
+                mine.append(door.tcp("127.0.0.2", 5))
+            if len(mine) > 100:
                 mine.pop(0).close()
         for sock in mine:
             sock.close()
