@@ -79,7 +79,7 @@ int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw
     scratch->doc.max = STW_REVIEW_VALUES_MAX;
     if (stw_json_scan(&scratch->doc, body, len, &err) != 0) {
         (void)stw_error_wrap(&err, err.code == STW_ERR_TOO_LARGE
-                                       ? "the body is too complex, or not valid JSON"
+                                       ? "the body is not valid JSON, or too complex"
                                        : "the body is not valid JSON");
         status = refuse(reply, &err);
     } else if (stw_envelope_read(kind, &scratch->doc, &e, v, &err) != 0) {
