@@ -36,10 +36,10 @@ static void names(const char *key)
 {
     struct stw_snapshot_name name;
     char again[STW_STORE_KEY_MAX + 1];
-    if (strlen(key) > 60 || stw_snapshot_key_parse("db", key, &name) != 0 || !name.own ||
+    if (strlen(key) > 200 || stw_snapshot_key_parse("db", key, &name) != 0 || !name.own ||
         name.revision > 999999999999)
         return;
-    stw_snapshot_key("db", name.revision, name.time, again);
+    stw_snapshot_key("db", &name, again);
     if (strlen(key) == strlen(again) && !stw_streq(key, again))
         abort();
 }
