@@ -66,21 +66,21 @@ def _entries(schema, size, count):
 
 
 def _grown(schema, size):
-    """Values of a field that weigh `size`, by what they are made of."""
+    """Values of a field that weigh `size`, by what they are made of; each is made when asked for."""
     kind = schema.get("type")
-    yield "unlike", {f"k{i:06}": "x" * 12 for i in range(size // ENTRY)}
-    yield "numbers", [1] * (size // 2)
+    yield "unlike", lambda: {f"k{i:06}": "x" * 12 for i in range(size // ENTRY)}
+    yield "numbers", lambda: [1] * (size // 2)
     if kind == "string" or "x-kubernetes-int-or-string" in schema:
-        yield "text", "a" * size
-        yield "slashes", "/" * size
-        yield "escapes", "\u0001" * (size // 6)
+        yield "text", lambda: "a" * size
+        yield "slashes", lambda: "/" * size
+        yield "escapes", lambda: "\u0001" * (size // 6)
     elif kind in ("array", "object"):
         most = schema.get("maxItems", schema.get("maxProperties", 1000))
-        yield "many", _entries(schema, size, size // ENTRY)
-        yield "full", _entries(schema, size, most)
-        yield "few", _entries(schema, size, 7)
+        yield "many", lambda: _entries(schema, size, size // ENTRY)
+        yield "full", lambda: _entries(schema, size, most)
+        yield "few", lambda: _entries(schema, size, 7)
         if "x-kubernetes-preserve-unknown-fields" in schema:
-            yield "deep", {"a": [{"b": {f"k{i}": [i] for i in range(size // ENTRY // 2)}}]}
+            yield "deep", lambda: {"a": [{"b": {f"k{i}": [i] for i in range(size // ENTRY // 2)}}]}
 
 
 def _put(schema, path, value):
@@ -138,9 +138,8 @@ def test_every_field_at_3_mib(door, kind):
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     slow, asked = [], 0
     for path, field in [((), schema), *_fields(schema)]:
-        for shape, size in [(s, n) for n in (SIZE, SIZE // 2) for s in dict(_grown(field, ENTRY * 8))]:
-            value = dict(_grown(field, size))[shape]
-            spec = _put(schema, path, value)
+        for shape, size, make in [(s, n, m) for n in (SIZE, SIZE // 2) for s, m in _grown(field, n)]:
+            spec = _put(schema, path, make())
             update = size < SIZE
             cost, status, reply = _ask(door, crd, "validate" if update else "mutate",
                                        _review(crd, spec, spec if update else None))
