@@ -138,6 +138,17 @@ static void check_quantity(struct checker *c, const struct stw_path *p, const st
     }
 }
 
+static void check_known(struct checker *c, const struct stw_path *at, const struct stw_field *rows,
+                        struct stw_json object)
+{
+    for (const struct stw_field *row = rows; row->name && !stw_findings_spent(c->f); row++) {
+        struct stw_path p = {.up = at, .name = row->name};
+        struct stw_json value = stw_json_get(object, row->name);
+        if (stw_json_there(value))
+            check_value(c, &p, row, value);
+    }
+}
+
 /* More in it than anything here may walk: the rules of the kind are then not asked. */
 static void too_large(struct checker *c, const struct stw_path *p, struct stw_json v, long long max,
                       const char *unit)
@@ -155,6 +166,8 @@ static void check_object(struct checker *c, const struct stw_path *p, const stru
         stw_check_fields(p, row->fields, v, c->arena, c->f);
     else if (stw_json_weight(v) > STW_RAW_VALUES_MAX)
         too_large(c, p, v, STW_RAW_VALUES_MAX, "values");
+    else if (row->known)
+        check_known(c, p, row->known, v);
 }
 
 /* What tells the elements of a list apart. */

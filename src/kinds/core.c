@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define RESOURCES_MAX 64 /* few enough to look each of them up among the others */
+#define RESOURCES_MAX 64      /* few enough to look each of them up among the others */
 #define RESOURCE_NAME_MAX 317 /* a DNS subdomain, '/', 63 more */
 #define ANNOTATIONS_MAX 262144
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -54,7 +54,6 @@ const char *stw_core_check_key(const char *key)
 }
 
 const struct stw_field stw_core_text_item = {.name = "", .type = STW_T_TEXT};
-const struct stw_field stw_core_raw_item = {.name = "", .type = STW_T_RAW};
 
 /* --- environment */
 
@@ -81,7 +80,10 @@ static const struct stw_field env_fields[] = {
      .required = true,
      .check = stw_core_check_env_name},
     {.name = "value", .type = STW_T_TEXT, .help = "Its value."},
-    {.name = "valueFrom", .type = STW_T_RAW, .help = "Where its value comes from, as in a Pod."},
+    {.name = "valueFrom",
+     .type = STW_T_RAW,
+     .help = "Where its value comes from, as in a Pod.",
+     .known = stw_core_env_source},
     {0},
 };
 const struct stw_field stw_core_env = {.name = "", .type = STW_T_RAW, .fields = env_fields};

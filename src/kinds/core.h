@@ -14,7 +14,11 @@ extern const char *const stw_core_pull_secret_keys[]; /* its list_keys */
 extern const struct stw_field stw_core_env;       /* EnvVar, as `item` of a list */
 extern const char *const stw_core_env_keys[];     /* its list_keys */
 extern const struct stw_field stw_core_text_item; /* a value of a map of strings */
-extern const struct stw_field stw_core_raw_item;  /* a core type that is passed on as it is */
+
+/* Types of the members of what is passed on as it is: rows for `known`, and `item`s of lists. */
+extern const struct stw_field stw_core_affinity[], stw_core_label_selector[],
+    stw_core_security_context[], stw_core_pod_security_context[], stw_core_env_source[];
+extern const struct stw_field stw_core_toleration, stw_core_spread;
 
 #define STW_CORE_ENV_NAME_MAX 253 /* as a key of a ConfigMap */
 const char *stw_core_check_env_name(const char *name);

@@ -51,6 +51,7 @@ struct stw_field {
     const char *(*check)(const char *value);
     const char *(*warn)(const char *value);
     const struct stw_field *fields; /* OBJECT, RAW */
+    const struct stw_field *known;  /* RAW without `fields`: types of members; others pass */
     const struct stw_field *item;   /* LIST, MAP: one row; its name is "" */
     size_t offset;                  /* into the struct of the table */
 };

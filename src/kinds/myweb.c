@@ -99,7 +99,8 @@ static const struct stw_field spec_fields[] = {
     {.name = "securityContext",
      .type = STW_T_RAW,
      STW_FIELD_OFFSET(struct stw_myweb, security_context),
-     .help = "Security options of the container, as in a Pod."},
+     .help = "Security options of the container, as in a Pod.",
+     .known = stw_core_security_context},
     {0},
 };
 

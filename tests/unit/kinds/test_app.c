@@ -83,6 +83,26 @@ static void simple_fields(void **state)
          "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
          "character\n"},
         {SPEC("\"tolerations\":[1]"), "spec.tolerations[0]: Invalid value: 1: must be an object\n"},
+        /* types of core/v1 */
+        {SPEC("\"tolerations\":[{\"key\":\"a\",\"tolerationSeconds\":\"60\"}]"),
+         "spec.tolerations[0].tolerationSeconds: Invalid value: \"60\": must be an integer\n"},
+        {SPEC("\"securityContext\":{\"runAsUser\":\"1000\",\"privileged\":\"no\",\"capabilities\":{"
+              "\"add\":\"NET_RAW\"}}"),
+         "spec.securityContext.runAsUser: Invalid value: \"1000\": must be an integer\n"
+         "spec.securityContext.capabilities.add: Invalid value: \"NET_RAW\": must be a list\n"
+         "spec.securityContext.privileged: Invalid value: \"no\": must be a boolean\n"},
+        {SPEC("\"affinity\":{\"podAntiAffinity\":{"
+              "\"requiredDuringSchedulingIgnoredDuringExecution\":[{"
+              "\"topologyKey\":7,\"labelSelector\":{\"matchLabels\":{\"a\":1}}}]}}"),
+         "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]."
+         "labelSelector.matchLabels[a]: Invalid value: 1: must be a string\n"
+         "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]."
+         "topologyKey: Invalid value: 7: must be a string\n"},
+        {SPEC("\"topologySpreadConstraints\":[{\"maxSkew\":\"1\"}]"),
+         "spec.topologySpreadConstraints[0].maxSkew: Invalid value: \"1\": must be an integer\n"},
+        {SPEC("\"env\":[{\"name\":\"A\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s\",\"key\":1}}"
+              "}]"),
+         "spec.env[0].valueFrom.secretKeyRef.key: Invalid value: 1: must be a string\n"},
         {SPEC("\"terminationGracePeriodSeconds\":-1"),
          "spec.terminationGracePeriodSeconds: Invalid value: -1: must be between 0 and 86400\n"},
         {SPEC("\"pdb\":{\"enabled\":false}"), ""},
