@@ -219,6 +219,7 @@ static const char *const conditions[] = {
 const struct stw_controller stw_controller_app = {
     .name = "app",
     .field_manager = "steward-app",
+    .all_data = true,
     .kind = &stw_kind_app,
     .resource = &app_resource,
     .own = &own_watch,

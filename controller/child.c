@@ -2,6 +2,7 @@
 #include "controller/child.h"
 
 #include "base/log.h"
+#include "controller/child_extras_priv.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
 #include "kube/owned.h"
@@ -177,6 +178,47 @@ static json_t *to_change(const struct task *t, const char *uid, struct stw_error
     return object;
 }
 
+/* A patch begins with what has to be so still. */
+static void begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
+{
+    char rv[STW_RV_LEN] = "";
+    (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
+    stw_buf_addf(patch,
+                 "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
+                 "{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":\"%s\"}",
+                 uid, rv);
+}
+
+/* An apply leaves what others added; here it goes. */
+static int remove_extras(struct task *t, const struct stw_buf *live_text)
+{
+    struct stw_error *err = &t->child->err;
+    stw_autojson struct stw_json_doc live = {0};
+    stw_autobuf struct stw_buf patch = STW_BUF_INIT(256u << 10);
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    if (stw_json_scan(&live, stw_buf_str(live_text), live_text->len, err) != 0)
+        return -1;
+    begin_patch(&patch, stw_json_root(&live), t->child->live.uid);
+    unsigned found = stw_child_remove_extras(t->child->desired, stw_json_root(&live),
+                                             t->run->controller->all_data, &patch);
+    if (found == 0)
+        return 0;
+    stw_buf_addc(&patch, ']');
+    if (patch.failed)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "too many keys were added to %s \"%s\"",
+                        t->resource->kind, t->name);
+    if (!stw_run_may_write(t->run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    if (stw_kube_json_patch(t->run->client, t->resource, t->owner->ns, t->name, stw_buf_str(&patch),
+                            t->run->controller->field_manager, &answer, err) != 0)
+        return -1;
+    take_answer(t, &answer);
+    return found < STW_CHILD_EXTRAS_MAX
+               ? 0
+               : stw_fail(err, STW_ERR_CONFLICT, "%s \"%s\" may have more keys that others added",
+                          t->resource->kind, t->name);
+}
+
 /* Creates when `uid` is NULL; else changes the object of this uid. */
 static int apply(struct task *t, const char *uid)
 {
@@ -191,6 +233,8 @@ static int apply(struct task *t, const char *uid)
                        t->run->controller->field_manager, &answer, &c->err) != 0)
         return -1;
     take_answer(t, &answer);
+    if (!stw_hash_equal(c->live.digest, t->wanted) && remove_extras(t, &answer) != 0)
+        return -1;
     if (!stw_hash_equal(c->live.digest, t->wanted))
         stw_guard_accept(stw_run_guard(t->run), t->what, t->wanted, c->live.digest);
     return 0;
@@ -228,14 +272,18 @@ static void set_drift(struct task *t, const char *text)
 static void name_drift(struct task *t, const struct stw_buf *live_text)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
-    stw_autobuf struct stw_buf names = STW_BUF_INIT(4096);
+    stw_autobuf struct stw_buf names = STW_BUF_INIT(4096), extras = STW_BUF_INIT(4096);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
     set_drift(t, STW_DRIFT_OWNERS);
     if (scan_tree(t->child->desired, &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return;
-    if (stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names) == 0)
+    unsigned differ = stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names);
+    unsigned more = stw_child_name_extras(t->child->desired, stw_json_root(&live),
+                                          t->run->controller->all_data, &extras);
+    if (differ + more == 0)
         return;
+    stw_buf_addf(&names, "%s%s", differ > 0 && more > 0 ? ", " : "", stw_buf_str(&extras));
     set_drift(t, stw_buf_str(&names));
     stw_message_clean(t->child->fields, sizeof(t->child->fields) - 1);
 }
@@ -246,16 +294,11 @@ static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
-    char rv[STW_RV_LEN] = "";
     if (scan_tree(t->child->desired, &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return false;
-    (void)stw_json_strcpy(stw_json_path(stw_json_root(&live), "metadata.resourceVersion"), rv,
-                          sizeof(rv));
-    stw_buf_addf(patch,
-                 "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
-                 "{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":\"%s\"},",
-                 uid, rv);
+    begin_patch(patch, stw_json_root(&live), uid);
+    stw_buf_addc(patch, ',');
     unsigned found = stw_owned_leftovers(stw_json_root(&wanted), stw_json_root(&live),
                                          t->run->controller->field_manager, patch);
     stw_buf_addc(patch, ']');

@@ -37,7 +37,7 @@ static const struct stw_controller *add_ours(struct stw_json object, struct stw_
     struct stw_json metadata = stw_json_get(object, "metadata");
     if (stw_owner_controller(object, kind, name, uid) != 0 || !(c = controller_of(kind)))
         return NULL;
-    struct stw_hash digest = stw_owned_live(object, c->field_manager);
+    struct stw_hash digest = stw_owned_live(object, c->field_manager, c->all_data);
     stw_buf_addf(out, "{\"o\":{\"k\":\"%s\"", kind);
     if (!stw_json_is(stw_json_get(metadata, "name"), name)) {
         stw_buf_adds(out, ",\"n\":");

@@ -21,6 +21,8 @@ struct place {
 struct sum {
     struct stw_hash total;
     struct stw_buf part; /* scratch: one part of a path, or one decoded string */
+    struct stw_hash whole[STW_OWNED_WHOLE_MAX]; /* paths of maps that are ours as a whole */
+    unsigned whole_count;
     bool any;
 };
 
@@ -230,13 +232,21 @@ static bool only_dot(struct stw_json fields)
     return stw_json_size(fields) == 1 && stw_json_is(key, ".");
 }
 
+static bool is_whole(const struct sum *s, const struct place *at)
+{
+    for (unsigned i = 0; i < s->whole_count; i++)
+        if (stw_hash_equal(s->whole[i], at->path))
+            return true;
+    return false;
+}
+
 static void walk(struct sum *s, const struct place *at, struct stw_json fields,
                  struct stw_json live)
 {
     struct stw_json key, child;
     if (at->depth >= STW_OWNED_DEPTH_MAX)
         return;
-    if (stw_json_size(fields) == 0 || only_dot(fields)) {
+    if (stw_json_size(fields) == 0 || only_dot(fields) || is_whole(s, at)) {
         flatten(s, at, live);
         return;
     }
@@ -258,9 +268,29 @@ struct stw_json stw_owned_fields(struct stw_json object, const char *manager)
     return STW_JSON_NONE;
 }
 
-struct stw_hash stw_owned_live(struct stw_json object, const char *manager)
+const char *stw_owned_whole(unsigned index, bool all_data)
+{
+    static const char *const paths[] = {"spec.selector", "spec.selector.matchLabels",
+                                        "spec.template.spec.nodeSelector", "data"};
+    _Static_assert(STW_COUNT(paths) == STW_OWNED_WHOLE_MAX, "one row each");
+    return index < STW_COUNT(paths) - !all_data ? paths[index] : NULL;
+}
+
+static void add_whole(struct sum *s, const char *path)
+{
+    struct place at = {.name = ""};
+    for (size_t len; *path; path += len + (path[len] == '.')) {
+        len = strcspn(path, ".");
+        at = below(&at, path, len, "");
+    }
+    s->whole[s->whole_count++] = at.path;
+}
+
+struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool all_data)
 {
     struct sum s = sum_init();
+    for (const char *path; (path = stw_owned_whole(s.whole_count, all_data));)
+        add_whole(&s, path);
     struct stw_json fields = stw_owned_fields(object, manager);
     if (stw_json_size(fields) > 0)
         walk(&s, &(struct place){.name = ""}, fields, object);

@@ -7,7 +7,11 @@
  *
  * A digest is a sum over leaves of hash(path, value): the order of members does not matter;
  * elements of associative lists are told apart by their keys. Identity fields (apiVersion, kind,
- * metadata.name, metadata.namespace) are left out. */
+ * metadata.name, metadata.namespace) are left out.
+ *
+ * In some maps one more key changes the meaning of those that are there: a Service with another
+ * label in its selector selects nothing.  Such a map is ours as a whole as soon as we own one key
+ * of it (`stw_owned_whole`): what others added to it counts. */
 #ifndef STW_KUBE_OWNED_H
 #define STW_KUBE_OWNED_H
 
@@ -17,9 +21,13 @@
 
 #include <stdbool.h>
 
+/* The paths of the maps that are ours as a whole, from 0 on; NULL behind the last.  `all_data`:
+ * with `data`, for ConfigMaps that are read with envFrom, where a key is a variable. */
+const char *stw_owned_whole(unsigned index, bool all_data);
+
 /* Of a live object with its managedFields, for the Apply entry (no subresource) of `manager`. Zero
  * when there is none. */
-struct stw_hash stw_owned_live(struct stw_json object, const char *manager);
+struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool all_data);
 /* Whether that entry has a field, such as "spec.replicas". */
 bool stw_owned_has(struct stw_json object, const char *manager, const char *field);
 /* Of what we are about to apply.  It is to be written as the server writes it (quantities in their

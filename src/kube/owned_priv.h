@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define STW_OWNED_DEPTH_MAX 64
+#define STW_OWNED_WHOLE_MAX 4
 
 /* Writes what tells `element` of the list `name` from its neighbours: "[name=web]" in an
  * associative list or a set, "[3]" in any other. */

@@ -268,6 +268,33 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
 
 
 @pytest.mark.oldest("garbage collection")
+@pytest.mark.oldest("selectors of Services are maps whose keys have owners on some versions only")
+@pytest.mark.parametrize("kind, name, patch, field, lost", [
+    ("service", "web", {"spec": {"selector": {"tier": "hand"}}}, "spec.selector.tier",
+     ["spec", "selector", "tier"]),
+    ("configmap", "web-config", {"data": {"LD_PRELOAD": "/tmp/x.so"}}, "data.LD_PRELOAD",
+     ["data", "LD_PRELOAD"]),
+], ids=["selector", "envFrom"])
+def test_a_key_that_changes_the_meaning_is_removed(controller, installed, namespace, kind, name,
+                                                   patch, field, lost):
+    """A Service with one more label in its selector selects nothing; each key of the ConfigMap is a
+    variable of the pods.  A change of the spec at the same time removes it as well."""
+    app.create_ready(installed, "web", namespace, config={"logLevel": "warn"})
+    before = installed.get(kind, name, namespace)
+    installed.patch(kind, name, namespace, patch)
+    message = installed.wait_event("web", namespace, "DriftRepaired", field)
+    assert f'{before["kind"]} "{name}"' in message
+
+    def has_gone():
+        at = installed.get(kind, name, namespace)
+        for part in lost[:-1]:
+            at = at[part]
+        return lost[-1] not in at
+    wait.until("the key to go", has_gone)
+    made = stw.quiet_requests(installed, namespace)
+    wait.stays("no request", lambda: stw.requests(installed, namespace) == made, 2, every=0.5)
+
+
 def test_children_go_with_it(controller, installed, namespace):
     installed.apply(app.manifest("web", namespace, replicas=2,
                                  autoscaling={"enabled": True, "maxReplicas": 3}))

@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 65536 && stw_json_scan(&doc, (const char *)data, size, NULL) == 0) {
         struct stw_json root = stw_json_root(&doc);
         struct stw_json live = stw_json_get(root, "live"), want = stw_json_get(root, "want");
-        (void)stw_owned_live(live, "m");
-        (void)stw_owned_live(root, "m");
+        (void)stw_owned_live(live, "m", true);
+        (void)stw_owned_live(root, "m", false);
         (void)stw_owned_desired(root);
         (void)stw_owned_diff(want, live, 3, &names);
         stw_buf_clear(&names);

@@ -83,7 +83,7 @@ static int answer_owned(const char *manager, struct stw_json desired, const stru
     if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, &err) < 0)
         return fail(&err);
     struct stw_json live = stw_json_root(&doc);
-    struct stw_hash a = stw_owned_desired(desired), b = stw_owned_live(live, manager);
+    struct stw_hash a = stw_owned_desired(desired), b = stw_owned_live(live, manager, false);
     (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
     (void)stw_owned_diff(desired, live, 5, &names);
     stw_buf_json_strz(&text, stw_buf_str(&names));

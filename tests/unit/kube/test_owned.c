@@ -69,14 +69,14 @@ static void recorded(void **state)
         load(&live, rows[i].name, "live");
         load(&drifted, rows[i].name, "drifted");
         struct stw_hash wanted = stw_owned_desired(want.root);
-        if (!same(wanted, stw_owned_live(live.root, MANAGER)))
+        if (!same(wanted, stw_owned_live(live.root, MANAGER, true)))
             fail_msg("%s: not the same right after it was applied", rows[i].name);
-        if (same(wanted, stw_owned_live(drifted.root, MANAGER)))
+        if (same(wanted, stw_owned_live(drifted.root, MANAGER, false)))
             fail_msg("%s: the drift is not seen", rows[i].name);
         assert_int_equal(stw_owned_diff(want.root, live.root, 5, &names), 0);
         (void)stw_owned_diff(want.root, drifted.root, 5, &names);
         assert_string_equal(stw_buf_str(&names), rows[i].diff);
-        assert_true(same((struct stw_hash){0}, stw_owned_live(live.root, "somebody")));
+        assert_true(same((struct stw_hash){0}, stw_owned_live(live.root, "somebody", true)));
         stw_buf_done(&names);
         done(&want);
         done(&live);
@@ -141,9 +141,55 @@ static void other_forms_of_fields(void **state)
                        "emptyDir\":{}}}}]},"
                        "\"spec\":{\"selector\":{\"b\":\"2\",\"a\":\"1\"},\"list\":[\"p\",\"q\"],"
                        "\"emptyDir\":{},\"other\":1}}"));
-    assert_true(same(stw_owned_desired(want.root), stw_owned_live(live.root, "m")));
+    assert_true(same(stw_owned_desired(want.root), stw_owned_live(live.root, "m", false)));
     done(&want);
     done(&live);
+}
+
+/* One more key in a selector, in nodeSelector, or in the data of an envFrom. */
+static void whole_maps(void **state)
+{
+    static const struct {
+        const char *want, *fields, *more;
+        bool all_data, same;
+    } rows[] = {
+        {"\"spec\":{\"selector\":{\"a\":\"1\"}}", "\"f:spec\":{\"f:selector\":{\"f:a\":{}}}",
+         "\"spec\":{\"selector\":{\"a\":\"1\",\"b\":\"2\"}}", false, false},
+        {"\"spec\":{\"selector\":{\"a\":\"1\"}}", "\"f:spec\":{\"f:selector\":{\"f:a\":{}}}",
+         "\"spec\":{\"selector\":{\"a\":\"1\"},\"sessionAffinity\":\"None\"}", false, true},
+        {"\"spec\":{\"selector\":{\"matchLabels\":{\"a\":\"1\"}}}",
+         "\"f:spec\":{\"f:selector\":{\"f:matchLabels\":{\"f:a\":{}}}}",
+         "\"spec\":{\"selector\":{\"matchLabels\":{\"a\":\"1\",\"b\":\"2\"}}}", false, false},
+        {"\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"a\":\"1\"}}}}",
+         "\"f:spec\":{\"f:template\":{\"f:spec\":{\"f:nodeSelector\":{\"f:a\":{}}}}}",
+         "\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"a\":\"1\",\"b\":\"2\"}}}}", false,
+         false},
+        /* what we own no key of is not ours */
+        {"\"spec\":{\"replicas\":1}", "\"f:spec\":{\"f:replicas\":{}}",
+         "\"spec\":{\"replicas\":1,\"selector\":{\"b\":\"2\"}}", false, true},
+        {"\"data\":{\"a\":\"1\"}", "\"f:data\":{\"f:a\":{}}", "\"data\":{\"a\":\"1\",\"b\":\"2\"}",
+         true, false},
+        {"\"data\":{\"a\":\"1\"}", "\"f:data\":{\"f:a\":{}}", "\"data\":{\"a\":\"1\",\"b\":\"2\"}",
+         false, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct document want, live;
+        struct stw_buf desired = STW_BUF_INIT(4096), is = STW_BUF_INIT(4096);
+        stw_buf_addf(&desired, "{%s}", rows[i].want);
+        stw_buf_addf(&is,
+                     "{\"metadata\":{\"managedFields\":[{\"manager\":\"m\",\"operation\":\"Apply\","
+                     "\"fieldsV1\":{%s}}]},%s}",
+                     rows[i].fields, rows[i].more);
+        scan(&want, stw_buf_take(&desired));
+        scan(&live, stw_buf_take(&is));
+        bool as_wanted =
+            same(stw_owned_desired(want.root), stw_owned_live(live.root, "m", rows[i].all_data));
+        if (as_wanted != rows[i].same)
+            fail_msg("row %zu", i);
+        done(&want);
+        done(&live);
+    }
 }
 
 static void diff_is_capped(void **state)
@@ -228,6 +274,7 @@ int main(void)
         cmocka_unit_test(recorded),
         cmocka_unit_test(digests),
         cmocka_unit_test(other_forms_of_fields),
+        cmocka_unit_test(whole_maps),
         cmocka_unit_test(diff_is_capped),
         cmocka_unit_test(controllers),
         cmocka_unit_test(leftovers),
