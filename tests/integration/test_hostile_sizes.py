@@ -120,12 +120,39 @@ def _path(crd, verb):
     return f"/{verb}-{group}-{version}-{names['kind'].lower()}"
 
 
-def _ask(door, crd, verb, review):
+def _post(door, crd, verb, body):
     """(CPU seconds, status, reply) of one review."""
-    body = json.dumps(review).encode()
     before = cpu.seconds(door.process.pid)
     status, reply = door.post(body, _path(crd, verb))
     return cpu.seconds(door.process.pid) - before, status, reply
+
+
+def _ask(door, crd, verb, review):
+    return _post(door, crd, verb, json.dumps(review).encode())
+
+
+HERE = "@@here@@"
+
+
+class _Texts:
+    """JSON texts of grown values.  Fields of one shape share them: to make one takes longer than to
+    have it judged."""
+
+    def __init__(self):
+        self.made = {}
+
+    def of(self, field, size):
+        like = json.dumps({k: v for k, v in field.items() if k != "description"}, sort_keys=True)
+        for shape, make in _grown(field, size):
+            key = (shape, size, "" if shape in ("unlike", "numbers") else like)
+            if key not in self.made:
+                self.made[key] = json.dumps(make())
+            yield shape, self.made[key]
+
+
+def _body(crd, spec, text, update):
+    review = json.dumps(_review(crd, spec, spec if update else None))
+    return review.replace(f'"{HERE}"', text).encode()
 
 
 KINDS = {crd["spec"]["names"]["kind"]: crd for crd in _kinds()}
@@ -136,13 +163,15 @@ def test_every_field_at_3_mib(door, kind):
     """Each field of a kind, grown in several ways, new and as an update of itself."""
     crd = KINDS[kind]
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    slow, asked = [], 0
+    slow, asked, texts = [], 0, _Texts()
     for path, field in [((), schema), *_fields(schema)]:
-        for shape, size, make in [(s, n, m) for n in (SIZE, SIZE // 2) for s, m in _grown(field, n)]:
-            spec = _put(schema, path, make())
+        if path[:1] == ("template",) and len(path) > 2:
+            continue  # the spec of an EtcdCluster, whose turn it is by itself
+        spec = _put(schema, path, HERE)
+        for size, shape, text in [(n, s, t) for n in (SIZE, SIZE // 2) for s, t in texts.of(field, n)]:
             update = size < SIZE
-            cost, status, reply = _ask(door, crd, "validate" if update else "mutate",
-                                       _review(crd, spec, spec if update else None))
+            cost, status, reply = _post(door, crd, "validate" if update else "mutate",
+                                        _body(crd, spec, text, update))
             asked += 1
             assert status in (200, 400, 413), (path, shape, status, reply)
             if cost > LIMIT_S:
