@@ -14,6 +14,7 @@ import pathlib
 import sys
 
 import pytest
+import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -21,6 +22,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from support import cluster as k8s  # noqa: E402
 from support import paths, rights, s3, started  # noqa: E402
 from support import steward as stw  # noqa: E402
+
+yaml.SafeLoader = yaml.CSafeLoader  # what yaml.safe_load uses: by libyaml, in a tenth of the time
 
 _numbers = itertools.count(1)
 # What uses one of these needs pods that run.

@@ -25,7 +25,8 @@ EVERYTHING = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled":
               "dashboard": {"enabled": True}, "networkPolicy": {"enabled": True}}
 
 
-@pytest.fixture(scope="module", params=["templates", "helm"])
+@pytest.fixture(scope="module", params=["helm", pytest.param(
+    "templates", marks=[] if gotools.missing("helm") else pytest.mark.thorough("helm itself is there"))])
 def render(request, tmp_path_factory):
     """render(values, namespace=, server=): the objects by (kind, namespace, name), rendered by helm, and
     by the renderer of this suite, which needs nothing but Debian's packages."""

@@ -2,6 +2,7 @@
 """Every kind at the door: whatever JSON its fields hold, the answer is a verdict."""
 
 import base64
+import copy
 import json
 import subprocess
 
@@ -35,19 +36,20 @@ def door(steward_binary, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kinds")
     config = folder / "steward.yaml"
     config.write_text(yaml.safe_dump({"targets": TARGETS}), "utf-8")
-    one = Door(steward_binary, folder, ["--config", str(config)]).start()
+    one = Door(steward_binary, folder, ["--config", str(config)]).start().keep()
     yield one
     assert one.stop() == 0, one.log_text()
 
 
+SAMPLES = {obj["kind"]: obj for path in sorted(paths.SAMPLES.glob("*.yaml"), reverse=True)
+           for obj in reversed(list(yaml.safe_load_all(path.read_text("utf-8")))) if obj}
+
+
 def sample(crd):
     """The object of the kind's sample, in a namespace."""
-    for path in sorted(paths.SAMPLES.glob("*.yaml")):
-        for obj in yaml.safe_load_all(path.read_text("utf-8")):
-            if obj and obj["kind"] == crd["spec"]["names"]["kind"]:
-                obj["metadata"]["namespace"] = "shop"
-                return obj
-    raise LookupError(crd["metadata"]["name"])
+    obj = copy.deepcopy(SAMPLES[crd["spec"]["names"]["kind"]])
+    obj["metadata"]["namespace"] = "shop"
+    return obj
 
 
 def webhook_path(crd, step):

@@ -158,7 +158,9 @@ def _body(crd, spec, text, update):
 KINDS = {crd["spec"]["names"]["kind"]: crd for crd in _kinds()}
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", [
+    pytest.param(kind, marks=pytest.mark.thorough("ten seconds and more") if kind.startswith("Etcd") else [])
+    for kind in sorted(KINDS)])
 def test_every_field_at_3_mib(door, kind):
     """Each field of a kind, grown in several ways, new and as an update of itself."""
     crd = KINDS[kind]

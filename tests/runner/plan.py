@@ -13,6 +13,7 @@ from . import files, results
 
 TESTS = paths.TOP / "tests"
 QUICK_LIST = TESTS / "quick.txt"
+THOROUGH = "thorough"  # a marker of pytest and a suite of meson: what quick leaves to all
 SECONDS_OF_A_TEST = 3  # an estimate for files that never ran here
 
 
@@ -80,7 +81,8 @@ class Plan:
         """All programs that meson knows as tests."""
         listed = subprocess.run(["meson", "test", "-C", self.options.build, "--no-rebuild", "--list"],
                                 check=True, capture_output=True, text=True).stdout
-        names = [line.partition(" / ")[2] for line in listed.splitlines() if " / " in line]
+        found = [line.partition(" / ") for line in listed.splitlines() if " / " in line]
+        names = [name for suites, _, name in found if not (self.options.quick and THOROUGH in suites)]
         if self.options.filter:
             names = [n for n in names if self.options.filter in n]
         if not names or self.options.tests:
@@ -89,9 +91,10 @@ class Plan:
         report.unlink(missing_ok=True)
         command = ["meson", "test", "-C", self.options.build, "--no-rebuild", "--print-errorlogs",
                    "--num-processes", str(2 * (os.cpu_count() or 2)),
+                   *(["--no-suite", THOROUGH] if self.options.quick else []),
                    *(names if self.options.filter else [])]
         return Part(name, [Worker(command, self.logs / "unit.log", results.MesonReport(report))],
-                    len(names), again="scripts/test unit -k {name}", whole=not self.options.filter)
+                    len(names), again="scripts/test unit -k {name}", whole=not (self.options.filter or self.options.quick))
 
     # --- suites of pytest ---
 
@@ -159,6 +162,8 @@ class Plan:
         env = dict(env, STEWARD_BUILD_DIR=str(self.options.build), PYTHONDONTWRITEBYTECODE="1",
                    PYTHONPATH=str(TESTS), **self.options.env)
         only = {"STEWARD_TEST_ONLY": str(QUICK_LIST)} if self.options.quick and folder == "e2e" else {}
+        if self.options.quick:
+            marks = " and ".join([*([marks] if marks else []), f"not {THOROUGH}"])
         command = [*self.options.python, "-m", "pytest", *self.where(folder), "--rootdir", TESTS,
                    "-c", TESTS / "pytest.ini", "-p", "runner.plugin",
                    *(["-k", self.options.filter] if self.options.filter else []),
@@ -175,7 +180,7 @@ class Plan:
         if self.options.given_cluster and cluster is not None:
             workers = 1
         part = Part(name, [], sum(map(len, found.values())), again=self.again(name), after=after,
-                    whole=not (self.options.filter or self.options.tests or only))
+                    whole=not (self.options.filter or self.options.tests or self.options.quick))
         first = None
         for number in range(1, min(workers, len(found)) + 1):
             label = f"{name}.{number}" if workers > 1 else name
@@ -247,14 +252,9 @@ class Plan:
         return self.durations.get(f"{name} {file}", count * SECONDS_OF_A_TEST)
 
 
-def cache_root():
-    """The folder of scripts/lib/apt.sh's function of this name."""
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "steward"
-
-
 def durations_file():
     """Where the seconds of each test file are kept from run to run."""
-    return cache_root() / "test-durations.json"
+    return paths.cache_root() / "test-durations.json"
 
 
 def keep_durations(parts):

@@ -32,7 +32,7 @@ def build(folder):
     """Compiles the renderer into a folder; returns it as render(values, namespace, server), which
     gives {file: text}."""
     source = paths.TOP / "tests" / "integration" / "chart_render" / "main.go"
-    cache = paths.steward_binary().parents[1] / "go-cache"  # the next one takes a moment only
+    cache = paths.cache_root() / "go-chart-render"  # the next one takes a moment only
     env = dict(os.environ, GO111MODULE="off", GOPATH=GOPATH, GOFLAGS="",
                GOCACHE=str(cache), CGO_ENABLED="0")
     subprocess.run(["go", "build", "-o", folder / "render", source], check=True, env=env,

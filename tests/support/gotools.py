@@ -3,12 +3,10 @@
 them in the cache."""
 
 import functools
-import os
-import pathlib
 import re
 import subprocess
 
-from . import started, versions
+from . import paths, started, versions
 
 
 def missing(name):
@@ -21,7 +19,7 @@ def missing(name):
 def _find(name):
     """The path of the newest version in versions.sh, or None."""
     version = versions.newest(name.upper())
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "steward")
+    cache = paths.cache_root()
     path = next((found for folder in (f"{name}-{version}", f"{name}-{version}.r*")
                  for found in sorted(cache.glob(f"{folder}/{name}"), reverse=True)), None)
     if path:

@@ -16,3 +16,8 @@ def steward_binary():
     if not os.access(path, os.X_OK):
         raise RuntimeError(f"{path} is not there: run 'scripts/test' or 'ninja -C build' first")
     return path
+
+
+def cache_root():
+    """The folder of scripts/lib/apt.sh's function of this name."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "steward"
