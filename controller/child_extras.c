@@ -82,7 +82,8 @@ unsigned stw_child_remove_extras(const json_t *desired, struct stw_json live, bo
                                  struct stw_buf *patch)
 {
     struct extras x = {.out = patch, .add = add_removal};
-    return STW_MIN(each_extra(&x, desired, live, all_data), STW_CHILD_EXTRAS_MAX);
+    (void)each_extra(&x, desired, live, all_data);
+    return STW_MIN(x.found, STW_CHILD_EXTRAS_MAX);
 }
 
 static void add_name(struct extras *x, const char *path, const char *key)

@@ -267,7 +267,6 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
     assert "annotations" not in made["service"]["metadata"]
 
 
-@pytest.mark.oldest("garbage collection")
 @pytest.mark.oldest("selectors of Services are maps whose keys have owners on some versions only")
 @pytest.mark.parametrize("kind, name, patch, field, lost", [
     ("service", "web", {"spec": {"selector": {"tier": "hand"}}}, "spec.selector.tier",
@@ -295,6 +294,7 @@ def test_a_key_that_changes_the_meaning_is_removed(controller, installed, namesp
     wait.stays("no request", lambda: stw.requests(installed, namespace) == made, 2, every=0.5)
 
 
+@pytest.mark.oldest("garbage collection")
 def test_children_go_with_it(controller, installed, namespace):
     installed.apply(app.manifest("web", namespace, replicas=2,
                                  autoscaling={"enabled": True, "maxReplicas": 3}))

@@ -155,7 +155,7 @@ def test_two_objects_on_one_path_at_admission(installed, run_steward, backup, na
 
     def refusal(where):
         reply = installed.apply({**other.manifest(), "metadata": {
-            "name": "db2", "namespace": where}}, "--dry-run=server", check=False)
+            "name": "db2", "namespace": where}}, dry_run=True, check=False)
         return reply.stderr if reply.returncode else ""
     said = wait.until("the path to be known", lambda: refusal(namespace), 30)
     assert 'spec.s3.path: Forbidden: EtcdBackup "db" stores there' in said

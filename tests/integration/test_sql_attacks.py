@@ -503,14 +503,19 @@ class Proxy:
         self.listener.close()
 
 
-def let_in_without_tls(server):
-    """For a proxy that reads what is said.  Only PostgreSQL is set up to refuse it."""
+@pytest.fixture
+def without_tls(server):
+    """The server, which lets in a proxy that reads what is said.  Only PostgreSQL is set up to refuse it."""
     if server.engine != "postgresql":
+        yield server
         return
     hba = server.folder / "data" / "pg_hba.conf"
-    if "host all all 127" not in hba.read_text():
-        hba.write_text(hba.read_text() + "host all all 127.0.0.1/32 scram-sha-256\n")
-        server.sql("SELECT pg_reload_conf()")
+    before = hba.read_text()
+    hba.write_text(f"{before}host all all 127.0.0.1/32 scram-sha-256\n")
+    server.sql("SELECT pg_reload_conf()")
+    yield server
+    hba.write_text(before)
+    server.sql("SELECT pg_reload_conf()")
 
 
 CHARACTER_SETS = {
@@ -520,9 +525,9 @@ CHARACTER_SETS = {
 }
 
 
-def test_a_character_set_that_is_not_ours(server, make_probe, user):
+def test_a_character_set_that_is_not_ours(without_tls, make_probe, user):
     """M6: what the server says afterwards counts; nothing else is sent to it."""
-    let_in_without_tls(server)
+    server = without_tls
     proxy = Proxy(server.port, *CHARACTER_SETS[server.engine])
     try:
         probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"}})
@@ -679,9 +684,9 @@ SLOW_AFTER = {"mariadb": (b"SET NAMES", b"global_priv"), "mysql": (b"SET NAMES",
 
 @pytest.mark.parametrize("when", [0, 1], ids=["connecting", "looking"])
 @pytest.mark.parametrize("how", ["deadline", "cancel"])
-def test_a_byte_at_a_time(server, make_probe, user, when, how):
+def test_a_byte_at_a_time(without_tls, make_probe, user, when, how):
     """One deadline for the whole answer; and the end of steward does not wait for it."""
-    let_in_without_tls(server)
+    server = without_tls
     proxy = Drip(server.port, SLOW_AFTER[server.engine][when])
     try:
         probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"},
