@@ -47,7 +47,7 @@ def ec(namespace, **spec):
 
 def eb(namespace, **spec):
     return manifest("EtcdBackup", namespace, {
-        "clusterRef": {"name": "orders"}, "storageType": "S3", "s3": {"path": "bucket/orders"},
+        "clusterRef": {"name": "orders"}, "storageType": "S3", "s3": {"path": f"bucket/{namespace}"},
         **spec})
 
 
@@ -335,7 +335,7 @@ def test_a_one_shot_stays_one(door, namespace):
             in refusal(door, eb(namespace, backupPolicy={"backupIntervalInSecond": 60})))
     assert ('spec.s3.path: Forbidden: field is immutable (was "bucket/orders")'
             in refusal(door, eb(namespace, s3={"path": "bucket/other"})))
-    apply(door, eb(namespace, s3={"path": "bucket/orders", "awsSecret": "other"}))
+    apply(door, eb(namespace, s3={"path": f"bucket/{namespace}", "awsSecret": "other"}))
 
 
 @pytest.mark.oldest("webhook calls for finalizers and status")
