@@ -78,7 +78,7 @@ struct stw_controller {
     const struct stw_watch *const *watches; /* of children and others, ended by NULL */
     const struct stw_rule *rules;           /* ended by a NULL resource; beside stw_manager_rules */
     bool all_data; /* each key of its ConfigMaps counts: they are read with envFrom */
-    bool scales; /* others may scale its Deployments: caches keep how many pods they shall have */
+    bool scales;   /* others may scale its Deployments: caches keep how many pods they shall have */
     const char *const *conditions; /* types counted in steward_objects, ended by NULL */
     uint32_t worker_factor; /* times as many workers as others, for runs that mostly wait; 0: 1 */
     void (*reconcile)(struct stw_run *run, struct stw_result *result);

@@ -2,9 +2,9 @@
  *
  * The gate in front of libmicrohttpd: accepts, knows every open connection, and cuts those that
  * take too long.  When all are in use a newcomer displaces one of the peer address that has most:
- * a client that opens many gets in its own way, not in that of others.  The library's own timeout is one of inactivity, which a client that sends a byte
- * a second never meets; and its limit turns newcomers away, where here whoever has never finished a
- * request goes.
+ * a client that opens many gets in its own way, not in that of others.  The library's own timeout
+ * is one of inactivity, which a client that sends a byte a second never meets; and its limit turns
+ * newcomers away, where here whoever has never finished a request goes.
  *
  * One thread of its own.  An entry is in the list from the library's "started" to its "closed",
  * which come on the library's threads, before it closes the descriptor: with the lock held, the
@@ -27,12 +27,12 @@ struct stw_gate_entry {
     struct stw_gate_entry *prev, *next; /* by age; under the gate's lock, as is `cut` */
     int fd;
     struct stw_gate_peer *peer; /* whose it is; NULL: no memory to tell */
-    bool cut;            /* shut down; the library is about to close it */
-    _Atomic bool busy;   /* between the first byte of a request and the last of its reply */
-    _Atomic bool served; /* was given a decision: no slow-loris */
-    _Atomic bool spare;  /* behind its handshake, before its first request */
-    _Atomic bool known;  /* has shown a client certificate: not displaced while in use */
-    _Atomic size_t held; /* bytes that its request is charged with */
+    bool cut;                   /* shut down; the library is about to close it */
+    _Atomic bool busy;          /* between the first byte of a request and the last of its reply */
+    _Atomic bool served;        /* was given a decision: no slow-loris */
+    _Atomic bool spare;         /* behind its handshake, before its first request */
+    _Atomic bool known;         /* has shown a client certificate: not displaced while in use */
+    _Atomic size_t held;        /* bytes that its request is charged with */
     _Atomic uint64_t deadline_ms;
 };
 

@@ -33,8 +33,9 @@ static const struct stw_refusal
          "the body must come with a Content-Length or Transfer-Encoding: chunked, not both"},
     bad_timeout = {400, "BadRequest",
                    "the timeout in the query must be a duration above zero such as 10s or 1m30s"},
-    too_busy = {503, "ServiceUnavailable",
-                "too many admission reviews at once for the memory there is; try again in a second"},
+    too_busy =
+        {503, "ServiceUnavailable",
+         "too many admission reviews at once for the memory there is; try again in a second"},
     too_late = {
         504, "Timeout",
         "the caller's timeout has passed before the review could be answered; the body arrived too "

@@ -23,8 +23,8 @@ struct stw_server_config {
     const struct stw_env *env;           /* borrowed */
     const struct stw_clock *clock;
     struct stw_metrics *metrics; /* or NULL */
-    size_t memory_bytes; /* for all that clients can make it keep; 0: 256 MiB.  Beyond it: 503 */
-    size_t body_max_bytes;       /* 0: 7 MiB, as controller-runtime: beyond is 413 */
+    size_t memory_bytes;   /* for all that clients can make it keep; 0: 256 MiB.  Beyond it: 503 */
+    size_t body_max_bytes; /* 0: 7 MiB, as controller-runtime: beyond is 413 */
     uint32_t request_timeout_ms; /* TLS, head and body must be in by then; 0: 10000 */
     uint32_t idle_timeout_ms;    /* a kept connection without a request; 0: 120000 */
     uint32_t

@@ -15,8 +15,8 @@
 
 #define STW_WORKERS_MAX 8U
 
-/* Of the memory for clients one half is for connections.  The other is for requests: bodies, what is
- * made of them, and replies; those above this size leave a quarter of it to the others. */
+/* Of the memory for clients one half is for connections.  The other is for requests: bodies, what
+ * is made of them, and replies; those above this size leave a quarter of it to the others. */
 #define STW_SMALL_BODY ((size_t)64 << 10)
 
 /* One library thread. */
@@ -35,10 +35,10 @@ struct stw_server {
     struct stw_route *routes;
     size_t route_count;
     struct stw_bundle_slot bundle;
-    _Atomic bool retiring;      /* each reply closes its connection */
+    _Atomic bool retiring; /* each reply closes its connection */
     struct stw_discreet discreet;
-    struct stw_env env;          /* of the config, with look-ups that tell no more than they may */
-    _Atomic size_t held_bytes;   /* by requests at this moment */
+    struct stw_env env;        /* of the config, with look-ups that tell no more than they may */
+    _Atomic size_t held_bytes; /* by requests at this moment */
     _Atomic uint64_t complained_ms;
 };
 

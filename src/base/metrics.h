@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A metrics registry in the Prometheus text format 0.0.4.  A family is made once, its series on
- * first use; a series stays valid as long as the registry, or until it is removed.  Updating a series takes no lock. */
+ * first use; a series stays valid as long as the registry, or until it is removed.  Updating a
+ * series takes no lock. */
 #ifndef STW_BASE_METRICS_H
 #define STW_BASE_METRICS_H
 

@@ -75,8 +75,9 @@ static int read_stream(struct reader *r, struct stw_error *err)
         if (type != YAML_DOCUMENT_START_EVENT)
             continue;
         if (versioned) {
-            (void)stw_fail(err, STW_ERR_INVALID, "the directive %%YAML names a version that kubectl "
-                                                 "does not read; leave it out, or write 1.1");
+            (void)stw_fail(err, STW_ERR_INVALID,
+                           "the directive %%YAML names a version that kubectl "
+                           "does not read; leave it out, or write 1.1");
             return locate(r, &place, err);
         }
         struct yaml_tree tree = {0};

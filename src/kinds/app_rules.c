@@ -192,9 +192,9 @@ static void check_env_entry(const struct stw_app *app, const struct names *envir
         return;
     snprintf(path, sizeof(path), "spec.env[%u].name", index);
     const char *field = own_field(name, c->database_url || c->database_url_ref.name);
-    if (!field && (environment->count == 0 ||
-                   !bsearch(&name_node, environment->all, environment->count,
-                            sizeof(*environment->all), by_name)))
+    if (!field &&
+        (environment->count == 0 || !bsearch(&name_node, environment->all, environment->count,
+                                             sizeof(*environment->all), by_name)))
         return;
     snprintf(text, sizeof(text), "is set by steward from spec.%s",
              field ? field : "config.environment");

@@ -333,7 +333,7 @@ def test_a_one_shot_stays_one(door, namespace):
     apply(door, eb(namespace))
     assert ("spec.backupPolicy.backupIntervalInSecond: Forbidden: field is immutable (was 0)"
             in refusal(door, eb(namespace, backupPolicy={"backupIntervalInSecond": 60})))
-    assert ('spec.s3.path: Forbidden: field is immutable (was "bucket/orders")'
+    assert (f'spec.s3.path: Forbidden: field is immutable (was "bucket/{namespace}")'
             in refusal(door, eb(namespace, s3={"path": "bucket/other"})))
     apply(door, eb(namespace, s3={"path": f"bucket/{namespace}", "awsSecret": "other"}))
 
