@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#define COMMON_NAME "CommonName of client"
+
 /* By a part of the text; the first row that fits counts. */
 static const struct {
     const char *part;
@@ -35,7 +37,7 @@ static const struct {
     {"authentication failed", STW_ETCD_AUTH, false},
     {"permission denied", STW_ETCD_AUTH, false},
     /* With users, the gateway takes no certificate that could be one (server/embed/serve.go). */
-    {"CommonName of client", STW_ETCD_AUTH, false},
+    {COMMON_NAME, STW_ETCD_AUTH, false},
     {"server stopped", STW_ETCD_UNREACHABLE, false},
 };
 
@@ -135,6 +137,8 @@ const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpo
                 err->code == STW_ERR_INTERNAL;
     if (ours)
         return err->text;
+    if (trouble == STW_ETCD_AUTH && strstr(err->text, COMMON_NAME))
+        return "with users, etcd takes no client certificate that has a CommonName: use one without";
     return (size_t)trouble < STW_COUNT(words) && words[trouble] ? words[trouble]
                                                                 : words[STW_ETCD_FAILED];
 }
