@@ -193,7 +193,8 @@ def test_a_limit_below_the_request(controller, installed, namespace):
 
 
 EDITS = [
-    ("configmap", "web-config", {"data": {"LOG_LEVEL": "debug", "THEIRS": "x"}}, "data.LOG_LEVEL"),
+    ("configmap", "web-config", {"data": {"LOG_LEVEL": "debug"},
+                                 "metadata": {"annotations": {"theirs": "x"}}}, "data.LOG_LEVEL"),
     ("deployment", "web", {"spec": {"paused": False, "minReadySeconds": 1,
                                     "progressDeadlineSeconds": 5}}, "progressDeadlineSeconds"),
     ("service", "web", {"spec": {"type": "NodePort", "sessionAffinity": "ClientIP"}}, "spec.type"),
@@ -216,7 +217,7 @@ def test_an_edit_of_ours_and_one_of_theirs(controller, installed, namespace, kin
                              lambda o: o["status"].get("repairs") == 1 and app.is_ready(o))
     assert field in web["status"]["lastRepair"]["fields"]
     after = installed.get(kind, name, namespace)
-    kept = {"configmap": lambda o: o["data"]["THEIRS"] == "x",
+    kept = {"configmap": lambda o: o["metadata"]["annotations"]["theirs"] == "x",
             "deployment": lambda o: o["spec"]["minReadySeconds"] == 1,
             "service": lambda o: o["spec"]["sessionAffinity"] == "ClientIP",
             "poddisruptionbudget": lambda o: o["metadata"]["annotations"]["theirs"] == "x"}
