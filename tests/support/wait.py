@@ -56,3 +56,13 @@ def stays(what, check, seconds=1, every=0.05):
     while time.monotonic() < deadline:
         assert check(), f"did not stay so: {what}"
         time.sleep(every)
+
+
+def happens(check, seconds=1, every=0.05):
+    """Whether check() becomes true within that long."""
+    deadline = time.monotonic() + seconds
+    while not check():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(every)
+    return True
