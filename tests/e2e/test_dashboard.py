@@ -66,7 +66,7 @@ def asked(installed, steward_binary, tmp_path_factory):
     config.write_text(yaml.safe_dump({"targets": [{
         "name": "orders", "engine": "mariadb", "host": "127.0.0.1", "port": 1,
         "admin": {"user": "steward", "passwordSecret": {"name": "orders-admin", "key": "password"}},
-        "tls": {"mode": "Disable"}}]}), "utf-8")
+        "allowedDatabases": ["shop"], "tls": {"mode": "Disable"}}]}), "utf-8")
     installed.apply(databaseuser.secret("orders-admin", stw.NAMESPACE, "x"))
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward, folder,
                       ["--leader-elect", "--metrics-secure=true", "--config", config])
