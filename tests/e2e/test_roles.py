@@ -9,7 +9,8 @@ import pytest
 from support import myweb, wait
 
 # What the rules at the door look things up in, and what its certificate needs.
-LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "services", "deployments/metadata"}
+LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "etcdbackups", "services",
+           "deployments/metadata"}
 CERTIFICATE = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 
