@@ -20,9 +20,8 @@ static bool paused(struct plan *p)
 /* Members are added as learners and in no other way (I4). */
 static bool too_old(struct plan *p)
 {
-    const struct stw_semver first = {3, 4, 0};
     return p->v->cluster_id == 0 && stw_semver_known(p->v->version) &&
-           stw_semver_compare(p->v->version, first) < 0 &&
+           !stw_etcd_has(p->v->version, STW_ETCD_LEARNERS) &&
            plan_freeze(p, "InvalidSpec",
                        "spec.version: Invalid value: \"%u.%u.%u\": members are added as learners, "
                        "which etcd knows from 3.4.0 on; nothing is made until it is that or later",

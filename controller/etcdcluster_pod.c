@@ -72,7 +72,7 @@ static void arg(json_t *args, const char *fmt, ...)
     (void)json_array_append_new(args, json_string(text));
 }
 
-static void tls_args(const struct ec *e, json_t *args)
+static void tls_args(const struct ec *e, struct stw_semver v, json_t *args)
 {
     if (e->tls.peer) {
         arg(args, "--peer-client-cert-auth=true");
@@ -80,7 +80,7 @@ static void tls_args(const struct ec *e, json_t *args)
         arg(args, "--peer-cert-file=" PEER_FOLDER "/peer.crt");
         arg(args, "--peer-key-file=" PEER_FOLDER "/peer.key");
         /* Who dials is known by the CA; its address would have to be in reverse DNS. */
-        arg(args, "--experimental-peer-skip-client-san-verification=true");
+        arg(args, "%s", stw_etcd_option(v, STW_ETCD_SKIP_CLIENT_SAN));
     }
     if (e->tls.client) {
         arg(args, "--client-cert-auth=true");
@@ -96,7 +96,17 @@ static void number_arg(json_t *args, const char *flag, int64_t n)
         arg(args, "--%s=%lld", flag, (long long)n);
 }
 
-static void option_args(const struct ec *e, json_t *args)
+/* etcd takes each option once: the gates of the spec stand behind ours. */
+static void check_args(const struct ec *e, struct stw_semver v, json_t *args)
+{
+    const char *option = stw_etcd_option(v, STW_ETCD_CORRUPT_CHECK);
+    struct stw_json gates = stw_json_get(e->spec.options.extra_args, STW_ETCD_GATES);
+    stw_autofree char *more =
+        stw_etcd_has(v, STW_ETCD_FEATURE_GATES) ? stw_json_strdup(gates) : NULL;
+    arg(args, "%s%s%.700s", option, more && *more ? "," : "", more ? more : "");
+}
+
+static void option_args(const struct ec *e, struct stw_semver v, json_t *args)
 {
     stw_quantity quota;
     struct stw_json key, value;
@@ -110,6 +120,8 @@ static void option_args(const struct ec *e, json_t *args)
     number_arg(args, "heartbeat-interval", e->spec.options.heartbeat_interval_ms);
     number_arg(args, "election-timeout", e->spec.options.election_timeout_ms);
     stw_json_foreach (e->spec.options.extra_args, key, value) {
+        if (stw_json_is(key, STW_ETCD_GATES) && stw_etcd_has(v, STW_ETCD_FEATURE_GATES))
+            continue;
         stw_autofree char *name = stw_json_strdup(key), *text = stw_json_strdup(value);
         if (name && text)
             arg(args, "--%.200s=%.700s", name, text);
@@ -127,7 +139,7 @@ static void force_args(json_t *args)
     arg(args, "--snapshot-count=1");
 }
 
-static json_t *arguments(const struct ec *e, const char *member, bool forced)
+static json_t *arguments(const struct ec *e, const char *member, struct stw_semver v, bool forced)
 {
     char url[STW_ETCD_URL_MAX];
     const char *client = e->tls.client ? "https" : "http", *peer = e->tls.peer ? "https" : "http";
@@ -146,10 +158,10 @@ static json_t *arguments(const struct ec *e, const char *member, bool forced)
     arg(args, "--initial-cluster-token=%s", e->owner.uid);
     arg(args, "--strict-reconfig-check=true");
     arg(args, "--pre-vote=true");
-    arg(args, "--experimental-initial-corrupt-check=true");
+    check_args(e, v, args);
     arg(args, "--logger=zap");
-    tls_args(e, args);
-    option_args(e, args);
+    tls_args(e, v, args);
+    option_args(e, v, args);
     if (forced)
         force_args(args);
     return args;
@@ -178,23 +190,16 @@ static json_t *variables(const struct ec *e)
  * etcd knows how (3.4.17, 3.5.0); older ones do not look at the query. */
 #define READY_PATH "/health?exclude=NOSPACE"
 
-/* /livez (etcd 3.4.29, 3.5.11 on) fails when a member is broken, not when the quorum is away:
- * killing members would not bring it back.  Older ones are asked whether they listen. */
-static bool has_livez(struct stw_semver v)
-{
-    const struct stw_semver since =
-        v.minor <= 4 ? (struct stw_semver){3, 4, 29} : (struct stw_semver){3, 5, 11};
-    return stw_semver_compare(v, since) >= 0;
-}
-
+/* Where there is no /livez, whether it listens: /health fails while the quorum is away, and killing
+ * members would not bring that back. */
 static json_t *liveness(struct stw_semver v)
 {
     json_t *p = json_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds", 10,
                           "timeoutSeconds", 10, "failureThreshold", 6);
-    json_t *how = has_livez(v)
-                      ? json_pack("{s:s,s:i}", "path", "/livez", "port", STW_ETCD_METRICS_PORT)
-                      : json_pack("{s:i}", "port", STW_ETCD_METRICS_PORT);
-    (void)json_object_set_new(p, has_livez(v) ? "httpGet" : "tcpSocket", how);
+    bool livez = stw_etcd_has(v, STW_ETCD_LIVEZ);
+    json_t *how = livez ? json_pack("{s:s,s:i}", "path", "/livez", "port", STW_ETCD_METRICS_PORT)
+                        : json_pack("{s:i}", "port", STW_ETCD_METRICS_PORT);
+    (void)json_object_set_new(p, livez ? "httpGet" : "tcpSocket", how);
     return p;
 }
 
@@ -221,8 +226,8 @@ static json_t *container(const struct ec *e, const char *member, struct stw_semv
     stw_semver_text(v, version);
     json_t *c = json_pack("{s:s,s:o,s:[s],s:o,s:o,s:o,s:[o,o,o],s:s}", "name", "etcd", "image",
                           json_sprintf("%s:v%s", e->spec.repository, version), "command", "etcd",
-                          "args", arguments(e, member, forced), "env", variables(e), "volumeMounts",
-                          mounts(e), "ports", port("client", STW_ETCD_CLIENT_PORT),
+                          "args", arguments(e, member, v, forced), "env", variables(e),
+                          "volumeMounts", mounts(e), "ports", port("client", STW_ETCD_CLIENT_PORT),
                           port("peer", STW_ETCD_PEER_PORT), port("metrics", STW_ETCD_METRICS_PORT),
                           "terminationMessagePolicy", "FallbackToLogsOnError");
     (void)json_object_set_new(c, "readinessProbe",

@@ -253,14 +253,15 @@ const struct stw_field stw_ec_spec_fields[] = {
     {.name = "version",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcdcluster, version),
-     .help = "Version of etcd, such as 3.5.21; written into the spec when the cluster is made, so "
+     .help = "Version of etcd, such as " STW_ETCD_VERSION
+             "; written into the spec when the cluster is made, so "
              "that only you move it.",
      .def = "\"" STW_ETCD_VERSION "\"",
      .computed = true,
      .has_range = true,
      .min = 1,
      .max = STW_SEMVER_LEN - 1,
-     .range_text = "must be a version like 3.5.21",
+     .range_text = "must be a version like " STW_ETCD_VERSION,
      .pattern = "^v?[0-9]+\\.[0-9]+\\.[0-9]+$",
      .skip = "v",
      .check = stw_ec_check_version_text},

@@ -4,10 +4,10 @@
 #ifndef STW_KINDS_ETCDCLUSTER_H
 #define STW_KINDS_ETCDCLUSTER_H
 
+#include "kinds/etcd_release.h"
 #include "kinds/kind.h"
 #include "kinds/semver.h"
 
-#define STW_ETCD_VERSION "3.5.21" /* of a cluster that names none */
 #define STW_ETCD_REPOSITORY "quay.io/coreos/etcd"
 #define STW_ETCD_CLUSTER_NAME_MAX 52 /* a member's name has 11 bytes more */
 #define STW_ETCD_SIZE_MAX 7
@@ -81,8 +81,8 @@ struct stw_etcdcluster {
 extern const struct stw_kind stw_kind_etcdcluster;
 
 /* Whether an option of etcd ("data-dir", "experimental-...") is steward's own to set; each that
- * steward gives to a member must be. */
-bool stw_etcd_option_reserved(const char *name);
+ * steward gives to a member must be.  `ret_use`: the field of the spec for it, or NULL. */
+bool stw_etcd_option_reserved(const char *name, const char **ret_use);
 
 /* Whether an upgrade from a running version may be made; `err` says why not, in the words of the
  * door.  Asked at the door and again before each upgrade. */

@@ -167,32 +167,34 @@ enum match { WHOLE, BEGIN, WITHIN, END };
 static const struct {
     enum match match;
     const char *text;
+    const char *use; /* the field of the spec that says it; NULL: none does */
 } reserved_options[] = {
-    {WHOLE, "name"},
-    {WHOLE, "data-dir"},
-    {WHOLE, "wal-dir"},
-    {WHOLE, "config-file"},
-    {BEGIN, "listen-"},
-    {BEGIN, "initial-"},
-    {BEGIN, "discovery"},
-    {WITHIN, "advertise"},
-    {END, "cert-file"},
-    {END, "key-file"},
-    {END, "ca-file"},
-    {END, "auto-tls"},
-    {END, "client-cert-auth"},
-    {WHOLE, "strict-reconfig-check"},
-    {WHOLE, "pre-vote"},
-    {WHOLE, "peer-skip-client-san-verification"},
-    {WHOLE, "logger"},
-    {WHOLE, "force-new-cluster"},
-    {WHOLE, "proxy"},
-    {WHOLE, "enable-grpc-gateway"},
-    {WHOLE, "quota-backend-bytes"},
-    {BEGIN, "auto-compaction-"},
-    {WHOLE, "snapshot-count"},
-    {WHOLE, "heartbeat-interval"},
-    {WHOLE, "election-timeout"},
+    {WHOLE, "name", NULL},
+    {WHOLE, "data-dir", NULL},
+    {WHOLE, "wal-dir", NULL},
+    {WHOLE, "config-file", "options.extraArgs"},
+    {BEGIN, "listen-", NULL},
+    {BEGIN, "initial-", NULL},
+    {BEGIN, "discovery", NULL},
+    {WITHIN, "advertise", NULL},
+    {END, "cert-file", "TLS"},
+    {END, "key-file", "TLS"},
+    {END, "ca-file", "TLS"},
+    {END, "auto-tls", "TLS"},
+    {END, "client-cert-auth", "TLS"},
+    {WHOLE, "strict-reconfig-check", NULL},
+    {WHOLE, "pre-vote", NULL},
+    {WHOLE, "peer-skip-client-san-verification", NULL},
+    {WHOLE, "logger", NULL},
+    {WHOLE, "force-new-cluster", NULL},
+    {WHOLE, "proxy", NULL},
+    {WHOLE, "enable-grpc-gateway", NULL},
+    {WHOLE, "quota-backend-bytes", "options.quotaBackendBytes"},
+    {WHOLE, "auto-compaction-mode", "options.autoCompactionMode"},
+    {WHOLE, "auto-compaction-retention", "options.autoCompactionRetention"},
+    {WHOLE, "snapshot-count", "options.snapshotCount"},
+    {WHOLE, "heartbeat-interval", "options.heartbeatIntervalMs"},
+    {WHOLE, "election-timeout", "options.electionTimeoutMs"},
 };
 
 static bool matches(enum match match, const char *text, const char *name)
@@ -211,23 +213,36 @@ static bool matches(enum match match, const char *text, const char *name)
     return false;
 }
 
-bool stw_etcd_option_reserved(const char *name)
+bool stw_etcd_option_reserved(const char *name, const char **ret_use)
 {
     static const char experimental[] = "experimental-";
     if (strncmp(name, experimental, strlen(experimental)) == 0)
         name += strlen(experimental);
-    for (size_t i = 0; i < STW_COUNT(reserved_options); i++)
-        if (matches(reserved_options[i].match, reserved_options[i].text, name))
-            return true;
+    for (size_t i = 0; i < STW_COUNT(reserved_options); i++) {
+        if (!matches(reserved_options[i].match, reserved_options[i].text, name))
+            continue;
+        *ret_use = reserved_options[i].use;
+        return true;
+    }
     return false;
 }
 
+void stw_ec_forbid_option(const struct stw_ec_scene *s, const char *path, const char *name,
+                          const char *use)
+{
+    if (use)
+        stw_ec_forbid(s, path, "%s is set by the operator; use %s", name, stw_ec_path(s, use).text);
+    else
+        stw_ec_forbid(s, path, "%s is set by the operator", name);
+}
+
 /* "ETCD_LISTEN_PEER_URLS" as "listen-peer-urls"; also without the prefix, for steward's own. */
-static bool env_reserved(const char *name)
+static bool env_reserved(const char *name, const char **ret_use)
 {
     char option[OPTION_NAME_MAX + 1];
     static const char prefix[] = "ETCD_";
     size_t i = 0;
+    *ret_use = NULL;
     if (stw_streq(name, "INITIAL_CLUSTER") || stw_streq(name, "INITIAL_CLUSTER_STATE"))
         return true;
     if (strncmp(name, prefix, strlen(prefix)) != 0)
@@ -235,21 +250,25 @@ static bool env_reserved(const char *name)
     for (name += strlen(prefix); name[i] && i < OPTION_NAME_MAX; i++)
         option[i] = name[i] == '_' ? '-' : (char)tolower((unsigned char)name[i]);
     option[i] = '\0';
-    return stw_etcd_option_reserved(option);
+    if (!stw_streq(option, STW_ETCD_GATES))
+        return stw_etcd_option_reserved(option, ret_use);
+    *ret_use = "options.extraArgs[" STW_ETCD_GATES "]"; /* the command line wins over a variable */
+    return true;
 }
 
 static void check_env(const struct stw_ec_scene *s)
 {
     char name[OPTION_NAME_MAX + 1], path[64];
+    const char *use;
     struct stw_json key, element;
     uint32_t index = 0;
     stw_json_foreach (s->now->pod.env, key, element) {
         if (stw_findings_spent(s->f))
             return;
         if (stw_json_strcpy(stw_json_get(element, "name"), name, sizeof(name)) == 0 &&
-            env_reserved(name)) {
+            env_reserved(name, &use)) {
             (void)snprintf(path, sizeof(path), "pod.etcdEnv[%u].name", index);
-            stw_ec_forbid(s, path, "%s is set by the operator", name);
+            stw_ec_forbid_option(s, path, name, use);
         }
         index++;
     }

@@ -26,6 +26,9 @@ struct stw_ec_scene {
 /* Findings at a path below that of the spec, such as "pod.labels[app]". */
 void stw_ec_forbid(const struct stw_ec_scene *s, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* An option of etcd, or a variable for it, that is steward's; `use`: the field for it, or NULL. */
+void stw_ec_forbid_option(const struct stw_ec_scene *s, const char *path, const char *name,
+                          const char *use);
 void stw_ec_require(const struct stw_ec_scene *s, const char *path, const char *text);
 void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t value,
                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));

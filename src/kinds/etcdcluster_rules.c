@@ -251,9 +251,28 @@ static void check_election(const struct stw_ec_scene *s)
                           "must be at least five times heartbeatIntervalMs");
 }
 
+/* Options whose names depend on the version. */
+static void check_extra_arg(const struct stw_ec_scene *s, const char *path, const char *name,
+                            struct stw_json value)
+{
+    static const char gate[] = "InitialCorruptCheck";
+    struct stw_semver v = {0};
+    stw_autofree char *text = stw_streq(name, STW_ETCD_GATES) ? stw_json_strdup(value) : NULL;
+    if (text && strstr(text, gate))
+        stw_ec_forbid(s, path, "%s is set by the operator", gate);
+    if (strncmp(name, "experimental-", 13) == 0 && s->now->version &&
+        stw_semver_parse(s->now->version, &v) == 0 && stw_etcd_has(v, STW_ETCD_NO_EXPERIMENTS))
+        stw_ec_forbid(
+            s, path,
+            "etcd %u.%u has no options that begin with experimental-, and would not start; "
+            "see `etcd --help` for its name, or for its gate in " STW_ETCD_GATES,
+            v.major, v.minor);
+}
+
 static void check_extra_args(const struct stw_ec_scene *s)
 {
     char name[256], path[320];
+    const char *use;
     struct stw_json key, value;
     stw_json_foreach (s->now->options.extra_args, key, value) {
         if (stw_findings_spent(s->f))
@@ -267,8 +286,10 @@ static void check_extra_args(const struct stw_ec_scene *s)
         (void)snprintf(path, sizeof(path), "options.extraArgs[%s]", name);
         if (name[0] == '-')
             stw_ec_refuse_node(s, path, key, "must be without dashes before it");
-        else if (stw_etcd_option_reserved(name))
-            stw_ec_forbid(s, path, "%s is set by the operator", name);
+        else if (stw_etcd_option_reserved(name, &use))
+            stw_ec_forbid_option(s, path, name, use);
+        else
+            check_extra_arg(s, path, name, value);
     }
 }
 

@@ -5,15 +5,6 @@
 #include "kinds/etcdcluster_priv.h"
 
 static const struct stw_semver first_supported = {3, 1, 0};
-static const struct stw_semver first_with_learners = {3, 4, 0};
-static const struct stw_semver first_maintained = {3, 5, 0};
-/* Of 3.5: until then a lone member could lose writes that it had acknowledged (etcd#14370). */
-static const struct stw_semver first_safe_alone = {3, 5, 5};
-static const struct stw_semver first_safe_alone_of_34 = {3, 4, 21};
-/* Members that were promoted come back as learners when 3.6 follows anything before (etcd#19557).
- */
-static const struct stw_semver last_stop_before_36 = {3, 5, 20};
-static const struct stw_semver best_stop_before_36 = {3, 5, 24}; /* etcd#20793 */
 
 static bool before(struct stw_semver a, struct stw_semver b)
 {
@@ -25,16 +16,29 @@ static bool same_minor(struct stw_semver a, struct stw_semver b)
     return a.major == b.major && a.minor == b.minor;
 }
 
+/* "3.7.0-rc.1", "3.7.0+local" */
+static bool is_prerelease(const char *text)
+{
+    char release[STW_SEMVER_LEN];
+    struct stw_semver v;
+    size_t len = strcspn(text, "-+");
+    if (!text[len] || len >= sizeof(release))
+        return false;
+    memcpy(release, text, len);
+    release[len] = '\0';
+    return stw_semver_parse(release, &v) == 0;
+}
+
 const char *stw_ec_check_version_text(const char *text)
 {
     struct stw_semver v;
     if (stw_semver_parse(text, &v) != 0)
-        return "must be a version like 3.5.21";
+        return is_prerelease(text) ? "must be a release such as " STW_ETCD_VERSION
+                                     ", not a pre-release or a build"
+                                   : "must be a version like " STW_ETCD_VERSION;
     if (before(v, first_supported))
         return "versions before 3.1 are not supported";
-    if (v.major == 3 && v.minor == 5 && v.patch <= 2) /* etcd#13766 */
-        return "has a known data corruption bug";
-    return NULL;
+    return stw_etcd_corrupts(v) ? "has a known data corruption bug" : NULL;
 }
 
 int stw_etcd_upgrade_check(struct stw_semver from, struct stw_semver to, struct stw_error *err)
@@ -47,8 +51,9 @@ int stw_etcd_upgrade_check(struct stw_semver from, struct stw_semver to, struct 
     if (to.major != from.major || to.minor > from.minor + 1)
         return stw_fail(err, STW_ERR_INVALID, "upgrade one minor at a time: next is %u.%u",
                         from.major, from.minor + 1U);
-    if (to.major == 3 && to.minor == 6 && from.minor == 5 && before(from, last_stop_before_36)) {
-        stw_semver_text(last_stop_before_36, text);
+    struct stw_semver least = stw_etcd_step_to(to).least;
+    if (to.minor > from.minor && before(from, least)) {
+        stw_semver_text(least, text);
         return stw_fail(err, STW_ERR_INVALID, "upgrade to %s or newer first", text);
     }
     return 0;
@@ -87,9 +92,12 @@ static bool may_turn(struct stw_json status, struct stw_semver current, struct s
 static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
                            struct stw_semver to)
 {
-    if (to.minor == 6 && from.minor == 5 && before(from, best_stop_before_36))
-        stw_findings_warn(s->f, "upgrade to 3.5.24 or newer first: members that were promoted once "
-                                "may come back as learners in 3.6");
+    struct stw_etcd_step step = stw_etcd_step_to(to);
+    char text[STW_SEMVER_LEN];
+    if (to.minor == from.minor || !before(from, step.best) || !step.why)
+        return;
+    stw_semver_text(step.best, text);
+    stw_findings_warn(s->f, "upgrade to %s or newer first: %s", text, step.why);
 }
 
 static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
@@ -119,15 +127,21 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
 
 static void advise(const struct stw_ec_scene *s, struct stw_semver v)
 {
-    bool safe_alone = !before(v, v.minor == 4 ? first_safe_alone_of_34 : first_safe_alone);
-    if (before(v, first_with_learners))
-        stw_findings_warn(s->f, "versions before 3.4 have no learners: a new member counts for the "
-                                "quorum before it has the data");
-    if (before(v, first_maintained))
+    struct stw_semver tested;
+    if (!stw_etcd_has(v, STW_ETCD_LEARNERS))
+        stw_findings_warn(s->f,
+                          "no new cluster is made of a version before 3.4.0: members are added "
+                          "as learners, which it does not have");
+    if (!stw_etcd_has(v, STW_ETCD_MAINTAINED))
         stw_findings_warn(s->f, "etcd %u.%u is out of support", v.major, v.minor);
-    if (s->now->size == 1 && !safe_alone)
+    if (s->now->size == 1 && !stw_etcd_has(v, STW_ETCD_SAFE_ALONE))
         stw_findings_warn(s->f, "a single member of a version before 3.5.5 can lose writes that it "
                                 "has acknowledged");
+    if (stw_semver_parse(STW_ETCD_TESTED, &tested) == 0 && before(tested, v))
+        stw_findings_warn(s->f,
+                          "etcd %u.%u.%u is newer than " STW_ETCD_TESTED
+                          ", the newest version that this steward was tested with",
+                          v.major, v.minor, v.patch);
 }
 
 void stw_ec_check_version(const struct stw_ec_scene *s)

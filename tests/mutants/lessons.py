@@ -98,7 +98,7 @@ _ROWS = [
      '        return "has a known data corruption bug";\n', "        return NULL;\n",
      f"{KIND}:upgrades"),
     ("E8", "data are compared before it serves", f"{CLUSTER}_pod.c",
-     '    arg(args, "--experimental-initial-corrupt-check=true");\n', "", f"{POD}:arguments"),
+     '    check_args(e, v, args);\n', "", f"{POD}:arguments"),
     ("E8", "whose alarm it is", f"{CLUSTER}_ask.c", "m->alarms |= alarms->all[n].alarm;",
      "m->alarms |= 0;", f"{MEMBERS}:alarms"),
     ("E8", "the alarm of one that was removed", f"{CLUSTER}_ask.c",

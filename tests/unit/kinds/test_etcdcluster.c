@@ -99,7 +99,11 @@ static void sizes(void **state)
 }
 
 #define VERSION(v) EC("\"version\":\"" v "\"")
-#define NO_VERSION(v) "spec.version: Invalid value: \"" v "\": must be a version like 3.5.21\n"
+#define NO_VERSION(v)                                                                              \
+    "spec.version: Invalid value: \"" v "\": must be a version like " STW_ETCD_VERSION "\n"
+#define NO_RELEASE(v)                                                                              \
+    "spec.version: Invalid value: \"" v "\": must be a release such as " STW_ETCD_VERSION          \
+    ", not a pre-release or a build\n"
 
 static void versions(void **state)
 {
@@ -109,7 +113,14 @@ static void versions(void **state)
         {VERSION("3.6.0"), ""},
         {VERSION("3.5"), NO_VERSION("3.5")},
         {VERSION("latest"), NO_VERSION("latest")},
-        {VERSION("3.5.21-rc.1"), NO_VERSION("3.5.21-rc.1")},
+        {VERSION("3.5.21-rc.1"), NO_RELEASE("3.5.21-rc.1")},
+        {VERSION("v3.7.0+local"), NO_RELEASE("v3.7.0+local")},
+        {VERSION("3.7-rc.1"), NO_VERSION("3.7-rc.1")},
+        {VERSION(STW_ETCD_TESTED), ""},
+        {VERSION("3.7.99"), "W: etcd 3.7.99 is newer than " STW_ETCD_TESTED
+                            ", the newest version that this steward was tested with\n"},
+        {VERSION("4.0.0"), "W: etcd 4.0.0 is newer than " STW_ETCD_TESTED
+                           ", the newest version that this steward was tested with\n"},
         {VERSION(""), NO_VERSION("")},
         {VERSION("3.5.2111111111111111111111111"), NO_VERSION("3.5.2111111111111111111111111")},
         {EC("\"version\":3.5"), "spec.version: Invalid value: 3.5: must be a string\n"},
@@ -123,8 +134,8 @@ static void versions(void **state)
          "spec.version: Invalid value: \"3.5.2\": has a known data corruption bug\n"},
         {VERSION("3.5.3"), ""},
         {VERSION("3.4.23"), "W: etcd 3.4 is out of support\n"},
-        {VERSION("3.2.13"), "W: versions before 3.4 have no learners: a new member counts for the "
-                            "quorum before it has the data\n"
+        {VERSION("3.2.13"), "W: no new cluster is made of a version before 3.4.0: members are "
+                            "added as learners, which it does not have\n"
                             "W: etcd 3.2 is out of support\n"},
         /* alone */
         {EC("\"size\":1,\"version\":\"3.5.4\""), "W: a single member of a version before 3.5.5 can "
@@ -568,6 +579,24 @@ static void options(void **state)
         {OPTIONS("\"extraArgs\":{\"experimental-initial-corrupt-check\":\"true\"}"),
          "spec.options.extraArgs[experimental-initial-corrupt-check]: Forbidden: "
          "experimental-initial-corrupt-check is set by the operator\n"},
+        {OPTIONS("\"extraArgs\":{\"snapshot-count\":\"5\"}"),
+         "spec.options.extraArgs[snapshot-count]: Forbidden: snapshot-count is set by the "
+         "operator; "
+         "use spec.options.snapshotCount\n"},
+        {OPTIONS("\"extraArgs\":{\"feature-gates\":\"CompactHashCheck=true\"}"), ""},
+        {OPTIONS("\"extraArgs\":{\"feature-gates\":\"A=true,InitialCorruptCheck=false\"}"),
+         "spec.options.extraArgs[feature-gates]: Forbidden: InitialCorruptCheck is set by the "
+         "operator\n"},
+        {EC("\"version\":\"3.6.16\",\"options\":{\"extraArgs\":{"
+            "\"experimental-memory-mlock\":\"true\"}}"),
+         ""},
+        {EC("\"version\":\"3.7.0\",\"options\":{\"extraArgs\":{"
+            "\"experimental-memory-mlock\":\"true\"}}"),
+         "spec.options.extraArgs[experimental-memory-mlock]: Forbidden: etcd 3.7 has no options "
+         "that "
+         "begin with experimental-, and would not start; see `etcd --help` for its name, or for "
+         "its "
+         "gate in feature-gates\n"},
         {OPTIONS("\"extraArgs\":{\"--log-level\":\"debug\"}"),
          "spec.options.extraArgs[--log-level]: Invalid value: \"--log-level\": must be without "
          "dashes before it\n"},
@@ -721,7 +750,7 @@ static void defaulting(void **state)
 {
     (void)state;
     assert_defaults(&stw_kind_etcdcluster, EC(""),
-                    "/spec/size=3\n" REST "/spec/version=\"3.5.21\"\n");
+                    "/spec/size=3\n" REST "/spec/version=\"" STW_ETCD_VERSION "\"\n");
     assert_defaults(&stw_kind_etcdcluster, EC("\"size\":1,\"version\":\"v3.4.23\""), REST);
     assert_defaults(&stw_kind_etcdcluster,
                     EC("\"size\":1,\"version\":\"3.4.23\",\"storage\":{},\"TLS\":{},\"pod\":{},"

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/etcd_release.h"
+
+#include "base/util.h"
+
+/* From which version on, in the line 3.4 and in later ones. */
+static const struct {
+    struct stw_semver since_34, since;
+} traits[] = {
+    [STW_ETCD_LEARNERS] = {{3, 4, 0}, {3, 5, 0}},
+    [STW_ETCD_MAINTAINED] = {{3, 5, 0}, {3, 5, 0}},
+    [STW_ETCD_SAFE_ALONE] = {{3, 4, 21}, {3, 5, 5}},
+    [STW_ETCD_LIVEZ] = {{3, 4, 29}, {3, 5, 11}},
+    [STW_ETCD_FEATURE_GATES] = {{3, 6, 0}, {3, 6, 0}},
+    [STW_ETCD_NO_EXPERIMENTS] = {{3, 7, 0}, {3, 7, 0}},
+};
+
+/* Until and from the version in which the name changed.  3.6 knows both, and 3.7 the new one only.
+ */
+static const struct {
+    struct stw_semver renamed;
+    const char *before, *after;
+} options[] = {
+    [STW_ETCD_CORRUPT_CHECK] = {{3, 6, 0},
+                                "--experimental-initial-corrupt-check=true",
+                                "--feature-gates=InitialCorruptCheck=true"},
+    [STW_ETCD_SKIP_CLIENT_SAN] = {{3, 6, 0},
+                                  "--experimental-peer-skip-client-san-verification=true",
+                                  "--peer-skip-client-san-verification=true"},
+};
+
+static const struct {
+    uint16_t minor; /* of 3.x */
+    struct stw_etcd_step step;
+} steps[] = {
+    /* etcd#19557, etcd#20793 */
+    {6,
+     {{3, 5, 20}, {3, 5, 24}, "members that were promoted once may come back as learners in 3.6"}},
+    /* etcd's guide "Upgrade etcd from v3.6 to v3.7" */
+    {7, {{3, 6, 11}, {3, 6, 11}, NULL}},
+};
+
+static bool before(struct stw_semver a, struct stw_semver b)
+{
+    return stw_semver_compare(a, b) < 0;
+}
+
+bool stw_etcd_has(struct stw_semver v, enum stw_etcd_trait trait)
+{
+    const struct stw_semver next = {3, 5, 0};
+    return !before(v, before(v, next) ? traits[trait].since_34 : traits[trait].since);
+}
+
+bool stw_etcd_corrupts(struct stw_semver v)
+{
+    return v.major == 3 && v.minor == 5 && v.patch <= 2;
+}
+
+const char *stw_etcd_option(struct stw_semver v, enum stw_etcd_option option)
+{
+    return before(v, options[option].renamed) ? options[option].before : options[option].after;
+}
+
+struct stw_etcd_step stw_etcd_step_to(struct stw_semver to)
+{
+    for (size_t i = 0; i < STW_COUNT(steps); i++)
+        if (to.major == 3 && to.minor == steps[i].minor)
+            return steps[i].step;
+    return (struct stw_etcd_step){0};
+}
