@@ -9,7 +9,7 @@ from support.cluster import condition
 
 PAGE = "docs/etcdcluster.md"
 COMMANDS = readme.commands("kubectl", PAGE)
-BUILT_IN = "3.5.21"  # which need not be on this machine
+BUILT_IN = "3.6.16"  # which need not be on this machine
 PLACEHOLDER = "orders-xxxxxxxxxx"
 
 

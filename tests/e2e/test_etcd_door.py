@@ -126,7 +126,7 @@ def test_a_cluster_with_all_that_is_wrong(door, namespace):
     ({"size": 0, "storage": {"medium": "EmptyDir"}},
      "0 (hibernate) needs persistent storage, or the data is lost"),
     ({"version": "3.0.17"}, "versions before 3.1 are not supported"),
-    ({"version": "latest"}, "must be a version like 3.5.21"),
+    ({"version": "latest"}, "must be a version like 3.6.16"),
     ({"size": "three"}, 'spec.size: Invalid value: "three": must be an integer'),
     ({"TLS": {"auto": {"provider": "CertManager"}}}, 'Unsupported value: "CertManager"'),
 ], ids=str)
@@ -196,7 +196,7 @@ def test_the_manifest_of_the_article(door, namespace):
     obj = yaml.safe_load(ARTICLE)
     obj["metadata"]["namespace"] = namespace
     said = door.apply(obj).stderr
-    assert "Warning: versions before 3.4 have no learners" in said
+    assert "Warning: no new cluster is made of a version before 3.4.0" in said
     assert "Warning: etcd 3.2 is out of support" in said
     spec = get(door, namespace, name="example-etcd-cluster")["spec"]
     assert (spec["size"], spec["version"]) == (3, "3.2.13")
@@ -208,7 +208,7 @@ def test_what_is_absent_is_added(door, namespace):
     apply(door, ec(namespace, storage={}, failover={}))
     live = get(door, namespace)
     spec = live["spec"]
-    assert spec["size"] == 3 and spec["version"] == "3.5.21"
+    assert spec["size"] == 3 and spec["version"] == "3.6.16"
     assert spec["repository"] == "quay.io/coreos/etcd"
     assert spec["storage"] == {"medium": "Auto", "size": "8Gi"}
     assert spec["failover"] == {"enabled": True, "unhealthySeconds": 300, "maxPerHour": 2}

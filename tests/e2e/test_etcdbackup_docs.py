@@ -13,7 +13,7 @@ from support import readme, s3, wait
 PAGE = "docs/etcdbackup.md"
 FILES = readme.named(PAGE)
 COMMANDS = readme.commands("kubectl", PAGE)
-BUILT_IN = "3.5.21"  # which need not be on this machine
+BUILT_IN = "3.6.16"  # which need not be on this machine
 
 
 @pytest.fixture

@@ -197,6 +197,37 @@ static void arguments(void **state)
     fixture_done(&f);
 }
 
+/* Each version gets the names that it has, with the gates of the spec in one option. */
+static void arguments_of_versions(void **state)
+{
+    static const struct {
+        struct stw_semver version;
+        const char *has, *has_not;
+    } cases[] = {
+        {{3, 4, 23}, "--experimental-initial-corrupt-check=true", "--feature-gates=X=true"},
+        {{3, 5, 24}, "--experimental-initial-corrupt-check=true", "--feature-gates=X=true"},
+        {{3, 6, 0},
+         "--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true",
+         "--experimental-initial-corrupt-check=true"},
+        {{3, 7, 3},
+         "--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true",
+         "--experimental-initial-corrupt-check=true"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        fixture_init(&f,
+                     "{\"version\":\"3.6.16\",\"options\":{\"extraArgs\":{\"feature-gates\":"
+                     "\"CompactHashCheck=true\"}}}",
+                     "");
+        const struct ec_move move = {.member = "db-a", .seed = true, .version = cases[i].version};
+        json_auto_t *pod = pod_of(&f, &move);
+        assert_true(has_arg(pod, cases[i].has));
+        assert_false(has_arg(pod, cases[i].has_not));
+        fixture_done(&f);
+    }
+}
+
 /* /livez from 3.4.29 and 3.5.11 on; before, whether it listens.  Never /health, which fails while
  * there is no quorum. */
 static void liveness(void **state)
@@ -407,6 +438,7 @@ int main(void)
         cmocka_unit_test(who_has_data_is_guarded),
         cmocka_unit_test(survivor_is_forced),
         cmocka_unit_test(arguments),
+        cmocka_unit_test(arguments_of_versions),
         cmocka_unit_test(liveness),
         cmocka_unit_test(readiness),
         cmocka_unit_test(hash),

@@ -173,7 +173,9 @@ static void upgrades(void **state)
         {VERSION("3.6.0"), VERSION("3.4.23"),
          "spec.version: Invalid value: \"3.6.0\": upgrade one minor at a time: next is 3.5\n"},
         {VERSION("4.0.0"), VERSION("3.6.0"),
-         "spec.version: Invalid value: \"4.0.0\": upgrade one minor at a time: next is 3.7\n"},
+         "spec.version: Invalid value: \"4.0.0\": upgrade one minor at a time: next is 3.7\n"
+         "W: etcd 4.0.0 is newer than " STW_ETCD_TESTED
+         ", the newest version that this steward was tested with\n"},
         {VERSION("3.6.0"), VERSION("3.5.19"),
          "spec.version: Invalid value: \"3.6.0\": upgrade to 3.5.20 or newer first\n"},
         {VERSION("3.6.0"), VERSION("3.5.20"),
@@ -181,6 +183,11 @@ static void upgrades(void **state)
          "were promoted once may come back as learners in "
          "3.6\n"},
         {VERSION("3.6.0"), VERSION("3.5.24"), ""},
+        {VERSION("3.7.3"), VERSION("3.6.10"),
+         "spec.version: Invalid value: \"3.7.3\": upgrade to 3.6.11 or newer first\n"},
+        {VERSION("3.7.3"), VERSION("3.6.11"), ""},
+        {VERSION("3.7.3"), VERSION("3.5.24"),
+         "spec.version: Invalid value: \"3.7.3\": upgrade one minor at a time: next is 3.6\n"},
         {VERSION("3.5.1"), VERSION("3.4.23"),
          "spec.version: Invalid value: \"3.5.1\": has a known data corruption bug\n"},
         {VERSION("new"), VERSION("3.4.23"), NO_VERSION("new")},
@@ -231,7 +238,9 @@ static void upgrade_check(void **state)
         {{3, 4, 23}, {3, 6, 0}, "upgrade one minor at a time: next is 3.5"},
         {{3, 5, 19}, {3, 6, 0}, "upgrade to 3.5.20 or newer first"},
         {{3, 5, 20}, {3, 6, 4}, ""},
-        {{3, 6, 0}, {3, 7, 0}, ""},
+        {{3, 6, 10}, {3, 7, 0}, "upgrade to 3.6.11 or newer first"},
+        {{3, 6, 11}, {3, 7, 0}, ""},
+        {{3, 7, 0}, {3, 8, 0}, ""},
         {{2, 3, 8}, {3, 0, 0}, "upgrade one minor at a time: next is 2.4"},
     };
     (void)state;
@@ -327,10 +336,11 @@ static void pods(void **state)
 }
 
 #define ENV(name) POD("\"etcdEnv\":[{\"name\":\"" name "\",\"value\":\"x\"}]")
-#define RESERVED(name)                                                                             \
+#define RESERVED_FOR(name, use)                                                                    \
     {                                                                                              \
-        ENV(name), "spec.pod.etcdEnv[0].name: Forbidden: " name " is set by the operator\n"        \
+        ENV(name), "spec.pod.etcdEnv[0].name: Forbidden: " name " is set by the operator" use "\n" \
     }
+#define RESERVED(name) RESERVED_FOR(name, "")
 
 static void environment(void **state)
 {
@@ -342,18 +352,18 @@ static void environment(void **state)
         RESERVED("ETCD_NAME"),
         RESERVED("ETCD_DATA_DIR"),
         RESERVED("ETCD_WAL_DIR"),
-        RESERVED("ETCD_CONFIG_FILE"),
+        RESERVED_FOR("ETCD_CONFIG_FILE", "; use spec.options.extraArgs"),
         RESERVED("ETCD_LISTEN_PEER_URLS"),
         RESERVED("ETCD_LISTEN_METRICS_URLS"),
         RESERVED("ETCD_INITIAL_ADVERTISE_PEER_URLS"),
         RESERVED("ETCD_ADVERTISE_CLIENT_URLS"),
         RESERVED("ETCD_INITIAL_CLUSTER_STATE"),
-        RESERVED("ETCD_CERT_FILE"),
-        RESERVED("ETCD_PEER_KEY_FILE"),
-        RESERVED("ETCD_TRUSTED_CA_FILE"),
-        RESERVED("ETCD_AUTO_TLS"),
-        RESERVED("ETCD_PEER_AUTO_TLS"),
-        RESERVED("ETCD_CLIENT_CERT_AUTH"),
+        RESERVED_FOR("ETCD_CERT_FILE", "; use spec.TLS"),
+        RESERVED_FOR("ETCD_PEER_KEY_FILE", "; use spec.TLS"),
+        RESERVED_FOR("ETCD_TRUSTED_CA_FILE", "; use spec.TLS"),
+        RESERVED_FOR("ETCD_AUTO_TLS", "; use spec.TLS"),
+        RESERVED_FOR("ETCD_PEER_AUTO_TLS", "; use spec.TLS"),
+        RESERVED_FOR("ETCD_CLIENT_CERT_AUTH", "; use spec.TLS"),
         RESERVED("ETCD_STRICT_RECONFIG_CHECK"),
         RESERVED("ETCD_PRE_VOTE"),
         RESERVED("ETCD_FORCE_NEW_CLUSTER"),
@@ -361,12 +371,13 @@ static void environment(void **state)
         RESERVED("ETCD_EXPERIMENTAL_PEER_SKIP_CLIENT_SAN_VERIFICATION"),
         RESERVED("ETCD_DISCOVERY_SRV"),
         RESERVED("ETCD_ENABLE_GRPC_GATEWAY"),
-        RESERVED("ETCD_QUOTA_BACKEND_BYTES"),
-        RESERVED("ETCD_AUTO_COMPACTION_MODE"),
-        RESERVED("ETCD_SNAPSHOT_COUNT"),
-        RESERVED("ETCD_HEARTBEAT_INTERVAL"),
-        RESERVED("ETCD_ELECTION_TIMEOUT"),
+        RESERVED_FOR("ETCD_QUOTA_BACKEND_BYTES", "; use spec.options.quotaBackendBytes"),
+        RESERVED_FOR("ETCD_AUTO_COMPACTION_MODE", "; use spec.options.autoCompactionMode"),
+        RESERVED_FOR("ETCD_SNAPSHOT_COUNT", "; use spec.options.snapshotCount"),
+        RESERVED_FOR("ETCD_HEARTBEAT_INTERVAL", "; use spec.options.heartbeatIntervalMs"),
+        RESERVED_FOR("ETCD_ELECTION_TIMEOUT", "; use spec.options.electionTimeoutMs"),
         RESERVED("ETCD_EXPERIMENTAL_INITIAL_CORRUPT_CHECK"),
+        RESERVED_FOR("ETCD_FEATURE_GATES", "; use spec.options.extraArgs[feature-gates]"),
         RESERVED("INITIAL_CLUSTER"),
         RESERVED("INITIAL_CLUSTER_STATE"),
         {POD("\"etcdEnv\":[{\"name\":\"A\"},{\"name\":\"A\"}]"),
