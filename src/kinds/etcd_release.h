@@ -8,9 +8,10 @@
 
 #include "kinds/semver.h"
 
-#define STW_ETCD_VERSION                                                                           \
-    "3.6.16"                    /* of a cluster that names none; with the fixes of CVE-2026-73500 */
-#define STW_ETCD_TESTED "3.7.3" /* the newest one that the tests run */
+/* Of a cluster that names none; with the fixes of CVE-2026-73500. */
+#define STW_ETCD_VERSION "3.6.16"
+/* The newest one that the tests run. */
+#define STW_ETCD_TESTED "3.7.3"
 
 enum stw_etcd_trait {
     STW_ETCD_LEARNERS,      /* new members join without a vote */
