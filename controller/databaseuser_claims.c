@@ -48,7 +48,7 @@ static bool find_holder(struct dbuser *d)
         if (stw_streq(key, d->run->key) || stw_object_load_key(d->run, key, &other) != 0 ||
             !comes_before(&other, key, d))
             continue;
-        (void)snprintf(d->holder, sizeof(d->holder), "%s", key);
+        stw_name_to(d->run->key, key, d->holder, sizeof(d->holder));
         return true;
     }
     return false;

@@ -53,6 +53,13 @@ static void keys_under(struct stw_informer *inf, const char *field, const char *
     stw_informer_keys(inf, key.data, ret_keys);
 }
 
+void stw_name_to(const char *self, const char *key, char *out, size_t size)
+{
+    size_t len = self ? strcspn(self, "/") : 0;
+    bool same = self && len == strcspn(key, "/") && memcmp(self, key, len) == 0;
+    (void)snprintf(out, size, "%s", same ? key : "in another namespace");
+}
+
 bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
                       char *ret_holder)
 {
@@ -66,7 +73,7 @@ bool stw_manager_find(void *ctx, const char *index, const char *key, const char 
     for (const char *k; (k = stw_keys_next(&keys, &at));) {
         if (self && stw_streq(k, self))
             continue;
-        (void)snprintf(ret_holder, 512, "%s", k);
+        stw_name_to(self, k, ret_holder, 512);
         return true;
     }
     return false;

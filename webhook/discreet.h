@@ -25,7 +25,6 @@ struct stw_discreet {
 };
 
 /* `inner` NULL: there is nothing to ask, and no look-up is given to rules either.
- *   - An object of another namespace is called "in another namespace".
  *   - Of a Secret, unless callers are known, only whether it is there: nothing of its value, nor of
  *     its keys; and not often. */
 void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,

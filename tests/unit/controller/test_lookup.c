@@ -66,8 +66,29 @@ static void which_changes_wake(void **state)
                 fail_msg("%s%s", changes[i].what, packed ? ", packed" : "");
 }
 
+/* Of another namespace nothing is named, whatever its name begins with. */
+static void names(void **state)
+{
+    static const struct {
+        const char *self, *key, *told;
+    } cases[] = {
+        {"shop/other", "shop/web", "shop/web"},
+        {"shop/other", "bank/web", "in another namespace"},
+        {"shop/other", "shop2/web", "in another namespace"},
+        {"shop/other", "sho/web", "in another namespace"},
+        {NULL, "bank/web", "in another namespace"},
+    };
+    char out[512];
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        stw_name_to(cases[i].self, cases[i].key, out, sizeof(out));
+        assert_string_equal(out, cases[i].told);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(which_changes_wake)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(which_changes_wake),
+                                       cmocka_unit_test(names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
