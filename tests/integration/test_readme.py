@@ -2,11 +2,12 @@
 """What the README shows of `steward validate` is what it prints."""
 
 import os
+import re
 import subprocess
 
 import pytest
 
-from support import readme
+from support import paths, readme
 
 
 @pytest.mark.parametrize("command, output", readme.commands("steward"))
@@ -23,3 +24,16 @@ def test_shown_is_printed(steward_binary, tmp_path, command, output):
 
 def test_there_is_something_to_test():
     assert readme.commands("steward") and readme.commands("kubectl")
+
+
+def test_each_claim_of_security_has_its_test():
+    """docs/security.md names tests that there are."""
+    text = (paths.TOP / "docs" / "security.md").read_text("utf-8")
+    named = re.findall(r"`((?:unit|integration|e2e|contract|rights)/[\w/]+\.(?:py|c))(?:::(\w+))?`", text)
+    assert len(named) > 60
+    for file, test in named:
+        code = (paths.TOP / "tests" / file).read_text("utf-8")
+        assert not test or re.search(rf"^def {test}\(", code, re.M), f"{file}::{test}"
+    rows = [line for line in text.partition("## From the network")[2].partition("## Once it has")[0]
+            .splitlines() if line.startswith("| ") and not line.startswith("| attempt")]
+    assert rows and all("`" in row.rsplit("|", 2)[1] for row in rows), "a claim without a test"
