@@ -140,11 +140,15 @@ static void begin_watch(struct stw_reflector *r, uint64_t wait_ms)
 
 /* --- failures */
 
+/* A server that says when to come again is busy: right after a CRD is made, with its storage. */
+#define BUSY_TIMES 5U
+
 static void log_failure(struct stw_reflector *r, const char *what, const struct stw_error *err)
 {
     struct stw_informer *inf = r->inf;
     /* A fault that lasts is one line when it begins; /readyz and the metrics show it further on. */
-    enum stw_log_level level = r->failures == 1 ? STW_LOG_WARN : STW_LOG_DEBUG;
+    unsigned told = err->code == STW_ERR_THROTTLED ? BUSY_TIMES : 1;
+    enum stw_log_level level = r->failures == told ? STW_LOG_WARN : STW_LOG_DEBUG;
     stw_log(level, what, STW_STR("resource", inf->config.resource->plural),
             STW_STR("namespace", r->scope.ns), STW_STR("error", err->text));
 }

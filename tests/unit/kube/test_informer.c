@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The reflector against a server that misbehaves as told. */
+#include "base/log.h"
 #include "base/util.h"
 #include "fake.h"
 #include "kube/informer.h"
@@ -8,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -326,6 +328,27 @@ static void faults_pass(void **state)
     end(&f);
 }
 
+/* 429 "storage is (re)initializing" right after a CRD is made is nothing to warn of. */
+static void a_busy_server_is_no_warning(void **state)
+{
+    struct fixture f;
+    FILE *log = tmpfile();
+    (void)state;
+    assert_non_null(log);
+    stw_log_setup(STW_LOG_TEXT, STW_LOG_WARN, fileno(log));
+    begin(&f,
+          "limit= | {'status':429}\n"
+          "limit= | {'status':429}\n"
+          "limit= | list 5 a@1=1\n"
+          "watch=1 | watch hang\n",
+          (struct stw_informer_config){0});
+    wait_until(stw_informer_synced(f.inf));
+    end(&f);
+    stw_log_setup(STW_LOG_TEXT, STW_LOG_WARN, 2);
+    assert_int_equal(lseek(fileno(log), 0, SEEK_END), 0);
+    (void)fclose(log);
+}
+
 /* A page over the cap is asked for again, half as long. */
 static void a_page_too_large(void **state)
 {
@@ -552,21 +575,14 @@ static void versions_in_the_dark(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_then_watch),
-        cmocka_unit_test(gone),
-        cmocka_unit_test(gone_while_paging),
-        cmocka_unit_test(cut_in_a_string),
-        cmocka_unit_test(garbage_in_a_watch),
-        cmocka_unit_test(a_silent_watch),
-        cmocka_unit_test(faults_pass),
-        cmocka_unit_test(a_page_too_large),
-        cmocka_unit_test(a_store_that_went_back),
-        cmocka_unit_test(own_writes),
-        cmocka_unit_test(a_write_while_a_list_is_read),
-        cmocka_unit_test(several_namespaces),
-        cmocka_unit_test(ended_any_time),
-        cmocka_unit_test(many_threads),
-        cmocka_unit_test(versions),
+        cmocka_unit_test(list_then_watch),      cmocka_unit_test(gone),
+        cmocka_unit_test(gone_while_paging),    cmocka_unit_test(cut_in_a_string),
+        cmocka_unit_test(garbage_in_a_watch),   cmocka_unit_test(a_silent_watch),
+        cmocka_unit_test(faults_pass),          cmocka_unit_test(a_busy_server_is_no_warning),
+        cmocka_unit_test(a_page_too_large),     cmocka_unit_test(a_store_that_went_back),
+        cmocka_unit_test(own_writes),           cmocka_unit_test(a_write_while_a_list_is_read),
+        cmocka_unit_test(several_namespaces),   cmocka_unit_test(ended_any_time),
+        cmocka_unit_test(many_threads),         cmocka_unit_test(versions),
         cmocka_unit_test(versions_in_the_dark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
