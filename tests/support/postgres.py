@@ -13,6 +13,8 @@ import tempfile
 
 from . import dbserver, sampled, scratch
 
+# Debian's psql on the path is a script of Perl that finds this one: five times as slow.
+PSQL = next((str(path) for path in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/psql"))), "psql")
 HBA = """local all all trust
 hostssl all all 127.0.0.1/32 scram-sha-256
 hostssl all all ::1/128 scram-sha-256
@@ -123,7 +125,7 @@ class Postgres(dbserver.Server):
         where = f"host=127.0.0.1 sslmode=require" if tcp else f"host={self.folder}"
         env = {**os.environ, "PGPASSWORD": password or "", "PGUSER": user, "PGDATABASE": database,
                "PGCLIENTENCODING": "UTF8"}
-        return subprocess.run(["psql", "-X", "-A", "-t", "-q", "-F", "\t", "-v", "ON_ERROR_STOP=1",
+        return subprocess.run([PSQL, "-X", "-A", "-t", "-q", "-F", "\t", "-v", "ON_ERROR_STOP=1",
                                "-d", f"{where} port={self.port}", "-f", "-"], check=check, env=env,
                               input=text, capture_output=True, timeout=60, text=True,
                               errors="surrogateescape")
