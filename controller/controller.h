@@ -119,7 +119,7 @@ void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c);
 void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                            const char *old_text, const char *new_text);
 
-/* The key of an object as it may be told to whoever may read `self`, another key: one of another
+/* The key of an object, for those who may read `self`, another key: an object of another
  * namespace is not named. */
 void stw_name_to(const char *self, const char *key, char *out, size_t size);
 

@@ -157,7 +157,7 @@ static bool idle_long(const struct stw_gate *g, const struct stw_gate_entry *e, 
     return !atomic_load(&e->busy) && deadline + IDLE_GRACE_MS <= now + g->c.idle_timeout_ms;
 }
 
-/* The peer with most connections; that of `newcomer` when it would then have as many.  NULL: nobody
+/* The peer with most connections; that of `newcomer` when it would then have as many.  NULL: none
  * has more than one. */
 static const struct stw_gate_peer *largest_peer(const struct stw_gate *g, uint64_t newcomer)
 {

@@ -4,7 +4,7 @@
  * take too long.  When all are in use a newcomer displaces one of the peer address that has most:
  * a client that opens many gets in its own way, not in that of others.  The library's own timeout
  * is one of inactivity, which a client that sends a byte a second never meets; and its limit turns
- * newcomers away, where here whoever has never finished a request goes.
+ * newcomers away, where here a connection goes that has never finished a request.
  *
  * One thread of its own.  An entry is in the list from the library's "started" to its "closed",
  * which come on the library's threads, before it closes the descriptor: with the lock held, the

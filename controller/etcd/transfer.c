@@ -35,7 +35,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     return 0;
 }
 
-/* The address that is about to be connected to, whatever the name resolved to before. */
+/* The address that is about to be connected to; the name may have resolved to others before. */
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct stw_etcd_exchange *x = ctx;

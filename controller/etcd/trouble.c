@@ -138,7 +138,8 @@ const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpo
     if (ours)
         return err->text;
     if (trouble == STW_ETCD_AUTH && strstr(err->text, COMMON_NAME))
-        return "with users, etcd takes no client certificate that has a CommonName: use one without";
+        return "with users, etcd takes no client certificate that has a CommonName: use one "
+               "without";
     return (size_t)trouble < STW_COUNT(words) && words[trouble] ? words[trouble]
                                                                 : words[STW_ETCD_FAILED];
 }

@@ -196,7 +196,7 @@ static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
 }
 
 /* The server gives an account the rights of every row of its name whose host matches, whichever
- * host it logged in by.  So a name has one owner, whatever the hosts are. */
+ * host it logged in by.  So a name has one owner for all hosts. */
 static int refuse_name(struct work *w, const struct stw_login *l, enum owner o)
 {
     char owner[512];
@@ -204,12 +204,12 @@ static int refuse_name(struct work *w, const struct stw_login *l, enum owner o)
     if (o == OTHERS || o == FORMER_OURS)
         return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
                              "an account of this name, at host \"%s\", is marked for %s; a name "
-                             "belongs to one object, whatever its hosts are: choose another "
+                             "belongs to one object, for all of its hosts: choose another "
                              "spec.user",
                              l->host, owner);
     return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
                          "%s of this name, at host \"%s\", %s not made for this object; a name "
-                         "belongs to one object, whatever its hosts are: choose another spec.user, "
+                         "belongs to one object, for all of its hosts: choose another spec.user, "
                          "or have it dropped",
                          l->exists ? "an account" : "rights", l->host, l->exists ? "was" : "were");
 }

@@ -162,7 +162,7 @@ static void set_options(MYSQL *m, const struct stw_target *t, uint64_t connect_m
     (void)my.mysql_optionsv(m, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
     (void)my.mysql_optionsv(m, MARIADB_OPT_IO_WAIT, wait_function());
     (void)my.mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    /* Under Require nobody knows who is at the other end of TLS. */
+    /* Under Require the server is not authenticated. */
     (void)my.mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH,
                             t->tls_mode == STW_TLS_REQUIRE ? PROOF_PLUGINS : LOGIN_PLUGINS);
     set_tls(m, t);

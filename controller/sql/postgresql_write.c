@@ -237,7 +237,7 @@ void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
     free(names);
 }
 
-/* One who is no superuser must belong to both owners, the old and the new one. */
+/* A role that is not a superuser must be a member of both owners, the old and the new one. */
 static void write_membership(struct stw_script *s, const char *role, const char *database)
 {
     struct stw_buf *out = add(s, STW_SQL_STEP_DROP, database);

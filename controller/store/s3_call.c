@@ -238,7 +238,7 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
     return !t->call->last_wish && (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
 }
 
-/* The address that is about to be connected to, whatever the name resolved to before. */
+/* The address that is about to be connected to; the name may have resolved to others before. */
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct transfer *t = ctx;

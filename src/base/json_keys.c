@@ -2,7 +2,7 @@
  *
  * Duplicate keys.  Looked for when an object is complete: few members are compared pair by pair by
  * a print of their keys, many go through a hash table.  Each key is decoded once, and again only
- * next to one of the same seeded hash, so that the work is linear in the text whatever it holds. */
+ * next to one of the same seeded hash, so that the work is linear in the text for any content. */
 #include "base/json_priv.h"
 #include "base/util.h"
 
@@ -73,8 +73,9 @@ static int same_key(struct stw_json_doc *doc, uint32_t a, uint32_t b)
 }
 
 /* Of keys up to SHORT_KEY bytes it is made of all of their bytes, so that to compare two of them
- * costs next to nothing should somebody have made their prints equal.  Longer ones are hashed with
- * the seed: nobody can make two prints equal but by the same key, which ends the search. */
+ * costs next to nothing if an attacker has made their prints equal.  Longer ones are hashed with
+ * the seed: an attacker cannot make two prints equal except by the same key, which ends the search.
+ */
 static inline uint64_t print_of(const char *p, size_t len, uint64_t seed)
 {
     uint64_t head = 0, tail = 0;
@@ -93,7 +94,7 @@ static inline uint64_t print_of(const char *p, size_t len, uint64_t seed)
     return (head * UINT64_C(0x9E3779B97F4A7C15)) ^ (tail + ((uint64_t)len << 56));
 }
 
-/* The print of a key; -1 when there is no memory. */
+/* The print of a key; -1 when memory is exhausted. */
 static int print_key(struct stw_json_doc *doc, uint32_t at, bool hashed, uint64_t *ret)
 {
     uint32_t size = doc->tokens[at].size;

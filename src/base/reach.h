@@ -12,8 +12,8 @@
  *
  * The list is the operator's (--store-endpoints), entries separated by commas:
  *     *                   every address that is not of these classes
- *     10.1.0.0/16, ::1    these addresses, of whatever class
- *     s3.example.com      this host in a URL, whatever it resolves to
+ *     10.1.0.0/16, ::1    these addresses, of any class
+ *     s3.example.com      this host in a URL, resolving to any address
  *     *.example.com       the hosts below it
  *     !10.96.0.1          never this address (or CIDR), unless an entry is just this address or the
  *                         URL's host is listed */

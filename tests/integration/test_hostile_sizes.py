@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of 3 MiB at admission: whatever field holds them, an answer costs a fraction of a second.
+"""Objects of 3 MiB at admission: for each field that can hold them, an answer costs a fraction of a second.
 
 The cases are generated from the schemas that the program prints, so that a new field is covered
 the day it is added."""

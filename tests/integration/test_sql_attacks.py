@@ -233,7 +233,7 @@ def test_the_name_of_an_heir_is_reserved(pg, make_probe):
         "sync", "UNSUPPORTED", **account("steward_heir_shop", adopt=True))
 
 
-# --- H3: adoption takes over nobody who holds more than the target gives
+# --- H3: adoption takes over no account that holds more than the target gives
 
 
 def maria_account(maria, user, *statements):
@@ -361,7 +361,7 @@ def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
     assert pg.logs_in(user, PASSWORD)
 
 
-# --- H4: one name, one object, whatever the hosts are
+# --- H4: one name, one object, for all hosts
 
 
 @pytest.mark.every_version("columns of the catalogue")
@@ -445,7 +445,7 @@ def test_one_role_through_two_targets(pg, make_probe, user):
     assert pg.logs_in(user, PASSWORD) and not pg.logs_in(user, "attack-Pa55")
 
 
-# --- M6: a name is what it is, whatever character set the server prefers
+# --- M6: a name is the same in every character set that the server prefers
 
 
 @pytest.mark.parametrize("charset,letter", [("gbk", "密"), ("big5", "寯"), ("sjis", "密"),
@@ -554,7 +554,7 @@ def test_names_where_a_database_is_not_utf8(make_postgres, make_probe):
     assert not pg.exists("ö")
 
 
-# --- the admin's password is not sent to a server that nobody has checked
+# --- the admin's password is not sent to a server that was not authenticated
 
 
 class Rogue:

@@ -160,7 +160,7 @@ static void malformed(void **state)
         struct stw_reach *r = NULL;
         struct stw_error err = {0};
         int rc = stw_reach_parse(bad[i], &r, &err);
-        if (stw_streq(bad[i], "*,")) { /* a last comma is no entry */
+        if (stw_streq(bad[i], "*,")) { /* a last comma is not an entry */
             assert_int_equal(rc, 0);
             stw_reach_destroy(r);
             continue;

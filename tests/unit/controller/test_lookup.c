@@ -66,7 +66,7 @@ static void which_changes_wake(void **state)
                 fail_msg("%s%s", changes[i].what, packed ? ", packed" : "");
 }
 
-/* Of another namespace nothing is named, whatever its name begins with. */
+/* Objects of other namespaces are not named, also where the names begin alike. */
 static void names(void **state)
 {
     static const struct {

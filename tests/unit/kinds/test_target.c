@@ -72,7 +72,7 @@ static void patterns(void **state)
     stw_targets_unref(list);
 }
 
-/* A pattern that is misspelt must not become a name that nobody has, or all of them. */
+/* A pattern that is misspelt must not become a name that does not exist, or all of them. */
 static void wrong_patterns(void **state)
 {
     stw_autofree char *said = parse(
