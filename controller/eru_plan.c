@@ -328,13 +328,24 @@ static void follow_schedule(struct eru *e)
 
 /* --- restarts by hand */
 
+/* The stamp has whole seconds: an instant that was one before would change nothing. */
+static int64_t new_instant(const struct eru *e)
+{
+    const struct eru_state *s = &e->state;
+    int64_t instant = now(e);
+    while (instant == s->manual.instant || instant == s->last_schedule ||
+           instant == s->last_restart)
+        instant++;
+    return instant;
+}
+
 static void take_token(struct eru *e)
 {
     struct eru_state *s = &e->state;
     if (stw_streq(s->manual.token, e->token))
         return;
     (void)snprintf(s->manual.token, sizeof(s->manual.token), "%s", e->token);
-    s->manual.instant = now(e);
+    s->manual.instant = new_instant(e);
     s->manual.done = false;
 }
 

@@ -548,6 +548,26 @@ static void by_hand_once_a_token(void **state)
     assert_int_equal(w.stamps, 2);
 }
 
+/* The stamp has whole seconds: the second of two restarts in one gets the next. */
+static void by_hand_twice_in_one_second(void **state)
+{
+    (void)state;
+    create("0 4 * * *");
+    w.spec.enabled = false;
+    run_at(&w, "2026-01-01T01:00:00Z");
+    w.token = "one";
+    run_at(&w, "2026-01-01T01:00:00Z");
+    run_at(&w, "2026-01-01T01:00:00Z");
+    assert_string_equal(w.live.stamp, "2026-01-01T01:00:00Z");
+    settle(&w);
+    run_at(&w, "2026-01-01T01:00:00Z");
+    w.token = "two";
+    run_at(&w, "2026-01-01T01:00:00Z");
+    run_at(&w, "2026-01-01T01:00:00Z");
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(w.live.stamp, "2026-01-01T01:00:01Z");
+}
+
 static void by_hand_waits_for_a_rollout(void **state)
 {
     (void)state;
@@ -640,6 +660,7 @@ int main(void)
         cmocka_unit_test_teardown(jitter_is_spread, done),
         cmocka_unit_test_teardown(an_api_server_that_is_away, done),
         cmocka_unit_test_teardown(by_hand_once_a_token, done),
+        cmocka_unit_test_teardown(by_hand_twice_in_one_second, done),
         cmocka_unit_test_teardown(by_hand_waits_for_a_rollout, done),
         cmocka_unit_test_teardown(by_hand_is_skipped, done),
         cmocka_unit_test_teardown(history_is_bounded, done),
