@@ -336,13 +336,13 @@ def test_a_link_in_a_folder_is_not_followed(folder, tmp_path):
 
 def test_left_overs_in_a_folder_are_taken_away(folder, tmp_path):
     volume = tmp_path / "volume"
-    for name in (".db_v1.0123.partial", ".other.0123.partial", "db_v1", ".db_v2.tmp"):
+    for name in (".db_v1.0123456789abcdef.partial", ".other.0123456789abcdef.partial", "db_v1", ".db_v2.tmp"):
         (volume / name).write_text("x")
         os.utime(volume / name, (1, 1))
-    (volume / ".db_v3.0123.partial").write_text("young")
+    (volume / ".db_v3.0123456789abcdef.partial").write_text("young")
     assert folder("clean", "db_v", 3600)["cleaned"] == 1
-    assert sorted(os.listdir(volume)) == [".db_v2.tmp", ".db_v3.0123.partial",
-                                          ".other.0123.partial", "db_v1"]
+    assert sorted(os.listdir(volume)) == [".db_v2.tmp", ".db_v3.0123456789abcdef.partial",
+                                          ".other.0123456789abcdef.partial", "db_v1"]
 
 
 def test_a_folder_that_is_full(tmp_path):
