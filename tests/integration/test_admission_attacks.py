@@ -4,17 +4,15 @@
 import contextlib
 import os
 import select
-import ssl
 import threading
 
 import pytest
 
-from support import cgroup, cpu
-from support.door import JSON, VALIDATE, Door, as_bytes, ask, my_web, raw_post, read_reply, review
+from support import attack, cgroup, cpu
+from support.door import JSON, VALIDATE, Door, as_bytes, ask, my_web, raw_post, review
 
 MIB = 1 << 20
 BODY_MAX = 7 * MIB
-GOOD = as_bytes(review())
 
 
 # What a body costs
@@ -51,8 +49,8 @@ def test_the_second_of_two_escaped_keys_is_found(door):
 
 @pytest.fixture
 def small_door(steward_binary, tmp_path):
-    """A webhook in a control group with the memory of the shipped limit, less 32 MiB for the cache
-    of 10,000 objects that `run` would have; what clients get is as with the whole."""
+    """A webhook in a control group with the memory of the shipped limit, less 32 MiB for the cache of
+    10,000 objects that `run` would have; e2e/test_memory_attacks.py has these."""
     try:
         group = cgroup.Memory(f"steward-test-{os.getpid()}", 96 * MIB)
     except OSError as error:
@@ -68,59 +66,19 @@ def small_door(steward_binary, tmp_path):
         group.close()
 
 
-def _honest(door, times):
-    """How many of some honest reviews, each on a connection of its own, were answered."""
-    good = 0
-    for _ in range(times):
-        with contextlib.suppress(OSError, ssl.SSLError), contextlib.closing(door.https(10)) as c:
-            good += ask(c, "POST", VALIDATE, GOOD, JSON)[0] == 200
-    return good
-
-
-def _flood(door, clients, send):
-    """Runs `send(socket)` on so many connections from another address, all kept until the end; what
-    honest clients got meanwhile, of 20."""
-    sockets, lock = [], threading.Lock()
-
-    def work(count):
-        for _ in range(count):
-            with contextlib.suppress(OSError, ssl.SSLError):
-                sock = door.tls("127.0.0.2", 20)
-                with lock:
-                    sockets.append(sock)
-                send(sock)
-    threads = [threading.Thread(target=work, args=(clients // 8 + 1,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    got = _honest(door, 20)
-    for thread in threads:
-        thread.join()
-    got += _honest(door, 20)
-    for sock in sockets:
-        sock.close()
-    return got
-
-
 def test_bodies_of_many_values(small_door):
     """Bodies of [1,1,1...: each byte of them would be ten of ours."""
-    body = raw_post(b"[" + b"1," * (BODY_MAX // 2 - 2) + b"1]")
-
-    def send(sock):
-        sock.sendall(body)
-        read_reply(sock)
-    assert _flood(small_door, 16, send) == 40
+    assert attack.many_values(small_door) == attack.ALL
 
 
 def test_bodies_without_their_end(small_door):
     """18 bodies of which the last byte never comes."""
-    body = raw_post(b" " * (BODY_MAX - 1), length=BODY_MAX)
-    assert _flood(small_door, 32, lambda sock: sock.sendall(body)) == 40
+    assert attack.without_end(small_door) == attack.ALL
 
 
 def test_a_thousand_connections_with_a_little_each(small_door):
     """1,000 connections with 64 KiB each."""
-    body = raw_post(b" " * (64 << 10), length=(64 << 10) + 1)
-    assert _flood(small_door, 1000, lambda sock: sock.sendall(body)) == 40
+    assert attack.a_little_each(small_door) == attack.ALL
 
 
 def test_too_much_at_once_is_said_to_be(small_door):
@@ -156,7 +114,7 @@ def test_slow_connections_of_another_address(make_door):
     for thread in threads:
         thread.start()
     try:
-        assert _honest(door, 60) == 60
+        assert attack.honest(door, 60) == 60
     finally:
         stop.set()
         for thread in threads:

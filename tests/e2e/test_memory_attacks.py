@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A steward with 10,000 objects in its caches, in a control group of the shipped limit of 128 MiB, under
+the attacks on its memory that any client of the admission port can make."""
+
+import os
+import threading
+
+import pytest
+from support import attack, cgroup, myweb
+
+pytestmark = pytest.mark.thorough("10,000 objects are made first")
+
+OBJECTS = 10000
+LIMIT = 128 << 20
+
+
+@pytest.fixture(scope="module")
+def objects(installed):
+    """So many MyWebs, which no steward looks after."""
+    name = f"many-{os.getpid()}"
+    installed.create_namespace(name)
+    path = f"/apis/operator.k8s-summit.org/v1/namespaces/{name}/mywebs"
+    failed = []
+
+    def make(first):
+        for number in range(first, OBJECTS, 4):
+            status, _ = installed.api.call("POST", path, myweb.manifest(f"web-{number}", name))
+            if status != 201:
+                failed.append(status)
+    threads = [threading.Thread(target=make, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[:5]
+    yield name
+    installed.delete_namespace(name)
+
+
+@pytest.fixture
+def small(objects, installed, run_steward, steward_binary, tmp_path):
+    """(its admission port, itself), behind the limit; it reconciles nothing."""
+    assert objects
+    try:
+        group = cgroup.Memory(f"steward-test-{os.getpid()}", LIMIT)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    binary = tmp_path / "steward-in-a-group"
+    binary.write_text(f'#!/bin/sh\necho $$ >{group.path}/cgroup.procs\nexec {steward_binary} "$@"\n')
+    binary.chmod(0o755)
+    one = run_steward("--role=webhook", binary=binary)
+    yield attack.Port(one.webhook_port), one
+    alive = one.running()
+    if alive:
+        assert one.stop() == 0, one.log_tail()
+    print(f"peak {group.peak() / (1 << 20):.1f} MiB")
+    group.close()
+    assert alive, "the process was ended"
+
+
+@pytest.mark.parametrize("name", ["many_values", "without_end", "a_little_each"])
+def test_it_survives_and_honest_clients_are_answered(small, name):
+    """Each of them; the caches are full meanwhile."""
+    peer, one = small
+    assert one.metric("steward_cache_objects", resource="mywebs") >= OBJECTS
+    assert getattr(attack, name)(peer) == attack.ALL
+    assert one.running()

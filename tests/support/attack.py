@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client without credentials can do to the admission port's memory, while honest ones ask.
+
+A peer has tls(source, timeout) and https(timeout), as support.door.Door."""
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+
+from .door import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
+
+BODY_MAX = 7 << 20
+GOOD = as_bytes(review())
+ALL = 40  # honest reviews beside each attack
+
+
+class Port:
+    """A peer: the admission port of a steward whose certificate is not looked at."""
+
+    def __init__(self, port):
+        self.port = port
+        self.context = ssl.create_default_context()
+        self.context.check_hostname = False
+        self.context.verify_mode = ssl.CERT_NONE
+
+    def tls(self, source="127.0.0.1", timeout=30):
+        """A connection after the handshake, for raw bytes."""
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout, (source, 0))
+        return self.context.wrap_socket(sock)
+
+    def https(self, timeout=30):
+        """A kept connection."""
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.context)
+
+
+def honest(peer, times):
+    """How many of some honest reviews, each on a connection of its own, were answered."""
+    good = 0
+    for _ in range(times):
+        with contextlib.suppress(OSError, ssl.SSLError), contextlib.closing(peer.https(10)) as c:
+            good += ask(c, "POST", VALIDATE, GOOD, JSON)[0] == 200
+    return good
+
+
+def flood(peer, clients, send):
+    """Runs `send(socket)` on that many connections from another address, all kept until the end; how many
+    honest reviews were answered meanwhile and afterwards, of ALL."""
+    sockets, lock = [], threading.Lock()
+
+    def work(count):
+        for _ in range(count):
+            with contextlib.suppress(OSError, ssl.SSLError):
+                sock = peer.tls("127.0.0.2", 20)
+                with lock:
+                    sockets.append(sock)
+                send(sock)
+    threads = [threading.Thread(target=work, args=(clients // 8 + 1,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    got = honest(peer, ALL // 2)
+    for thread in threads:
+        thread.join()
+    got += honest(peer, ALL // 2)
+    for sock in sockets:
+        sock.close()
+    return got
+
+
+def many_values(peer):
+    """Bodies of [1,1,1...: each byte of them would be ten of ours."""
+    body = raw_post(b"[" + b"1," * (BODY_MAX // 2 - 2) + b"1]")
+
+    def send(sock):
+        sock.sendall(body)
+        read_reply(sock)
+    return flood(peer, 16, send)
+
+
+def without_end(peer):
+    """Bodies of which the last byte never comes."""
+    body = raw_post(b" " * (BODY_MAX - 1), length=BODY_MAX)
+    return flood(peer, 32, lambda sock: sock.sendall(body))
+
+
+def a_little_each(peer):
+    """1,000 connections with 64 KiB each."""
+    body = raw_post(b" " * (64 << 10), length=(64 << 10) + 1)
+    return flood(peer, 1000, lambda sock: sock.sendall(body))
