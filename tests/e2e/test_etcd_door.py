@@ -214,10 +214,10 @@ def test_what_is_absent_is_added(door, namespace):
     assert spec["failover"] == {"enabled": True, "unhealthySeconds": 300, "maxPerHour": 2}
     assert "TLS" not in spec and "options" not in spec
     assert live["status"] == {"observedGeneration": -1}
-    door.patch(f"etcdclusters.{GROUP}", "orders", namespace, {"spec": {"version": "3.5.22"}})
+    door.patch(f"etcdclusters.{GROUP}", "orders", namespace, {"spec": {"version": "3.6.17"}})
     door.replace(ec(namespace, storage={}, failover={}, paused=True))
     spec = get(door, namespace)["spec"]
-    assert spec["version"] == "3.5.22" and spec["paused"]
+    assert spec["version"] == "3.6.17" and spec["paused"]
     # a second pass of the door adds nothing
     before = get(door, namespace)["metadata"]["generation"]
     door.annotate(f"etcdclusters.{GROUP}", "orders", namespace, {"example.com/a": "b"})
