@@ -193,6 +193,10 @@ static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t new
             (!idle || atomic_load(&e->deadline_ms) < atomic_load(&idle->deadline_ms)))
             idle = e;
     }
+    /* A client that was served does not go for a crowd that the library has not taken in yet: one
+     * of the crowd will. */
+    if (atomic_load(&g->handed) > 0)
+        return NULL;
     return idle ? idle : oldest;
 }
 

@@ -24,6 +24,9 @@ struct house {
     pthread_mutex_t lock;
     struct stw_gate_entry guests[GUESTS_MAX];
     unsigned count;
+    _Atomic bool slow; /* takes none in: what is handed over waits in `waiting` */
+    _Atomic unsigned waiting_count;
+    int waiting[GUESTS_MAX];
     /* a clock that the test turns */
     _Atomic uint64_t now_ms;
     struct stw_clock clock;
@@ -39,6 +42,11 @@ static int house_enter(void *ctx, int fd, const struct sockaddr *addr, socklen_t
 {
     struct house *h = ctx;
     (void)addr, (void)len;
+    if (atomic_load(&h->slow)) {
+        h->waiting[atomic_load(&h->waiting_count)] = fd;
+        atomic_fetch_add(&h->waiting_count, 1);
+        return 0;
+    }
     (void)pthread_mutex_lock(&h->lock);
     struct stw_gate_entry *e = &h->guests[h->count++];
     (void)pthread_mutex_unlock(&h->lock);
@@ -86,15 +94,21 @@ static void house_close(struct house *h)
     (void)pthread_mutex_destroy(&h->lock);
 }
 
-/* A client; returns when it was handed over. */
-static int come(struct house *h)
+static int dial(const struct house *h)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET,
                                .sin_port = htons(h->port),
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    unsigned before = house_count(h);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    return fd;
+}
+
+/* A client; returns when it was handed over. */
+static int come(struct house *h)
+{
+    unsigned before = house_count(h);
+    int fd = dial(h);
     uint64_t end = stw_now_ms(&stw_clock_system) + PATIENCE_MS;
     while (house_count(h) == before && stw_now_ms(&stw_clock_system) < end)
         (void)poll(NULL, 0, 1);
@@ -166,6 +180,28 @@ static void then_the_one_idle_longest(void **state)
 }
 
 /* Go's client dials, and may have no need of the connection until much later. */
+/* The library is slow, and has not taken in the crowd: who was served stays, and the newcomer that
+ * there is no room for is refused. */
+static void the_served_stay_before_a_crowd_at_the_door(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 2);
+    int served = come(&h);
+    serve_all(&h, 1000000);
+    atomic_store(&h.now_ms, 1005000);
+    atomic_store(&h.slow, true);
+    int first = dial(&h), second = dial(&h);
+    assert_true(is_cut(second, PATIENCE_MS));
+    assert_int_equal(atomic_load(&h.waiting_count), 1);
+    assert_false(is_cut(served, 0));
+    stw_gate_enter(h.gate, &h.guests[h.count++], h.waiting[0]);
+    (void)close(served);
+    (void)close(first);
+    (void)close(second);
+    house_close(&h);
+}
+
 static void kept_behind_its_handshake(void **state)
 {
     struct house h;
@@ -296,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_goes_that_never_finished),
         cmocka_unit_test(then_the_one_idle_longest),
+        cmocka_unit_test(the_served_stay_before_a_crowd_at_the_door),
         cmocka_unit_test(kept_behind_its_handshake),
         cmocka_unit_test(spare_but_not_for_ever),
         cmocka_unit_test(late_with_its_first_request),
