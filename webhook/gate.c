@@ -260,7 +260,7 @@ static void relieve(struct stw_gate *g)
 static bool accept_some(struct stw_gate *g, int most)
 {
     for (int i = 0; i < most; i++) {
-        struct sockaddr_storage addr;
+        struct sockaddr_storage addr = {0};
         socklen_t len = sizeof(addr);
         int fd =
             accept4(g->listen_fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -462,10 +462,11 @@ bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *self, si
     for (struct stw_gate_peer *p = g->peers; p; p = p->next)
         p->held = 0;
     for (struct stw_gate_entry *e = g->first; e; e = e->next) {
-        size_t held = e->cut || !e->peer ? 0 : atomic_load(&e->held);
+        if (e->cut || !e->peer)
+            continue;
+        size_t held = atomic_load(&e->held);
         own += e->peer == self->peer ? held : 0;
-        if (held)
-            e->peer->held += held;
+        e->peer->held += held;
     }
     for (const struct stw_gate_peer *p = g->peers; p; p = p->next)
         if (p != self->peer && p->held > (most ? most->held : own))

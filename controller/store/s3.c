@@ -410,8 +410,10 @@ static bool aws_by_proxy(const struct stw_store_s3 *c)
     stw_autobuf struct stw_buf url = STW_BUF_INIT(512);
     bool proxy = false;
     stw_buf_addf(&url, "https://s3.%s.%s", c->region, aws_domain(c->region));
-    for (size_t i = 0; i < STW_COUNT(names); i++)
-        proxy = proxy || (getenv(names[i]) && *getenv(names[i]));
+    for (size_t i = 0; i < STW_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+        proxy = proxy || (value && *value);
+    }
     return stw_reach_host(c->reach, stw_buf_str(&url)) || (proxy && stw_reach_any(c->reach));
 }
 
