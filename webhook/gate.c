@@ -172,14 +172,40 @@ static const struct stw_gate_peer *largest_peer(const struct stw_gate *g, uint64
     return most;
 }
 
+/* A peer with so few is not a flood: then connections that never got a decision go first. */
+static bool is_large(const struct stw_gate *g, const struct stw_gate_peer *p, uint64_t newcomer)
+{
+    return p && p->count + (p->address == newcomer) > STW_MAX(g->c.limit / 16U, 1U);
+}
+
+static bool is_unserved(const struct stw_gate_entry *e)
+{
+    return !e->cut && !atomic_load(&e->served) && !atomic_load(&e->known);
+}
+
+static struct stw_gate_entry *oldest_unserved(const struct stw_gate *g,
+                                              const struct stw_gate_peer *of)
+{
+    for (struct stw_gate_entry *e = g->first; e; e = e->next)
+        if (is_unserved(e) && (!of || e->peer == of))
+            return e;
+    return NULL;
+}
+
 /* Of the largest peer the oldest that never was given a decision; else the one that is idle
- * longest; else, for another peer, the oldest.  Those of known callers go only when they are idle.
- */
+ * longest; else, for another peer, the oldest.  Where no peer is large, first the oldest of all
+ * that never was given one.  Those of known callers go only when they are idle. */
 static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t newcomer, uint64_t now)
 {
     const struct stw_gate_peer *most = largest_peer(g, newcomer);
-    if (!most && atomic_load(&g->handed) > 0)
+    bool handed = atomic_load(&g->handed) > 0;
+    if (!most && handed)
         return NULL; /* those handed over have yet to show whose they are */
+    struct stw_gate_entry *unserved = oldest_unserved(g, is_large(g, most, newcomer) ? most : NULL);
+    /* A client that was served does not go for a crowd that the library has not taken in yet: one
+     * of the crowd will. */
+    if (unserved || handed)
+        return unserved;
     bool others = newcomer && (!most || most->address != newcomer);
     struct stw_gate_entry *idle = NULL, *oldest = NULL;
     for (struct stw_gate_entry *e = g->first; e; e = e->next) {
@@ -187,16 +213,10 @@ static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t new
             continue;
         if (!oldest && others && !atomic_load(&e->known))
             oldest = e;
-        if (!atomic_load(&e->served) && !atomic_load(&e->known))
-            return e;
         if (idle_long(g, e, now) &&
             (!idle || atomic_load(&e->deadline_ms) < atomic_load(&idle->deadline_ms)))
             idle = e;
     }
-    /* A client that was served does not go for a crowd that the library has not taken in yet: one
-     * of the crowd will. */
-    if (atomic_load(&g->handed) > 0)
-        return NULL;
     return idle ? idle : oldest;
 }
 
@@ -283,6 +303,14 @@ static bool crowded(struct stw_gate *g)
     return yes;
 }
 
+/* A library that is slow to take connections in gets few at a time: the rest waits in the kernel,
+ * and no connection is displaced or refused for one that the gate does not know yet. */
+static unsigned handing_room(struct stw_gate *g)
+{
+    unsigned most = STW_MAX(g->c.limit / 4U, 1U), handed = atomic_load(&g->handed);
+    return handed < most ? most - handed : 0;
+}
+
 static void stop_listening(struct stw_gate *g)
 {
     for (int rounds = 0; rounds < 64 && !accept_some(g, ACCEPT_BURST); rounds++)
@@ -314,7 +342,8 @@ static void *run(void *arg)
     struct stw_gate *g = arg;
     while (!atomic_load(&g->stopping)) {
         int wait_ms = expire(g);
-        bool full = crowded(g);
+        unsigned room = handing_room(g);
+        bool full = room == 0 || crowded(g);
         struct pollfd p[] = {{.fd = g->wake_fd, .events = POLLIN},
                              {.fd = full ? -1 : g->listen_fd, .events = POLLIN}};
         (void)poll(p, STW_COUNT(p), full ? CROWDED_WAIT_MS : wait_ms);
@@ -324,7 +353,7 @@ static void *run(void *arg)
         if (g->listening && atomic_load(&g->closing))
             stop_listening(g);
         else if (p[1].revents)
-            (void)accept_some(g, ACCEPT_BURST);
+            (void)accept_some(g, (int)STW_MIN(room, (unsigned)ACCEPT_BURST));
         report(g);
     }
     return NULL;

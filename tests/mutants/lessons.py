@@ -78,7 +78,7 @@ _ROWS = [
      "controller/etcd/trouble"),
 
     ("E6", "3.6 from 3.5.20 on", "src/kinds/etcdcluster_version.c",
-     "from.minor == 5 && before(from, last_stop_before_36)) {", "false) {",
+     "to.minor > from.minor && before(from, least)) {", "false) {",
      f"{KIND}:upgrade_check"),
     ("E7", "one minor at a time", "src/kinds/etcdcluster_version.c",
      "to.minor > from.minor + 1)", "to.minor > from.minor + 2)", f"{KIND}:upgrade_check"),
@@ -92,10 +92,10 @@ _ROWS = [
      "    if (upgrading && stw_semver_compare", "    if (false && stw_semver_compare",
      f"{KIND}:upgrades"),
 
-    ("E8", "3.5.0 to 3.5.2", "src/kinds/etcdcluster_version.c",
-     "v.minor == 5 && v.patch <= 2)", "v.minor == 5 && v.patch <= 1)", f"{KIND}:versions"),
+    ("E8", "3.5.0 to 3.5.2", "src/kinds/etcd_release.c",
+     "v.minor == 5 && v.patch <= 2;", "v.minor == 5 && v.patch <= 1;", f"{KIND}:versions"),
     ("E8", "not in a change either", "src/kinds/etcdcluster_version.c",
-     '        return "has a known data corruption bug";\n', "        return NULL;\n",
+     'return stw_etcd_corrupts(v) ? "has a known data corruption bug" : NULL;', "return NULL;",
      f"{KIND}:upgrades"),
     ("E8", "data are compared before it serves", f"{CLUSTER}_pod.c",
      '    check_args(e, v, args);\n', "", f"{POD}:arguments"),
