@@ -254,8 +254,8 @@ static bool refused_as_existing(const struct stw_error *err)
 /* Whether one more write is fine; else ends the task. */
 static bool may_rewrite(struct task *t)
 {
-    enum stw_guard_answer answer =
-        stw_guard_write(stw_run_guard(t->run), t->what, stw_now_ms(t->run->clock));
+    enum stw_guard_answer answer = stw_guard_write(stw_run_guard(t->run), t->what,
+                                                   stw_now_ms(t->run->clock), STW_GUARD_PAUSE_MS);
     if (answer == STW_GUARD_GO)
         return true;
     if (answer == STW_GUARD_TRIPPED)

@@ -234,6 +234,11 @@ static int move_leader(struct call *c)
     return stw_etcd_move_leader(c->e->etcd, &leader, c->e->move.to_id, &c->trouble, &c->e->err);
 }
 
+static int downgrade(struct call *c)
+{
+    return stw_etcd_downgrade(c->e->etcd, &c->at, c->e->move.version, &c->trouble, &c->e->err);
+}
+
 static int disarm(struct call *c)
 {
     return stw_etcd_alarm_disarm(c->e->etcd, &c->at, c->e->move.id, STW_ETCD_ALARM_NOSPACE,
@@ -267,7 +272,8 @@ static int call_etcd(struct ec *e, int (*fn)(struct call *), uint64_t *ret_again
     int answer = ec_answer(e, rc, c.trouble, kept);
     if (answer < 0)
         return stw_error_wrap(&e->err, "etcd");
-    *ret_again_ms = answer ? 0 : EC_SOON_MS;
+    bool shows_later = e->move.act == EC_DOWNGRADE; /* with the next look at its versions */
+    *ret_again_ms = answer && !shows_later ? 0 : EC_SOON_MS;
     e->acted = answer;
     return 0;
 }
@@ -288,6 +294,13 @@ static void tell_change(struct ec *e)
         break;
     case EC_MOVE_LEADER:
         tell(e, "LeaderMoved", "MoveLeader", "leadership goes from %s to %s", m, e->move.to);
+        break;
+    case EC_DOWNGRADE:
+        if (stw_semver_known(e->move.version))
+            tell(e, "DowngradeEnabled", "Downgrade", "etcd prepares its data for %u.%u",
+                 e->move.version.major, e->move.version.minor);
+        else
+            tell(e, "DowngradeCancelled", "Downgrade", "etcd stays at the version that it has");
         break;
     case EC_DISARM:
         tell(e, "AlarmDisarmed", "Disarm", "there is space again: disarmed NOSPACE of member %llx",
@@ -313,6 +326,7 @@ static const struct {
     [EC_MEMBER_PROMOTE] = {.etcd = promote_member},
     [EC_MEMBER_REMOVE] = {.etcd = remove_member},
     [EC_MOVE_LEADER] = {.etcd = move_leader},
+    [EC_DOWNGRADE] = {.etcd = downgrade},
     [EC_DISARM] = {.etcd = disarm},
 };
 

@@ -163,6 +163,7 @@ static void set_health(const struct ec_seen *s, const struct ec_detail *d, struc
     if (!m->answers)
         return;
     m->version = h->version;
+    m->storage = h->storage_version;
     m->raft_term = h->raft_term;
     m->raft_index = h->raft_index;
 }
@@ -181,6 +182,8 @@ void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct 
     const struct ec_remembered *r = ec_state_find(s->state, m->name);
     if (r)
         (void)stw_semver_parse(r->version, &m->version);
+    if (r)
+        (void)stw_semver_parse(r->storage_version, &m->storage);
     set_health(s, d, m);
     set_promoted(s, r, d, m);
     m->pod = pod_of(d);
@@ -190,6 +193,7 @@ void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct 
         m->pod_ready = d->pod.ready && !d->pod.going;
         m->pod_guarded = d->pod.guarded;
         m->pod_forced = d->pod.forced;
+        m->pod_trimmed = d->pod.trimmed;
         m->created = d->pod.created;
     }
     m->claim = d->has_claim;
@@ -289,11 +293,24 @@ static void set_status(struct ec *e)
     struct ec_view *v = &e->view;
     v->cluster_id = e->state.cluster_id;
     (void)stw_semver_parse(e->state.current_version, &v->current);
+    (void)stw_semver_parse(e->state.oldest_version, &v->oldest);
     v->action = e->state.action;
     v->force_step = e->state.force_step;
     (void)snprintf(v->force_member, sizeof(v->force_member), "%s", e->state.force_member);
     v->failovers_last_hour = ec_state_failovers(&e->state, v->now);
     v->last_rolled = e->state.last_rolled;
+}
+
+/* Only of a cluster that was made in our sight is it known what ran in it. */
+static void set_oldest(struct ec *e, struct stw_semver least)
+{
+    struct ec_view *v = &e->view;
+    bool first = !stw_semver_known(v->current) && v->action.kind == EC_SEED;
+    bool older = stw_semver_known(v->oldest) && stw_semver_compare(least, v->oldest) < 0;
+    if (!stw_semver_known(least) || !(first || older))
+        return;
+    v->oldest = least;
+    stw_semver_text(least, e->state.oldest_version);
 }
 
 /* The lowest minor of those that answer is what the cluster as a whole speaks. */
@@ -311,9 +328,12 @@ static void set_versions(struct ec *e)
             continue;
         same = same && (!stw_semver_known(one) || stw_semver_compare(one, m->version) == 0);
         one = m->version;
+        if (stw_semver_known(e->details[i].health.downgrade_to))
+            v->downgrade_to = e->details[i].health.downgrade_to;
         if (!stw_semver_known(least) || stw_semver_compare(m->version, least) < 0)
             least = m->version;
     }
+    set_oldest(e, least);
     least.patch = 0;
     v->cluster_version = least;
     if (whole && same && stw_semver_known(one)) {

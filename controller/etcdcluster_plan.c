@@ -210,7 +210,8 @@ static bool doubted(struct plan *p)
 
 static bool moved(const struct plan *p, const struct ec_member *m)
 {
-    return m->healthy && !m->lagging && plan_current(p, m) &&
+    bool trimmed = m->pod_trimmed && m->pod_template && plan_action_is(p, EC_ROLL, m);
+    return m->healthy && !m->lagging && (trimmed || plan_current(p, m)) &&
            stw_semver_compare(m->version, m->pod_version) == 0;
 }
 
@@ -373,11 +374,11 @@ static bool settled(struct plan *p)
 }
 
 static const plan_step steps[] = {
-    paused,           too_old,   plan_bootstrap, identity,        plan_force,   starts,
-    unknown_list,     guards,    demoted,        finished,        foreigners,   leftover_pods,
-    leftover_learner, sizes,     doubted,        plan_remake,     plan_learner, plan_replace,
-    plan_shrink,      plan_grow, plan_roll,      leftover_claims, disarm,       dropped,
-    refused,          settled,
+    paused,           too_old,   plan_bootstrap, identity,    plan_force,      starts,
+    unknown_list,     guards,    demoted,        finished,    foreigners,      leftover_pods,
+    leftover_learner, sizes,     doubted,        plan_remake, plan_learner,    plan_replace,
+    plan_shrink,      plan_grow, plan_downgrade, plan_roll,   leftover_claims, disarm,
+    dropped,          refused,   settled,
 };
 
 /* --- the version (I9) */
@@ -387,7 +388,65 @@ static bool may_follow(struct plan *p, struct stw_semver from)
     struct stw_semver to = p->v->version;
     if (!stw_semver_known(from) || stw_semver_compare(from, to) == 0)
         return true;
-    return stw_etcd_upgrade_check(from, to, &p->why) == 0;
+    return stw_etcd_step_check(from, to, &p->why) == 0;
+}
+
+/* What the cluster as a whole came from says whether it goes up or down.  An upgrade is not turned
+ * back once a member has moved. */
+static bool turned_back(struct plan *p, const struct ec_member *m)
+{
+    struct stw_semver from = p->v->current;
+    if (!plan_goes_down(p, m) || !stw_semver_known(from) || from.minor >= m->version.minor)
+        return false;
+    (void)stw_fail(&p->why, STW_ERR_INVALID, "upgrade to %u.%u is still running", m->version.major,
+                   m->version.minor);
+    return true;
+}
+
+/* Whose volume goes with the pod, or who is needed for the quorum, is not started anew with its
+ * data. */
+static const struct ec_member *out_of_place(const struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && !plan_in_place(p, m))
+            return m;
+    }
+    return NULL;
+}
+
+static bool any_goes_down(const struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && plan_goes_down(p, m))
+            return true;
+    }
+    return false;
+}
+
+/* Elsewhere a new member takes the place of the old one.  Not here: a log that is sent to it is as
+ * old as those of the others, and etcd lets no member of an older line join. */
+static bool can_be_in_place(struct plan *p)
+{
+    bool trims = plan_trims(p);
+    unsigned major = p->v->version.major, minor = p->v->version.minor;
+    const char *how = p->v->durable
+                          ? "Set spec.size to 3 first, at the version of now"
+                          : "Make a backup and restore it into a new cluster (EtcdRestore)";
+    if ((!trims && !any_goes_down(p)) || !out_of_place(p))
+        return true;
+    if (trims)
+        (void)stw_fail(
+            &p->why, STW_ERR_INVALID,
+            "the log may hold requests of etcd 3.4, which %u.%u does not read (etcd issue "
+            "20809); so members have to be started anew one by one. %s",
+            major, minor, how);
+    else
+        (void)stw_fail(&p->why, STW_ERR_INVALID,
+                       "members go back to %u.%u with their volumes, one by one. %s", major, minor,
+                       p->v->durable ? how : "These have none");
+    return false;
 }
 
 /* From what every member runs, and from what the cluster as a whole has agreed on, which lags
@@ -400,11 +459,13 @@ static bool version_allowed(struct plan *p)
     plan_each(m, p)
     {
         known = known || (m->listed && stw_semver_known(m->version));
-        if (m->listed && !may_follow(p, m->version))
+        if (m->listed && (!may_follow(p, m->version) || turned_back(p, m)))
             return false;
     }
     if (!known)
         return may_follow(p, v->current);
+    if (!can_be_in_place(p))
+        return false;
     if (agreed.major == v->version.major && agreed.minor == v->version.minor)
         return true;
     if (stw_semver_known(agreed))

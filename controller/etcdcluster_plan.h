@@ -92,12 +92,15 @@ struct ec_member {
     bool space;                     /* its database is below its quota, after a NOSPACE */
     struct stw_semver version;      /* that answers, or answered last (status); 0.0.0: never did */
     struct stw_semver pod_version;  /* that its pod is to run */
+    struct stw_semver storage; /* that its data is written for, or was at last; 0.0.0: etcd does
+                                * not tell, as before 3.6 */
     enum ec_pod pod;
     enum ec_trouble trouble;
     bool pod_ready;    /* the kubelet says so: etcd has told it that there is a quorum */
     bool pod_template; /* made from today's template, the version left out of account */
     bool pod_guarded;  /* would not start on an empty data folder (see EC_GUARD) */
     bool pod_forced;   /* made with --force-new-cluster */
+    bool pod_trimmed;  /* its log begins after it was started (see plan_trims) */
     enum ec_data data;
     bool claim;              /* its claim object is there, whether bound or not */
     bool claim_going;        /* and is being deleted */
@@ -152,6 +155,7 @@ struct ec_view {
     /* status */
     uint64_t cluster_id;       /* latched; 0: not bootstrapped yet */
     struct stw_semver current; /* version that all members ran last; 0.0.0: none yet */
+    struct stw_semver oldest;  /* that any of them has ever run; 0.0.0: not known */
     struct ec_action action;
     enum ec_force_step force_step;
     char force_member[EC_NAME_MAX];
@@ -163,6 +167,7 @@ struct ec_view {
     int64_t now;
     bool listed; /* a linearizable list of members was had just now */
     struct stw_semver cluster_version;
+    struct stw_semver downgrade_to; /* etcd has been told to prepare a downgrade; 0.0.0: no */
     unsigned stray_alarms; /* of a member that was removed: they hold until they are disarmed */
     uint64_t stray_id;     /* that member */
     size_t count;
@@ -192,6 +197,7 @@ enum ec_act {
     EC_MEMBER_PROMOTE,
     EC_MEMBER_REMOVE,
     EC_MOVE_LEADER, /* from `member` to `to` */
+    EC_DOWNGRADE,   /* tell etcd to prepare for the line of `version`; 0.0.0: to stop that */
     EC_DISARM,      /* NOSPACE of the member `id`, once there is space again */
     EC_FORCE_NEXT,  /* write the next step of EC_FORCE */
     EC_FINISH,      /* the intent has come true: clear it */
@@ -205,8 +211,9 @@ struct ec_move {
     bool seed;                     /* CREATE_POD: initial-cluster-state=new */
     bool guarded;                  /* CREATE_POD: the member has data; guarded from the start (see
                                     * EC_GUARD).  Neither: existing, with the whole list */
-    struct stw_semver version;     /* CREATE_POD: of its image; not always the spec's */
+    struct stw_semver version;     /* CREATE_POD: of its image; not always the spec's.  DOWNGRADE */
     bool forced;                   /* CREATE_POD: with --force-new-cluster */
+    bool trimmed;                  /* CREATE_POD: its log is to begin after its start */
     enum ec_force_step force_step; /* FORCE_NEXT */
     uint64_t wait_ms;
     const char *reason; /* CamelCase: of FREEZE that of Stalled, of WAIT what is waited for */

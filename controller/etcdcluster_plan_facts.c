@@ -85,7 +85,8 @@ bool ec_unsettled(const struct ec_view *v)
 
 bool ec_decides(const struct ec_move *move)
 {
-    return move->act == EC_FINISH || move->act == EC_DISARM || move->intent.kind != EC_IDLE;
+    return move->act == EC_FINISH || move->act == EC_DISARM || move->act == EC_DOWNGRADE ||
+           move->intent.kind != EC_IDLE;
 }
 
 /* --- the move */
@@ -136,6 +137,7 @@ bool plan_create_pod(struct plan *p, const struct ec_member *m, struct stw_semve
     plan_act(p, EC_CREATE_POD, m);
     p->move->version = version;
     p->move->guarded = was_up(m);
+    p->move->trimmed = plan_trimmed(p, version);
     return true;
 }
 
@@ -272,19 +274,62 @@ static bool same_version(struct stw_semver a, struct stw_semver b)
     return stw_semver_compare(a, b) == 0;
 }
 
+/* --- the log of raft */
+
+static bool old_log(const struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    return stw_etcd_has(v->version, STW_ETCD_CHECKS_LOG) &&
+           !(stw_semver_known(v->oldest) && stw_etcd_has(v->oldest, STW_ETCD_CLEAN_LOG));
+}
+
+static bool reads_all(struct stw_semver v)
+{
+    return stw_semver_known(v) && !stw_etcd_has(v, STW_ETCD_CHECKS_LOG);
+}
+
+bool plan_trims(const struct plan *p)
+{
+    if (p->refused || !old_log(p))
+        return false;
+    plan_each(m, p)
+    {
+        if (m->listed && reads_all(m->version) && !m->pod_trimmed &&
+            !plan_action_is(p, EC_UPGRADE, m))
+            return true;
+    }
+    return false;
+}
+
+bool plan_trimmed(const struct plan *p, struct stw_semver version)
+{
+    return !p->refused && old_log(p) && reads_all(version);
+}
+
+bool plan_in_place(const struct plan *p, const struct ec_member *m)
+{
+    return p->v->durable && m->data == EC_DATA_THERE && p->q.voters - 1 >= p->q.needed;
+}
+
+/* --- versions */
+
 bool plan_current(const struct plan *p, const struct ec_member *m)
 {
-    return m->pod_template && same_version(m->pod_version, p->v->version);
+    bool first = plan_trims(p) && reads_all(m->version);
+    return m->pod_template && m->pod_trimmed == first &&
+           same_version(m->pod_version, first ? m->version : p->v->version);
 }
 
 /* The newest that serves: a new member of a cluster that is on its way to another version does not
- * try it out, unless it is there to do that. */
+ * try it out, unless it is there to do that.  With an old log the oldest: others may send it. */
 static struct stw_semver proven(const struct plan *p)
 {
     struct stw_semver best = {0};
     plan_each(m, p)
     {
-        if (plan_voter(m) && m->healthy && stw_semver_compare(m->version, best) > 0)
+        int newer = stw_semver_compare(m->version, best);
+        if (plan_voter(m) && m->healthy &&
+            (!stw_semver_known(best) || (old_log(p) ? newer < 0 : newer > 0)))
             best = m->version;
     }
     return best;
@@ -295,11 +340,42 @@ static struct stw_semver first_known(struct stw_semver a, struct stw_semver b, s
     return stw_semver_known(a) ? a : stw_semver_known(b) ? b : c;
 }
 
+static bool older_line(struct stw_semver a, struct stw_semver b)
+{
+    return stw_semver_known(a) && stw_semver_known(b) && a.major == b.major && a.minor < b.minor;
+}
+
+bool plan_goes_down(const struct plan *p, const struct ec_member *m)
+{
+    return older_line(p->v->version, m->version);
+}
+
+/* As long as one of them runs the older line, etcd writes nothing that it could not read. */
+bool plan_prepared(const struct plan *p)
+{
+    struct stw_semver to = p->v->version, told = p->v->downgrade_to;
+    if (stw_semver_known(told) && told.major == to.major && told.minor == to.minor)
+        return true;
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && stw_semver_known(m->version) && !plan_goes_down(p, m))
+            return true;
+    }
+    return false;
+}
+
+bool plan_may_take(const struct plan *p, const struct ec_member *m)
+{
+    bool readable = stw_semver_known(m->storage) && !older_line(p->v->version, m->storage);
+    return !plan_goes_down(p, m) || (readable && plan_prepared(p));
+}
+
 struct stw_semver plan_version(const struct plan *p, const struct ec_member *m)
 {
     const struct ec_view *v = p->v;
     bool surge = m->learner && p->q.voters >= v->size;
-    if (!p->refused && (plan_moving(p, m) || (surge && !stw_semver_known(m->version))))
+    if (!p->refused && !plan_trims(p) && plan_may_take(p, m) &&
+        (plan_moving(p, m) || (surge && !stw_semver_known(m->version))))
         return v->version;
     if (stw_semver_known(m->version))
         return m->version;
@@ -332,8 +408,8 @@ const struct ec_member *plan_surge_for(const struct plan *p)
 {
     plan_each(m, p)
     {
-        bool in_place = p->v->durable && m->data == EC_DATA_THERE && p->q.voters - 1 >= p->q.needed;
-        if (plan_voter(m) && !plan_current(p, m) && !in_place && !p->refused)
+        if (plan_voter(m) && !plan_current(p, m) && !plan_in_place(p, m) && !p->refused &&
+            plan_may_take(p, m))
             return m;
     }
     return NULL;

@@ -29,6 +29,7 @@ bool plan_replace(struct plan *p);
 bool plan_shrink(struct plan *p);
 bool plan_grow(struct plan *p);
 bool plan_remake(struct plan *p);
+bool plan_downgrade(struct plan *p);
 bool plan_roll(struct plan *p);
 
 /* --- making the move; all return true */
@@ -82,6 +83,20 @@ bool plan_current(const struct plan *p, const struct ec_member *m);
 /* The version that its pod is to be made of now, where it is made for another reason than to have
  * the wanted one. */
 struct stw_semver plan_version(const struct plan *p, const struct ec_member *m);
+/* The step to 3.6 is made from 3.5 with a log that may hold requests of 3.4, which 3.6 does not
+ * read: each member is started anew first, so that a snapshot of raft takes their place. */
+bool plan_trims(const struct plan *p);
+/* A pod of this version is started so. */
+bool plan_trimmed(const struct plan *p, struct stw_semver version);
+/* Another version of `m` can take its place and its data, without a loss of quorum. */
+bool plan_in_place(const struct plan *p, const struct ec_member *m);
+/* The wanted version is of an older line than `m` runs. */
+bool plan_goes_down(const struct plan *p, const struct ec_member *m);
+/* etcd writes its data so that the wanted version, of an older line, can read it. */
+bool plan_prepared(const struct plan *p);
+/* The pod of `m` may be made of the wanted version: that is no older line, or one that can read the
+ * member's data. */
+bool plan_may_take(const struct plan *p, const struct ec_member *m);
 /* Its pod does not come up, and would come out different if it were made again. */
 bool plan_misfit(const struct plan *p, const struct ec_member *m);
 /* Every voter is healthy, has caught up and runs what its pod says. */

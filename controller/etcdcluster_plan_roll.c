@@ -9,6 +9,8 @@
 
 static enum ec_kind kind_of(const struct plan *p, const struct ec_member *m)
 {
+    if (plan_trims(p))
+        return EC_ROLL;
     return stw_semver_compare(m->pod_version, p->v->version) ? EC_UPGRADE : EC_ROLL;
 }
 
@@ -45,10 +47,44 @@ bool plan_remake(struct plan *p)
     {
         bool there = m->pod == EC_POD_STARTING || m->pod == EC_POD_RUNNING;
         if (plan_voter(m) && there && hopeless(p, m) && !plan_current(p, m) &&
-            !plan_data_lost(p, m) && plan_can_stop(p, m))
+            plan_may_take(p, m) && !plan_data_lost(p, m) && plan_can_stop(p, m))
             return plan_intend(p, EC_DELETE_POD, kind_of(p, m), m);
     }
     return false;
+}
+
+/* --- a line back */
+
+static bool prepare(struct plan *p, struct stw_semver to)
+{
+    plan_act(p, EC_DOWNGRADE, NULL);
+    p->move->version = to;
+    return true;
+}
+
+static bool same_line(struct stw_semver a, struct stw_semver b)
+{
+    return a.major == b.major && a.minor == b.minor;
+}
+
+/* etcd is told before the first member goes, and told again when the spec has changed its mind;
+ * when all members have gone it ends by itself. */
+bool plan_downgrade(struct plan *p)
+{
+    const struct ec_view *v = p->v;
+    bool down = false;
+    if (p->refused)
+        return false;
+    if (stw_semver_known(v->downgrade_to) && !same_line(v->downgrade_to, v->version))
+        return prepare(p, (struct stw_semver){0});
+    plan_each(m, p) down = down || (plan_voter(m) && plan_goes_down(p, m));
+    if (!down || plan_prepared(p))
+        return false;
+    if (!plan_calm(p))
+        return plan_note(p, "MembersUnready",
+                         "the downgrade to %u.%u begins when all members are healthy: %d of %d are",
+                         v->version.major, v->version.minor, p->q.healthy, p->q.voters);
+    return prepare(p, v->version);
 }
 
 /* --- those that serve */
@@ -78,6 +114,10 @@ bool plan_roll(struct plan *p)
                          "the pod of member %s is made anew when all members are healthy: %d of "
                          "%d are",
                          m->name, p->q.healthy, p->q.voters);
+    if (!plan_may_take(p, m))
+        return plan_note(p, "UpgradeInProgress",
+                         "etcd prepares its data for %u.%u, and member %s has not done it yet",
+                         v->version.major, v->version.minor, m->name);
     int64_t rest = v->last_rolled + v->pause_s - v->now;
     if (rest > 0 && !plan_moving(p, m))
         return plan_note(p, "UpgradeInProgress",

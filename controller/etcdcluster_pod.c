@@ -139,8 +139,21 @@ static void force_args(json_t *args)
     arg(args, "--snapshot-count=1");
 }
 
-static json_t *arguments(const struct ec *e, const char *member, struct stw_semver v, bool forced)
+/* The first entries after the start bring about a snapshot of raft, and the log begins after it. */
+static void trim_args(json_t *args)
 {
+    arg(args, "--snapshot-count=1");
+}
+
+/* What is special about the start of a pod. */
+struct start {
+    struct stw_semver version;
+    bool forced, trimmed;
+};
+
+static json_t *arguments(const struct ec *e, const char *member, const struct start *s)
+{
+    struct stw_semver v = s->version;
     char url[STW_ETCD_URL_MAX];
     const char *client = e->tls.client ? "https" : "http", *peer = e->tls.peer ? "https" : "http";
     json_t *args = json_array();
@@ -162,8 +175,10 @@ static json_t *arguments(const struct ec *e, const char *member, struct stw_semv
     arg(args, "--logger=zap");
     tls_args(e, v, args);
     option_args(e, v, args);
-    if (forced)
+    if (s->forced)
         force_args(args);
+    else if (s->trimmed)
+        trim_args(args);
     return args;
 }
 
@@ -220,21 +235,21 @@ static json_t *port(const char *name, int number)
     return json_pack("{s:s,s:i,s:s}", "name", name, "containerPort", number, "protocol", "TCP");
 }
 
-static json_t *container(const struct ec *e, const char *member, struct stw_semver v, bool forced)
+static json_t *container(const struct ec *e, const char *member, const struct start *s)
 {
     char version[STW_SEMVER_LEN];
-    stw_semver_text(v, version);
+    stw_semver_text(s->version, version);
     json_t *c = json_pack("{s:s,s:o,s:[s],s:o,s:o,s:o,s:[o,o,o],s:s}", "name", "etcd", "image",
                           json_sprintf("%s:v%s", e->spec.repository, version), "command", "etcd",
-                          "args", arguments(e, member, v, forced), "env", variables(e),
-                          "volumeMounts", mounts(e), "ports", port("client", STW_ETCD_CLIENT_PORT),
+                          "args", arguments(e, member, s), "env", variables(e), "volumeMounts",
+                          mounts(e), "ports", port("client", STW_ETCD_CLIENT_PORT),
                           port("peer", STW_ETCD_PEER_PORT), port("metrics", STW_ETCD_METRICS_PORT),
                           "terminationMessagePolicy", "FallbackToLogsOnError");
     (void)json_object_set_new(c, "readinessProbe",
                               json_pack("{s:{s:s,s:i},s:i,s:i,s:i}", "httpGet", "path", READY_PATH,
                                         "port", STW_ETCD_METRICS_PORT, "periodSeconds", 2,
                                         "timeoutSeconds", 5, "failureThreshold", 3));
-    (void)json_object_set_new(c, "livenessProbe", liveness(v));
+    (void)json_object_set_new(c, "livenessProbe", liveness(s->version));
     (void)json_object_set_new(
         c, "securityContext",
         json_pack("{s:b,s:{s:[s]}}", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL"));
@@ -318,15 +333,14 @@ static void set_text(json_t *to, const char *key, const char *text)
         (void)json_object_set_new(to, key, json_string(text));
 }
 
-static json_t *pod_spec(const struct ec *e, const char *member, struct stw_semver v, bool forced)
+static json_t *pod_spec(const struct ec *e, const char *member, const struct start *s)
 {
     const struct stw_etcd_pod *p = &e->spec.pod;
-    json_t *spec =
-        json_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
-                  p->service_account != NULL, "containers", container(e, member, v, forced),
-                  "hostname", member, "subdomain", e->owner.name, "restartPolicy", "Always",
-                  "terminationGracePeriodSeconds", GRACE_SECONDS, "securityContext", security(e),
-                  "volumes", volumes(e, member));
+    json_t *spec = json_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
+                             p->service_account != NULL, "containers", container(e, member, s),
+                             "hostname", member, "subdomain", e->owner.name, "restartPolicy",
+                             "Always", "terminationGracePeriodSeconds", GRACE_SECONDS,
+                             "securityContext", security(e), "volumes", volumes(e, member));
     set_text(spec, "serviceAccountName", p->service_account);
     set_text(spec, "priorityClassName", p->priority_class);
     set_if(spec, "nodeSelector", stw_manifest_tree(p->node_selector));
@@ -358,8 +372,8 @@ static json_t *annotations(const struct ec *e)
  * when it is upgraded. */
 static json_t *hashed_spec(const struct ec *e)
 {
-    const struct stw_semver any = {3, 5, 0};
-    json_t *spec = pod_spec(e, "", any, false);
+    const struct start any = {.version = {3, 5, 0}};
+    json_t *spec = pod_spec(e, "", &any);
     json_t *etcd = json_array_get(json_object_get(spec, "containers"), 0);
     (void)json_object_del(etcd, "readinessProbe");
     (void)json_object_del(etcd, "livenessProbe");
@@ -419,9 +433,13 @@ json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
                               json_string(move->seed ? "new" : "existing"));
     if (move->forced)
         (void)json_object_set_new(notes, EC_FORCED, json_string("true"));
+    if (move->trimmed)
+        (void)json_object_set_new(notes, EC_TRIMMED, json_string("true"));
+    const struct start start = {
+        .version = move->version, .forced = move->forced, .trimmed = move->trimmed};
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:o,s:o,s:[o]},s:o}", "apiVersion", "v1", "kind", "Pod",
                      "metadata", "name", move->member, "namespace", e->owner.ns, "labels", marks,
                      "annotations", notes, "ownerReferences",
                      stw_owner_reference(e->run->controller->resource, &e->owner), "spec",
-                     pod_spec(e, move->member, move->version, move->forced));
+                     pod_spec(e, move->member, &start));
 }

@@ -28,6 +28,7 @@
 #define EC_INITIAL_CLUSTER EC_PREFIX "initial-cluster"
 #define EC_INITIAL_STATE EC_PREFIX "initial-cluster-state"
 #define EC_FORCED EC_PREFIX "forced"
+#define EC_TRIMMED EC_PREFIX "trimmed"
 
 /* Label of pods: clients are led to voters alone, a learner does not serve them. */
 #define EC_ROLE "etcd_role"
@@ -52,7 +53,7 @@ struct ec_pod_live {
     bool ended;      /* phase Failed or Succeeded */
     bool ran;        /* its container runs, or has */
     bool ready;
-    bool guarded, forced;
+    bool guarded, forced, trimmed;
     bool voter;   /* by its label */
     bool refused; /* etcd ended more than once since its data folder was empty */
     bool full;    /* etcd ended since there was no space on its volume; only for `text` */
@@ -78,7 +79,7 @@ struct ec_remembered { /* an entry of status.memberList */
     uint64_t id;
     bool learner, healthy, started, leader;
     bool promoted; /* it has voted, whatever it is now */
-    char version[STW_SEMVER_LEN];
+    char version[STW_SEMVER_LEN], storage_version[STW_SEMVER_LEN];
     int64_t since; /* that it is healthy, or not */
     unsigned alarms;
 };
@@ -96,7 +97,7 @@ struct ec_state {
     int64_t failovers_total;
     int64_t quorum_lost_since, last_rolled;
     int64_t quorum_since; /* read of the condition QuorumLost; 0: not known */
-    char current_version[STW_SEMVER_LEN];
+    char current_version[STW_SEMVER_LEN], oldest_version[STW_SEMVER_LEN];
     struct ec_remembered members[EC_MEMBERS_MAX];
     size_t member_count;
 };

@@ -101,6 +101,7 @@ static void read_member(const json_t *o, struct ec_remembered *m)
     m->leader = stw_streq(text_at(o, "role"), "Leader");
     m->healthy = json_is_true(json_object_get(o, "healthy"));
     copy_at(o, "version", m->version, sizeof(m->version));
+    copy_at(o, "storageVersion", m->storage_version, sizeof(m->storage_version));
     m->started = *m->version || !m->learner;
     m->since = time_at(o, "since");
     m->alarms = read_alarms(json_object_get(o, "alarms"));
@@ -126,6 +127,7 @@ void ec_state_read(const json_t *status, struct ec_state *s)
     copy_at(storage, "class", s->storage.class, sizeof(s->storage.class));
     copy_at(storage, "size", s->storage.size, sizeof(s->storage.size));
     copy_at(status, "currentVersion", s->current_version, sizeof(s->current_version));
+    copy_at(status, "oldestVersion", s->oldest_version, sizeof(s->oldest_version));
     read_action(json_object_get(status, "currentAction"), s->cluster_id, &s->action);
     read_force(json_object_get(status, "forceNewCluster"), s);
     read_failovers(json_object_get(status, "failovers"), s);
@@ -248,6 +250,7 @@ void ec_state_write(const struct ec_state *s, json_t *status)
     set(status, "quorumLostTime", time_json(s->quorum_lost_since));
     set(status, "lastRollTime", time_json(s->last_rolled));
     set(status, "currentVersion", text_json(s->current_version));
+    set(status, "oldestVersion", text_json(s->oldest_version));
 }
 
 static bool same_action(const struct ec_action *a, const struct ec_action *b)

@@ -210,6 +210,9 @@ static json_t *member_json(const struct ec *e, size_t i)
     stw_semver_text(m->version, version);
     if (stw_semver_known(m->version))
         set(o, "version", json_string(version));
+    stw_semver_text(m->storage, version);
+    if (stw_semver_known(m->storage))
+        set(o, "storageVersion", json_string(version));
     if (m->learner && m->promoted) /* a voter was, without being told */
         set(o, "promoted", json_true());
     if (m->pod != EC_POD_ABSENT)

@@ -4,7 +4,7 @@
  *   a "namespace/name" of the cluster   u uid   o uid of the owner   t it is being deleted
  * of pods:  i IP   h hash of the template   e version   c created (seconds)   z it has ended
  *   r its container runs or has   y ready   g guarded   f forced   q refused an empty folder
- *   v labelled as a voter
+ *   v labelled as a voter   l its log begins after its start
  *   w trouble (enum ec_trouble)   m what the kubelet or the scheduler says of it
  * of claims:  k uid of the cluster   b bound */
 #include "base/clock.h"
@@ -111,6 +111,7 @@ static void look_at_annotations(struct stw_json annotations, struct ec_pod_live 
     int rc =
         stw_json_strcpy(stw_json_get(annotations, EC_INITIAL_CLUSTER), initial, sizeof(initial));
     p->forced = stw_json_is(stw_json_get(annotations, EC_FORCED), "true");
+    p->trimmed = stw_json_is(stw_json_get(annotations, EC_TRIMMED), "true");
     p->guarded = rc == 0 && !strchr(initial, ',') &&
                  stw_json_is(stw_json_get(annotations, EC_INITIAL_STATE), "existing");
 }
@@ -197,6 +198,7 @@ static void project_pod(void *ctx, struct stw_json pod, struct stw_buf *out)
     add_true(out, "y", p.ready);
     add_true(out, "g", p.guarded);
     add_true(out, "f", p.forced);
+    add_true(out, "l", p.trimmed);
     add_true(out, "q", p.refused);
     add_true(out, "v", p.voter);
     if (p.trouble != EC_TROUBLE_NONE) {
@@ -262,6 +264,7 @@ int ec_pod_read(const char *text, size_t len, struct ec_pod_live *p)
     p->ready = is_true(root, "y");
     p->guarded = is_true(root, "g");
     p->forced = is_true(root, "f");
+    p->trimmed = is_true(root, "l");
     p->refused = is_true(root, "q");
     p->voter = is_true(root, "v");
     return *p->uid ? 0 : -1;

@@ -6,6 +6,7 @@
  * from etcd's image: only that knows what a data folder is like. */
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
+#include "kinds/etcd_release.h"
 
 #include <stdio.h>
 
@@ -98,19 +99,11 @@ static json_t *fetch(struct er *e, bool own_ca)
     return stw_agent_container("fetch", e->agent_image, NULL, args, mounts);
 }
 
-static bool can_bump(struct stw_semver v)
-{
-    static const struct stw_semver first = {3, 5, 10};
-    return stw_semver_compare(v, first) >= 0;
-}
-
-/* etcdutl since 3.5; before, etcdctl did it. */
 static json_t *restore(struct er *e)
 {
-    static const struct stw_semver utl = {3, 5, 0};
     const struct ec *c = &e->cluster;
     char version[STW_SEMVER_LEN], url[STW_ETCD_URL_MAX];
-    bool has_utl = stw_semver_compare(c->version, utl) >= 0;
+    bool has_utl = stw_etcd_has(c->version, STW_ETCD_UTL);
     json_t *args = json_pack("[s,s,s]", "snapshot", "restore", SNAPSHOT);
     stw_autofree char *image = NULL;
     stw_semver_text(c->version, version);
@@ -120,7 +113,7 @@ static json_t *restore(struct er *e)
     arg(args, "--initial-cluster=%s=%s", e->state.seed, url);
     arg(args, "--initial-advertise-peer-urls=%s", url);
     arg(args, "--initial-cluster-token=%s", e->state.seed); /* of it the new cluster's ID is made */
-    if (can_bump(c->version) && e->spec.bump_revision > 0) {
+    if (stw_etcd_has(c->version, STW_ETCD_BUMPS) && e->spec.bump_revision > 0) {
         arg(args, "--bump-revision=%lld", (long long)e->spec.bump_revision);
         if (e->spec.mark_compacted)
             arg(args, "--mark-compacted");

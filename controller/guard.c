@@ -90,7 +90,7 @@ static void sweep(struct stw_guard *g, uint64_t now_ms)
     }
 }
 
-static enum stw_guard_answer count(struct record *r, uint64_t now_ms)
+static enum stw_guard_answer count(struct record *r, uint64_t now_ms, uint64_t pause_ms)
 {
     if (now_ms < r->closed_until_ms)
         return STW_GUARD_CLOSED;
@@ -101,16 +101,17 @@ static enum stw_guard_answer count(struct record *r, uint64_t now_ms)
     if (++r->writes <= STW_GUARD_WRITES)
         return STW_GUARD_GO;
     r->writes = 0;
-    r->closed_until_ms = now_ms + STW_GUARD_PAUSE_MS;
+    r->closed_until_ms = now_ms + pause_ms;
     return STW_GUARD_TRIPPED;
 }
 
-enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t now_ms)
+enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t now_ms,
+                                      uint64_t pause_ms)
 {
     pthread_mutex_lock(&g->lock);
     sweep(g, now_ms);
     struct record *r = find_or_make(g, what);
-    enum stw_guard_answer answer = r ? count(r, now_ms) : STW_GUARD_GO;
+    enum stw_guard_answer answer = r ? count(r, now_ms, pause_ms) : STW_GUARD_GO;
     pthread_mutex_unlock(&g->lock);
     return answer;
 }

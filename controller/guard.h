@@ -15,7 +15,8 @@ struct stw_guard;
 
 #define STW_GUARD_WRITES 20              /* of one object, in ... */
 #define STW_GUARD_WINDOW_MS 60000        /* ... this time; beyond it, no write for ... */
-#define STW_GUARD_PAUSE_MS (10u * 60000) /* ... this time */
+#define STW_GUARD_PAUSE_MS (10u * 60000) /* ... this time, or another one that is given */
+#define STW_GUARD_STATUS_PAUSE_MS 60000  /* people wait for it */
 
 struct stw_guard *stw_guard_create(void); /* NULL: no memory */
 void stw_guard_destroy(struct stw_guard *g);
@@ -26,7 +27,8 @@ enum stw_guard_answer {
     STW_GUARD_CLOSED,  /* tripped before */
 };
 /* `what` names an object, such as "configmaps/ns/name".  Without memory the answer is GO. */
-enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t now_ms);
+enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t now_ms,
+                                      uint64_t pause_ms);
 
 /* The server turned what was wanted into something else, and that is how it will stay. */
 void stw_guard_accept(struct stw_guard *g, const char *what, struct stw_hash wanted,

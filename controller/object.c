@@ -294,11 +294,22 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
     return 1;
 }
 
-static const char *ready_of(const json_t *status)
+/* No condition has another status or another reason, whatever the words are. */
+static bool same_conditions(const json_t *before, const json_t *now)
 {
-    const json_t *ready = stw_condition_find(json_object_get(status, "conditions"), STW_READY);
-    const char *truth = json_string_value(json_object_get(ready, "status"));
-    return truth ? truth : "";
+    static const char *const keys[] = {"status", "reason"};
+    size_t i;
+    const json_t *one;
+    if (json_array_size(before) != json_array_size(now))
+        return false;
+    json_array_foreach (now, i, one) {
+        const char *type = json_string_value(json_object_get(one, "type"));
+        const json_t *was = stw_condition_find(before, type ? type : "");
+        for (size_t k = 0; k < STW_COUNT(keys); k++)
+            if (!json_equal(json_object_get(was, keys[k]), json_object_get(one, keys[k])))
+                return false;
+    }
+    return true;
 }
 
 /* Whether a write brings nothing but other words about the same state, again and again: then
@@ -307,15 +318,16 @@ static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, con
 {
     char what[STW_KEY_LEN + 64];
     json_int_t seen = json_integer_value(json_object_get(o->status, "observedGeneration"));
-    if (seen != o->generation || !stw_streq(ready_of(o->status), ready_of(status)))
+    if (seen != o->generation || !same_conditions(json_object_get(o->status, "conditions"),
+                                                  json_object_get(status, "conditions")))
         return false;
     (void)snprintf(what, sizeof(what), "%s/%s", run->controller->resource->plural, run->key);
-    enum stw_guard_answer answer =
-        stw_guard_write(stw_run_guard(run), what, stw_now_ms(run->clock));
+    enum stw_guard_answer answer = stw_guard_write(stw_run_guard(run), what, stw_now_ms(run->clock),
+                                                   STW_GUARD_STATUS_PAUSE_MS);
     if (answer == STW_GUARD_TRIPPED) {
         stw_run_count_hot_loop(run);
         stw_log(STW_LOG_WARN, "the status was written too often, waiting with the next one",
-                STW_INT("writes", STW_GUARD_WRITES), STW_INT("waitMs", STW_GUARD_PAUSE_MS));
+                STW_INT("writes", STW_GUARD_WRITES), STW_INT("waitMs", STW_GUARD_STATUS_PAUSE_MS));
     }
     return answer != STW_GUARD_GO;
 }

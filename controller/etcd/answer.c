@@ -69,6 +69,7 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
     if (scan(&doc, text, len, err) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc), header = stw_json_get(root, "header");
+    struct stw_json downgrade = stw_json_get(root, "downgradeInfo");
     struct stw_etcd_health h = {0};
     uint64_t revision = 0;
     if (stw_etcd_read_u64(stw_json_get(header, "cluster_id"), &h.cluster_id) |
@@ -85,6 +86,9 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
         return bad(err, "the status names no cluster and no member");
     h.learner = stw_json_bool(stw_json_get(root, "isLearner"), false);
     read_version(stw_json_get(root, "version"), &h.version);
+    read_version(stw_json_get(root, "storageVersion"), &h.storage_version);
+    if (stw_json_bool(stw_json_get(downgrade, "enabled"), false))
+        read_version(stw_json_get(downgrade, "targetVersion"), &h.downgrade_to);
     h.answers = true;
     *ret = h;
     if (ret_revision)

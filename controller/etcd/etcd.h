@@ -41,7 +41,7 @@ enum stw_etcd_trouble {
     STW_ETCD_TLS,         /* a certificate that is not trusted, either way */
     STW_ETCD_AUTH,        /* user or password refused, or missing */
     STW_ETCD_NO_LEADER,   /* it answers, but there is no quorum behind it; a timeout of raft */
-    STW_ETCD_NOT_READY,   /* promote: the learner has not caught up yet */
+    STW_ETCD_NOT_READY,   /* promote: the learner has not caught up yet; downgrade: it has begun */
     STW_ETCD_UNHEALTHY,   /* the strict check refused: quorum would be at risk */
     STW_ETCD_EXISTS,      /* peer URL or member is there already; promote: it is a voter already */
     STW_ETCD_NOT_FOUND,   /* no such member */
@@ -85,6 +85,8 @@ struct stw_etcd_health {
     int64_t db_size, db_size_in_use;
     bool learner;
     struct stw_semver version;
+    struct stw_semver storage_version; /* that its data is written for; 0.0.0: before 3.6 */
+    struct stw_semver downgrade_to;    /* a downgrade is enabled; 0.0.0: none is, or before 3.6 */
 };
 /* POST /v3/maintenance/status and, where that is answered by a voter, a linearizable range of one
  * key that nobody has.  Always fills all of `ret`. */
@@ -136,6 +138,13 @@ int stw_etcd_alarms(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
 int stw_etcd_alarm_disarm(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                           uint64_t member_id, unsigned alarm, enum stw_etcd_trouble *trouble,
                           struct stw_error *err);
+
+/* --- downgrade, from 3.6 on */
+
+/* From now on the cluster as a whole is of the line of `to`, and each member writes its data so
+ * that `to` can read it; members may then be started as `to` one by one.  0.0.0: not any more. */
+int stw_etcd_downgrade(struct stw_etcd *e, const struct stw_etcd_endpoint *at, struct stw_semver to,
+                       enum stw_etcd_trouble *trouble, struct stw_error *err);
 
 /* --- snapshot */
 

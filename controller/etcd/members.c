@@ -102,3 +102,14 @@ int stw_etcd_move_leader(struct stw_etcd *e, const struct stw_etcd_endpoint *lea
 {
     return change(e, leader, "/v3/maintenance/transfer-leadership", "targetID", to, trouble, err);
 }
+
+int stw_etcd_downgrade(struct stw_etcd *e, const struct stw_etcd_endpoint *at, struct stw_semver to,
+                       enum stw_etcd_trouble *trouble, struct stw_error *err)
+{
+    struct stw_etcd_exchange x = {.change = true};
+    char body[64] = "{\"action\":\"CANCEL\"}";
+    if (stw_semver_known(to))
+        (void)snprintf(body, sizeof(body), "{\"action\":\"ENABLE\",\"version\":\"%u.%u.0\"}",
+                       to.major, to.minor);
+    return finish(&x, stw_etcd_ask(e, &x, at, "/v3/maintenance/downgrade", body), trouble, err);
+}

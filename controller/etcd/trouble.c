@@ -24,6 +24,8 @@ static const struct {
     {"Peer URLs already exists", STW_ETCD_EXISTS, false},
     {"member ID already exist", STW_ETCD_EXISTS, false},
     {"member not found", STW_ETCD_NOT_FOUND, false},
+    {"has a downgrade job in progress", STW_ETCD_NOT_READY, false}, /* soon its status says so */
+    {"no inflight downgrade job", STW_ETCD_NOT_FOUND, false},
     {"database space exceeded", STW_ETCD_NO_SPACE, false},
     {"corrupt", STW_ETCD_CORRUPT, false},
     {"no leader", STW_ETCD_NO_LEADER, false},

@@ -69,14 +69,8 @@ part_make() {
     packages) install ;;
     mysql-* | mariadb-* | postgresql-*) "${1%%-*}_fetch" ;;
     s3rver-*) s3_fetch ;;
-    "etcd-$(etcd_debian)") etcd_fetch ;;
     *) STEWARD_KEEP_GO_CACHE=1 "$LIB/../cluster" build "$1" ;; # for the next part
     esac
-}
-
-# The second version of etcd is that of the next Debian; later ones are built.
-etcd_debian() {
-    cut -d ' ' -f 2 <<<"$ETCD_VERSIONS"
 }
 
 # parts_of GROUP...: fills `parts` with what is missing, packages first.
@@ -118,7 +112,7 @@ part_impossible() {
         fi
         ;;
     s3rver-*) tools_missing npm node ;;
-    mysql-* | mariadb-* | postgresql-* | "etcd-$(etcd_debian)") tools_missing dpkg-deb ;;
+    mysql-* | mariadb-* | postgresql-*) tools_missing dpkg-deb ;;
     *) module_impossible "$1" ;;
     esac
 }

@@ -67,6 +67,15 @@ programs_all() {
     printf 'kustomize-%s\n' "$KUSTOMIZE_VERSIONS"
 }
 
+# etcd_folders: those of the cache that versions.sh names, one a line.
+etcd_folders() {
+    local version
+    for version in $ETCD_VERSIONS; do
+        program_cached etcd "$version" || continue
+        echo
+    done
+}
+
 # program NAME: prints the path of etcd, kubectl, kube-apiserver ...; false when there is none.
 program() {
     local name=$1 path

@@ -11,8 +11,8 @@ readonly KUBERNETES_VERSIONS='1.20.2 1.24.17 1.30.14 1.33.13 1.35.4 1.36.3 1.37.
 # The versions that continuous integration runs tests/contract on; `scripts/test sweep` runs all.
 readonly KUBERNETES_CI_VERSIONS='1.20.2 1.35.4 1.37.2'
 
-# etcd: 3.4 is Debian 12's, 3.5 Debian 13's, the others are Go modules.
-readonly ETCD_VERSIONS='3.4.23 3.5.16 3.6.16 3.7.3'
+# etcd: 3.4 is Debian 12's, the others are Go modules.
+readonly ETCD_VERSIONS='3.4.23 3.5.35 3.6.16 3.7.3'
 
 # Database servers: the first of MariaDB and PostgreSQL is Debian 12's, the others are of Debian's sid.
 readonly MYSQL_VERSIONS='9.7.4'

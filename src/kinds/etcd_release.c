@@ -13,6 +13,11 @@ static const struct {
     [STW_ETCD_LIVEZ] = {{3, 4, 29}, {3, 5, 11}},
     [STW_ETCD_FEATURE_GATES] = {{3, 6, 0}, {3, 6, 0}},
     [STW_ETCD_NO_EXPERIMENTS] = {{3, 7, 0}, {3, 7, 0}},
+    [STW_ETCD_UTL] = {{3, 5, 0}, {3, 5, 0}},
+    [STW_ETCD_BUMPS] = {{3, 5, 10}, {3, 5, 10}},
+    [STW_ETCD_CLEAN_LOG] = {{3, 5, 0}, {3, 5, 0}},
+    [STW_ETCD_CHECKS_LOG] = {{3, 6, 0}, {3, 6, 0}},
+    [STW_ETCD_DOWNGRADES] = {{3, 6, 0}, {3, 6, 0}},
 };
 
 /* Until and from the version in which the name changed.  3.6 knows both, and 3.7 the new one only.

@@ -14,12 +14,17 @@
 #define STW_ETCD_TESTED "3.7.3"
 
 enum stw_etcd_trait {
-    STW_ETCD_LEARNERS,      /* new members join without a vote */
-    STW_ETCD_MAINTAINED,    /* gets fixes */
-    STW_ETCD_SAFE_ALONE,    /* a lone member loses no write that it acknowledged (etcd#14370) */
-    STW_ETCD_LIVEZ,         /* /livez fails when a member is broken, not when the quorum is away */
-    STW_ETCD_FEATURE_GATES, /* --feature-gates */
-    STW_ETCD_NO_EXPERIMENTS /* no option begins with --experimental- */
+    STW_ETCD_LEARNERS,       /* new members join without a vote */
+    STW_ETCD_MAINTAINED,     /* gets fixes */
+    STW_ETCD_SAFE_ALONE,     /* a lone member loses no write that it acknowledged (etcd#14370) */
+    STW_ETCD_LIVEZ,          /* /livez fails when a member is broken, not when the quorum is away */
+    STW_ETCD_FEATURE_GATES,  /* --feature-gates */
+    STW_ETCD_NO_EXPERIMENTS, /* no option begins with --experimental- */
+    STW_ETCD_UTL,            /* etcdutl restores snapshots; etcdctl did before */
+    STW_ETCD_BUMPS,          /* a restore can move revisions on */
+    STW_ETCD_CLEAN_LOG,      /* a question for its health leaves nothing in the log */
+    STW_ETCD_CHECKS_LOG,     /* ends when its log has such questions of 3.4 (etcd#20809) */
+    STW_ETCD_DOWNGRADES,     /* back to the line before, once etcd has prepared its data for it */
 };
 bool stw_etcd_has(struct stw_semver v, enum stw_etcd_trait trait);
 
@@ -36,8 +41,8 @@ enum stw_etcd_option {
 };
 const char *stw_etcd_option(struct stw_semver v, enum stw_etcd_option option);
 
-/* The first version of the line before `to` that an upgrade to it may begin from, and the first one
- * that it should; zero when any may. */
+/* The first version of the line before `to` that an upgrade to it may begin from, or a downgrade
+ * may lead to, and the first one that an upgrade should begin from; zero when any may. */
 struct stw_etcd_step {
     struct stw_semver least, best;
     const char *why; /* what may happen from below `best` */

@@ -84,9 +84,9 @@ extern const struct stw_kind stw_kind_etcdcluster;
  * steward gives to a member must be.  `ret_use`: the field of the spec for it, or NULL. */
 bool stw_etcd_option_reserved(const char *name, const char **ret_use);
 
-/* Whether an upgrade from a running version may be made; `err` says why not, in the words of the
- * door.  Asked at the door and again before each upgrade. */
+/* Whether members may go from a running version to another one; `err` says why not, in the words of
+ * admission.  Asked at admission and again before each upgrade or downgrade. */
 struct stw_error;
-int stw_etcd_upgrade_check(struct stw_semver from, struct stw_semver to, struct stw_error *err);
+int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err);
 
 #endif

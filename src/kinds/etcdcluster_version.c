@@ -41,13 +41,30 @@ const char *stw_ec_check_version_text(const char *text)
     return stw_etcd_corrupts(v) ? "has a known data corruption bug" : NULL;
 }
 
-int stw_etcd_upgrade_check(struct stw_semver from, struct stw_semver to, struct stw_error *err)
+/* etcd's guides "Downgrade etcd from v3.6 to v3.5" and "... from v3.7 to v3.6". */
+static int check_downgrade(struct stw_semver from, struct stw_semver to, struct stw_error *err)
 {
     char text[STW_SEMVER_LEN];
-    if (before(to, from)) {
+    struct stw_semver least = stw_etcd_step_to(from).least;
+    if (same_minor(from, to) || !stw_etcd_has(from, STW_ETCD_DOWNGRADES) ||
+        to.major != from.major) {
         stw_semver_text(from, text);
         return stw_fail(err, STW_ERR_INVALID, "downgrade from %s is not supported", text);
     }
+    if (to.minor + 1 < from.minor)
+        return stw_fail(err, STW_ERR_INVALID, "downgrade one minor at a time: next is %u.%u",
+                        from.major, from.minor - 1U);
+    if (!before(to, least))
+        return 0;
+    stw_semver_text(least, text);
+    return stw_fail(err, STW_ERR_INVALID, "downgrade to %s or newer", text);
+}
+
+int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err)
+{
+    char text[STW_SEMVER_LEN];
+    if (before(to, from))
+        return check_downgrade(from, to, err);
     if (to.major != from.major || to.minor > from.minor + 1)
         return stw_fail(err, STW_ERR_INVALID, "upgrade one minor at a time: next is %u.%u",
                         from.major, from.minor + 1U);
@@ -78,11 +95,15 @@ static bool has_moved(struct stw_json status, struct stw_semver current)
     return false;
 }
 
-/* While an upgrade runs: on to a later patch of the same, or back as long as nobody has moved. */
+/* While an upgrade runs: on to a later patch of the same, or back as long as nobody has moved.
+ * While a downgrade runs: on to a later patch of the same, or back at any time. */
 static bool may_turn(struct stw_json status, struct stw_semver current, struct stw_semver target,
                      struct stw_semver wanted)
 {
     bool moved = has_moved(status, current);
+    if (before(target, current))
+        return stw_semver_compare(wanted, current) == 0 ||
+               (same_minor(wanted, target) && !before(wanted, target));
     if (stw_semver_compare(wanted, current) == 0)
         return !moved;
     return same_minor(wanted, target) && before(current, wanted) &&
@@ -94,6 +115,11 @@ static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
 {
     struct stw_etcd_step step = stw_etcd_step_to(to);
     char text[STW_SEMVER_LEN];
+    if (before(to, from)) {
+        stw_findings_warn(s->f, "etcd gives up what only %u.%u knows; take a backup first",
+                          from.major, from.minor);
+        return;
+    }
     if (to.minor == from.minor || !before(from, step.best) || !step.why)
         return;
     stw_semver_text(step.best, text);
@@ -115,8 +141,9 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
     if (upgrading && stw_semver_compare(wanted, target) != 0 &&
         !may_turn(s->status, current, target, wanted)) {
         stw_semver_text(target, text);
-        stw_ec_refuse_text(s, "version", s->now->version, "upgrade to %s is still running", text);
-    } else if (stw_etcd_upgrade_check(from, wanted, &err) != 0) {
+        stw_ec_refuse_text(s, "version", s->now->version, "%s to %s is still running",
+                           before(target, current) ? "downgrade" : "upgrade", text);
+    } else if (stw_etcd_step_check(from, wanted, &err) != 0) {
         stw_ec_refuse_text(s, "version", s->now->version, "%s", err.text);
     } else {
         advise_on_step(s, from, wanted);

@@ -196,7 +196,6 @@ static void check_template(const struct stw_admission *a, const struct stw_etcdr
     struct stw_etcdcluster c = {0};
     struct stw_ec_scene s = {.a = a, .at = "spec.template", .json = r->template, .now = &c, .f = f};
     struct stw_semver v;
-    const struct stw_semver can_bump = {3, 5, 10};
     struct stw_arena arena;
     stw_arena_init(&arena);
     (void)stw_fields_decode(stw_ec_spec_fields, r->template, &arena, &c);
@@ -204,7 +203,7 @@ static void check_template(const struct stw_admission *a, const struct stw_etcdr
     if (c.storage.medium && stw_streq(c.storage.medium, "EmptyDir"))
         stw_ec_forbid(&s, "storage.medium", "restore needs persistent storage");
     if ((r->bump_revision > 0 || r->mark_compacted) && c.version &&
-        stw_semver_parse(c.version, &v) == 0 && stw_semver_compare(v, can_bump) < 0)
+        stw_semver_parse(c.version, &v) == 0 && !stw_etcd_has(v, STW_ETCD_BUMPS))
         stw_findings_warn(f, "etcd before 3.5.10 can neither move revisions on nor mark them "
                              "compacted: clients that watch must be started anew");
     stw_arena_done(&arena);

@@ -40,15 +40,20 @@ def door(installed, store, source):
     door.close()
 
 
-@pytest.fixture(scope="module", params=["3.4", "3.5"])
-def source(request, stage):
+def filled(stage, line):
     """A cluster of one member with some keys in it."""
-    one = stage.etcd(f"src{request.param.replace('.', '')}")
-    one.apply(size=1, version=etcdcluster.version(request.param))
+    one = stage.etcd(f"src{line.replace('.', '')}")
+    one.apply(size=1, version=etcdcluster.version(line))
     one.wait_settled()
     client = one.served()
     for i in range(30):
         client.put(f"k{i}", str(i))
+    return one
+
+
+@pytest.fixture(scope="module", params=["3.4", "3.5"])
+def source(request, stage):
+    one = filled(stage, request.param)
     yield one
     one.delete()
 
@@ -188,6 +193,30 @@ def test_a_cluster_that_exists_is_not_touched(scene, source):
     found = scene.wait(RESTORE, name, lambda s: condition({"status": s}, "Stalled"))
     assert condition(found, "Stalled")["reason"] == "TargetExists"
     assert source.get()["spec"] == before["spec"] and not scene.pods("etcdrestore")
+
+
+@pytest.mark.parametrize("line, into", [("3.4", "3.6"), ("3.4", "3.7"), ("3.5", "3.6"), ("3.6", "3.7"),
+                                        ("3.7", "3.7")])
+def test_into_a_later_line(stage, store, line, into):
+    """Backups outlive upgrades; and what is made of them is a cluster of the later line, of which more
+    members and another restart are made."""
+    one = filled(stage, line)
+    door = s3.Door(store, address=agent.gateway(stage.cluster, stage.namespace))
+    try:
+        scene, name = Scene(stage, one, door), f"into-{line}-{into}".replace(".", "")
+        artifact = scene.to_s3(name)
+        assert artifact["etcdVersion"] == etcdcluster.version(line)
+        scene.create("EtcdRestore", name, etcdCluster={"name": name}, backupRef={"name": name},
+                     template=scene.template(into))
+        _found, new = scene.restored(name)
+        new.apply(size=3, version=etcdcluster.version(into))
+        new.wait_settled(3)
+        assert {new.at(n).status()["version"] for n in new.members()} == {etcdcluster.version(into)}
+        assert new.served().put("more", "1") > artifact["revision"] + 1_000_000_000
+        new.delete()
+    finally:
+        door.close()
+        one.delete()
 
 
 def test_an_older_etcd_is_refused(scene, source):

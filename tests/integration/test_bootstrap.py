@@ -26,7 +26,7 @@ def bootstrap(cache, *words, **env):
 def of_plan(command, cache, **env):
     """What a function of scripts/lib/bootstrap-plan.sh prints."""
     script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib; missing=() parts=() left_out=()
-        for part in common apt cache versions etcd-fetch s3-fetch go-build programs bootstrap-plan; do . "$LIB/$part.sh"; done
+        for part in common apt cache versions s3-fetch go-build programs bootstrap-plan; do . "$LIB/$part.sh"; done
         {command}"""
     return subprocess.run(["bash", "-c", script], env={**os.environ, "XDG_CACHE_HOME": str(cache), **env},
                           text=True, check=False, capture_output=True, timeout=60)
@@ -99,8 +99,7 @@ def test_lint_needs_a_kustomize_of_today(tmp_path):
     assert f"kustomize-{versions.newest('KUSTOMIZE')}" in said
 
 
-@pytest.mark.parametrize("function", ["etcd_fetch", "s3_fetch"])
-def test_who_waits_for_the_cache_says_for_whom(tmp_path, function):
+def test_who_waits_for_the_cache_says_for_whom(tmp_path):
     """The other one ends as soon as it is named; the waiting one then finds what it wants."""
     path = tmp_path / "steward" / "build.lock"
     path.parent.mkdir()
@@ -108,8 +107,8 @@ def test_who_waits_for_the_cache_says_for_whom(tmp_path, function):
     with open(path, "r+b") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
         script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib
-            for part in common apt versions cache etcd-fetch s3-fetch; do . "$LIB/$part.sh"; done
-            etcd_cached() {{ true; }}; s3_cached() {{ true; }}; {function}"""
+            for part in common apt versions cache s3-fetch; do . "$LIB/$part.sh"; done
+            s3_cached() {{ true; }}; s3_fetch"""
         with subprocess.Popen(["bash", "-c", script], env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
                               text=True, stderr=subprocess.PIPE) as waiting:
             assert "Waiting for process 42 (builds x 1)" in waiting.stderr.readline()

@@ -265,6 +265,60 @@ def test_the_next_minor_joins_and_the_last_one_does_not():
         assert "incompatible with current running cluster" in older.log_text()
 
 
+def test_questions_for_the_health_of_34_end_36():
+    """They are in the log, until a snapshot takes their place."""
+    with etcd.Cluster(1, "3.4") as cluster:
+        one = cluster.members[0]
+        assert net.http_get(one.client_url + "/health")[0] == 200
+        one.stop()
+        one.start(version="3.5").wait_healthy()
+        one.stop()
+        assert one.start(version="3.6").ended() == 2
+        assert "detected disallowed v2 WAL" in one.log_text()
+        one.start("--snapshot-count=1", version="3.5").wait_healthy()
+        wait.until("a snapshot of raft", lambda: any((one.data / "member" / "snap").glob("*.snap")))
+        one.stop()
+        one.start(version="3.6").wait_healthy()
+
+
+@pytest.mark.parametrize("line, older", [
+    pytest.param("3.6", "3.5", marks=pytest.mark.thorough("3.7 shows the same")), ("3.7", "3.6")])
+def test_a_line_back(line, older):
+    """Once etcd has prepared its data, members with data go one by one, and others do not join."""
+    def downgrade(**what):
+        return cluster.members[0].post("/v3/maintenance/downgrade", what)
+
+    def stored():
+        return {m.status().get("storageVersion") for m in cluster.members}
+
+    with etcd.Cluster(3, line) as cluster:
+        first = cluster.members[0]
+        wait.until("data of the line", lambda: stored() == {f"{line}.0"}, 60)
+        first.stop()
+        assert first.start(version=older).ended() != 0
+        first.start(version=line).wait_healthy()
+        assert "invalid downgrade target" in downgrade(action="ENABLE", version="3.4.0")[1]["message"]
+        assert downgrade(action="ENABLE", version=f"{older}.0")[0] == 200
+        code, said = downgrade(action="ENABLE", version=f"{older}.0")
+        assert code == 400 and "downgrade job in progress" in said["message"]
+        wait.until("data of the older line", lambda: stored() == {f"{older}.0"})
+        assert first.status()["downgradeInfo"] == {"enabled": True, "targetVersion": f"{older}.0"}
+        joiner = cluster.new_member(version=older)
+        body = {"peerURLs": [joiner.peer_url], "isLearner": True}
+        patiently(lambda: first.post("/v3/cluster/member/add", body))
+        cluster.joins(joiner)
+        assert joiner.start().ended() == 1
+        assert "incompatible with current running cluster" in joiner.log_text()
+        joiner_id, = [m["ID"] for m in cluster.member_list() if m.get("isLearner")]
+        patiently(lambda: first.post("/v3/cluster/member/remove", {"ID": joiner_id}))
+        for member in cluster.members:
+            if member is not joiner:
+                member.stop()
+                member.start(version=older).wait_healthy()
+        wait.until("the end of the downgrade", lambda: not any(
+            m.status().get("downgradeInfo") for m in cluster.members if m is not joiner))
+
+
 def _cluster_version(member):
     import json
     return json.loads(net.http_get(member.client_url + "/version")[1])["etcdcluster"]

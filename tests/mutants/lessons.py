@@ -13,8 +13,8 @@ RESTORES = "e2e/test_etcdrestore_claim.py"
 
 # (lesson, the guard, file, text, what it becomes, the test)
 _ROWS = [
-    ("E1", "the kubelet starts it again", f"{CLUSTER}_pod.c", '"restartPolicy", "Always"',
-     '"restartPolicy", "Never"', f"{POD}:arguments"),
+    ("E1", "the kubelet starts it again", f"{CLUSTER}_pod.c", '"Always", "termination',
+     '"Never", "termination', f"{POD}:arguments"),
     ("E1", "each has its own volume", f"{CLUSTER}_pod.c",
      '"claimName",\n                         member);', '"claimName",\n e->owner.name);',
      f"{POD}:arguments"),
@@ -79,13 +79,13 @@ _ROWS = [
 
     ("E6", "3.6 from 3.5.20 on", "src/kinds/etcdcluster_version.c",
      "to.minor > from.minor && before(from, least)) {", "false) {",
-     f"{KIND}:upgrade_check"),
+     f"{KIND}:step_check"),
     ("E7", "one minor at a time", "src/kinds/etcdcluster_version.c",
-     "to.minor > from.minor + 1)", "to.minor > from.minor + 2)", f"{KIND}:upgrade_check"),
-    ("E7", "never down", "src/kinds/etcdcluster_version.c", "    if (before(to, from)) {",
-     "    if (false) {", f"{KIND}:upgrade_check"),
+     "to.minor > from.minor + 1)", "to.minor > from.minor + 2)", f"{KIND}:step_check"),
+    ("E7", "never down", "src/kinds/etcdcluster_version.c", "    if (before(to, from))\n        return check",
+     "    if (false)\n        return check", f"{KIND}:step_check"),
     ("E7", "at the door", "src/kinds/etcdcluster_version.c",
-     "stw_etcd_upgrade_check(from, wanted, &err) != 0", "false", f"{KIND}:upgrades"),
+     "stw_etcd_step_check(from, wanted, &err) != 0", "false", f"{KIND}:upgrades"),
     ("E7", "by what runs, not by the spec", "src/kinds/etcdcluster_version.c",
      "from = stw_semver_known(current) ? current : old;", "from = old;", f"{KIND}:upgrades"),
     ("E7", "not while one is under way", "src/kinds/etcdcluster_version.c",
@@ -334,8 +334,8 @@ _ROWS = [
     ("B5", "what was before is compacted", "controller/etcdrestore_pod.c",
      '            arg(args, "--mark-compacted");\n', "            (void)0;\n",
      f"{RESTORES}::test_what_the_tool_is_told"),
-    ("B5", "by a tool that can", "controller/etcdrestore_pod.c", "first = {3, 5, 10};",
-     "first = {3, 4, 0};", f"{RESTORES}::test_what_the_tool_is_told"),
+    ("B5", "by a tool that can", "src/kinds/etcd_release.c",
+     "{{3, 5, 10}, {3, 5, 10}}", "{{3, 4, 0}, {3, 4, 0}}", f"{RESTORES}::test_what_the_tool_is_told"),
 
     ("B6", "bad input ends one object", "controller/etcdbackup.c",
      "else if (stw_object_judge(run, &e->object, &findings) > 0)", "else if (false)",

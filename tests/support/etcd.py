@@ -18,20 +18,22 @@ import urllib.error
 import urllib.request
 
 from . import dbserver, net, pause, scratch, started, wait
+from . import versions as server_versions
 
 TOKEN = "steward-test"
 
 
 def _cached():
     root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return pathlib.Path(root, "steward").glob("etcd-[0-9]*/etcd")
+    return [pathlib.Path(root, "steward", f"etcd-{version}", "etcd")
+            for version in server_versions.table()["ETCD"]]
 
 
 @functools.cache
 def _found():
     """{"3.4": ("3.4.23", path of etcd), ...}: the installed one, and those of scripts/bootstrap."""
     found = {}
-    for path in [shutil.which("etcd"), *sorted(map(str, _cached()))]:
+    for path in [shutil.which("etcd"), *map(str, filter(pathlib.Path.exists, _cached()))]:
         if path:
             text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
             match = re.search(r"etcd Version: ((\d+\.\d+)\.\d+)", text)

@@ -23,7 +23,7 @@ FORCE = f"{GROUP}/force-new-cluster"
 
 
 def version(line="3.5"):
-    """The whole version of a line that is on this machine: "3.5" -> "3.5.16"."""
+    """The whole version of a line that is on this machine: "3.5" -> "3.5.35"."""
     program = etcd.versions()[line]
     text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     return re.search(r"etcd Version: (\S+)", text)[1]

@@ -98,7 +98,8 @@ unsigned world_count_staying(const struct world *w, const struct slot *but)
 bool world_same_pod(const struct slot *a, const struct slot *b)
 {
     return a->pod == b->pod && a->up == b->up && a->seed == b->seed && a->forced == b->forced &&
-           a->guarded == b->guarded && a->template == b->template && a->version == b->version;
+           a->guarded == b->guarded && a->trimmed == b->trimmed && a->template == b->template &&
+           a->version == b->version;
 }
 
 /* --- what steward sees */
@@ -116,6 +117,7 @@ static void view_pod(const struct world *w, const struct slot *s, struct ec_memb
     m->pod_ready = world_healthy(w, s);
     m->pod_guarded = seen->guarded;
     m->pod_forced = seen->forced;
+    m->pod_trimmed = seen->trimmed;
     m->pod_template = m->pod != EC_POD_ABSENT && seen->template == w->template;
     m->pod_version = m->pod != EC_POD_ABSENT ? versions[seen->version] : (struct stw_semver){0};
     if (m->pod == EC_POD_STARTING && seen->template == TEMPLATE_NO_IMAGE)
@@ -232,8 +234,8 @@ bool world_at_goal(const struct world *w)
     {
         if (s->listed ? s->learner : s->pod != WP_ABSENT || (s->claim && !w->keep_scaled))
             return false;
-        good += world_healthy(w, s) && s->guarded && !s->forced && s->template == w->template &&
-                s->version == w->version && s->ran == s->version + 1U;
+        good += world_healthy(w, s) && s->guarded && !s->forced && !s->trimmed &&
+                s->template == w->template && s->version == w->version && s->ran == s->version + 1U;
     }
     return good == w->size && world_count_voters(w, false, false) == w->size &&
            w->action == EC_IDLE && w->force_step == EC_FORCE_NOT;
@@ -283,11 +285,12 @@ static void slot_text(const struct world *w, const struct slot *s, char *out, si
 {
     static const char pods[] = "-sRGE";
     (void)snprintf(
-        out, size, "  %c %s%s%s pod=%c%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
+        out, size, "  %c %s%s%s pod=%c%s%s%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
         world_names[s - w->slots][3], s->listed ? "listed" : "", s->learner ? " learner" : "",
         s->started ? " started" : "", pods[s->pod], s->up ? " up" : "", s->seed ? " seed" : "",
-        s->forced ? " forced" : "", s->guarded ? " guarded" : "", s->template, s->version, s->ran,
-        s->claim ? " claim" : "", s->data ? " data" : "", s->fresh ? " fresh" : "",
+        s->forced ? " forced" : "", s->guarded ? " guarded" : "", s->trimmed ? " trimmed" : "",
+        s->old_log ? " old-log" : "", s->template, s->version, s->ran, s->claim ? " claim" : "",
+        s->data ? " data" : "", s->fresh ? " fresh" : "",
         s->cut == CUT_OFF            ? " CUT"
         : s->cut == CUT_FROM_STEWARD ? " HIDDEN"
                                      : "",

@@ -39,7 +39,8 @@ struct slot {
     uint32_t voted : 1;                        /* it was a voter once */
     uint32_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
     uint32_t strange : 1;                      /* somebody else's pod or claim has its name */
-    uint32_t late : 1; /* whom the call is about that may still be carried out */
+    uint32_t late : 1;                 /* whom the call is about that may still be carried out */
+    uint32_t trimmed : 1, old_log : 1; /* old_log: requests of 3.4 are in its log */
 };
 
 struct world {

@@ -102,8 +102,27 @@ static bool startable(const struct world *w, const struct slot *s)
     return s->data ? s->listed || !w->formed : s->seed || (s->listed && world_serves(w));
 }
 
+/* A member of 3.4 puts requests into the log of all; what a new one is sent is as old as the logs
+ * of those before 3.6, also of those whose own begins later; 3.6 ends when it reads them. */
+static const char *read_log(const struct world *w, struct slot *s, bool sent)
+{
+    bool of_34 = false;
+    each_const(m, w)
+    {
+        of_34 = of_34 || (world_voter(m) && m->ran == 1);
+        s->old_log |= sent && m != s && world_voter(m) && m->ran && m->ran < 3;
+    }
+    s->old_log |= of_34 || s->version == 0;
+    if (s->version == 2 && s->old_log)
+        return "3.6 is started with a log of 3.4";
+    if (s->trimmed && !of_34)
+        s->old_log = 0;
+    return NULL;
+}
+
 static const char *start(struct world *w, struct slot *s)
 {
+    bool empty = !s->data;
     const char *broken = NULL;
     s->pod = WP_RUNNING;
     if (!startable(w, s)) /* it exits again and again */
@@ -120,18 +139,18 @@ static const char *start(struct world *w, struct slot *s)
     }
     s->up = s->started = 1;
     s->ran = (s->version + 1U) & 3;
-    return broken;
+    return broken ? broken : read_log(w, s, empty && !s->seed);
 }
 
 static void lose_data(struct slot *s)
 {
-    s->data = s->fresh = s->up = 0;
+    s->data = s->fresh = s->up = s->old_log = 0;
 }
 
 static void gone(struct world *w, struct slot *s)
 {
     s->pod = WP_ABSENT;
-    s->up = s->seed = s->forced = s->guarded = 0;
+    s->up = s->seed = s->forced = s->guarded = s->trimmed = 0;
     s->template = s->version = 0;
     s->cut = CUT_NOT;
     if (!w->durable)
@@ -170,6 +189,7 @@ static void lag(struct world *w, struct slot *s)
                             .seed = s->seed,
                             .forced = s->forced,
                             .guarded = s->guarded,
+                            .trimmed = s->trimmed,
                             .template = s->template,
                             .version = s->version,
                             .claim = s->claim};
@@ -458,7 +478,8 @@ static void put_member(struct world *w, struct slot *s)
                        .ran = 1,
                        .claim = w->durable,
                        .data = 1,
-                       .fresh = 1};
+                       .fresh = 1,
+                       .old_log = 1};
 }
 
 void world_new(struct world *w, unsigned size, bool durable, bool settled)
@@ -505,10 +526,10 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "TEMPLATE",
                                                 "VERSION",
                                                 "FORCE"};
-    static const char *const acts[] = {"wait",         "freeze",     "intend",     "latch",
-                                       "create claim", "create pod", "delete pod", "delete claim",
-                                       "guard",        "member add", "promote",    "member remove",
-                                       "move leader",  "disarm",     "force next", "finish"};
+    static const char *const acts[] = {
+        "wait",        "freeze",       "intend", "latch",      "create claim", "create pod",
+        "delete pod",  "delete claim", "guard",  "member add", "promote",      "member remove",
+        "move leader", "downgrade",    "disarm", "force next", "finish"};
     struct ec_move move = {0};
     if (e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST) {
         world_plan(w, &move);

@@ -129,6 +129,7 @@ static const char *create_pod(struct world *w, struct slot *s, const struct ec_m
     s->seed = move->seed;
     s->forced = move->forced;
     s->guarded = move->guarded;
+    s->trimmed = move->trimmed;
     s->template = w->template;
     s->version = index_of(move->version) & 3;
     return versions_in_order(w, s, s->version);
@@ -265,6 +266,7 @@ static const char *act(struct world *w, struct slot *s, const struct ec_move *mo
     case EC_WAIT:
     case EC_FREEZE:
     case EC_INTEND:
+    case EC_DOWNGRADE:
     case EC_DISARM:
         break;
     }

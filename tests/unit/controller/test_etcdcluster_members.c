@@ -212,10 +212,53 @@ static void alarms(void **state)
     fixture_done(&f);
 }
 
+/* Only of a cluster whose beginning was seen; and it never gets younger. */
+static void the_oldest_version(void **state)
+{
+    static const struct {
+        enum ec_kind action;
+        const char *current, *oldest, *want;
+        struct stw_semver runs;
+    } cases[] = {
+        {EC_SEED, "", "", "3.5.21", {3, 5, 21}},
+        {EC_IDLE, "", "", "", {3, 5, 21}}, /* the status was lost */
+        {EC_IDLE, "3.5.21", "", "", {3, 5, 21}},
+        {EC_IDLE, "3.5.21", "3.4.23", "3.4.23", {3, 5, 21}},
+        {EC_UPGRADE, "3.6.16", "3.6.16", "3.5.35", {3, 5, 35}}, /* a downgrade */
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        voters(&f, 1);
+        f.e->view.members[0].version = cases[i].runs;
+        f.e->view.action.kind = cases[i].action;
+        f.e->view.current = f.e->view.oldest = (struct stw_semver){0};
+        (void)stw_semver_parse(cases[i].current, &f.e->view.current);
+        (void)stw_semver_parse(cases[i].oldest, &f.e->view.oldest);
+        (void)snprintf(f.e->state.oldest_version, STW_SEMVER_LEN, "%s", cases[i].oldest);
+        ec_judge_members(f.e);
+        assert_string_equal(f.e->state.oldest_version, cases[i].want);
+        fixture_done(&f);
+    }
+}
+
+static void what_etcd_was_told(void **state)
+{
+    struct fixture f;
+    (void)state;
+    voters(&f, 2);
+    f.e->details[1].health.downgrade_to = (struct stw_semver){3, 5, 0};
+    ec_judge_members(f.e);
+    assert_int_equal(f.e->view.downgrade_to.minor, 5);
+    fixture_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_a_quorum),
+        cmocka_unit_test(the_oldest_version),
+        cmocka_unit_test(what_etcd_was_told),
         cmocka_unit_test(versions_of_all),
         cmocka_unit_test(who_leads_and_who_lags),
         cmocka_unit_test(who_speaks),

@@ -308,7 +308,7 @@ static void the_end_of_an_outage(void **state)
     "\"7\",\"startTime\":\"2024-01-01T00:00:00Z\"},\"forceNewCluster\":{\"step\":"                 \
     "\"Start\",\"member\":\"db-y\"},\"failovers\":{\"total\":3,\"times\":["                        \
     "\"2024-01-01T00:00:00Z\"]},\"quorumLostTime\":\"2024-01-01T00:00:01Z\",\"lastRollTime\":"     \
-    "\"2024-01-01T00:00:02Z\",\"currentVersion\":\"3.5.16\"}"
+    "\"2024-01-01T00:00:02Z\",\"currentVersion\":\"3.5.16\",\"oldestVersion\":\"3.4.23\"}"
 
 static void round_trip(void **state)
 {

@@ -663,6 +663,228 @@ static void versions_out_of_reach(void **state)
     expect_words(&s, EC_FREEZE, "InvalidSpec", "upgrade to 3.5.20 or newer first");
 }
 
+static const struct stw_semver line_36 = {3, 6, 16}, line_35 = {3, 5, 35};
+
+/* Three members of 3.6 that are to be of 3.5. */
+static void go_down(struct scene *s)
+{
+    struct ec_member *all[] = {s->a, s->b, s->c};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        all[i]->version = all[i]->pod_version = line_36;
+        all[i]->storage = (struct stw_semver){3, 6, 0};
+    }
+    s->v.current = line_36;
+    s->v.cluster_version = (struct stw_semver){3, 6, 0};
+    s->v.version = line_35;
+}
+
+static void etcd_is_told(struct scene *s)
+{
+    s->v.downgrade_to = (struct stw_semver){3, 5, 0};
+    s->a->storage = s->b->storage = s->c->storage = s->v.downgrade_to;
+}
+
+static void a_line_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    fall(s.c, 3);
+    expect_words(&s, EC_WAIT, "MembersUnready", "the downgrade to 3.5 begins when");
+    s = three();
+    go_down(point(&s));
+    expect(&s, EC_DOWNGRADE, "");
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    assert_true(ec_decides(&s.move));
+    s.v.downgrade_to = (struct stw_semver){3, 5, 0};
+    expect_words(&s, EC_WAIT, "UpgradeInProgress", "member " B " has not done it yet");
+    s.b->storage = s.v.downgrade_to;
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_UPGRADE, B);
+    /* and it comes back as 3.5, by what was known of its data */
+    s.v.action = s.move.intent;
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, B);
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+}
+
+/* What made the pod go was another matter, and its data is not prepared. */
+static void no_older_etcd_on_newer_data(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    s.v.action = (struct ec_action){.kind = EC_ROLL, .member = B, .start = NOW - 5};
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, B);
+    assert_int_equal(stw_semver_compare(s.move.version, line_36), 0);
+    s.b->pod = EC_POD_RUNNING;
+    s.b->pod_template = false;
+    s.b->trouble = EC_TROUBLE_CRASH;
+    s.v.action = (struct ec_action){0};
+    ec_plan(&s.v, &s.move);
+    if (s.move.act == EC_DELETE_POD) /* made anew of what it can read */
+        assert_int_equal(s.move.intent.kind, EC_IDLE);
+}
+
+/* What its data was written for at last says nothing while nobody keeps it so. */
+static void no_older_etcd_before_etcd_is_told(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    etcd_is_told(&s);
+    s.v.downgrade_to = (struct stw_semver){0};
+    fall(s.b, 3);
+    s.b->trouble = EC_TROUBLE_CRASH;
+    expect_words(&s, EC_WAIT, "MembersUnready", "the downgrade to 3.5 begins when");
+    s.v.downgrade_to = (struct stw_semver){3, 5, 0};
+    expect(&s, EC_DELETE_POD, B);
+}
+
+static void two_members_cannot_go_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    s.v.size = 2;
+    s.v.count = 2;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "one by one. Set spec.size to 3 first");
+    s.v.durable = false;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "one by one. These have none");
+}
+
+static void a_downgrade_is_turned_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    etcd_is_told(&s);
+    s.b->version = s.b->pod_version = line_35;
+    s.b->storage = (struct stw_semver){0};
+    s.v.cluster_version = (struct stw_semver){3, 5, 0};
+    expect(&s, EC_DELETE_POD, C);
+    s.v.version = line_36;
+    expect(&s, EC_DOWNGRADE, "");
+    assert_false(stw_semver_known(s.move.version));
+    s.v.downgrade_to = (struct stw_semver){0};
+    expect(&s, EC_DELETE_POD, B);
+    s.v.downgrade_to = (struct stw_semver){3, 4, 0}; /* by hand, to what nobody wants */
+    expect(&s, EC_DOWNGRADE, "");
+    assert_false(stw_semver_known(s.move.version));
+    s.v.downgrade_to = (struct stw_semver){0};
+    s.v.version = line_35; /* and down again: one of 3.5 keeps the data as it is */
+    expect(&s, EC_DELETE_POD, C);
+}
+
+/* The step to 3.6 of three members that may have been of 3.4. */
+static void step_to_36(struct scene *s)
+{
+    struct ec_member *all[] = {s->a, s->b, s->c};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        all[i]->version = all[i]->pod_version = line_35;
+    s->v.current = line_35;
+    s->v.version = line_36;
+}
+
+static void a_log_of_34_goes_first(void **state)
+{
+    SCENE(s);
+    step_to_36(&s);
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_ROLL, B);
+    s.v.action = s.move.intent;
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, B);
+    assert_true(s.move.trimmed);
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    s.a->pod_trimmed = s.c->pod_trimmed = true; /* it is the last one: done, and then the step */
+    s.b->pod_trimmed = s.b->healthy = s.b->answers = true;
+    s.b->pod = EC_POD_RUNNING;
+    s.b->cluster_id = 0xabc;
+    expect(&s, EC_FINISH, B);
+    s.v.action = (struct ec_action){0};
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_UPGRADE, B);
+    s.v.action = s.move.intent;
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    s.b->pod_trimmed = false;
+    expect(&s, EC_CREATE_POD, B);
+    assert_false(s.move.trimmed);
+    assert_int_equal(stw_semver_compare(s.move.version, line_36), 0);
+}
+
+static void no_36_on_a_log_of_34(void **state)
+{
+    SCENE(s);
+    s.v.size = 4;
+    struct ec_member *d = member(&s, "db-dddddddddd");
+    step_to_36(&s);
+    d->version = d->pod_version = line_35;
+    s.a->pod_trimmed = s.c->pod_trimmed = d->pod_trimmed = true;
+    s.v.action = (struct ec_action){.kind = EC_ROLL, .member = B, .start = NOW - 5};
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    s.b->learner = s.b->promoted = true; /* etcd has forgotten that it votes */
+    expect(&s, EC_CREATE_POD, B);
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    assert_true(s.move.trimmed);
+
+    s = three();
+    step_to_36(point(&s));
+    s.a->pod_trimmed = s.c->pod_trimmed = true;
+    s.b->version = s.b->pod_version = line_36;
+    s.v.size = 4;
+    struct ec_member *fresh = member(&s, FRESH);
+    *fresh = (struct ec_member){.listed = true, .learner = true, .id = 9, .claim = true};
+    (void)snprintf(fresh->name, sizeof(fresh->name), "%s", FRESH);
+    fresh->created = NOW - 1;
+    expect(&s, EC_CREATE_POD, FRESH); /* the others send it what they have */
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    assert_true(s.move.trimmed);
+}
+
+static void no_log_of_34(void **state)
+{
+    SCENE(s);
+    step_to_36(&s);
+    s.v.oldest = (struct stw_semver){3, 5, 0};
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_UPGRADE, B);
+    s.v.oldest = (struct stw_semver){3, 4, 23};
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_ROLL, B);
+    s.v.version = line_35; /* back: pods that were trimmed are made as others are */
+    s.b->pod_trimmed = true;
+    expect(&s, EC_DELETE_POD, B);
+    s.b->pod_trimmed = false;
+    expect(&s, EC_WAIT, "");
+}
+
+/* Nobody can be started anew, and a new member is sent the log of the others. */
+static void a_log_of_34_that_stays(void **state)
+{
+    SCENE(s);
+    step_to_36(&s);
+    s.v.size = 1;
+    s.v.count = 1;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "Set spec.size to 3 first");
+    s.v.durable = false;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "Make a backup and restore it");
+    s.v.oldest = line_35;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+}
+
+/* It is told by where the members came from. */
+static void an_upgrade_is_not_turned_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    s.b->version = s.b->pod_version = line_35;
+    s.v.current = line_35;
+    s.v.cluster_version = (struct stw_semver){3, 5, 0};
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "upgrade to 3.6 is still running");
+}
+
 static void versions_without_learners(void **state)
 {
     SCENE(s);
@@ -770,6 +992,16 @@ int main(void)
         cmocka_unit_test(the_next_waits_for_the_last),
         cmocka_unit_test(the_leader_comes_last),
         cmocka_unit_test(versions_out_of_reach),
+        cmocka_unit_test(a_line_back),
+        cmocka_unit_test(no_older_etcd_on_newer_data),
+        cmocka_unit_test(no_older_etcd_before_etcd_is_told),
+        cmocka_unit_test(two_members_cannot_go_back),
+        cmocka_unit_test(a_downgrade_is_turned_back),
+        cmocka_unit_test(a_log_of_34_goes_first),
+        cmocka_unit_test(no_36_on_a_log_of_34),
+        cmocka_unit_test(no_log_of_34),
+        cmocka_unit_test(a_log_of_34_that_stays),
+        cmocka_unit_test(an_upgrade_is_not_turned_back),
         cmocka_unit_test(versions_without_learners),
         cmocka_unit_test(two_members_relieve_each_other),
         cmocka_unit_test(a_mistake_is_mended),

@@ -153,6 +153,32 @@ static void survivor_is_forced(void **state)
     fixture_done(&f);
 }
 
+/* The snapshot that the first entries bring about takes the place of what 3.6 does not read. */
+static void log_is_trimmed(void **state)
+{
+    struct fixture f;
+    struct ec_pod_live live;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    stw_autojson struct stw_json_doc doc = {0};
+    (void)state;
+    fixture_init(&f, "{\"version\":\"3.5.16\",\"options\":{\"snapshotCount\":5000}}", "");
+    fixture_member(&f, "db-a", 1);
+    const struct ec_move move = {
+        .member = "db-a", .guarded = true, .trimmed = true, .version = V3516};
+    json_auto_t *pod = pod_of(&f, &move);
+    assert_false(has_arg(pod, "--force-new-cluster"));
+    assert_string_equal(last_arg(pod, "--snapshot-count="), "--snapshot-count=1");
+    assert_string_equal(text_at(pod, "metadata/labels/etcd_role"), "voter");
+    assert_string_equal(note(pod, EC_HASH), f.e->template_hash);
+    (void)json_object_set_new(json_object_get(pod, "metadata"), "uid", json_string("p-1"));
+    stw_autofree char *dump = json_dumps(pod, 0);
+    assert_int_equal(stw_json_scan(&doc, dump, strlen(dump), NULL), 0);
+    ec_watch_pods.project(NULL, stw_json_root(&doc), &text);
+    assert_int_equal(ec_pod_read(stw_buf_str(&text), text.len, &live), 0);
+    assert_true(live.trimmed && !live.forced);
+    fixture_done(&f);
+}
+
 /* --- what is always so (I11), and what the spec adds */
 
 static void arguments(void **state)
@@ -437,6 +463,7 @@ int main(void)
         cmocka_unit_test(joiner_knows_all),
         cmocka_unit_test(who_has_data_is_guarded),
         cmocka_unit_test(survivor_is_forced),
+        cmocka_unit_test(log_is_trimmed),
         cmocka_unit_test(arguments),
         cmocka_unit_test(arguments_of_versions),
         cmocka_unit_test(liveness),

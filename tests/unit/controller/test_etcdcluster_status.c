@@ -131,6 +131,27 @@ static void promoted(void **state)
     }
 }
 
+/* Also of a member that does not answer any more: what can read its data depends on it. */
+static void what_data_is_written_for(void **state)
+{
+    struct scene s;
+    struct ec_state back;
+    (void)state;
+    scene_init(&s, SPEC, LATCHED);
+    s.f.e->view.members[0].storage = (struct stw_semver){3, 6, 0};
+    judge(&s);
+    ec_state_read(s.status, &back);
+    assert_string_equal(back.members[0].storage_version, "3.6.0");
+    assert_string_equal(back.members[1].storage_version, "");
+    const struct ec_seen seen = {.state = &back, .now = FIXTURE_NOW};
+    struct ec_member m = {.listed = true};
+    const struct ec_detail silent = {.asked = true};
+    (void)snprintf(m.name, sizeof(m.name), "%s", back.members[0].name);
+    ec_judge_member(&seen, &silent, &m);
+    assert_int_equal(m.storage.minor, 6);
+    scene_done(&s);
+}
+
 /* For whoever looks for one in what etcdctl prints; what was written with zeros is still read. */
 static void ids_are_as_etcdctl_prints_them(void **state)
 {
@@ -398,6 +419,7 @@ int main(void)
         cmocka_unit_test(ready_needs_a_list_of_now),
         cmocka_unit_test(waiting_is_no_news),
         cmocka_unit_test(promoted),
+        cmocka_unit_test(what_data_is_written_for),
         cmocka_unit_test(ids_are_as_etcdctl_prints_them),
         cmocka_unit_test(quorum_lost),
         cmocka_unit_test(alarms),

@@ -14,13 +14,20 @@ static void test_trips_and_opens_again(void **state)
     struct stw_guard *g = stw_guard_create();
     uint64_t now = 100000;
     for (int i = 0; i < STW_GUARD_WRITES; i++)
-        assert_int_equal(stw_guard_write(g, "services/n/a", now += 100), STW_GUARD_GO);
-    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100), STW_GUARD_TRIPPED);
-    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100), STW_GUARD_CLOSED);
-    assert_int_equal(stw_guard_write(g, "services/n/b", now), STW_GUARD_GO); /* others go on */
-    assert_int_equal(stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS - 200),
+        assert_int_equal(stw_guard_write(g, "services/n/a", now += 100, STW_GUARD_PAUSE_MS),
+                         STW_GUARD_GO);
+    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100, STW_GUARD_PAUSE_MS),
+                     STW_GUARD_TRIPPED);
+    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100, STW_GUARD_PAUSE_MS),
                      STW_GUARD_CLOSED);
-    assert_int_equal(stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS), STW_GUARD_GO);
+    assert_int_equal(stw_guard_write(g, "services/n/b", now, STW_GUARD_PAUSE_MS),
+                     STW_GUARD_GO); /* others go on */
+    assert_int_equal(
+        stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS - 200, STW_GUARD_PAUSE_MS),
+        STW_GUARD_CLOSED);
+    assert_int_equal(
+        stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS, STW_GUARD_PAUSE_MS),
+        STW_GUARD_GO);
     stw_guard_destroy(g);
 }
 
@@ -30,7 +37,8 @@ static void test_slow_writes_never_trip(void **state)
     struct stw_guard *g = stw_guard_create();
     for (uint64_t i = 0; i < 200; i++)
         assert_int_equal(stw_guard_write(g, "configmaps/n/a",
-                                         1000 + i * (STW_GUARD_WINDOW_MS / STW_GUARD_WRITES + 200)),
+                                         1000 + i * (STW_GUARD_WINDOW_MS / STW_GUARD_WRITES + 200),
+                                         STW_GUARD_PAUSE_MS),
                          STW_GUARD_GO);
     stw_guard_destroy(g);
 }
@@ -48,7 +56,7 @@ static void test_accepted(void **state)
     assert_false(stw_guard_accepted(g, "b", wanted, live));
     /* survives the sweep of old counts */
     for (uint64_t i = 1; i < 5; i++)
-        (void)stw_guard_write(g, "b", i * 10 * STW_GUARD_WINDOW_MS);
+        (void)stw_guard_write(g, "b", i * 10 * STW_GUARD_WINDOW_MS, STW_GUARD_PAUSE_MS);
     assert_true(stw_guard_accepted(g, "a", wanted, live));
     stw_guard_forget(g, "a");
     assert_false(stw_guard_accepted(g, "a", wanted, live));

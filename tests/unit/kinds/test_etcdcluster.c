@@ -158,6 +158,8 @@ static void versions(void **state)
 #define IS(v) "{\"name\":\"a\",\"version\":\"" v "\"}"
 #define OLD_LINE "W: etcd 3.4 is out of support\n"
 
+#define GIVES_UP(line) "W: etcd gives up what only " line " knows; take a backup first\n"
+
 static void upgrades(void **state)
 {
     static const struct change changes[] = {
@@ -210,6 +212,17 @@ static void upgrades(void **state)
          "spec.version: Invalid value: \"3.4.24\": upgrade to 3.5.16 is still running\n" OLD_LINE},
         {VERSION("3.6.0"), UPGRADES("3.4.23", "3.5.16", IS("3.5.16")),
          "spec.version: Invalid value: \"3.6.0\": upgrade to 3.5.16 is still running\n"},
+        /* a downgrade */
+        {VERSION("3.5.24"), VERSION("3.6.16"), GIVES_UP("3.6")},
+        {VERSION("3.6.16"), RUNS("3.7.3", "3.7.3"), GIVES_UP("3.7")},
+        {VERSION("3.6.10"), VERSION("3.7.3"),
+         "spec.version: Invalid value: \"3.6.10\": downgrade to 3.6.11 or newer\n"},
+        {VERSION("3.6.16"), UPGRADES("3.6.16", "3.5.24", IS("3.6.16") "," IS("3.5.24")), ""},
+        {VERSION("3.5.25"), UPGRADES("3.6.16", "3.5.24", IS("3.6.16")), GIVES_UP("3.6")},
+        {VERSION("3.5.23"), UPGRADES("3.6.16", "3.5.24", IS("3.6.16")),
+         "spec.version: Invalid value: \"3.5.23\": downgrade to 3.5.24 is still running\n"},
+        {VERSION("3.6.17"), UPGRADES("3.6.16", "3.5.24", IS("3.6.16")),
+         "spec.version: Invalid value: \"3.6.17\": downgrade to 3.5.24 is still running\n"},
         /* one that is done */
         {VERSION("3.5.17"),
          RUNNING("\"version\":\"3.5.16\"",
@@ -226,7 +239,7 @@ static void upgrades(void **state)
     assert_changes(changes, STW_COUNT(changes));
 }
 
-static void upgrade_check(void **state)
+static void step_check(void **state)
 {
     static const struct {
         struct stw_semver from, to;
@@ -235,6 +248,14 @@ static void upgrade_check(void **state)
         {{3, 4, 23}, {3, 5, 16}, ""},
         {{3, 5, 16}, {3, 5, 16}, ""},
         {{3, 5, 16}, {3, 5, 15}, "downgrade from 3.5.16 is not supported"},
+        {{3, 6, 16}, {3, 6, 15}, "downgrade from 3.6.16 is not supported"},
+        {{3, 5, 35}, {3, 4, 23}, "downgrade from 3.5.35 is not supported"},
+        {{3, 6, 16}, {3, 5, 20}, ""},
+        {{3, 6, 0}, {3, 5, 19}, "downgrade to 3.5.20 or newer"},
+        {{3, 7, 3}, {3, 6, 11}, ""},
+        {{3, 7, 3}, {3, 6, 10}, "downgrade to 3.6.11 or newer"},
+        {{3, 7, 3}, {3, 5, 35}, "downgrade one minor at a time: next is 3.6"},
+        {{4, 0, 0}, {3, 7, 0}, "downgrade from 4.0.0 is not supported"},
         {{3, 4, 23}, {3, 6, 0}, "upgrade one minor at a time: next is 3.5"},
         {{3, 5, 19}, {3, 6, 0}, "upgrade to 3.5.20 or newer first"},
         {{3, 5, 20}, {3, 6, 4}, ""},
@@ -246,7 +267,7 @@ static void upgrade_check(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         struct stw_error err = {0};
-        int rc = stw_etcd_upgrade_check(rows[i].from, rows[i].to, &err);
+        int rc = stw_etcd_step_check(rows[i].from, rows[i].to, &err);
         assert_int_equal(rc, *rows[i].want ? -1 : 0);
         assert_string_equal(rc ? err.text : "", rows[i].want);
     }
@@ -824,15 +845,15 @@ static void decoding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),         cmocka_unit_test(sizes),
-        cmocka_unit_test(versions),      cmocka_unit_test(upgrades),
-        cmocka_unit_test(upgrade_check), cmocka_unit_test(repository),
-        cmocka_unit_test(pods),          cmocka_unit_test(environment),
-        cmocka_unit_test(storage),       cmocka_unit_test(storage_stays),
-        cmocka_unit_test(tls),           cmocka_unit_test(options),
-        cmocka_unit_test(keeping),       cmocka_unit_test(secrets),
-        cmocka_unit_test(forcing),       cmocka_unit_test(deleting),
-        cmocka_unit_test(defaulting),    cmocka_unit_test(decoding),
+        cmocka_unit_test(names),      cmocka_unit_test(sizes),
+        cmocka_unit_test(versions),   cmocka_unit_test(upgrades),
+        cmocka_unit_test(step_check), cmocka_unit_test(repository),
+        cmocka_unit_test(pods),       cmocka_unit_test(environment),
+        cmocka_unit_test(storage),    cmocka_unit_test(storage_stays),
+        cmocka_unit_test(tls),        cmocka_unit_test(options),
+        cmocka_unit_test(keeping),    cmocka_unit_test(secrets),
+        cmocka_unit_test(forcing),    cmocka_unit_test(deleting),
+        cmocka_unit_test(defaulting), cmocka_unit_test(decoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,27 @@ static void test_status(void **state)
     assert_int_equal(h.version.major * 10000 + h.version.minor * 100 + h.version.patch, 30423);
 }
 
+static void test_downgrade(void **state)
+{
+    static const char head[] = "{\"header\":{\"cluster_id\":\"1\",\"member_id\":\"2\"},\"version\":"
+                               "\"3.6.16\",\"storageVersion\":\"3.5.0\",\"downgradeInfo\":{";
+    static const struct {
+        const char *info;
+        unsigned minor; /* 0: none */
+    } rows[] = {{"\"enabled\":true,\"targetVersion\":\"3.5.0\"", 5},
+                {"\"enabled\":false,\"targetVersion\":\"3.5.0\"", 0},
+                {"", 0}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_etcd_health h;
+        char text[512];
+        (void)snprintf(text, sizeof(text), "%s%s}}", head, rows[i].info);
+        assert_int_equal(stw_etcd_read_status(text, strlen(text), &h, NULL, NULL), 0);
+        assert_int_equal(h.storage_version.minor, 5);
+        assert_int_equal(h.downgrade_to.minor, rows[i].minor);
+    }
+}
+
 static void test_versions(void **state)
 {
     static const struct {
@@ -209,15 +230,11 @@ static void test_revision(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_status_that_is_none),
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_members_that_are_none),
-        cmocka_unit_test(test_added),
-        cmocka_unit_test(test_alarms),
-        cmocka_unit_test(test_token),
-        cmocka_unit_test(test_revision),
+        cmocka_unit_test(test_status),   cmocka_unit_test(test_downgrade),
+        cmocka_unit_test(test_versions), cmocka_unit_test(test_status_that_is_none),
+        cmocka_unit_test(test_members),  cmocka_unit_test(test_members_that_are_none),
+        cmocka_unit_test(test_added),    cmocka_unit_test(test_alarms),
+        cmocka_unit_test(test_token),    cmocka_unit_test(test_revision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
