@@ -5,7 +5,7 @@
 # The last stage holds the program, the libraries that it needs, CA certificates and time zones, and
 # nothing else: no shell, no package manager.  /usr/share/sbom says which packages they are from.
 
-ARG BASE=debian:12-slim
+ARG BASE=debian:13-slim
 FROM ${BASE} AS build
 # A base that has them already, such as that of scripts/image, is left as it is.
 ARG PACKAGES="ca-certificates gcc git libc6-dev libcurl4-openssl-dev libgnutls28-dev libjansson-dev \

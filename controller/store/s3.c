@@ -317,7 +317,7 @@ static void s3_destroy(struct stw_store *store)
     wipe_free(s->secret_key);
     wipe_free(s->token_header);
     free(s->base);
-    free(s->sigv4);
+    free(s->region);
     free(s->sse_header);
     free(s->ca);
     free(s->bucket);
@@ -427,7 +427,7 @@ static int fill(struct s3 *s, const struct stw_store_s3 *c, struct stw_error *er
                         "the endpoint is not a URL such as https://s3.example.com");
     }
     s->base = stw_buf_take(&base);
-    s->sigv4 = copy("aws:amz:", c->region, ":s3", &failed);
+    s->region = copy("", c->region, "", &failed);
     s->access_key = copy("", c->access_key, "", &failed);
     s->secret_key = copy("", c->secret_key, "", &failed);
     s->token_header = copy("x-amz-security-token: ", c->session_token, "", &failed);

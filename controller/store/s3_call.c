@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request to S3, tried again where that helps: the server's 5xx, nobody there, not in time.
- *
- * libcurl signs (CURLOPT_AWS_SIGV4).  What it does not do in all versions is done here: the query
- * is in canonical form, and the body's hash is a header of ours, so that it is signed and the
- * server can hold what it got against it.  No header of libcurl's own may be taken out ("Expect:"),
- * as 7.88 would sign it nonetheless. */
+ * One request to S3, tried again where that helps: the server's 5xx, nobody there, not in time. The
+ * body's hash is a header that is signed, so that the server can hold what it got against it. */
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fence.h"
 #include "base/log.h"
@@ -13,9 +10,9 @@
 #include "controller/store/s3_priv.h"
 #include "controller/store/xml.h"
 
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #define TRIES 4
 #define PAUSE_MS 250 /* before the second try; four times as long before each next */
@@ -25,6 +22,7 @@
 #define LAST_WISH_MS 5000
 #define ERROR_MAX_BYTES (64u << 10)
 #define URL_MAX 8192
+#define S3_DATE_LEN 17
 
 /* A try. */
 struct transfer {
@@ -279,17 +277,39 @@ static void add_header(struct curl_slist **list, bool *failed, const char *fmt, 
     *list = longer ? longer : *list;
 }
 
+static void add_signature(const struct s3 *s, const struct s3_to_sign *r, struct curl_slist **list,
+                          bool *failed)
+{
+    struct stw_buf line = {.max = 4096, .secret = true};
+    struct s3_url u = s3_url_parts(r->url);
+    if (s3_sign(s, r, &line) != 0)
+        *failed = true;
+    add_header(list, failed, "Host: %.*s", (int)u.host_len, u.host); /* as it is signed */
+    add_header(list, failed, "x-amz-date: %s", r->date);
+    add_header(list, failed, "%s", stw_buf_str(&line));
+    stw_buf_done(&line);
+}
+
+static void date_now(char out[S3_DATE_LEN])
+{
+    time_t now = (time_t)(stw_wall_us(&stw_clock_system) / 1000000);
+    struct tm tm;
+    (void)strftime(out, S3_DATE_LEN, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+}
+
 /* NULL: no memory. */
-static struct curl_slist *make_headers(const struct s3 *s, const struct s3_call *c)
+static struct curl_slist *make_headers(const struct s3 *s, const struct s3_call *c, const char *url)
 {
     struct curl_slist *list = NULL;
-    unsigned char sum[SHA256_DIGEST_LENGTH];
-    char hex[2 * SHA256_DIGEST_LENGTH + 1];
+    char hex[S3_HASH_HEX], date[S3_DATE_LEN];
     bool failed = false;
-    SHA256(c->body_len > 0 ? c->body : "", c->body_len, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        (void)snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    s3_hash_hex(c->body, c->body_len, hex);
+    date_now(date);
+    const struct s3_to_sign r = {
+        .method = c->method, .url = url, .body_hash = hex, .date = date, .with_sse = c->with_sse};
     add_header(&list, &failed, "x-amz-content-sha256: %s", hex);
+    if (s->access_key)
+        add_signature(s, &r, &list, &failed);
     if (s->token_header)
         add_header(&list, &failed, "%s", s->token_header);
     if (s->sse_header && c->with_sse)
@@ -341,11 +361,6 @@ static void set_trust(CURL *h, const struct s3 *s)
         curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
         struct curl_blob blob = {.data = s->ca, .len = strlen(s->ca), .flags = CURL_BLOB_NOCOPY};
         curl_easy_setopt(h, CURLOPT_CAINFO_BLOB, &blob);
-    }
-    if (s->access_key) {
-        curl_easy_setopt(h, CURLOPT_AWS_SIGV4, s->sigv4);
-        curl_easy_setopt(h, CURLOPT_USERNAME, s->access_key);
-        curl_easy_setopt(h, CURLOPT_PASSWORD, s->secret_key);
     }
 }
 
@@ -400,7 +415,7 @@ static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_
                     enum stw_store_trouble *trouble, struct stw_error *err)
 {
     struct transfer t = {.s = s, .call = c, .error = STW_BUF_INIT(ERROR_MAX_BYTES)};
-    struct curl_slist *headers = make_headers(s, c);
+    struct curl_slist *headers = make_headers(s, c, url);
     if (!headers)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
     stw_buf_clear(&c->answer);

@@ -15,8 +15,8 @@
 
 struct s3 {
     struct stw_store store;
-    char *base;  /* "https://host/bucket", "https://bucket.host": what a key's "/" follows */
-    char *sigv4; /* "aws:amz:REGION:s3" */
+    char *base; /* "https://host/bucket", "https://bucket.host": what a key's "/" follows */
+    char *region;
     char *access_key, *secret_key, *token_header; /* or NULL; wiped */
     char *sse_header, *ca;                        /* or NULL */
     char *bucket;
@@ -26,8 +26,8 @@ struct s3 {
     CURL *easy;   /* kept for its connection */
 };
 
-/* One request.  Keys and query are sent as SigV4 has them in its canonical request, since libcurl
- * before 8.1 signs the query as it is given: parameters sorted by name, each with its "=". */
+/* One request.  Keys and query are sent as SigV4 has them in its canonical request: parameters
+ * sorted by name, each with its "=". */
 struct s3_call {
     const char *method;
     const char *key;   /* NULL: the bucket itself */
@@ -48,6 +48,25 @@ struct s3_call {
 };
 int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err);
 void s3_call_done(struct s3_call *c);
+
+#define S3_HASH_HEX 65
+void s3_hash_hex(const void *data, size_t len, char out[S3_HASH_HEX]); /* of SHA-256 */
+
+/* Of "https://host:port/path?query"; pointers into it. */
+struct s3_url {
+    const char *host, *path, *query;
+    size_t host_len, path_len;
+};
+struct s3_url s3_url_parts(const char *url);
+
+struct s3_to_sign {
+    const char *method, *url;
+    const char *body_hash; /* as the header x-amz-content-sha256 has it */
+    const char *date;      /* as x-amz-date has it: 20260102T030405Z */
+    bool with_sse;
+};
+/* Adds the header Authorization to `ret`.  -1: no memory. */
+int s3_sign(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *ret);
 
 /* As RFC 3986 has it, with unreserved characters only left as they are; '/' too if `keep_slash`. */
 void s3_escape(const char *text, bool keep_slash, struct stw_buf *out);

@@ -17,6 +17,7 @@ part_facts() {
     mysql-*) echo "$MYSQL_MINUTES $MYSQL_MB" ;;
     mariadb-*) echo "$MARIADB_MINUTES $MARIADB_MB" ;;
     postgresql-*) echo "$POSTGRESQL_MINUTES $POSTGRESQL_MB" ;;
+    "debian-$NEXT_VERSION") echo "$NEXT_MINUTES $NEXT_MB" ;;
     *) echo '1 70' ;;
     esac
 }
@@ -38,6 +39,7 @@ group_parts() {
             ${KUSTOMIZE_VERSIONS:+"kustomize-${KUSTOMIZE_VERSIONS##* }"}
         ;;
     kubernetes) kubernetes_parts "${KUBERNETES_VERSIONS%% *}" ${KUBERNETES_CI_VERSIONS} ;;
+    debian13) echo "debian-$NEXT_VERSION" ;;
     sweep) kubernetes_parts ${KUBERNETES_VERSIONS} ;;
     lint) echo "kustomize-${KUSTOMIZE_VERSIONS##* }" ;; # kubectl's own is too old in Debian 12
     esac
@@ -59,6 +61,7 @@ part_there() {
     packages) [[ ${#missing[@]} -eq 0 ]] ;;
     mysql | mariadb | postgresql | s3) "${name}_cached" >/dev/null ;;
     s3rver) s3_cached >/dev/null ;;
+    debian) next_cached ;;
     *) compgen -G "$(cache_root)/$1" >/dev/null || compgen -G "$(cache_root)/$1.r*" >/dev/null ;;
     esac
 }
@@ -69,6 +72,7 @@ part_make() {
     packages) install ;;
     mysql-* | mariadb-* | postgresql-*) "${1%%-*}_fetch" ;;
     s3rver-*) s3_fetch ;;
+    debian-*) next_fetch ;;
     *) STEWARD_KEEP_GO_CACHE=1 "$LIB/../cluster" build "$1" ;; # for the next part
     esac
 }
@@ -112,6 +116,7 @@ part_impossible() {
         fi
         ;;
     s3rver-*) tools_missing npm node ;;
+    debian-*) is_root || echo 'only root can make a root folder' ;;
     mysql-* | mariadb-* | postgresql-*) tools_missing dpkg-deb ;;
     *) module_impossible "$1" ;;
     esac

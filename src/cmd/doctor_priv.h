@@ -36,6 +36,8 @@ char *doctor_argument(const struct doctor *d, const char *flag);
 
 /* -1: the API server does not answer, so that nothing can be seen. */
 int doctor_server(struct doctor *d); /* doctor_server.c */
+/* What a Kubernetes 1.`minor` lacks of what steward makes use of, and what it does without. */
+void doctor_features(struct stw_checkup *report, int minor);
 void doctor_crds(struct doctor *d);
 void doctor_deployment(struct doctor *d); /* doctor_run.c */
 void doctor_rights(struct doctor *d);

@@ -33,6 +33,33 @@ static void check_clock(struct doctor *d, int64_t date_us, int64_t before_us, in
                         seconds > 0 ? "ahead of" : "behind");
 }
 
+/* --- what newer servers have */
+
+static const struct {
+    int since; /* of Kubernetes 1.x */
+    const char *what, *instead;
+} features[] = {
+    {21, "policy/v1", "disruption budgets are of policy/v1beta1"},
+    {23, "autoscaling/v2", "autoscalers are of autoscaling/v2beta2"},
+    {24, "a guard of creates by resourceVersion", "deletionGracePeriodSeconds guards them"},
+    {30, "matchConditions of webhooks", "it asks about objects that are being deleted, too"},
+};
+
+void doctor_features(struct stw_checkup *report, int minor)
+{
+    stw_autobuf struct stw_buf lacks = STW_BUF_INIT(1024);
+    for (size_t i = 0; i < STW_COUNT(features); i++)
+        if (minor < features[i].since)
+            stw_buf_addf(&lacks, "%s%s (%s)", lacks.len ? "; " : "", features[i].what,
+                         features[i].instead);
+    if (lacks.len)
+        stw_checkup_add(report, STW_CHECK_OK, "features", NULL, "the server lacks %s",
+                        stw_buf_str(&lacks));
+    else
+        stw_checkup_add(report, STW_CHECK_OK, "features", NULL,
+                        "the server has all that steward makes use of");
+}
+
 int doctor_server(struct doctor *d)
 {
     stw_autoanswer struct stw_answer version = {0};
@@ -51,6 +78,10 @@ int doctor_server(struct doctor *d)
     (void)stw_json_strcpy(stw_json_get(version.root, "gitVersion"), git, sizeof(git));
     stw_checkup_add(&d->report, STW_CHECK_OK, "API server", NULL, "%s answers, Kubernetes %s",
                     d->remote.kubeconfig->server, git);
+    char minor[16] = "";
+    (void)stw_json_strcpy(stw_json_get(version.root, "minor"), minor, sizeof(minor));
+    if (*minor)
+        doctor_features(&d->report, (int)strtol(minor, NULL, 10)); /* "24+" of a provider's build */
     check_clock(d, date_us, before_us, after_us);
     return 0;
 }

@@ -382,6 +382,16 @@ static void watch_done(struct stw_reflector *r)
 
 /* --- versions */
 
+/* Once, and again when the server has become another one. */
+static void tell_choice(const struct stw_informer *inf, const struct stw_resource *found)
+{
+    const struct stw_resource *best = inf->config.alternatives[0];
+    if (found != best && found != atomic_load(&inf->resource))
+        stw_log(STW_LOG_INFO, "the API server lacks the version that newer ones have",
+                STW_STR("group", best->group), STW_STR("resource", best->plural),
+                STW_STR("lacks", best->version), STW_STR("uses", found->version));
+}
+
 /* Who may not ask gets the best. */
 static void choose(struct stw_reflector *r, const struct stw_error *err)
 {
@@ -400,6 +410,7 @@ static void choose(struct stw_reflector *r, const struct stw_error *err)
         begin_choice(r, r->must_list, failed(r, "cannot list", err->code == STW_OK ? &none : err));
         return;
     }
+    tell_choice(inf, found);
     atomic_store(&inf->resource, found);
     if (r->must_list || found != r->listed)
         begin_pages(r, 0);

@@ -15,8 +15,8 @@ RETRIED_AT_MOST = 20
 
 # The order is that of starting: what takes longest, and what nothing else can run beside, comes first.
 QUICK = ("node@newest", "integration", "e2e@newest", "lint", "unit")
-ALL = ("stages@newest", "node@newest", "e2e@newest", "node@oldest", "demo", "integration", "e2e@oldest", "lint", "unit",
-       "contract@ci", "rights", "tested")
+ALL = ("stages@newest", "node@newest", "e2e@newest", "node@oldest", "demo", "integration", "e2e@oldest", "integration13",
+       "lint", "unit", "unit13", "contract@ci", "rights", "tested")
 SUITES = {
     "quick": QUICK,
     "all": ALL,
@@ -26,6 +26,7 @@ SUITES = {
     "integration": ("integration",),
     "contract": ("contract@ci",),
     "demo": ("demo",),
+    "debian13": ("integration13", "unit13"),
     "node": ("stages@newest", "node@newest", "node@oldest"),
     "e2e": ("stages@newest", "node@newest", "e2e@newest", "node@oldest", "demo", "e2e@oldest", "rights"),
 }
@@ -37,6 +38,7 @@ def arguments():
     parser.add_argument("words", nargs="*")
     parser.add_argument("-k", dest="filter", default="")
     parser.add_argument("--build", required=True)
+    parser.add_argument("--next", default="")
     parser.add_argument("--python", required=True)
     parser.add_argument("--sanitize", default="")
     parser.add_argument("--kubernetes", default="")

@@ -14,6 +14,8 @@ from . import files, results
 TESTS = paths.TOP / "tests"
 QUICK_LIST = TESTS / "quick.txt"
 THOROUGH = "thorough"  # a marker of pytest and a suite of meson: what quick leaves to all
+NOT_OF_THE_BUILD = ("test_bootstrap.py", "test_chart.py", "test_lessons.py", "test_readme.py", "test_runner.py",
+                    "test_support.py", "test_etcd_facts.py")
 SECONDS_OF_A_TEST = 3  # an estimate for files that never ran here
 
 
@@ -79,7 +81,17 @@ class Plan:
 
     def part_unit(self, name, _version):
         """All programs that meson knows as tests."""
-        listed = subprocess.run(["meson", "test", "-C", self.options.build, "--no-rebuild", "--list"],
+        return self.meson(name, self.options.build, ["meson"])
+
+    def part_unit13(self, name, _version):
+        """The same with Debian's next compiler and libraries."""
+        if not self.options.next:
+            return None
+        return self.meson(name, self.options.next, [paths.SCRIPTS / "lib" / "next-run.sh", self.options.next, "meson"])
+
+    def meson(self, name, build, meson):
+        """The programs of one build folder; `meson` is a command."""
+        listed = subprocess.run([*meson, "test", "-C", build, "--no-rebuild", "--list"],
                                 check=True, capture_output=True, text=True).stdout
         found = [line.partition(" / ") for line in listed.splitlines() if " / " in line]
         names = [name for suites, _, name in found if not (self.options.quick and THOROUGH in suites)]
@@ -87,14 +99,14 @@ class Plan:
             names = [n for n in names if self.options.filter in n]
         if not names or self.options.tests:
             return None
-        report = pathlib.Path(self.options.build) / "meson-logs" / "testlog.json"
+        report = pathlib.Path(build) / "meson-logs" / "testlog.json"
         report.unlink(missing_ok=True)
-        command = ["meson", "test", "-C", self.options.build, "--no-rebuild", "--print-errorlogs",
+        command = [*meson, "test", "-C", build, "--no-rebuild", "--print-errorlogs",
                    "--num-processes", str(2 * (os.cpu_count() or 2)),
                    *(["--no-suite", THOROUGH] if self.options.quick else []),
                    *(names if self.options.filter else [])]
-        return Part(name, [Worker(command, self.logs / "unit.log", results.MesonReport(report))],
-                    len(names), again="scripts/test unit -k {name}", whole=not (self.options.filter or self.options.quick))
+        return Part(name, [Worker(command, self.logs / f"{name}.log", results.MesonReport(report))],
+                    len(names), again=f"scripts/test {'debian13' if build == self.options.next else 'unit'} -k {{name}}", whole=not (self.options.filter or self.options.quick))
 
     # --- suites of pytest ---
 
@@ -102,6 +114,14 @@ class Plan:
         """The real program beside real servers; an API server is enough for a cluster."""
         env = {"STEWARD_TEST_VERSIONS": "all"} if self.options.all_versions else {}
         return self.pytest(name, "integration", workers=2, cluster=self.cluster(False), env=env)
+
+    def part_integration13(self, name, _version):
+        """Those that start what was built, with Debian's next libraries; servers are those of this machine."""
+        if not self.options.next:
+            return None
+        return self.pytest(name, "integration", f"not {THOROUGH}", workers=2, cluster=self.cluster(False),
+                           env={"STEWARD_BUILD_DIR": str(self.options.next)},
+                           words=[f"--ignore={TESTS / 'integration' / file}" for file in NOT_OF_THE_BUILD])
 
     def part_e2e(self, name, version):
         """Those that need no node."""
@@ -153,19 +173,19 @@ class Plan:
             return {}
         return {"arguments": ["--audit", *(["--node"] if node else [])]}
 
-    def pytest(self, name, folder, marks="", workers=1, cluster=None, shared=False, env=None, after=()):
+    def pytest(self, name, folder, marks="", workers=1, cluster=None, shared=False, env=None, after=(), words=()):
         """A part of the tests of one folder that have these marks; None when there is none.  Each worker
         has a cluster of its own, or the first one's if it is shared."""
         # Clusters that a test brings up for itself are of this version, too.
         version = name.partition("@")[2]
         env = {**(env or {}), **({"STEWARD_KUBERNETES": version} if version else {})}
-        env = dict(env, STEWARD_BUILD_DIR=str(self.options.build), PYTHONDONTWRITEBYTECODE="1",
-                   PYTHONPATH=str(TESTS), **self.options.env)
+        env = {"STEWARD_BUILD_DIR": str(self.options.build), "PYTHONDONTWRITEBYTECODE": "1",
+               "PYTHONPATH": str(TESTS), **self.options.env, **env}
         only = {"STEWARD_TEST_ONLY": str(QUICK_LIST)} if self.options.quick and folder == "e2e" else {}
         if self.options.quick:
             marks = " and ".join([*([marks] if marks else []), f"not {THOROUGH}"])
         command = [*self.options.python, "-m", "pytest", *self.where(folder), "--rootdir", TESTS,
-                   "-c", TESTS / "pytest.ini", "-p", "runner.plugin",
+                   "-c", TESTS / "pytest.ini", "-p", "runner.plugin", *words,
                    *(["-k", self.options.filter] if self.options.filter else []),
                    *(["-m", marks] if marks else [])]
         if self.where(folder) == []:

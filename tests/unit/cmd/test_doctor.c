@@ -163,6 +163,29 @@ static void who_is_behind_the_service(void **state)
     assert_int_equal(fake_count(&fake, "/endpoints/"), 2);
 }
 
+static void features(void **state)
+{
+    static const struct {
+        int minor;
+        const char *has, *not ;
+    } rows[] = {{20, "policy/v1 (", "has all"},
+                {22, "autoscaling/v2 (autoscalers are of autoscaling/v2beta2)", "policy"},
+                {29, "the server lacks matchConditions", "; "},
+                {37, "the server has all that", "lacks"}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        char out[4096] = "";
+        struct stw_checkup c = {.out = fmemopen(out, sizeof(out) - 1, "w")};
+        assert_non_null(c.out);
+        stw_checkup_begin(&c);
+        doctor_features(&c, rows[i].minor);
+        (void)stw_checkup_end(&c);
+        (void)fclose(c.out);
+        assert_non_null(strstr(out, rows[i].has));
+        assert_null(strstr(out, rows[i].not ));
+    }
+}
+
 static void report(bool json, char *out, size_t size, int want)
 {
     struct stw_checkup c = {.json = json};
@@ -202,6 +225,7 @@ int main(void)
         cmocka_unit_test(differences_of_crds),
         cmocka_unit_test(policies),
         cmocka_unit_test_setup_teardown(who_is_behind_the_service, fake_set_up, fake_tear_down),
+        cmocka_unit_test(features),
         cmocka_unit_test(reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The compiler and the libraries of the next Debian, in a root folder of the cache, and a build of
+# steward by them.  Its programs run outside of that folder too, beside the servers of this machine: they
+# name the loader and the libraries of the folder by their whole paths.
+# Sourced by scripts/bootstrap and scripts/test, after common, apt and cache.
+
+readonly NEXT_SUITE=trixie
+readonly NEXT_VERSION=13
+# shellcheck disable=SC2034 # bootstrap reads them
+readonly NEXT_MB=560 NEXT_MINUTES=3
+# As those of the group build, and what tests start.
+readonly NEXT_PACKAGES=(gcc libc6-dev meson ninja-build pkg-config git ca-certificates python3 python3-yaml
+    libmicrohttpd-dev libgnutls28-dev libssl-dev libjansson-dev libyaml-dev libcurl4-openssl-dev
+    libxxhash-dev libmariadb-dev libpq-dev zlib1g-dev libcmocka-dev openssl tzdata)
+
+# next_folder: its place in the cache, whether it is there or not.
+next_folder() {
+    printf '%s/debian-%s.r1-%s' "$(cache_root)" "$NEXT_VERSION" \
+        "$(printf '%s ' "${NEXT_PACKAGES[@]}" | sha256sum | cut -c 1-8)"
+}
+
+next_cached() {
+    [[ -d $(next_folder) ]]
+}
+
+# next_fetch: leaves the folder in the cache; it gets its name only when it is complete.
+next_fetch() {
+    local root work
+    root=$(cache_root)
+    cache_lock "fetches Debian $NEXT_VERSION"
+    if ! next_cached; then
+        STEP_LOG=$root/debian-next.log
+        : >"$STEP_LOG"
+        # Only the holder of the lock fetches: other folders are what a killed one left.
+        rm -rf "$root"/debian-next.??????
+        work=$(mktemp -d "$root/debian-next.XXXXXX")
+        step "read the index of Debian's $NEXT_SUITE" apt_private_suite "$work" "$NEXT_SUITE"
+        step "unpack compiler and libraries of Debian $NEXT_VERSION" next_unpack "$work"
+        mv -T "$work/root" "$(next_folder)"
+        rm -rf "$work"
+    fi
+    cache_unlock
+}
+
+next_unpack() {
+    local target
+    target=$(next_folder)
+    mmdebstrap --variant=apt --include="$(IFS=,; echo "${NEXT_PACKAGES[*]}")" "$NEXT_SUITE" "$1/root" - \
+        <"$1/apt/sources.list"
+    chroot "$1/root" gcc --version
+    # Its programs name the loader by the path that it has outside: there it must be inside, too.
+    mkdir -p "$1/root/${target%/*}"
+    ln -sT / "$1/root/$target"
+}
+
+# next_build DIR: the whole build by Debian's next compiler, in DIR; the tree and DIR have the same paths
+# inside.
+next_build() {
+    local dir=$1 root loader
+    root=$(next_folder)
+    loader=$(readlink -e "$root/usr/bin/true" >/dev/null && next_loader "$root")
+    mkdir -p "$dir"
+    STEP_LOG=$dir/build.log
+    : >"$STEP_LOG"
+    # shellcheck disable=SC2016 # the inner shell's
+    [[ -f $dir/build.ninja ]] || step 'configure' next_run "$dir" meson setup "$dir" "$TOP" -Dwerror=true \
+        "-Dc_link_args=-Wl,--dynamic-linker=$root$loader,--disable-new-dtags,-rpath,$root/usr/lib/$(uname -m)-linux-gnu"
+    step "build (${dir#"$TOP"/}, Debian $NEXT_VERSION)" next_run "$dir" ninja -C "$dir"
+}
+
+# next_loader ROOT: /lib64/ld-linux-x86-64.so.2, or what it is on this machine.
+next_loader() {
+    chroot "$1" readelf -l /usr/bin/true | sed -n 's|.*program interpreter: \(.*\)\]|\1|p'
+}
+
+# next_run DIR COMMAND...: in the root folder; the tree cannot be changed there but for DIR.  The mounts
+# are this command's alone.
+next_run() {
+    local dir=$1 root
+    root=$(next_folder)
+    shift
+    mkdir -p "$root$TOP" "$root$dir"
+    # shellcheck disable=SC2016 # the inner shell's
+    unshare --mount --propagation private sh -euc '
+        root=$1 top=$2 dir=$3
+        shift 3
+        mount --rbind /proc "$root/proc"
+        mount --rbind /dev "$root/dev"
+        mount --rbind /tmp "$root/tmp"
+        mount --bind "$top" "$root$top"
+        mount -o remount,ro,bind "$root$top"
+        mount --bind "$dir" "$root$dir"
+        export HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin
+        cd "$root"
+        exec chroot "$root" sh -c '\''cd "$1" && shift && exec "$@"'\'' sh "$top" "$@"' \
+        sh "$root" "$TOP" "$dir" "$@"
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# next-run.sh DIR COMMAND...: runs a command in the root folder of the next Debian (debian-next.sh), where
+# DIR, a build folder, can be written to.
+set -euo pipefail
+
+TOP=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
+readonly TOP
+for part in common apt cache debian-next; do
+    # shellcheck source-path=SCRIPTDIR disable=SC1090
+    source "$TOP/scripts/lib/$part.sh"
+done
+next_run "$@"
