@@ -14,8 +14,9 @@ from . import files, results
 TESTS = paths.TOP / "tests"
 QUICK_LIST = TESTS / "quick.txt"
 THOROUGH = "thorough"  # a marker of pytest and a suite of meson: what quick leaves to all
-NOT_OF_THE_BUILD = ("test_bootstrap.py", "test_chart.py", "test_lessons.py", "test_readme.py", "test_runner.py",
-                    "test_support.py", "test_etcd_facts.py")
+# What the libraries have no part in: files of integration that integration13 leaves to integration.
+NOT_OF_LIBRARIES = ("test_bootstrap.py", "test_chart.py", "test_cron.py", "test_etcd_facts.py", "test_hostile_sizes.py",
+                    "test_lessons.py", "test_readme.py", "test_runner.py", "test_sql_hostile.py", "test_support.py")
 SECONDS_OF_A_TEST = 3  # an estimate for files that never ran here
 
 
@@ -121,7 +122,7 @@ class Plan:
             return None
         return self.pytest(name, "integration", f"not {THOROUGH}", workers=2, cluster=self.cluster(False),
                            env={"STEWARD_BUILD_DIR": str(self.options.next)},
-                           words=[f"--ignore={TESTS / 'integration' / file}" for file in NOT_OF_THE_BUILD])
+                           words=[f"--ignore={TESTS / 'integration' / file}" for file in NOT_OF_LIBRARIES])
 
     def part_e2e(self, name, version):
         """Those that need no node."""
