@@ -95,7 +95,8 @@ class Plan:
         listed = subprocess.run([*meson, "test", "-C", build, "--no-rebuild", "--list"],
                                 check=True, capture_output=True, text=True).stdout
         found = [line.partition(" / ") for line in listed.splitlines() if " / " in line]
-        names = [name for suites, _, name in found if not (self.options.quick and THOROUGH in suites)]
+        brief = self.options.quick or build == self.options.next
+        names = [name for suites, _, name in found if not (brief and THOROUGH in suites)]
         if self.options.filter:
             names = [n for n in names if self.options.filter in n]
         if not names or self.options.tests:
@@ -104,10 +105,10 @@ class Plan:
         report.unlink(missing_ok=True)
         command = [*meson, "test", "-C", build, "--no-rebuild", "--print-errorlogs",
                    "--num-processes", str(2 * (os.cpu_count() or 2)),
-                   *(["--no-suite", THOROUGH] if self.options.quick else []),
+                   *(["--no-suite", THOROUGH] if brief else []),
                    *(names if self.options.filter else [])]
         return Part(name, [Worker(command, self.logs / f"{name}.log", results.MesonReport(report))],
-                    len(names), again=f"scripts/test {'debian13' if build == self.options.next else 'unit'} -k {{name}}", whole=not (self.options.filter or self.options.quick))
+                    len(names), again=f"scripts/test {'debian13' if build == self.options.next else 'unit'} -k {{name}}", whole=not (self.options.filter or brief))
 
     # --- suites of pytest ---
 
