@@ -105,29 +105,44 @@ def debian_entry(package):
                        "referenceLocator": f"pkg:deb/debian/{name}@{version}?arch={architecture}"}])
 
 
+def sha256(file):
+    return [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(file.read_bytes()).hexdigest()}]
+
+
+def file_entry(number, target, root):
+    return {"SPDXID": f"SPDXRef-File-{number}", "fileName": f".{target}",
+            "checksums": sha256(root / target.lstrip("/")),
+            "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"}
+
+
 def sbom(files, root, version):
     digest = hashlib.sha256()
     for target in sorted(files):
         digest.update(target.encode() + b"\0" + (root / target.lstrip("/")).read_bytes())
     own = package_entry("steward", version, licenseDeclared="Apache-2.0",
-                        checksums=[{"algorithm": "SHA256", "checksumValue": hashlib.sha256(
-                            (root / "usr/bin/steward").read_bytes()).hexdigest()}])
-    sources = {os.path.realpath(s) for t, s in files.items() if not t.startswith(ZONES)}
+                        checksums=sha256(root / "usr/bin/steward"))
+    listed = [file_entry(number, target, root) for number, target in enumerate(
+        sorted(t for t in files if not t.startswith(ZONES) and t != CERTIFICATES))]
+    owners = {entry["SPDXID"]: owner_of(os.path.realpath(files[entry["fileName"][1:]]))
+              for entry in listed}
     # The bundle of certificates is made when they are installed, and belongs to no package.
-    sources |= {f"{ZONES}/Etc/UTC", "/usr/sbin/update-ca-certificates"}
-    owners = {owner_of(s) for s in sources}
-    others = [debian_entry(o) for o in sorted(o for o in owners if o)]
+    named = {owner_of(f) for f in (f"{ZONES}/Etc/UTC", "/usr/sbin/update-ca-certificates")}
+    entries = {o: debian_entry(o) for o in sorted(o for o in {*owners.values(), *named} if o)}
+    others = entries.values()
     return {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"steward-{version}",
         "documentNamespace": f"https://steward.dev/spdx/steward-{version}-{digest.hexdigest()}",
         "creationInfo": {"created": "1970-01-01T00:00:00Z", "creators": ["Tool: rootfs.py"]},
         "packages": [own, *others],
+        "files": listed,
         "relationships": [
             {"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
              "relatedSpdxElement": own["SPDXID"]},
             *({"spdxElementId": own["SPDXID"], "relationshipType": "DEPENDS_ON",
-               "relatedSpdxElement": o["SPDXID"]} for o in others)],
+               "relatedSpdxElement": o["SPDXID"]} for o in others),
+            *({"spdxElementId": entries.get(owner, own)["SPDXID"], "relationshipType": "CONTAINS",
+               "relatedSpdxElement": file} for file, owner in owners.items())],
     }
 
 
