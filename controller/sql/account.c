@@ -401,6 +401,22 @@ static bool is_as_wanted(const struct work *w)
     return true;
 }
 
+/* A name that is free may still have a past. */
+static int check_past(struct work *w)
+{
+    bool taken = false;
+    if (!w->s.ops->look_create)
+        return 0;
+    if (w->s.ops->look_create(&w->s, w->a, &taken, &w->f) < 0)
+        return lookup_failed(w);
+    if (!taken)
+        return 0;
+    return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                         "a routine, view, trigger or event in a database that this namespace may "
+                         "not use has this name as its definer, and would run with the rights of "
+                         "the account: choose another spec.user, or have it dropped");
+}
+
 /* What the statements need to know beforehand. */
 static int prepare(struct work *w)
 {
@@ -416,6 +432,8 @@ static int prepare(struct work *w)
                              "it has no password yet, and is not made without one");
     if (!create && !password)
         return 0;
+    if (create && !w->r->found && check_past(w) < 0)
+        return -1;
     return w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
 }
 

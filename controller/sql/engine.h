@@ -45,6 +45,7 @@ struct stw_facts {
     size_t more_count;
     /* PostgreSQL */
     bool superuser;
+    bool inherits;        /* the rights of roles that the admin is a member of */
     bool reads_verifiers; /* pg_authid may be read */
 };
 
@@ -145,6 +146,10 @@ struct stw_engine_ops {
     /* What else an account holds that is to be taken over, beyond `have` (see adopt.h). */
     int (*look_adoption)(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);
+    /* Whether something on the server would run with the rights of an account that is to be made;
+     * NULL: nothing can. */
+    int (*look_create)(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
+                       struct stw_fault *f);
     int (*seal)(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
                 struct stw_fault *f);
 

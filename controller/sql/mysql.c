@@ -665,6 +665,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .look = stw_mysql_look,
     .expand = stw_mysql_expand,
     .look_adoption = stw_mysql_look_adoption,
+    .look_create = stw_mysql_look_create,
     .seal = seal,
     .prepare = stw_mysql_prepare,
     .create = stw_mysql_create,

@@ -62,6 +62,9 @@ static const struct known {
     {3024, STW_SQL_CONNECT, "the statement took too long"},
     {3118, STW_SQL_AUTH, "the admin account is locked"},
     {3159, STW_SQL_TLS, "the server takes only connections with TLS"},
+    {4006, STW_SQL_OWNS_OBJECTS,
+     "a routine, view, trigger or event names the account as its definer: drop it first, or give "
+     "the admin account ALLOW_NONEXISTENT_DEFINER (SET_USER_ID before 8.2)"},
     {4151, STW_SQL_AUTH, "the admin account is locked"},
     {4166, STW_SQL_READ_ONLY, "the server is read-only"},
 };
@@ -99,6 +102,8 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
         k = find(2013);
     if (number == 1053 || number == 1927)
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
+    if (number == 4006 && step == STW_SQL_STEP_CREATE)
+        k.trouble = STW_SQL_NOT_OURS;
     if (number == 1396 && step != STW_SQL_STEP_CREATE)
         k = find(1133);
     /* Of a statement, refusals of a login are refusals of a right. */

@@ -21,6 +21,10 @@ int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
                             const struct stw_seen *seen, struct stw_buf *excess,
                             struct stw_fault *f);
 
+/* mysql_definer.c */
+int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
+                          struct stw_fault *f);
+
 /* mysql_write.c */
 void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s);
 void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,

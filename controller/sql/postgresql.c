@@ -292,15 +292,16 @@ static int query(struct stw_conn *c, const char *text, enum stw_sql_step step, s
 static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
 {
     struct stw_conn *c = ctx;
-    if (count < 6)
+    if (count < 7)
         return -1;
-    for (unsigned i = 0; i < 6; i++)
+    for (unsigned i = 0; i < 7; i++)
         if (!cells[i].data)
             return -1;
     (void)snprintf(c->facts.version, sizeof(c->facts.version), "%s", cells[0].data);
     c->facts.number = (unsigned)strtoul(cells[1].data, NULL, 10);
     c->facts.superuser = stw_streq(cells[2].data, "true");
     c->facts.reads_verifiers = stw_streq(cells[3].data, "true");
+    c->facts.inherits = stw_streq(cells[6].data, "true");
     c->own_encoding = stw_streq(cells[4].data, "UTF8");
     c->facts.utf8 = c->own_encoding && stw_streq(cells[5].data, "UTF8");
     return 0;
@@ -318,7 +319,8 @@ static int learn(struct stw_conn *c, const struct stw_target *t, uint64_t deadli
                    "SELECT current_setting('server_version'), current_setting("
                    "'server_version_num'), (SELECT rolsuper::text FROM pg_roles WHERE rolname = "
                    "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
-                   "current_setting('client_encoding'), current_setting('server_encoding')",
+                   "current_setting('client_encoding'), current_setting('server_encoding'), "
+                   "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)",
                    ms, ms, ms);
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
     if (query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)

@@ -107,6 +107,11 @@ int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct 
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     if (!seen->logins[0].exists)
         return 0;
+    if (!s->facts.superuser && !s->facts.inherits && s->facts.number < 160000)
+        return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
+                             "the admin account has NOINHERIT, and PostgreSQL before 16 does not "
+                             "let it hand over what the role owns: ALTER ROLE \"%s\" INHERIT",
+                             stw_session_target(s)->admin_user);
     if (a->reassign_owned_to)
         (void)snprintf(seen->heir, sizeof(seen->heir), "%s", a->reassign_owned_to);
     else

@@ -237,13 +237,17 @@ void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
     free(names);
 }
 
-/* A role that is not a superuser must be a member of both owners, the old and the new one. */
-static void write_membership(struct stw_script *s, const char *role, const char *database)
+/* A role that is not a superuser must be a member of both owners, the old and the new one, with
+ * their rights: those of an admin with NOINHERIT are not his by default. */
+static void write_membership(struct stw_script *s, const struct stw_facts *k, const char *role,
+                             const char *database)
 {
     struct stw_buf *out = add(s, STW_SQL_STEP_DROP, database);
     stw_buf_adds(out, "GRANT ");
     stw_pg_name(out, role);
     stw_buf_adds(out, " TO CURRENT_USER");
+    if (!k->inherits && k->number >= 160000)
+        stw_buf_adds(out, " WITH INHERIT TRUE");
 }
 
 static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
@@ -252,9 +256,9 @@ static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
 {
     struct stw_buf *out;
     if (!k->superuser)
-        write_membership(s, a->user, database);
+        write_membership(s, k, a->user, database);
     if (!k->superuser && seen->owns && !a->reassign_owned_to)
-        write_membership(s, seen->heir, database);
+        write_membership(s, k, seen->heir, database);
     if (seen->owns) {
         out = add(s, STW_SQL_STEP_DROP, database);
         stw_buf_adds(out, "REASSIGN OWNED BY ");

@@ -201,17 +201,25 @@ def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute
 
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
-def test_an_admin_without_superuser(pg, make_probe, user, tmp_path):
+@pytest.mark.parametrize("inherit", ["INHERIT", "NOINHERIT"])
+def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
     """H1: the heir is the same where steward's admin is an ordinary role with CREATEROLE.  It makes
     its accounts itself: since 16 it may not change those of others."""
     admin, file = f"admin_{user}", tmp_path / "password"
     namespace = f"weak-{user}"
-    pg.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE PASSWORD 'adm1n-Pa55'; "
+    pg.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE {inherit} PASSWORD 'adm1n-Pa55'; "
            f"GRANT pg_signal_backend TO {admin}; CREATE DATABASE db_{user} OWNER {admin};\n"
            f"\\c db_{user}\nALTER SCHEMA public OWNER TO {admin}")
     file.write_text("adm1n-Pa55")
     probe = make_probe(pg.target("weak", admin={"user": admin, "passwordFile": str(file)}))
     tenant = Tenant(pg, probe, user, namespace)
+    if inherit == "NOINHERIT" and pg.installed.version.startswith("15."):
+        report = probe.fails("drop", "DENIED", **tenant.account())
+        assert f'ALTER ROLE "{admin}" INHERIT' in report["error"]
+        tenant.run("SELECT 1")  # nothing was done
+        pg.sql(f"ALTER ROLE {admin} INHERIT")
+        probe = tenant.probe = make_probe(pg.target("weak", admin={"user": admin,
+                                                                   "passwordFile": str(file)}))
     for _ in range(2):  # the second drop finds the heir of the first
         tenant.run("CREATE TABLE notes (t text); GRANT ALL ON notes TO PUBLIC; "
                    "CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid; "
@@ -383,6 +391,60 @@ def test_the_same_name_at_another_host(hosted, make_probe, user):
     # The holder may change its own hosts.
     probe.sync(**{**victim, "hosts": ["127.0.0.1", "10.%"]})
     assert hosted.accounts(user) == ["10.%", "127.0.0.1"]
+
+
+LEFT_BEHIND = {
+    "routine": "CREATE DEFINER={d} PROCEDURE {n}() SELECT CURRENT_USER()",
+    "view": "CREATE DEFINER={d} VIEW {n} AS SELECT * FROM t",
+    "trigger": "CREATE DEFINER={d} TRIGGER {n} BEFORE INSERT ON t FOR EACH ROW SET @n = 1",
+    "event": "CREATE DEFINER={d} EVENT {n} ON SCHEDULE EVERY 1 DAY DO SET @n = 1",
+}
+
+
+@pytest.mark.every_version("who may be a definer, and where definers are kept")
+@pytest.mark.parametrize("kind", LEFT_BEHIND)
+def test_what_a_dropped_account_left_behind(hosted, make_probe, user, kind):
+    """H1: a definer is kept by name, and would run with the rights of the next of this name."""
+    probe = make_probe(hosted.target("db", allowedDatabases=["{namespace}"]))
+    hosted.sql("CREATE DATABASE IF NOT EXISTS evil; CREATE DATABASE IF NOT EXISTS shop; "
+               "CREATE TABLE IF NOT EXISTS evil.t (n INT); CREATE TABLE IF NOT EXISTS shop.t (n INT)")
+    former = account(user, owner="evil/former", uid="uid-former")
+    probe.sync(**former)
+    # Another address of the definer is the same account where there is none of this address.
+    left = LEFT_BEHIND[kind].format(d=f"'{user}'@'10.0.0.1'", n=f"left_{user}")
+    hosted.sql(f"USE evil; {left}")
+    report = probe.ask("drop", **former)
+    assert report["result"] == 0, report
+    try:
+        report = probe.fails("sync", "NOT_OURS", **account(user, owner="shop/app", uid="uid-app"))
+        assert "definer" in report["error"] and "evil" not in report["error"]
+        assert hosted.accounts(user) == []
+        # What a namespace left in its own database is its own.
+        probe.sync(**former)
+        probe.ask("drop", **former)
+    finally:
+        what = {"routine": "PROCEDURE"}.get(kind, kind.upper())
+        hosted.sql(f"USE evil; DROP {what} left_{user}")
+    hosted.sql(f"USE shop; {left}")
+    probe.sync(**account(user, owner="shop/app", uid="uid-app"))
+
+
+@pytest.mark.every_version("who may be a definer, and where definers are kept")
+def test_what_was_left_behind_as_a_limited_admin_sees_it(hosted, make_probe, user):
+    """The admin of docs/databaseuser.md has no right in the database of the definer."""
+    hosted.sql("CREATE DATABASE IF NOT EXISTS evil; "
+               f"USE evil; CREATE DEFINER='{user}'@'%' PROCEDURE left_{user}() SELECT 1")
+    admin = f"'limited_{user}'@'%'"
+    hosted.sql(f"CREATE USER {admin} IDENTIFIED BY '{dbserver.ADMIN_PASSWORD}'; "
+               f"GRANT CREATE USER ON *.* TO {admin}; GRANT SELECT ON mysql.* TO {admin}; "
+               f"GRANT ALL PRIVILEGES ON steward.* TO {admin}")
+    target = hosted.target("db", allowedDatabases=["{namespace}"])
+    target["admin"]["user"] = f"limited_{user}"
+    probe = make_probe(target)
+    report = probe.fails("sync", "NOT_OURS", **account(user))
+    assert "definer" in report["error"]
+    hosted.sql(f"DROP PROCEDURE evil.left_{user}")
+    probe.sync(**account(user))
 
 
 @pytest.mark.every_version("columns of the catalogue")

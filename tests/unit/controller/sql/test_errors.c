@@ -27,6 +27,8 @@ static const struct {
     {1290, "--strict-password-validation option", STW_SQL_STEP_CREATE, STW_SQL_CONNECT, true},
     {1290, "--skip-grant-tables option", STW_SQL_STEP_CREATE, STW_SQL_UNSUPPORTED, false},
     {1396, "Operation CREATE USER failed", STW_SQL_STEP_CREATE, STW_SQL_EXISTS, false},
+    {4006, "Operation CREATE USER failed", STW_SQL_STEP_CREATE, STW_SQL_NOT_OURS, false},
+    {4006, "Operation DROP USER failed", STW_SQL_STEP_DROP, STW_SQL_OWNS_OBJECTS, false},
     {1396, "Operation ALTER USER failed", STW_SQL_STEP_ALTER, STW_SQL_LOOKUP, false},
     {1819, "Your password", STW_SQL_STEP_ALTER, STW_SQL_POLICY, false},
     {1836, "Running in read-only mode", STW_SQL_STEP_GRANT, STW_SQL_READ_ONLY, false},
