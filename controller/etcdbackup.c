@@ -212,7 +212,8 @@ static void tell_verified(const struct eb *e)
     const char *text = json_string_value(json_object_get(verified, "time"));
     int64_t us;
     if (text && stw_time_parse(text, &us) == 0)
-        eb_keeper_verified(e->keeper, e->run->ns, e->spec.cluster ? e->spec.cluster : e->run->name,
+        eb_keeper_verified(e->keeper, e->run->key, e->run->ns,
+                           e->spec.cluster ? e->spec.cluster : e->run->name,
                            us / 1000000);
 }
 
@@ -292,7 +293,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     e->run = run;
     e->keeper = run->state;
     if (stw_object_load(run, &e->object) != 0 || e->object.deleting)
-        eb_keeper_forget(e->keeper, run->key); /* what is in the store stays there */
+        eb_keeper_remove(e->keeper, run->key); /* what is in the store stays there */
     else
         reconcile_one(e, result);
     stw_object_done(&e->object);

@@ -28,6 +28,12 @@ struct transfer {
     struct stw_snapshot result;
 };
 
+/* The gauge of an object's etcd. */
+struct told {
+    char *key;
+    struct stw_series *newest;
+};
+
 struct eb_keeper {
     struct stw_manager *manager;
     const struct stw_clock *clock;
@@ -36,7 +42,7 @@ struct eb_keeper {
     struct stw_family *verified;
     pthread_mutex_t lock; /* guards all below, and each transfer but its job and result in MOVING */
     pthread_cond_t idle;
-    struct stw_table transfers;
+    struct stw_table transfers, told;
     struct transfer *first, *last; /* that wait for a thread */
     struct transfer *moving[EB_TRANSFERS_MAX];
     unsigned threads;
@@ -46,6 +52,20 @@ struct eb_keeper {
 static const char *key_of(const void *entry)
 {
     return ((const struct transfer *)entry)->key;
+}
+
+static const char *key_of_told(const void *entry)
+{
+    return ((const struct told *)entry)->key;
+}
+
+static void told_free(struct told *t)
+{
+    if (!t)
+        return;
+    stw_series_remove(t->newest);
+    free(t->key);
+    free(t);
 }
 
 static void transfer_free(struct transfer *t)
@@ -275,15 +295,26 @@ void eb_keeper_forget(struct eb_keeper *k, const char *key)
     pthread_mutex_unlock(&k->lock);
 }
 
+void eb_keeper_remove(struct eb_keeper *k, const char *key)
+{
+    eb_keeper_forget(k, key);
+    pthread_mutex_lock(&k->lock);
+    told_free(stw_table_remove(&k->told, key));
+    pthread_mutex_unlock(&k->lock);
+}
+
 /* Results of a term that is over are forgotten, too: the next leader may have removed what they
- * report. */
+ * report.  So are gauges, which are the next leader's to tell. */
 void eb_keeper_pause(void *state)
 {
     struct eb_keeper *k = state;
     const struct transfer *t;
+    struct told *told;
     pthread_mutex_lock(&k->lock);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
         forget(k, t->key);
+    for (uint32_t pos = 0; (told = stw_table_next(&k->told, &pos));)
+        told_free(stw_table_remove(&k->told, told->key));
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -311,11 +342,38 @@ void eb_keeper_count(struct eb_keeper *k, bool succeeded)
         stw_series_add(s, 1);
 }
 
-void eb_keeper_verified(struct eb_keeper *k, const char *ns, const char *name, int64_t at)
+/* With the lock held.  NULL: no memory. */
+static struct told *told_of(struct eb_keeper *k, const char *key)
 {
-    struct stw_series *s = k->verified ? STW_SERIES(k->verified, ns, name) : NULL;
-    if (s)
-        stw_series_set(s, (double)at);
+    struct told *t = stw_table_get(&k->told, key);
+    void *old;
+    if (t)
+        return t;
+    t = calloc(1, sizeof(*t));
+    if (t)
+        t->key = strdup(key);
+    if (t && t->key && stw_table_put(&k->told, t, &old) == 0)
+        return t;
+    told_free(t);
+    return NULL;
+}
+
+/* Objects may share an etcd: the newest counts. */
+void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, const char *cluster,
+                        int64_t at)
+{
+    if (!k->verified)
+        return;
+    pthread_mutex_lock(&k->lock);
+    struct told *t = told_of(k, key);
+    if (t) {
+        struct stw_series *former = t->newest;
+        t->newest = STW_SERIES(k->verified, ns, cluster);
+        stw_series_remove(former);
+        if ((double)at > stw_series_value(t->newest))
+            stw_series_set(t->newest, (double)at);
+    }
+    pthread_mutex_unlock(&k->lock);
 }
 
 /* --- the state of the controller */
@@ -337,6 +395,7 @@ int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *confi
     k->clock = config->clock;
     k->agent_image = config->agent_image ? strdup(config->agent_image) : NULL;
     k->transfers = STW_TABLE_INIT(key_of);
+    k->told = STW_TABLE_INIT(key_of_told);
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics)
         make_metrics(k, config->metrics);
@@ -366,7 +425,10 @@ void eb_keeper_close(void *state)
     pthread_mutex_unlock(&k->lock);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
         transfer_free(t);
+    for (uint32_t pos = 0; (t = stw_table_next(&k->told, &pos));)
+        told_free(t);
     stw_table_done(&k->transfers);
+    stw_table_done(&k->told);
     (void)pthread_cond_destroy(&k->idle);
     (void)pthread_mutex_destroy(&k->lock);
     free(k->agent_image);

@@ -148,8 +148,11 @@ int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struc
                     struct stw_error *err);
 /* Ends it, if it is still under way, and forgets it. */
 void eb_keeper_forget(struct eb_keeper *k, const char *key);
+void eb_keeper_remove(struct eb_keeper *k, const char *key); /* the object is gone: all of it */
 void eb_keeper_count(struct eb_keeper *k, bool succeeded);
-void eb_keeper_verified(struct eb_keeper *k, const char *ns, const char *name, int64_t at);
+/* The newest verified backup that the object `key` has made of this etcd; `at` in seconds. */
+void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, const char *cluster,
+                        int64_t at);
 const char *eb_keeper_agent_image(const struct eb_keeper *k); /* "" for none */
 
 /* --- etcdbackup_agent.c: the same on a volume, by a pod.  -1 of prepare: `why`, or e->stalled. */

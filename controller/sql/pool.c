@@ -80,6 +80,7 @@ static void make_series(struct stw_pool *p)
                            "1 while a database server that did not answer is left alone.",
                            by_target, NULL);
     p->circuit = STW_SERIES(f, name);
+    stw_series_set(p->circuit, 0);
 }
 
 int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
@@ -132,7 +133,10 @@ void stw_pool_unref(struct stw_pool *p)
     for (size_t i = 0; i < p->count; i++)
         if (p->slots[i].conn)
             close_slot(p, &p->slots[i]);
-    stw_series_set(p->circuit, 0);
+    stw_series_remove(p->ok);
+    stw_series_remove(p->error);
+    stw_series_remove(p->open);
+    stw_series_remove(p->circuit);
     stw_targets_unref(p->config.targets);
     (void)pthread_cond_destroy(&p->cond);
     (void)pthread_mutex_destroy(&p->lock);

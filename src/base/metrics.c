@@ -18,6 +18,7 @@ struct stw_series {
     struct stw_series *next; /* in order of creation */
     struct stw_family *family;
     char *labels;               /* rendered: name="value",... ; "" without labels */
+    unsigned holders;           /* how many asked for it and have not removed it */
     _Atomic uint64_t bits;      /* the value as a double; of a histogram: the sum */
     _Atomic uint64_t buckets[]; /* counts, not cumulative; the last is +Inf */
 };
@@ -217,6 +218,8 @@ struct stw_series *stw_series(struct stw_family *f, const char *const *values)
         ;
     if (!s)
         s = make_series(f, stw_buf_str(&key));
+    if (s)
+        s->holders++;
     (void)pthread_mutex_unlock(&f->registry->lock);
     return s;
 }
@@ -227,6 +230,10 @@ void stw_series_remove(struct stw_series *s)
         return;
     struct stw_family *f = s->family;
     (void)pthread_mutex_lock(&f->registry->lock);
+    if (--s->holders > 0) {
+        (void)pthread_mutex_unlock(&f->registry->lock);
+        return;
+    }
     struct stw_series **at = &f->series;
     while (*at != s)
         at = &(*at)->next;

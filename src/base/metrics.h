@@ -34,8 +34,8 @@ struct stw_series *stw_series(struct stw_family *f, const char *const *values);
 #define STW_SERIES(f, ...) stw_series((f), (const char *const[]){__VA_ARGS__, NULL})
 #define STW_SERIES0(f) stw_series((f), (const char *const[]){NULL})
 
-/* Takes a series out, as when the object is gone that its labels name.  It may not be used
- * afterwards. */
+/* Takes a series out, as when the object is gone that its labels name; when several asked for it,
+ * once the last of them has removed it.  The caller may not use it afterwards. */
 void stw_series_remove(struct stw_series *s);
 
 void stw_series_add(struct stw_series *s, double v);

@@ -188,6 +188,8 @@ def test_target_removed_and_back(scene, mariadb, shop):
     try:
         for name in ("app", "late"):
             scene.wait_condition(name, shop, "TargetReachable", "TargetNotFound")
+        wait.until("the metrics of the target to go", lambda: 'target="' not in
+                   scene.steward.metrics_text())
         scene.delete("app", shop)  # there is nobody to ask, now or later
         scene.wait_event("app", shop, "TargetGone")
         assert mariadb.login("app", FIRST)

@@ -271,7 +271,10 @@ static void removal(void **state)
     struct stw_series *second = STW_SERIES(f, "second"), *last = STW_SERIES(f, "last");
     stw_series_remove(second);
     stw_series_remove(last);
-    stw_series_set(STW_SERIES(f, "again"), 4);
+    struct stw_series *shared = STW_SERIES(f, "again");
+    assert_ptr_equal(STW_SERIES(f, "again"), shared);
+    stw_series_remove(shared); /* one of its two holders is gone */
+    stw_series_set(shared, 4);
     stw_metrics_render(m, &out);
     assert_string_equal(stw_buf_str(&out),
                         "# HELP of_objects x\n# TYPE of_objects gauge\n"
