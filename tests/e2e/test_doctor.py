@@ -75,7 +75,7 @@ def test_all_is_well(doctor):
     assert status == 0, checks
     assert set(checks) == {
         "API server", "clock", "CRDs", "Deployment", "certificate", "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration", "rights", "leader", "database targets"}
+        "ValidatingWebhookConfiguration", "rights", "leader", "database targets", "features"}
     assert {c for c, (verdict, _, _) in checks.items() if verdict != "ok"} == {"Deployment"}
     assert checks["Deployment"][:2] == ("warn", f"{stw.NAMESPACE}/{DEPLOYMENT} is not there")
     assert "has all " in checks["rights"][1]
@@ -87,7 +87,7 @@ def test_text(well, steward_binary):
     assert lines[0].startswith("ok    API server: https://127.0.0.1:")
     assert "warn  Deployment: steward-system/steward-controller-manager is not there" in lines
     assert "      -> If steward runs nowhere else: kubectl apply -k config/default" in lines
-    assert lines[-1] == "9 ok, 1 to look at, 0 failed"
+    assert lines[-1] == "10 ok, 1 to look at, 0 failed"
 
 
 @pytest.mark.oldest("versions of kinds")
