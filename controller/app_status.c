@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #define PORT_AGAIN_MS 60000
-#define FOREIGN_AGAIN_MS (10u * 60000)
 
 #define REASON_SUCCEEDED "Succeeded"
 #define REASON_NO_REPLICAS "NoReplicas"
@@ -215,7 +214,7 @@ static void set_verdict(const struct app *a, const struct stw_aspect *all, struc
     stw_verdict_of(all, ASPECTS, v);
     if (v->level == STW_LEVEL_FINE) {
         v->reason = REASON_SUCCEEDED;
-        v->again_ms = *a->foreign ? FOREIGN_AGAIN_MS : 0; /* nothing tells when it goes */
+        v->again_ms = *a->foreign ? STW_FOREIGN_AGAIN_MS : 0;
         (void)snprintf(v->message, sizeof(v->message), "%s", all[FIND_AVAILABLE].message);
     } else if (v->level == STW_LEVEL_PROGRESSING) {
         v->reason = has_trouble(a) ? a->trouble.reason : STW_REASON_PROGRESSING;

@@ -217,9 +217,10 @@ static void enqueue_owner(struct stw_manager *m, const char *key, const char *te
 static void child_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                           const char *old_text, const char *new_text)
 {
-    (void)w;
     enqueue_owner(m, key, old_text);
     enqueue_owner(m, key, new_text);
+    if (!new_text)
+        stw_manager_enqueue_namesakes(m, w, key);
 }
 
 static bool has_port(struct stw_json ports, int64_t wanted)

@@ -109,6 +109,11 @@ bool stw_run_may_write(const struct stw_run *run);
 /* Puts a key of `kind` ("MyWeb") into the queue of its controller; kinds without one are passed
  * over. */
 void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *key);
+/* Something called `key` is gone.  Puts the object of this key into the queue of every controller
+ * that watches `w`, for it may have stood in the way of a child, which has the name of its owner.
+ */
+void stw_manager_enqueue_namesakes(struct stw_manager *m, const struct stw_watch *w,
+                                   const char *key);
 /* Puts every custom object into its queue which stands under `value` of a field of its index. */
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value);
 /* Every object of a controller: something that all of them go by has changed. */

@@ -122,6 +122,8 @@ static void deployment_changed(struct stw_manager *m, const struct stw_watch *w,
     if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid) ||
         eru_rollouts_tracks(rollouts_of(m), key))
         stw_manager_wake(m, "deployment", key);
+    if (!new_text) /* those that are nobody's children are in this cache only */
+        stw_manager_enqueue_namesakes(m, &stw_watch_deployments, key);
 }
 
 void eru_deployment_key(const struct stw_run *run, const char *name, char out[STW_KEY_LEN])

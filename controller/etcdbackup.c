@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "controller/agent.h"
+#include "controller/databaseuser_priv.h"
 #include "controller/ending.h"
 #include "controller/etcdbackup_priv.h"
 #include "controller/etcdcluster_priv.h"
@@ -39,6 +40,21 @@ static void index_place(struct stw_json backup, struct stw_buf *out)
         stw_index_add(out, INDEX_PLACE, stw_buf_str(&place));
 }
 
+static void index_secrets(struct stw_json backup, struct stw_buf *out)
+{
+    static const char *const paths[] = {"spec.s3.awsSecret", "spec.clientTLSSecret",
+                                        "spec.authSecret"};
+    char ns[254], name[254], key[STW_KEY_LEN];
+    if (stw_json_strcpy(stw_json_path(backup, "metadata.namespace"), ns, sizeof(ns)) != 0)
+        return;
+    for (size_t i = 0; i < STW_COUNT(paths); i++) {
+        if (stw_json_strcpy(stw_json_path(backup, paths[i]), name, sizeof(name)) != 0)
+            continue;
+        stw_key_make(ns, name, key);
+        stw_index_add(out, "secret", key);
+    }
+}
+
 static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
     char key[STW_KEY_LEN];
@@ -46,6 +62,7 @@ static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *
     if (cluster_of(projected, key))
         stw_index_add(out, INDEX_CLUSTER, key);
     index_place(projected, out);
+    index_secrets(projected, out);
 }
 
 /* A place is free again: who waits for it is looked at. */
@@ -146,8 +163,22 @@ static void look_for_holder(struct eb *e)
     }
 }
 
-static void begin(struct eb *e)
+/* It failed for an object that the watches tell of: each run may look whether that is good now. */
+static bool waits_for_object(const struct eb *e)
 {
+    static const char *const reasons[] = {"SecretMissing", "SecretInvalid", "ClusterNotFound"};
+    if (e->state.phase != EB_FAILED)
+        return false;
+    for (size_t i = 0; i < STW_COUNT(reasons); i++)
+        if (stw_streq(e->state.reason, reasons[i]))
+            return true;
+    return e->spec.cluster && stw_streq(e->state.reason, "NoHealthyEndpoint");
+}
+
+/* `early`: before it is tried again anyway.  What fails as before is not told once more. */
+static void begin(struct eb *e, bool early)
+{
+    bool same;
     look_for_holder(e);
     if (e->stalled) { /* nothing was begun: the instant is taken up again when the place is free */
         e->state.phase = EB_FAILED;
@@ -163,6 +194,11 @@ static void begin(struct eb *e)
     }
     if (e->stalled)
         return;
+    same = stw_streq(e->state.reason, e->result.reason);
+    if (early && same) {
+        e->state.phase = EB_FAILED;
+        return;
+    }
     take_in(e);
     eb_plan(&e->clock, &e->state, false, &e->due);
 }
@@ -213,8 +249,7 @@ static void tell_verified(const struct eb *e)
     int64_t us;
     if (text && stw_time_parse(text, &us) == 0)
         eb_keeper_verified(e->keeper, e->run->key, e->run->ns,
-                           e->spec.cluster ? e->spec.cluster : e->run->name,
-                           us / 1000000);
+                           e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
 }
 
 static void act(struct eb *e, struct stw_result *result)
@@ -225,8 +260,10 @@ static void act(struct eb *e, struct stw_result *result)
     bool tried = e->state.phase != EB_PENDING && eb_plan_open(&e->clock, &e->state);
     eb_plan(&e->clock, &e->state, busy, &e->due);
     e->again = tried && instant == e->state.last_schedule;
-    if (e->due.start)
-        begin(e);
+    bool early = !e->due.start && !busy && !e->clock.suspend && waits_for_object(e) &&
+                 eb_plan_open(&e->clock, &e->state);
+    if (e->due.start || early)
+        begin(e, early);
     tell_verified(e);
     finish(e, result);
     eb_job_free(e->job);
@@ -316,13 +353,14 @@ static const struct stw_watch own_watch = {
     .changed = backup_changed,
 };
 
-static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_agents, NULL};
+static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_agents,
+                                                  &dbu_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
     {.resource = &eb_resource, .verbs = "get,list,watch"},
     {.resource = &eb_resource, .subresource = "status", .verbs = "patch"},
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
-    {.resource = &stw_res_secret, .verbs = "get"},
+    {.resource = &stw_res_secret, .verbs = "get,list,watch"},
     {0},
 };
 

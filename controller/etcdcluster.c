@@ -342,11 +342,34 @@ static const struct stw_resource ec_resource = {.group = "etcd.database.coreos.c
                                                 .plural = "etcdclusters",
                                                 .namespaced = true};
 
+static bool is_ready(const char *text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_json key, c;
+    if (!text || stw_json_scan(&doc, text, strlen(text), NULL) != 0)
+        return false;
+    stw_json_foreach (stw_json_path(stw_json_root(&doc), "status.conditions"), key, c)
+        if (stw_json_is(stw_json_at(c, STW_CONDITION_TYPE), STW_READY))
+            return stw_json_is(stw_json_at(c, STW_CONDITION_STATUS), "True");
+    return false;
+}
+
+/* Backups wait until it is there and ready, restores also until it is gone. */
+static void cluster_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                            const char *old_text, const char *new_text)
+{
+    stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (old_text && new_text && is_ready(old_text) == is_ready(new_text))
+        return;
+    stw_manager_wake(m, "backupOf", key);
+    stw_manager_wake(m, "restoreOf", key);
+}
+
 static const struct stw_watch own_watch = {
     .resource = &ec_resource,
     .project = project,
     .index = index_secrets,
-    .changed = stw_watch_own_changed,
+    .changed = cluster_changed,
 };
 
 static const struct stw_watch *const watches[] = {

@@ -8,6 +8,7 @@
 #include "controller/etcdrestore.h"
 
 #include "base/util.h"
+#include "controller/databaseuser_priv.h"
 #include "controller/ending.h"
 #include "controller/etcdrestore_priv.h"
 #include "controller/status.h"
@@ -134,6 +135,7 @@ static void make_pod(struct er *e)
     if (e->err.code != STW_ERR_NOT_FOUND)
         return;
     fail_by(e, "SecretMissing", e->err.text);
+    e->state.retry_at = STW_MIN(e->state.retry_at, e->now + ER_LOOK_S);
     e->err = (struct stw_error){0};
 }
 
@@ -241,6 +243,18 @@ static void join(struct er *e)
     e->err = (struct stw_error){0};
 }
 
+/* It failed for a Secret, which the watch tells of: each run may look whether it is good now. */
+static bool has_its_secret(struct er *e)
+{
+    struct stw_error err = {0};
+    if (e->state.phase != ER_FAILED || !stw_streq(e->state.reason, "SecretMissing"))
+        return false;
+    bool there = er_source_find(e) == 0 && er_secret_look(e, &err) == 0;
+    er_source_done(&e->source);
+    e->source = (struct er_source){0};
+    return there;
+}
+
 static void step(struct er *e)
 {
     if (e->state.phase == ER_SUCCEEDED)
@@ -252,7 +266,7 @@ static void step(struct er *e)
         join(e);
     else if (e->state.phase == ER_FAILED && *e->state.seed)
         clear_away(e);
-    else if (e->state.retry_at == EB_NEVER || e->now >= e->state.retry_at)
+    else if (e->state.retry_at == EB_NEVER || e->now >= e->state.retry_at || has_its_secret(e))
         begin(e);
 }
 
@@ -357,6 +371,10 @@ static void index_names(void *ctx, struct stw_json projected, struct stw_buf *ou
         stw_key_make(ns, name, key);
         stw_index_add(out, "restoreFrom", key);
     }
+    if (stw_json_strcpy(stw_json_path(projected, "spec.s3.awsSecret"), name, sizeof(name)) == 0) {
+        stw_key_make(ns, name, key);
+        stw_index_add(out, "secret", key);
+    }
 }
 
 const struct stw_resource er_resource = {.group = "etcd.database.coreos.com",
@@ -372,14 +390,14 @@ static const struct stw_watch own_watch = {
     .changed = stw_watch_own_changed,
 };
 
-static const struct stw_watch *const watches[] = {&stw_watch_agents, NULL};
+static const struct stw_watch *const watches[] = {&stw_watch_agents, &dbu_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
     {.resource = &er_resource, .verbs = "get,list,watch"},
     {.resource = &er_resource, .subresource = "status", .verbs = "patch"},
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
     {.resource = &ec_res_claim, .verbs = "create,delete,patch"},
-    {.resource = &stw_res_secret, .verbs = "get"},
+    {.resource = &stw_res_secret, .verbs = "get,list,watch"},
     {.resource = &(const struct stw_resource){.group = "etcd.database.coreos.com",
                                               .version = "v1beta2",
                                               .kind = "EtcdCluster",

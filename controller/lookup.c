@@ -121,6 +121,26 @@ void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *ke
         (void)stw_queue_add(crew->queue, key, 0);
 }
 
+static bool watches(const struct stw_controller *c, const struct stw_watch *w)
+{
+    for (size_t i = 0; c->watches && c->watches[i]; i++)
+        if (c->watches[i] == w)
+            return true;
+    return false;
+}
+
+void stw_manager_enqueue_namesakes(struct stw_manager *m, const struct stw_watch *w,
+                                   const char *key)
+{
+    for (uint32_t i = 0; i < m->crew_count; i++) {
+        const struct stw_crew *crew = &m->crews[i];
+        stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+        if (watches(crew->controller, w) && crew->own &&
+            stw_informer_get(crew->own->informer, key, &text, NULL) == 0)
+            (void)stw_queue_add(crew->queue, key, 0);
+    }
+}
+
 void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller *c)
 {
     struct stw_crew *crew = crew_of(m, c->kind->kind);

@@ -59,6 +59,7 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
         break;
     case STW_CHILD_FOREIGN:
         a->reason = STW_REASON_NAME_CONFLICT;
+        a->again_ms = STW_FOREIGN_AGAIN_MS;
         STW_ASPECT_SAY(a, "%s", c->err.text);
         break;
     case STW_CHILD_HOT_LOOP:

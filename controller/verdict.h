@@ -22,6 +22,7 @@ enum stw_level {
 
 #define STW_STALLED_AGAIN_MS (10u * 60000)
 #define STW_TERMINATING_AGAIN_MS 5000
+#define STW_FOREIGN_AGAIN_MS 60000 /* nothing tells when most objects of others go */
 
 /* Reasons that several kinds give. */
 #define STW_REASON_SYNCED "Synced"

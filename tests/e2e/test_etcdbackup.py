@@ -69,6 +69,9 @@ def test_once_and_never_again(controller, installed, backup, door):
     assert backup.status() == status and version
     assert controller.metric("steward_etcd_backup_last_verified_timestamp_seconds",
                              namespace=backup.namespace, cluster=backup.name) > 1e9
+    installed.delete(KIND, backup.name, backup.namespace)
+    wait.until("the gauge of what is gone to go", lambda: f'namespace="{backup.namespace}"' not in
+               controller.metrics_text())
 
 
 @pytest.mark.oldest("ownership of the status")
@@ -177,6 +180,11 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
         installed.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
                          "metadata": {"name": "aws", "namespace": backup.namespace}})
     backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
+    # It does not wait for its next attempt, half a minute later, when the Secret is good.
+    failed = backup.status()
+    backup.secret("aws", credentials=s3.CREDENTIALS)
+    found = backup.succeeded(20)
+    assert found["status"]["lastSuccessDate"] < failed["retry"]["nextTime"]
 
 
 def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, members, door):

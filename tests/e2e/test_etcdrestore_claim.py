@@ -197,6 +197,9 @@ def test_a_cluster_that_exists_is_left_alone(alone, installed, restore):
     wait.stays("nothing is made", lambda: not restore.pod() and not restore.claims(), 3)
     assert restore.target()["spec"] == before["spec"]
     assert SEED not in restore.target()["metadata"].get("annotations", {})
+    # The watch tells when it is gone.
+    installed.delete(f"etcdclusters.{etcdcluster.GROUP}", "orders", restore.namespace)
+    restore.wait_pod()
 
 
 def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, installed, restore):
