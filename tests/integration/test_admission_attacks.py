@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from support import attack, cgroup, cpu
+from support import attack, cgroup, cpu, paths
 from support.door import JSON, VALIDATE, Door, as_bytes, ask, my_web, raw_post, review
 
 MIB = 1 << 20
@@ -32,7 +32,7 @@ def test_long_escaped_keys(door, keys):
     before = cpu.seconds(door.process.pid)
     status, _ = door.post(body.encode())
     assert status == 400
-    assert cpu.seconds(door.process.pid) - before < 0.4
+    assert cpu.seconds(door.process.pid) - before < cpu.allowed(0.4)
 
 
 def test_the_second_of_two_escaped_keys_is_found(door):
@@ -51,6 +51,8 @@ def test_the_second_of_two_escaped_keys_is_found(door):
 def small_door(steward_binary, tmp_path):
     """A webhook in a control group with the memory of the shipped limit, less 32 MiB for the cache of
     10,000 objects that `run` would have; e2e/test_memory_attacks.py has these."""
+    if paths.sanitizer():
+        pytest.skip("a sanitizer takes more memory than the limit")
     try:
         group = cgroup.Memory(f"steward-test-{os.getpid()}", 96 * MIB)
     except OSError as error:

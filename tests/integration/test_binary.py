@@ -13,14 +13,7 @@ import pytest
 from support import door, net, paths, wait
 
 
-def sanitizer():
-    """Whether the program is built with one: it then needs what a release does without."""
-    linked = subprocess.run(["ldd", paths.steward_binary()], capture_output=True, text=True,
-                            check=True).stdout
-    return re.search(r"lib[atu]+san", linked) is not None
-
-
-unsanitized = pytest.mark.skipif(sanitizer(), reason="a sanitizer is built in")
+unsanitized = pytest.mark.skipif(paths.sanitizer(), reason="a sanitizer is built in")
 
 
 def readelf(*what):

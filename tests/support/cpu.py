@@ -4,6 +4,13 @@
 import contextlib
 import pathlib
 
+from . import paths
+
+
+def allowed(limit_s):
+    """A limit for a release in seconds; a build with a sanitizer is allowed ten times."""
+    return 10 * limit_s if paths.sanitizer() else limit_s
+
 
 def seconds(pid):
     """User and system time of all its threads that run still."""

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things are: the checkout, and the program under test."""
 
+import functools
 import os
 import pathlib
+import re
+import subprocess
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = TOP / "scripts"
@@ -16,6 +19,14 @@ def steward_binary():
     if not os.access(path, os.X_OK):
         raise RuntimeError(f"{path} is not there: run 'scripts/test' or 'ninja -C build' first")
     return path
+
+
+@functools.cache
+def sanitizer():
+    """Whether the program is built with one: it then needs what a release does without."""
+    linked = subprocess.run(["ldd", steward_binary()], capture_output=True, text=True,
+                            check=True).stdout
+    return re.search(r"lib[atu]+san", linked) is not None
 
 
 def cache_root():
