@@ -24,15 +24,14 @@ def controller(installed, steward_binary, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def image(tmp_path_factory):
+def image():
     """(the archive of steward's image, its digest); $STEWARD_TEST_IMAGE is one that is there already."""
     given = os.environ.get("STEWARD_TEST_IMAGE")
     if given:
         return pathlib.Path(given), images.digest(given)
     if images.missing():
         pytest.skip(images.missing())
-    path = tmp_path_factory.mktemp("image") / "steward.tar"
-    return path, images.build(path)
+    return images.shared()
 
 
 @pytest.fixture(scope="module")

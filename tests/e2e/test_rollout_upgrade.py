@@ -38,14 +38,11 @@ def before(tmp_path_factory):
     if run([*git, "rev-parse", "--verify", f"{commit}^{{commit}}"], check=False).returncode != 0:
         pytest.skip(f"{commit} is not in this clone")
     folder = tmp_path_factory.mktemp("before")
-    tree, archive = folder / "tree", folder / "steward.tar"
+    tree = folder / "tree"
     run([*git, "worktree", "add", "--detach", tree, commit])
     try:
         given = os.environ.get("STEWARD_UPGRADE_IMAGE")
-        if given:
-            archive = pathlib.Path(given)
-        else:
-            images.build(archive, tree, OLD_TAG)
+        archive = pathlib.Path(given) if given else images.shared(tree, OLD_TAG)[0]
         manager = tree / "config" / "manager"
         text = (manager / "kustomization.yaml").read_text("utf-8")
         text = re.sub(r"newTag: .*", "newTag: " + OLD_TAG.partition(":")[2], text)

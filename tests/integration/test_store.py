@@ -26,8 +26,7 @@ class Probe:
 
     def __call__(self, *command, fails=None):
         """Runs a command; what it said.  `fails`: the trouble that it is to end with."""
-        build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
-        done = subprocess.run([build / "tests" / "integration" / "store_probe", self.file,
+        done = subprocess.run([paths.build() / "tests" / "integration" / "store_probe", self.file,
                                *map(str, command)], capture_output=True, text=True, timeout=120)
         assert done.returncode == (1 if fails else 0), done.stdout + done.stderr
         said = json.loads(done.stdout)
@@ -85,7 +84,7 @@ def test_what_goes_up_comes_back(probe, tmp_path, size):
 def test_one_part_is_in_memory(probe, tmp_path):
     small = probe("put", "memory/a", blob(tmp_path, 1))["peak_kb"]
     large = probe("put", "memory/b", blob(tmp_path, 6 * PART))["peak_kb"]
-    if "asan" not in os.environ.get("STEWARD_BUILD_DIR", ""):
+    if not paths.sanitizer():
         assert large - small < 2 * PART / 1024
 
 
@@ -103,8 +102,7 @@ def test_an_upload_that_fails_leaves_no_object(probe, door, bucket, tmp_path, mo
 def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, door, bucket, tmp_path, mode):
     door.mode = mode
     sent = blob(tmp_path, PART + 1)
-    build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
-    with subprocess.Popen([build / "tests" / "integration" / "store_probe", probe.file, "put",
+    with subprocess.Popen([paths.build() / "tests" / "integration" / "store_probe", probe.file, "put",
                            f"back/{mode}", sent], stdout=subprocess.PIPE) as process:
         deadline = time.monotonic() + 20
         while not door.log and time.monotonic() < deadline:
@@ -350,9 +348,8 @@ def test_a_folder_that_is_full(tmp_path):
         pytest.skip("no /dev/full")
     (tmp_path / "volume").mkdir()
     probe = Probe(tmp_path, folder=str(tmp_path / "volume"))
-    build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
     done = subprocess.run(["bash", "-c", 'ulimit -f 100; trap "" XFSZ; exec "$@"', "_",
-                           build / "tests" / "integration" / "store_probe", probe.file, "put",
+                           paths.build() / "tests" / "integration" / "store_probe", probe.file, "put",
                            "db_v1", blob(tmp_path, BIG)], capture_output=True, text=True)
     assert done.returncode == 1 and "File too large" in done.stdout
     assert os.listdir(tmp_path / "volume") == []

@@ -74,8 +74,7 @@ def listing(scratch, endpoint, reach, env=None):
     config.write_text(json.dumps({
         "endpoint": endpoint, "region": "us-east-1", "bucket": "b", "path_style": True,
         "credentials": s3.CREDENTIALS, "timeout_ms": 2000, **({"reach": reach} if reach else {})}))
-    build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
-    done = subprocess.run([build / "tests" / "integration" / "store_probe", config, "list", "p"],
+    done = subprocess.run([paths.build() / "tests" / "integration" / "store_probe", config, "list", "p"],
                           capture_output=True, text=True, timeout=60,
                           env={**os.environ, **(env or {})})
     return json.loads(done.stdout)

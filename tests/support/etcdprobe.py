@@ -2,16 +2,13 @@
 """tests/integration/etcd_probe: controller/etcd, driven by commands."""
 
 import json
-import os
-import pathlib
 import subprocess
 
 from . import paths
 
 
 def _binary():
-    build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
-    return pathlib.Path(build) / "tests" / "integration" / "etcd_probe"
+    return paths.build() / "tests" / "integration" / "etcd_probe"
 
 
 class Probe:

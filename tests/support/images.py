@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image that users get, built by scripts/image."""
 
+import fcntl
+import hashlib
 import json
 import os
 import shutil
+import subprocess
 import tarfile
 
 from . import paths
 from .cluster import run
+
+
+KEPT = 3  # images that may be of use again
 
 
 def missing():
@@ -28,3 +34,40 @@ def build(path, top=paths.TOP, tag=None):
     more = ["--tag", tag] if tag else []
     result = run([top / "scripts" / "image", "--output", path, *more], timeout=900)
     return result.stdout.split()[1]
+
+
+def _contents(top, tag):
+    """One word for all that goes into the image of a work tree: the commit, each file as it is, and
+    the packages."""
+    def git(*words):
+        return subprocess.run(["git", "-C", top, *words], check=True, capture_output=True).stdout
+    found = hashlib.sha256(git("describe", "--always", "--dirty", "--abbrev=12"))
+    found.update(f"{tag}\n".encode())
+    for base in sorted(paths.cache_root().glob("image-base-*.tar")):
+        found.update(f"{base.name} {base.stat().st_mtime_ns}\n".encode())
+    for name in sorted(git("ls-files", "-z").split(b"\0")):
+        path = os.path.join(os.fsencode(top), name)
+        if name and os.path.isfile(path):
+            with open(path, "rb") as file:
+                found.update(name + b"\0" + hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()[:16]
+
+
+def shared(top=paths.TOP, tag=None):
+    """(an archive of that work tree's image, its digest).  It is built once for all parts of a run, and
+    for runs to come until something changes."""
+    folder = paths.build() / "test-images"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = folder / f"{_contents(top, tag)}.tar"
+        if not path.exists():
+            for old in sorted(folder.glob("*.tar"), key=os.path.getmtime)[:-KEPT]:
+                old.unlink()
+                old.with_suffix(".tar.spdx.json").unlink(missing_ok=True)
+            fresh = path.with_suffix(".new")
+            build(fresh, top, tag)
+            path = folder / f"{_contents(top, tag)}.tar"  # the first build makes the packages' base
+            fresh.with_name(fresh.name + ".spdx.json").rename(f"{path}.spdx.json")
+            fresh.rename(path)
+    return path, digest(path)

@@ -68,7 +68,9 @@ class MariaDB(dbserver.Server):
     def start(self, *more):
         """Starts it (again) and waits until it answers."""
         tls = self.folder / "tls"
+        # Another server that starts removes the temporary tables of this one from a folder they share.
         self.spawn([self.installed.program, "--no-defaults", f"--datadir={self.folder}/data",
+                    f"--tmpdir={self.folder}",
                     f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
                     f"--pid-file={self.folder}/pid", f"--ssl-ca={self.ca}",
                     f"--ssl-cert={tls}/tls.crt", f"--ssl-key={tls}/tls.key", "--general-log=1",

@@ -12,10 +12,14 @@ SCRIPTS = TOP / "scripts"
 SAMPLES = TOP / "config" / "samples"
 
 
+def build():
+    """$STEWARD_BUILD_DIR, else build/."""
+    return TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
+
+
 def steward_binary():
-    """$STEWARD_BINARY, else the one in $STEWARD_BUILD_DIR or build/."""
-    build = TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
-    path = pathlib.Path(os.environ.get("STEWARD_BINARY", build / "src" / "steward"))
+    """$STEWARD_BINARY, else the one in build()."""
+    path = pathlib.Path(os.environ.get("STEWARD_BINARY", build() / "src" / "steward"))
     if not os.access(path, os.X_OK):
         raise RuntimeError(f"{path} is not there: run 'scripts/test' or 'ninja -C build' first")
     return path

@@ -4,15 +4,13 @@
 import base64
 import json
 import os
-import pathlib
 import subprocess
 
 from . import paths
 
 
 def _binary():
-    build = paths.TOP / os.environ.get("STEWARD_BUILD_DIR", "build")
-    return pathlib.Path(build) / "tests" / "integration" / "sql_probe"
+    return paths.build() / "tests" / "integration" / "sql_probe"
 
 
 def account(user, password="s3cret-Pa55", **more):
