@@ -5,11 +5,6 @@
 # another suite.  With a source list and a state folder of its own, so that the machine's apt
 # configuration stays as it is and no root is needed.  Sourced, never run.
 
-# Where what is built or fetched once is kept.
-cache_root() {
-    printf '%s/steward' "${XDG_CACHE_HOME:-$HOME/.cache}"
-}
-
 # apt_private FOLDER ARGUMENT...: apt-get that knows FOLDER/apt/sources.list and nothing else.
 apt_private() {
     local folder=$1

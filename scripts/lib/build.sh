@@ -6,16 +6,21 @@
 # build DIR [SANITIZER] [COMPILER]: the whole build, in DIR, which is made when it does not exist.
 # On failure shows what the compiler said and ends the script.
 build() {
-    local dir=$1 options=(-Dwerror=true) compiler=${3:-}
+    local dir=$1 options=(-Dwerror=true) compiler=${3:-} cache=''
     case ${2:-} in
     address) options+=('-Db_sanitize=address,undefined' -Db_lundef=false) ;;
     thread) options+=(-Db_sanitize=thread -Db_lundef=false) ;;
     esac
     need_commands build meson ninja "${compiler:-cc}"
+    if type -P ccache >/dev/null; then # what another checkout has compiled is not compiled again
+        export CCACHE_DIR CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=1G
+        CCACHE_DIR=$(cache_root)/ccache
+        cache='ccache '
+    fi
     mkdir -p "$dir"
     STEP_LOG=$dir/build.log
     : >"$STEP_LOG"
     [[ -f $dir/build.ninja ]] ||
-        CC=${compiler:-${CC:-cc}} step 'configure' meson setup "$dir" "$TOP" "${options[@]}"
+        CC=$cache${compiler:-${CC:-cc}} step 'configure' meson setup "$dir" "$TOP" "${options[@]}"
     step "build (${dir#"$TOP"/})" ninja -C "$dir"
 }

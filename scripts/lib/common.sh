@@ -116,3 +116,8 @@ step_ticker_end() {
     wait "$1" 2>/dev/null || true
     printf '\r\033[K' >&2
 }
+
+# Where what is built or fetched once is kept, for all checkouts of a user.
+cache_root() {
+    printf '%s/steward' "${XDG_CACHE_HOME:-$HOME/.cache}"
+}

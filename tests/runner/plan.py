@@ -115,7 +115,7 @@ class Plan:
     def part_integration(self, name, _version):
         """The real program beside real servers; an API server is enough for a cluster."""
         env = {"STEWARD_TEST_VERSIONS": "all"} if self.options.all_versions else {}
-        return self.pytest(name, "integration", workers=2, cluster=self.cluster(False), env=env)
+        return self.pytest(name, "integration", workers=3, cluster=self.cluster(False), env=env)
 
     def part_integration13(self, name, _version):
         """Those that start what was built, with Debian's next libraries; servers are those of this machine."""

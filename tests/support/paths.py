@@ -34,5 +34,5 @@ def sanitizer():
 
 
 def cache_root():
-    """The folder of scripts/lib/apt.sh's function of this name."""
+    """The folder of scripts/lib/common.sh's function of this name."""
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "steward"
