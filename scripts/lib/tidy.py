@@ -57,8 +57,9 @@ def keys(build, files):
     for entry in json.loads((pathlib.Path(build) / "compile_commands.json").read_text("utf-8")):
         file = os.path.relpath(os.path.join(build, entry["file"]))
         if file in found and entry["output"] in dependencies:
-            parts = [same, entry["command"], *(f"{name} {digest(os.path.join(build, name))}"
-                                               for name in dependencies[entry["output"]])]
+            parts = [same, entry["command"].removeprefix("ccache "),
+                     *(f"{name} {digest(os.path.join(build, name))}"
+                       for name in dependencies[entry["output"]])]
             found[file] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return found
 
