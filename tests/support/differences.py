@@ -50,7 +50,7 @@ TABLE = {
         [(20, "500")]),
     "leftovers": (
         "What the server filled in below a member (a probe, a fieldRef) when an apply leaves that out",
-        [(20, "stays"), (35, "goes")]),
+        [(20, "stays"), (24, "goes")]),
 }
 
 
