@@ -127,6 +127,17 @@ class Fleet:
                            for n in range(self.count, count))
         self.count = count
 
+    def clear(self):
+        """Removes every object, its children and its events: garbage collection is stopped, too."""
+        namespace, kinds = "/namespaces/fleet/", KINDS[self.kind][0]
+        for path in (kinds, f"/apis/apps/v1{namespace}deployments", f"/api/v1{namespace}services",
+                     f"/api/v1{namespace}configmaps", f"/api/v1{namespace}events",
+                     f"/apis/events.k8s.io/v1{namespace}events"):
+            self.api.do("DELETE", path)
+            wait.until(f"{path} to be empty",
+                       lambda p=path: not self.api.do("GET", p + "?limit=1")["items"], 60)
+        self.count = 0
+
     def completed(self):
         """How many are complete, by steward's own metric."""
         return self.steward.metric("steward_objects", kind=self.kind, condition="Ready",

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two stewards in one run: the one of a commit, built once, beside the one that is being worked on.
+
+Seconds differ from machine to machine and from hour to hour; the ratio of two programs that are
+measured in turns differs much less.
+"""
+
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+from bench.fleet import say
+from support import paths, wait
+
+OPTIONS = ["--buildtype=release", "-Dtests=disabled"]
+
+
+def _run(*command, **kwargs):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **kwargs)
+
+
+def released(commit=None):
+    """A release build of a commit, kept in the cache; of the work tree for None."""
+    if commit is None:
+        folder = paths.TOP / "build-release"
+        if not (folder / "build.ninja").exists():
+            _run("meson", "setup", folder, paths.TOP, *OPTIONS)
+        _run("ninja", "-C", folder, "src/steward")
+        return folder / "src" / "steward"
+    full = subprocess.run(["git", "-C", paths.TOP, "rev-parse", "--verify", f"{commit}^{{commit}}"],
+                          check=True, capture_output=True, text=True).stdout.strip()
+    kept = paths.cache_root() / "bench" / f"steward-{full[:12]}"
+    if kept.exists():
+        return kept
+    say(f"Building steward {full[:12]} (once)")
+    with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
+        source = pathlib.Path(folder, "source")
+        source.mkdir()
+        archive = subprocess.run(["git", "-C", paths.TOP, "archive", full], check=True,
+                                 capture_output=True).stdout
+        _run("tar", "-x", "-C", source, input=archive)
+        _run("meson", "setup", source / "build", source, *OPTIONS, f"-Dcommit={full[:12]}")
+        _run("ninja", "-C", source / "build", "src/steward")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / "build" / "src" / "steward", kept)
+    return kept
+
+
+def binaries(reference):
+    """{name: program}: the reference first, when there is one."""
+    given = os.environ.get("STEWARD_BINARY")
+    now = pathlib.Path(given) if given else released()
+    return {**({"reference": released(reference)} if reference else {}), "now": now}
+
+
+def status_kib(pid, field):
+    """A line of /proc/PID/status, such as VmRSS or VmHWM."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith(field + ":")).split()[1])
+
+
+def usage(pid):
+    """CPU seconds, and context switches of all threads so far."""
+    cpu = voluntary = involuntary = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        cpu += int((task / "schedstat").read_text("ascii").split()[0])
+        for line in (task / "status").read_text("ascii").splitlines():
+            if line.startswith("voluntary_ctxt_switches"):
+                voluntary += int(line.split()[1])
+            elif line.startswith("nonvoluntary_ctxt_switches"):
+                involuntary += int(line.split()[1])
+    return {"cpu_s": cpu / 1e9, "wakeups": voluntary, "preempted": involuntary}
+
+
+def settled_usage(pid):
+    """The same, once a second of it costs next to nothing."""
+    seen = [usage(pid)]
+
+    def look():
+        seen.append(usage(pid))
+        return len(seen) > 4 and seen[-1]["cpu_s"] - seen[-5]["cpu_s"] < 0.01
+    wait.until("steward to have nothing to do", look, 120, every=0.5)
+    return seen[-1]
+
+
+def less(after, before):
+    """What came in between."""
+    return {key: after[key] - before[key] for key in after}
+
+
+def medians(rounds):
+    """Of each figure."""
+    return {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
+
+
+def ratios(now, reference):
+    """`now` as parts of `reference`."""
+    return {key: round(now[key] / reference[key], 3) for key in now
+            if isinstance(now[key], (int, float)) and reference.get(key)}
+
+
+def in_turns(names, rounds):
+    """(round, name): each round begins with the other one."""
+    for n in range(rounds):
+        for name in names if n % 2 == 0 else reversed(names):
+            yield n, name
