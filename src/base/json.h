@@ -49,6 +49,9 @@ struct stw_json_doc {
     struct stw_json_token *tokens;
     uint32_t count, cap;
     uint32_t max; /* values and keys that a text may have, else STW_ERR_TOO_LARGE; 0: any number */
+    /* The text comes from a JSON writer, ours or the API server's, which never repeats a key: that
+     * is not checked.  Of two members of the same name the first is found. */
+    bool trusted;
     struct stw_json_scratch *scratch; /* of the scanner: duplicate detection */
 };
 
@@ -56,6 +59,10 @@ struct stw_json_doc {
  * document is empty and the error (STW_ERR_INVALID, or STW_ERR_TOO_LARGE for depth and for more
  * values than `max`) names what is wrong with its line and column and byte offset. */
 int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err);
+/* The same for a value that other text may follow: `ret_len` is where it ends.  A text that was cut
+ * in the middle of the value fails like any other that is wrong. */
+int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, size_t *ret_len,
+                        struct stw_error *err);
 void stw_json_done(struct stw_json_doc *doc);
 #define stw_autojson __attribute__((cleanup(stw_json_done)))
 

@@ -17,6 +17,7 @@ struct scan {
     enum stw_err code;
     uint32_t room;      /* tokens that fit without another look */
     uint32_t duplicate; /* token of a key that came twice */
+    bool more;          /* text after the value belongs to something else */
 };
 
 enum step { STEP_VALUE, STEP_KEY, STEP_AFTER, STEP_END, STEP_FAILED };
@@ -63,7 +64,8 @@ static bool grow(struct scan *s)
         return true;
     }
     /* A token takes at least one byte of text, so the text bounds the array as well. */
-    uint32_t cap = doc->cap ? doc->cap * 2 : 64;
+    uint32_t few = (uint32_t)STW_MIN(STW_MAX(doc->len / 12, (size_t)16), (size_t)4096);
+    uint32_t cap = doc->cap ? doc->cap * 2 : few;
     if (doc->cap > UINT32_MAX / 2) {
         (void)no_memory(s);
         return false;
@@ -243,7 +245,7 @@ static enum step close_container(struct scan *s)
 
     t->end = (uint32_t)(s->p - doc->text);
     t->next = doc->count;
-    if (t->type == STW_JSON_OBJECT && t->size > 1) {
+    if (t->type == STW_JSON_OBJECT && t->size > 1 && !doc->trusted) {
         int found = stw_json_find_duplicate(doc, at, &s->duplicate);
         if (found < 0)
             return no_memory(s);
@@ -348,6 +350,8 @@ static int walk(struct scan *s)
             step = take_after(s);
             break;
         case STEP_END:
+            if (s->more)
+                return 0;
             skip_blanks(s);
             if (s->p == s->end)
                 return 0;
@@ -394,10 +398,11 @@ static int explain(struct scan *s, struct stw_error *err)
                     s->duplicate ? "\"" : "");
 }
 
-int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err)
+static int scan(struct scan *s, const char *text, size_t len, struct stw_error *err)
 {
-    struct scan s = {.doc = doc, .p = text, .end = text + len};
-
+    struct stw_json_doc *doc = s->doc;
+    s->p = text;
+    s->end = text + len;
     doc->text = text;
     doc->len = len;
     doc->count = 0;
@@ -406,12 +411,29 @@ int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct
         doc->len = 0;
         return stw_fail(err, STW_ERR_TOO_LARGE, "the JSON text is larger than 4 GiB");
     }
-    int rc = walk(&s);
+    int rc = walk(s);
     if (rc != 0) {
-        (void)explain(&s, err);
+        if (err)
+            (void)explain(s, err);
         doc->text = NULL;
         doc->len = 0;
         doc->count = 0;
     }
+    return rc;
+}
+
+int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err)
+{
+    struct scan s = {.doc = doc};
+    return scan(&s, text, len, err);
+}
+
+int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, size_t *ret_len,
+                        struct stw_error *err)
+{
+    struct scan s = {.doc = doc, .more = true};
+    int rc = scan(&s, text, len, err);
+    if (rc == 0)
+        *ret_len = doc->len = (size_t)(s.p - text);
     return rc;
 }

@@ -181,7 +181,9 @@ static int render_labels(const struct stw_family *f, const char *const *values, 
     for (unsigned i = 0; i < f->label_count; i++) {
         if (!values[i])
             return -1;
-        stw_buf_addf(b, "%s%s=\"", i ? "," : "", f->labels[i]);
+        stw_buf_adds(b, i ? "," : "");
+        stw_buf_adds(b, f->labels[i]);
+        stw_buf_adds(b, "=\"");
         add_escaped(b, values[i]);
         stw_buf_addc(b, '"');
     }

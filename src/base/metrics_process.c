@@ -17,7 +17,9 @@
 void stw_metrics_add_number(struct stw_buf *out, double v)
 {
     char text[40];
-    if (isnan(v)) {
+    if (v > -1e15 && v < 1e15 && !(v < trunc(v)) && !(v > trunc(v))) {
+        stw_buf_addi(out, (int64_t)v);
+    } else if (isnan(v)) {
         stw_buf_adds(out, "NaN");
     } else if (isinf(v)) {
         stw_buf_adds(out, v > 0 ? "+Inf" : "-Inf");

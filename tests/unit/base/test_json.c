@@ -378,6 +378,42 @@ static void equal_in_bad_order(void **state)
     assert_true(stw_json_equal(stw_json_root(&a), stw_json_root(&b)));
 }
 
+static void followed_by_more(void **state)
+{
+    static const struct {
+        const char *text;
+        int rc;
+        size_t len;
+    } rows[] = {
+        {"{}", 0, 2},      {"{\"a\":[1]},{", 0, 9}, {" [] x", 0, 3}, {"{\"a\":1", -1, 0},
+        {"{\"a\"", -1, 0}, {"{\"a", -1, 0},         {"", -1, 0},     {"1", -1, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_json_doc doc = {0};
+        size_t len = 0;
+        assert_int_equal(stw_json_scan_first(&doc, rows[i].text, strlen(rows[i].text), &len, NULL),
+                         rows[i].rc);
+        assert_int_equal(len, rows[i].len);
+        assert_int_equal(doc.len, rows[i].len);
+        stw_json_done(&doc);
+    }
+}
+
+static void trusted_writers(void **state)
+{
+    struct stw_json_doc doc = {.trusted = true};
+    const char *text = "{\"a\":1,\"a\":2}";
+    int64_t n = 0;
+    (void)state;
+    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
+    assert_int_equal(stw_json_int(stw_json_get(stw_json_root(&doc), "a"), &n), 0);
+    assert_int_equal(n, 1);
+    doc.trusted = false;
+    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), -1);
+    stw_json_done(&doc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +427,8 @@ int main(void)
         cmocka_unit_test(absent),
         cmocka_unit_test(equal),
         cmocka_unit_test(equal_in_bad_order),
+        cmocka_unit_test(followed_by_more),
+        cmocka_unit_test(trusted_writers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
