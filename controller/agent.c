@@ -233,7 +233,7 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     int rc = stw_kube_create(run->client, &stw_res_pod, a->owner->ns, pod, &answer, err);
     stw_fault_point("agent");
     if (rc == 0)
-        stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer);
+        stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer, NULL);
     /* Ours, as the name tells; the watch will say more. */
     return stw_error_pass_over(rc, STW_ERR_EXISTS, err);
 }

@@ -38,7 +38,7 @@ static int apply_replicas(struct app *a, const char *uid, int64_t n, struct stw_
     if (stw_kube_apply(run->client, &stw_res_deployment, a->owner.ns, a->owner.name, NULL, object,
                        SECOND_MANAGER, &answer, err) != 0)
         return -1;
-    stw_informer_saw(stw_run_cache(run, &stw_watch_deployments), &answer);
+    stw_informer_saw(stw_run_cache(run, &stw_watch_deployments), &answer, NULL);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "controller/condition.h"
 #include "controller/guard.h"
 #include "kube/owned.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -43,11 +44,8 @@ static void what_of(const struct stw_resource *r, const char *key, char *out, si
 
 static int scan_tree(const json_t *tree, struct stw_buf *text, struct stw_json_doc *doc)
 {
-    stw_autofree char *dump = json_dumps(tree, JSON_COMPACT);
-    if (!dump)
-        return -1;
-    stw_buf_adds(text, dump);
-    return text->failed ? -1 : stw_json_scan(doc, text->data, text->len, NULL);
+    doc->trusted = true;
+    return stw_tree_write(tree, text) != 0 ? -1 : stw_json_scan(doc, text->data, text->len, NULL);
 }
 
 int stw_child_digest(const json_t *desired, struct stw_hash *ret)
@@ -132,12 +130,8 @@ static void finish(struct task *t, enum stw_child_state state)
 /* Takes what the server answered into the cache and reads it as the cache would hold it. */
 static void take_answer(struct task *t, const struct stw_buf *answer)
 {
-    stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
-    stw_informer_saw(t->cache, answer);
-    if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) != 0)
-        return;
-    t->child->watch->project(NULL, stw_json_root(&doc), &text);
+    stw_informer_saw(t->cache, answer, &text);
     (void)stw_child_read(stw_buf_str(&text), text.len, &t->child->live);
 }
 

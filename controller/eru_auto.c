@@ -38,7 +38,7 @@ static void tell_made(struct stw_run *run, const struct stw_buf *answer)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_object made = {0};
-    stw_informer_saw(stw_run_cache(run, run->controller->own), answer);
+    stw_informer_saw(stw_run_cache(run, run->controller->own), answer, NULL);
     if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) != 0)
         return;
     struct stw_json meta = stw_json_get(stw_json_root(&doc), "metadata");
@@ -120,7 +120,7 @@ static void give_over(struct eru *e, const char *rv, struct stw_result *result)
         stw_run_fail(run, &err, result);
         return;
     }
-    stw_informer_saw(stw_run_cache(run, run->controller->own), &answer);
+    stw_informer_saw(stw_run_cache(run, run->controller->own), &answer, NULL);
     stw_object_event(run, &e->object, false, "Kept", "Keep",
                      "Deployment \"%s\" no longer has the annotation " ERU_WANTED
                      ", but this Eru has been changed; it is kept",

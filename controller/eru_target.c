@@ -103,7 +103,7 @@ static int stamp(struct eru *e, const char *text, struct stw_error *err)
     if (stw_kube_apply(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, NULL,
                        patch, e->run->controller->field_manager, &answer, err) != 0)
         return -1;
-    stw_informer_saw(stw_run_cache(e->run, &eru_watch_deployments), &answer);
+    stw_informer_saw(stw_run_cache(e->run, &eru_watch_deployments), &answer, NULL);
     return read_written(&answer, &e->target) == 0
                ? 0
                : stw_fail(err, STW_ERR_INTERNAL, "the answer is not a Deployment");

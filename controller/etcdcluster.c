@@ -202,7 +202,7 @@ static int drop_annotation(struct ec *e)
                              e->owner.name, NULL, patch, e->run->controller->field_manager, &answer,
                              &e->err) != 0)
         return -1;
-    stw_informer_saw(stw_run_cache(e->run, e->run->controller->own), &answer);
+    stw_informer_saw(stw_run_cache(e->run, e->run->controller->own), &answer, NULL);
     stw_fault_point("annotation");
     return reload(e) ? 0 : stw_fail(&e->err, STW_ERR_CONFLICT, "it has changed meanwhile");
 }

@@ -50,7 +50,7 @@ static int create(struct ec *e, const struct stw_watch *w, const json_t *object)
     int rc = stw_client_do(e->run->client, &request, &answer, &e->err);
     stw_fault_point("create");
     if (rc == 0)
-        stw_informer_saw(stw_run_cache(e->run, w), &answer);
+        stw_informer_saw(stw_run_cache(e->run, w), &answer, NULL);
     else if (stw_error_pass_over(rc, STW_ERR_EXISTS, &e->err) != 0)
         return stw_error_wrap(&e->err, "cannot create %s \"%s\"", w->resource->kind,
                               e->move.member);
@@ -120,7 +120,7 @@ static int guard_pod(struct ec *e, size_t i)
     stw_fault_point("guard");
     if (rc != 0)
         return patch_failed(e, "annotate", e->move.member);
-    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer);
+    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer, NULL);
     return 0;
 }
 
@@ -137,7 +137,7 @@ static int label_pod(struct ec *e, size_t i, bool voter)
     stw_fault_point("label");
     if (rc != 0)
         return patch_failed(e, "label", name);
-    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer);
+    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer, NULL);
     return 0;
 }
 

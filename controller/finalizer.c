@@ -59,7 +59,7 @@ static int patch(struct stw_run *run, const struct stw_object *o, json_t *list,
 static void take_answer(struct stw_run *run, struct stw_object *o, const struct stw_buf *answer)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    stw_informer_saw(stw_run_cache(run, run->controller->own), answer);
+    stw_informer_saw(stw_run_cache(run, run->controller->own), answer, NULL);
     if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) == 0)
         (void)stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.resourceVersion"),
                               o->resource_version, sizeof(o->resource_version));

@@ -2,6 +2,7 @@
  *
  * Start, leadership and stop.  Every replica fills its caches and its queues; workers take keys
  * only while this replica leads, so that a new leader begins with everything it has seen. */
+#include "base/footprint.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -296,6 +297,7 @@ static void *keep(void *ctx)
     while (!all_synced(m))
         if (keeper_sleeps(m, stw_now_ms(&stw_clock_system) + SYNC_POLL_MS))
             return NULL;
+    stw_footprint_shrink(); /* what reading lists took, before all objects are looked at */
     stw_log(STW_LOG_INFO, "caches are filled",
             STW_INT("tookMs", stw_now_ms(&stw_clock_system) - begin));
     if (!m->lease) {

@@ -290,7 +290,7 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
     if (stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, "status",
                              patch, run->controller->field_manager, &answer, err) != 0)
         return -1;
-    stw_informer_saw(stw_run_cache(run, run->controller->own), &answer);
+    stw_informer_saw(stw_run_cache(run, run->controller->own), &answer, NULL);
     return 1;
 }
 

@@ -2,6 +2,7 @@
  *
  * `steward run`: puts the rooms together, and takes them apart in the order in which nobody
  * notices. */
+#include "base/footprint.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "cmd/cmd.h"
@@ -208,6 +209,7 @@ static int start(struct run *r, struct stw_error *err)
         return -1;
     if (stw_target_store_start(r->targets, err) < 0)
         return -1;
+    stw_footprint_shrink(); /* the code that starts is not needed while lists are read */
     return stw_manager_start(r->manager, err);
 }
 

@@ -17,6 +17,10 @@
 
 #define MALLOC_KEEP_BYTES (256 * 1024)
 #define DRAIN_MS 10000
+/* Work has ended when less than a hundredth of a core was used in this time. */
+#define SETTLED_EVERY_S 10
+#define SETTLED_CPU_S 0.1
+#define WORKED_CPU_S 0.3 /* what must have been used to make it worth it */
 
 /* As many descriptors as the machine allows. */
 static void raise_file_limit(void)
@@ -233,6 +237,31 @@ static bool all_ready(const struct stw_serve *s)
     return true;
 }
 
+static double cpu_s(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Until a signal comes: when work has ended, lets go of the memory that it needed, the code that it
+ * ran included. */
+static int shrink_after_work(struct stw_serve *s)
+{
+    int number = -1;
+    double last = cpu_s(), shrunk = last;
+    while (number < 0) {
+        number = sigtimedwait(&s->signals, NULL, &(struct timespec){.tv_sec = SETTLED_EVERY_S});
+        double now = cpu_s();
+        if (number < 0 && now - last < SETTLED_CPU_S && now - shrunk > WORKED_CPU_S) {
+            stw_footprint_shrink();
+            shrunk = now;
+        }
+        last = now;
+    }
+    return number;
+}
+
 /* The start is over when all is ready, and a little later: it has touched code that is not needed
  * any more. */
 static int wait_for_signal(struct stw_serve *s)
@@ -244,9 +273,7 @@ static int wait_for_signal(struct stw_serve *s)
     }
     if (number < 0)
         stw_footprint_shrink();
-    while (number < 0)
-        number = sigwaitinfo(&s->signals, NULL);
-    return number;
+    return number < 0 ? shrink_after_work(s) : number;
 }
 
 void stw_serve_wait(struct stw_serve *s)

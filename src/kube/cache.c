@@ -272,6 +272,20 @@ bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
     return changed;
 }
 
+bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, const char *key,
+                         const char *rv)
+{
+    pthread_mutex_lock(&c->lock);
+    struct stw_entry *e = stw_table_get(&c->entries, key);
+    bool same = e && stw_streq(entry_rv(e), rv);
+    if (same) {
+        e->gate_s = 0;
+        scope->seen = number(rv);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return same;
+}
+
 void stw_cache_reached(struct stw_cache *c, struct stw_cache_scope *scope, const char *rv)
 {
     pthread_mutex_lock(&c->lock);

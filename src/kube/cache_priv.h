@@ -53,6 +53,10 @@ bool stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
                       const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old);
 bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
                        const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old);
+/* The watch brings an object: true when this very version of it is in the cache, so that its text
+ * need not be made. */
+bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, const char *key,
+                         const char *rv);
 /* An answer to a write of ours. */
 void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
                    const struct stw_version *v, uint64_t now_ms);

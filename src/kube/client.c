@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's thread: takes calls in, starts those that are due, lets libcurl work, and hands
- * results back.  All transfers run here; every other thread only puts calls into the inbox and
- * wakes it. */
+ * The client's thread: it takes calls in, starts those that are due, lets libcurl work on the
+ * sockets that epoll reports, and hands results back.  It does what a wake-up is about and no more:
+ * a transfer on which nothing arrived costs nothing.  Other threads put calls into the inbox; the
+ * first of a batch wakes it. */
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
 #include "kube/kubeconfig_priv.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <strings.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 /* What nobody waits for: so many at a time; while others wait, or did a moment ago and will again,
  * one each tenth of a second, unless half of what may be queued is. */
@@ -21,6 +27,11 @@
 #define BACKGROUND_PRESSED_BYTES (STW_SUBMITTED_MAX_BYTES / 2)
 #define STACK_BYTES (512u << 10)
 #define POLL_MAX_MS 60000
+#define FIRST_MS 1000 /* others do not wait longer for the first connection */
+#define READY_MAX 16
+/* Events of watches come in bursts: one wake-up takes what arrives in this time.  The first event
+ * after a longer pause is taken at once. */
+#define BATCH_MS 10
 
 static void list_append(struct stw_call_list *l, struct stw_call *call)
 {
@@ -46,6 +57,16 @@ static void list_remove(struct stw_call_list *l, struct stw_call *call)
     call->next = call->prev = NULL;
 }
 
+static void wake(struct stw_client *c)
+{
+    const uint64_t one = 1;
+    ssize_t n = write(c->wake, &one, sizeof(one)); /* a full counter has woken it, too */
+    (void)n;
+}
+
+/* Whose thread this is. */
+static _Thread_local const struct stw_client *own;
+
 void stw_call_start(struct stw_client *c, struct stw_call *call)
 {
     call->err = (struct stw_error){0};
@@ -57,9 +78,11 @@ void stw_call_start(struct stw_client *c, struct stw_call *call)
     bool writes = !call->background && !stw_streq(call->req.method, "GET");
     call->fence = writes ? stw_fence_current() : (struct stw_fence_ticket){0};
     pthread_mutex_lock(&c->lock);
+    bool first = !c->inbox.first;
     list_append(&c->inbox, call);
     pthread_mutex_unlock(&c->lock);
-    (void)curl_multi_wakeup(c->multi);
+    if (first && own != c)
+        wake(c);
 }
 
 void stw_call_cancel(struct stw_client *c, struct stw_call *call)
@@ -68,24 +91,47 @@ void stw_call_cancel(struct stw_client *c, struct stw_call *call)
     call->cancelled = true;
     c->cancels = true;
     pthread_mutex_unlock(&c->lock);
-    (void)curl_multi_wakeup(c->multi);
+    wake(c);
 }
 
 /* --- on the client's thread */
 
-/* Somebody waits for its end. */
-static bool is_urgent(const struct stw_call *call)
+/* Gives the call a handle and adds it to the multi.  -1 with call->err. */
+static int begin_transfer(struct stw_client *c, struct stw_call *call)
 {
-    return !call->background && !call->on_line;
+    struct stw_handle *h = c->pool;
+    if (h) {
+        c->pool = h->next;
+        c->pooled--;
+    } else {
+        h = stw_handle_create(c, false);
+    }
+    call->handle = h;
+    if (!h)
+        return stw_fail(&call->err, STW_ERR_INTERNAL, "out of memory");
+    if (stw_transfer_prepare(c, call) != 0)
+        return -1;
+    if (curl_multi_add_handle(c->multi, h->easy) != CURLM_OK)
+        return stw_fail(&call->err, STW_ERR_INTERNAL, "%s %s: libcurl does not take this request",
+                        call->req.method, call->req.path);
+    return 0;
 }
 
 static void end_transfer(struct stw_client *c, struct stw_call *call)
 {
-    stw_transfer_end(c, call);
-    if (!is_urgent(call))
+    struct stw_handle *h = call->handle;
+    if (!h)
         return;
-    c->urgent--;
-    c->urgent_ms = stw_now_ms(c->clock);
+    (void)curl_multi_remove_handle(c->multi, h->easy);
+    stw_transfer_clear(call);
+    call->handle = NULL;
+    if (c->pooled >= STW_HANDLE_POOL) {
+        stw_handle_destroy(h);
+        return;
+    }
+    h->next = c->pool;
+    c->pool = h;
+    c->pooled++;
 }
 
 static void complete(struct stw_client *c, struct stw_call *call)
@@ -116,11 +162,8 @@ static void begin(struct stw_client *c, struct stw_call *call, uint64_t now)
         complete(c, call);
         return;
     }
-    stw_auth_refresh(&c->auth, now, false);
-    call->started_ms = call->heard_ms = now;
     call->state = STW_CALL_ACTIVE;
-    c->urgent += is_urgent(call);
-    if (stw_transfer_begin(c, call) < 0)
+    if (begin_transfer(c, call) != 0)
         complete(c, call);
 }
 
@@ -151,7 +194,8 @@ static uint64_t backlog_turn_ms(struct stw_client *c)
     if (is_pressed(c))
         return 0;
     uint64_t next = c->backlog_ms + BACKGROUND_EVERY_MS;
-    return c->urgent > 0 ? next : STW_MIN(next, c->urgent_ms + QUIET_MS);
+    uint64_t quiet = atomic_load(&c->urgent_ms) + QUIET_MS;
+    return atomic_load(&c->urgent) > 0 ? next : STW_MIN(next, quiet);
 }
 
 static void start_backlog(struct stw_client *c, uint64_t now)
@@ -198,10 +242,22 @@ static void take_in(struct stw_client *c)
     }
 }
 
+/* All lists begin at the same time.  The first connection of all is made alone: those after it
+ * continue its TLS session, which spares both sides the certificates. */
+static bool waits_for_first(const struct stw_client *c, uint64_t now)
+{
+    bool active = false;
+    for (const struct stw_call *call = c->calls.first; call; call = call->next)
+        active = active || (call->state == STW_CALL_ACTIVE && call->started_ms + FIRST_MS > now);
+    return active && c->secure && !atomic_load(&c->answered);
+}
+
 static void start_due(struct stw_client *c, uint64_t now)
 {
     for (struct stw_call *call = c->calls.first, *next; call; call = next) {
         next = call->next;
+        if (waits_for_first(c, now))
+            break;
         if (call->state == STW_CALL_WAITING && call->start_at_ms <= now)
             begin(c, call, now);
     }
@@ -224,34 +280,121 @@ static void reap(struct stw_client *c)
     }
 }
 
+/* Until when something must have been heard from the server; UINT64_MAX: it may be silent. */
+static uint64_t silent_until_ms(const struct stw_call *call)
+{
+    uint32_t limit = call->heard ? call->silence_ms : call->answer_ms;
+    return call->state == STW_CALL_ACTIVE && limit > 0 ? call->heard_ms + limit : UINT64_MAX;
+}
+
+/* The connection of what is ended in the middle is closed by libcurl. */
 static void end_silent(struct stw_client *c, uint64_t now)
 {
     for (struct stw_call *call = c->calls.first, *next; call; call = next) {
         next = call->next;
-        if (call->state != STW_CALL_ACTIVE || call->silence_ms == 0 ||
-            now - call->heard_ms < call->silence_ms)
+        if (now < silent_until_ms(call))
             continue;
-        (void)stw_fail(&call->err, STW_ERR_TIMEOUT, "%s: nothing was heard for %u s",
-                       c->auth.config->server, call->silence_ms / 1000);
-        stw_transfer_hang_up(c, call);
+        (void)stw_fail(&call->err, STW_ERR_TIMEOUT, "%s: nothing was heard for %u s", c->server,
+                       (unsigned)((now - call->heard_ms) / 1000));
         complete(c, call);
     }
 }
 
-/* How long there is nothing to do, unless libcurl or another thread says otherwise. */
+/* How long there is nothing to do, unless a socket or another thread reports something. */
 static int idle_ms(struct stw_client *c, uint64_t now)
 {
+    bool waits = waits_for_first(c, now);
     uint64_t next = STW_MIN(now + POLL_MAX_MS, backlog_turn_ms(c));
+    next = STW_MIN(next, stw_handle_expire(c, now, false));
     for (const struct stw_call *call = c->calls.first; call; call = call->next) {
-        if (call->state == STW_CALL_ACTIVE && call->silence_ms > 0)
-            next = STW_MIN(next, call->heard_ms + call->silence_ms);
+        next = STW_MIN(next, silent_until_ms(call));
         if (call->state == STW_CALL_WAITING)
-            next = STW_MIN(next, call->start_at_ms);
+            next = STW_MIN(next, waits ? now + FIRST_MS : call->start_at_ms);
     }
-    return next > now ? (int)(next - now) : 0;
+    uint64_t system_now = stw_now_ms(&stw_clock_system), idle = next > now ? next - now : 0;
+    uint64_t curl = c->curl_due_ms > system_now ? c->curl_due_ms - system_now : 0;
+    pthread_mutex_lock(&c->lock);
+    bool more = c->inbox.first != NULL; /* started by a callback */
+    pthread_mutex_unlock(&c->lock);
+    return more ? 0 : (int)STW_MIN(idle, curl);
 }
 
-static bool over(struct stw_client *c)
+/* --- libcurl's sockets and its timer */
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
+{
+    struct stw_client *c = ctx;
+    struct epoll_event event = {.data.fd = fd};
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        (void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, fd, NULL);
+        return 0;
+    }
+    event.events |= what & CURL_POLL_IN ? EPOLLIN : 0;
+    event.events |= what & CURL_POLL_OUT ? EPOLLOUT : 0;
+    (void)epoll_ctl(c->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
+    (void)curl_multi_assign(c->multi, fd, c);
+    return 0;
+}
+
+static int set_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+    struct stw_client *c = ctx;
+    (void)multi;
+    uint64_t now = stw_now_ms(&stw_clock_system);
+    c->curl_due_ms = timeout_ms < 0 ? UINT64_MAX : now + (uint64_t)timeout_ms;
+    return 0;
+}
+
+static void work_on(struct stw_client *c, const struct epoll_event *event)
+{
+    int running, what = 0;
+    if (event->data.fd == c->wake) {
+        uint64_t times;
+        ssize_t n = read(c->wake, &times, sizeof(times));
+        (void)n;
+        return;
+    }
+    what |= event->events & EPOLLIN ? CURL_CSELECT_IN : 0;
+    what |= event->events & EPOLLOUT ? CURL_CSELECT_OUT : 0;
+    what |= event->events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0;
+    (void)curl_multi_socket_action(c->multi, event->data.fd, what, &running);
+}
+
+static bool only_watches(const struct stw_client *c)
+{
+    for (const struct stw_call *call = c->calls.first; call; call = call->next)
+        if (!call->watch || !call->heard)
+            return false;
+    return !c->backlog.first;
+}
+
+/* Lets events gather when the last batch was a moment ago; another thread ends the wait. */
+static void gather(struct stw_client *c)
+{
+    uint64_t now = stw_now_ms(&stw_clock_system), next = c->batch_ms + BATCH_MS;
+    struct pollfd wake = {.fd = c->wake, .events = POLLIN};
+    if (next > now && only_watches(c)) {
+        (void)poll(&wake, 1, (int)(next - now));
+        now = stw_now_ms(&stw_clock_system);
+    }
+    c->batch_ms = now;
+}
+
+static void wait_and_work(struct stw_client *c)
+{
+    struct epoll_event ready[READY_MAX];
+    gather(c);
+    int running, n = epoll_wait(c->epoll, ready, READY_MAX, idle_ms(c, stw_now_ms(c->clock)));
+    for (int i = 0; i < n; i++)
+        work_on(c, &ready[i]);
+    if (c->curl_due_ms <= stw_now_ms(&stw_clock_system)) {
+        c->curl_due_ms = UINT64_MAX; /* set again from within */
+        (void)curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    }
+}
+
+static bool is_over(struct stw_client *c)
 {
     pthread_mutex_lock(&c->lock);
     bool ending = c->ending && !c->inbox.first;
@@ -262,18 +405,16 @@ static bool over(struct stw_client *c)
 static void *client_thread(void *arg)
 {
     struct stw_client *c = arg;
-    int running;
-    while (!over(c)) {
+    own = c;
+    for (;;) {
         take_in(c);
+        if (is_over(c))
+            return NULL;
         start_due(c, stw_now_ms(c->clock));
-        (void)curl_multi_perform(c->multi, &running);
+        wait_and_work(c);
         reap(c);
-        uint64_t now = stw_now_ms(c->clock);
-        end_silent(c, now);
-        if (!over(c))
-            (void)curl_multi_poll(c->multi, NULL, 0, idle_ms(c, now), NULL);
+        end_silent(c, stw_now_ms(c->clock));
     }
-    return NULL;
 }
 
 /* --- making and ending */
@@ -355,6 +496,7 @@ static int make_url(struct stw_client *c, const struct stw_kubeconfig *config,
     c->no_proxy = is_loopback(u.host) && !config->proxy_url;
     c->secure = strncasecmp(config->server, "https://", 8) == 0;
     c->host = strdup(u.authority);
+    c->server = strdup(config->server);
     if (config->tls_server_name && c->secure) {
         (void)snprintf(text, sizeof(text), "%s:%d:%s:%d", config->tls_server_name, u.port, u.host,
                        u.port);
@@ -365,8 +507,39 @@ static int make_url(struct stw_client *c, const struct stw_kubeconfig *config,
     } else {
         c->url = strdup(config->server);
     }
-    if (!c->host || !c->url || (config->tls_server_name && c->secure && !c->connect_to))
+    if (!c->server || !c->host || !c->url ||
+        (config->tls_server_name && c->secure && !c->connect_to))
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return 0;
+}
+
+static void init_locks(struct stw_client *c)
+{
+    pthread_condattr_t attr;
+    (void)pthread_mutex_init(&c->lock, NULL);
+    (void)pthread_mutex_init(&c->auth_lock, NULL);
+    (void)pthread_mutex_init(&c->sessions_lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&c->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+}
+
+static int make_multi(struct stw_client *c, struct stw_error *err)
+{
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->multi = curl_multi_init();
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = c->wake};
+    if (c->epoll < 0 || c->wake < 0 || epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->wake, &event) != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot make epoll or an eventfd: %s",
+                        strerrordesc_np(errno));
+    if (!c->multi || stw_handle_share_sessions(c) != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "cannot set libcurl up");
+    (void)curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    (void)curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
+    (void)curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    (void)curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
     return 0;
 }
 
@@ -379,17 +552,12 @@ int stw_client_create(const struct stw_kubeconfig *config, const struct stw_cloc
     if (!c)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     c->clock = clock;
-    c->heard_ms = stw_now_ms(clock);
-    (void)pthread_mutex_init(&c->lock, NULL);
+    c->epoll = c->wake = -1;
+    c->curl_due_ms = UINT64_MAX;
+    init_locks(c);
     make_metrics(c, metrics);
-    c->multi = curl_multi_init();
-    if (!c->multi) {
-        stw_client_destroy(c);
-        return stw_fail(err, STW_ERR_INTERNAL, "cannot set libcurl up");
-    }
-    (void)curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-    if (stw_auth_init(&c->auth, config, c->heard_ms, err) < 0 || make_url(c, config, err) < 0 ||
-        start_thread(c, err) < 0) {
+    if (stw_auth_init(&c->auth, config, stw_now_ms(clock), err) < 0 ||
+        make_url(c, config, err) < 0 || make_multi(c, err) < 0 || start_thread(c, err) < 0) {
         stw_client_destroy(c);
         return -1;
     }
@@ -401,8 +569,38 @@ void stw_client_cancel(struct stw_client *c)
 {
     pthread_mutex_lock(&c->lock);
     c->cancelled = true;
+    stw_handle_interrupt(c);
+    pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
-    (void)curl_multi_wakeup(c->multi);
+    wake(c);
+}
+
+static void free_multi(struct stw_client *c)
+{
+    for (struct stw_handle *h; (h = c->pool);) {
+        c->pool = h->next;
+        stw_handle_destroy(h);
+    }
+    if (c->multi)
+        (void)curl_multi_cleanup(c->multi);
+    if (c->sessions)
+        (void)curl_share_cleanup(c->sessions);
+    if (c->epoll >= 0)
+        (void)close(c->epoll);
+    if (c->wake >= 0)
+        (void)close(c->wake);
+}
+
+/* Until other threads have returned from their requests, which are cancelled. */
+static void await_blocking(struct stw_client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->cancelled = true;
+    stw_handle_interrupt(c);
+    pthread_cond_broadcast(&c->changed);
+    while (atomic_load(&c->urgent) > 0)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void stw_client_destroy(struct stw_client *c)
@@ -413,17 +611,20 @@ void stw_client_destroy(struct stw_client *c)
         pthread_mutex_lock(&c->lock);
         c->cancelled = c->ending = true;
         pthread_mutex_unlock(&c->lock);
-        (void)curl_multi_wakeup(c->multi);
+        wake(c);
         (void)pthread_join(c->thread, NULL);
     }
-    for (unsigned i = 0; i < c->pooled; i++)
-        curl_easy_cleanup(c->pool[i]);
-    if (c->multi)
-        (void)curl_multi_cleanup(c->multi);
+    await_blocking(c);
+    (void)stw_handle_expire(c, 0, true);
+    free_multi(c);
     curl_slist_free_all(c->connect_to);
     stw_auth_done(&c->auth);
+    free(c->server);
     free(c->host);
     free(c->url);
+    (void)pthread_cond_destroy(&c->changed);
+    (void)pthread_mutex_destroy(&c->sessions_lock);
+    (void)pthread_mutex_destroy(&c->auth_lock);
     (void)pthread_mutex_destroy(&c->lock);
     free(c);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The API server's REST interface over libcurl.  One thread of its own drives one multi handle, so
- * all requests and watches share one HTTP/2 connection; callers on any thread block in
- * stw_client_do or get a callback.  A 429, or a 503 with Retry-After, is waited out and tried again
- * within the deadline.  The token file is read again each minute and after a 401. Counts into
- * rest_client_requests_total and rest_client_request_duration_seconds. */
+ * The API server's REST interface over libcurl.  A request runs on its caller's thread, which
+ * blocks in stw_client_do, over one of a few kept HTTP/1.1 connections.  Lists, watches and what is
+ * submitted run on one thread of the client, driven by events.  A 429, or a 503 with Retry-After,
+ * is waited out and tried again within the deadline.  The token file is read again each minute and
+ * after a 401. Counts into rest_client_requests_total and rest_client_request_duration_seconds. */
 #ifndef STW_KUBE_CLIENT_H
 #define STW_KUBE_CLIENT_H
 
@@ -49,6 +49,12 @@ struct stw_request {
  * whose code is told from status and reason.  `ret` (may be NULL) gets the body, the caller's. */
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err);
+
+/* The same for an answer that is taken in while it arrives: `fn` gets its pieces, in their order,
+ * on this thread.  Anything but 0 ends the request, with what `fn` put into `err`. */
+typedef int stw_read_fn(void *ctx, const char *data, size_t len, struct stw_error *err);
+int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_read_fn *fn, void *ctx,
+                    struct stw_error *err);
 
 /* Fire and forget, for events: a queue of at most 8 MiB, some thousand events, that goes out behind
  * what somebody waits for, ten a second at least unless it is half full.  Beyond that the

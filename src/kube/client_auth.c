@@ -67,6 +67,7 @@ static void refresh_ca(struct stw_auth *a)
     a->ca_stamp = stamp;
     free(a->config->ca_pem);
     a->config->ca_pem = pem;
+    a->generation++;
 }
 
 /* A pair in the middle of being replaced does not fit together. */
@@ -105,6 +106,7 @@ static int read_pair(struct stw_auth *a, struct stw_error *err)
     wipe_free(c->key_pem);
     c->cert_pem = cert;
     c->key_pem = key;
+    a->generation++;
     return 0;
 }
 

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of the client, for the rest of this room: calls that end in a callback on the client's
- * thread, watches among them.
+ * The inside of the client, for the rest of src/kube.
  *
- * A call is memory of its owner.  From stw_call_start to on_done it belongs to the client's thread;
- * in on_done it is the owner's again, who may start it once more or free it. */
+ * Two kinds of calls.  A blocking one (stw_client_do) runs on its caller's thread, on a handle of
+ * its own with a kept HTTP/1.1 connection: no other thread is woken for it.  A call that ends in a
+ * callback (a list, a watch, an event that is written) runs on the client's thread.
+ *
+ * The latter is memory of its owner.  From stw_call_start to on_done it belongs to the client's
+ * thread; in on_done it is the owner's again, who may start it once more or free it. */
 #ifndef STW_KUBE_CLIENT_PRIV_H
 #define STW_KUBE_CLIENT_PRIV_H
 
 #include "base/fence.h"
 #include "kube/client.h"
-#include "kube/lines_priv.h"
 
 #include <curl/curl.h>
+#include <stdatomic.h>
 
 enum stw_call_state { STW_CALL_IDLE, STW_CALL_WAITING, STW_CALL_ACTIVE };
 
@@ -20,14 +23,16 @@ struct stw_call {
     /* Set by the owner; the strings of `req` must live until on_done. */
     struct stw_request req;
     uint64_t start_at_ms; /* not before this time of the client's clock; 0: at once */
-    uint32_t silence_ms;  /* ended with STW_ERR_TIMEOUT when nothing came for so long; 0: never */
-    bool background;      /* waits its turn: few of these are under way, behind all others */
+    uint32_t answer_ms;   /* ended with STW_ERR_TIMEOUT when the answer did not begin; 0: never */
+    uint32_t silence_ms;  /* likewise when it began and nothing came for this time; 0: never */
+    bool background;      /* waits its turn: few of these are under way, after all others */
+    bool watch;           /* its answer comes in bursts that may gather for some milliseconds */
     size_t bytes;         /* of a submitted one: what it holds until it is done */
-    /* A watch: called for each line of a 200 answer; non-zero ends the call, with what it
-     * put into `err`, or else with STW_ERR_CANCELLED.
+    /* Called for the body of a 200 answer as it arrives, which is then not kept; anything but 0
+     * ends the call, with what it put into `err`, or else with STW_ERR_CANCELLED.
      * Not this call, nor any other, may be started or ended from within. */
-    int (*on_line)(struct stw_call *call, const char *line, size_t len);
-    void (*on_open)(struct stw_call *call); /* a watch: the server has taken it; or NULL */
+    int (*on_body)(struct stw_call *call, const char *data, size_t len);
+    void (*on_open)(struct stw_call *call); /* the server has answered 200; or NULL */
     /* On the client's thread.  `err.code` is STW_OK, or what went wrong. */
     void (*on_done)(struct stw_call *call);
     void *ctx;
@@ -42,10 +47,8 @@ struct stw_call {
     enum stw_call_state state;
     struct stw_call *next, *prev;
     bool cancelled; /* under the client's lock; stays */
-    bool retried_auth, retried_reset, counted;
-    CURL *easy;
-    struct curl_slist *headers;
-    struct stw_lines lines;
+    bool retried_auth, retried_reset, counted, heard;
+    struct stw_handle *handle;
     uint64_t started_ms, deadline_ms, heard_ms;
     char curl_text[CURL_ERROR_SIZE];
 };
@@ -65,6 +68,7 @@ struct stw_auth {
     struct stw_kubeconfig *config; /* a copy; ca_pem, cert_pem and key_pem are kept up to date */
     char *token;                   /* read from token_path */
     uint64_t read_ms;              /* when the files were looked at */
+    unsigned generation;           /* grows when ca_pem, cert_pem or key_pem changes */
     int64_t ca_stamp;              /* modification time of ca_path */
     int64_t cert_stamp, key_stamp; /* likewise */
 };
@@ -77,55 +81,109 @@ void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force);
 /* "Authorization: ..." or nothing. */
 void stw_auth_header(const struct stw_auth *a, struct stw_buf *out);
 
-#define STW_EASY_POOL 8
+/* A libcurl handle whose options are set once; only what differs from request to request is set
+ * again. */
+struct stw_handle {
+    CURL *easy;
+    struct curl_slist *headers; /* of the request that runs */
+    unsigned generation;        /* of the credentials that are set */
+    bool trusts;                /* some are */
+    struct stw_handle *next;    /* in a pool */
+    /* A blocking one: */
+    struct stw_client *client; /* NULL: of the client's thread */
+    struct stw_handle *prev;   /* in the list of busy ones */
+    int fd;                    /* its socket, or -1; under the client's lock */
+    uint64_t used_ms;          /* when it became idle */
+};
+
+/* Looking series up by their labels costs more than counting. */
+struct stw_tally {
+    char method[16];
+    long status; /* 0: there was none */
+    struct stw_series *requests, *durations;
+};
+
+#define STW_TALLIES 32
+#define STW_HANDLE_POOL 8
+/* An idle connection is closed before the API server does it, after 90 s: a request that crosses
+ * with the close would fail. */
+#define STW_HANDLE_IDLE_MS 30000
 #define STW_SUBMITTED_MAX_BYTES (8u << 20)
 
 struct stw_client {
     const struct stw_clock *clock;
-    struct stw_auth auth;          /* of the client's thread */
+    char *server;                  /* for errors */
     char *host;                    /* "127.0.0.1:6443", for metrics and the Host header */
-    char *url;                     /* what paths are put behind */
+    char *url;                     /* what paths are appended to */
     struct curl_slist *connect_to; /* for tls-server-name, or NULL */
     bool no_proxy;                 /* the server is on this host */
     bool secure;
     struct stw_family *requests, *durations;
     struct stw_series *dropped;
-    CURLM *multi;
+    struct stw_tally tallies[STW_TALLIES]; /* lock: the commonest, which come first */
+    unsigned tally_count;                  /* lock */
     pthread_t thread;
     bool running;
 
+    CURLSH *sessions; /* of TLS, so that a further connection needs no certificates */
+    pthread_mutex_t sessions_lock;
+
+    pthread_mutex_t auth_lock;
+    struct stw_auth auth; /* auth_lock */
+
     pthread_mutex_t lock;
-    struct stw_call_list inbox; /* lock */
-    bool cancelled, ending;     /* lock */
-    bool cancels;               /* lock: some call was cancelled */
-    size_t submitted_bytes;     /* lock: of fire-and-forget calls that are not done */
-    int minor;                  /* lock: of the server, 24 for Kubernetes 1.24 */
-    uint64_t minor_until_ms;    /* lock: when to ask for it again; 0: not asked yet */
-    uint64_t drop_told_ms;      /* lock: when the log was last told of dropped ones; 0: never */
+    pthread_cond_t changed;         /* a blocking call that waits for another try: cancelled */
+    struct stw_handle *idle, *busy; /* lock: of blocking calls; the last used first */
+    struct stw_call_list inbox;     /* lock */
+    bool cancelled, ending;         /* lock */
+    bool cancels;                   /* lock: a call was cancelled */
+    size_t submitted_bytes;         /* lock: of fire-and-forget calls that are not done */
+    int minor;                      /* lock: of the server, 24 for Kubernetes 1.24 */
+    uint64_t minor_until_ms;        /* lock: when to ask for it again; 0: not asked yet */
+    uint64_t drop_told_ms;          /* lock: when the log last reported dropped ones; 0: never */
+
+    atomic_bool answered;           /* the server has answered once: there is a TLS session */
+    atomic_uint urgent;             /* blocking calls under way */
+    atomic_uint_fast64_t urgent_ms; /* when the last of them ended */
 
     /* of the client's thread */
+    CURLM *multi;
+    int epoll, wake;      /* file descriptors: what is ready; an eventfd */
+    uint64_t batch_ms;    /* of the system's clock: when it last looked at the sockets */
+    uint64_t curl_due_ms; /* of the system's clock: when libcurl wants to be called; or never */
     struct stw_call_list calls, backlog; /* backlog: background calls whose turn has not come */
     unsigned background;                 /* in `calls` */
-    unsigned urgent;                     /* under way, that somebody waits for */
-    uint64_t urgent_ms;                  /* when the last such ended */
     uint64_t backlog_ms;                 /* when the last left the backlog */
-    CURL *pool[STW_EASY_POOL];
+    struct stw_handle *pool;
     unsigned pooled;
-    uint64_t heard_ms; /* when anything last came from the server */
 };
 
-/* --- client_transfer.c: one call as one libcurl transfer.  On the client's thread. */
+/* --- client_handle.c: libcurl handles, and their pools */
 
-/* Gives the call a handle and adds it to the multi.  -1 with call->err. */
-int stw_transfer_begin(struct stw_client *c, struct stw_call *call);
-/* Takes the handle away again, whether the transfer ended or not. */
-void stw_transfer_end(struct stw_client *c, struct stw_call *call);
-/* The transfer ended by itself: sets call->err.  Returns true when it is to be done again at
+/* `c` NULL: for the client's thread.  NULL: no memory. */
+struct stw_handle *stw_handle_create(struct stw_client *c, bool blocking);
+void stw_handle_destroy(struct stw_handle *h); /* closes its connection */
+/* Before the first of them: the client's sessions.  -1: no memory. */
+int stw_handle_share_sessions(struct stw_client *c);
+/* A handle for a blocking call, known as busy until it is given back.  NULL with `err`: no memory,
+ * or the client was cancelled. */
+struct stw_handle *stw_handle_take(struct stw_client *c, struct stw_error *err);
+void stw_handle_give_back(struct stw_client *c, struct stw_handle *h);
+/* Closes idle ones that were not used for STW_HANDLE_IDLE_MS, or all.  Returns when the next one
+ * is due, or UINT64_MAX. */
+uint64_t stw_handle_expire(struct stw_client *c, uint64_t now_ms, bool all);
+/* Ends what runs on busy ones.  With the client's lock held. */
+void stw_handle_interrupt(struct stw_client *c);
+
+/* --- client_transfer.c: one call as one libcurl transfer, on the thread that runs it */
+
+/* Sets the request of `call` on its handle.  -1 with call->err. */
+int stw_transfer_prepare(struct stw_client *c, struct stw_call *call);
+/* After the transfer: frees what belongs to this request only. */
+void stw_transfer_clear(struct stw_call *call);
+/* The transfer ended: sets call->err.  Returns true when it is to be done again at
  * call->start_at_ms. */
 bool stw_transfer_result(struct stw_client *c, struct stw_call *call, CURLcode code);
-/* Nothing at all was heard on the call's connection: closes it under libcurl, which else would go
- * on putting requests onto it. */
-void stw_transfer_hang_up(struct stw_client *c, struct stw_call *call);
 
 /* --- client_status.c: what went wrong, as an error of ours. */
 

@@ -6,56 +6,126 @@
 #include "base/util.h"
 #include "kube/client_priv.h"
 #include "kube/discovery.h"
+#include "kube/tree.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <time.h>
 
 #define TELL_EVERY_MS 60000
 #define PATH_MAX_BYTES 3072
 #define BODY_MAX_BYTES (16u << 20)
 #define MINOR_KEEP_MS (10u * 60000)
 
-/* --- a blocking request: a call on the caller's stack and a place to wait at */
+/* --- a blocking request, on the caller's thread */
 
-struct waiter {
-    struct stw_call call;
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    bool done;
-};
-
-static void wake(struct stw_call *call)
+/* Until `at_ms`, a time of the client's clock, or the cancel of the client. */
+static void wait_until(struct stw_client *c, uint64_t at_ms)
 {
-    struct waiter *w = call->ctx;
-    pthread_mutex_lock(&w->lock);
-    w->done = true;
-    pthread_cond_signal(&w->cond);
-    pthread_mutex_unlock(&w->lock);
+    struct timespec at;
+    uint64_t now = stw_now_ms(c->clock), wait_ms = at_ms > now ? at_ms - now : 0;
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += (time_t)(wait_ms / 1000);
+    at.tv_nsec += (long)(wait_ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&c->lock);
+    while (wait_ms > 0 && !c->cancelled &&
+           pthread_cond_timedwait(&c->changed, &c->lock, &at) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* One attempt.  Returns true when it is to be made again at call->start_at_ms. */
+static bool attempt(struct stw_client *c, struct stw_call *call)
+{
+    bool again = false;
+    if (!stw_fence_allows(call->fence)) { /* also after a wait for another try */
+        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "steward no longer leads");
+        return false;
+    }
+    call->handle = stw_handle_take(c, &call->err);
+    if (!call->handle)
+        return false;
+    if (stw_transfer_prepare(c, call) == 0)
+        again = stw_transfer_result(c, call, curl_easy_perform(call->handle->easy));
+    stw_transfer_clear(call);
+    stw_handle_give_back(c, call->handle);
+    call->handle = NULL;
+    return again;
+}
+
+static bool is_cancelled(struct stw_client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool cancelled = c->cancelled;
+    pthread_mutex_unlock(&c->lock);
+    return cancelled;
+}
+
+static void perform(struct stw_client *c, struct stw_call *call)
+{
+    const struct stw_request *r = &call->req;
+    if (!stw_streq(r->method, "GET"))
+        call->fence = stw_fence_current();
+    call->deadline_ms =
+        stw_now_ms(c->clock) + (r->timeout_ms ? r->timeout_ms : STW_CLIENT_TIMEOUT_MS);
+    atomic_fetch_add(&c->urgent, 1);
+    while (attempt(c, call)) {
+        wait_until(c, call->start_at_ms);
+        stw_buf_clear(&call->body);
+        call->err = (struct stw_error){0};
+    }
+    if (call->err.code != STW_OK && is_cancelled(c))
+        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was given up: stopping");
+    atomic_store(&c->urgent_ms, stw_now_ms(c->clock));
+    /* The last that this thread does with the client, which may be destroyed then. */
+    pthread_mutex_lock(&c->lock);
+    atomic_fetch_sub(&c->urgent, 1);
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
 }
 
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err)
 {
-    struct waiter w = {.call = {.req = *req, .on_done = wake}};
-    w.call.ctx = &w;
-    (void)pthread_mutex_init(&w.lock, NULL);
-    (void)pthread_cond_init(&w.cond, NULL);
-    stw_call_start(c, &w.call);
-    pthread_mutex_lock(&w.lock);
-    while (!w.done)
-        pthread_cond_wait(&w.cond, &w.lock);
-    pthread_mutex_unlock(&w.lock);
-    (void)pthread_cond_destroy(&w.cond);
-    (void)pthread_mutex_destroy(&w.lock);
-    bool ok = w.call.err.code == STW_OK;
+    struct stw_call call = {.req = *req};
+    perform(c, &call);
+    bool ok = call.err.code == STW_OK;
     if (!ok && err)
-        *err = w.call.err;
+        *err = call.err;
     if (ok && ret) {
         stw_buf_done(ret);
-        *ret = w.call.body;
+        *ret = call.body;
     } else {
-        stw_buf_done(&w.call.body);
+        stw_buf_done(&call.body);
     }
     return ok ? 0 : -1;
+}
+
+struct reader {
+    stw_read_fn *fn;
+    void *ctx;
+};
+
+static int hand_on(struct stw_call *call, const char *data, size_t len)
+{
+    const struct reader *r = call->ctx;
+    return r->fn(r->ctx, data, len, &call->err);
+}
+
+int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_read_fn *fn, void *ctx,
+                    struct stw_error *err)
+{
+    struct reader reader = {fn, ctx};
+    struct stw_call call = {.req = *req, .on_body = hand_on, .ctx = &reader};
+    perform(c, &call);
+    stw_buf_done(&call.body);
+    if (call.err.code != STW_OK && err)
+        *err = call.err;
+    return call.err.code == STW_OK ? 0 : -1;
 }
 
 /* --- fire and forget: one block of memory with the call and copies of all texts */
@@ -186,17 +256,14 @@ static int run_json(struct stw_client *c, const struct verb *v, const struct stw
                     const char *ns, const char *name, const char *sub, const json_t *object,
                     struct stw_buf *ret, struct stw_error *err)
 {
-    char *body = json_dumps(object, JSON_COMPACT);
-    if (!body)
+    stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX_BYTES);
+    body.secret = r == &stw_res_secret;
+    if (stw_tree_write(object, &body) != 0)
         return stw_fail(err, STW_ERR_INTERNAL,
-                        "cannot write the %s as JSON: out of memory, or "
-                        "text that is not UTF-8",
+                        "cannot write the %s as JSON: it is too large, or "
+                        "there is no memory",
                         r->kind);
-    int result = run(c, v, r, ns, name, sub, body, ret, err);
-    if (r == &stw_res_secret)
-        stw_wipe(body, strlen(body));
-    free(body);
-    return result;
+    return run(c, v, r, ns, name, sub, stw_buf_str(&body), ret, err);
 }
 
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,

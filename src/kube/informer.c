@@ -8,6 +8,9 @@
 
 #define PAGE_SIZE 500
 #define SILENCE_MS 230000
+/* A list's bytes come one after the other: a pause is a fault of the way, and another connection is
+ * tried. */
+#define LIST_SILENCE_MS 5000
 #define BACKOFF_MS 800
 #define TEXT_MAX_BYTES (8u << 20)
 
@@ -43,8 +46,7 @@ void stw_informer_gauges(struct stw_informer *inf)
     stw_series_set(inf->bytes, (double)bytes);
 }
 
-int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct stw_object_id *id,
-                      struct stw_buf *text, struct stw_version *ret)
+int stw_informer_identify(struct stw_json object, struct stw_object_id *id)
 {
     char ns[STW_KEY_LEN] = "", name[STW_KEY_LEN];
     struct stw_json meta = stw_json_get(object, "metadata");
@@ -53,6 +55,14 @@ int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct s
         stw_json_strcpy(stw_json_get(meta, "resourceVersion"), id->rv, sizeof(id->rv)) < 0)
         return -1;
     stw_key_make(ns, name, id->key);
+    return 0;
+}
+
+int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct stw_object_id *id,
+                      struct stw_buf *text, struct stw_version *ret)
+{
+    if (stw_informer_identify(object, id) != 0)
+        return -1;
     stw_buf_clear(text);
     inf->config.project(inf->config.ctx, object, text);
     bool keep = text->len > 0 && !text->failed;
@@ -121,6 +131,8 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
         inf->config.page_size = PAGE_SIZE;
     if (inf->config.silence_ms == 0)
         inf->config.silence_ms = SILENCE_MS;
+    if (inf->config.list_silence_ms == 0)
+        inf->config.list_silence_ms = LIST_SILENCE_MS;
     if (inf->config.backoff_ms == 0)
         inf->config.backoff_ms = BACKOFF_MS;
     (void)pthread_mutex_init(&inf->lock, NULL);
@@ -241,14 +253,14 @@ static const struct stw_cache_scope *scope_of(const struct stw_informer *inf, co
     return NULL;
 }
 
-void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object)
+void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object, struct stw_buf *ret)
 {
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autojson struct stw_json_doc doc = {.trusted = true};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES);
     struct stw_object_id id;
     struct stw_version v;
     if (stw_json_scan(&doc, stw_buf_str(object), object->len, NULL) < 0 ||
-        stw_informer_read(inf, stw_json_root(&doc), &id, &text, &v) < 0)
+        stw_informer_read(inf, stw_json_root(&doc), &id, ret ? ret : &text, &v) < 0)
         return;
     const struct stw_cache_scope *scope = scope_of(inf, v.key);
     if (scope)

@@ -51,12 +51,13 @@ struct stw_informer_config {
     bool metadata_only;            /* PartialObjectMetadata */
     const char *metrics_name;      /* label of its gauges; NULL: the resource's plural */
     stw_project_fn *project;
-    stw_change_fn *changed; /* or NULL */
-    stw_index_fn *index;    /* or NULL */
-    void *ctx;              /* for the three */
-    uint32_t page_size;     /* 0: 500 */
-    uint32_t silence_ms;    /* 0: 230000; tests pass less */
-    uint32_t backoff_ms;    /* after a first failure; 0: 800; tests pass less */
+    stw_change_fn *changed;   /* or NULL */
+    stw_index_fn *index;      /* or NULL */
+    void *ctx;                /* for the three */
+    uint32_t page_size;       /* 0: 500 */
+    uint32_t silence_ms;      /* of a watch; 0: 230000; tests pass less */
+    uint32_t list_silence_ms; /* of a list that has begun; 0: 5000; tests pass less */
+    uint32_t backoff_ms;      /* after a first failure; 0: 800; tests pass less */
 };
 
 /* Strings of `config` are borrowed for the informer's life. */
@@ -82,8 +83,9 @@ void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct s
 const char *stw_keys_next(struct stw_buf *keys, size_t *at);
 uint32_t stw_informer_count(const struct stw_informer *inf);
 
-/* Takes in the whole object that a write of ours was answered with.  No change callback. */
-void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object);
+/* Takes in the whole object that a write of ours was answered with.  No change callback.  `ret`
+ * (may be NULL) gets its text as it would be cached. */
+void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object, struct stw_buf *ret);
 /* Our own delete of this object was accepted: it goes from the cache at once. */
 void stw_informer_saw_delete(struct stw_informer *inf, const char *key);
 

@@ -27,6 +27,11 @@ static void forget(struct stw_buf *partial)
         stw_buf_clear(partial);
 }
 
+void stw_lines_reset(struct stw_lines *l)
+{
+    forget(&l->partial);
+}
+
 static int hand_on(const char *line, size_t len, stw_line_fn *fn, void *ctx)
 {
     if (len > 0 && line[len - 1] == '\r')

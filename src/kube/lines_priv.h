@@ -20,6 +20,7 @@ typedef int stw_line_fn(void *ctx, const char *line, size_t len);
 
 void stw_lines_init(struct stw_lines *l, size_t max_bytes);
 void stw_lines_done(struct stw_lines *l);
+void stw_lines_reset(struct stw_lines *l); /* for another stream */
 /* Calls `fn` for each line that ends within `data`; blank lines are passed over.  Returns 0, the
  * non-zero of fn, or -1 when a line is over the cap. */
 int stw_lines_feed(struct stw_lines *l, const char *data, size_t len, stw_line_fn *fn, void *ctx);

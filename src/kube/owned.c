@@ -76,7 +76,9 @@ static void flatten_member(struct sum *s, const struct place *at, struct stw_jso
     char name[256];
     size_t len;
     const char *text = text_of(s, key, &len);
-    (void)snprintf(name, sizeof(name), "%s", text);
+    size_t kept = STW_MIN(len, sizeof(name) - 1);
+    memcpy(name, text, kept);
+    name[kept] = '\0';
     struct place to = below(at, text, len, name);
     flatten(s, &to, v);
 }
@@ -251,7 +253,10 @@ static void walk(struct sum *s, const struct place *at, struct stw_json fields,
         return;
     }
     stw_json_foreach (fields, key, child) {
-        stw_autofree char *part = stw_json_strdup(key);
+        char few[128];
+        bool fits = stw_json_strcpy(key, few, sizeof(few)) == 0;
+        stw_autofree char *many = fits ? NULL : stw_json_strdup(key);
+        const char *part = fits ? few : many;
         if (part)
             walk_child(s, at, part, child, live);
     }

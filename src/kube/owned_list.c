@@ -54,9 +54,11 @@ static const struct list *list_of(const char *name, struct stw_json element)
 {
     for (size_t i = 0; i < STW_COUNT(lists); i++) {
         const struct list *l = &lists[i];
+        if (!stw_streq(l->name, name))
+            continue;
         bool fits = l->keys[0] ? stw_json_there(stw_json_get(element, l->keys[0]))
                                : stw_json_type(element) == STW_JSON_STRING;
-        if (fits && stw_streq(l->name, name))
+        if (fits)
             return l;
     }
     return NULL;
@@ -67,14 +69,18 @@ void stw_owned_element(const char *name, struct stw_json element, uint32_t index
 {
     const struct list *l = list_of(name, element);
     if (!l) {
-        stw_buf_addf(out, "[%u]", index);
+        stw_buf_addc(out, '[');
+        stw_buf_addi(out, index);
+        stw_buf_addc(out, ']');
         return;
     }
     stw_buf_addc(out, '[');
     if (!l->keys[0])
         add_value(element, NULL, out);
     for (size_t i = 0; i < STW_COUNT(l->keys) && l->keys[i]; i++) {
-        stw_buf_addf(out, "%s%s=", i > 0 ? "," : "", l->keys[i]);
+        stw_buf_adds(out, i > 0 ? "," : "");
+        stw_buf_adds(out, l->keys[i]);
+        stw_buf_addc(out, '=');
         add_value(stw_json_get(element, l->keys[i]), l->otherwise[i], out);
     }
     stw_buf_addc(out, ']');

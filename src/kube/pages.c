@@ -2,6 +2,7 @@
 #include "kube/pages.h"
 
 #include "base/util.h"
+#include "kube/items_priv.h"
 
 #include <stdio.h>
 
@@ -28,34 +29,46 @@ static void make_path(const struct stw_pages *q, uint32_t size, const struct stw
     }
 }
 
-static int ask(struct stw_client *c, const struct stw_pages *q, uint32_t size,
-               const struct stw_buf *next, struct stw_buf *answer, struct stw_error *err)
+struct page {
+    struct stw_items items;
+    stw_page_fn *fn;
+    void *ctx;
+    int ended; /* what fn ended the walk with */
+};
+
+static int take_item(void *ctx, struct stw_json item, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
-    make_path(q, size, next, &path);
-    if (path.failed)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    struct stw_request req = {.method = "GET",
-                              .path = stw_buf_str(&path),
-                              .accept = q->metadata_only ? metadata_list : NULL,
-                              .timeout_ms = q->timeout_ms};
-    return stw_client_do(c, &req, answer, err);
+    struct page *p = ctx;
+    (void)err;
+    p->ended = p->fn(p->ctx, item);
+    return p->ended != 0 ? -1 : 0;
+}
+
+static int take_data(void *ctx, const char *data, size_t len, struct stw_error *err)
+{
+    struct page *p = ctx;
+    return stw_items_feed(&p->items, data, len, take_item, p, err);
 }
 
 /* One page: its objects to `fn`, and where the next one begins into `next`. */
-static int take(const struct stw_buf *answer, stw_page_fn *fn, void *ctx, struct stw_buf *next,
-                struct stw_error *err)
+static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t size,
+                     struct page *page, struct stw_buf *next, struct stw_error *err)
 {
-    stw_autojson struct stw_json_doc doc = {0};
-    struct stw_json key, item;
-    int rc;
-    if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, err) != 0)
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
+    stw_autojson struct stw_json_doc rest = {0};
+    make_path(q, size, next, &path);
+    if (path.failed)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    const struct stw_request req = {.method = "GET",
+                                    .path = stw_buf_str(&path),
+                                    .accept = q->metadata_only ? metadata_list : NULL,
+                                    .timeout_ms = q->timeout_ms};
+    stw_items_reset(&page->items);
+    if (stw_client_read(c, &req, take_data, page, err) != 0 ||
+        stw_items_end(&page->items, &rest, take_item, page, err) != 0)
         return -1;
-    stw_json_foreach (stw_json_get(stw_json_root(&doc), "items"), key, item)
-        if ((rc = fn(ctx, item)) != 0)
-            return rc;
     stw_buf_clear(next);
-    stw_json_str(stw_json_path(stw_json_root(&doc), "metadata.continue"), next);
+    stw_json_str(stw_json_path(stw_json_root(&rest), "metadata.continue"), next);
     return next->failed ? stw_fail(err, STW_ERR_TOO_LARGE, "the list cannot be continued") : 0;
 }
 
@@ -63,21 +76,20 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
                    struct stw_error *err)
 {
     stw_autobuf struct stw_buf next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
+    struct page page = {.fn = fn, .ctx = ctx};
     uint32_t size = q->page_size ? q->page_size : PAGE_SIZE;
-    for (bool more = true; more; more = next.len > 0) {
-        stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    int rc;
+    do {
         struct stw_error e = {0};
-        int rc = ask(c, q, size, &next, &answer, &e);
-        while (rc != 0 && e.code == STW_ERR_TOO_LARGE && size > 1) {
+        rc = read_page(c, q, size, &page, &next, &e);
+        while (rc != 0 && page.ended == 0 && e.code == STW_ERR_TOO_LARGE && size > 1) {
             size /= 2;
-            rc = ask(c, q, size, &next, &answer, &e);
+            e = (struct stw_error){0};
+            rc = read_page(c, q, size, &page, &next, &e);
         }
-        if (rc == 0)
-            rc = take(&answer, fn, ctx, &next, &e);
-        if (rc != 0 && err)
+        if (rc != 0 && page.ended == 0 && err)
             *err = e;
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
+    } while (rc == 0 && next.len > 0);
+    stw_items_done(&page.items);
+    return page.ended != 0 ? page.ended : rc;
 }

@@ -2,8 +2,8 @@
  *
  * List and watch.  The rules are client-go's reflector's, with these differences: every list is
  * paged and read at the latest state (resourceVersion ""), never from the server's cache at "0",
- * because the latter ignores paging and may go back in time after a 410; and no page's parsed form
- * is kept. */
+ * because the latter ignores paging and may go back in time after a 410; and objects are taken in
+ * one by one while a page arrives, so that no page is ever held as a whole. */
 #include "kube/reflector_priv.h"
 
 #include "base/footprint.h"
@@ -18,6 +18,7 @@
 #define TEXT_MAX_BYTES (8u << 20)
 #define KEEP_BYTES (32u << 10) /* scratch memory kept from event to event */
 #define LIST_TIMEOUT_MS 60000
+#define LIST_ANSWER_MS 20000 /* it may wait in the server's queue for 15 s */
 #define WATCH_MIN_S 300
 #define WATCH_SPREAD_S 300
 #define BACKOFF_MAX_MS 30000
@@ -81,7 +82,8 @@ static void make_path(struct stw_reflector *r)
     add_query(&r->path, "resourceVersion", r->rv);
 }
 
-static int on_event_line(struct stw_call *call, const char *line, size_t len);
+static int on_watch_data(struct stw_call *call, const char *data, size_t len);
+static int on_list_data(struct stw_call *call, const char *data, size_t len);
 static void on_open(struct stw_call *call);
 static void on_done(struct stw_call *call);
 
@@ -89,21 +91,25 @@ static void on_done(struct stw_call *call);
 static void go_on(struct stw_reflector *r, uint64_t wait_ms)
 {
     struct stw_informer *inf = r->inf;
-    bool watch = r->phase == STW_WATCHING;
+    bool watch = r->phase == STW_WATCHING, list = r->phase == STW_LISTING;
     make_path(r);
     r->call.req =
         (struct stw_request){.method = "GET", .path = stw_buf_str(&r->path), .no_retry = true};
     if (inf->config.metadata_only && r->phase != STW_CHOOSING)
         r->call.req.accept = watch ? accept_watch : accept_list;
     r->call.req.timeout_ms = watch ? (WATCH_MIN_S + WATCH_SPREAD_S + 30) * 1000 : LIST_TIMEOUT_MS;
-    r->call.silence_ms = watch ? inf->config.silence_ms : 0;
-    r->call.on_line = watch ? on_event_line : NULL;
+    r->call.watch = watch;
+    r->call.answer_ms = watch ? inf->config.silence_ms : LIST_ANSWER_MS;
+    r->call.silence_ms = watch ? inf->config.silence_ms : inf->config.list_silence_ms;
+    r->call.on_body = watch ? on_watch_data : list ? on_list_data : NULL;
     r->call.on_open = watch ? on_open : NULL;
     r->call.on_done = on_done;
     r->call.ctx = r;
     r->began_ms = stw_now_ms(inf->clock) + wait_ms;
     r->call.start_at_ms = wait_ms > 0 ? r->began_ms : 0;
     r->alive = false;
+    stw_items_reset(&r->items);
+    stw_lines_reset(&r->lines);
     stw_call_start(inf->client, &r->call);
 }
 
@@ -180,17 +186,26 @@ static void note_event(struct stw_reflector *r)
     stw_series_set(r->inf->last_event, (double)stw_wall_us(r->inf->clock) / 1e6);
 }
 
-static void take_item(struct stw_reflector *r, struct stw_json object)
+static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
 {
+    struct stw_reflector *r = ctx;
     struct stw_informer *inf = r->inf;
     struct stw_object_id id;
     struct stw_version v;
     struct stw_entry *old;
+    (void)err;
     if (stw_informer_read(inf, object, &id, &r->text, &v) < 0)
-        return;
+        return 0;
     if (stw_cache_listed(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old))
         stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
     stw_entry_free(old);
+    return 0;
+}
+
+static int on_list_data(struct stw_call *call, const char *data, size_t len)
+{
+    struct stw_reflector *r = call->ctx;
+    return stw_items_feed(&r->items, data, len, take_item, r, &call->err);
 }
 
 static void report_vanished(struct stw_reflector *r)
@@ -203,22 +218,17 @@ static void report_vanished(struct stw_reflector *r)
     }
 }
 
-/* Takes a page in.  1: there is more, 0: that was the last, -1: it is no list. */
-static int take_page(struct stw_reflector *r, const struct stw_buf *body, struct stw_error *err)
+/* After a page.  1: there is another, 0: that was the last, -1: it is not a list. */
+static int end_page(struct stw_reflector *r, struct stw_error *err)
 {
-    struct stw_json key, item;
     stw_autojson struct stw_json_doc doc = {0};
-    if (stw_json_scan(&doc, stw_buf_str(body), body->len, err) < 0)
-        return stw_error_wrap(err, "the list that was answered");
-    struct stw_json root = stw_json_root(&doc), items = stw_json_get(root, "items");
-    if (stw_json_strcpy(stw_json_path(root, "metadata.resourceVersion"), r->rv, sizeof(r->rv)) <
-            0 ||
-        (stw_json_type(items) != STW_JSON_ARRAY && stw_json_there(items)))
-        return stw_fail(err, STW_ERR_INVALID, "what was answered is no list");
-    stw_json_foreach (items, key, item)
-        take_item(r, item);
+    if (stw_items_end(&r->items, &doc, take_item, r, err) != 0)
+        return -1;
+    struct stw_json meta = stw_json_get(stw_json_root(&doc), "metadata");
+    if (stw_json_strcpy(stw_json_get(meta, "resourceVersion"), r->rv, sizeof(r->rv)) != 0)
+        return stw_fail(err, STW_ERR_INVALID, "what was answered is not a list");
     stw_buf_clear(&r->next);
-    stw_json_str(stw_json_path(root, "metadata.continue"), &r->next);
+    stw_json_str(stw_json_get(meta, "continue"), &r->next);
     if (r->next.failed)
         return stw_fail(err, STW_ERR_INVALID, "the list's continue token is too long");
     return r->next.len > 0 ? 1 : 0;
@@ -237,10 +247,7 @@ static void list_failed(struct stw_reflector *r, const struct stw_error *err)
 static void list_done(struct stw_reflector *r)
 {
     struct stw_error err = {0};
-    struct stw_buf body = r->call.body;
-    r->call.body = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    int more = take_page(r, &body, &err);
-    stw_buf_done(&body);
+    int more = end_page(r, &err);
     if (more < 0) {
         list_failed(r, &err);
         return;
@@ -252,7 +259,8 @@ static void list_done(struct stw_reflector *r)
         return;
     }
     report_vanished(r);
-    stw_footprint_trim(); /* a list's pages are by far the most memory that is ever used at once */
+    stw_items_done(&r->items);
+    stw_footprint_trim();
     stw_informer_gauges(r->inf);
     atomic_store(&r->synced, true);
     begin_watch(r, 0);
@@ -294,6 +302,13 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
     struct stw_object_id id;
     struct stw_version v;
     struct stw_entry *old;
+    if (stw_informer_identify(object, &id) != 0)
+        return 0;
+    /* Most often the echo of a write of ours, whose answer was taken in. */
+    if (!deleted && stw_cache_confirmed(&inf->cache, &r->scope, id.key, id.rv)) {
+        memcpy(r->rv, id.rv, sizeof(r->rv));
+        return 0;
+    }
     if (stw_informer_read(inf, object, &id, &r->text, &v) < 0)
         return 0;
     if (deleted)
@@ -302,7 +317,6 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
         stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
     stw_entry_free(old);
     memcpy(r->rv, id.rv, sizeof(r->rv));
-    stw_informer_gauges(inf);
     return 0;
 }
 
@@ -318,23 +332,38 @@ static int dispatch(struct stw_reflector *r, struct stw_json event)
     return stw_json_is(type, "DELETED") ? on_change(r, object, true) : 0;
 }
 
-static int on_event_line(struct stw_call *call, const char *line, size_t len)
+static int on_event_line(void *ctx, const char *line, size_t len)
 {
-    struct stw_reflector *r = call->ctx;
-    if (stw_json_scan(&r->doc, line, len, &call->err) < 0)
-        return stw_error_wrap(&call->err, "an event of the watch");
+    struct stw_reflector *r = ctx;
+    r->doc.trusted = true;
+    if (stw_json_scan(&r->doc, line, len, &r->call.err) < 0) {
+        (void)stw_error_wrap(&r->call.err, "an event of the watch");
+        return 1;
+    }
     int end = dispatch(r, stw_json_root(&r->doc));
     if (r->doc.cap * sizeof(struct stw_json_token) > KEEP_BYTES)
         stw_json_done(&r->doc);
     if (r->text.cap > KEEP_BYTES)
         stw_buf_done(&r->text);
     if (end)
-        return end;
-    note_event(r);
+        return 1;
     r->alive = true;
     if (r->failures > 0 || r->watch_failures > 0)
         recovered(r);
     return 0;
+}
+
+/* The events that came together. */
+static int on_watch_data(struct stw_call *call, const char *data, size_t len)
+{
+    struct stw_reflector *r = call->ctx;
+    int end = stw_lines_feed(&r->lines, data, len, on_event_line, r);
+    if (end < 0)
+        return stw_fail(&call->err, STW_ERR_TOO_LARGE, "an event of the watch is over %u bytes",
+                        STW_LINE_MAX_BYTES);
+    stw_informer_gauges(r->inf);
+    note_event(r);
+    return end;
 }
 
 /* All is well again for those who look; the backoff goes back only when something came. */
@@ -447,6 +476,7 @@ int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const 
     r->path = STW_BUF_INIT(PATH_MAX_BYTES + CONTINUE_MAX_BYTES);
     r->next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
     r->text = STW_BUF_INIT(TEXT_MAX_BYTES);
+    stw_lines_init(&r->lines, STW_LINE_MAX_BYTES);
     r->seed = (unsigned)stw_wall_us(inf->clock) ^ (unsigned)(uintptr_t)r;
     r->phase = STW_LISTING;
     atomic_init(&r->synced, false);
@@ -463,6 +493,8 @@ void stw_reflector_done(struct stw_reflector *r)
     stw_buf_done(&r->next);
     stw_buf_done(&r->text);
     stw_buf_done(&r->call.body);
+    stw_lines_done(&r->lines);
+    stw_items_done(&r->items);
     stw_json_done(&r->doc);
 }
 

@@ -8,6 +8,8 @@
 
 #include "kube/cache_priv.h"
 #include "kube/client_priv.h"
+#include "kube/items_priv.h"
+#include "kube/lines_priv.h"
 
 #include <stdatomic.h>
 
@@ -34,6 +36,8 @@ struct stw_reflector {
     uint64_t began_ms;       /* of this watch */
     bool alive;              /* this watch brought something */
     unsigned seed;           /* of the jitter */
+    struct stw_lines lines;  /* of a watch */
+    struct stw_items items;  /* of a list */
     struct stw_json_doc doc; /* scratch of events */
     struct stw_buf text;     /* scratch of the projection */
     atomic_bool synced;
@@ -77,6 +81,7 @@ struct stw_object_id {
     char key[STW_KEY_LEN];
     char rv[STW_RV_LEN];
 };
+int stw_informer_identify(struct stw_json object, struct stw_object_id *id); /* without the text */
 int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct stw_object_id *id,
                       struct stw_buf *text, struct stw_version *ret);
 

@@ -89,10 +89,15 @@ void stw_resource_path(const struct stw_resource *r, const char *ns, const char 
 
 void stw_key_make(const char *ns, const char *name, char out[STW_KEY_LEN])
 {
-    if (ns && ns[0] != '\0')
-        (void)snprintf(out, STW_KEY_LEN, "%.253s/%.253s", ns, name);
-    else
-        (void)snprintf(out, STW_KEY_LEN, "%.253s", name);
+    size_t len = 0;
+    if (ns && ns[0] != '\0') {
+        len = strnlen(ns, 253);
+        memcpy(out, ns, len);
+        out[len++] = '/';
+    }
+    size_t rest = strnlen(name, 253);
+    memcpy(out + len, name, rest);
+    out[len + rest] = '\0';
 }
 
 void stw_key_split(const char *key, char *ns, char *name)

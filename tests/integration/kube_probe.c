@@ -115,7 +115,7 @@ static int on_file(struct probe *p, const char *manager, const char *path, bool 
     if (bad)
         return fail(&err);
     if (apply)
-        stw_informer_saw(p->informer, &answer);
+        stw_informer_saw(p->informer, &answer, NULL);
     return answer_owned(manager, desired, &answer);
 }
 

@@ -17,6 +17,8 @@ A step:
     body      text, or anything else, sent as JSON
     stream    instead of body, sent in chunks, a list of {"json": x} (a line), {"raw": text},
               {"wait": name} and {"repeat": text, "bytes": n}
+    pace      [bytes, milliseconds]: the answer, its headers and its last chunk are sent in pieces
+              of so many bytes, each after a pause
     then      "end" (default), "cut" (close within the answer), "stall" (keep the socket, say
               nothing), "reset" (RST); with no status, before any answer
 """
@@ -29,6 +31,7 @@ import ssl
 import struct
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -61,6 +64,23 @@ class Script:
     def wait(self, name):
         with self.lock:
             self.lock.wait_for(lambda: name in self.gone)
+
+
+class Slow:
+    """A file that writes in pieces."""
+
+    def __init__(self, file, size, pause_ms):
+        self.file, self.size, self.pause_s = file, size, pause_ms / 1000
+
+    def write(self, data):
+        for at in range(0, len(data), self.size):
+            time.sleep(self.pause_s)
+            self.file.write(data[at:at + self.size])
+            self.file.flush()
+        return len(data)
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -160,10 +180,15 @@ class Handler(BaseHTTPRequestHandler):
         if step is None:
             self.whole(404, {}, b'{"kind":"Status","message":"no step fits","reason":"NotFound"}')
             return
+        plain = self.wfile
         try:
+            if "pace" in step:
+                self.wfile = Slow(plain, *step["pace"])
             self.answer(step)
         except OSError:
             self.close_connection = True
+        finally:
+            self.wfile = plain
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any
 

@@ -74,7 +74,7 @@ static void begin(struct fixture *f, const char *cached, const char *steps)
     for (const char *p = cached; *p; p++)
         stw_buf_addc(&object, *p == '\'' ? '"' : *p);
     if (*cached)
-        stw_informer_saw(f->manager.caches[0].informer, &object);
+        stw_informer_saw(f->manager.caches[0].informer, &object, NULL);
     stw_buf_done(&object);
 }
 

@@ -120,6 +120,25 @@ static void own_writes(void **state)
 }
 
 /* The object was deleted, and the watch said so, before our answer came to the cache. */
+/* The echo of a write needs no second look at the object; anything else does. */
+static void echoes(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    assert_false(stw_cache_confirmed(&f.cache, &f.scope, "a", "5"));
+    (void)deliver(&f, false, "a", "5", "{\"v\":5}");
+    saw(&f, "a", "8", "{\"v\":8}");
+    assert_false(stw_cache_confirmed(&f.cache, &f.scope, "a", "7"));
+    assert_true(stw_cache_confirmed(&f.cache, &f.scope, "a", "8"));
+    assert_int_equal(f.scope.seen, 8);
+    assert_false(stw_cache_confirmed(&f.cache, &f.scope, "a", "9"));
+    assert_string_equal(deliver(&f, false, "a", "9", "{\"v\":9}"), "+{\"v\":8}>{\"v\":9}");
+    stw_cache_saw_delete(&f.cache, "a", f.now);
+    assert_false(stw_cache_confirmed(&f.cache, &f.scope, "a", "9"));
+    stw_cache_done(&f.cache);
+}
+
 static void a_late_answer_makes_no_ghost(void **state)
 {
     struct fixture f = begin();
@@ -317,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes),
         cmocka_unit_test(own_writes),
+        cmocka_unit_test(echoes),
         cmocka_unit_test(a_late_answer_makes_no_ghost),
         cmocka_unit_test(versions_that_are_no_numbers),
         cmocka_unit_test(own_deletes),

@@ -307,6 +307,51 @@ static void a_silent_watch(void **state)
     end(&f);
 }
 
+/* All but the last bytes of a list: it is asked for again, on another connection. */
+static void a_list_that_stops(void **state)
+{
+    static const char *const sent[] = {
+        "{", "{\\\"items\\\":[{\\\"metadata\\\":",
+        "{\\\"metadata\\\":{\\\"resourceVersion\\\":\\\"5\\\"},\\\"items\\\":[]}"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(sent); i++) {
+        char script[512];
+        struct fixture f;
+        (void)snprintf(script, sizeof(script),
+                       "limit= | {'stream':[{'raw':'%s'},{'wait':'never'}]}\n"
+                       "limit= | list 6 a@1=1\n"
+                       "watch=1.*=6 | watch hang\n",
+                       sent[i]);
+        begin(&f, script, (struct stw_informer_config){.list_silence_ms = 200});
+        wait_until(said(&f, "+n/a "));
+        assert_int_equal(fake_count(&f.fake, "limit="), 2);
+        end(&f);
+    }
+}
+
+/* Headers, chunks and the last chunk arrive in pieces of a few bytes, one after the other. */
+static void answers_in_pieces(void **state)
+{
+    static const unsigned sizes[] = {1, 2, 3, 7, 64};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(sizes); i++) {
+        char script[1024];
+        struct fixture f;
+        (void)snprintf(script, sizeof(script),
+                       "limit= | {'pace':[%u,1],'stream':[{'json':{'metadata':{'resourceVersion':"
+                       "'5'},'items':[{'metadata':{'namespace':'n','name':'a','resourceVersion':"
+                       "'1'},'data':1}]}}]}\n"
+                       "watch=1 | {'pace':[%u,1],'stream':[{'json':{'type':'ADDED','object':{"
+                       "'metadata':{'namespace':'n','name':'b','resourceVersion':'7'},'data':2}}},"
+                       "{'wait':'never'}]}\n",
+                       sizes[i], sizes[i]);
+        begin(&f, script, (struct stw_informer_config){0});
+        wait_until(said(&f, "+n/a +n/b "));
+        assert_int_equal(fake_count(&f.fake, "limit="), 1);
+        end(&f);
+    }
+}
+
 static void faults_pass(void **state)
 {
     struct fixture f;
@@ -391,7 +436,7 @@ static void own_writes(void **state)
     stw_buf_adds(&answer,
                  "{\"metadata\":{\"namespace\":\"n\",\"name\":\"a\",\"resourceVersion\":\"8\"},"
                  "\"data\":8}");
-    stw_informer_saw(f.inf, &answer);
+    stw_informer_saw(f.inf, &answer, NULL);
     assert_has(&f, "n/a", "{\"d\":8}");
     fake_go(&f.fake, "write");
     wait_until(said(&f, "+n/a +n/z "));
@@ -401,12 +446,12 @@ static void own_writes(void **state)
     /* what is no object, and what lies outside, changes nothing */
     stw_buf_clear(&answer);
     stw_buf_adds(&answer, "{\"metadata\":");
-    stw_informer_saw(f.inf, &answer);
+    stw_informer_saw(f.inf, &answer, NULL);
     stw_buf_clear(&answer);
     stw_buf_adds(
         &answer,
         "{\"metadata\":{\"namespace\":\"other\",\"name\":\"a\",\"resourceVersion\":\"9\"}}");
-    stw_informer_saw(f.inf, &answer);
+    stw_informer_saw(f.inf, &answer, NULL);
     assert_int_equal(stw_informer_count(f.inf), 1);
     stw_buf_done(&answer);
     end(&f);
@@ -429,7 +474,7 @@ static void a_write_while_a_list_is_read(void **state)
     stw_buf_adds(&answer,
                  "{\"metadata\":{\"namespace\":\"n\",\"name\":\"new\",\"resourceVersion\":\"30\"},"
                  "\"data\":3}");
-    stw_informer_saw(f.inf, &answer);
+    stw_informer_saw(f.inf, &answer, NULL);
     fake_go(&f.fake, "write");
     wait_until(fake_count(&f.fake, "resourceVersion=20") == 1);
     assert_true(said(&f, "+n/a "));
@@ -487,7 +532,7 @@ static void *write_along(void *arg)
             "{\"metadata\":{\"namespace\":\"n\",\"name\":\"k%d\",\"resourceVersion\":\"%d\"},"
             "\"data\":%d}",
             i % 7, 1000 + i, i);
-        stw_informer_saw(f->inf, &o);
+        stw_informer_saw(f->inf, &o, NULL);
         (void)stw_informer_get(f->inf, "n/k1", &out, NULL);
         stw_buf_clear(&out);
         stw_informer_keys(f->inf, NULL, &out);
@@ -583,7 +628,8 @@ int main(void)
         cmocka_unit_test(own_writes),           cmocka_unit_test(a_write_while_a_list_is_read),
         cmocka_unit_test(several_namespaces),   cmocka_unit_test(ended_any_time),
         cmocka_unit_test(many_threads),         cmocka_unit_test(versions),
-        cmocka_unit_test(versions_in_the_dark),
+        cmocka_unit_test(versions_in_the_dark), cmocka_unit_test(a_list_that_stops),
+        cmocka_unit_test(answers_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

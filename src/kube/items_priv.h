@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Takes a List of the API server apart while it arrives: each object of "items" is handed on as
+ * soon as its last byte is there, so that memory holds one object and not a page of them.
+ *
+ * Zero-initialised is empty and valid. */
+#ifndef STW_KUBE_ITEMS_PRIV_H
+#define STW_KUBE_ITEMS_PRIV_H
+
+#include "base/buf.h"
+#include "base/json.h"
+
+#include <stddef.h>
+
+/* One object: at most 1.5 MiB in etcd's default, some more with its escapes. */
+#define STW_ITEM_MAX_BYTES (8u << 20)
+
+enum stw_items_state {
+    STW_ITEMS_HEAD,    /* before the items: apiVersion, kind, metadata, in any order */
+    STW_ITEMS_FIRST,   /* after the opening bracket */
+    STW_ITEMS_NEXT,    /* after a comma */
+    STW_ITEMS_BETWEEN, /* after an object */
+    STW_ITEMS_TAIL,    /* after the closing bracket */
+};
+
+struct stw_items {
+    enum stw_items_state state;
+    struct stw_buf pending; /* the start of an object whose end is still to come */
+    size_t try_at;          /* bytes of `pending` from which another attempt is worth it */
+    struct stw_buf rest;    /* the list without its objects */
+    /* In STW_ITEMS_HEAD: */
+    unsigned depth;
+    bool in_string, escaped;
+    size_t string_at, string_len; /* the last string of `rest` at depth 1 */
+    struct stw_json_doc doc;      /* of one object */
+};
+
+/* `item` is borrowed.  Anything but 0 ends the feeding. */
+typedef int stw_item_fn(void *ctx, struct stw_json item, struct stw_error *err);
+
+/* For the next list; keeps little memory. */
+void stw_items_reset(struct stw_items *l);
+void stw_items_done(struct stw_items *l);
+/* Returns 0, what `fn` returned, or -1 with `err`. */
+int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_fn *fn, void *ctx,
+                   struct stw_error *err);
+/* After the last byte: hands on what may be left, and gives the list without its objects in `ret`,
+ * which borrows from `l`.  Returns as the former; -1 also when it was cut or is not a list. */
+int stw_items_end(struct stw_items *l, struct stw_json_doc *ret, stw_item_fn *fn, void *ctx,
+                  struct stw_error *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/tree.h"
+
+#define DEPTH_MAX 512
+
+static int write_value(const json_t *v, struct stw_buf *out, unsigned depth);
+
+static int write_object(const json_t *object, struct stw_buf *out, unsigned depth)
+{
+    json_t *tree = (json_t *)(uintptr_t)object, *value; /* jansson's iterators know no const */
+    const char *key;
+    bool first = true;
+    stw_buf_addc(out, '{');
+    json_object_foreach (tree, key, value) {
+        if (!first)
+            stw_buf_addc(out, ',');
+        first = false;
+        stw_buf_json_strz(out, key);
+        stw_buf_addc(out, ':');
+        if (write_value(value, out, depth + 1) != 0)
+            return -1;
+    }
+    stw_buf_addc(out, '}');
+    return 0;
+}
+
+static int write_array(const json_t *array, struct stw_buf *out, unsigned depth)
+{
+    size_t n = json_array_size(array);
+    stw_buf_addc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            stw_buf_addc(out, ',');
+        if (write_value(json_array_get(array, i), out, depth + 1) != 0)
+            return -1;
+    }
+    stw_buf_addc(out, ']');
+    return 0;
+}
+
+/* As jansson writes it: the shortest text that is read back as the same number. */
+static void write_real(const json_t *v, struct stw_buf *out)
+{
+    char text[64];
+    size_t len = json_dumpb(v, text, sizeof(text), JSON_ENCODE_ANY | JSON_COMPACT);
+    stw_buf_add(out, text, len < sizeof(text) ? len : 0);
+}
+
+static int write_value(const json_t *v, struct stw_buf *out, unsigned depth)
+{
+    if (depth > DEPTH_MAX)
+        return -1;
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        return write_object(v, out, depth);
+    case JSON_ARRAY:
+        return write_array(v, out, depth);
+    case JSON_STRING:
+        stw_buf_json_str(out, json_string_value(v), json_string_length(v));
+        break;
+    case JSON_INTEGER:
+        stw_buf_addi(out, json_integer_value(v));
+        break;
+    case JSON_REAL:
+        write_real(v, out);
+        break;
+    case JSON_TRUE:
+        stw_buf_add(out, "true", 4);
+        break;
+    case JSON_FALSE:
+        stw_buf_add(out, "false", 5);
+        break;
+    case JSON_NULL:
+        stw_buf_add(out, "null", 4);
+        break;
+    }
+    return out->failed ? -1 : 0;
+}
+
+int stw_tree_write(const json_t *tree, struct stw_buf *out)
+{
+    return write_value(tree, out, 0) != 0 || out->failed ? -1 : 0;
+}

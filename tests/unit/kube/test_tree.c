@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Written as jansson writes it. */
+#include "kube/tree.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void as_jansson(void **state)
+{
+    static const char *const texts[] = {
+        "{}",
+        "[]",
+        "[{},[],null,true,false]",
+        "{\"b\":1,\"a\":-9223372036854775808}",
+        "[0.1,1e300,-2.5,1.0]",
+        "[\"\\u0000\\u0011\\b\\f\\n\\r\\t\\\"\\\\/\\u00e9\\ud83d\\ude00\"]",
+        "{\"\":{\"x\\u0001\":[1,[2,[3,{\"y\":\"z\"}]]]}}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_auto_t *tree = json_loads(texts[i], JSON_ALLOW_NUL, NULL);
+        char *want = json_dumps(tree, JSON_COMPACT);
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
+        assert_non_null(tree);
+        assert_int_equal(stw_tree_write(tree, &out), 0);
+        assert_string_equal(stw_buf_str(&out), want);
+        free(want);
+    }
+}
+
+static void no_room(void **state)
+{
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(4);
+    json_auto_t *tree = json_pack("{s:s}", "a", "too long");
+    (void)state;
+    assert_int_equal(stw_tree_write(tree, &out), -1);
+}
+
+static void too_deep(void **state)
+{
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(1u << 20);
+    json_t *tree = json_array();
+    (void)state;
+    for (int i = 0; i < 600; i++)
+        tree = json_pack("[o]", tree);
+    assert_int_equal(stw_tree_write(tree, &out), -1);
+    json_decref(tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_jansson),
+        cmocka_unit_test(no_room),
+        cmocka_unit_test(too_deep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
