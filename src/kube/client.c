@@ -515,14 +515,10 @@ static int make_url(struct stw_client *c, const struct stw_kubeconfig *config,
 
 static void init_locks(struct stw_client *c)
 {
-    pthread_condattr_t attr;
     (void)pthread_mutex_init(&c->lock, NULL);
     (void)pthread_mutex_init(&c->auth_lock, NULL);
     (void)pthread_mutex_init(&c->sessions_lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&c->changed, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    (void)stw_cond_init(&c->changed); /* glibc's cannot fail */
 }
 
 static int make_multi(struct stw_client *c, struct stw_error *err)

@@ -90,10 +90,10 @@ struct stw_handle {
     bool trusts;                /* some are */
     struct stw_handle *next;    /* in a pool */
     /* A blocking one: */
-    struct stw_client *client; /* NULL: of the client's thread */
-    struct stw_handle *prev;   /* in the list of busy ones */
-    int fd;                    /* its socket, or -1; under the client's lock */
-    uint64_t used_ms;          /* when it became idle */
+    struct stw_client *client;
+    struct stw_handle *prev; /* in the list of busy ones */
+    int fd;                  /* its socket, or -1; under the client's lock */
+    uint64_t used_ms;        /* when it became idle */
 };
 
 /* Looking series up by their labels costs more than counting. */
@@ -160,7 +160,7 @@ struct stw_client {
 
 /* --- client_handle.c: libcurl handles, and their pools */
 
-/* `c` NULL: for the client's thread.  NULL: no memory. */
+/* `blocking`: for a request on its caller's thread, which a cancel can end.  NULL: no memory. */
 struct stw_handle *stw_handle_create(struct stw_client *c, bool blocking);
 void stw_handle_destroy(struct stw_handle *h); /* closes its connection */
 /* Before the first of them: the client's sessions.  -1: no memory. */

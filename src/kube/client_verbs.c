@@ -8,9 +8,7 @@
 #include "kube/discovery.h"
 #include "kube/tree.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <time.h>
 
 #define TELL_EVERY_MS 60000
 #define PATH_MAX_BYTES 3072
@@ -22,19 +20,11 @@
 /* Until `at_ms`, a time of the client's clock, or the cancel of the client. */
 static void wait_until(struct stw_client *c, uint64_t at_ms)
 {
-    struct timespec at;
-    uint64_t now = stw_now_ms(c->clock), wait_ms = at_ms > now ? at_ms - now : 0;
-    (void)clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += (time_t)(wait_ms / 1000);
-    at.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
+    uint64_t now = stw_now_ms(c->clock), begin = stw_now_ms(&stw_clock_system);
+    uint64_t end = begin + (at_ms > now ? at_ms - now : 0);
     pthread_mutex_lock(&c->lock);
-    while (wait_ms > 0 && !c->cancelled &&
-           pthread_cond_timedwait(&c->changed, &c->lock, &at) != ETIMEDOUT)
-        ;
+    while (!c->cancelled && stw_now_ms(&stw_clock_system) < end)
+        stw_cond_wait_until(&c->changed, &c->lock, end);
     pthread_mutex_unlock(&c->lock);
 }
 

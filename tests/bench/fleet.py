@@ -32,10 +32,15 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def status_kib(pid, field):
+    """A line of /proc/PID/status, such as VmRSS or VmHWM."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith(field + ":")).split()[1])
+
+
 def rss_kib(steward):
     """Resident memory of a steward."""
-    with open(f"/proc/{steward.process.pid}/status", encoding="ascii") as file:
-        return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
+    return status_kib(steward.process.pid, "VmRSS")
 
 
 def steady_rss_kib(steward):

@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench import versus  # noqa: E402
-from bench.fleet import fleet, say  # noqa: E402
+from bench.fleet import fleet, say, status_kib  # noqa: E402
 
 WRITES = ("POST", "PATCH", "PUT", "DELETE")
 
@@ -39,7 +39,7 @@ def one_round(one, count):
              "preempted_each": used["preempted"] / count,
              "writes_each": (writes(one.steward) - written) / count,
              "complete_in_s": ready,
-             "rss_kib": versus.status_kib(pid, "VmRSS")}
+             "rss_kib": status_kib(pid, "VmRSS")}
     one.stop()
     one.clear()
     return found

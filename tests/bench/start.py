@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from bench import versus  # noqa: E402
-from bench.fleet import fleet, say  # noqa: E402
+from bench.fleet import fleet, say, status_kib  # noqa: E402
 from bench.relay import Relay  # noqa: E402
 from support import wait  # noqa: E402
 
@@ -38,7 +38,7 @@ def one_start(one):
     wait.until("work to be over for a while", lambda: time.monotonic() >= end, REST_S + 10, every=1)
     found = {"ready_s": ready, "judged_s": judged, "cpu_listed_s": listed["cpu_s"],
              "cpu_judged_s": used["cpu_s"], "wakeups": used["wakeups"],
-             "peak_kib": versus.status_kib(pid, "VmHWM"), "steady_kib": versus.status_kib(pid, "VmRSS")}
+             "peak_kib": status_kib(pid, "VmHWM"), "steady_kib": status_kib(pid, "VmRSS")}
     one.stop()
     return found
 
@@ -51,7 +51,7 @@ def grown(one, count):
     versus.settled_usage(one.steward.process.pid)
     end = time.monotonic() + REST_S
     wait.until("work to be over for a while", lambda: time.monotonic() >= end, REST_S + 10, every=1)
-    found = versus.status_kib(one.steward.process.pid, "VmRSS")
+    found = status_kib(one.steward.process.pid, "VmRSS")
     one.stop()
     return found
 

@@ -56,12 +56,6 @@ def binaries(reference):
     return {**({"reference": released(reference)} if reference else {}), "now": now}
 
 
-def status_kib(pid, field):
-    """A line of /proc/PID/status, such as VmRSS or VmHWM."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        return int(next(line for line in file if line.startswith(field + ":")).split()[1])
-
-
 def usage(pid):
     """CPU seconds, and context switches of all threads so far."""
     cpu = voluntary = involuntary = 0
