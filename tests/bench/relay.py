@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between steward and an API server: lets everything through, and on demand ends all watches and
-answers the next one of each resource with 410, as a server that has forgotten their resourceVersion.
+"""Between steward and an API server: lets everything through, and on demand ends every watch with the
+event that a server sends which has forgotten the watch's resourceVersion.
 
 It decrypts and encrypts again, so that it sees requests; answers pass as the server sent them.
 """
@@ -14,11 +14,41 @@ import ssl
 import subprocess
 import threading
 import time
+import urllib.parse
 
 import yaml
 
-GONE = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired",
-                   "message": "too old resource version", "code": 410}).encode()
+GONE = {"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                                    "reason": "Expired", "message": "too old resource version",
+                                    "code": 410}}
+
+
+def _chunk(event):
+    data = json.dumps(event).encode() + b"\n"
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+class Watch:
+    """A watch that passes through: its client, and the connection to the server it comes from."""
+
+    def __init__(self, client, server, version):
+        self.client, self.server, self.version = client, server, version
+        self.lock, self.ended = threading.Lock(), False
+
+    def end(self):
+        """A bookmark, so that the watch counts as one that worked, then a 410, and the answer's end."""
+        bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": self.version}}}
+        with self.lock, contextlib.suppress(OSError):
+            self.client.sendall(_chunk(bookmark) + _chunk(GONE) + b"0\r\n\r\n")
+            self.ended = True
+            self.server.shutdown(socket.SHUT_RDWR)
+
+    def send(self, data):
+        """False: the client was told that the answer is over."""
+        with self.lock:
+            if not self.ended:
+                self.client.sendall(data)
+            return not self.ended
 
 
 class Relay:
@@ -27,8 +57,8 @@ class Relay:
     def __init__(self, api, folder):
         self.host, self.port = api.url.rsplit(":", 1)
         self.trust, self.lock = api.tls, threading.Condition()
-        self.watches = {}  # path of a collection: the socket that watches it
-        self.armed, self.begun, self.took = set(), {}, {}
+        self.watches = {}  # path of a collection: its Watch
+        self.begun, self.took = {}, {}
         key, self.cert = folder / "relay-key.pem", folder / "relay.pem"
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                         "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", self.cert,
@@ -52,14 +82,13 @@ class Relay:
     def relist(self, seconds=120):
         """Has everything listed again; seconds that each resource took, from 410 to the next watch."""
         with self.lock:
-            self.took, self.begun, self.armed = {}, {}, set(self.watches)
-            wanted, watches = set(self.armed), list(self.watches.values())
-        for watch in watches:
-            with contextlib.suppress(OSError):
-                watch.shutdown(socket.SHUT_RDWR)
+            self.took, ending, self.watches = {}, self.watches, {}
+            self.begun = dict.fromkeys(ending, time.monotonic())
+        for watch in ending.values():
+            watch.end()
         with self.lock:
-            if not self.lock.wait_for(lambda: wanted <= set(self.took), seconds):
-                raise RuntimeError(f"not listed again: {wanted - set(self.took)}")
+            if not self.lock.wait_for(lambda: set(ending) <= set(self.took), seconds):
+                raise RuntimeError(f"not listed again: {set(ending) - set(self.took)}")
             return dict(self.took)
 
     def _accept(self):
@@ -71,40 +100,35 @@ class Relay:
         with contextlib.suppress(OSError, ValueError):
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.server_tls.wrap_socket(plain, server_side=True) as client:
-                server = self.trust.wrap_socket(
-                    socket.create_connection((self.host, int(self.port))), server_hostname=self.host)
-                server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                with server:
-                    requests, answers = client.makefile("rb"), server.makefile("rb")
-                    while self._exchange(client, server, requests, answers):
-                        pass
+                requests = client.makefile("rb")
+                while self._exchange(client, requests):
+                    pass
 
-    def _exchange(self, client, server, requests, answers):
+    def _exchange(self, client, requests):
         """One request and its answer; False: the connection is over."""
         head, fields = _read_head(requests)
         if not head:
             return False
         body = requests.read(int(fields.get("content-length", 0)))
-        target = head.split(b" ", 2)[1].decode()
-        collection, watch = target.partition("?")[0], "watch=1" in target
-        if watch and not self._let_watch(collection, client):
-            client.sendall(b"HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\n"
-                           b"Content-Length: %d\r\n\r\n%s" % (len(GONE), GONE))
-            return True
-        server.sendall(head + body)
-        return _copy_answer(answers, client)
+        target = urllib.parse.urlsplit(head.split(b" ", 2)[1].decode())
+        query = urllib.parse.parse_qs(target.query)
+        plain = socket.create_connection((self.host, int(self.port)))
+        with self.trust.wrap_socket(plain, server_hostname=self.host) as server:
+            server.sendall(head + body)
+            if "watch" not in query:
+                return _copy_answer(server.makefile("rb"), client.sendall)
+            watch = Watch(client, server, query["resourceVersion"][0])
+            with contextlib.suppress(OSError, ValueError):
+                return _copy_answer(server.makefile("rb"), watch.send,
+                                    lambda: self._watching(target.path, watch))
+            return watch.ended
 
-    def _let_watch(self, collection, client):
+    def _watching(self, collection, watch):
         with self.lock:
-            if collection in self.armed:
-                self.armed.discard(collection)
-                self.begun[collection] = time.monotonic()
-                return False
-            self.watches[collection] = client
+            self.watches[collection] = watch
             if collection in self.begun:
                 self.took[collection] = time.monotonic() - self.begun.pop(collection)
                 self.lock.notify_all()
-        return True
 
 
 def _read_head(file):
@@ -118,15 +142,15 @@ def _read_head(file):
     return b"".join(lines), {m[1].lower(): m[2] for m in fields if m}
 
 
-def _copy_answer(answers, client):
+def _copy_answer(answers, send, begun=lambda: None):
     head, fields = _read_head(answers)
-    client.sendall(head)
+    send(head)
+    begun()
     if fields.get("transfer-encoding") != "chunked":
-        client.sendall(answers.read(int(fields.get("content-length", 0))))
+        send(answers.read(int(fields.get("content-length", 0))))
         return bool(head)
     while True:
         size = answers.readline()
         data = answers.read(int(size, 16) + 2)
-        client.sendall(size + data)
-        if int(size, 16) == 0:
+        if send(size + data) is False or int(size, 16) == 0:
             return True
