@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 
+#include "base/plain_priv.h"
 #include "base/util.h"
 
 #include <ctype.h>
@@ -103,7 +104,12 @@ void stw_buf_adds_lower(struct stw_buf *b, const char *text)
 
 void stw_buf_addc(struct stw_buf *b, char c)
 {
-    stw_buf_add(b, &c, 1);
+    if (b->failed || b->len >= b->max || b->len + 1 >= b->cap) {
+        stw_buf_add(b, &c, 1);
+        return;
+    }
+    b->data[b->len++] = c;
+    b->data[b->len] = '\0';
 }
 
 void stw_buf_addi(struct stw_buf *b, int64_t v)
@@ -183,17 +189,17 @@ static void add_escape(struct stw_buf *b, unsigned char c)
 
 void stw_buf_json_str(struct stw_buf *b, const char *text, size_t len)
 {
-    size_t plain = 0;
+    const unsigned char *p = (const unsigned char *)text, *end = p + len, *plain = p;
+    (void)stw_buf_reserve(b, len + 2);
     stw_buf_addc(b, '"');
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (!escape_of[c])
+    for (; (p = stw_skip_plain(p, end)) < end; p++) {
+        if (!escape_of[*p])
             continue;
-        stw_buf_add(b, text + plain, i - plain);
-        add_escape(b, c);
-        plain = i + 1;
+        stw_buf_add(b, plain, (size_t)(p - plain));
+        add_escape(b, *p);
+        plain = p + 1;
     }
-    stw_buf_add(b, text + plain, len - plain);
+    stw_buf_add(b, plain, (size_t)(end - plain));
     stw_buf_addc(b, '"');
 }
 

@@ -1,50 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strings are most of what an admission review weighs (a page inside a MyWeb, say), so plain ASCII
- * is skipped 16 bytes at a time, or 8 where there is no SSE2. */
+ * Strings are most of what an admission review weighs (a page inside a MyWeb, say). */
 #include "base/json_priv.h"
+#include "base/plain_priv.h"
 #include "base/utf8.h"
 
 #include <string.h>
-
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-/* The first byte from `p` on that is no plain ASCII: a quote, a backslash, a control character or
- * part of a longer sequence; `end` when there is none. */
-static inline const unsigned char *skip_plain(const unsigned char *p, const unsigned char *end)
-{
-#ifdef __SSE2__
-    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
-    const __m128i blank = _mm_set1_epi8(0x20);
-    while (end - p >= 16) {
-        __m128i v;
-        memcpy(&v, p, sizeof(v));
-        /* Signed: below a blank are the control characters and all from 0x80 on. */
-        __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
-                                   _mm_cmplt_epi8(v, blank));
-        unsigned mask = (unsigned)_mm_movemask_epi8(hit);
-        if (mask)
-            return p + __builtin_ctz(mask);
-        p += 16;
-    }
-#else
-    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
-    while (end - p >= 8) {
-        uint64_t v;
-        memcpy(&v, p, sizeof(v));
-        uint64_t q = v ^ (ones * '"'), s = v ^ (ones * '\\');
-        /* May hit a byte too early behind a true hit, never misses one: the loop below decides. */
-        if ((((q - ones) & ~q) | ((s - ones) & ~s) | (v - ones * 0x20) | v) & highs)
-            break;
-        p += 8;
-    }
-#endif
-    while (p < end && *p >= 0x20 && *p < 0x80 && *p != '"' && *p != '\\')
-        p++;
-    return p;
-}
 
 /* 1 + the value of a hexadecimal digit; 0 for any other byte. */
 static const unsigned char hex_of[256] = {
@@ -133,7 +94,7 @@ const char *stw_json_scan_string(const char *text, const char *from, const char 
 
     token->escaped = 0;
     for (;;) {
-        const unsigned char *hit = skip_plain(p, end), *behind;
+        const unsigned char *hit = stw_skip_plain(p, end), *behind;
         decoded += (size_t)(hit - p);
         p = hit;
         if (p < end && *p == '"')

@@ -31,7 +31,7 @@
 #define READY_MAX 16
 /* Events of watches come in bursts: one wake-up takes what arrives in this time.  The first event
  * after a longer pause is taken at once. */
-#define BATCH_MS 10
+#define BATCH_MS 20
 
 static void list_append(struct stw_call_list *l, struct stw_call *call)
 {
@@ -346,13 +346,18 @@ static int set_timer(CURLM *multi, long timeout_ms, void *ctx)
     return 0;
 }
 
+static void wake_seen(struct stw_client *c)
+{
+    uint64_t times;
+    ssize_t n = read(c->wake, &times, sizeof(times));
+    (void)n;
+}
+
 static void work_on(struct stw_client *c, const struct epoll_event *event)
 {
     int running, what = 0;
     if (event->data.fd == c->wake) {
-        uint64_t times;
-        ssize_t n = read(c->wake, &times, sizeof(times));
-        (void)n;
+        wake_seen(c);
         return;
     }
     what |= event->events & EPOLLIN ? CURL_CSELECT_IN : 0;
@@ -361,30 +366,37 @@ static void work_on(struct stw_client *c, const struct epoll_event *event)
     (void)curl_multi_socket_action(c->multi, event->data.fd, what, &running);
 }
 
-static bool only_watches(const struct stw_client *c)
+/* Nothing is under way that a thread waits for, or that is urgent for another reason. */
+static bool may_gather(struct stw_client *c)
 {
     for (const struct stw_call *call = c->calls.first; call; call = call->next)
-        if (!call->watch || !call->heard)
+        if (!call->background && !(call->watch && call->heard))
             return false;
-    return !c->backlog.first;
+    return !is_pressed(c);
 }
 
-/* Lets events gather when the last batch was a moment ago; another thread ends the wait. */
-static void gather(struct stw_client *c)
+/* Lets events gather when the last batch was a moment ago.  False: first there is something in the
+ * inbox. */
+static bool gather(struct stw_client *c)
 {
     uint64_t now = stw_now_ms(&stw_clock_system), next = c->batch_ms + BATCH_MS;
     struct pollfd wake = {.fd = c->wake, .events = POLLIN};
-    if (next > now && only_watches(c)) {
-        (void)poll(&wake, 1, (int)(next - now));
+    if (next > now && may_gather(c)) {
+        if (poll(&wake, 1, (int)(next - now)) > 0) {
+            wake_seen(c);
+            return false;
+        }
         now = stw_now_ms(&stw_clock_system);
     }
     c->batch_ms = now;
+    return true;
 }
 
 static void wait_and_work(struct stw_client *c)
 {
     struct epoll_event ready[READY_MAX];
-    gather(c);
+    if (!gather(c))
+        return;
     int running, n = epoll_wait(c->epoll, ready, READY_MAX, idle_ms(c, stw_now_ms(c->clock)));
     for (int i = 0; i < n; i++)
         work_on(c, &ready[i]);
