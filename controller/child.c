@@ -5,6 +5,7 @@
 #include "controller/child_extras_priv.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
+#include "controller/memo.h"
 #include "kube/owned.h"
 #include "kube/tree.h"
 
@@ -45,7 +46,9 @@ static void what_of(const struct stw_resource *r, const char *key, char *out, si
 static int scan_tree(const json_t *tree, struct stw_buf *text, struct stw_json_doc *doc)
 {
     doc->trusted = true;
-    return stw_tree_write(tree, text) != 0 ? -1 : stw_json_scan(doc, text->data, text->len, NULL);
+    return !tree || stw_tree_write(tree, text) != 0
+               ? -1
+               : stw_json_scan(doc, text->data, text->len, NULL);
 }
 
 int stw_child_digest(const json_t *desired, struct stw_hash *ret)
@@ -56,6 +59,42 @@ int stw_child_digest(const json_t *desired, struct stw_hash *ret)
         return -1;
     *ret = stw_owned_desired(stw_json_root(&doc));
     return 0;
+}
+
+static const json_t *desired_of(struct stw_child *c)
+{
+    if (!c->desired && c->make)
+        c->desired = c->made = c->make(c->ctx);
+    return c->desired;
+}
+
+void stw_child_done(struct stw_child *child)
+{
+    if (child->made)
+        child->desired = NULL;
+    json_decref(child->made);
+    child->made = NULL;
+}
+
+static int find_wanted(struct stw_run *run, struct stw_child *c, const char *what,
+                       struct stw_hash *ret)
+{
+    bool known = stw_hash_is_set(c->inputs);
+    if (known && stw_memo_get(stw_run_memo(run), what, c->inputs, ret))
+        return 0;
+    if (stw_child_digest(desired_of(c), ret) != 0)
+        return -1;
+    if (known)
+        stw_memo_put(stw_run_memo(run), what, c->inputs, *ret);
+    return 0;
+}
+
+int stw_child_wanted(struct stw_run *run, struct stw_child *child, struct stw_hash *ret)
+{
+    char key[STW_KEY_LEN], what[STW_KEY_LEN + 64];
+    stw_key_make(run->ns, child->name, key);
+    what_of(child->watch->resource, key, what, sizeof(what));
+    return find_wanted(run, child, what, ret);
 }
 
 int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char *key,
@@ -138,10 +177,10 @@ static void take_answer(struct task *t, const struct stw_buf *answer)
 /* --- writing */
 
 /* The desired object with one more member of metadata. */
-static json_t *with_guard(const json_t *desired, const char *guard, json_t *value)
+static json_t *with_guard(const json_t *tree, const char *guard, json_t *value)
 {
-    json_t *copy = json_copy((json_t *)(uintptr_t)desired);
-    json_t *metadata = json_copy(json_object_get(desired, "metadata"));
+    json_t *copy = json_copy((json_t *)(uintptr_t)tree);
+    json_t *metadata = json_copy(json_object_get(tree, "metadata"));
     if (json_object_set_new(metadata, guard, value) == 0 &&
         json_object_set_new(copy, "metadata", stw_take(metadata)) == 0)
         return copy;
@@ -157,8 +196,8 @@ static json_t *to_create(const struct task *t, struct stw_error *err)
     if (t->resource == &stw_res_service && stw_kube_minor(t->run->client, &minor, err) != 0)
         return NULL;
     json_t *object = minor < NEW_GUARD_FOR_SERVICES
-                         ? with_guard(t->child->desired, OLD_GUARD, json_integer(INT32_MAX))
-                         : with_guard(t->child->desired, CREATE_GUARD, json_string("1"));
+                         ? with_guard(desired_of(t->child), OLD_GUARD, json_integer(INT32_MAX))
+                         : with_guard(desired_of(t->child), CREATE_GUARD, json_string("1"));
     if (!object)
         (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     return object;
@@ -166,7 +205,7 @@ static json_t *to_create(const struct task *t, struct stw_error *err)
 
 static json_t *to_change(const struct task *t, const char *uid, struct stw_error *err)
 {
-    json_t *object = with_guard(t->child->desired, "uid", json_string(uid));
+    json_t *object = with_guard(desired_of(t->child), "uid", json_string(uid));
     if (!object)
         (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     return object;
@@ -193,7 +232,7 @@ static int remove_extras(struct task *t, const struct stw_buf *live_text)
     if (stw_json_scan(&live, stw_buf_str(live_text), live_text->len, err) != 0)
         return -1;
     begin_patch(&patch, stw_json_root(&live), t->child->live.uid);
-    unsigned found = stw_child_remove_extras(t->child->desired, stw_json_root(&live),
+    unsigned found = stw_child_remove_extras(desired_of(t->child), stw_json_root(&live),
                                              t->run->controller->all_data, &patch);
     if (found == 0)
         return 0;
@@ -269,11 +308,11 @@ static void name_drift(struct task *t, const struct stw_buf *live_text)
     stw_autobuf struct stw_buf names = STW_BUF_INIT(4096), extras = STW_BUF_INIT(4096);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
     set_drift(t, STW_DRIFT_OWNERS);
-    if (scan_tree(t->child->desired, &text, &wanted) != 0 ||
+    if (scan_tree(desired_of(t->child), &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return;
     unsigned differ = stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names);
-    unsigned more = stw_child_name_extras(t->child->desired, stw_json_root(&live),
+    unsigned more = stw_child_name_extras(desired_of(t->child), stw_json_root(&live),
                                           t->run->controller->all_data, &extras);
     if (differ + more == 0)
         return;
@@ -288,7 +327,7 @@ static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
-    if (scan_tree(t->child->desired, &text, &wanted) != 0 ||
+    if (scan_tree(desired_of(t->child), &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return false;
     begin_patch(patch, stw_json_root(&live), uid);
@@ -502,13 +541,13 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     t.resource = stw_informer_resource(t.cache);
     t.name = child->name;
     child->err = (struct stw_error){0};
-    if (!t.name || stw_child_digest(child->desired, &t.wanted) != 0) {
+    stw_key_make(owner->ns, t.name ? t.name : "", t.key);
+    what_of(t.resource, t.key, t.what, sizeof(t.what));
+    if (!t.name || find_wanted(run, child, t.what, &t.wanted) != 0) {
         (void)stw_fail(&child->err, STW_ERR_INTERNAL, "out of memory");
         finish(&t, STW_CHILD_FAILED);
         return;
     }
-    stw_key_make(owner->ns, t.name, t.key);
-    what_of(t.resource, t.key, t.what, sizeof(t.what));
     decide(&t);
 }
 

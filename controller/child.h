@@ -72,15 +72,23 @@ struct stw_owner {
 
 struct stw_child {
     const struct stw_watch *watch;
-    const char *name;      /* its own: that in desired's metadata */
-    const json_t *desired; /* with apiVersion, kind, metadata and the ownerReference; borrowed */
-    bool applied_before;   /* by the status: it was once as this generation wants it */
+    const char *name; /* its own: that in desired's metadata */
+    /* With apiVersion, kind, metadata and the ownerReference; borrowed.  NULL: make() gives a new
+     * one when it is needed, or NULL without memory. */
+    const json_t *desired;
+    json_t *(*make)(const void *ctx);
+    const void *ctx;
+    struct stw_hash inputs; /* of all that make() depends on; zero: make it each time */
+    bool applied_before;    /* by the status: it was once as this generation wants it */
 
     enum stw_child_state state;
     struct stw_error err;
     struct stw_child_live live; /* after what was done; zero when there is none */
     char fields[256];           /* of REPAIRED: the fields that differed, or one of the two below */
+    json_t *made;               /* by make() */
 };
+
+void stw_child_done(struct stw_child *child);
 
 #define STW_DRIFT_DELETED "(deleted)"
 /* Every value was as wanted, but not the record of who wants it (metadata.managedFields). */
@@ -97,6 +105,8 @@ int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char 
                      struct stw_child_live *ret);
 /* The digest of what would be applied. */
 int stw_child_digest(const json_t *desired, struct stw_hash *ret);
+/* The same of a child, without making it when its inputs are known. */
+int stw_child_wanted(struct stw_run *run, struct stw_child *child, struct stw_hash *ret);
 /* Whether a live child is as `wanted`, or as the server makes of that. */
 bool stw_child_as_wanted(struct stw_run *run, const struct stw_watch *w, const char *key,
                          struct stw_hash wanted, const struct stw_child_live *live);

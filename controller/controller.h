@@ -131,6 +131,9 @@ void stw_name_to(const char *self, const char *key, char *out, size_t size);
 /* Guard against writing in circles; shared by all workers. */
 struct stw_guard;
 struct stw_guard *stw_run_guard(const struct stw_run *run);
+/* What was worked out of objects before; shared by all workers. */
+struct stw_memo;
+struct stw_memo *stw_run_memo(const struct stw_run *run);
 /* The guard tripped over a write of this run: counted in steward_hot_loop_total. */
 void stw_run_count_hot_loop(const struct stw_run *run);
 

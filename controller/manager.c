@@ -147,8 +147,9 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
         return -1;
     }
     m->guard = stw_guard_create();
+    m->memo = stw_memo_create();
     m->fence = stw_fence_create(m->config.clock);
-    int rc = m->guard && m->fence ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    int rc = m->guard && m->memo && m->fence ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     for (size_t i = 0; rc == 0 && stw_controllers[i]; i++)
         rc = (m->config.door_only ? add_lookups : add_crew)(m, stw_controllers[i], err);
     if (rc != 0) {
@@ -410,6 +411,7 @@ void stw_manager_destroy(struct stw_manager *m)
         stw_queue_destroy(m->crews[i].queue);
     }
     stw_guard_destroy(m->guard);
+    stw_memo_destroy(m->memo);
     stw_fence_destroy(m->fence);
     pthread_cond_destroy(&m->turn);
     pthread_mutex_destroy(&m->lock);

@@ -8,6 +8,7 @@
 #include "base/fence.h"
 #include "controller/controller.h"
 #include "controller/guard.h"
+#include "controller/memo.h"
 #include "controller/queue.h"
 #include "kube/lease.h"
 
@@ -43,6 +44,7 @@ struct stw_manager {
     struct stw_env env;
     struct stw_lookup lookup;
     struct stw_guard *guard;
+    struct stw_memo *memo;
     struct stw_lease *lease;
     struct stw_cache caches[STW_MANAGER_CACHES_MAX];
     uint32_t cache_count;

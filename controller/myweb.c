@@ -68,39 +68,68 @@ static bool find_older_claim(struct myweb *w)
 
 /* --- children */
 
-static void begin_child(struct myweb *w, int child, const struct stw_watch *watch, json_t *desired)
+static json_t *make_configmap(const void *ctx)
 {
-    w->desired[child] = desired;
-    w->children[child] = (struct stw_child){.watch = watch,
-                                            .name = w->owner.name,
-                                            .desired = desired,
-                                            .applied_before = myweb_was_applied(w, child)};
+    return myweb_configmap(ctx);
+}
+
+static json_t *make_deployment(const void *ctx)
+{
+    return myweb_deployment(ctx);
+}
+
+static json_t *make_service(const void *ctx)
+{
+    return myweb_service(ctx);
+}
+
+static const struct {
+    const struct stw_watch *watch;
+    json_t *(*make)(const void *ctx);
+} parts[MYWEB_CHILDREN] = {
+    [MYWEB_CONFIGMAP] = {&stw_watch_configmaps, make_configmap},
+    [MYWEB_DEPLOYMENT] = {&stw_watch_deployments, make_deployment},
+    [MYWEB_SERVICE] = {&stw_watch_services, make_service},
+};
+
+/* Besides the port, children depend on the spec and on which object it is, and on nothing else. */
+static struct stw_hash inputs_of(const struct myweb *w, int64_t port)
+{
+    char text[128];
+    int len = snprintf(text, sizeof(text), "%s %lld %lld", w->object.uid,
+                       (long long)w->object.generation, (long long)port);
+    return w->object.generation > 0 ? stw_hash_bytes(text, (size_t)len) : (struct stw_hash){0};
+}
+
+static void begin_child(struct myweb *w, int child)
+{
+    stw_child_done(&w->children[child]);
+    w->children[child] =
+        (struct stw_child){.watch = parts[child].watch,
+                           .name = w->owner.name,
+                           .make = parts[child].make,
+                           .ctx = w,
+                           .inputs = inputs_of(w, child == MYWEB_SERVICE ? w->service_port : 0),
+                           .applied_before = myweb_was_applied(w, child)};
 }
 
 static void ensure(struct myweb *w, int child)
 {
-    struct stw_child *c = &w->children[child];
-    if (c->desired) {
-        stw_child_ensure(w->run, &w->owner, c);
-    } else {
-        (void)stw_fail(&c->err, STW_ERR_INTERNAL, "out of memory");
-        c->state = STW_CHILD_FAILED;
-    }
+    stw_child_ensure(w->run, &w->owner, &w->children[child]);
 }
 
 /* With an automatic port the field is not ours and the API server keeps what it chose.  A port that
  * was asked for before and no longer is stays too, but only as long as we go on applying it:
  * servers up to 1.20 give a new one to a Service whose nodePort field goes. */
-static json_t *service_with_automatic_port(struct myweb *w, const struct stw_child_live *live)
+static void keep_automatic_port(struct myweb *w, const struct stw_child_live *live)
 {
-    struct stw_hash digest;
-    json_t *plain = myweb_service(w, 0);
+    struct stw_hash wanted;
     bool ours = stw_streq(live->owner_uid, w->owner.uid) && live->node_port != 0;
-    if (!plain || !ours || stw_child_digest(plain, &digest) != 0 ||
-        stw_child_as_wanted(w->run, &stw_watch_services, w->run->key, digest, live))
-        return plain;
-    json_decref(plain);
-    return myweb_service(w, live->node_port);
+    if (!ours || stw_child_wanted(w->run, &w->children[MYWEB_SERVICE], &wanted) != 0 ||
+        stw_child_as_wanted(w->run, &stw_watch_services, w->run->key, wanted, live))
+        return;
+    w->service_port = live->node_port;
+    begin_child(w, MYWEB_SERVICE);
 }
 
 static void name_port_holder(struct myweb *w)
@@ -141,9 +170,10 @@ static void ensure_service(struct myweb *w)
     struct stw_child_live live;
     (void)stw_child_cached(w->run, &stw_watch_services, w->run->key, &live);
     bool holds = stw_streq(live.owner_uid, w->owner.uid) && live.node_port == w->spec.node_port;
-    json_t *desired = w->spec.node_port ? myweb_service(w, w->spec.node_port)
-                                        : service_with_automatic_port(w, &live);
-    begin_child(w, MYWEB_SERVICE, &stw_watch_services, desired);
+    w->service_port = w->spec.node_port;
+    begin_child(w, MYWEB_SERVICE);
+    if (w->spec.node_port == 0)
+        keep_automatic_port(w, &live);
     if (w->spec.node_port && !holds && find_older_claim(w)) {
         w->port = MYWEB_PORT_TAKEN;
         w->children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
@@ -157,9 +187,9 @@ static void ensure_service(struct myweb *w)
 
 static void ensure_children(struct myweb *w)
 {
-    begin_child(w, MYWEB_CONFIGMAP, &stw_watch_configmaps, myweb_configmap(w));
+    begin_child(w, MYWEB_CONFIGMAP);
     ensure(w, MYWEB_CONFIGMAP); /* first: pods that start must find the page */
-    begin_child(w, MYWEB_DEPLOYMENT, &stw_watch_deployments, myweb_deployment(w));
+    begin_child(w, MYWEB_DEPLOYMENT);
     ensure(w, MYWEB_DEPLOYMENT);
     ensure_service(w);
 }
@@ -213,7 +243,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
         finish(&w, result);
     }
     for (int i = 0; i < MYWEB_CHILDREN; i++)
-        json_decref(w.desired[i]);
+        stw_child_done(&w.children[i]);
     stw_arena_destroy(w.arena);
     stw_object_done(&w.object);
 }

@@ -109,8 +109,9 @@ json_t *myweb_deployment(const struct myweb *w)
 
 /* --- the Service */
 
-json_t *myweb_service(const struct myweb *w, int64_t port)
+json_t *myweb_service(const struct myweb *w)
 {
+    int64_t port = w->service_port;
     json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
                      "kind", "Service", "metadata", metadata(w), "spec", "type", "NodePort",

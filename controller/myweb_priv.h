@@ -29,7 +29,7 @@ struct myweb {
     struct stw_myweb spec;
     char content_hash[33];
     struct stw_child children[MYWEB_CHILDREN];
-    json_t *desired[MYWEB_CHILDREN];
+    int64_t service_port; /* what the Service is to ask for; 0: any, or what it has */
     enum myweb_port port;
     char holder[560]; /* "Service ns/name", "MyWeb ns/name" or MYWEB_HOLDER_UNSEEN */
 };
@@ -38,8 +38,7 @@ struct myweb {
 void myweb_hash_content(struct myweb *w);
 json_t *myweb_configmap(const struct myweb *w);
 json_t *myweb_deployment(const struct myweb *w);
-/* `port` 0: the API server chooses, or what it chose stays. */
-json_t *myweb_service(const struct myweb *w, int64_t port);
+json_t *myweb_service(const struct myweb *w);
 
 /* --- status */
 

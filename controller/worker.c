@@ -262,6 +262,11 @@ struct stw_guard *stw_run_guard(const struct stw_run *run)
     return run->manager->guard;
 }
 
+struct stw_memo *stw_run_memo(const struct stw_run *run)
+{
+    return run->manager->memo;
+}
+
 void stw_run_count_hot_loop(const struct stw_run *run)
 {
     struct stw_manager *m = run->manager;

@@ -131,11 +131,12 @@ static void test_service(void **state)
     struct fixture f;
     (void)state;
     assert_int_equal(fixture_init(&f, "{\"image\":\"nginx:1.25\",\"containerPort\":81}", ""), 0);
-    expect(myweb_service(&f.web, 0),
+    expect(myweb_service(&f.web),
            "{'apiVersion':'v1','kind':'Service','metadata':" METADATA
            ",'spec':{'type':'NodePort','selector':" SELECTOR
            ",'ports':[{'name':'http','port':80,'protocol':'TCP','targetPort':81}]}}");
-    expect(myweb_service(&f.web, 30100),
+    f.web.service_port = 30100;
+    expect(myweb_service(&f.web),
            "{'apiVersion':'v1','kind':'Service','metadata':" METADATA
            ",'spec':{'type':'NodePort','selector':" SELECTOR
            ",'ports':[{'name':'http','port':80,'protocol':'TCP','targetPort':81,"
@@ -149,9 +150,9 @@ static void test_selectors_differ(void **state)
     struct fixture f;
     (void)state;
     assert_int_equal(fixture_init(&f, SPEC, ""), 0);
-    json_auto_t *a = myweb_service(&f.web, 0);
+    json_auto_t *a = myweb_service(&f.web);
     f.web.owner.name = "other";
-    json_auto_t *b = myweb_service(&f.web, 0);
+    json_auto_t *b = myweb_service(&f.web);
     assert_false(json_equal(json_object_get(json_object_get(a, "spec"), "selector"),
                             json_object_get(json_object_get(b, "spec"), "selector")));
     fixture_done(&f);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/memo.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void test_of_these_inputs_only(void **state)
+{
+    (void)state;
+    struct stw_memo *m = stw_memo_create();
+    struct stw_hash inputs = {1, 2}, others = {1, 3}, result = {5, 6}, got = {0};
+    assert_false(stw_memo_get(m, "a", inputs, &got));
+    stw_memo_put(m, "a", inputs, result);
+    assert_true(stw_memo_get(m, "a", inputs, &got));
+    assert_true(stw_hash_equal(got, result));
+    assert_false(stw_memo_get(m, "a", others, &got));
+    assert_false(stw_memo_get(m, "b", inputs, &got));
+    stw_memo_destroy(m);
+}
+
+/* Many more than there are places: what is found is right, and the last one is found. */
+static void test_places_are_taken_over(void **state)
+{
+    (void)state;
+    struct stw_memo *m = stw_memo_create();
+    unsigned found = 0;
+    char what[32];
+    struct stw_hash got;
+    for (unsigned i = 0; i < 5000; i++) {
+        (void)snprintf(what, sizeof(what), "services/ns/web-%u", i);
+        stw_memo_put(m, what, (struct stw_hash){i, 1}, (struct stw_hash){i, 2});
+    }
+    for (unsigned i = 0; i < 5000; i++) {
+        (void)snprintf(what, sizeof(what), "services/ns/web-%u", i);
+        if (!stw_memo_get(m, what, (struct stw_hash){i, 1}, &got))
+            continue;
+        found++;
+        assert_true(stw_hash_equal(got, (struct stw_hash){i, 2}));
+    }
+    assert_in_range(found, 500, 1024);
+    assert_true(stw_memo_get(m, what, (struct stw_hash){4999, 1}, &got));
+    stw_memo_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_of_these_inputs_only),
+        cmocka_unit_test(test_places_are_taken_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
