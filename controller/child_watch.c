@@ -276,6 +276,7 @@ const struct stw_watch stw_watch_services = {
     .project = project_service,
     .index = index_ports,
     .door = true,
+    .tells_gone = true, /* somebody may wait for its name */
     .changed = service_changed,
 };
 

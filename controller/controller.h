@@ -27,6 +27,7 @@ struct stw_watch {
     const struct stw_resource *const *alternatives; /* or NULL; as for the informer */
     const char *label_selector;                     /* or NULL */
     bool metadata_only;                             /* PartialObjectMetadata */
+    bool tells_gone; /* changed() also, with no text, when an object goes that was not kept */
     bool door; /* admission rules look things up in it (kinds/kind.h, struct stw_lookup) */
     const char *metrics_name; /* of a second watch; NULL: the plural */
     stw_project_fn *project;  /* without a context: ctx is NULL */

@@ -48,6 +48,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
                                          .namespaces = m->config.namespaces,
                                          .label_selector = w->label_selector,
                                          .metadata_only = w->metadata_only,
+                                         .tells_gone = w->tells_gone,
                                          .metrics_name = w->metrics_name,
                                          .project = w->project,
                                          .changed = m->config.door_only ? NULL : cache_changed,

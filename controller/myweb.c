@@ -27,17 +27,22 @@ static int64_t port_of(const char *text)
     return port;
 }
 
+/* Those that want a port which was given up. */
+static void wake_waiting(struct stw_manager *m, int64_t was, int64_t now)
+{
+    char port[24];
+    if (was == 0 || was == now)
+        return;
+    (void)snprintf(port, sizeof(port), "%lld", (long long)was);
+    stw_manager_wake(m, "nodePort", port);
+}
+
 /* A MyWeb that no longer claims a port makes way for the next one that does. */
 static void myweb_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                           const char *old_text, const char *new_text)
 {
-    char value[24];
-    int64_t was = port_of(old_text);
     stw_watch_own_changed(m, w, key, old_text, new_text);
-    if (was == 0 || was == port_of(new_text))
-        return;
-    (void)snprintf(value, sizeof(value), "%lld", (long long)was);
-    stw_manager_wake(m, "nodePort", value);
+    wake_waiting(m, port_of(old_text), port_of(new_text));
 }
 
 static bool claims_before(const struct stw_object *other, const char *other_key,
@@ -183,6 +188,10 @@ static void ensure_service(struct myweb *w)
     }
     ensure(w, MYWEB_SERVICE);
     read_port_refusal(w);
+    /* The watch does not tell of a change that is our own. */
+    if (w->children[MYWEB_SERVICE].state <= STW_CHILD_REPAIRED)
+        wake_waiting(w->run->manager, live.node_port,
+                     w->children[MYWEB_SERVICE].live.node_port);
 }
 
 static void ensure_children(struct myweb *w)

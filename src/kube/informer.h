@@ -28,8 +28,8 @@ struct stw_informer;
 typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *out);
 
 /* Called after the cache changed, outside its lock, on the client's thread or the writer's: quick,
- * for enqueueing.  `old_text` is NULL for a new object, `new_text` for one that is gone; both NULL
- * never.  Not called when the projected text is the same as before. */
+ * for enqueueing.  `old_text` is NULL for a new object, `new_text` for one that is gone; both
+ * are NULL for one that goes and was not kept (`tells_gone`).  Not called when the projected text is the same as before. */
 typedef void stw_change_fn(void *ctx, const char *key, const char *old_text, const char *new_text);
 
 /* A secondary index: appends the index keys of an object, each ended by '\n', to `out`.  One index
@@ -49,6 +49,7 @@ struct stw_informer_config {
     const char *label_selector;    /* or NULL */
     const char *field_selector;    /* or NULL */
     bool metadata_only;            /* PartialObjectMetadata */
+    bool tells_gone;               /* changed() also when an object goes that was not kept */
     const char *metrics_name;      /* label of its gauges; NULL: the resource's plural */
     stw_project_fn *project;
     stw_change_fn *changed;   /* or NULL */

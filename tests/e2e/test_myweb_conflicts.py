@@ -41,11 +41,11 @@ def test_name_conflict_at_creation(controller, installed, namespace, kind):
     assert condition(web, "Ready")["reason"] == "NameConflict"
     assert not condition(web, "Reconciling")
 
-    # It goes.  Of Services and Deployments the watches tell, others are looked at each minute.
+    # It goes.  The watch tells of Services and Deployments, others are looked for each minute.
     installed.delete(kind, "web", namespace)
     if kind == "configmap":
         installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
-    myweb.wait_settled(installed, "web", namespace)
+    myweb.wait_settled(installed, "web", namespace, seconds=30)
 
 
 def test_name_conflict_later(controller, installed, namespace):

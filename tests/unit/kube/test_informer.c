@@ -17,7 +17,7 @@ struct fixture {
     struct fake fake;
     struct stw_informer *inf;
     pthread_mutex_t lock;
-    struct stw_buf said; /* of the change callback: "+a", "*a", "-a" and a blank each */
+    struct stw_buf said; /* of the change callback: "+a", "*a", "-a", "!a" and a blank each */
 };
 
 static void project(void *ctx, struct stw_json object, struct stw_buf *out)
@@ -34,7 +34,8 @@ static void changed(void *ctx, const char *key, const char *old_text, const char
 {
     struct fixture *f = ctx;
     (void)pthread_mutex_lock(&f->lock);
-    stw_buf_addf(&f->said, "%c%s ", !old_text ? '+' : !new_text ? '-' : '*', key);
+    char what = !old_text ? '+' : !new_text ? '-' : '*';
+    stw_buf_addf(&f->said, "%c%s ", !old_text && !new_text ? '!' : what, key);
     (void)pthread_mutex_unlock(&f->lock);
 }
 
@@ -221,6 +222,20 @@ static void list_then_watch(void **state)
     assert_has(&f, "n/c", NULL);
     assert_int_equal(fake_count(&f.fake, "GET"), 4);
     end(&f);
+}
+
+/* The end of what the cache did not keep is told only where that was asked for. */
+static void gone_without_a_trace(void **state)
+{
+    static const char *const script = "limit= | list 5 a@1=1\n"
+                                      "watch=1 | watch -x@6=1 -a@7=1 -a@8=1 +d@9=1 hang\n";
+    (void)state;
+    for (int tells = 0; tells < 2; tells++) {
+        struct fixture f;
+        begin(&f, script, (struct stw_informer_config){.tells_gone = tells});
+        wait_until(said(&f, tells ? "+n/a !n/x -n/a !n/a +n/d " : "+n/a -n/a +n/d "));
+        end(&f);
+    }
 }
 
 /* 410 as an answer, and as an event: what vanished meanwhile is told. */
@@ -629,7 +644,7 @@ int main(void)
         cmocka_unit_test(several_namespaces),   cmocka_unit_test(ended_any_time),
         cmocka_unit_test(many_threads),         cmocka_unit_test(versions),
         cmocka_unit_test(versions_in_the_dark), cmocka_unit_test(a_list_that_stops),
-        cmocka_unit_test(answers_in_pieces),
+        cmocka_unit_test(answers_in_pieces),    cmocka_unit_test(gone_without_a_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
