@@ -28,7 +28,7 @@ struct stw_watch {
     const char *label_selector;                     /* or NULL */
     bool metadata_only;                             /* PartialObjectMetadata */
     bool tells_gone; /* changed() also, with no text, when an object goes that was not kept */
-    bool door; /* admission rules look things up in it (kinds/kind.h, struct stw_lookup) */
+    bool door;       /* admission rules look things up in it (kinds/kind.h, struct stw_lookup) */
     const char *metrics_name; /* of a second watch; NULL: the plural */
     stw_project_fn *project;  /* without a context: ctx is NULL */
     stw_index_fn *index;      /* or NULL; likewise.  Keys by stw_index_add, which stw_manager_lookup

@@ -190,8 +190,7 @@ static void ensure_service(struct myweb *w)
     read_port_refusal(w);
     /* The watch does not tell of a change that is our own. */
     if (w->children[MYWEB_SERVICE].state <= STW_CHILD_REPAIRED)
-        wake_waiting(w->run->manager, live.node_port,
-                     w->children[MYWEB_SERVICE].live.node_port);
+        wake_waiting(w->run->manager, live.node_port, w->children[MYWEB_SERVICE].live.node_port);
 }
 
 static void ensure_children(struct myweb *w)

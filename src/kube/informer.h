@@ -29,7 +29,8 @@ typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *o
 
 /* Called after the cache changed, outside its lock, on the client's thread or the writer's: quick,
  * for enqueueing.  `old_text` is NULL for a new object, `new_text` for one that is gone; both
- * are NULL for one that goes and was not kept (`tells_gone`).  Not called when the projected text is the same as before. */
+ * are NULL for one that goes and was not kept (`tells_gone`).  Not called when the projected text
+ * is the same as before. */
 typedef void stw_change_fn(void *ctx, const char *key, const char *old_text, const char *new_text);
 
 /* A secondary index: appends the index keys of an object, each ended by '\n', to `out`.  One index

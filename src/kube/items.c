@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The head is searched byte by byte for the bracket that opens "items"; the JSON scanner then finds
- * where each object ends.  An object that is cut by the end of what has arrived fails to scan, and
- * is tried again when at least twice as much of it is there, so that the work is linear.  Text that
- * will never become an object is therefore refused at the end of the list, or at
- * STW_ITEM_MAX_BYTES. */
+ * where each object ends.  An object is first tried when there is nearly as much of it as the one
+ * before had.  One that is cut by the end of what has arrived fails to scan, and is tried again
+ * when at least twice as much of it is there, so that the work is linear.  Text that will never
+ * become an object is therefore refused at the end of the list, or at STW_ITEM_MAX_BYTES. */
 #include "kube/items_priv.h"
 
 #include "base/util.h"
@@ -112,13 +112,21 @@ static int take_between(struct stw_items *l, char c)
     return 0;
 }
 
+static bool is_too_short(const struct stw_items *l, size_t len)
+{
+    return len < l->typical_len - l->typical_len / 8;
+}
+
 /* The object that begins at `data`.  1: it was there, with its length; 0: not all of it. */
 static int take_item(struct stw_items *l, const char *data, size_t len, size_t *ret_len,
                      stw_item_fn *fn, void *ctx, struct stw_error *err)
 {
+    if (is_too_short(l, len))
+        return 0;
     l->doc.trusted = true;
     if (stw_json_scan_first(&l->doc, data, len, ret_len, NULL) != 0)
         return 0;
+    l->typical_len = *ret_len;
     int rc = fn(ctx, stw_json_root(&l->doc), err);
     l->state = STW_ITEMS_BETWEEN;
     return rc != 0 ? rc : 1;
@@ -159,7 +167,7 @@ static void keep(struct stw_items *l, const char *data, size_t len)
     } else {
         stw_buf_add(p, data, len);
     }
-    l->try_at = len * 2;
+    l->try_at = is_too_short(l, len) ? 0 : len * 2;
 }
 
 /* What is complete of `data`, which ends with the newest piece; the rest is kept. */
@@ -218,6 +226,7 @@ int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_f
 /* The last attempt may have been before the last piece. */
 static int end_items(struct stw_items *l, stw_item_fn *fn, void *ctx, struct stw_error *err)
 {
+    l->typical_len = 0;
     int rc = try_items(l, stw_buf_str(&l->pending), l->pending.len, fn, ctx, err);
     if (rc != 0 || l->state == STW_ITEMS_TAIL)
         return rc;
