@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is wrong with the pods of an App.  Of a pod that is well nothing is cached at all; of one
- * that is not, whose it is and one sentence:  a "namespace/name" of the App   r reason   m message
- * p it may just be starting   t hash of its template   c when it was made. */
+ * What is wrong with the pods of an App.  Of a healthy pod nothing is cached; of any other:
+ *
+ *     a  "namespace/name" of the App
+ *     r  reason
+ *     m  message
+ *     p  it may only be starting
+ *     t  hash of its template
+ *     c  when it was created */
 #include "base/util.h"
 #include "controller/app_priv.h"
 

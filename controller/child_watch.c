@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How children are kept in the caches.  The keys are short, since there are three of them for each
- * custom object: u uid   t being deleted   o {k, n, u} the controller (n left out when the name is
- * the same) d digest of what it owns   p node ports   r rollout of a Deployment   h what
- * an autoscaler says.  Runs on the client's thread. */
+ * How children are kept in the caches.  Keys are short, since each custom object has three
+ * children:
+ *
+ *     u  uid
+ *     t  it is being deleted
+ *     o  its controller: {k kind, n name (absent when it is the child's name), u uid}
+ *     d  digest of the fields that the controller owns
+ *     p  node ports of a Service
+ *     r  rollout of a Deployment
+ *     h  conditions of an autoscaler
+ *
+ * Runs on the client's thread. */
 #include "controller/child.h"
 
 #include <ctype.h>
@@ -276,7 +284,7 @@ const struct stw_watch stw_watch_services = {
     .project = project_service,
     .index = index_ports,
     .door = true,
-    .tells_gone = true, /* somebody may wait for its name */
+    .tells_gone = true, /* another object may wait for its name */
     .changed = service_changed,
 };
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The steps of a restore, each observed before the next begins:
- *     Pending    which backup, and a name for the first member: written down before anything is
- * made Fetching   a volume and a pod: the snapshot is fetched and verified, then unpacked Joining
- * the EtcdCluster is made, with that member as its seed Succeeded  it says that it is ready Nothing
- * that was there before is touched. */
+ * The steps of a restore.  Each is observed before the next begins:
+ *
+ *     Pending    the backup and a name for the first member are recorded before anything is created
+ *     Fetching   a volume and a pod: the snapshot is fetched, verified and unpacked
+ *     Joining    the EtcdCluster is created, with that member as its seed
+ *     Succeeded  the EtcdCluster is ready
+ *
+ * Nothing that existed before is changed. */
 #include "controller/etcdrestore.h"
 
 #include "base/util.h"

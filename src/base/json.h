@@ -87,7 +87,7 @@ struct stw_json stw_json_at(struct stw_json array, uint32_t index);
 
 /* Steps through an object (key and value) or an array (key is absent).  Start with it zeroed:
  *     struct stw_json key, value;
- *     stw_json_foreach (object, key, value) ...                                                  */
+ *     stw_json_foreach (object, key, value) ... */
 struct stw_json stw_json_first(struct stw_json container, struct stw_json *ret_key);
 struct stw_json stw_json_after(struct stw_json container, struct stw_json value,
                                struct stw_json *ret_key);

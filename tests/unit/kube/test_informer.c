@@ -52,9 +52,9 @@ static bool said(struct fixture *f, const char *want)
  *     list 5 a@1=1 b@2=1 more=x      a page at 5: objects (name@version=data), its continue token
  *     watch +d@6=1 *a@7=2 -c@9=1 ^20 hang
  *                                    added, modified, deleted, a bookmark; !410: an ERROR; hang: it
- *                                    stays open; wait:x: until fake_go x; {...}: as fake_api.py
- * knows
- *     {'status':500}                 anything else that it knows
+ *                                    stays open; wait:x: until fake_go x; {...}: what fake_api.py
+ *                                    takes
+ *     {'status':500}                 anything else that it takes
  *
  * times=0 at the end of a list or watch: for ever; cut: the connection is cut. */
 static bool next_word(const char **at, const char *line_end, char *out, size_t size)
