@@ -85,11 +85,12 @@ static void add(struct stw_buf *out, const char *key, const char *text)
     stw_buf_json_strz(out, text);
 }
 
-static void project(void *ctx, struct stw_json pod, struct stw_buf *out)
+static void project(const struct stw_controller *const *all, struct stw_json pod,
+                    struct stw_buf *out)
 {
     char kind[64], name[254], owner_uid[64], uid[64];
     struct stw_json meta = stw_json_get(pod, "metadata");
-    (void)ctx;
+    (void)all;
     if (stw_owner_controller(pod, kind, name, owner_uid) != 0 ||
         stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0)
         return;

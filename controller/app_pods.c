@@ -179,12 +179,13 @@ static void add_copy(struct stw_buf *out, const char *name, struct stw_json stri
     stw_buf_json_strz(out, text);
 }
 
-static void project_pod(void *ctx, struct stw_json pod, struct stw_buf *out)
+static void project_pod(const struct stw_controller *const *all, struct stw_json pod,
+                        struct stw_buf *out)
 {
     char ns[254], app[254], key[STW_KEY_LEN];
     struct app_trouble t = {0};
     struct stw_json labels = stw_json_path(pod, "metadata.labels");
-    (void)ctx;
+    (void)all;
     if (!counts(pod) ||
         stw_json_strcpy(stw_json_path(pod, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
         stw_json_strcpy(stw_json_get(labels, "app.kubernetes.io/instance"), app, sizeof(app)) != 0)

@@ -41,8 +41,8 @@ static void walk(struct audit *a, const struct stw_resource *resource, const cha
 
 void stw_audit(const struct stw_audit_config *config, const struct stw_kind *only)
 {
-    for (size_t i = 0; stw_controllers[i]; i++) {
-        const struct stw_controller *c = stw_controllers[i];
+    for (size_t i = 0; config->controllers[i]; i++) {
+        const struct stw_controller *c = config->controllers[i];
         struct audit a = {.config = config, .kind = c->kind};
         const char *const *ns = config->namespaces;
         if (only && c->kind != only)

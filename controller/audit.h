@@ -10,6 +10,7 @@
 #include "kube/client.h"
 
 struct stw_audit_config {
+    const struct stw_controller *const *controllers; /* ended by NULL */
     struct stw_client *client;
     const char *const *namespaces; /* ended by NULL; NULL: all */
     const struct stw_env *env;     /* its lookup may list others: lookup_lists.h */

@@ -19,11 +19,12 @@
 
 #define SELECTOR "app.kubernetes.io/managed-by=steward"
 
-static const struct stw_controller *controller_of(const char *kind)
+static const struct stw_controller *find_controller(const struct stw_controller *const *all,
+                                                    const char *kind)
 {
-    for (size_t i = 0; stw_controllers[i]; i++)
-        if (stw_streq(stw_controllers[i]->kind->kind, kind))
-            return stw_controllers[i];
+    for (; *all; all++)
+        if (stw_streq((*all)->kind->kind, kind))
+            return *all;
     return NULL;
 }
 
@@ -38,12 +39,13 @@ static void add_member(struct stw_buf *out, const char *key, struct stw_json val
 }
 
 /* Writes everything but the closing brace; NULL when none of our kinds controls the object. */
-static const struct stw_controller *add_ours(struct stw_json object, struct stw_buf *out)
+static const struct stw_controller *add_ours(const struct stw_controller *const *all,
+                                             struct stw_json object, struct stw_buf *out)
 {
     char kind[64], name[254], uid[64];
     const struct stw_controller *c;
     struct stw_json metadata = stw_json_get(object, "metadata");
-    if (stw_owner_controller(object, kind, name, uid) != 0 || !(c = controller_of(kind)))
+    if (stw_owner_controller(object, kind, name, uid) != 0 || !(c = find_controller(all, kind)))
         return NULL;
     struct stw_hash digest = stw_owned_live(object, c->field_manager, c->all_data);
     stw_buf_addf(out, "{\"o\":{\"k\":\"%s\"", kind);
@@ -61,10 +63,10 @@ static const struct stw_controller *add_ours(struct stw_json object, struct stw_
     return c;
 }
 
-static void project_plain(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_plain(const struct stw_controller *const *all, struct stw_json object,
+                          struct stw_buf *out)
 {
-    (void)ctx;
-    if (add_ours(object, out))
+    if (add_ours(all, object, out))
         stw_buf_addc(out, '}');
 }
 
@@ -101,11 +103,11 @@ static void add_stuck(struct stw_json conditions, struct stw_buf *out)
     }
 }
 
-static void project_deployment(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_deployment(const struct stw_controller *const *all, struct stw_json object,
+                               struct stw_buf *out)
 {
     struct stw_json status = stw_json_get(object, "status");
-    const struct stw_controller *c = add_ours(object, out);
-    (void)ctx;
+    const struct stw_controller *c = add_ours(all, object, out);
     if (!c)
         return;
     stw_buf_adds(out, ",\"r\":{");
@@ -150,13 +152,13 @@ static void add_active(struct stw_json conditions, struct stw_buf *out)
 }
 
 /* autoscaling/v1 has its conditions as text in an annotation. */
-static void project_autoscaler(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_autoscaler(const struct stw_controller *const *all, struct stw_json object,
+                               struct stw_buf *out)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(64 * 1024);
     struct stw_json conditions = stw_json_path(object, "status.conditions");
-    (void)ctx;
-    if (!add_ours(object, out))
+    if (!add_ours(all, object, out))
         return;
     stw_json_str(stw_json_get(stw_json_path(object, "metadata.annotations"),
                               "autoscaling.alpha.kubernetes.io/conditions"),
@@ -183,12 +185,12 @@ static unsigned add_ports(struct stw_json object, struct stw_buf *out)
     return found;
 }
 
-static void project_service(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_service(const struct stw_controller *const *all, struct stw_json object,
+                            struct stw_buf *out)
 {
     stw_autobuf struct stw_buf ports = STW_BUF_INIT(64 * 1024);
-    (void)ctx;
     unsigned found = add_ports(object, &ports);
-    bool ours = add_ours(object, out) != NULL;
+    bool ours = add_ours(all, object, out) != NULL;
     if (ours)
         stw_buf_adds(out, found ? ",\"p\":[" : "}");
     else if (found)

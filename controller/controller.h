@@ -4,7 +4,7 @@
  *
  * A reconciler is given a key, never an event.  It reads the caches, works out the whole desired
  * state, compares, writes only what differs and then the status, once.  A new kind brings one
- * struct stw_controller and one row in stw_controllers. */
+ * struct stw_controller and one row in the table of controllers (controllers.h). */
 #ifndef STW_CONTROLLER_CONTROLLER_H
 #define STW_CONTROLLER_CONTROLLER_H
 
@@ -30,8 +30,11 @@ struct stw_watch {
     bool tells_gone; /* changed() also, with no text, when an object goes that was not kept */
     bool door;       /* admission rules look things up in it (kinds/kind.h, struct stw_lookup) */
     const char *metrics_name; /* of a second watch; NULL: the plural */
-    stw_project_fn *project;  /* without a context: ctx is NULL */
-    stw_index_fn *index;      /* or NULL; likewise.  Keys by stw_index_add, which stw_manager_lookup
+    /* As stw_project_fn.  `all`: the controllers of this process, ended by NULL. */
+    void (*project)(const struct stw_controller *const *all, struct stw_json object,
+                    struct stw_buf *out);
+    stw_index_fn
+        *index; /* or NULL; without a context.  Keys by stw_index_add, which stw_manager_lookup
                                  finds as "mywebs.nodePort" and stw_manager_wake as "nodePort" */
     /* Which objects are to be looked at again, by stw_manager_enqueue and stw_manager_wake.  Texts
      * as in stw_change_fn. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All reconcilers: a new kind is one row more. */
+ * One row for each kind. */
+#include "controller/controllers.h"
+
 #include "controller/app.h"
 #include "controller/databaseuser.h"
 #include "controller/eru.h"

@@ -18,9 +18,10 @@
 
 static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
 
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project(const struct stw_controller *const *all, struct stw_json object,
+                    struct stw_buf *out)
 {
-    (void)ctx;
+    (void)all;
     stw_object_project_packed(object, labels, out);
 }
 

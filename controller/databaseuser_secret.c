@@ -12,11 +12,12 @@
 
 /* --- the watch */
 
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project(const struct stw_controller *const *all, struct stw_json object,
+                    struct stw_buf *out)
 {
     size_t len;
     const char *version = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
-    (void)ctx;
+    (void)all;
     stw_buf_addc(out, '[');
     stw_buf_add(out, version, len);
     stw_buf_addc(out, ']');

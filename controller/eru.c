@@ -15,12 +15,13 @@
 
 /* --- Erus and the Deployments that they restart */
 
-static void project_eru(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_eru(const struct stw_controller *const *all, struct stw_json object,
+                        struct stw_buf *out)
 {
     static const char *const labels[] = {"app.kubernetes.io/managed-by", NULL};
     static const char *const annotations[] = {ERU_RESTART_NOW, NULL};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    (void)ctx;
+    (void)all;
     stw_object_project_keeping(object, labels, annotations, &text);
     if (text.failed) /* larger than the API server takes an object */
         return;
@@ -70,11 +71,12 @@ static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const 
 
 /* Of each Deployment of the cluster: its uid, whether it asks for an Eru, and its version, so that
  * changes of its status are seen although they are not in the metadata. */
-static void project_deployment(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_deployment(const struct stw_controller *const *all, struct stw_json object,
+                               struct stw_buf *out)
 {
     struct stw_json meta = stw_json_get(object, "metadata");
     char uid[64], rv[STW_RV_LEN];
-    (void)ctx;
+    (void)all;
     if (stw_json_there(stw_json_get(meta, "deletionTimestamp")) ||
         stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0 ||
         stw_json_strcpy(stw_json_get(meta, "resourceVersion"), rv, sizeof(rv)) != 0)

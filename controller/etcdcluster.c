@@ -18,9 +18,10 @@
 
 static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER, NULL};
 
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project(const struct stw_controller *const *all, struct stw_json object,
+                    struct stw_buf *out)
 {
-    (void)ctx;
+    (void)all;
     stw_object_project_keeping(object, NULL, annotations, out);
 }
 

@@ -178,10 +178,11 @@ static void add_true(struct stw_buf *out, const char *key, bool set)
         stw_buf_addf(out, ",\"%s\":true", key);
 }
 
-static void project_pod(void *ctx, struct stw_json pod, struct stw_buf *out)
+static void project_pod(const struct stw_controller *const *all, struct stw_json pod,
+                        struct stw_buf *out)
 {
     struct ec_pod_live p;
-    (void)ctx;
+    (void)all;
     if (look_at_pod(pod, &p) != 0)
         return;
     stw_buf_adds(out, "{\"a\":");
@@ -208,11 +209,12 @@ static void project_pod(void *ctx, struct stw_json pod, struct stw_buf *out)
     stw_buf_addc(out, '}');
 }
 
-static void project_claim(void *ctx, struct stw_json claim, struct stw_buf *out)
+static void project_claim(const struct stw_controller *const *all, struct stw_json claim,
+                          struct stw_buf *out)
 {
     char cluster[STW_KEY_LEN], uid[64], of[64] = "";
     struct stw_json m = stw_json_get(claim, "metadata");
-    (void)ctx;
+    (void)all;
     if (look_at_cluster(claim, cluster) != 0 ||
         stw_json_strcpy(stw_json_get(m, "uid"), uid, sizeof(uid)) != 0)
         return;

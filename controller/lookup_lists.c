@@ -20,6 +20,7 @@ struct mark {
 };
 
 struct list {
+    const struct stw_controller *const *controllers;
     const struct stw_watch *watch;
     int rc;             /* -1: it could not be read */
     struct mark *marks; /* sorted when it is read */
@@ -64,7 +65,7 @@ static int add_index(struct list *l, struct stw_json object, uint32_t at)
     stw_autojson struct stw_json_doc doc = {0};
     if (!l->watch->index)
         return 0;
-    l->watch->project(NULL, object, &projected);
+    l->watch->project(l->controllers, object, &projected);
     if (projected.failed)
         return -1;
     if (projected.len == 0 ||
@@ -149,24 +150,27 @@ static const struct stw_watch *door_watch(const struct stw_controller *c, const 
     return NULL;
 }
 
-static const struct stw_watch *find_watch(const char *plural, size_t len)
+static const struct stw_watch *find_watch(const struct stw_controller *const *all,
+                                          const char *plural, size_t len)
 {
     const struct stw_watch *w = NULL;
-    for (size_t i = 0; !w && stw_controllers[i]; i++)
-        w = door_watch(stw_controllers[i], plural, len);
+    for (; !w && *all; all++)
+        w = door_watch(*all, plural, len);
     return w;
 }
 
 static struct list *list_of(struct stw_lookup_lists *all, const char *plural, size_t len)
 {
-    const struct stw_watch *w = find_watch(plural, len);
+    const struct stw_watch *w = find_watch(all->config.controllers, plural, len);
     size_t i = 0;
     while (i < all->count && all->lists[i].watch != w)
         i++;
     if (!w || i == LISTS_MAX)
         return NULL;
     if (i == all->count) {
-        all->lists[i] = (struct list){.watch = w, .text = STW_BUF_INIT(TEXT_MAX_BYTES)};
+        all->lists[i] = (struct list){.controllers = all->config.controllers,
+                                      .watch = w,
+                                      .text = STW_BUF_INIT(TEXT_MAX_BYTES)};
         all->count++;
         read_list(all, &all->lists[i]);
     }

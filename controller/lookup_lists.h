@@ -11,6 +11,7 @@
 struct stw_lookup_lists;
 
 struct stw_lookup_lists_config {
+    const struct stw_controller *const *controllers; /* whose watches are listed; ended by NULL */
     struct stw_client *client;
     const char *const *namespaces; /* to look at when not all may be listed; NULL: all or nothing */
     struct stw_targets *targets;   /* database targets, borrowed; NULL: not known */

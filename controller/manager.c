@@ -33,6 +33,12 @@ static void cache_changed(void *ctx, const char *key, const char *old_text, cons
     cache->watch->changed(cache->manager, cache->watch, key, old_text, new_text);
 }
 
+static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    const struct stw_cache *cache = ctx;
+    cache->watch->project(cache->manager->config.controllers, object, out);
+}
+
 /* --- making */
 
 static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct stw_error *err)
@@ -50,7 +56,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
                                          .metadata_only = w->metadata_only,
                                          .tells_gone = w->tells_gone,
                                          .metrics_name = w->metrics_name,
-                                         .project = w->project,
+                                         .project = project,
                                          .changed = m->config.door_only ? NULL : cache_changed,
                                          .index = w->index,
                                          .ctx = cache};
@@ -151,8 +157,8 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     m->memo = stw_memo_create();
     m->fence = stw_fence_create(m->config.clock);
     int rc = m->guard && m->memo && m->fence ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    for (size_t i = 0; rc == 0 && stw_controllers[i]; i++)
-        rc = (m->config.door_only ? add_lookups : add_crew)(m, stw_controllers[i], err);
+    for (const struct stw_controller *const *c = m->config.controllers; rc == 0 && *c; c++)
+        rc = (m->config.door_only ? add_lookups : add_crew)(m, *c, err);
     if (rc != 0) {
         stw_manager_destroy(m);
         return -1;

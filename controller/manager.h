@@ -25,10 +25,8 @@ struct stw_target_store; /* targets.h */
 struct stw_zones;        /* kinds/zones.h */
 struct stw_controller;   /* controller.h: what a reconciler is */
 
-/* All reconcilers, ended by NULL. */
-extern const struct stw_controller *const stw_controllers[];
-
 struct stw_manager_config {
+    const struct stw_controller *const *controllers; /* ended by NULL */
     struct stw_client *client;
     const struct stw_clock *clock;
     struct stw_metrics *metrics;

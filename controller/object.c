@@ -141,9 +141,10 @@ static void project(struct stw_json object, const char *const *labels,
     stw_buf_adds(out, "}}");
 }
 
-void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out)
+void stw_object_project(const struct stw_controller *const *all, struct stw_json object,
+                        struct stw_buf *out)
 {
-    (void)ctx;
+    (void)all;
     project(object, NULL, NULL, out);
 }
 

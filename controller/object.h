@@ -34,7 +34,8 @@ enum {
     STW_CONDITION_MESSAGE,
     STW_CONDITION_PARTS
 };
-void stw_object_project(void *ctx, struct stw_json object, struct stw_buf *out);
+void stw_object_project(const struct stw_controller *const *all, struct stw_json object,
+                        struct stw_buf *out);
 /* The same with these labels (ended by NULL) and with metadata.finalizers, packed (packed.h). */
 void stw_object_project_packed(struct stw_json object, const char *const *labels,
                                struct stw_buf *out);

@@ -2,6 +2,7 @@
  *
  * `steward audit`: what is stored, held against the rules of today. */
 #include "controller/audit.h"
+#include "controller/controllers.h"
 
 #include "base/tzfile.h"
 #include "base/util.h"
@@ -137,7 +138,8 @@ static const struct stw_kind *find_kind(const char *word)
 
 static int look(struct job *job, const struct stw_kind *only)
 {
-    struct stw_lookup_lists_config lists = {.client = job->remote.client,
+    struct stw_lookup_lists_config lists = {.controllers = stw_controllers,
+                                            .client = job->remote.client,
                                             .namespaces = (const char *const *)job->namespaces,
                                             .targets = job->targets.targets,
                                             .trouble = no_lookup,
@@ -146,7 +148,8 @@ static int look(struct job *job, const struct stw_kind *only)
     if (!lookup)
         return stw_usage_error("audit", "out of memory");
     job->env.lookup = stw_lookup_lists_get(lookup);
-    struct stw_audit_config config = {.client = job->remote.client,
+    struct stw_audit_config config = {.controllers = stw_controllers,
+                                      .client = job->remote.client,
                                       .namespaces = lists.namespaces,
                                       .env = &job->env,
                                       .verdict = verdict,

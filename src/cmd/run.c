@@ -11,6 +11,7 @@
 #include "cmd/names.h"
 #include "cmd/own_image.h"
 #include "cmd/serve.h"
+#include "controller/controllers.h"
 #include "controller/manager.h"
 #include "controller/targets.h"
 #include "kinds/zones.h"
@@ -149,6 +150,7 @@ static int create_manager(struct run *r, struct stw_error *err)
     if (stw_endpoints_allow(s->store_endpoints, r->kubeconfig->server, &r->reach, err) != 0)
         return -1;
     struct stw_manager_config config = {
+        .controllers = stw_controllers,
         .client = r->client,
         .clock = &stw_clock_system,
         .metrics = r->serve.metrics,

@@ -4,6 +4,7 @@
 #include "controller/child.h"
 
 #include "base/util.h"
+#include "controller/controllers.h"
 #include "controller/manager_priv.h"
 #include "controller/myweb.h"
 #include "fake.h"
@@ -34,6 +35,13 @@
 #define REFUSE "{'match':'PATCH " PATH "','status':422,'body':{'kind':'Status','message':'no'}}"
 #define GET(answer) "{'match':'GET " PATH "','body':" answer "}"
 
+/* As the manager does: ctx is the watch. */
+static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    const struct stw_watch *watch = ctx;
+    watch->project(stw_controllers, object, out);
+}
+
 struct fixture {
     struct fake fake;
     struct stw_manager manager;
@@ -48,7 +56,8 @@ static void begin(struct fixture *f, const char *cached, const char *steps)
 {
     struct stw_error err;
     const struct stw_informer_config config = {.resource = &stw_res_configmap,
-                                               .project = stw_watch_configmaps.project};
+                                               .project = project,
+                                               .ctx = (void *)(uintptr_t)&stw_watch_configmaps};
     *f = (struct fixture){
         .manager = {.guard = stw_guard_create(), .memo = stw_memo_create(), .cache_count = 1}};
     fake_start(&f->fake);
@@ -191,7 +200,8 @@ static void guard_of_a_create(void **state)
         f.manager.caches[0].watch = guards[i].watch;
         stw_informer_destroy(f.manager.caches[0].informer);
         const struct stw_informer_config config = {.resource = guards[i].watch->resource,
-                                                   .project = guards[i].watch->project};
+                                                   .project = project,
+                                                   .ctx = (void *)(uintptr_t)guards[i].watch};
         assert_int_equal(stw_informer_create(f.fake.client, &config, &stw_clock_system, NULL,
                                              &f.manager.caches[0].informer, NULL),
                          0);

@@ -4,6 +4,7 @@
 #include "controller/lookup_lists.h"
 
 #include "base/util.h"
+#include "controller/controllers.h"
 #include "fake.h"
 
 #include <setjmp.h>
@@ -30,8 +31,10 @@ static int set_up(void **state)
 
 static struct stw_lookup_lists *create(const char *const *namespaces)
 {
-    struct stw_lookup_lists_config config = {
-        .client = fake.client, .namespaces = namespaces, .trouble = trouble};
+    struct stw_lookup_lists_config config = {.controllers = stw_controllers,
+                                             .client = fake.client,
+                                             .namespaces = namespaces,
+                                             .trouble = trouble};
     struct stw_lookup_lists *l = stw_lookup_lists_create(&config);
     assert_non_null(l);
     return l;
