@@ -11,11 +11,6 @@
 #include <pthread.h>
 #include <string.h>
 
-struct ready_list {
-    struct stw_queue_entry *first, *last;
-    uint32_t count;
-};
-
 struct queue_metrics {
     struct stw_series *depth, *adds, *retries, *unfinished, *longest, *queued_s, *worked_s;
 };
@@ -26,7 +21,7 @@ struct stw_queue {
     pthread_cond_t wake; /* something is ready, the earliest delay changed, or shut */
     pthread_cond_t idle; /* nobody works any more */
     struct stw_table entries;
-    struct ready_list ready[2]; /* people's edits, resyncs */
+    struct stw_queue_ready ready;
     struct stw_queue_heap delayed;
     uint32_t working;
     bool shut;
@@ -88,6 +83,7 @@ struct stw_queue *stw_queue_create(const char *name, const struct stw_clock *clo
         return NULL;
     q->clock = clock;
     q->entries = STW_TABLE_INIT(entry_key);
+    stw_queue_ready_init(&q->ready);
     if (pthread_mutex_init(&q->lock, NULL) != 0)
         goto no_lock;
     if (stw_cond_init(&q->wake) != 0)
@@ -114,6 +110,7 @@ void stw_queue_destroy(struct stw_queue *q)
     while ((e = stw_table_next(&q->entries, &pos)))
         free(e);
     stw_table_done(&q->entries);
+    stw_queue_ready_done(&q->ready);
     stw_queue_heap_done(&q->delayed);
     pthread_cond_destroy(&q->idle);
     pthread_cond_destroy(&q->wake);
@@ -135,11 +132,15 @@ static struct stw_queue_entry *find_or_make(struct stw_queue *q, const char *key
         return NULL;
     memcpy(e->key, key, len);
     e->heap_at = STW_QUEUE_NOT_DELAYED;
-    if (stw_table_put(&q->entries, e, &old) != 0) {
-        free(e);
-        return NULL;
-    }
+    if (stw_queue_ready_attach(&q->ready, e) != 0)
+        goto fail;
+    if (stw_table_put(&q->entries, e, &old) != 0)
+        goto fail;
     return e;
+fail:
+    stw_queue_ready_detach(&q->ready, e);
+    free(e);
+    return NULL;
 }
 
 static void drop_if_unused(struct stw_queue *q, struct stw_queue_entry *e)
@@ -147,44 +148,20 @@ static void drop_if_unused(struct stw_queue *q, struct stw_queue_entry *e)
     if (e->ready || e->working || e->failures > 0 || e->heap_at != STW_QUEUE_NOT_DELAYED)
         return;
     stw_table_remove(&q->entries, e->key);
+    stw_queue_ready_detach(&q->ready, e);
     free(e);
-}
-
-static void list_append(struct ready_list *list, struct stw_queue_entry *e)
-{
-    e->prev = list->last;
-    e->next = NULL;
-    if (list->last)
-        list->last->next = e;
-    else
-        list->first = e;
-    list->last = e;
-    list->count++;
-}
-
-static void list_remove(struct ready_list *list, struct stw_queue_entry *e)
-{
-    if (e->prev)
-        e->prev->next = e->next;
-    else
-        list->first = e->next;
-    if (e->next)
-        e->next->prev = e->prev;
-    else
-        list->last = e->prev;
-    list->count--;
 }
 
 static void set_depth(struct stw_queue *q)
 {
-    stw_series_set(q->metrics.depth, q->ready[0].count + q->ready[1].count);
+    stw_series_set(q->metrics.depth, q->ready.count);
 }
 
 static void make_ready(struct stw_queue *q, struct stw_queue_entry *e)
 {
     e->ready = true;
     e->since_ms = stw_now_ms(q->clock);
-    list_append(&q->ready[e->resync], e);
+    stw_queue_ready_append(&q->ready, e);
     set_depth(q);
     pthread_cond_signal(&q->wake);
 }
@@ -193,9 +170,9 @@ static void add_entry(struct stw_queue *q, struct stw_queue_entry *e, bool resyn
 {
     if (e->ready) {
         if (e->resync && !resync) {
-            list_remove(&q->ready[1], e);
+            stw_queue_ready_remove(&q->ready, e);
             e->resync = false;
-            list_append(&q->ready[0], e);
+            stw_queue_ready_append(&q->ready, e);
         }
         return;
     }
@@ -251,12 +228,11 @@ static double seconds_since(const struct stw_queue *q, uint64_t since_ms)
  * entry stays where it is. */
 static char *take(struct stw_queue *q)
 {
-    struct ready_list *list = q->ready[0].count > 0 ? &q->ready[0] : &q->ready[1];
-    struct stw_queue_entry *e = list->first;
+    struct stw_queue_entry *e = stw_queue_ready_first(&q->ready);
     char *key = e ? strdup(e->key) : NULL;
     if (!key)
         return NULL;
-    list_remove(list, e);
+    stw_queue_ready_take(&q->ready, e);
     if (e->heap_at != STW_QUEUE_NOT_DELAYED)
         stw_queue_heap_remove(&q->delayed, e);
     stw_series_observe(q->metrics.queued_s, seconds_since(q, e->since_ms));
@@ -474,7 +450,7 @@ uint32_t stw_queue_depth(const struct stw_queue *q)
     pthread_mutex_t *lock =
         (pthread_mutex_t *)(uintptr_t)&q->lock; /* a mutex is no part of the value */
     pthread_mutex_lock(lock);
-    uint32_t depth = q->ready[0].count + q->ready[1].count;
+    uint32_t depth = q->ready.count;
     pthread_mutex_unlock(lock);
     return depth;
 }

@@ -3,7 +3,9 @@
  * A work queue of keys, as client-go's: a key waits once however often it is added, is never given
  * to two workers at once, and one added while it is worked on comes again afterwards.  Failures
  * back off for each key: 5 ms, doubled, to 16 minutes, with up to 20 % jitter.  Edits of people
- * (priority 0) go before resyncs (priority -1).
+ * (priority 0) go before resyncs (priority -1).  Of one priority the namespaces take turns, so that a
+ * tenant with 10,000 objects does not hold up the others; within a namespace it is first come, first
+ * served.
  *
  * A key has at most one delay, the earliest that was asked for; it ends when the key is handed out,
  * because whoever works on it then says anew when it wants to see it again. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a queue knows of one key, and the heap of those that wait for their time. */
+ * What a queue knows of one key, the keys that are ready, and the heap of those that wait for their time. */
 #ifndef STW_CONTROLLER_QUEUE_PRIV_H
 #define STW_CONTROLLER_QUEUE_PRIV_H
+
+#include "base/table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +13,8 @@
 
 /* Lives as long as one of its states holds: ready, working, delayed or failures > 0. */
 struct stw_queue_entry {
-    struct stw_queue_entry *prev, *next; /* in a ready list */
+    struct stw_queue_entry *prev, *next; /* of the same namespace and priority, when ready */
+    struct stw_queue_tenant *tenant;     /* the key's namespace */
     uint64_t due_ms;                     /* when delayed */
     uint64_t since_ms;                   /* when ready: added; when working: handed out */
     uint32_t heap_at;                    /* STW_QUEUE_NOT_DELAYED */
@@ -20,9 +23,31 @@ struct stw_queue_entry {
     bool ready, working;
     bool early;  /* handed out before retry_ms: an event came first */
     bool dirty;  /* added while worked on */
-    bool resync; /* waits, or is to wait, in the second list */
+    bool resync; /* waits, or is to wait, with the second priority */
     char key[];
 };
+
+#define STW_QUEUE_PRIORITIES 2 /* people's edits, resyncs */
+
+/* The entries that are ready.  Of one priority each namespace hands out one in turn, so that a tenant
+ * with many objects does not hold up the others. */
+struct stw_queue_ready {
+    struct stw_table tenants;
+    struct stw_queue_tenant *first[STW_QUEUE_PRIORITIES], *last[STW_QUEUE_PRIORITIES];
+    uint32_t count;
+};
+
+void stw_queue_ready_init(struct stw_queue_ready *r);
+void stw_queue_ready_done(struct stw_queue_ready *r); /* the entries are their owner's */
+/* Around the life of an entry: finds its namespace.  -1: no memory. */
+int stw_queue_ready_attach(struct stw_queue_ready *r, struct stw_queue_entry *e);
+void stw_queue_ready_detach(struct stw_queue_ready *r, struct stw_queue_entry *e);
+/* Into, and out of, the list of e->resync. */
+void stw_queue_ready_append(struct stw_queue_ready *r, struct stw_queue_entry *e);
+void stw_queue_ready_remove(struct stw_queue_ready *r, struct stw_queue_entry *e);
+struct stw_queue_entry *stw_queue_ready_first(const struct stw_queue_ready *r); /* or NULL */
+/* Removes the first, and lets the other namespaces go before its own. */
+void stw_queue_ready_take(struct stw_queue_ready *r, struct stw_queue_entry *e);
 
 /* Entries by due_ms, the earliest on top.  Zero-initialised is empty. */
 struct stw_queue_heap {

@@ -73,6 +73,32 @@ static void test_edits_go_before_resyncs(void **state)
     stw_queue_destroy(q);
 }
 
+static void test_namespaces_take_turns(void **state)
+{
+    (void)state;
+    FAKE_CLOCK(now);
+    struct stw_queue *q = stw_queue_create("t", &now_clock, NULL);
+    static const char *const many[] = {"many/1", "many/2", "many/3", "many/4"};
+    for (size_t i = 0; i < STW_COUNT(many); i++) {
+        stw_queue_add(q, many[i], 0);
+        stw_queue_add(q, many[i], -1); /* what is to be worked on at once is no resync */
+    }
+    stw_queue_add(q, "resync/1", -1);
+    stw_queue_add(q, "few/1", 0);
+    stw_queue_add(q, "of-the-cluster", 0);
+    expect_next(q, "many/1");
+    expect_next(q, "few/1");
+    expect_next(q, "of-the-cluster");
+    expect_next(q, "many/2");
+    stw_queue_add(q, "few/2", 0);
+    expect_next(q, "many/3"); /* it waited before few/2 came */
+    expect_next(q, "few/2");
+    expect_next(q, "many/4");
+    expect_next(q, "resync/1");
+    expect_next(q, NULL);
+    stw_queue_destroy(q);
+}
+
 static void test_delays(void **state)
 {
     (void)state;
@@ -291,9 +317,40 @@ struct model_key {
 
 struct model {
     struct model_key key[KEYS];
+    int turn[KEYS]
+            [2]; /* of a namespace and priority: when its row was joined, 0: has no ready key */
     int tickets;
     uint64_t now;
 };
+
+static const char *const names[KEYS] = {"n/a", "n/b", "n/c", "m/a", "m/b", "a"};
+static const int tenant_of[KEYS] = {0, 0, 0, 1, 1, 2};
+
+static bool has_ready(const struct model *m, int tenant, bool resync)
+{
+    for (int k = 0; k < KEYS; k++)
+        if (tenant_of[k] == tenant && m->key[k].waits && m->key[k].resync == resync)
+            return true;
+    return false;
+}
+
+static void model_leave(struct model *m, int k)
+{
+    m->key[k].waits = 0;
+    if (!has_ready(m, tenant_of[k], m->key[k].resync))
+        m->turn[tenant_of[k]][m->key[k].resync] = 0;
+}
+
+static void model_wait(struct model *m, int k, bool resync)
+{
+    if (m->key[k].waits)
+        model_leave(m, k);
+    int *turn = &m->turn[tenant_of[k]][resync];
+    m->key[k].resync = resync;
+    m->key[k].waits = ++m->tickets;
+    if (!*turn)
+        *turn = m->tickets;
+}
 
 static void model_add(struct model *m, int k, bool resync)
 {
@@ -302,9 +359,19 @@ static void model_add(struct model *m, int k, bool resync)
         key->dirty_resync = key->dirty ? key->dirty_resync && resync : resync;
         key->dirty = true;
     } else if (!key->waits || (key->resync && !resync)) {
-        key->resync = resync;
-        key->waits = ++m->tickets;
+        model_wait(m, k, resync);
     }
+}
+
+/* Whether `a` comes before `b`. */
+static bool goes_before(const struct model *m, int a, int b)
+{
+    const struct model_key *x = &m->key[a], *y = &m->key[b];
+    if (x->resync != y->resync)
+        return y->resync;
+    if (tenant_of[a] != tenant_of[b])
+        return m->turn[tenant_of[a]][x->resync] < m->turn[tenant_of[b]][y->resync];
+    return x->waits < y->waits;
 }
 
 static void model_delay(struct model *m, int k, uint64_t ms)
@@ -330,14 +397,13 @@ static int model_take(struct model *m)
         model_add(m, due, false);
     }
     int best = -1;
-    for (int k = 0; k < KEYS; k++) {
-        const struct model_key *a = &m->key[k], *b = best < 0 ? NULL : &m->key[best];
-        if (a->waits &&
-            (!b || a->resync < b->resync || (a->resync == b->resync && a->waits < b->waits)))
+    for (int k = 0; k < KEYS; k++)
+        if (m->key[k].waits && (best < 0 || goes_before(m, k, best)))
             best = k;
-    }
     if (best >= 0) {
-        m->key[best].waits = 0;
+        model_leave(m, best);
+        if (m->turn[tenant_of[best]][m->key[best].resync])
+            m->turn[tenant_of[best]][m->key[best].resync] = ++m->tickets;
         m->key[best].works = true;
         m->key[best].early = m->key[best].failures > 0 && m->now < m->key[best].retry;
         m->key[best].due = 0;
@@ -353,12 +419,9 @@ static void model_done(struct model *m, int k)
     key->works = false;
     if (key->dirty) {
         key->dirty = false;
-        key->resync = key->dirty_resync;
-        key->waits = ++m->tickets;
+        model_wait(m, k, key->dirty_resync);
     }
 }
-
-static const char *const names[KEYS] = {"n/a", "n/b", "n/c", "n/d", "n/e", "n/f"};
 
 static int index_of(const char *key)
 {
@@ -551,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_a_key_waits_once),
         cmocka_unit_test(test_added_while_worked_on_comes_again_afterwards),
         cmocka_unit_test(test_edits_go_before_resyncs),
+        cmocka_unit_test(test_namespaces_take_turns),
         cmocka_unit_test(test_delays),
         cmocka_unit_test(test_a_delay_ends_when_the_key_is_handed_out),
         cmocka_unit_test(test_a_delay_that_ends_during_work_comes_afterwards),
