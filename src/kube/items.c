@@ -114,7 +114,7 @@ static int take_between(struct stw_items *l, char c)
 
 static bool is_too_short(const struct stw_items *l, size_t len)
 {
-    return len < l->typical_len - l->typical_len / 8;
+    return !l->ending && len < l->typical_len - l->typical_len / 8;
 }
 
 /* The object that begins at `data`.  1: it was there, with its length; 0: not all of it. */
@@ -226,7 +226,7 @@ int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_f
 /* The last attempt may have been before the last piece. */
 static int end_items(struct stw_items *l, stw_item_fn *fn, void *ctx, struct stw_error *err)
 {
-    l->typical_len = 0;
+    l->ending = true;
     int rc = try_items(l, stw_buf_str(&l->pending), l->pending.len, fn, ctx, err);
     if (rc != 0 || l->state == STW_ITEMS_TAIL)
         return rc;

@@ -27,7 +27,8 @@ struct stw_items {
     enum stw_items_state state;
     struct stw_buf pending; /* the start of an object whose end is still to come */
     size_t try_at;          /* bytes of `pending` from which another attempt is worth it */
-    size_t typical_len;     /* of the object before; 0: there was none, or all has arrived */
+    size_t typical_len;     /* of the object before; 0: there was none */
+    bool ending;            /* all has arrived */
     struct stw_buf rest;    /* the list without its objects */
     /* In STW_ITEMS_HEAD: */
     unsigned depth;

@@ -96,6 +96,27 @@ static void forms_of_lists(void **state)
         }
 }
 
+/* An object is first tried when there is nearly as much as the one before it had: those after a large
+ * one are shorter, up to the end of the list. */
+static void objects_of_all_sizes(void **state)
+{
+    static const int sizes[] = {1, 700, 3, 40, 900, 500, 250, 120, 60, 30, 1};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8192), want = STW_BUF_INIT(8192);
+    (void)state;
+    stw_buf_adds(&text, "{\"items\":[");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        stw_buf_addf(&text, "%s{\"a\":\"%0*d\"}", i ? "," : "", sizes[i], 1);
+        stw_buf_addf(&want, "{\"a\":\"%0*d\"}|", sizes[i], 1);
+    }
+    stw_buf_adds(&text, "]}");
+    stw_buf_adds(&want, "{\"items\":[]}");
+    for (size_t piece = 1; piece <= text.len; piece++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(8192);
+        assert_int_equal(feed(text.data, piece, &out), STW_OK);
+        assert_string_equal(stw_buf_str(&out), stw_buf_str(&want));
+    }
+}
+
 /* Fed byte by byte, an object of a megabyte is scanned some twenty times, not a million times: the
  * test would take an hour. */
 static void large_objects(void **state)
@@ -130,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(forms_of_lists),
+        cmocka_unit_test(objects_of_all_sizes),
         cmocka_unit_test(large_objects),
         cmocka_unit_test(too_large),
     };
