@@ -65,8 +65,7 @@ struct stw_run {
     struct stw_client *client;
     struct stw_events *events;
     const struct stw_clock *clock;
-    const struct stw_reach *reach; /* endpoints that objects name; NULL: anywhere */
-    const struct stw_env *env;     /* with the lookup over our caches */
+    const struct stw_env *env; /* with the lookup over our caches */
     const char *key, *ns, *name;
     uint32_t failures; /* runs of this key that failed in a row before this one */
     uint64_t left_ms;  /* until the next try was due, when an event came first; else 0 */

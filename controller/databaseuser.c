@@ -8,6 +8,7 @@
 #include "controller/finalizer.h"
 #include "controller/packed.h"
 #include "controller/status.h"
+#include "kinds/product.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -118,14 +119,13 @@ static void user_changed(struct stw_manager *m, const struct stw_watch *w, const
 
 static void find_target(struct dbuser *d)
 {
-    const struct stw_lookup *lookup = d->run->env->lookup;
     const char *made_on = json_string_value(json_object_get(d->object.status, "target"));
     (void)read_label(d->object.root, d->label, sizeof(d->label));
     if (made_on && dbu_is_created(&d->object))
         (void)snprintf(d->made_on, sizeof(d->made_on), "%s", made_on);
     if (d->object.deleting && *d->made_on)
         (void)snprintf(d->label, sizeof(d->label), "%s", d->made_on);
-    d->targets = lookup && lookup->targets ? lookup->targets(lookup->ctx) : NULL;
+    d->targets = stw_product_targets(d->run->env);
     d->target = d->targets ? stw_targets_find(d->targets, d->label) : NULL;
 }
 

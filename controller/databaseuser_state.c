@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
 #include "controller/targets.h"
+#include "kinds/product.h"
 
 #define PASSWORD_FILE_MAX_BYTES 4096
 
@@ -62,8 +63,7 @@ static void wake_target(void *ctx, const char *target)
 void dbu_state_secret_changed(struct dbu_state *s, const char *key)
 {
     char admin[STW_KEY_LEN];
-    const struct stw_lookup *lookup = stw_manager_lookup(s->manager);
-    struct stw_targets *targets = lookup->targets ? lookup->targets(lookup->ctx) : NULL;
+    struct stw_targets *targets = s->store ? stw_target_store_get(s->store) : NULL;
     for (size_t i = 0; targets && i < stw_targets_count(targets); i++) {
         const struct stw_target *t = stw_targets_at(targets, i);
         if (!t->secret_name)
@@ -125,7 +125,8 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     s->pools = stw_pools_create(&pools);
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
     s->compared = dbu_compared_create();
-    if (!s->pools || !s->fingerprints || !s->compared || listen(s, config->targets) != 0) {
+    if (!s->pools || !s->fingerprints || !s->compared ||
+        listen(s, config->product ? config->product->target_store : NULL) != 0) {
         dbu_state_close(s);
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     }

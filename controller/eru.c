@@ -6,6 +6,7 @@
 #include "controller/eru_priv.h"
 #include "controller/packed.h"
 #include "controller/status.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #include <stdio.h>
@@ -226,7 +227,7 @@ static void act(struct eru *e, struct stw_result *result)
 /* With the rules kept, both are there. */
 static int read_schedule(struct eru *e, struct stw_error *err)
 {
-    e->zone = stw_zones_get(e->run->env->zones, e->spec.time_zone);
+    e->zone = stw_zones_get(stw_product_zones(e->run->env), e->spec.time_zone);
     if (!e->zone)
         return stw_fail(err, STW_ERR_INTERNAL, "time zone \"%s\" cannot be read",
                         e->spec.time_zone);

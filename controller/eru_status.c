@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "controller/eru_priv.h"
 #include "controller/status.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #include <stdio.h>
@@ -125,7 +126,7 @@ void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status)
 static const char *schedule_trouble(const struct eru *e, struct stw_error *err)
 {
     struct stw_cron c;
-    struct stw_zones *zones = e->run->env->zones;
+    struct stw_zones *zones = stw_product_zones(e->run->env);
     if (!e->spec.schedule || stw_cron_parse(e->spec.schedule, &c, err) != 0)
         return "Unparseable";
     if (stw_cron_never(&c)) {

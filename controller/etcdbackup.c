@@ -8,6 +8,7 @@
 #include "controller/etcdbackup_priv.h"
 #include "controller/etcdcluster_priv.h"
 #include "controller/status.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #include <stdio.h>
@@ -289,7 +290,7 @@ static int wind_clock(struct eb *e, struct stw_error *err)
     c->created = stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : c->now;
     if (c->mode != EB_CRON)
         return 0;
-    c->zone = stw_zones_get(e->run->env->zones, e->spec.policy.time_zone);
+    c->zone = stw_zones_get(stw_product_zones(e->run->env), e->spec.policy.time_zone);
     if (!c->zone)
         return stw_fail(err, STW_ERR_INTERNAL, "time zone \"%s\" cannot be read",
                         e->spec.policy.time_zone);

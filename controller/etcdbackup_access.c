@@ -7,6 +7,7 @@
 #include "controller/etcdbackup_priv.h"
 #include "controller/etcdcluster_priv.h"
 #include "controller/store/credentials.h"
+#include "kinds/product.h"
 
 #include <stdio.h>
 
@@ -126,7 +127,7 @@ static int open_s3(const struct stw_run *run, const struct stw_etcd_s3 *s3, cons
         .ca = ca,
         .sse = s3->sse,
         .path_style = s3->force_path_style,
-        .reach = run->reach,
+        .reach = stw_product_reach(run->env),
     };
     if (stw_store_s3_create(&config, ret, &err) == 0)
         return 0;
@@ -332,7 +333,7 @@ static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct stw
             .tls = {.ca = k.ca, .cert = k.cert, .key = k.key},
             .user = k.user,
             .password = k.password,
-            .reach = e->run->reach,
+            .reach = stw_product_reach(e->run->env),
         };
         rc = stw_etcd_create(&config, &j->etcd, &err);
         if (rc != 0)

@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "controller/agent.h"
 #include "controller/etcdbackup_priv.h"
+#include "kinds/product.h"
 
 #include <stdio.h>
 
@@ -100,14 +101,15 @@ static void policy_args(const struct eb *e, json_t *args)
 static json_t *arguments(const struct eb *e, const struct eb_source *source)
 {
     stw_autobuf struct stw_buf urls = STW_BUF_INIT(64 * 1024);
+    const struct stw_reach *reach = stw_product_reach(e->run->env);
     json_t *args =
         json_pack("[s,s,s,s]", "snapshot", "save", "--output=json", "--result=" STW_AGENT_RESULT);
     for (size_t i = 0; i < source->count; i++)
         stw_buf_addf(&urls, "%s%s", i ? "," : "", source->urls[i]);
     arg(args, "--endpoints=%s", stw_buf_str(&urls));
     arg(args, "--folder=/backup/%s", e->spec.pvc.path);
-    if (e->run->reach) /* a cluster's own members are none that a user chose */
-        arg(args, "--store-endpoints=%s", e->spec.cluster ? "*" : stw_reach_text(e->run->reach));
+    if (reach) /* the members of a cluster were not chosen by a user */
+        arg(args, "--store-endpoints=%s", e->spec.cluster ? "*" : stw_reach_text(reach));
     if (*source->tls_secret) {
         arg(args, "--cacert=/tls/etcd-client-ca.crt");
         arg(args, "--cert=/tls/etcd-client.crt");
@@ -129,7 +131,7 @@ static void add_secret(json_t *volumes, json_t *mounts, const char *name, const 
 
 int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
 {
-    const char *image = eb_keeper_agent_image(e->keeper);
+    const char *image = stw_product_agent_image(e->run->env);
     struct eb_source source;
     if (!*image) {
         e->stalled = "AgentImageMissing";

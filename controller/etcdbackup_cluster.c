@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "controller/etcdbackup_priv.h"
 #include "controller/packed.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #include <stdio.h>
@@ -44,7 +45,7 @@ static int64_t period_of(const struct summary *s, const struct stw_object *o)
         c.mode = spec.policy.schedule ? EB_CRON : c.interval_s > 0 ? EB_INTERVAL : EB_ONCE;
         c.cron = &cron;
         if (c.mode == EB_CRON)
-            c.zone = stw_zones_get(s->run->env->zones, spec.policy.time_zone);
+            c.zone = stw_zones_get(stw_product_zones(s->run->env), spec.policy.time_zone);
         if (c.mode != EB_CRON || (c.zone && stw_cron_parse(spec.policy.schedule, &cron, NULL) == 0))
             period = eb_plan_period(&c);
     }

@@ -37,7 +37,6 @@ struct told {
 struct eb_keeper {
     struct stw_manager *manager;
     const struct stw_clock *clock;
-    char *agent_image;
     struct stw_series *succeeded, *failed;
     struct stw_family *verified;
     pthread_mutex_t lock; /* guards all below, and each transfer but its job and result in MOVING */
@@ -378,11 +377,6 @@ void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, co
 
 /* --- the state of the controller */
 
-const char *eb_keeper_agent_image(const struct eb_keeper *k)
-{
-    return k->agent_image ? k->agent_image : "";
-}
-
 int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
                    struct stw_error *err)
 {
@@ -393,7 +387,6 @@ int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *confi
     }
     k->manager = m;
     k->clock = config->clock;
-    k->agent_image = config->agent_image ? strdup(config->agent_image) : NULL;
     k->transfers = STW_TABLE_INIT(key_of);
     k->told = STW_TABLE_INIT(key_of_told);
     (void)pthread_mutex_init(&k->lock, NULL);
@@ -431,6 +424,5 @@ void eb_keeper_close(void *state)
     stw_table_done(&k->told);
     (void)pthread_cond_destroy(&k->idle);
     (void)pthread_mutex_destroy(&k->lock);
-    free(k->agent_image);
     free(k);
 }

@@ -153,7 +153,6 @@ void eb_keeper_count(struct eb_keeper *k, bool succeeded);
 /* The newest verified backup that the object `key` has made of this etcd; `at` in seconds. */
 void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, const char *cluster,
                         int64_t at);
-const char *eb_keeper_agent_image(const struct eb_keeper *k); /* "" for none */
 
 /* --- etcdbackup_agent.c: the same on a volume, by a pod.  -1 of prepare: `why`, or e->stalled. */
 enum eb_transfer eb_agent_look(struct eb *e);

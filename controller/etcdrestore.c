@@ -15,6 +15,7 @@
 #include "controller/ending.h"
 #include "controller/etcdrestore_priv.h"
 #include "controller/status.h"
+#include "kinds/product.h"
 
 #include <stdio.h>
 
@@ -339,22 +340,12 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
         return;
     }
     e->run = run;
-    e->agent_image = run->state;
+    e->agent_image = stw_product_agent_image(run->env);
     e->now = stw_wall_us(run->clock) / 1000000;
     if (stw_object_load(run, &e->object) == 0 && !e->object.deleting)
         reconcile_one(e, result);
     stw_object_done(&e->object);
     free(e);
-}
-
-/* --- the state of the controller: the agents' image */
-
-static int open_state(struct stw_manager *m, const struct stw_manager_config *config,
-                      void **ret_state, struct stw_error *err)
-{
-    (void)m;
-    *ret_state = strdup(config->agent_image ? config->agent_image : "");
-    return *ret_state ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
 }
 
 /* --- the kind in the table */
@@ -424,6 +415,4 @@ const struct stw_controller stw_controller_etcdrestore = {
     .rules = rules,
     .conditions = conditions,
     .reconcile = reconcile,
-    .open = open_state,
-    .close = free,
 };

@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
 #include "kinds/etcd_release.h"
+#include "kinds/product.h"
 
 #include <stdio.h>
 
@@ -66,8 +67,9 @@ static void arg(json_t *args, const char *fmt, ...)
 
 static void s3_args(const struct er *e, const struct er_source *s, bool own_ca, json_t *args)
 {
-    if (e->run->reach)
-        arg(args, "--store-endpoints=%s", stw_reach_text(e->run->reach));
+    const struct stw_reach *reach = stw_product_reach(e->run->env);
+    if (reach)
+        arg(args, "--store-endpoints=%s", stw_reach_text(reach));
     arg(args, "--s3=%s", s->path);
     arg(args, "--s3-region=%s", s->s3.region ? s->s3.region : "us-east-1");
     if (s->s3.endpoint)

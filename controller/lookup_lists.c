@@ -3,7 +3,6 @@
 
 #include "base/util.h"
 #include "controller/controller.h"
-#include "kinds/target.h"
 #include "kube/pages.h"
 
 #include <stdio.h>
@@ -233,12 +232,6 @@ static int secret(void *ctx, const char *ns, const char *name, const char *key,
     return stw_secret_look(all->config.client, ns, name, key, ret);
 }
 
-static struct stw_targets *targets(void *ctx)
-{
-    const struct stw_lookup_lists *all = ctx;
-    return stw_targets_ref(all->config.targets);
-}
-
 /* --- making and ending */
 
 struct stw_lookup_lists *stw_lookup_lists_create(const struct stw_lookup_lists_config *config)
@@ -247,11 +240,7 @@ struct stw_lookup_lists *stw_lookup_lists_create(const struct stw_lookup_lists_c
     if (!all)
         return NULL;
     all->config = *config;
-    all->lookup = (struct stw_lookup){.ctx = all,
-                                      .find = find,
-                                      .has = has,
-                                      .secret = secret,
-                                      .targets = config->targets ? targets : NULL};
+    all->lookup = (struct stw_lookup){.ctx = all, .find = find, .has = has, .secret = secret};
     return all;
 }
 

@@ -14,7 +14,6 @@ struct stw_lookup_lists_config {
     const struct stw_controller *const *controllers; /* whose watches are listed; ended by NULL */
     struct stw_client *client;
     const char *const *namespaces; /* to look at when not all may be listed; NULL: all or nothing */
-    struct stw_targets *targets;   /* database targets, borrowed; NULL: not known */
     /* A resource cannot be listed, told once for each; what depends on it is not judged. */
     void (*trouble)(void *ctx, const char *plural, const struct stw_error *err);
     void *ctx;

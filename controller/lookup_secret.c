@@ -6,7 +6,6 @@
 #include "base/util.h"
 #include "controller/lookup_lists.h"
 #include "controller/manager_priv.h"
-#include "controller/targets.h"
 
 /* The webhook's caller waits 3 s, for this and all else. */
 #define TIMEOUT_MS 1500
@@ -80,10 +79,4 @@ int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *
 {
     const struct stw_manager *m = ctx;
     return stw_secret_look(m->config.client, ns, name, key, ret);
-}
-
-struct stw_targets *stw_manager_targets(void *ctx)
-{
-    const struct stw_manager *m = ctx;
-    return m->config.targets ? stw_target_store_get(m->config.targets) : NULL;
 }

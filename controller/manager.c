@@ -130,15 +130,9 @@ static void set_defaults(struct stw_manager *m)
     m->config.workers = STW_MIN(m->config.workers, STW_MANAGER_WORKERS_MAX);
     if (m->config.resync_ms == 0)
         m->config.resync_ms = DEFAULT_RESYNC_MS;
-    m->lookup = (struct stw_lookup){.ctx = m,
-                                    .find = stw_manager_find,
-                                    .has = stw_manager_has,
-                                    .secret = stw_manager_secret,
-                                    .targets = m->config.targets ? stw_manager_targets : NULL};
-    m->env = (struct stw_env){.node_port_min = m->config.node_port_min,
-                              .node_port_max = m->config.node_port_max,
-                              .zones = m->config.zones,
-                              .lookup = &m->lookup};
+    m->lookup = (struct stw_lookup){
+        .ctx = m, .find = stw_manager_find, .has = stw_manager_has, .secret = stw_manager_secret};
+    m->env = (struct stw_env){.lookup = &m->lookup, .product = m->config.product};
 }
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
-#include "base/reach.h"
 #include "kinds/kind.h"
 #include "kube/client.h"
 
@@ -21,9 +20,7 @@ struct stw_manager;
 /* The Lease of the shipped manifests; the rights are for just this one. */
 #define STW_MANAGER_LEASE "steward.steward.dev"
 
-struct stw_target_store; /* targets.h */
-struct stw_zones;        /* kinds/zones.h */
-struct stw_controller;   /* controller.h: what a reconciler is */
+struct stw_controller; /* controller.h: what a reconciler is */
 
 struct stw_manager_config {
     const struct stw_controller *const *controllers; /* ended by NULL */
@@ -31,16 +28,12 @@ struct stw_manager_config {
     const struct stw_clock *clock;
     struct stw_metrics *metrics;
     const char *const *namespaces; /* ended by NULL; NULL: all */
-    int32_t node_port_min, node_port_max;
-    uint32_t workers;  /* a kind; 0: 4 */
-    bool leader_elect; /* false: reconcile at once */
-    bool door_only;    /* reconcile nothing, and keep only the caches that admission rules ask */
+    uint32_t workers;              /* a kind; 0: 4 */
+    bool leader_elect;             /* false: reconcile at once */
+    bool door_only; /* reconcile nothing, and keep only the caches that admission rules ask */
     const char *lease_ns, *lease_name, *identity;
-    uint32_t resync_ms;               /* 0: 10 hours, with jitter */
-    const struct stw_reach *reach;    /* where endpoints of objects may lead; NULL: anywhere */
-    const char *agent_image;          /* steward's own, for pods that it makes; NULL: none */
-    struct stw_target_store *targets; /* database targets, which outlive the manager; or NULL */
-    struct stw_zones *zones;          /* likewise */
+    uint32_t resync_ms;                /* 0: 10 hours, with jitter */
+    const struct stw_product *product; /* what the kinds share; passed through; or NULL */
 };
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,

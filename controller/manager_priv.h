@@ -81,7 +81,6 @@ void stw_manager_measure(void *ctx); /* before each scrape */
 /* --- lookup_secret.c: as struct stw_lookup has them */
 int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *key,
                        struct stw_secret_facts *ret);
-struct stw_targets *stw_manager_targets(void *ctx);
 /* Of a Secret as the API server answers it. */
 void stw_secret_describe(struct stw_json secret, const char *key, struct stw_secret_facts *ret);
 

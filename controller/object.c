@@ -240,18 +240,13 @@ void stw_object_done(struct stw_object *o)
 size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, struct stw_buf *out)
 {
     stw_autofindings struct stw_findings f = {0};
-    struct stw_env env = *run->env;
+    const struct stw_env env = {.product = run->env->product};
     struct stw_admission a = {.kind = run->controller->kind,
                               .operation = STW_CREATE,
                               .ns = run->ns,
                               .name = run->name,
                               .object = o->root,
                               .env = &env};
-    struct stw_lookup targets = {0};
-    if (run->env->lookup)
-        targets =
-            (struct stw_lookup){.ctx = run->env->lookup->ctx, .targets = run->env->lookup->targets};
-    env.lookup = targets.targets ? &targets : NULL;
     stw_kind_validate(&a, &f);
     for (size_t i = 0; i < f.error_count; i++) {
         stw_buf_adds(out, i ? ", " : "");

@@ -125,7 +125,6 @@ static void run_key(struct stw_crew *crew, const char *key)
                           .client = m->config.client,
                           .events = crew->events,
                           .clock = m->config.clock,
-                          .reach = m->config.reach,
                           .env = &m->env,
                           .key = key,
                           .ns = ns,

@@ -50,12 +50,6 @@ static int secret(void *ctx, const char *ns, const char *name, const char *key,
     return there ? -1 : 0;
 }
 
-static struct stw_targets *targets(void *ctx)
-{
-    const struct stw_discreet *d = ctx;
-    return d->inner->targets(d->inner->ctx);
-}
-
 void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,
                        const struct stw_clock *clock)
 {
@@ -74,7 +68,6 @@ void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, b
     d->lookup.find = inner->find ? find : NULL;
     d->lookup.has = inner->has ? has : NULL;
     d->lookup.secret = inner->secret ? secret : NULL;
-    d->lookup.targets = inner->targets ? targets : NULL;
 }
 
 void stw_discreet_done(struct stw_discreet *d)

@@ -15,6 +15,7 @@
 #include "cmd/settings.h"
 #include "controller/lookup_lists.h"
 #include "controller/targets.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #include <strings.h>
@@ -77,6 +78,7 @@ struct job {
     struct stw_audit_report report;
     struct stw_target_file targets;
     char **namespaces;
+    struct stw_product product;
     struct stw_env env;
 };
 
@@ -141,7 +143,6 @@ static int look(struct job *job, const struct stw_kind *only)
     struct stw_lookup_lists_config lists = {.controllers = stw_controllers,
                                             .client = job->remote.client,
                                             .namespaces = (const char *const *)job->namespaces,
-                                            .targets = job->targets.targets,
                                             .trouble = no_lookup,
                                             .ctx = job};
     struct stw_lookup_lists *lookup = stw_lookup_lists_create(&lists);
@@ -170,9 +171,11 @@ static int connect_and_look(struct job *job, const struct stw_kind *only)
         fprintf(stderr, "steward audit: %s\n", err.text);
         return STW_EXIT_USAGE;
     }
-    job->env.zones = stw_zones_create(stw_tz_read);
+    job->product.zones = stw_zones_create(stw_tz_read);
+    job->product.targets = job->targets.targets ? stw_targets_now : NULL;
+    job->product.targets_ctx = job->targets.targets;
     int status = look(job, only);
-    stw_zones_destroy(job->env.zones);
+    stw_zones_destroy(job->product.zones);
     return status;
 }
 
@@ -181,6 +184,7 @@ static int audit(void *settings, int count, char **operands)
     const struct options *o = settings;
     struct stw_error err = {0};
     struct job job = {.options = o};
+    job.env.product = &job.product;
     job.report = (struct stw_audit_report){.out = stdout, .quiet = o->quiet};
     const struct stw_kind *only = count == 1 ? find_kind(operands[0]) : NULL;
     if (stw_flags_output("audit", o->output, &job.report.json) != 0)
@@ -188,8 +192,8 @@ static int audit(void *settings, int count, char **operands)
     if (count > 1 || (count == 1 && !only))
         return stw_usage_error("audit", "\"%s\" is not one of steward's kinds",
                                operands[count - 1]);
-    if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
-                                  &job.env.node_port_max, &err) < 0)
+    if (stw_node_port_range_parse(o->node_port_range, &job.product.node_port_min,
+                                  &job.product.node_port_max, &err) < 0)
         return stw_usage_error("audit", "%s", err.text);
     job.namespaces = stw_list_split(o->namespaces);
     int status = connect_and_look(&job, only);

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "kinds/databaseuser.h"
+#include "kinds/product.h"
 #include "kinds/target.h"
 #include "kube/pages.h"
 
@@ -16,12 +17,6 @@ struct walk {
     struct stw_targets *targets;
     unsigned refused;
 };
-
-static struct stw_targets *targets_of(void *ctx)
-{
-    struct walk *w = ctx;
-    return stw_targets_ref(w->targets);
-}
 
 static void tell(struct walk *w, const char *ns, const char *name, const struct stw_findings *f)
 {
@@ -42,8 +37,8 @@ static int judge(void *ctx, struct stw_json object)
     struct walk *w = ctx;
     char ns[254] = "", name[254] = "";
     stw_autofindings struct stw_findings f = {0};
-    const struct stw_lookup lookup = {.ctx = w, .targets = targets_of};
-    const struct stw_env env = {.lookup = &lookup};
+    const struct stw_product product = {.targets = stw_targets_now, .targets_ctx = w->targets};
+    const struct stw_env env = {.product = &product};
     (void)stw_json_strcpy(stw_json_path(object, "metadata.namespace"), ns, sizeof(ns));
     (void)stw_json_strcpy(stw_json_path(object, "metadata.name"), name, sizeof(name));
     const struct stw_admission a = {.kind = &stw_kind_databaseuser,

@@ -149,24 +149,24 @@ static int create_manager(struct run *r, struct stw_error *err)
     find_own_image(r);
     if (stw_endpoints_allow(s->store_endpoints, r->kubeconfig->server, &r->reach, err) != 0)
         return -1;
+    r->serve.product.reach = r->reach;
+    r->serve.product.agent_image = r->own_image ? r->own_image : s->agent_image;
+    r->serve.product.targets = stw_target_store_get;
+    r->serve.product.targets_ctx = r->targets;
+    r->serve.product.target_store = r->targets;
     struct stw_manager_config config = {
         .controllers = stw_controllers,
         .client = r->client,
         .clock = &stw_clock_system,
         .metrics = r->serve.metrics,
         .namespaces = (const char *const *)r->namespaces,
-        .node_port_min = s->node_port_min,
-        .node_port_max = s->node_port_max,
         .workers = (uint32_t)s->workers,
         .leader_elect = s->leader_elect,
         .door_only = !s->reconcile,
         .lease_ns = r->ns,
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
-        .reach = r->reach,
-        .agent_image = r->own_image ? r->own_image : s->agent_image,
-        .targets = r->targets,
-        .zones = r->serve.env.zones,
+        .product = &r->serve.product,
     };
     if (stw_manager_create(&config, &r->manager, err) < 0)
         return -1;
@@ -235,7 +235,7 @@ static void done(struct run *r)
     stw_manager_destroy(r->manager);
     stw_target_store_destroy(r->targets);
     stw_client_destroy(r->client);
-    stw_zones_destroy(r->serve.env.zones);
+    stw_zones_destroy(r->serve.product.zones);
     stw_metrics_destroy(r->serve.metrics);
     stw_kubeconfig_destroy(r->kubeconfig);
     stw_list_free(r->namespaces);

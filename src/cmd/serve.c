@@ -35,9 +35,10 @@ static void raise_file_limit(void)
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings)
 {
     *s = (struct stw_serve){.settings = settings};
-    s->env = (struct stw_env){.node_port_min = settings->node_port_min,
-                              .node_port_max = settings->node_port_max,
-                              .zones = stw_zones_create(stw_tz_read)};
+    s->product = (struct stw_product){.node_port_min = settings->node_port_min,
+                                      .node_port_max = settings->node_port_max,
+                                      .zones = stw_zones_create(stw_tz_read)};
+    s->env = (struct stw_env){.product = &s->product};
     sigemptyset(&s->signals);
     sigaddset(&s->signals, SIGTERM);
     sigaddset(&s->signals, SIGINT);

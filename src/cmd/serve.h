@@ -9,6 +9,7 @@
 #include "base/metrics.h"
 #include "certs/certs.h"
 #include "cmd/settings.h"
+#include "kinds/product.h"
 #include "webhook/callers.h"
 #include "webhook/probes.h"
 #include "webhook/scrape.h"
@@ -21,6 +22,7 @@
 struct stw_serve {
     const struct stw_settings *settings;
     struct stw_metrics *metrics;
+    struct stw_product product; /* freed by the caller, last */
     struct stw_env env;
     struct stw_client *client; /* who is asked who may read metrics; NULL: they are plain */
     struct stw_callers *callers;

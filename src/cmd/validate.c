@@ -11,6 +11,7 @@
 #include "cmd/settings.h"
 #include "controller/targets.h"
 #include "kinds/kind.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 static const char usage[] =
@@ -51,6 +52,7 @@ static const struct stw_flag flags[] = {
 struct job {
     struct stw_report *report;
     bool json;
+    struct stw_product product;
     struct stw_env env;
     struct stw_yaml_marks *marks;
     const char *file;
@@ -163,11 +165,6 @@ static void unreadable(void *ctx, const char *name, const char *why)
     stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
 }
 
-static struct stw_targets *known_targets(void *ctx)
-{
-    return stw_targets_ref(ctx);
-}
-
 static int judge_all(struct job *job, const struct options *o, char **operands)
 {
     stw_report_init(job->report, job->json, o->quiet);
@@ -181,18 +178,15 @@ static int judge_with(struct job *job, const struct options *o, char **operands)
 {
     stw_autotargetfile struct stw_target_file file = {0};
     struct stw_error err = {0};
-    struct stw_lookup lookup = {.targets = known_targets};
     if (stw_target_file_read(o->config, &file, &err) < 0) {
         fprintf(stderr, "steward validate: --config:\n%s",
                 file.errors.len ? stw_buf_str(&file.errors) : err.text);
         fputs(file.errors.len ? "" : "\n", stderr);
         return STW_EXIT_USAGE;
     }
-    lookup.ctx = file.targets;
-    job->env.lookup = &lookup;
-    int status = judge_all(job, o, operands);
-    job->env.lookup = NULL;
-    return status;
+    job->product.targets = stw_targets_now;
+    job->product.targets_ctx = file.targets;
+    return judge_all(job, o, operands);
 }
 
 static int validate(void *settings, int count, char **operands)
@@ -201,18 +195,19 @@ static int validate(void *settings, int count, char **operands)
     struct stw_error err = {0};
     struct stw_report report;
     struct job job = {.report = &report};
+    job.env.product = &job.product;
     if (stw_flags_output("validate", o->output, &job.json) != 0)
         return STW_EXIT_USAGE;
     if (!count)
         return stw_usage_error("validate",
                                "which files? Name some, a folder, or - for standard input");
-    if (stw_node_port_range_parse(o->node_port_range, &job.env.node_port_min,
-                                  &job.env.node_port_max, &err) < 0)
+    if (stw_node_port_range_parse(o->node_port_range, &job.product.node_port_min,
+                                  &job.product.node_port_max, &err) < 0)
         return stw_usage_error("validate", "%s", err.text);
-    job.env.zones = stw_zones_create(stw_tz_read);
+    job.product.zones = stw_zones_create(stw_tz_read);
     int status =
         o->config && *o->config ? judge_with(&job, o, operands) : judge_all(&job, o, operands);
-    stw_zones_destroy(job.env.zones);
+    stw_zones_destroy(job.product.zones);
     return status;
 }
 

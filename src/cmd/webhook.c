@@ -6,6 +6,7 @@
 #include "cmd/flags.h"
 #include "cmd/serve.h"
 #include "controller/targets.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 static const char usage[] =
@@ -17,7 +18,6 @@ struct door {
     struct stw_settings *settings;
     struct stw_serve serve;
     struct stw_target_store *targets;
-    struct stw_lookup lookup;
 };
 
 /* What the configuration file says is all that is known of the world. */
@@ -32,8 +32,8 @@ static int read_targets(struct door *d, struct stw_error *err)
         return 0;
     if (stw_target_store_create(&config, &d->targets, err) < 0)
         return -1;
-    d->lookup = (struct stw_lookup){.ctx = d->targets, .targets = stw_target_store_get};
-    d->serve.env.lookup = &d->lookup;
+    d->serve.product.targets = stw_target_store_get;
+    d->serve.product.targets_ctx = d->targets;
     return 0;
 }
 
@@ -62,7 +62,7 @@ static int serve(struct stw_settings *settings, struct stw_error *err)
     }
     stw_serve_done(&d.serve);
     stw_target_store_destroy(d.targets);
-    stw_zones_destroy(d.serve.env.zones);
+    stw_zones_destroy(d.serve.product.zones);
     stw_metrics_destroy(d.serve.metrics);
     return r;
 }

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "kinds/databaseuser_priv.h"
 #include "kinds/names.h"
+#include "kinds/product.h"
 #include "kinds/rows.h"
 #include "kinds/target.h"
 
@@ -319,9 +320,9 @@ static bool has_finalizer(struct stw_json list)
     return false;
 }
 
-static bool is_target(const struct stw_lookup *lookup, const char *name)
+static bool is_target(const struct stw_env *env, const char *name)
 {
-    struct stw_targets *all = lookup->targets(lookup->ctx);
+    struct stw_targets *all = stw_product_targets(env);
     bool found = all && stw_targets_find(all, name);
     stw_targets_unref(all);
     return found;
@@ -333,13 +334,13 @@ static bool is_about_to_be_made(const struct stw_admission *a, struct stw_json s
 {
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
     char target[STW_DATABASEUSER_TARGET_MAX + 1], secret[254], key[512];
-    if (a->operation != STW_CREATE || !a->ns || !lookup || !lookup->targets || !lookup->has ||
+    if (a->operation != STW_CREATE || !a->ns || !lookup || !lookup->has ||
         stw_json_strcpy(stw_json_path(a->object, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
                         target, sizeof(target)) != 0 ||
         stw_json_strcpy(stw_json_path(spec, "password.name"), secret, sizeof(secret)) != 0)
         return false;
     (void)snprintf(key, sizeof(key), "%s/%s", a->ns, secret);
-    return is_target(lookup, target) && lookup->has(lookup->ctx, "secrets", key) == 1;
+    return is_target(a->env, target) && lookup->has(lookup->ctx, "secrets", key) == 1;
 }
 
 /* Set here, it costs no request of its own.  An object that comes in without gets it from the

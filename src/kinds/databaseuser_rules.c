@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "kinds/kind_priv.h"
+#include "kinds/product.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -150,7 +151,6 @@ static bool made_on(const struct stw_admission *a, char ret[LABEL_MAX + 1])
 static void check_target(const struct stw_dbu_scene *s)
 {
     char made[LABEL_MAX + 1] = "";
-    const struct stw_lookup *lookup = s->a->env ? s->a->env->lookup : NULL;
     if (made_on(s->a, made) && strcasecmp(made, s->target_name) != 0)
         stw_databaseuser_add(s, LABEL_PATH, STW_FORBIDDEN, NULL,
                              "target cannot change from \"%s\" to \"%s\": the account would be "
@@ -160,7 +160,7 @@ static void check_target(const struct stw_dbu_scene *s)
         stw_databaseuser_add(s, LABEL_PATH, STW_FORBIDDEN, NULL,
                              "target \"%s\" does not accept namespace \"%s\"", s->target_name,
                              s->a->ns ? s->a->ns : "");
-    if (!s->target && lookup && lookup->targets)
+    if (!s->target && stw_product_knows_targets(s->a->env))
         stw_findings_warn(s->f,
                           "target \"%s\" is not configured; the account is created when it is",
                           s->target_name);
@@ -430,11 +430,10 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
                                const void *old_spec, struct stw_findings *f)
 {
     char name[LABEL_MAX + 1];
-    const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
     struct stw_dbu_scene s = {.a = a, .user = spec, .old = old_spec, .target_name = name, .f = f};
     struct stw_targets *targets = NULL;
-    if (read_label(a, f, name) && lookup && lookup->targets)
-        targets = lookup->targets(lookup->ctx);
+    if (read_label(a, f, name))
+        targets = stw_product_targets(a->env);
     s.target = stw_targets_find(targets, name);
     s.engine = s.target ? stw_engine_info(s.target->engine) : NULL;
     check_all(&s);

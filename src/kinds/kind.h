@@ -24,8 +24,7 @@ struct stw_secret_facts {
     uint32_t len;                  /* bytes */
 };
 
-struct stw_targets;
-struct stw_zones;
+struct stw_product; /* what the kinds of this program share beside (kinds/product.h) */
 
 /* Who else is there; answered from caches, so it may lag.  NULL where there is no cluster, and so
  * may each function be. */
@@ -39,15 +38,12 @@ struct stw_lookup {
     /* What can be said of a value in a Secret.  0, or -1: it could not be looked at. */
     int (*secret)(void *ctx, const char *ns, const char *name, const char *key,
                   struct stw_secret_facts *ret);
-    /* The database targets of now, a reference of the caller's; NULL: none are configured. */
-    struct stw_targets *(*targets)(void *ctx);
 };
 
 /* The world as far as rules may know it. */
 struct stw_env {
-    int32_t node_port_min, node_port_max; /* 0, 0: 30000-32767 */
-    const struct stw_lookup *lookup;      /* or NULL */
-    struct stw_zones *zones;              /* NULL: whether a time zone exists is not asked */
+    const struct stw_lookup *lookup;   /* or NULL */
+    const struct stw_product *product; /* or NULL; passed through */
 };
 
 struct stw_kind;

@@ -5,6 +5,7 @@
 #include "kinds/core.h"
 #include "kinds/kind_priv.h"
 #include "kinds/names.h"
+#include "kinds/product.h"
 #include "kinds/rows.h"
 
 #include <stdio.h>
@@ -144,9 +145,10 @@ struct range {
 
 static struct range port_range(const struct stw_env *env)
 {
-    if (!env || (env->node_port_min == 0 && env->node_port_max == 0))
+    const struct stw_product *p = env ? env->product : NULL;
+    if (!p || (p->node_port_min == 0 && p->node_port_max == 0))
         return (struct range){30000, 32767};
-    return (struct range){env->node_port_min, env->node_port_max};
+    return (struct range){p->node_port_min, p->node_port_max};
 }
 
 /* The lower end of the range, from which the API server takes no port by itself as long as there

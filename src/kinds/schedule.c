@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "kinds/cron.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #define OFTEN_MINUTES 5 /* what comes faster is warned of */
@@ -48,7 +49,7 @@ void stw_check_schedule(const char *path, const char *schedule, const char *what
 void stw_check_time_zone(const struct stw_admission *a, const char *path, const char *zone,
                          struct stw_findings *f)
 {
-    struct stw_zones *zones = a->env ? a->env->zones : NULL;
+    struct stw_zones *zones = stw_product_zones(a->env);
     if (!zone || !*zone || strlen(zone) > STW_TIME_ZONE_MAX)
         return;
     if (!stw_zone_name_ok(zone) || (zones && !stw_zones_get(zones, zone)))

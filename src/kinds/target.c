@@ -512,6 +512,11 @@ struct stw_targets *stw_targets_ref(struct stw_targets *t)
     return t;
 }
 
+struct stw_targets *stw_targets_now(void *targets)
+{
+    return stw_targets_ref(targets);
+}
+
 void stw_targets_unref(struct stw_targets *t)
 {
     if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)

@@ -57,6 +57,7 @@ struct stw_targets; /* counted */
 int stw_targets_parse(struct stw_json list, struct stw_targets **ret, struct stw_findings *f);
 struct stw_targets *stw_targets_ref(struct stw_targets *t); /* NULL is fine, as below */
 void stw_targets_unref(struct stw_targets *t);
+struct stw_targets *stw_targets_now(void *targets); /* stw_targets_ref, for stw_product.targets */
 const struct stw_target *stw_targets_find(const struct stw_targets *t, const char *name);
 size_t stw_targets_count(const struct stw_targets *t);
 const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i);

@@ -7,6 +7,7 @@
  * Rules may look around: there is a target of each engine, some names are taken, Secrets differ. */
 #include "base/util.h"
 #include "kinds/kind.h"
+#include "kinds/product.h"
 #include "kinds/target.h"
 
 #include <jansson.h>
@@ -66,9 +67,9 @@ static struct stw_targets *targets(void *ctx)
     return stw_targets_ref(all);
 }
 
-static const struct stw_lookup lookup = {
-    .find = find, .has = has, .secret = secret, .targets = targets};
-static const struct stw_env env = {.lookup = &lookup};
+static const struct stw_lookup lookup = {.find = find, .has = has, .secret = secret};
+static const struct stw_product product = {.targets = targets};
+static const struct stw_env env = {.lookup = &lookup, .product = &product};
 
 static json_t *child(json_t *at, const char *key)
 {

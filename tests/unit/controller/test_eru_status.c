@@ -6,12 +6,14 @@
 #include "base/tzfile.h"
 #include "controller/condition.h"
 #include "fake_clock.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 /* An Eru in the middle of a run, enabled, its Deployment there. */
 struct scene {
     struct fake_clock now;
     struct stw_clock clock;
+    struct stw_product product;
     struct stw_env env;
     struct stw_run run;
     struct eru *e;
@@ -23,7 +25,8 @@ static void scene_init(struct scene *s)
 {
     *s = (struct scene){.now = {1000}};
     s->clock = (struct stw_clock){&s->now, fake_monotonic, fake_wall};
-    s->env.zones = stw_zones_create(stw_tz_read);
+    s->product.zones = stw_zones_create(stw_tz_read);
+    s->env.product = &s->product;
     s->run = (struct stw_run){.controller = &stw_controller_eru,
                               .clock = &s->clock,
                               .env = &s->env,
@@ -50,7 +53,7 @@ static void scene_done(struct scene *s)
     json_decref(s->e->object.status);
     json_decref(s->status);
     free(s->e);
-    stw_zones_destroy(s->env.zones);
+    stw_zones_destroy(s->product.zones);
 }
 
 static void judge(struct scene *s)

@@ -3,6 +3,7 @@
 
 #include "judge.h"
 #include "kinds/engine.h"
+#include "kinds/product.h"
 #include "kinds/target.h"
 
 /* --- the world: a target of each engine, and one that is narrow */
@@ -78,9 +79,9 @@ static struct stw_targets *targets(void *ctx)
     return stw_targets_ref(w->targets);
 }
 
-static const struct stw_lookup lookup = {
-    .ctx = &world, .find = find, .has = has, .secret = secret, .targets = targets};
-static const struct stw_env env = {.lookup = &lookup};
+static const struct stw_lookup lookup = {.ctx = &world, .find = find, .has = has, .secret = secret};
+static const struct stw_product product = {.targets = targets, .targets_ctx = &world};
+static const struct stw_env env = {.lookup = &lookup, .product = &product};
 
 static const struct stw_secret_facts fine = {
     .secret_there = true, .key_there = true, .is_text = true, .len = 24};
@@ -977,8 +978,7 @@ static char *added_to_metadata(const char *metadata, enum stw_operation operatio
 /* It is set where the controller would set it in a moment. */
 static void the_finalizer(void **state)
 {
-    static const struct stw_lookup no_cache = {.ctx = &world, .targets = targets};
-    static const struct stw_env alone = {.lookup = &no_cache};
+    static const struct stw_env alone = {.product = &product};
     static const struct {
         const char *metadata;
         int has;

@@ -6,6 +6,7 @@
  * cause not even a warning. */
 #include "base/yaml.h"
 #include "judge.h"
+#include "kinds/product.h"
 #include "kinds/target.h"
 
 struct page {
@@ -58,8 +59,9 @@ static int judge(void *ctx, unsigned index, size_t line, const struct stw_buf *j
 {
     struct page *page = ctx;
     stw_autofindings struct stw_findings f = {0};
-    struct stw_lookup lookup = {.ctx = page, .targets = page->targets ? shown_targets : NULL};
-    struct stw_env env = {.lookup = &lookup};
+    const struct stw_product product = {.targets = page->targets ? shown_targets : NULL,
+                                        .targets_ctx = page};
+    const struct stw_env env = {.product = &product};
     struct question q;
     (void)index, (void)line;
     ask(&q, NULL, stw_buf_str(json), NULL, &env);

@@ -3,13 +3,15 @@
 
 #include "base/tzfile.h"
 #include "judge.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #define ERU(members)                                                                               \
     "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{" members "}}"
 #define SPEC(members) ERU("\"deploymentname\":\"web\"," members)
 
-static struct stw_env env;
+static struct stw_product product;
+static const struct stw_env env = {.product = &product};
 
 static void fields_one_by_one(void **state)
 {
@@ -176,14 +178,14 @@ static void what_is_still_the_default(void **state)
 static int make_zones(void **state)
 {
     (void)state;
-    env.zones = stw_zones_create(stw_tz_read);
-    return env.zones ? 0 : -1;
+    product.zones = stw_zones_create(stw_tz_read);
+    return product.zones ? 0 : -1;
 }
 
 static int end_zones(void **state)
 {
     (void)state;
-    stw_zones_destroy(env.zones);
+    stw_zones_destroy(product.zones);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "kinds/etcdbackup.h"
 
 #include "judge.h"
+#include "kinds/product.h"
 #include "kinds/zones.h"
 
 #define OBJECT(members) "{\"metadata\":{\"name\":\"nightly\"},\"spec\":{" members "}}"
@@ -451,7 +452,8 @@ static int no_zone(const char *name, size_t max, char **ret, size_t *ret_len, st
 static void time_zones(void **state)
 {
     struct stw_zones *zones = stw_zones_create(no_zone);
-    const struct stw_env env = {.zones = zones};
+    const struct stw_product product = {.zones = zones};
+    const struct stw_env env = {.product = &product};
     (void)state;
     assert_non_null(zones);
     assert_answer(&stw_kind_etcdbackup,

@@ -7,6 +7,7 @@
 #include "kinds/target.h"
 
 #include "judge.h"
+#include "kinds/product.h"
 
 static long allocations_left = -1; /* -1: no limit */
 
@@ -130,11 +131,6 @@ static int short_secret(void *ctx, const char *ns, const char *name, const char 
     return 0;
 }
 
-static struct stw_targets *held(void *ctx)
-{
-    return stw_targets_ref(ctx);
-}
-
 static void verdicts_among_targets(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -143,9 +139,9 @@ static void verdicts_among_targets(void **state)
     (void)state;
     scan(&doc, TARGETS);
     assert_int_equal(stw_targets_parse(stw_json_root(&doc), &targets, &f), 0);
-    struct stw_lookup lookup = {
-        .ctx = targets, .find = taken, .secret = short_secret, .targets = held};
-    struct stw_env env = {.lookup = &lookup};
+    struct stw_lookup lookup = {.ctx = targets, .find = taken, .secret = short_secret};
+    const struct stw_product product = {.targets = stw_targets_now, .targets_ctx = targets};
+    const struct stw_env env = {.lookup = &lookup, .product = &product};
     try_all(&stw_kind_databaseuser, BAD_USER, NULL, &env);
     try_all(&stw_kind_databaseuser, BAD_USER, BAD_USER, &env);
     stw_targets_unref(targets);

@@ -2,6 +2,7 @@
 #include "kinds/myweb.h"
 
 #include "judge.h"
+#include "kinds/product.h"
 
 /* A good object around some spec members. */
 #define WEB(members)                                                                               \
@@ -262,7 +263,9 @@ static void port_ranges(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
-        struct stw_env env = {.node_port_min = cases[i].min, .node_port_max = cases[i].max};
+        const struct stw_product product = {.node_port_min = cases[i].min,
+                                            .node_port_max = cases[i].max};
+        const struct stw_env env = {.product = &product};
         stw_autobuf struct stw_buf object = STW_BUF_INIT(4096);
         stw_buf_addf(&object, SPEC("\"nodePortNumber\":%d"), cases[i].port);
         assert_answer(&stw_kind_myweb, stw_buf_str(&object), NULL, &env, cases[i].want);

@@ -61,7 +61,6 @@ static void holders(void **state)
     stw_discreet_init(&d, &inner, true, &clock);
     assert_null(d.lookup.has);
     assert_null(d.lookup.secret);
-    assert_null(d.lookup.targets);
     assert_false(d.lookup.find(d.lookup.ctx, "i", "k", "shop/a", holder));
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         w.holder = cases[i].holder;
