@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Base64, both ways. */
+ * Base64 encoding and decoding. */
 #include "base/base64.h"
 
 #include <stdint.h>

@@ -38,7 +38,8 @@ const char *stw_buf_str(const struct stw_buf *b)
     return b->data ? b->data : "";
 }
 
-/* Moves to a block of `cap` bytes; a secret must not stay behind in what realloc gives back. */
+/* Moves to a block of `cap` bytes.  A secret is not moved by realloc, which may free the old block
+ * without wiping it. */
 static bool move_to(struct stw_buf *b, size_t cap)
 {
     if (!b->secret) {
@@ -168,7 +169,8 @@ char *stw_buf_take(struct stw_buf *b)
     return data;
 }
 
-/* What stands behind the backslash for a byte; 'u' asks for the long form, 0 for none. */
+/* The character after the backslash in the escape of a byte; 'u': the six-byte form; 0: no escape
+ * needed. */
 static const char escape_of[256] = {
     [0 ... 7] = 'u', ['\b'] = 'b', ['\t'] = 't',      ['\n'] = 'n', [11] = 'u',
     ['\f'] = 'f',    ['\r'] = 'r', [14 ... 31] = 'u', ['"'] = '"',  ['\\'] = '\\',

@@ -14,18 +14,18 @@ struct stw_buf {
     char *data; /* NUL-terminated once something was added; NULL before */
     size_t len;
     size_t cap;
-    size_t max;  /* bytes at most */
+    size_t max;  /* limit in bytes */
     bool failed; /* over the cap, or out of memory */
-    bool secret; /* wiped whenever memory is given back */
+    bool secret; /* memory is wiped before it is freed */
 };
 
 #define STW_BUF_INIT(max_bytes) ((struct stw_buf){.max = (max_bytes)})
 #define stw_autobuf __attribute__((cleanup(stw_buf_done)))
 
 void stw_buf_done(struct stw_buf *b);  /* frees; the buffer is as after STW_BUF_INIT */
-void stw_buf_clear(struct stw_buf *b); /* empties, keeps the memory, forgets a failure */
+void stw_buf_clear(struct stw_buf *b); /* empties, keeps the memory, clears `failed` */
 char *
-stw_buf_take(struct stw_buf *b); /* hands the memory to the caller ("" never NULL unless failed) */
+stw_buf_take(struct stw_buf *b); /* the caller owns the result; "" when empty, NULL when failed */
 const char *stw_buf_str(const struct stw_buf *b); /* "" when empty */
 
 void stw_buf_add(struct stw_buf *b, const void *data, size_t len);
@@ -36,11 +36,12 @@ void stw_buf_addi(struct stw_buf *b, int64_t v);
 void stw_buf_addf(struct stw_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void stw_buf_vaddf(struct stw_buf *b, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0)));
-/* Room for `len` more bytes to write by hand at data + b->len; NULL on failure. */
+/* Reserves `len` more bytes.  Returns data + len, where the caller writes them, or NULL on
+ * failure. */
 char *stw_buf_reserve(struct stw_buf *b, size_t len);
 
-/* JSON text: a quoted, escaped string; `len` bytes of valid UTF-8.  Escapes as RFC 8259 asks and
- * no more, so that text read and written again is the same. */
+/* Appends a quoted JSON string; `text` is `len` bytes of valid UTF-8.  Escapes only what RFC 8259
+ * requires, so that text that is read and written again is unchanged. */
 void stw_buf_json_str(struct stw_buf *b, const char *text, size_t len);
 void stw_buf_json_strz(struct stw_buf *b, const char *text);
 

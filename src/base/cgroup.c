@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#define NO_LIMIT (UINT64_C(1) << 60) /* v1 writes the largest number of pages */
+#define NO_LIMIT (UINT64_C(1) << 60) /* v1 reports "no limit" as the largest number of pages */
 
 static void take_least(const char *root, const char *group, const char *file, uint64_t *least)
 {
@@ -21,8 +21,8 @@ static void take_least(const char *root, const char *group, const char *file, ui
         *least = STW_MIN(*least, (uint64_t)value);
 }
 
-/* A group and all above it.  In a container the group is often mounted as the root, so that the
- * names in /proc lead nowhere and the root itself is what counts. */
+/* The group and its ancestors.  In a container the group is often mounted as the root: the paths in
+ * /proc then do not exist, and the root has the limit. */
 static void take_all(const char *root, char *group, const char *file, uint64_t *least)
 {
     for (char *slash = group; slash; slash = strrchr(group, '/')) {

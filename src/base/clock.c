@@ -106,7 +106,7 @@ void stw_time_format_micro(int64_t wall_us, char out[STW_TIME_LEN])
     memcpy(out + 26, "Z", 2);
 }
 
-/* Exactly `width` digits; moves *p behind them. */
+/* Reads exactly `width` digits and moves *p past them. */
 static int take_digits(const char **p, int width, int64_t *ret)
 {
     int64_t v = 0;
@@ -135,7 +135,7 @@ static int64_t days_in_month(int64_t year, int64_t month)
     return days[month - 1] + (month == 2 && leap);
 }
 
-/* ".25" and so on: microseconds; what is finer is cut. */
+/* Reads a fraction such as ".25" in microseconds; finer digits are truncated. */
 static int take_fraction(const char **p, int64_t *ret_us)
 {
     *ret_us = 0;
@@ -178,7 +178,7 @@ int stw_time_parse(const char *text, int64_t *ret_wall_us)
     if (month < 1 || day < 1 || day > days_in_month(year, month) || (*p != 'T' && *p != 't'))
         return -1;
     p++;
-    /* 60 is a leap second; like POSIX time it counts as the second after. */
+    /* 60 is a leap second; as in POSIX time it equals the next second. */
     if (take_number(&p, 2, 23, ':', &hour) != 0 || take_number(&p, 2, 59, ':', &minute) != 0 ||
         take_number(&p, 2, 60, 0, &second) != 0)
         return -1;
@@ -203,7 +203,7 @@ int stw_cond_init(pthread_cond_t *cond)
 
 void stw_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ms)
 {
-    /* A deadline beyond what time_t holds in seconds is none. */
+    /* A deadline too large for time_t means no deadline. */
     if (deadline_ms / 1000 > (uint64_t)INT32_MAX * 1024) {
         (void)pthread_cond_wait(cond, lock);
         return;

@@ -7,7 +7,7 @@
 
 #define MAX_MS (10LL * 366 * 24 * 3600 * 1000)
 
-/* Go knows both signs for micro: U+00B5 and U+03BC. */
+/* Go accepts both micro signs: U+00B5 and U+03BC. */
 static const struct {
     const char *name;
     double ms;
@@ -16,7 +16,7 @@ static const struct {
     {"ms", 1},    {"s", 1000},  {"m", 60000},        {"h", 3600000},
 };
 
-/* "12", "1.5", ".5" without sign or exponent, which strtod would let in. */
+/* Reads "12", "1.5" or ".5".  Unlike strtod it accepts no sign and no exponent. */
 static const char *number(const char *p, double *ret)
 {
     double value = 0, place = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One error value for every room: owned by the caller, last parameter, a code only where somebody
- * acts on it and a text for people.  Needs no memory, so it works when there is none left. */
+ * The error value of all modules.  The caller owns it and passes it as the last parameter.  A code
+ * exists only where a caller acts on it; the text is for people.  It needs no allocation, so it
+ * works when memory is exhausted. */
 #ifndef STW_BASE_ERROR_H
 #define STW_BASE_ERROR_H
 
@@ -17,9 +18,9 @@ enum stw_err {
     STW_ERR_EXISTS,      /* 409 AlreadyExists */
     STW_ERR_FORBIDDEN,   /* 401, 403 */
     STW_ERR_GONE,        /* 410: the resourceVersion is too old, list again */
-    STW_ERR_TOO_LARGE,   /* a cap of ours or 413 */
+    STW_ERR_TOO_LARGE,   /* one of our limits, or 413 */
     STW_ERR_THROTTLED,   /* 429 */
-    STW_ERR_UNAVAILABLE, /* 5xx, or nobody answered */
+    STW_ERR_UNAVAILABLE, /* 5xx, or no answer */
     STW_ERR_TIMEOUT,     /* our deadline passed */
     STW_ERR_CANCELLED,   /* we are stopping */
 };
@@ -37,21 +38,21 @@ int stw_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
 int stw_vfail(struct stw_error *err, enum stw_err code, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
-/* Puts "<text>: " before the text that is there and keeps the code.  Always returns -1. */
+/* Puts "<text>: " before the existing text and keeps the code.  Always returns -1. */
 int stw_error_wrap(struct stw_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* clang-tidy sees one file at a time, and so has to be told here what both return. */
+/* clang-tidy analyses one file at a time, so this states what both return. */
 #ifdef __clang_analyzer__
 #define stw_fail(...) (stw_fail(__VA_ARGS__), -1)
 #define stw_error_wrap(...) (stw_error_wrap(__VA_ARGS__), -1)
 #endif
 
-/* Where a failure with `code` is none, as what was asked for is so already: 0 then, and nothing is
- * left of it in `err`; else `rc`. */
+/* Ignores a failure with `code`, for calls whose effect is already in place: clears `err` and
+ * returns 0.  Otherwise returns `rc`. */
 int stw_error_pass_over(int rc, enum stw_err code, struct stw_error *err);
 
-/* A stable CamelCase word for a code, such as "NotFound"; for logs and metrics. */
+/* A stable CamelCase name for a code, such as "NotFound"; for logs and metrics. */
 const char *stw_err_name(enum stw_err code);
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Points at which a test ends the process by SIGKILL: behind each write of a sequence that must
- * survive it; and how long a day is.  Nothing at all, unless built with -Dfault_points=true, which
- * no release is. */
+ * Fault points: a test can end the process by SIGKILL after each write of a sequence that must
+ * survive it.  Also the length of a day.  Empty unless built with -Dfault_points=true, which no
+ * release is. */
 #ifndef STW_BASE_FAULT_H
 #define STW_BASE_FAULT_H
 
 #include <stdint.h>
 
 #ifdef STW_FAULT_POINTS
-/* Counts, and at the one that STEWARD_FAULT_AT names (from 1) the process ends.  Each is noted by
- * number and name in the file that STEWARD_FAULT_LOG names. */
+/* Counts the calls and ends the process at number STEWARD_FAULT_AT (from 1).  Writes number and
+ * name of each to the file STEWARD_FAULT_LOG. */
 void stw_fault_point(const char *name);
-/* Seconds of what certificates call a day: STEWARD_DAY_SECONDS of the environment, so that a test
- * sees them end. */
+/* The length of a certificate's day in seconds: STEWARD_DAY_SECONDS from the environment, so that a
+ * test sees certificates expire. */
 int64_t stw_day_s(void);
 #else
 static inline void stw_fault_point(const char *name)

@@ -9,7 +9,7 @@ struct stw_fence {
     const struct stw_clock *clock;
     _Atomic uint64_t deadline_ms; /* 0: closed */
     _Atomic uint64_t term;
-    pthread_mutex_t lock; /* of `epoch` */
+    pthread_mutex_t lock; /* protects `epoch` */
     struct stw_fence_epoch epoch;
 };
 

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Only whole pages of what is mapped from a file without PF_W: such a page is never different from
- * the file.  What relocations have written, read-only since (RELRO), is part of a writable one. */
+/* Drops only whole pages of segments mapped without PF_W: these never differ from the file.  RELRO
+ * pages, read-only after relocation, belong to a writable segment. */
 static void drop(const struct dl_phdr_info *object, const ElfW(Phdr) * segment)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -45,7 +45,7 @@ uint32_t stw_json_weight(struct stw_json v)
     return t ? t->next - v.at : 0;
 }
 
-/* Whether the decoded bytes of a string are these. */
+/* Whether the decoded bytes of a string equal `text`. */
 static bool holds(const struct stw_json_doc *doc, const struct stw_json_token *t, const char *text,
                   size_t len)
 {
@@ -101,7 +101,7 @@ struct stw_json stw_json_at(struct stw_json array, uint32_t index)
     return (struct stw_json){array.doc, at};
 }
 
-/* The child at token `at` when that is still inside; of an object `at` is the key. */
+/* The child at token `at`; absent at the end of the container.  In an object `at` is the key. */
 static struct stw_json child(struct stw_json container, const struct stw_json_token *t, uint32_t at,
                              struct stw_json *ret_key)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading JSON without building a tree: one strict pass over the text checks all of it and leaves
+ * Reads JSON without building a tree: one strict pass over the text checks all of it and produces
  * an array of tokens that point into the text.  Rules, informers and decoders walk the tokens.
  *
- * Strict means: whatever jansson refuses under JSON_REJECT_DUPLICATES is refused here (RFC 8259
- * grammar, valid UTF-8, no lone surrogates, no NUL in strings, integers within int64, finite reals,
- * no duplicate keys also when spelled with escapes, nothing behind the end), and deeper nesting
- * than `max_depth` as well.  tests/fuzz/fuzz_json holds it against jansson.
+ * Strict means: everything that jansson rejects under JSON_REJECT_DUPLICATES is rejected here (RFC
+ * 8259 grammar, valid UTF-8, no lone surrogates, no NUL in strings, integers within int64, finite
+ * reals, no duplicate keys even if spelled with escapes, no text after the end).  Nesting deeper
+ * than STW_JSON_MAX_DEPTH is also rejected.  tests/fuzz/fuzz_json compares the two.
  *
  * A document borrows the text; the text must outlive it.  One thread at a time. */
 #ifndef STW_BASE_JSON_H
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum stw_json_type {
-    STW_JSON_ABSENT = 0, /* not a value: the answer of a look-up that found none */
+    STW_JSON_ABSENT = 0, /* not a value: the result of a look-up that found none */
     STW_JSON_NULL,
     STW_JSON_FALSE,
     STW_JSON_TRUE,
@@ -32,41 +32,41 @@ enum stw_json_type {
 };
 
 struct stw_json_token {
-    uint32_t start;  /* offset of the value's first byte; of a string: behind the quote */
-    uint32_t end;    /* offset behind its last byte; of a string: of the closing quote */
-    uint32_t next;   /* index of the token behind this value and all within it */
+    uint32_t start;  /* offset of the value's first byte; of a string: after the quote */
+    uint32_t end;    /* offset after its last byte; of a string: of the closing quote */
+    uint32_t next;   /* index of the token after this value and its contents */
     uint32_t size;   /* members, elements, or the decoded bytes of a string */
     uint8_t type;    /* enum stw_json_type */
-    uint8_t escaped; /* string holds a backslash: text differs from value */
+    uint8_t escaped; /* string contains a backslash: text differs from value */
 };
 
 #define STW_JSON_MAX_DEPTH 128
 
-/* Zero-initialised is empty and valid; a scan reuses its memory. */
+/* A zero-initialised document is empty and valid; a scan reuses its memory. */
 struct stw_json_doc {
     const char *text;
     size_t len;
     struct stw_json_token *tokens;
     uint32_t count, cap;
-    uint32_t max; /* values and keys that a text may have, else STW_ERR_TOO_LARGE; 0: any number */
-    /* The text comes from a JSON writer, ours or the API server's, which never repeats a key: that
-     * is not checked.  Of two members of the same name the first is found. */
+    uint32_t max; /* limit of values and keys, else STW_ERR_TOO_LARGE; 0: no limit */
+    /* The text comes from a JSON writer, ours or the API server's.  These never repeat a key, so
+     * duplicates are not checked.  Of two members of the same name the first is found. */
     bool trusted;
     struct stw_json_scratch *scratch; /* of the scanner: duplicate detection */
 };
 
-/* Text of up to UINT32_MAX - 1 bytes; the top value must be an object or an array.  On failure the
- * document is empty and the error (STW_ERR_INVALID, or STW_ERR_TOO_LARGE for depth and for more
- * values than `max`) names what is wrong with its line and column and byte offset. */
+/* Scans a text of up to UINT32_MAX - 1 bytes; the top value must be an object or an array.  On
+ * failure the document is empty and the error (STW_ERR_INVALID, or STW_ERR_TOO_LARGE for depth and
+ * for more values than `max`) gives the problem with line, column and byte offset. */
 int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err);
-/* The same for a value that other text may follow: `ret_len` is where it ends.  A text that was cut
- * in the middle of the value fails like any other that is wrong. */
+/* The same, but other text may follow the value: `ret_len` is where the value ends.  A text that is
+ * truncated inside the value is an error. */
 int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, size_t *ret_len,
                         struct stw_error *err);
 void stw_json_done(struct stw_json_doc *doc);
 #define stw_autojson __attribute__((cleanup(stw_json_done)))
 
-/* A place in a document, passed by value.  Every call accepts an absent node and answers absent. */
+/* A place in a document, passed by value.  Every call accepts an absent node and returns absent. */
 struct stw_json {
     const struct stw_json_doc *doc;
     uint32_t at;
@@ -85,7 +85,7 @@ struct stw_json stw_json_get(struct stw_json object, const char *key);
 struct stw_json stw_json_path(struct stw_json v, const char *dotted); /* "spec.template.spec" */
 struct stw_json stw_json_at(struct stw_json array, uint32_t index);
 
-/* Steps through an object (key and value) or an array (key is absent).  Start with it zeroed:
+/* Iterates over an object (key and value) or an array (key is absent):
  *     struct stw_json key, value;
  *     stw_json_foreach (object, key, value) ... */
 struct stw_json stw_json_first(struct stw_json container, struct stw_json *ret_key);
@@ -96,19 +96,19 @@ struct stw_json stw_json_after(struct stw_json container, struct stw_json value,
          (value) = stw_json_after((container), (value), &(key)))
 
 bool stw_json_is(struct stw_json string, const char *text);
-bool stw_json_equal(struct stw_json a, struct stw_json b); /* by value; member order is no matter */
-/* An order of strings by their decoded bytes, shorter ones first: below, equal to or above 0. */
+bool stw_json_equal(struct stw_json a, struct stw_json b); /* by value; member order is ignored */
+/* Orders strings by their decoded bytes, shorter ones first; returns < 0, 0 or > 0. */
 int stw_json_compare(struct stw_json a, struct stw_json b);
-/* How many values and keys are in it, itself included: what it costs to walk all of it. */
+/* The number of values and keys in it, itself included: the cost of walking all of it. */
 uint32_t stw_json_weight(struct stw_json v);
 /* Appends the decoded bytes of a string. */
 void stw_json_str(struct stw_json string, struct stw_buf *out);
-/* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is no string or does not fit. */
+/* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is not a string or does not fit. */
 int stw_json_strcpy(struct stw_json string, char *out, size_t out_size);
-char *stw_json_strdup(struct stw_json string); /* caller frees; NULL when no string, or no memory */
-int stw_json_int(struct stw_json v, int64_t *ret); /* 0, or -1 when it is no integer */
+char *stw_json_strdup(struct stw_json string);     /* caller frees; NULL: not a string, no memory */
+int stw_json_int(struct stw_json v, int64_t *ret); /* 0, or -1 when it is not an integer */
 bool stw_json_bool(struct stw_json v, bool fallback);
-/* The bytes of the value as they stand in the text (strings with their quotes). */
+/* The bytes of the value as in the text (strings with their quotes). */
 const char *stw_json_raw(struct stw_json v, size_t *ret_len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Equality by value.  Recursion is bounded by STW_JSON_MAX_DEPTH, which every document kept. */
+ * Equality by value.  Recursion is bounded by STW_JSON_MAX_DEPTH, which the scan enforces. */
 #include "base/json_priv.h"
 #include "base/util.h"
 
@@ -43,7 +43,7 @@ static bool equal_ints(struct stw_json a, struct stw_json b)
     return stw_json_int(a, &x) == 0 && stw_json_int(b, &y) == 0 && x == y;
 }
 
-/* A number's text has no end of its own, so strtod gets a copy.  NaN when there is no memory. */
+/* The text of a number is not NUL-terminated, so strtod gets a copy.  NaN when out of memory. */
 static double real_of(struct stw_json v)
 {
     size_t len;
@@ -60,9 +60,9 @@ static bool equal_reals(struct stw_json a, struct stw_json b)
     return isgreaterequal(x, y) && islessequal(x, y);
 }
 
-/* Most objects that are compared came from the same writer and have their members in one order.
- * Looks at no values: each pair of values is compared once at most, or depth would double the work.
- */
+/* Most compared objects come from the same writer and have their members in the same order.
+ * Compares keys only: each pair of values must be compared at most once, or every level would
+ * double the work. */
 static bool keys_in_order(struct stw_json a, struct stw_json b)
 {
     struct stw_json key, other, v, w = stw_json_first(b, &other);
@@ -103,7 +103,8 @@ static void sort_keys(struct stw_json object, struct stw_json *keys)
     qsort(keys, n, sizeof(*keys), by_name);
 }
 
-/* Both sorted by name: two large objects in different order do not cost their square. */
+/* Compares both sorted by name, so that two large objects in different order do not take quadratic
+ * time. */
 static bool equal_sorted(struct stw_json a, struct stw_json b, struct stw_json *keys, uint32_t n)
 {
     sort_keys(a, keys);

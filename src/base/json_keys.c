@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Duplicate keys.  Looked for when an object is complete: few members are compared pair by pair by
- * a print of their keys, many go through a hash table.  Each key is decoded once, and again only
- * next to one of the same seeded hash, so that the work is linear in the text for any content. */
+ * Detects duplicate keys once an object is complete.  Few members are compared pairwise by a
+ * fingerprint of their keys; many go through a hash table.  Each key is decoded once, and again
+ * only if its seeded hash equals another one, so the work is linear in the text for any content. */
 #include "base/json_priv.h"
 #include "base/util.h"
 
@@ -14,7 +14,7 @@
 #define PAIRWISE_MAX 24U
 #define SHORT_KEY 16U
 
-/* Most documents never need it. */
+/* Allocated on first use: most documents never need it. */
 static struct stw_json_scratch *scratch_of(struct stw_json_doc *doc)
 {
     if (doc->scratch)
@@ -41,8 +41,8 @@ void stw_json_scratch_destroy(struct stw_json_scratch *s)
     free(s);
 }
 
-/* The decoded bytes of a key: in the text itself, or in one of the two rooms when it holds escapes.
- * NULL when there is no memory. */
+/* The decoded bytes of a key: in the text itself, or in `rooms[room]` when it contains escapes.
+ * NULL when out of memory. */
 static const char *key_bytes(struct stw_json_doc *doc, uint32_t at, unsigned room)
 {
     const struct stw_json_token *key = &doc->tokens[at];
@@ -72,10 +72,10 @@ static int same_key(struct stw_json_doc *doc, uint32_t a, uint32_t b)
     return memcmp(p, q, size) == 0;
 }
 
-/* Of keys up to SHORT_KEY bytes it is made of all of their bytes, so that to compare two of them
- * costs next to nothing if an attacker has made their prints equal.  Longer ones are hashed with
- * the seed: an attacker cannot make two prints equal except by the same key, which ends the search.
- */
+/* The fingerprint of a key.  For up to SHORT_KEY bytes it is computed from all bytes: comparing two
+ * such keys is cheap even if an attacker has made their fingerprints equal.  Longer keys are hashed
+ * with the seed: an attacker can make two fingerprints equal only by the same key, which ends the
+ * search. */
 static inline uint64_t print_of(const char *p, size_t len, uint64_t seed)
 {
     uint64_t head = 0, tail = 0;
@@ -94,7 +94,7 @@ static inline uint64_t print_of(const char *p, size_t len, uint64_t seed)
     return (head * UINT64_C(0x9E3779B97F4A7C15)) ^ (tail + ((uint64_t)len << 56));
 }
 
-/* The print of a key; -1 when memory is exhausted. */
+/* The fingerprint of a key; -1 when out of memory. */
 static int print_key(struct stw_json_doc *doc, uint32_t at, bool hashed, uint64_t *ret)
 {
     uint32_t size = doc->tokens[at].size;
@@ -141,7 +141,7 @@ static int reserve_slots(struct stw_json_scratch *s, size_t cap)
     return 0;
 }
 
-/* The part of the hash that is in the slot saves decoding the key there, which may be long. */
+/* The part of the hash in the slot avoids decoding the key there, which may be long. */
 static int by_hash(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
 {
     struct stw_json_scratch *s = scratch_of(doc);

@@ -15,9 +15,9 @@ struct scan {
     uint32_t open[STW_JSON_MAX_DEPTH]; /* tokens of the containers around p */
     struct stw_json_fault fault;
     enum stw_err code;
-    uint32_t room;      /* tokens that fit without another look */
-    uint32_t duplicate; /* token of a key that came twice */
-    bool more;          /* text after the value belongs to something else */
+    uint32_t room;      /* token count at which grow() is called */
+    uint32_t duplicate; /* token of a repeated key */
+    bool more;          /* other text may follow the value */
 };
 
 enum step { STEP_VALUE, STEP_KEY, STEP_AFTER, STEP_END, STEP_FAILED };
@@ -50,7 +50,7 @@ static inline void skip_blanks(struct scan *s)
     s->p = p;
 }
 
-/* At the end of the array, or of what a text may have. */
+/* Called when the token array is full or doc->max is reached. */
 static bool grow(struct scan *s)
 {
     struct stw_json_doc *doc = s->doc;
@@ -59,11 +59,11 @@ static bool grow(struct scan *s)
         s->code = STW_ERR_TOO_LARGE;
         return false;
     }
-    if (doc->count < doc->cap) { /* memory of an earlier text */
+    if (doc->count < doc->cap) { /* reuse the memory of an earlier text */
         s->room = doc->max ? STW_MIN(doc->cap, doc->max) : doc->cap;
         return true;
     }
-    /* A token takes at least one byte of text, so the text bounds the array as well. */
+    /* A token takes at least one byte of text, so the text also bounds the array. */
     uint32_t few = (uint32_t)STW_MIN(STW_MAX(doc->len / 12, (size_t)16), (size_t)4096);
     uint32_t cap = doc->cap ? doc->cap * 2 : few;
     if (doc->cap > UINT32_MAX / 2) {
@@ -83,7 +83,7 @@ static bool grow(struct scan *s)
     return true;
 }
 
-/* A token for the value that starts at p; NULL with the fault set when there can be none. */
+/* Adds a token for the value that starts at p; NULL with the fault set on failure. */
 static inline struct stw_json_token *push(struct scan *s, enum stw_json_type type)
 {
     struct stw_json_doc *doc = s->doc;
@@ -99,7 +99,7 @@ static inline struct stw_json_token *push(struct scan *s, enum stw_json_type typ
     return t;
 }
 
-/* A string from its opening quote; `then` is the step behind it. */
+/* Reads a string from its opening quote; `then` is the next step. */
 static inline enum step take_string(struct scan *s, enum step then)
 {
     s->p++;
@@ -140,7 +140,7 @@ static inline const char *skip_digits(const char *p, const char *end)
     return p;
 }
 
-/* Whether an integer of the grammar lies within int64, by its digits. */
+/* Whether an integer fits int64, by its digits. */
 static bool fits_int64(const char *p, const char *end)
 {
     bool negative = *p == '-';
@@ -152,7 +152,7 @@ static bool fits_int64(const char *p, const char *end)
     return len < 19 || (len == 19 && memcmp(p, limit, 19) <= 0);
 }
 
-/* The value of a decimal exponent, held within +-2^40: no text has that many digits. */
+/* The value of a decimal exponent.  Stops beyond 2^40: no text has that many digits. */
 static int64_t exponent_of(const char *p, const char *end)
 {
     const int64_t limit = INT64_C(1) << 40;
@@ -165,9 +165,9 @@ static int64_t exponent_of(const char *p, const char *end)
     return negative ? -v : v;
 }
 
-/* Whether a real of the grammar rounds to a finite double.  Its digits are brought to the form
- * 0.DDD x 10^n; only n = 309 is near enough to the edge to ask strtod.  The edge itself,
- * 2^1024 - 2^970, has 309 digits, so what is cut behind those cannot change the answer. */
+/* Whether a real number rounds to a finite double.  Its digits are normalised to 0.DDD x 10^n; only
+ * n = 309 is near enough to the limit to need strtod.  The limit, 2^1024 - 2^970, has 309 digits,
+ * so digits after those cannot change the result. */
 static bool is_finite(const char *p, const char *end)
 {
     char digits[309 + 8] = "0.";
@@ -236,7 +236,7 @@ static enum step take_number(struct scan *s)
     return finish_number(s, real ? STW_JSON_REAL : STW_JSON_INT, p);
 }
 
-/* Closes the innermost container; p is behind its bracket. */
+/* Closes the innermost container; p is past its bracket. */
 static enum step close_container(struct scan *s)
 {
     struct stw_json_doc *doc = s->doc;
@@ -363,7 +363,8 @@ static int walk(struct scan *s)
     }
 }
 
-/* The start of a key for a message: printable ASCII only, and not much of it. */
+/* The start of a key for a message, at most 40 bytes; bytes other than printable ASCII become
+ * '?'. */
 static void describe_key(const struct scan *s, char out[48])
 {
     const struct stw_json_token *t = &s->doc->tokens[s->duplicate];

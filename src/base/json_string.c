@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strings are most of what an admission review weighs (a page inside a MyWeb, say). */
+ * Checks and decodes strings.  They are most of the bytes of an admission review (a page in a
+ * MyWeb, for example). */
 #include "base/json_priv.h"
 #include "base/plain_priv.h"
 #include "base/utf8.h"
@@ -14,7 +15,7 @@ static const unsigned char hex_of[256] = {
     ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
 };
 
-/* The character a one-letter escape stands for; 0 for a letter that is none. */
+/* The character of a one-letter escape; 0: the letter is not an escape. */
 static const char short_of[256] = {
     ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
@@ -35,7 +36,7 @@ static const unsigned char *refuse(struct stw_json_fault *fault, const char *wha
     return NULL;
 }
 
-/* From behind "\u" to behind the escape; `*decoded` grows by its UTF-8 bytes. */
+/* `p` is after "\u"; returns the end of the escape and adds its UTF-8 length to `*decoded`. */
 static const unsigned char *scan_unicode(const unsigned char *p, const unsigned char *end,
                                          size_t *decoded, struct stw_json_fault *fault)
 {
@@ -55,7 +56,7 @@ static const unsigned char *scan_unicode(const unsigned char *p, const unsigned 
     return p + 10;
 }
 
-/* From a backslash to behind the escape. */
+/* `p` is at a backslash; returns the end of the escape. */
 static inline const unsigned char *scan_escape(const unsigned char *p, const unsigned char *end,
                                                size_t *decoded, struct stw_json_fault *fault)
 {

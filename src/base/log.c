@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line is built in one buffer on the caller's stack and leaves by one write(2).  Called by every
- * thread; the settings are atomics, the context is the thread's own. */
+ * Each line is built in one buffer on the caller's stack and written by one write(2).  Any thread
+ * may log: the settings are atomics, the context is thread-local. */
 #include "base/log.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define LINE_MAX_BYTES ((size_t)16 * 1024)
-#define TAIL_BYTES 8 /* kept free for what closes a cut line */
+#define TAIL_BYTES 8 /* reserved to close a truncated line */
 
 static atomic_int log_level = STW_LOG_INFO;
 static atomic_int log_format = STW_LOG_TEXT;
@@ -100,7 +100,7 @@ static bool add_char(struct line *l, const unsigned char *s, size_t len)
     return add(l, text, len);
 }
 
-/* Quoted as JSON; what is not UTF-8 becomes U+FFFD.  Room for the closing quote is in the tail. */
+/* Adds a JSON string; invalid UTF-8 becomes U+FFFD.  TAIL_BYTES includes the closing quote. */
 static void add_quoted(struct line *l, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
@@ -115,7 +115,7 @@ static void add_quoted(struct line *l, const char *text)
     l->data[l->len++] = '"';
 }
 
-/* A short value goes bare when nobody could misread it. */
+/* A short value is written without quotes when it is unambiguous. */
 static bool is_bare(const char *text)
 {
     size_t len = 0;
@@ -152,8 +152,8 @@ static void add_value(struct line *l, const struct stw_log_field *f, bool json)
     adds(l, num);
 }
 
-/* The last string may be cut, all else goes in whole or not at all: a cut line still is a line that
- * programs can read. */
+/* Only the last string may be truncated; everything else is added whole or not at all, so that a
+ * program can still parse a truncated line. */
 static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
 {
     for (; f && f->key; f++) {
@@ -213,7 +213,7 @@ static void build_text(struct line *l, enum stw_log_level level, const char *now
 static void write_line(const char *data, size_t len)
 {
     int fd = atomic_load(&log_fd);
-    /* A pipe may take a part only; there is nobody to tell when it takes nothing. */
+    /* A pipe may accept only a part.  A failure cannot be reported anywhere. */
     while (len > 0) {
         ssize_t n = write(fd, data, len);
         if (n < 0 && errno == EINTR)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Structured log lines: a constant message and typed keys.  One write(2) a line, so lines of
- * several threads never mix.  Keys are those of the field (controller, namespace, name,
- * reconcileID, ...). Secrets have no way in: there is no call that dumps an object or a body. */
+ * Structured log lines: a constant message and typed keys.  One write(2) per line, so lines of
+ * different threads never mix.  Keys are those common in Kubernetes (controller, namespace, name,
+ * reconcileID, ...).  No call logs an object or a body, so that secrets are not logged. */
 #ifndef STW_BASE_LOG_H
 #define STW_BASE_LOG_H
 
@@ -36,12 +36,12 @@ struct stw_log_field {
     stw_log_write(level, msg, (const struct stw_log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}})
 
 void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd);
-enum stw_log_level stw_log_set_level(enum stw_log_level level); /* returns the one before */
+enum stw_log_level stw_log_set_level(enum stw_log_level level); /* returns the previous one */
 bool stw_log_on(enum stw_log_level level);
 void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_log_field *fields);
 
-/* Keys that every line of this thread carries until the next call: a list ended by a NULL key which
- * must outlive its use; NULL takes them away. */
+/* Sets the keys that every line of this thread carries until the next call: a list that ends with a
+ * NULL key and must outlive its use.  NULL removes them. */
 void stw_log_context(const struct stw_log_field *fields);
 
 int stw_log_level_parse(const char *text, enum stw_log_level *ret);   /* debug|info|warn|error */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Families and series are made and removed under one lock; what changes
- * often, the numbers, are atomics of their own.  A rendering reads them one by one: it may see one
- * sample of a histogram a moment before another, as Prometheus' own clients allow. */
+ * Families and series are created and removed under one lock; their values are atomics.  Rendering
+ * reads the values one by one: samples of a histogram may be from slightly different moments, as in
+ * Prometheus' own clients. */
 #include "base/metrics.h"
 
 #include "base/metrics_priv.h"
@@ -18,7 +18,7 @@ struct stw_series {
     struct stw_series *next; /* in order of creation */
     struct stw_family *family;
     char *labels;               /* rendered: name="value",... ; "" without labels */
-    unsigned holders;           /* how many asked for it and have not removed it */
+    unsigned holders;           /* references: stw_series() minus stw_series_remove() */
     _Atomic uint64_t bits;      /* the value as a double; of a histogram: the sum */
     _Atomic uint64_t buckets[]; /* counts, not cumulative; the last is +Inf */
 };
@@ -41,7 +41,7 @@ struct collector {
 };
 
 struct stw_metrics {
-    pthread_mutex_t lock;      /* the lists; held for making and rendering, not for updating */
+    pthread_mutex_t lock;      /* the lists; held to create, remove and render, not to update */
     pthread_mutex_t rendering; /* one rendering at a time, as collectors share their state */
     struct stw_family *families;
     struct collector *collectors;
@@ -49,7 +49,7 @@ struct stw_metrics {
 
 struct stw_metrics *stw_metrics_create(void)
 {
-    /* With default attributes the C library has nothing that could fail to be set up. */
+    /* A mutex with default attributes cannot fail to initialise in the C library. */
     struct stw_metrics *m = calloc(1, sizeof(*m));
     if (m) {
         (void)pthread_mutex_init(&m->lock, NULL);
@@ -145,7 +145,7 @@ struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_typ
     if (!m)
         return NULL;
     (void)pthread_mutex_lock(&m->lock);
-    /* Kept in the order of names, which is the order they are rendered in. */
+    /* Sorted by name, which is the rendering order. */
     struct stw_family **at = &m->families, *f;
     while (*at && strcmp((*at)->name, name) < 0)
         at = &(*at)->next;
@@ -161,8 +161,8 @@ struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_typ
     return f;
 }
 
-/* Label values: backslash, quote and newline are escaped.  What is not UTF-8 is the caller's to
- * avoid: values are names, codes and paths of ours. */
+/* Escapes backslash, quote and newline in a label value.  The caller must pass valid UTF-8: values
+ * are our own names, codes and paths. */
 static void add_escaped(struct stw_buf *b, const char *text)
 {
     for (; *text; text++) {
@@ -383,7 +383,7 @@ static void render_family(const struct stw_family *f, struct stw_buf *out)
         (f->type == STW_HISTOGRAM ? render_histogram : render_sample)(s, out);
 }
 
-/* A collector may make series, so it runs without the lock; the list only grows at its end. */
+/* A collector may create series, so it runs without the lock; the list only grows at its end. */
 static void run_collectors(struct stw_metrics *m)
 {
     struct collector *c;

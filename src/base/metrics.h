@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A metrics registry in the Prometheus text format 0.0.4.  A family is made once, its series on
- * first use; a series stays valid as long as the registry, or until it is removed.  Updating a
+ * A metrics registry in the Prometheus text format 0.0.4.  A family is created once, its series on
+ * first use.  A series stays valid as long as the registry, or until it is removed.  Updating a
  * series takes no lock. */
 #ifndef STW_BASE_METRICS_H
 #define STW_BASE_METRICS_H
@@ -22,20 +22,20 @@ enum stw_metric_type { STW_COUNTER, STW_GAUGE, STW_HISTOGRAM };
 struct stw_metrics *stw_metrics_create(void);
 void stw_metrics_destroy(struct stw_metrics *m);
 
-/* `labels` and `buckets` (ascending upper bounds, without +Inf) are ended by NULL and by a negative
- * number and are copied; NULL where there are none.  A name made twice gives the same family.
- * NULL on no memory: every call below accepts NULL and does nothing. */
+/* `labels` ends with NULL; `buckets` (ascending upper bounds, without +Inf) ends with a negative
+ * number.  Both are copied and may be NULL.  The same name returns the same family.  Returns NULL
+ * when out of memory: every call below accepts NULL and does nothing. */
 struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_type type,
                                       const char *name, const char *help, const char *const *labels,
                                       const double *buckets);
-/* The series with these label values, one for each label of the family; made at 0 when new.  At
- * most 1,000 series a family: beyond, NULL. */
+/* The series with these label values, one for each label of the family; created with 0 when new.
+ * NULL beyond 1,000 series per family. */
 struct stw_series *stw_series(struct stw_family *f, const char *const *values);
 #define STW_SERIES(f, ...) stw_series((f), (const char *const[]){__VA_ARGS__, NULL})
 #define STW_SERIES0(f) stw_series((f), (const char *const[]){NULL})
 
-/* Takes a series out, as when the object is gone that its labels name; when several asked for it,
- * once the last of them has removed it.  The caller may not use it afterwards. */
+/* Removes a series, for example when the object that its labels name is gone.  With several
+ * references the last call removes it.  The caller must not use it afterwards. */
 void stw_series_remove(struct stw_series *s);
 
 void stw_series_add(struct stw_series *s, double v);
@@ -43,11 +43,11 @@ void stw_series_set(struct stw_series *s, double v);
 double stw_series_value(const struct stw_series *s); /* of a histogram: the count */
 void stw_series_observe(struct stw_series *s, double v);
 
-/* Called before each rendering, to set gauges from state that lives elsewhere. */
+/* Registers `fn`, called before each rendering to set gauges from state kept elsewhere. */
 int stw_metrics_on_collect(struct stw_metrics *m, void (*fn)(void *ctx), void *ctx);
 void stw_metrics_render(struct stw_metrics *m, struct stw_buf *out);
 
-/* process_cpu_seconds_total and its five companions. */
+/* process_cpu_seconds_total and the five other process metrics. */
 void stw_metrics_add_process(struct stw_metrics *m);
 
 #endif

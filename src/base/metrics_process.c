@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The six process metrics that every Prometheus client library exports, read from /proc/self and
- * from the process's clock.  What cannot be read leaves its gauge as it was. */
+ * from the process's clock.  A gauge that cannot be read keeps its value. */
 #include "base/metrics.h"
 #include "base/metrics_priv.h"
 #include "base/util.h"
@@ -57,8 +57,9 @@ static void set(struct stw_metrics *m, enum process_metric i, double v)
     stw_series_set(STW_SERIES0(f), v);
 }
 
-/* The numbers behind the command's name in /proc/self/stat; the name may hold blanks and brackets,
- * so they are counted from the last bracket on.  proc(5) numbers its fields from 1, state is 3. */
+/* Reads the numbers after the command's name in /proc/self/stat.  The name may contain blanks and
+ * brackets, so fields are counted from the last bracket.  proc(5) numbers its fields from 1, state
+ * is 3. */
 static int read_stat(double *fields, unsigned first, unsigned last)
 {
     stw_autofree char *text = NULL;
@@ -82,7 +83,7 @@ static double boot_time(void)
     return line ? strtod(line + 7, NULL) : 0;
 }
 
-/* In nanoseconds, where the file counts in ticks: a small process shows 0 of those for a while. */
+/* Uses nanoseconds: the file counts in ticks, which stay 0 in a small process for some time. */
 static void collect_cpu(struct stw_metrics *m)
 {
     struct timespec used;
@@ -107,11 +108,11 @@ static void collect_fds(struct stw_metrics *m)
     unsigned count = 0;
 
     if (dir) {
-        /* A stream of one's own is safe with glibc and musl. */
+        /* readdir on a private stream is thread-safe with glibc and musl. */
         for (struct dirent *e; (e = readdir(dir));) // NOLINT(concurrency-mt-unsafe)
             count += e->d_name[0] != '.';
         (void)closedir(dir);
-        set(m, OPEN_FDS, count - 1.0); /* less the one just used to look */
+        set(m, OPEN_FDS, count - 1.0); /* without the descriptor of `dir` */
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
         set(m, MAX_FDS, limit.rlim_cur == RLIM_INFINITY ? INFINITY : (double)limit.rlim_cur);

@@ -6,12 +6,13 @@
 #include <errno.h>
 #include <sys/inotify.h>
 
-/* Writes in place count when the file is closed. */
+/* Writes in place are reported when the file is closed. */
 #define EVENTS                                                                                     \
     (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |       \
      IN_MOVE_SELF | IN_ATTRIB)
 
-/* Adding the same folder again changes nothing, adding one that took its place moves the watch. */
+/* Adding the same folder again changes nothing; adding a folder that replaced it moves the
+ * watch. */
 int stw_notify_folder(struct stw_notify *n, const char *path, struct stw_error *err)
 {
     if (n->fd < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * To be told when something in a folder changes: what a mount (whose `..data` link is swapped), an
- * editor or a copy does to it.  A hint only, to look earlier: folders that cannot be watched, and
- * files that are links to elsewhere, are for a poll. */
+ * Reports changes in a folder: those by a mount (whose `..data` link is swapped), an editor or a
+ * copy.  It is only a hint to check earlier.  Folders that cannot be watched, and files that are
+ * links to elsewhere, need polling. */
 #ifndef STW_BASE_NOTIFY_H
 #define STW_BASE_NOTIFY_H
 
@@ -13,9 +13,9 @@ struct stw_notify {
 };
 #define STW_NOTIFY_INIT ((struct stw_notify){.fd = -1})
 
-/* Begins to watch, or again after another folder took the place of the one that was there. */
+/* Starts the watch, or restarts it after another folder has replaced the watched one. */
 int stw_notify_folder(struct stw_notify *n, const char *path, struct stw_error *err);
-void stw_notify_drain(struct stw_notify *n); /* forgets what was reported */
+void stw_notify_drain(struct stw_notify *n); /* discards pending events */
 void stw_notify_done(struct stw_notify *n);
 
 #endif

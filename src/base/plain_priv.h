@@ -3,7 +3,7 @@
 #define STW_BASE_PLAIN_PRIV_H
 
 /* Text that is the same inside and outside a JSON string.  It is skipped 16 bytes at a time, or 8
- * where there is no SSE2. */
+ * without SSE2. */
 
 #include <stdint.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include <emmintrin.h>
 #endif
 
-/* The first byte from `p` on that is no plain ASCII: a quote, a backslash, a control character or
+/* The first byte from `p` on that is not plain ASCII: a quote, a backslash, a control character or
  * part of a longer sequence; `end` when there is none. */
 static inline const unsigned char *stw_skip_plain(const unsigned char *p, const unsigned char *end)
 {
@@ -22,7 +22,7 @@ static inline const unsigned char *stw_skip_plain(const unsigned char *p, const 
     while (end - p >= 16) {
         __m128i v;
         memcpy(&v, p, sizeof(v));
-        /* Signed: below a blank are the control characters and all from 0x80 on. */
+        /* Signed comparison: control characters and all bytes from 0x80 are below a blank. */
         __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
                                    _mm_cmplt_epi8(v, blank));
         unsigned mask = (unsigned)_mm_movemask_epi8(hit);
@@ -36,7 +36,7 @@ static inline const unsigned char *stw_skip_plain(const unsigned char *p, const 
         uint64_t v;
         memcpy(&v, p, sizeof(v));
         uint64_t q = v ^ (ones * '"'), s = v ^ (ones * '\\');
-        /* May hit a byte too early behind a true hit, never misses one: the loop below decides. */
+        /* May report a false byte after a true one but never misses one; the loop below decides. */
         if ((((q - ones) & ~q) | ((s - ones) & ~s) | (v - ones * 0x20) | v) & highs)
             break;
         p += 8;

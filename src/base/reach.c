@@ -10,7 +10,7 @@
 #define ENTRIES_MAX 256
 #define ENTRY_MAX 300
 
-/* An address as 16 bytes; IPv4 as its mapped form, so that a prefix has one meaning. */
+/* An address as 16 bytes; IPv4 in its mapped form, so that both compare by one kind of prefix. */
 struct ip {
     uint8_t b[16];
 };
@@ -19,7 +19,7 @@ struct entry {
     bool any, never, is_host;
     struct ip ip;
     unsigned bits;
-    char host[256]; /* ".example.com": what ends so */
+    char host[256]; /* ".example.com" matches as a suffix */
 };
 
 struct stw_reach {
@@ -75,9 +75,9 @@ struct range {
     enum stw_address_class class;
 };
 
-/* IANA's registries of special-purpose addresses, as far as backups are not stored there. */
+/* Ranges of IANA's special-purpose address registries in which backups are not stored. */
 static const struct range v4_ranges[] = {
-    {{0}, 8, STW_ADDRESS_UNSPECIFIED}, /* "this network": Linux takes 0.0.0.0 for loopback */
+    {{0}, 8, STW_ADDRESS_UNSPECIFIED}, /* "this network": Linux treats 0.0.0.0 as loopback */
     {{127}, 8, STW_ADDRESS_LOOPBACK},
     {{169, 254}, 16, STW_ADDRESS_LINK_LOCAL},
     {{100, 100, 100, 200}, 32, STW_ADDRESS_METADATA}, /* Alibaba Cloud */
@@ -113,7 +113,7 @@ static bool in_range(const struct ip *ip, const struct range *r)
     return begins(ip, &with, r->bits);
 }
 
-/* Where an IPv6 address holds an IPv4 address. */
+/* IPv6 forms that embed an IPv4 address. */
 static const struct {
     uint8_t b[16];
     unsigned bits, at;
@@ -267,7 +267,7 @@ const char *stw_reach_text(const struct stw_reach *r)
     return r ? r->text : NULL;
 }
 
-/* --- questions */
+/* --- queries */
 
 static bool is_listed_host(const struct entry *e, const char *host, size_t len)
 {
@@ -325,7 +325,7 @@ bool stw_reach_address(const struct stw_reach *r, const struct sockaddr *a)
         return false;
     look(r, &ip, &f);
     if (held_v4(&ip, &v4))
-        look(r, &v4, &inner); /* what is excluded stays so in a wrapping */
+        look(r, &v4, &inner); /* an excluded IPv4 address stays excluded when embedded */
     if ((f.never || inner.never) && !f.exact)
         return false;
     return f.listed || (f.any && classify(&ip) == STW_ADDRESS_ORDINARY);

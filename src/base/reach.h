@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where users of the cluster may have steward connect to: the endpoints of stores and the
- * etcdEndpoints that objects name.  What counts is the address that a socket is about to be
- * connected to, after names were resolved, for each connection: a name can resolve to another
- * address each time.
+ * Which addresses users of the cluster may make steward connect to: the endpoints of stores and the
+ * etcdEndpoints in objects.  The check applies to the address that a socket is about to connect to,
+ * after name resolution and for each connection: a name can resolve to a different address each
+ * time.
  *
- * Some addresses are never reached because an object names them: unspecified, loopback, link-local,
- * multicast and reserved ones, the metadata services of clouds, and what the list excludes (the API
- * server).  An IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo, ISATAP)
- * counts as that IPv4 address.
+ * An object that names one of these addresses does not make it reachable: unspecified, loopback,
+ * link-local, multicast and reserved ones, the metadata services of clouds, and what the list
+ * excludes (the API server).  An IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4,
+ * Teredo, ISATAP) counts as that IPv4 address.
  *
- * The list is the operator's (--store-endpoints), entries separated by commas:
+ * The operator sets the list (--store-endpoints); entries are separated by commas:
  *     *                   every address that is not of these classes
  *     10.1.0.0/16, ::1    these addresses, of any class
  *     s3.example.com      this host in a URL, resolving to any address
@@ -39,13 +39,13 @@ enum stw_address_class {
 enum stw_address_class stw_address_classify(const struct sockaddr *a);
 const char *stw_address_class_name(enum stw_address_class c);
 
-struct stw_reach; /* never changes */
+struct stw_reach; /* immutable */
 
 int stw_reach_parse(const char *text, struct stw_reach **ret, struct stw_error *err);
-void stw_reach_destroy(struct stw_reach *r);           /* NULL is fine */
+void stw_reach_destroy(struct stw_reach *r);           /* NULL is allowed */
 const char *stw_reach_text(const struct stw_reach *r); /* as it was parsed; NULL for NULL */
 
-/* `r` NULL: everything is allowed (the command line of a person). */
+/* With `r` NULL everything is allowed (used by the command line). */
 bool stw_reach_host(const struct stw_reach *r, const char *url); /* the list names the URL's host */
 bool stw_reach_any(const struct stw_reach *r);                   /* the list has "*" */
 bool stw_reach_address(const struct stw_reach *r, const struct sockaddr *a);

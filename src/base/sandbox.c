@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Landlock by its system calls, as the C library has none of them.  The filter is in
+ * Landlock by direct system calls, as the C library has no wrappers.  The filter is in
  * sandbox_calls.c. */
 #include "base/sandbox.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Versions later than the header's (linux/landlock.h of Linux 6.15). */
+/* Flags of Landlock versions newer than the build's header (values from Linux 6.15). */
 #define ACCESS_REFER (1ULL << 13)
 #define ACCESS_TRUNCATE (1ULL << 14)
 #define ACCESS_IOCTL_DEV (1ULL << 15)
@@ -69,7 +69,7 @@ static void allow(int rules, const char *path, uint64_t rights)
             .allowed_access = S_ISDIR(st.st_mode) ? rights : rights & FILE_RIGHTS, .parent_fd = fd};
         (void)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
     }
-    /* A rule is tied to an inode, and procfs makes new ones unless somebody holds on to them. */
+    /* A rule is bound to an inode; procfs creates new inodes unless the old ones are held open. */
     if (fd >= 0 && strncmp(path, "/proc/", 6) != 0)
         (void)close(fd);
 }
@@ -96,7 +96,7 @@ void stw_sandbox_enter(const struct stw_sandbox *s, struct stw_sandbox_result *r
 {
     *ret = (struct stw_sandbox_result){0};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        return; /* without it neither is to be had */
+        return; /* Landlock and seccomp both need it */
     ret->landlock = fence(s);
     ret->seccomp = stw_sandbox_filter() == 0;
     atomic_store(&fenced, ret->landlock > 0);

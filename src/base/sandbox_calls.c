@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The filter of system calls: a list of what is refused, behind the container runtime's own list of
- * what is let through.  By hand and not by libseccomp, which costs more memory than the limit for
- * an idle steward has room for; there is no logic here but three shapes of the same few
- * instructions.
+ * The system call filter: a deny list, in addition to the container runtime's allow list.  Written
+ * by hand, because libseccomp needs more memory than the limit for an idle steward allows.  It
+ * consists of three patterns of the same few instructions.
  *
- * Refused calls fail with an error, as libraries try some of them and go on without. */
+ * Refused calls fail with an error, because libraries try some of them and continue without. */
 #include "base/sandbox_priv.h"
 #include "base/util.h"
 
@@ -28,7 +27,7 @@
 #endif
 #define X32_FIRST 0x40000000U /* calls of x86-64's second ABI, under the same architecture */
 
-/* Whatever its arguments. */
+/* Refused with any arguments. */
 static const int refused[] = {
 #ifndef STW_SANITIZED
     SYS_execve,
@@ -41,7 +40,7 @@ static const int refused[] = {
 #endif
 #endif
     SYS_process_vm_writev,
-    /* Ways to memory that is run after it was written: none of them is used here. */
+    /* Ways to execute memory after it was written; none of them is used here. */
     SYS_memfd_create,
     SYS_remap_file_pages,
     SYS_shmat,
@@ -118,7 +117,8 @@ static const int refused[] = {
 
 #define VALUES_MAX 4
 
-/* By the bits `mask` of one argument: refused when they are one of `values`, or unless. */
+/* Checks the bits `mask` of one argument: refused when they are one of `values`; with `unless`,
+ * when they are none of them. */
 static const struct by_argument {
     int call, argument;
     uint32_t mask;
@@ -128,7 +128,7 @@ static const struct by_argument {
     uint32_t error;
 } by_argument[] = {
 #ifndef STW_SANITIZED
-    /* Threads, and no processes. */
+    /* Allows threads but not processes. */
     {.call = SYS_clone,
      .argument = 0,
      .mask = CLONE_THREAD,
@@ -136,7 +136,7 @@ static const struct by_argument {
      .values = {0},
      .error = EPERM},
 #endif
-    /* Memory is written or run, never first this and then that. */
+    /* Memory is writable or executable, never first one and then the other. */
     {.call = SYS_mmap,
      .argument = 2,
      .mask = PROT_WRITE | PROT_EXEC,
@@ -190,7 +190,7 @@ static void unless_equal_skip(struct program *p, uint32_t value, size_t skip)
     add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, (uint8_t)skip));
 }
 
-/* A call made for another architecture would be judged by the wrong numbers. */
+/* The system call numbers of another architecture have other meanings. */
 static void check_architecture(struct program *p)
 {
     load(p, offsetof(struct seccomp_data, arch));
@@ -209,14 +209,15 @@ static void check_call(struct program *p, int call, uint32_t error)
     verdict(p, SECCOMP_RET_ERRNO | error);
 }
 
-/* The lower half of an argument: of the flags and numbers above the kernel looks at no more. */
+/* Checks the lower half of an argument: the kernel uses only that half of the flags and numbers
+ * above. */
 static void check_argument(struct program *p, const struct by_argument *a)
 {
     uint32_t error = SECCOMP_RET_ERRNO | a->error;
     unless_equal_skip(p, (uint32_t)a->call, a->count + 4U);
     load(p, offsetof(struct seccomp_data, args) + (size_t)a->argument * sizeof(uint64_t));
     add(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, a->mask));
-    for (unsigned i = 0; i < a->count; i++) /* to the last of the two verdicts */
+    for (unsigned i = 0; i < a->count; i++) /* jumps to the second verdict */
         add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, a->values[i],
                                             (uint8_t)(a->count - i), 0));
     verdict(p, a->unless ? error : SECCOMP_RET_ALLOW);
@@ -234,7 +235,7 @@ int stw_sandbox_filter(void)
     for (size_t i = 0; i < STW_COUNT(by_argument); i++)
         check_argument(&p, &by_argument[i]);
 #if defined(SYS_clone3) && !defined(STW_SANITIZED)
-    check_call(&p, SYS_clone3, ENOSYS); /* its flags cannot be seen: the C library takes clone */
+    check_call(&p, SYS_clone3, ENOSYS); /* flags not visible here; libc then uses clone */
 #endif
     verdict(&p, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {.len = p.len, .filter = p.code};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two halves of the sandbox. */
+ * Shared by sandbox.c and sandbox_calls.c. */
 #ifndef STW_BASE_SANDBOX_PRIV_H
 #define STW_BASE_SANDBOX_PRIV_H
 
-/* Sanitizers start a symbolizer, and look for leaks from a process that traces this one. */
+/* Sanitizers start a symbolizer, and their leak check traces this process from another one. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STW_SANITIZED 1
 #elif defined(__has_feature)
@@ -13,8 +13,8 @@
 #endif
 #endif
 
-/* Gives the filter of system calls to this thread and those that it makes.  0, or -1 when the
- * kernel or this machine's architecture has none; no_new_privs must be set. */
+/* Installs the system call filter for this thread and those that it creates.  no_new_privs must be
+ * set.  Returns 0, or -1 when the kernel or this architecture does not support it. */
 int stw_sandbox_filter(void);
 
 #endif

@@ -62,7 +62,7 @@ static struct stw_slot *free_slot(struct stw_slot *slots, uint32_t cap, uint64_t
     return &slots[i];
 }
 
-/* Moves all entries to `cap` fresh slots, which also buries the dead. */
+/* Moves all entries to `cap` fresh slots, which also drops the tombstones. */
 static int rehash(struct stw_table *t, uint32_t cap)
 {
     struct stw_slot *slots = calloc(cap, sizeof(*slots));
@@ -119,8 +119,8 @@ void *stw_table_remove(struct stw_table *t, const char *key)
         return NULL;
     void *entry = s->entry;
     uint32_t behind = ((uint32_t)(s - t->slots) + 1) & (t->cap - 1);
-    /* A tombstone is needed only while a probe may have to walk past it.  Nothing moves, so that a
-     * walk through the table may remove what it was just given. */
+    /* A tombstone is needed only while a probe may have to walk past it.  No entry moves, so that
+     * an iteration may remove the entry it has just returned. */
     s->entry = t->slots[behind].entry ? DEAD : NULL;
     t->dead += s->entry == DEAD;
     t->used--;

@@ -20,11 +20,12 @@ struct stw_table {
 void stw_table_done(struct stw_table *t); /* frees the table, not the entries */
 uint32_t stw_table_size(const struct stw_table *t);
 void *stw_table_get(const struct stw_table *t, const char *key);
-/* Adds, or replaces the entry of the same key and hands the old one out.  -1: no memory. */
+/* Adds an entry, or replaces the one with the same key and returns that in `ret_old`.  -1: out of
+ * memory. */
 int stw_table_put(struct stw_table *t, void *entry, void **ret_old);
 void *stw_table_remove(struct stw_table *t, const char *key); /* the entry, or NULL */
-/* Steps through all: start with *pos = 0; NULL at the end.  Removing the entry just given is fine.
- */
+/* Iterates over all entries: start with *pos = 0; NULL at the end.  The entry just returned may be
+ * removed. */
 void *stw_table_next(const struct stw_table *t, uint32_t *pos);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads that signals do not reach: those are for the thread that waits for them. */
+ * Threads with all signals blocked: signals are for the thread that waits for them. */
 #ifndef STW_BASE_THREAD_H
 #define STW_BASE_THREAD_H
 

@@ -10,7 +10,7 @@
 
 #define STW_TZ_DIR "/usr/share/zoneinfo" /* unless $TZDIR names another, as for the C library */
 
-/* The file of the zone `name` ("Europe/Berlin"), at most `max` bytes; `*ret` is the caller's.
+/* The file of the zone `name` ("Europe/Berlin"), at most `max` bytes; the caller frees `*ret`.
  * Names that lead out of the folder are refused. */
 int stw_tz_read(const char *name, size_t max, char **ret, size_t *ret_len, struct stw_error *err);
 

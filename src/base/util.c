@@ -41,7 +41,7 @@ int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret)
     p += negative;
     if (*p == '\0')
         return -1;
-    /* Counts downwards, as INT64_MIN has no positive twin. */
+    /* Counts downwards, as INT64_MIN has no positive counterpart. */
     for (; *p; p++) {
         if (*p < '0' || *p > '9')
             return -1;
@@ -56,7 +56,7 @@ int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret)
     return 0;
 }
 
-/* Reads to the end or until `cap` bytes are there; the number read, or -1 with errno. */
+/* Reads up to the end or `cap` bytes.  Returns the number of bytes, or -1 with errno. */
 static ssize_t read_full(int fd, char *data, size_t cap)
 {
     size_t len = 0;
@@ -73,8 +73,8 @@ static ssize_t read_full(int fd, char *data, size_t cap)
     return (ssize_t)len;
 }
 
-/* A file's size says nothing for pipes and /proc, so the buffer grows up to one byte over the cap.
- * What was read may be a secret: nothing is left behind in memory that is given back. */
+/* The size of pipes and /proc files is unknown, so the buffer grows up to one byte over `max`.  The
+ * content may be secret: memory is wiped before it is freed. */
 static int slurp(int fd, size_t max, char **ret, size_t *ret_len)
 {
     size_t cap = STW_MIN(max + 1, (size_t)16 * 1024), len = 0;

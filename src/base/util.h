@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cleanup attributes and the few small helpers that every file wants. */
+ * Cleanup attributes and small helpers that every file uses. */
 #ifndef STW_BASE_UTIL_H
 #define STW_BASE_UTIL_H
 
@@ -27,7 +27,7 @@ static inline void stw_closep(int *fd)
 #define stw_autofree __attribute__((cleanup(stw_freep)))
 #define stw_autoclose __attribute__((cleanup(stw_closep)))
 
-/* Hands a pointer over and leaves NULL behind. */
+/* Returns a pointer and sets the variable to NULL. */
 #define stw_take(p)                                                                                \
     __extension__({                                                                                \
         __typeof__(p) stw_taken_ = (p);                                                            \
@@ -69,7 +69,7 @@ static inline bool stw_hash_is_set(struct stw_hash h)
  * than a leading '-', and trailing text). */
 int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret);
 
-/* Reads a file of at most `max` bytes; `*ret` gets a NUL behind its end and is the caller's. */
+/* Reads a file of at most `max` bytes; `*ret` is NUL-terminated and owned by the caller. */
 struct stw_error;
 int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct stw_error *err);
 

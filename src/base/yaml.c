@@ -34,7 +34,7 @@ static int locate(const struct reader *r, const struct yaml_place *at, struct st
     return stw_error_wrap(err, "%s:%zu:%zu", r->name, place.line, place.column);
 }
 
-/* A document of which nothing is left but null: only comments, or "---" and nothing. */
+/* A document without content: only comments, or "---" alone. */
 static bool is_empty(struct yaml_tree *t)
 {
     struct yaml_value v;
@@ -91,9 +91,9 @@ static int read_stream(struct reader *r, struct stw_error *err)
     }
 }
 
-/* kubectl takes a file that begins with a brace for JSON, and so it must be: JSON is YAML nearly,
- * but not where it holds surrogate pairs, DEL or U+0085 in its strings.  What is not quite JSON is
- * YAML in flow style.  Returns 1 and the text in `doc`, 0 for YAML, or -1. */
+/* kubectl reads a file that begins with a brace as JSON.  So must we: JSON is not valid YAML if its
+ * strings contain surrogate pairs, DEL or U+0085.  If it is not valid JSON, it is YAML in flow
+ * style.  Returns 1 and the text in `doc`, 0 for YAML, or -1. */
 static int is_json(const struct reader *r, struct stw_json_doc *doc, struct stw_error *err)
 {
     struct stw_error why = {.code = STW_OK};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the tree to JSON.  Aliases are followed and merge keys applied here, under a budget of steps
- * and bytes, so that a small file cannot become a large one.  Recursion ends at
- * STW_JSON_MAX_DEPTH. */
+ * Converts the tree to JSON.  Follows aliases and applies merge keys within a budget of steps and
+ * bytes, so that a small file cannot become a large one.  Recursion ends at STW_JSON_MAX_DEPTH. */
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml_priv.h"
@@ -14,10 +13,10 @@ struct writer {
     struct yaml_place *place;
     struct stw_error *err;
     uint32_t work; /* steps left */
-    uint32_t maps; /* maps read so far: tells the keys of one from those it merges */
+    uint32_t maps; /* maps read so far: distinguishes a map's own keys from merged ones */
 };
 
-/* A member of the object being put together. */
+/* A member of the object being built. */
 struct member {
     const char *key;
     uint32_t value; /* node */
@@ -38,7 +37,7 @@ static int fail_at(struct writer *w, const struct yaml_node *n, enum stw_err cod
     return stw_fail(w->err, code, "%s", what);
 }
 
-/* For errors that a call below has set already. */
+/* For errors already set by a callee. */
 static int failed_at(struct writer *w, const struct yaml_node *n)
 {
     w->place->line = n->line;
@@ -111,7 +110,7 @@ static int key_text(struct writer *w, const struct yaml_node *key, const char **
     return 0;
 }
 
-/* One `key: value`.  A key that came by a merge, or that a merge repeats, is replaced. */
+/* Adds one `key: value`.  A key that came from a merge, or that a merge repeats, is replaced. */
 static int put_member(struct writer *w, struct members *m, const struct yaml_node *key,
                       uint32_t map)
 {
@@ -157,7 +156,7 @@ static int put_merge_items(struct writer *w, struct members *m, const uint32_t *
     return 0;
 }
 
-/* The maps of a merge list, last one first: the earlier ones win. */
+/* Adds the maps of a merge list, last one first: the earlier ones win. */
 static int put_merge_list(struct writer *w, struct members *m, const struct yaml_node *list,
                           unsigned depth)
 {
@@ -180,14 +179,14 @@ static int put_merge(struct writer *w, struct members *m, const struct yaml_node
     const struct yaml_node *n = follow(w, value);
     if (n->kind == YAML_KIND_MAP)
         return put_map(w, m, n, depth + 1);
-    /* go-yaml takes a list only where it stands, not through an alias. */
+    /* go-yaml accepts a list only directly, not through an alias. */
     if (value->kind == YAML_KIND_SEQ)
         return put_merge_list(w, m, value, depth);
     return bad_merge(w, value);
 }
 
-/* All members of a map in the order in which they stand; a merge counts where it stands, as kubectl
- * has it: what comes later wins. */
+/* Adds all members of a map in their order.  A merge applies at its position, as in kubectl: what
+ * comes later wins. */
 static int put_map(struct writer *w, struct members *m, const struct yaml_node *map, unsigned depth)
 {
     uint32_t id = ++w->maps;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where values stood: a tree beside the JSON, searched by the field paths of findings. */
+ * Positions of values: a tree parallel to the JSON, searched by the field paths of findings. */
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml_priv.h"
@@ -99,7 +99,7 @@ static struct yaml_place place_of(struct cursor *c, struct stw_json v)
     return c->place;
 }
 
-/* Recursion ends at STW_JSON_MAX_DEPTH, which the document kept. */
+/* Recursion ends at STW_JSON_MAX_DEPTH, which the scan enforces. */
 static int add_children(struct stw_yaml_marks *m, struct cursor *c, struct stw_json parent,
                         uint32_t mark)
 {
@@ -123,8 +123,8 @@ int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc)
     return add_children(m, &c, root, 0);
 }
 
-/* How much of `path` names this child: "name" or "[name]" or "[3]" with what separates it from the
- * rest; 0 when it does not.  Keys may hold dots, so they are compared whole. */
+/* The length of the part of `path` that names this child: "name" or "[name]" or "[3]"; 0 when it
+ * does not name it.  Keys may contain dots, so they are compared whole. */
 static size_t match(const struct stw_yaml_marks *m, const struct mark *child, const char *path)
 {
     char number[16];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the YAML reader share.  A document becomes a tree of nodes (yaml_tree.c), the
- * tree becomes JSON (yaml_json.c) with scalars resolved (yaml_scalar.c), and marks remember where
- * values stood (yaml_marks.c).  Files may hold tokens and keys, so all of it is wiped after use and
- * no message quotes a value. */
+ * Shared by the files of the YAML reader.  A document becomes a tree of nodes (yaml_tree.c), the
+ * tree becomes JSON (yaml_json.c) with scalars resolved (yaml_scalar.c), and marks record the
+ * positions of values (yaml_marks.c).  Files may contain tokens and keys, so all of it is wiped
+ * after use and no message quotes a value. */
 #ifndef STW_BASE_YAML_PRIV_H
 #define STW_BASE_YAML_PRIV_H
 
@@ -30,16 +30,16 @@ enum yaml_tag {
     YAML_TAG_BINARY,
     YAML_TAG_TIMESTAMP,
     YAML_TAG_MERGE,
-    YAML_TAG_OTHER, /* a scalar of an unknown tag is a string, a collection is what it is */
+    YAML_TAG_OTHER, /* a scalar of an unknown tag is a string, a collection keeps its kind */
 };
 
 struct yaml_node {
     uint8_t kind;          /* enum yaml_kind */
     uint8_t tag;           /* enum yaml_tag */
     bool plain;            /* scalar without quotes */
-    bool open;             /* collection whose end has not come yet */
+    bool open;             /* collection that is not closed yet */
     uint32_t next;         /* sibling, 0: none (0 is the root, never a sibling) */
-    uint32_t first;        /* child; of a map keys and values by turns.  Of an alias: its target */
+    uint32_t first;        /* child; map: keys and values alternate; alias: its target */
     uint32_t line, column; /* from 1 */
     const char *text;      /* of a scalar, NUL-terminated, in the arena */
     size_t len;
@@ -53,8 +53,8 @@ struct yaml_tree {
     struct stw_table anchors;
 };
 
-/* All tree calls set `err` without the file's name; `*line` and `*column` say where (0: nowhere).
- */
+/* All tree calls set `err` without the file's name; `line` and `column` are the position (0:
+ * none). */
 struct yaml_place {
     size_t line, column;
 };
@@ -68,7 +68,7 @@ int yaml_compose(struct yaml_tree *t, yaml_parser_t *parser, struct yaml_place *
 int yaml_next(yaml_parser_t *parser, yaml_event_t *event, struct yaml_place *place,
               struct stw_error *err);
 
-/* A scalar as YAML 1.1 through go-yaml v2 reads it. */
+/* A scalar as go-yaml v2 reads it (YAML 1.1). */
 enum yaml_value_type {
     YAML_VALUE_STR, /* the text of the node itself, or of `text` */
     YAML_VALUE_NULL,
@@ -95,11 +95,12 @@ int yaml_value_key(struct yaml_tree *t, const struct yaml_value *v, const char *
 int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *marks,
                struct yaml_place *place, struct stw_error *err);
 
-/* Marks form a tree beside the JSON; `key` is copied.  Indexes, UINT32_MAX on no memory. */
+/* Marks form a tree parallel to the JSON; `key` is copied.  yaml_marks_add returns an index, or
+ * UINT32_MAX when out of memory. */
 void yaml_marks_reset(struct stw_yaml_marks *m, struct yaml_place root);
 uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *key,
                         struct yaml_place value);
-/* Marks for a text that is JSON.  Returns 0, or -1 on no memory. */
+/* Marks for a text that is JSON.  Returns 0, or -1 when out of memory. */
 struct stw_json_doc;
 int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc);
 

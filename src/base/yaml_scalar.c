@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a scalar means.  The rules are those of sigs.k8s.io/yaml 1.4 (a fork of go-yaml 2.4), which
- * kubectl reads manifests with; tests/unit/base/test_yaml.c holds what kubectl 1.32 answered. */
+ * Resolves scalars.  The rules are those of sigs.k8s.io/yaml 1.4 (a fork of go-yaml 2.4), with
+ * which kubectl reads manifests; tests/unit/base/test_yaml.c contains the results of kubectl
+ * 1.32. */
 #include "base/utf8.h"
 #include "base/util.h"
 #include "base/yaml_priv.h"
@@ -80,7 +81,8 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
-/* 0x, 0o and 0b in either case, and a bare leading 0 for octal; moves *p behind the prefix. */
+/* Handles 0x, 0o and 0b in either case, and a bare leading 0 for octal; moves *p past the
+ * prefix. */
 static int base_of(const char **p)
 {
     static const struct {
@@ -130,7 +132,7 @@ static const char *skip_digits(const char *p)
     return p + strspn(p, "0123456789");
 }
 
-/* [-+]? ( .digits | digits [. digits] ) [e [-+] digits] and finite: what is not stays a string. */
+/* [-+]? ( .digits | digits [. digits] ) [e [-+] digits] and finite; anything else is a string. */
 static bool parse_float(const char *text, struct yaml_value *ret)
 {
     const char *p = text + (*text == '-' || *text == '+');
@@ -156,7 +158,8 @@ static bool parse_float(const char *text, struct yaml_value *ret)
     return isfinite(ret->f);
 }
 
-/* A number without its underscores.  Behind a leading dot Go wants them between digits only. */
+/* Parses a number, ignoring underscores.  After a leading dot Go accepts them between digits
+ * only. */
 static bool parse_number(const char *text, struct yaml_value *ret)
 {
     char plain[512] = "";
@@ -169,13 +172,13 @@ static bool parse_number(const char *text, struct yaml_value *ret)
         else if (dot && (digit_of(p[-1]) > 9 || digit_of(p[1]) > 9))
             return false;
         if (n == sizeof(plain))
-            return false; /* far too long for a finite number of 64 bits to be meant */
+            return false; /* far too long for a finite 64-bit number */
     }
     plain[n] = '\0';
     return (!dot && parse_integer(plain, ret)) || parse_float(plain, ret);
 }
 
-/* The first byte says whether a text can be anything but itself. */
+/* The first byte decides whether a text can be anything but a string. */
 static void resolve_plain(const char *text, struct yaml_value *ret)
 {
     if (*text && !strchr("+-.0123456789yYnNtTfFoO~", *text))
@@ -228,7 +231,7 @@ static int mismatch(struct stw_error *err, const char *tag)
     return stw_fail(err, STW_ERR_INVALID, "the value is not a %s, which its tag says it is", tag);
 }
 
-/* Whether what a text means agrees with the tag in front of it. */
+/* Checks that a value matches its tag. */
 static int check_tag(enum yaml_tag tag, struct yaml_value *v, struct stw_error *err)
 {
     switch (tag) {
@@ -245,7 +248,7 @@ static int check_tag(enum yaml_tag tag, struct yaml_value *v, struct stw_error *
         }
         return v->type == YAML_VALUE_FLOAT ? 0 : mismatch(err, "!!float");
     case YAML_TAG_TIMESTAMP:
-        /* Stays a string; year and dash are what tells a date. */
+        /* Stays a string; a year and a dash identify a date. */
         return strspn(v->text, "0123456789") == 4 && v->text[4] == '-'
                    ? 0
                    : mismatch(err, "!!timestamp");
@@ -302,8 +305,8 @@ static void to_decimal(double v, bool single, struct decimal *ret)
     ret->exponent = (int)strtol(p + (*p == 'e'), NULL, 10);
 }
 
-/* All digits before the point: 1.5e3 as 1500.  Go's JSON writes floats below 1e21 so, and what
- * looks like an integer then is read as one. */
+/* Writes a number without a fraction as an integer: 1.5e3 as 1500.  Go's JSON writes floats below
+ * 1e21 this way, and such a number is then read as an integer. */
 static bool add_integral(const struct decimal *d, struct stw_buf *out)
 {
     char text[24];
@@ -361,7 +364,7 @@ static void add_float(double v, struct stw_buf *out)
         add_scientific(&d, out);
 }
 
-/* kubectl makes it a float, and so another number. */
+/* kubectl converts it to a float, which is a different number. */
 static int too_large(struct stw_error *err)
 {
     return stw_fail(err, STW_ERR_INVALID,
@@ -399,7 +402,7 @@ int yaml_value_json(const struct yaml_value *v, struct stw_buf *out, struct stw_
     return 0;
 }
 
-/* A float as a key: with the precision of 32 bits and an exponent from 1e+06 on, as Go has it. */
+/* A float as a key: with 32-bit precision and an exponent from 1e+06 on, as in Go. */
 static void add_float_key(double v, struct stw_buf *out)
 {
     struct decimal d;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From libyaml's events to a tree of nodes.  Aliases stay aliases here; as an alias to a collection
- * that is still open is refused, following them always ends. */
+ * Builds a tree of nodes from libyaml's events.  Aliases stay aliases here.  An alias to a
+ * collection that is still open is refused, so following aliases always ends. */
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml_priv.h"
@@ -72,7 +72,7 @@ static int fail_at(struct compose *c, const yaml_event_t *e, enum stw_err code, 
     return stw_fail(c->err, code, "%s", what);
 }
 
-/* libyaml gives no mark for a broken encoding, only an offset; the caller turns that into one. */
+/* libyaml gives no mark for an encoding error, only an offset; the caller converts it to a mark. */
 int yaml_next(yaml_parser_t *parser, yaml_event_t *event, struct yaml_place *place,
               struct stw_error *err)
 {
@@ -136,7 +136,7 @@ static struct yaml_node *new_node(struct compose *c, const yaml_event_t *e, enum
     *n = (struct yaml_node){.kind = (uint8_t)kind,
                             .line = (uint32_t)e->start_mark.line + 1,
                             .column = (uint32_t)e->start_mark.column + 1};
-    /* Hang it into the innermost open collection. */
+    /* Add it to the innermost open collection. */
     if (c->depth > 0) {
         uint32_t parent = c->open[c->depth - 1].node, last = c->open[c->depth - 1].last;
         if (last)
@@ -164,8 +164,8 @@ static int set_anchor(struct compose *c, const yaml_event_t *e, const yaml_char_
     return 0;
 }
 
-/* The byte at which a mark of the parser, which counts characters, is in the text.  Marks come in
- * the order of the text, so that all of it is counted once. */
+/* Converts a mark of the parser, which counts characters, to a byte offset.  Marks come in the
+ * order of the text, so that all of it is counted once. */
 static size_t offset_of(struct compose *c, size_t character)
 {
     while (c->at < c->size && c->character < character) {
@@ -177,7 +177,7 @@ static size_t offset_of(struct compose *c, size_t character)
     return c->at;
 }
 
-/* "\/" is YAML 1.2 and not of 1.1, which kubectl reads. */
+/* "\/" is an escape of YAML 1.2 but not of 1.1, which kubectl reads. */
 static bool has_escaped_slash(struct compose *c, const yaml_event_t *e)
 {
     if (e->data.scalar.style != YAML_DOUBLE_QUOTED_SCALAR_STYLE ||
