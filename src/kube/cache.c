@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cache's entries, and which of two versions of an object stays. */
+ * The cache's entries, and which of two versions of an object is kept. */
 #include "kube/cache_priv.h"
 
 #include "base/util.h"
 
-/* Overhead beyond the text: 12 bytes here, key and resourceVersion, and malloc's own. */
+/* Overhead in addition to the text: 12 bytes here, key and resourceVersion, and malloc's own. */
 struct stw_entry {
     uint32_t text_len;
-    uint32_t gate_s; /* written by us: older events are passed over until then; 0: no gate */
+    uint32_t gate_s; /* written by us: older events are skipped until then; 0: no gate */
     uint16_t key_len;
     uint8_t rv_room;    /* bytes for the resourceVersion, without its NUL */
     uint8_t listed : 1; /* was in the list that is being read */
@@ -16,7 +16,7 @@ struct stw_entry {
     char data[];        /* key NUL rv NUL text NUL */
 };
 
-/* A delete of ours. */
+/* An object that we deleted. */
 struct tomb {
     uint64_t until_ms;
     char rv[STW_RV_LEN]; /* of the object when we deleted it */
@@ -77,7 +77,7 @@ static struct stw_entry *entry_create(const struct stw_version *v)
 
 /* --- versions */
 
-/* The number that a resourceVersion is; 0 when it is none. */
+/* A resourceVersion as a number; 0 when it is not one. */
 static uint64_t number(const char *rv)
 {
     int64_t n;
@@ -102,7 +102,7 @@ static bool in_scope(const struct stw_cache_scope *scope, const char *key)
     return len == 0 || (strncmp(key, scope->ns, len) == 0 && key[len] == '/');
 }
 
-/* A watch or list brings `rv` of an object that we wrote ourselves: is it from before that? */
+/* Whether `rv`, from a watch or list, is older than our own write of the object. */
 static bool before_our_write(struct stw_entry *e, const char *rv, bool gone, uint64_t now_ms)
 {
     if (e->gate_s == 0)
@@ -115,8 +115,8 @@ static bool before_our_write(struct stw_entry *e, const char *rv, bool gone, uin
     return true;
 }
 
-/* The same for an object that we deleted.  Anything newer than what we deleted is let in: either
- * the object lives on behind a finalizer, or its DELETED event follows. */
+/* The same for an object that we deleted.  Any version newer than the deleted one is accepted:
+ * either a finalizer keeps the object alive, or its DELETED event follows. */
 static bool before_our_delete(struct stw_cache *c, const struct stw_version *v, uint64_t now_ms)
 {
     struct tomb *t = stw_table_get(&c->deleted, v->key);
@@ -147,7 +147,8 @@ static bool same_text(const struct stw_entry *e, const struct stw_version *v)
     return e->text_len == v->text_len && memcmp(stw_entry_text(e), v->text, v->text_len) == 0;
 }
 
-/* Puts a version in.  Returns the new entry (NULL: no memory, the old stays) and the old one. */
+/* Stores a version.  Returns the new entry (NULL: out of memory, the old one stays) and the old
+ * one. */
 static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v,
                                 struct stw_entry **ret_old)
 {
@@ -169,7 +170,8 @@ static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v
     return e;
 }
 
-/* Takes a version in; `*ret_entry` is where it is now (NULL: nowhere). */
+/* Applies a version; `*ret_entry` is its entry (NULL: none).  Returns whether the text has
+ * changed. */
 static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw_entry **ret_entry,
                     struct stw_entry **ret_old)
 {
@@ -190,7 +192,7 @@ static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw
     if (!e)
         return false;
     *ret_entry = e;
-    if (old && same_text(old, v)) { /* only its resourceVersion has grown by a digit */
+    if (old && same_text(old, v)) { /* only its resourceVersion is longer */
         free(old);
         return false;
     }
@@ -198,7 +200,7 @@ static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw
     return true;
 }
 
-/* --- what comes from the server */
+/* --- updates from the server */
 
 void stw_cache_init(struct stw_cache *c, stw_index_fn *index_fn, void *ctx)
 {
@@ -227,7 +229,7 @@ void stw_cache_done(struct stw_cache *c)
     (void)pthread_mutex_destroy(&c->lock);
 }
 
-/* Both for lists and watches. */
+/* For lists and watches. */
 static bool arrive(struct stw_cache *c, const struct stw_version *v, bool listed, uint64_t now_ms,
                    struct stw_entry **ret_old)
 {
@@ -303,7 +305,8 @@ void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
     pthread_mutex_lock(&c->lock);
     e = stw_table_get(&c->entries, v->key);
     enum order o = e ? compare(v->rv, entry_rv(e)) : NEWER;
-    /* What the watch has passed already it has told us better: the object may be gone by now. */
+    /* The watch is already past this version, so its state is newer: the object may be gone by
+     * now. */
     bool passed = n > 0 && n <= scope->seen;
     if (!passed && o != SAME && o != OLDER) {
         free(stw_table_remove(&c->deleted, v->key));
@@ -317,7 +320,7 @@ void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
     free(old);
 }
 
-/* Drops tombs whose time is over, so that there are never more than deletes in one gate's time. */
+/* Drops expired tombs, so that there are never more than the deletes within STW_CACHE_GATE_MS. */
 static void sweep_tombs(struct stw_cache *c, uint64_t now_ms)
 {
     uint32_t pos = 0;
@@ -359,7 +362,8 @@ void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *sco
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Not in the list of `rv`, and not written by us since that was taken, however long it was read. */
+/* Neither in the list of `rv` nor written by us after it was taken, however long reading it
+ * took. */
 static bool vanished(const struct stw_entry *e, const char *rv)
 {
     if (e->listed)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The secondary index: from an index key to the entries under it.  The index keys of an entry are
- * not kept: they are worked out again from its text when it leaves. */
+ * The secondary index: from an index key to its entries.  The index keys of an entry are not
+ * stored: they are computed again from its text when it is removed. */
 #include "base/util.h"
 #include "kube/cache_priv.h"
 
 #define INDEX_KEYS_MAX_BYTES (64u << 10)
 
-/* One index key: most have one entry, so it is one small block. */
+/* One index key.  Most have one entry, so it is one small block. */
 struct node {
     uint32_t count, room;
     struct stw_entry *entries[]; /* `room` of them, then the key */
@@ -32,7 +32,7 @@ void stw_index_done(struct stw_table *index)
     stw_table_done(index);
 }
 
-/* A node with more room and the entries of `old`, which may be NULL. */
+/* A larger node with the entries of `old`, which may be NULL. */
 static struct node *grown(const struct node *old, const char *key)
 {
     uint32_t room = old ? old->room * 2 : 1;
@@ -48,7 +48,8 @@ static struct node *grown(const struct node *old, const char *key)
     return n;
 }
 
-/* Without memory the entry is not found by this key until the next relist; the object is kept. */
+/* When out of memory, the entry is not found by this key until the next relist; the object is
+ * kept. */
 static void add_one(struct stw_table *index, const char *key, struct stw_entry *e)
 {
     struct node *n = stw_table_get(index, key);

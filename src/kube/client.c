@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's thread: it takes calls in, starts those that are due, lets libcurl work on the
- * sockets that epoll reports, and hands results back.  It does what a wake-up is about and no more:
- * a transfer on which nothing arrived costs nothing.  Other threads put calls into the inbox; the
+ * The client's thread: it accepts calls, starts those that are due, lets libcurl work on the
+ * sockets that epoll reports, and returns results.  It handles only what caused the wake-up: a
+ * transfer on which nothing has arrived costs nothing.  Other threads put calls into the inbox; the
  * first of a batch wakes it. */
 #include "base/log.h"
 #include "base/thread.h"
@@ -19,18 +19,19 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* What nobody waits for: so many at a time; while others wait, or did a moment ago and will again,
- * one each tenth of a second, unless half of what may be queued is. */
+/* Background calls, for which no caller waits: at most BACKGROUND_MAX run at a time.  While
+ * blocking calls run, and until QUIET_MS after the last one, one is started every
+ * BACKGROUND_EVERY_MS.  When the queue is half full, they are not delayed. */
 #define BACKGROUND_MAX 4
 #define BACKGROUND_EVERY_MS 100
 #define QUIET_MS 100
 #define BACKGROUND_PRESSED_BYTES (STW_SUBMITTED_MAX_BYTES / 2)
 #define STACK_BYTES (512u << 10)
 #define POLL_MAX_MS 60000
-#define FIRST_MS 1000 /* others do not wait longer for the first connection */
+#define FIRST_MS 1000 /* the longest wait of other calls for the first connection */
 #define READY_MAX 16
-/* Events of watches come in bursts: one wake-up takes what arrives in this time.  The first event
- * after a longer pause is taken at once. */
+/* Watch events come in bursts: one wake-up handles what arrives in this time.  The first event
+ * after a longer pause is handled at once. */
 #define BATCH_MS 20
 
 static void list_append(struct stw_call_list *l, struct stw_call *call)
@@ -60,11 +61,11 @@ static void list_remove(struct stw_call_list *l, struct stw_call *call)
 static void wake(struct stw_client *c)
 {
     const uint64_t one = 1;
-    ssize_t n = write(c->wake, &one, sizeof(one)); /* a full counter has woken it, too */
+    ssize_t n = write(c->wake, &one, sizeof(one)); /* a full counter has also woken it */
     (void)n;
 }
 
-/* Whose thread this is. */
+/* The client whose thread this is, or NULL. */
 static _Thread_local const struct stw_client *own;
 
 void stw_call_start(struct stw_client *c, struct stw_call *call)
@@ -157,7 +158,7 @@ static void begin(struct stw_client *c, struct stw_call *call, uint64_t now)
     uint32_t timeout = call->req.timeout_ms ? call->req.timeout_ms : STW_CLIENT_TIMEOUT_MS;
     if (call->deadline_ms == 0)
         call->deadline_ms = now + timeout;
-    if (!stw_fence_allows(call->fence)) { /* also after a wait for another try */
+    if (!stw_fence_allows(call->fence)) { /* also before a retry */
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "steward no longer leads");
         complete(c, call);
         return;
@@ -167,7 +168,7 @@ static void begin(struct stw_client *c, struct stw_call *call, uint64_t now)
         complete(c, call);
 }
 
-/* Of the calls that wait their turn, so many as make `max` under way. */
+/* Moves calls from the backlog to `calls` until `max` background calls are there. */
 static void take_backlog(struct stw_client *c, unsigned max)
 {
     for (struct stw_call *call; c->background < max && (call = c->backlog.first);) {
@@ -185,8 +186,8 @@ static bool is_pressed(struct stw_client *c)
     return pressed;
 }
 
-/* When the next of the backlog may go, by what else there is to do; UINT64_MAX: not before one that
- * is under way ends. */
+/* When the next call of the backlog may start, depending on the other load; UINT64_MAX: none waits,
+ * or a running one must end first. */
 static uint64_t backlog_turn_ms(struct stw_client *c)
 {
     if (!c->backlog.first || c->background >= BACKGROUND_MAX)
@@ -207,7 +208,7 @@ static void start_backlog(struct stw_client *c, uint64_t now)
     }
 }
 
-/* Moves the inbox over and ends what was cancelled. */
+/* Takes the calls out of the inbox and ends cancelled ones. */
 static void take_in(struct stw_client *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -223,7 +224,7 @@ static void take_in(struct stw_client *c)
     }
     if (all)
         take_backlog(c, UINT_MAX);
-    /* on_done runs without the lock: calls are picked here and ended below. */
+    /* on_done runs without the lock: calls are selected here and ended below. */
     struct stw_call_list ended = {0};
     for (struct stw_call *call = c->calls.first, *next; (all || some) && call; call = next) {
         next = call->next;
@@ -242,8 +243,8 @@ static void take_in(struct stw_client *c)
     }
 }
 
-/* All lists begin at the same time.  The first connection of all is made alone: those after it
- * continue its TLS session, which spares both sides the certificates. */
+/* All lists begin at the same time.  The first connection is made alone: later ones resume its TLS
+ * session, without an exchange of certificates. */
 static bool waits_for_first(const struct stw_client *c, uint64_t now)
 {
     bool active = false;
@@ -280,14 +281,14 @@ static void reap(struct stw_client *c)
     }
 }
 
-/* Until when something must have been heard from the server; UINT64_MAX: it may be silent. */
+/* When the call times out unless the server sends something; UINT64_MAX: no limit. */
 static uint64_t silent_until_ms(const struct stw_call *call)
 {
     uint32_t limit = call->heard ? call->silence_ms : call->answer_ms;
     return call->state == STW_CALL_ACTIVE && limit > 0 ? call->heard_ms + limit : UINT64_MAX;
 }
 
-/* The connection of what is ended in the middle is closed by libcurl. */
+/* libcurl closes the connection of a transfer that is ended early. */
 static void end_silent(struct stw_client *c, uint64_t now)
 {
     for (struct stw_call *call = c->calls.first, *next; call; call = next) {
@@ -300,7 +301,7 @@ static void end_silent(struct stw_client *c, uint64_t now)
     }
 }
 
-/* How long there is nothing to do, unless a socket or another thread reports something. */
+/* How long the thread may sleep unless a socket or another thread wakes it. */
 static int idle_ms(struct stw_client *c, uint64_t now)
 {
     bool waits = waits_for_first(c, now);
@@ -366,7 +367,7 @@ static void work_on(struct stw_client *c, const struct epoll_event *event)
     (void)curl_multi_socket_action(c->multi, event->data.fd, what, &running);
 }
 
-/* Nothing is under way that a thread waits for, or that is urgent for another reason. */
+/* True when only background calls and open watches run and the queue is not half full. */
 static bool may_gather(struct stw_client *c)
 {
     for (const struct stw_call *call = c->calls.first; call; call = call->next)
@@ -375,8 +376,8 @@ static bool may_gather(struct stw_client *c)
     return !is_pressed(c);
 }
 
-/* Lets events gather when the last batch was a moment ago.  False: first there is something in the
- * inbox. */
+/* Lets events gather until BATCH_MS after the last batch.  False: the inbox must be handled
+ * first. */
 static bool gather(struct stw_client *c)
 {
     uint64_t now = stw_now_ms(&stw_clock_system), next = c->batch_ms + BATCH_MS;
@@ -401,7 +402,7 @@ static void wait_and_work(struct stw_client *c)
     for (int i = 0; i < n; i++)
         work_on(c, &ready[i]);
     if (c->curl_due_ms <= stw_now_ms(&stw_clock_system)) {
-        c->curl_due_ms = UINT64_MAX; /* set again from within */
+        c->curl_due_ms = UINT64_MAX; /* libcurl sets it again */
         (void)curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
 }
@@ -429,7 +430,7 @@ static void *client_thread(void *arg)
     }
 }
 
-/* --- making and ending */
+/* --- create and destroy */
 
 static void global_init(void)
 {
@@ -495,8 +496,8 @@ static bool is_loopback(const char *host)
            stw_streq(host, "[::1]");
 }
 
-/* With tls-server-name the URL carries that name, so that libcurl asks for and checks it, and the
- * connection goes to the real host all the same. */
+/* With tls-server-name the URL has that name, so that libcurl sends and verifies it; `connect_to`
+ * directs the connection to the real host. */
 static int make_url(struct stw_client *c, const struct stw_kubeconfig *config,
                     struct stw_error *err)
 {
@@ -599,7 +600,7 @@ static void free_multi(struct stw_client *c)
         (void)close(c->wake);
 }
 
-/* Until other threads have returned from their requests, which are cancelled. */
+/* Cancels the requests of other threads and waits until they have returned. */
 static void await_blocking(struct stw_client *c)
 {
     pthread_mutex_lock(&c->lock);

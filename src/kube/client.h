@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The API server's REST interface over libcurl.  A request runs on its caller's thread, which
- * blocks in stw_client_do, over one of a few kept HTTP/1.1 connections.  Lists, watches and what is
- * submitted run on one thread of the client, driven by events.  A 429, or a 503 with Retry-After,
- * is waited out and tried again within the deadline.  The token file is read again each minute and
- * after a 401. Counts into rest_client_requests_total and rest_client_request_duration_seconds. */
+ * blocks in stw_client_do, over one of a few persistent HTTP/1.1 connections.  Lists, watches and
+ * submitted requests run on one thread of the client, driven by events.  After a 429, or a 503 with
+ * Retry-After, the request is repeated within its deadline.  The token file is read again each
+ * minute and after a 401.  Metrics: rest_client_requests_total and
+ * rest_client_request_duration_seconds. */
 #ifndef STW_KUBE_CLIENT_H
 #define STW_KUBE_CLIENT_H
 
@@ -22,15 +23,15 @@
 struct stw_client;
 
 #define STW_CLIENT_TIMEOUT_MS 30000
-#define STW_RESPONSE_MAX_BYTES (64u << 20) /* one response that is no watch */
+#define STW_RESPONSE_MAX_BYTES (64u << 20) /* one response other than a watch */
 
-/* Borrows all but the strings of `config`, which it copies.  `metrics` may be NULL. */
+/* Copies the strings of `config` and borrows the rest.  `metrics` may be NULL. */
 int stw_client_create(const struct stw_kubeconfig *config, const struct stw_clock *clock,
                       struct stw_metrics *metrics, struct stw_client **ret, struct stw_error *err);
-/* Ends what is in flight with STW_ERR_CANCELLED and refuses what comes after; any thread, twice is
- * fine. */
+/* Ends requests in flight with STW_ERR_CANCELLED and refuses new ones.  Any thread; may be called
+ * twice. */
 void stw_client_cancel(struct stw_client *c);
-void stw_client_destroy(struct stw_client *c); /* cancels, joins the thread; NULL is fine */
+void stw_client_destroy(struct stw_client *c); /* cancels, joins the thread; NULL is allowed */
 
 struct stw_request {
     const char *method;       /* "GET" */
@@ -40,34 +41,35 @@ struct stw_request {
     const char *body;         /* NULL: none; borrowed until the call returns, copied by submit */
     size_t body_len;
     uint32_t timeout_ms;  /* 0: STW_CLIENT_TIMEOUT_MS */
-    bool no_retry;        /* hand a 429 back at once */
-    bool secret;          /* the answer is wiped when freed */
-    int64_t *ret_date_us; /* gets the Date of the answer, the server's clock, if not NULL */
+    bool no_retry;        /* return a 429 at once */
+    bool secret;          /* the response is wiped when freed */
+    int64_t *ret_date_us; /* if not NULL: gets the response's Date, the server's clock */
 };
 
-/* Blocks.  A status of 400 or more is an error whose text is the Status message of the server and
- * whose code is told from status and reason.  `ret` (may be NULL) gets the body, the caller's. */
+/* Blocks.  A status of 300 or more is an error: its text is the Status message of the server, its
+ * code depends on status and reason.  `ret` (may be NULL) gets the body, owned by the caller. */
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err);
 
-/* The same for an answer that is taken in while it arrives: `fn` gets its pieces, in their order,
- * on this thread.  Anything but 0 ends the request, with what `fn` put into `err`. */
+/* The same, but the response is processed while it arrives: `fn` gets its pieces in order, on this
+ * thread.  A non-zero result ends the request with the error that `fn` set in `err`. */
 typedef int stw_read_fn(void *ctx, const char *data, size_t len, struct stw_error *err);
 int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_read_fn *fn, void *ctx,
                     struct stw_error *err);
 
-/* Fire and forget, for events: a queue of at most 8 MiB, some thousand events, that goes out behind
- * what somebody waits for, ten a second at least unless it is half full.  Beyond that the
- * request is dropped: counted in steward_client_dropped_total, told in the log once a minute, and
- * false is returned.  Never blocks. */
+/* Fire and forget, for events.  The queue holds at most 8 MiB, some thousand events.  Its requests
+ * are sent after those for which callers wait, but at least ten a second, and without delay while
+ * it is half full.  When it is full the request is dropped: it is counted in
+ * steward_client_dropped_total, a warning is logged at most once a minute, and false is returned.
+ * Never blocks. */
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
 
-/* --- verbs.  `ret`, where there is one, may be NULL; the text in it is the object as answered. */
+/* --- verbs.  `ret` may be NULL; it gets the object as the server returned it. */
 
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
                  const char *name, struct stw_buf *ret, struct stw_error *err);
-/* The same from the server's memory, which is spared a read of its store: the object is at least as
- * new as `version`, one that a watch of it has told. */
+/* The same from the server's memory, without a read of its store: the object is at least as new as
+ * `version`, which a watch has reported. */
 int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const char *ns,
                        const char *name, const char *version, struct stw_buf *ret,
                        struct stw_error *err);
@@ -81,9 +83,9 @@ int stw_kube_update(struct stw_client *c, const struct stw_resource *r, const ch
 int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const char *name, const char *uid, const char *resource_version,
                     struct stw_error *err);
-/* Server-side apply with force; `object` holds apiVersion, kind, metadata.name.  When these of its
- * metadata differ from those of the object on the server, or there is none, this is a conflict:
- * resourceVersion (except that "1", the version of no object, also creates) and uid. */
+/* Server-side apply with force; `object` has apiVersion, kind, metadata.name.  When it has
+ * metadata.resourceVersion or metadata.uid, it is a conflict if these differ on the server or the
+ * object does not exist.  Exception: resourceVersion "1", which no object has, also creates. */
 int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
                    const char *name, const char *sub, const json_t *object, const char *manager,
                    struct stw_buf *ret, struct stw_error *err);
@@ -96,11 +98,12 @@ int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, con
                          const char *name, const char *sub, const json_t *patch,
                          const char *manager, struct stw_buf *ret, struct stw_error *err);
 
-/* The server's minor version, 24 for Kubernetes 1.24; INT_MAX when it does not tell us.  Asked for
- * once in ten minutes: servers are upgraded while we run, by one minor version at a time. */
+/* The server's minor version, 24 for Kubernetes 1.24; INT_MAX when it is unknown.  Requested once
+ * in ten minutes: servers are upgraded while we run, by one minor version at a time. */
 int stw_kube_minor(struct stw_client *c, int *ret, struct stw_error *err);
 
-/* The merge patch that makes `from` into `to` (nulls for what goes); NULL when they are equal. */
+/* The merge patch that changes `from` to `to` (null for removed members); NULL when they are
+ * equal. */
 json_t *stw_merge_diff(const json_t *from, const json_t *to);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who we are and whom we trust.  A ServiceAccount's token is replaced on disk before it expires,
- * and so may be a client certificate and the CA of an API server: all are looked at again each
- * minute, as client-go does. */
+ * Credentials and CA.  A ServiceAccount's token is replaced on disk before it expires.  A client
+ * certificate and the CA of the API server may be replaced, too.  All files are checked each
+ * minute, as in client-go. */
 #include "base/base64.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -42,7 +42,8 @@ static int read_token(struct stw_auth *a, struct stw_error *err)
     return 0;
 }
 
-/* When and which file: a ConfigMap's or Secret's file changes by a new inode behind a symlink. */
+/* Modification time and inode: a ConfigMap's or Secret's file changes by a new inode through a
+ * symlink. */
 static int64_t stamp_of(const char *path)
 {
     struct stat st;
@@ -70,7 +71,7 @@ static void refresh_ca(struct stw_auth *a)
     a->generation++;
 }
 
-/* A pair in the middle of being replaced does not fit together. */
+/* Whether certificate and key match.  They do not while the pair is being replaced. */
 static bool is_pair(const char *cert_pem, const char *key_pem)
 {
     BIO *cert_bio = BIO_new_mem_buf(cert_pem, -1), *key_bio = BIO_new_mem_buf(key_pem, -1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libcurl handles.  What never changes is set when one is made; credentials are set again when they
- * have changed.  Blocking calls take theirs from a pool, the last used first, so that there are no
- * more connections than calls at the same time.
+ * libcurl handles.  Options that never change are set on creation; credentials are set again when
+ * they have changed.  Blocking calls take a handle from a pool, the most recently used first, so
+ * that connections never outnumber concurrent calls.
  *
- * HTTP/1.1 throughout.  Debian 12's libcurl (7.88) can hold back the end of an HTTP/2 stream until
- * something else arrives on its connection: lists waited for a minute.  A connection for each
+ * All requests use HTTP/1.1.  Debian 12's libcurl (7.88) can hold back the end of an HTTP/2 stream
+ * until more data arrives on its connection: lists waited for a minute.  A connection for each
  * transfer also needs less CPU than streams on one. */
 #include "base/footprint.h"
 #include "base/util.h"
@@ -22,11 +22,11 @@
 #endif
 
 #define CONNECT_TIMEOUT_MS 10000L
-#define UPLOAD_BUFFER_BYTES 16384L /* the least; each transfer has one, and 64 KiB by default */
-/* A peer that acknowledges nothing for so long is gone (RFC 5482). */
+#define UPLOAD_BUFFER_BYTES 16384L /* the minimum; one per transfer, 64 KiB by default */
+/* A peer that acknowledges nothing for this time is gone (RFC 5482). */
 #define UNANSWERED_MS 30000u
 
-/* --- sockets: known to the client, so that a cancel can end what waits on them */
+/* --- sockets: known to the client, so that a cancel can end requests that wait on them */
 
 static int set_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 {
@@ -60,7 +60,7 @@ static int close_socket(void *ctx, curl_socket_t fd)
     return close(fd);
 }
 
-/* libcurl calls this once a second at least: for a cancel before there is a socket. */
+/* libcurl calls this at least once a second.  Handles a cancel before there is a socket. */
 static int check_cancelled(void *ctx, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
                            curl_off_t up)
 {
@@ -100,7 +100,7 @@ int stw_handle_share_sessions(struct stw_client *c)
     return bad ? -1 : 0;
 }
 
-/* --- making */
+/* --- creation */
 
 static int set_protocols(const struct stw_client *c, CURL *easy)
 {
@@ -195,7 +195,7 @@ static void unlist_busy(struct stw_client *c, struct stw_handle *h)
         h->next->prev = h->prev;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static struct stw_handle *take_idle(struct stw_client *c)
 {
     struct stw_handle *h = c->idle;
@@ -224,7 +224,7 @@ struct stw_handle *stw_handle_take(struct stw_client *c, struct stw_error *err)
         return NULL;
     }
     pthread_mutex_lock(&c->lock);
-    list_busy(c, h); /* cancelled meanwhile: check_cancelled ends it */
+    list_busy(c, h); /* if cancelled by now, check_cancelled ends it */
     pthread_mutex_unlock(&c->lock);
     return h;
 }
@@ -261,7 +261,7 @@ uint64_t stw_handle_expire(struct stw_client *c, uint64_t now_ms, bool all)
         gone = h->next;
         stw_handle_destroy(h);
     }
-    if (closed && !all) /* with the code that closes connections */
+    if (closed && !all) /* also drops the code that closes connections */
         stw_footprint_shrink();
     return next;
 }

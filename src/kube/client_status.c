@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Errors of the API server and of the way to it, as errors of ours: the code tells callers what to
- * do, the text is the server's own sentence. */
+ * Converts errors of the API server and of the connection to struct stw_error: the code determines
+ * what callers do, the text is the server's own message. */
 #include "base/json.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
 
 #include <ctype.h>
 
-/* metav1.StatusReason; a reason is surer than the HTTP status, which several reasons share. */
+/* metav1.StatusReason.  A reason is more precise than the HTTP status, which several reasons
+ * share. */
 static const struct {
     const char *reason;
     enum stw_err code;
@@ -39,8 +40,8 @@ static const struct {
     {413, STW_ERR_TOO_LARGE}, {429, STW_ERR_THROTTLED}, {504, STW_ERR_TIMEOUT},
 };
 
-/* An apply whose values do not fit the schema: a 500 of all versions so far, although the object is
- * what is wrong. */
+/* An apply whose values do not match the schema.  All versions so far return a 500, although the
+ * object is invalid. */
 static const char bad_patch[] = "failed to create typed patch object";
 
 static enum stw_err code_of(int http, struct stw_json reason, const char *message)
@@ -76,7 +77,7 @@ void stw_status_object_error(int http, struct stw_json status, struct stw_error 
     stw_buf_done(&text);
 }
 
-/* What a proxy or the server's panic handler says in plain text: its first line. */
+/* A plain-text error of a proxy or of the server's panic handler: its first line. */
 static void plain_error(int http, const struct stw_buf *body, struct stw_error *err)
 {
     char line[200];
@@ -107,7 +108,7 @@ void stw_status_error(int http, const struct stw_buf *body, struct stw_error *er
     stw_json_done(&doc);
 }
 
-/* strerror's sentence as Go and curl users know it: "connection refused". */
+/* strerror's text in the form that Go and curl users know: "connection refused". */
 static void os_error(long number, char *out, size_t size)
 {
     char text[128];
@@ -136,7 +137,7 @@ void stw_curl_error(CURLcode code, const char *server, const char *curl_text, CU
         break;
     case CURLE_OPERATION_TIMEDOUT:
         to = STW_ERR_TIMEOUT;
-        /* So curl says it of what waited for a connection all the time. */
+        /* curl's text for a request that only waited for a connection. */
         if (strstr(text, "after 0 milliseconds"))
             text = "no connection in time";
         break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One call as one libcurl transfer: its options, its callbacks, and what its end means. */
+ * One call as one libcurl transfer: its options, its callbacks, and its result. */
 #include "base/util.h"
 #include "kube/client_priv.h"
 
@@ -11,7 +11,7 @@
 #define RETRY_AFTER_DEFAULT_MS 1000
 #define RETRY_AFTER_MAX_S 3600
 
-/* --- while it runs */
+/* --- during the transfer */
 
 static void note_heard(struct stw_call *call)
 {
@@ -26,7 +26,7 @@ static long status_of(const struct stw_call *call)
     return status;
 }
 
-/* The series of a method and a status; with the lock. */
+/* The series of a method and a status; called with the lock held. */
 static struct stw_tally *tally_of(struct stw_client *c, const char *method, long status)
 {
     char code[16];
@@ -43,7 +43,8 @@ static struct stw_tally *tally_of(struct stw_client *c, const char *method, long
     return t;
 }
 
-/* Once a transfer, when its headers are in, so that a watch counts while it lasts. */
+/* Counts a transfer once, when its headers have arrived, so that a watch is counted while it is
+ * open. */
 static void count(struct stw_call *call, long status)
 {
     struct stw_client *c = call->client;
@@ -119,7 +120,7 @@ static int add_header(struct stw_handle *h, const char *name, const char *value)
     return 0;
 }
 
-/* With the lock of `auth`. */
+/* Called with auth_lock held. */
 static int add_auth(struct stw_client *c, struct stw_handle *h)
 {
     struct stw_buf text = STW_BUF_INIT(HEADER_MAX_BYTES);
@@ -133,7 +134,7 @@ static int add_auth(struct stw_client *c, struct stw_handle *h)
     return r;
 }
 
-/* libcurl takes a copy of what a refresh may replace while a transfer goes on. */
+/* libcurl copies a PEM that a refresh may replace during a transfer. */
 static int set_blob(CURL *easy, CURLoption option, char *pem, const char *path)
 {
     struct curl_blob blob = {
@@ -141,8 +142,8 @@ static int set_blob(CURL *easy, CURLoption option, char *pem, const char *path)
     return (int)curl_easy_setopt(easy, option, &blob);
 }
 
-/* With the lock of `auth`.  A connection that was made with other credentials is not used again:
- * libcurl compares them. */
+/* Called with auth_lock held.  libcurl does not reuse a connection that was made with other
+ * credentials: it compares them. */
 static int set_credentials(struct stw_client *c, struct stw_handle *h)
 {
     const struct stw_kubeconfig *k = c->auth.config;
@@ -152,7 +153,7 @@ static int set_credentials(struct stw_client *c, struct stw_handle *h)
     if (k->insecure) {
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_SSL_VERIFYPEER, 0L);
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    } else if (k->ca_pem) { /* only this one: libcurl would go on trusting the machine's folder */
+    } else if (k->ca_pem) { /* only this CA: libcurl would still trust the system's CA folder */
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAINFO, NULL);
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAPATH, NULL);
         bad |= set_blob(h->easy, CURLOPT_CAINFO_BLOB, k->ca_pem, k->ca_path);
@@ -251,7 +252,7 @@ void stw_transfer_clear(struct stw_call *call)
     h->headers = NULL;
 }
 
-/* --- what its end means */
+/* --- results */
 
 static bool in_time(struct stw_client *c, struct stw_call *call, uint64_t wait_ms)
 {
@@ -262,7 +263,7 @@ static bool in_time(struct stw_client *c, struct stw_call *call, uint64_t wait_m
     return true;
 }
 
-/* 429, and 503 with a Retry-After, mean "nothing was done, come again". */
+/* 429, and 503 with Retry-After, mean that nothing was done and the request may be repeated. */
 static bool retry_throttled(struct stw_client *c, struct stw_call *call, long status)
 {
     curl_off_t seconds = 0;
@@ -288,9 +289,9 @@ static bool retry_auth(struct stw_client *c, struct stw_call *call)
     return replaceable && in_time(c, call, 0);
 }
 
-/* The server may close a kept connection in the moment that it is used.  Idempotent requests are
- * then retried once.  POST is not: the first attempt may have been processed.  Nor is DELETE: the
- * second attempt would be answered with a 404. */
+/* The server may close a persistent connection at the moment when it is used.  Idempotent requests
+ * are then retried once.  POST is not: the first attempt may have been processed.  Nor is DELETE:
+ * the second attempt would get a 404. */
 static bool retry_reset(struct stw_client *c, struct stw_call *call, CURLcode code)
 {
     static const CURLcode cut[] = {CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING,
@@ -313,7 +314,7 @@ bool stw_transfer_result(struct stw_client *c, struct stw_call *call, CURLcode c
 {
     long status = status_of(call);
     count(call, code == CURLE_OK ? status : 0);
-    if (call->err.code != STW_OK) /* a callback's: too large, or ended */
+    if (call->err.code != STW_OK) /* set by a callback: too large, or ended */
         return false;
     if (code != CURLE_OK) {
         stw_curl_error(code, c->server, call->curl_text, call->handle->easy, &call->err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What callers on other threads use: blocking requests, fire and forget, and the verbs on objects.
- */
+ * The API for other threads: blocking requests, fire and forget, and the verbs on objects. */
 #include "base/log.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
@@ -17,7 +16,7 @@
 
 /* --- a blocking request, on the caller's thread */
 
-/* Until `at_ms`, a time of the client's clock, or the cancel of the client. */
+/* Waits until `at_ms` of the client's clock, or until the client is cancelled. */
 static void wait_until(struct stw_client *c, uint64_t at_ms)
 {
     uint64_t now = stw_now_ms(c->clock), begin = stw_now_ms(&stw_clock_system);
@@ -28,11 +27,11 @@ static void wait_until(struct stw_client *c, uint64_t at_ms)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* One attempt.  Returns true when it is to be made again at call->start_at_ms. */
+/* One attempt.  Returns true when it must be repeated at call->start_at_ms. */
 static bool attempt(struct stw_client *c, struct stw_call *call)
 {
     bool again = false;
-    if (!stw_fence_allows(call->fence)) { /* also after a wait for another try */
+    if (!stw_fence_allows(call->fence)) { /* also before a retry */
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "steward no longer leads");
         return false;
     }
@@ -71,7 +70,7 @@ static void perform(struct stw_client *c, struct stw_call *call)
     if (call->err.code != STW_OK && is_cancelled(c))
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was given up: stopping");
     atomic_store(&c->urgent_ms, stw_now_ms(c->clock));
-    /* The last that this thread does with the client, which may be destroyed then. */
+    /* This thread's last use of the client, which may be destroyed afterwards. */
     pthread_mutex_lock(&c->lock);
     atomic_fetch_sub(&c->urgent, 1);
     pthread_cond_broadcast(&c->changed);
@@ -298,7 +297,7 @@ int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const cha
                    const char *name, const char *sub, const json_t *object, const char *manager,
                    struct stw_buf *ret, struct stw_error *err)
 {
-    /* The body is JSON, which is YAML; servers know no other name for an apply patch. */
+    /* The body is JSON, which is also YAML; servers know no other name for an apply patch. */
     const struct verb v = {"PATCH", "application/apply-patch+yaml", manager, true};
     return run_json(c, &v, r, ns, name, sub, object, ret, err);
 }
@@ -321,7 +320,7 @@ int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, cons
 
 /* --- the server's version */
 
-/* Who may not ask, or gets no sensible answer, is not told. */
+/* The version is unknown when the request is forbidden or the response is not usable. */
 static int ask_minor(struct stw_client *c, int *ret, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(64u << 10);

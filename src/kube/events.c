@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two bounded memories: series (what was said of whom, and how often since) and buckets (how much
- * may still be said of an object).  Both forget the least recently used.  Any thread; one lock,
- * never held over a request. */
+ * Two bounded LRU tables: series (an event of an object, and how often it was repeated) and buckets
+ * (how many events of an object are still allowed).  Any thread; one lock, never held during a
+ * request. */
 #include "kube/events.h"
 
 #include "base/table.h"
@@ -13,20 +13,20 @@
 
 #define ENTRIES_MAX 1024
 #define SERIES_MS (6u * 60 * 1000) /* a repeat later than this is a new event */
-#define PATCH_EVERY_MS 30000u      /* a series' count is written at most so often */
+#define PATCH_EVERY_MS 30000u      /* the shortest time between patches of a series' count */
 #define BUCKET_SIZE 25
 #define BUCKET_REFILL_MS (5u * 60 * 1000) /* for one event */
 #define NOTE_MAX_BYTES 1024
-#define NAME_KEEP 230 /* of the object's name in the event's: 253 less the stamp */
+#define NAME_KEEP 230 /* bytes of the object's name in the event's name: 253 less the stamp */
 #define BODY_MAX 8192
 
 struct node {
     struct node *prev, *next;
     uint64_t first_ms, last_ms; /* series: created, last seen; bucket: last refill */
     uint64_t patched_ms;
-    uint32_t count; /* series: how often seen; bucket: what is left */
-    uint32_t said;  /* series: the count that the server knows */
-    char *path;     /* series: of the Event, for the patch */
+    uint32_t count; /* series: how often seen; bucket: tokens left */
+    uint32_t said;  /* series: the count that the server has */
+    char *path;     /* series: path of the Event, for the patch */
     char key[];
 };
 
@@ -73,7 +73,8 @@ static void drop(struct lru *l, struct node *n)
     free(n);
 }
 
-/* The node of a key, made new (zeroed but for the key) when there is none; NULL: no memory. */
+/* The node of a key, created (zeroed except for the key) when there is none; NULL: out of
+ * memory. */
 static struct node *touch(struct lru *l, const char *key, bool *ret_new)
 {
     struct node *n = stw_table_get(&l->table, key);
@@ -125,7 +126,7 @@ int stw_events_create(struct stw_client *client, const struct stw_clock *clock,
 
 /* --- requests */
 
-/* False: it was not taken. */
+/* False: the client did not accept it. */
 static bool submit(struct stw_events *e, const char *method, const char *type, const char *path,
                    const struct stw_buf *body)
 {
@@ -137,7 +138,7 @@ static bool submit(struct stw_events *e, const char *method, const char *type, c
                                                               .body_len = body->len});
 }
 
-/* The new count of a series, once what it had to wait is over. */
+/* Writes the new count of a series, if it has changed. */
 static void patch_series(struct stw_events *e, struct node *n, uint64_t now)
 {
     char stamp[STW_TIME_LEN];
@@ -168,7 +169,7 @@ static void add_text(struct stw_buf *out, const char *name, const char *value)
     add_member(out, name, value, value ? strlen(value) : 0);
 }
 
-/* Bytes of a note that fit, not cutting a character of UTF-8. */
+/* The bytes of a note that fit, without splitting a UTF-8 character. */
 static size_t note_len(const char *note)
 {
     size_t len = strnlen(note, NOTE_MAX_BYTES + 1);
@@ -224,9 +225,9 @@ static bool create_event(struct stw_events *e, const struct stw_event_object *o,
     return submit(e, "POST", NULL, stw_buf_str(&path), &body);
 }
 
-/* --- what is said */
+/* --- recording */
 
-/* Whether this object may still be spoken of; takes one from its bucket. */
+/* Whether another event of this object is allowed; takes one token from its bucket. */
 static bool allowed(struct stw_events *e, const char *object_key, uint64_t now)
 {
     bool is_new;
@@ -248,7 +249,7 @@ static bool allowed(struct stw_events *e, const char *object_key, uint64_t now)
     return true;
 }
 
-/* Counts that still wait for their patch are looked at along with other events. */
+/* Patches counts that are still to be written; called when any event is recorded. */
 static void sweep(struct stw_events *e, uint64_t now)
 {
     if (now < e->swept_ms + PATCH_EVERY_MS)
@@ -300,7 +301,7 @@ static void record(struct stw_events *e, const struct stw_event_object *o, bool 
                    (unsigned long long)stw_wall_us(e->clock) * 1000);
     start_series(n, o, event_name, now);
     if (!create_event(e, o, warning, reason, action, note, event_name))
-        drop(&e->series, n); /* the next time it is said is the first */
+        drop(&e->series, n); /* the next occurrence counts as the first */
 }
 
 void stw_events_record(struct stw_events *e, const struct stw_event_object *o, bool warning,

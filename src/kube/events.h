@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events as kubectl describe shows them (events.k8s.io/v1).  The same (object, type, reason, note)
- * within 6 minutes becomes one series: the first is created, repeats are counted and patched at
- * most once in 30 s.  A token bucket an object (25, one back in 5 min) keeps a fault from flooding
- * the server. Recording never blocks. */
+ * Events as kubectl describe shows them (events.k8s.io/v1).  The same (object, type, reason,
+ * action, note) within 6 minutes becomes one series: the first is created, repeats are counted and
+ * patched at most once in 30 s.  A token bucket per object (25 tokens, one refilled in 5 min) keeps
+ * a fault from flooding the server.  Recording never blocks. */
 #ifndef STW_KUBE_EVENTS_H
 #define STW_KUBE_EVENTS_H
 
@@ -20,7 +20,7 @@ struct stw_event_object {
     const struct stw_resource *resource;
     const char *ns, *name, *uid, *resource_version;
 };
-/* `reason` and `action` are CamelCase words, `note` a sentence of at most 1024 bytes. */
+/* `reason` and `action` are CamelCase, `note` is a sentence of at most 1024 bytes. */
 void stw_events_record(struct stw_events *e, const struct stw_event_object *regarding, bool warning,
                        const char *reason, const char *action, const char *note);
 

@@ -8,8 +8,8 @@
 
 #define PAGE_SIZE 500
 #define SILENCE_MS 230000
-/* A list's bytes come one after the other: a pause is a fault of the way, and another connection is
- * tried. */
+/* The bytes of a list arrive without long pauses: a pause means a network fault, and another
+ * connection is tried. */
 #define LIST_SILENCE_MS 5000
 #define BACKOFF_MS 800
 #define TEXT_MAX_BYTES (8u << 20)
@@ -71,7 +71,7 @@ int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct s
     return 0;
 }
 
-/* --- making and ending */
+/* --- create and destroy */
 
 static void make_metrics(struct stw_informer *inf, struct stw_metrics *m)
 {
@@ -182,7 +182,7 @@ void stw_informer_destroy(struct stw_informer *inf)
     free(inf);
 }
 
-/* --- for everybody */
+/* --- public functions */
 
 bool stw_informer_synced(const struct stw_informer *inf)
 {
@@ -199,7 +199,7 @@ const struct stw_resource *stw_informer_resource(const struct stw_informer *inf)
 
 void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_size)
 {
-    /* The lock is no part of what const promises here. */
+    /* const does not cover the lock here. */
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&inf->lock;
     pthread_mutex_lock(lock);
     out[0] = '\0';

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * List and watch one resource into a cache of text.  Each object is kept as one projected JSON
+ * Lists and watches one resource into a cache of text.  Each object is kept as one projected JSON
  * string: the projection keeps what reconcilers read and may drop the object altogether.
  *
  * The reflector pages its list, watches with bookmarks, resumes at the last resourceVersion, lists
- * again after 410 Gone (and reports what vanished meanwhile), backs off with jitter, and declares a
- * watch dead that was silent (no event, no bookmark) for 230 s, under the common 240 s of idle
- * load balancers.
+ * again after 410 Gone (and reports objects that have vanished), backs off with jitter, and ends a
+ * watch that was silent (no event, no bookmark) for 230 s, which is below the common 240 s idle
+ * timeout of load balancers.
  *
- * Own writes are seen at once: stw_informer_saw() puts an answer of the API server into the cache,
- * and older watch events of that object are passed over until the watch has caught up. */
+ * Our own writes are visible at once: stw_informer_saw() puts a response of the API server into the
+ * cache, and older watch events of that object are skipped until the watch has caught up. */
 #ifndef STW_KUBE_INFORMER_H
 #define STW_KUBE_INFORMER_H
 
@@ -22,19 +22,20 @@
 
 struct stw_informer;
 
-/* Writes the compact JSON of what is worth keeping; nothing written: the object is not cached.
- * resourceVersion is kept beside the text, it need not be in it.  Runs on the client's thread, and
- * on the writer's in stw_informer_saw: no blocking, no calls back into the informer, no state. */
+/* Writes the compact JSON of what must be kept; if it writes nothing, the object is not cached.
+ * resourceVersion is stored separately and need not be in the text.  Runs on the client's thread,
+ * and in stw_informer_saw on the writer's: it must not block, call back into the informer, or keep
+ * state. */
 typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *out);
 
-/* Called after the cache changed, outside its lock, on the client's thread or the writer's: quick,
- * for enqueueing.  `old_text` is NULL for a new object, `new_text` for one that is gone; both
- * are NULL for one that goes and was not kept (`tells_gone`).  Not called when the projected text
- * is the same as before. */
+/* Called after the cache has changed, outside its lock, on the client's thread.  It must be quick,
+ * such as an enqueue.  `old_text` is NULL for a new object, `new_text` for a deleted one; both are
+ * NULL for a deleted object that was not kept (`tells_gone`).  Not called when the projected text
+ * is unchanged. */
 typedef void stw_change_fn(void *ctx, const char *key, const char *old_text, const char *new_text);
 
 /* A secondary index: appends the index keys of an object, each ended by '\n', to `out`.  One index
- * serves several fields when its keys begin with the field's name, as stw_index_add writes them. */
+ * serves several fields when its keys begin with the field's name, as written by stw_index_add. */
 typedef void stw_index_fn(void *ctx, struct stw_json projected, struct stw_buf *out);
 
 /* "field:value\n" */
@@ -42,20 +43,20 @@ void stw_index_add(struct stw_buf *out, const char *field, const char *value);
 
 struct stw_informer_config {
     const struct stw_resource *resource;
-    /* The same in other versions of its group, the best first, ended by NULL: the first that the
-     * server has is used, which is asked anew with every list and when a watch's time is over.
-     * NULL: `resource` it is. */
+    /* The same resource in several versions of its group, the best first, ended by NULL.  The first
+     * one that the server has is used.  It is determined again before every list and when a watch
+     * has reached its timeout.  NULL: `resource` is used. */
     const struct stw_resource *const *alternatives;
     const char *const *namespaces; /* ended by NULL; NULL: all */
     const char *label_selector;    /* or NULL */
     const char *field_selector;    /* or NULL */
     bool metadata_only;            /* PartialObjectMetadata */
-    bool tells_gone;               /* changed() also when an object goes that was not kept */
+    bool tells_gone;               /* call changed() also for a deleted object that was not kept */
     const char *metrics_name;      /* label of its gauges; NULL: the resource's plural */
     stw_project_fn *project;
     stw_change_fn *changed;   /* or NULL */
     stw_index_fn *index;      /* or NULL */
-    void *ctx;                /* for the three */
+    void *ctx;                /* for the three functions */
     uint32_t page_size;       /* 0: 500 */
     uint32_t silence_ms;      /* of a watch; 0: 230000; tests pass less */
     uint32_t list_silence_ms; /* of a list that has begun; 0: 5000; tests pass less */
@@ -67,28 +68,28 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
                         const struct stw_clock *clock, struct stw_metrics *metrics,
                         struct stw_informer **ret, struct stw_error *err);
 int stw_informer_start(struct stw_informer *inf, struct stw_error *err); /* returns at once */
-void stw_informer_destroy(struct stw_informer *inf); /* ends its watches; NULL is fine */
+void stw_informer_destroy(struct stw_informer *inf); /* ends its watches; NULL is allowed */
 
-bool stw_informer_synced(const struct stw_informer *inf); /* the first list is in */
-/* What is listed and watched: one of the alternatives, where there are any. */
+bool stw_informer_synced(const struct stw_informer *inf); /* the first list is complete */
+/* What is listed and watched: one of the alternatives, if there are any. */
 const struct stw_resource *stw_informer_resource(const struct stw_informer *inf);
-/* Why it is not synced, or what the last failure was; "" when all is well. */
+/* Why it is not synced, or what the last failure was; "": no problem. */
 void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_size);
 
-/* Copies the text of one object; `ret_rv` (may be NULL, STW_RV_LEN bytes) its resourceVersion.
- * Returns 0, or -1 when it is not there (out is cleared). */
+/* Copies the text of one object; `ret_rv` (may be NULL, STW_RV_LEN bytes) gets its resourceVersion.
+ * Returns 0, or -1 when it is not in the cache (`out` is cleared). */
 #define STW_RV_LEN 64
 int stw_informer_get(struct stw_informer *inf, const char *key, struct stw_buf *out, char *ret_rv);
 /* Keys under an index key, or all for NULL, each ended by '\n'. */
 void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct stw_buf *out);
-/* Steps through them, each ended by a NUL instead: `*at` begins at 0; NULL behind the last. */
+/* Iterates over them, each terminated by a NUL instead: `*at` begins at 0; NULL after the last. */
 const char *stw_keys_next(struct stw_buf *keys, size_t *at);
 uint32_t stw_informer_count(const struct stw_informer *inf);
 
-/* Takes in the whole object that a write of ours was answered with.  No change callback.  `ret`
- * (may be NULL) gets its text as it would be cached. */
+/* Puts the whole object, from the response to our own write, into the cache.  No change callback.
+ * `ret` (may be NULL) gets its text as it would be cached. */
 void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object, struct stw_buf *ret);
-/* Our own delete of this object was accepted: it goes from the cache at once. */
+/* Our own delete of this object was accepted: it is removed from the cache at once. */
 void stw_informer_saw_delete(struct stw_informer *inf, const char *key);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The head is searched byte by byte for the bracket that opens "items"; the JSON scanner then finds
- * where each object ends.  An object is first tried when there is nearly as much of it as the one
- * before had.  One that is cut by the end of what has arrived fails to scan, and is tried again
- * when at least twice as much of it is there, so that the work is linear.  Text that will never
- * become an object is therefore refused at the end of the list, or at STW_ITEM_MAX_BYTES. */
+ * where each object ends.  An object is first scanned when nearly as many bytes have arrived as the
+ * previous one had.  The scan of an incomplete object fails.  It is repeated when at least twice as
+ * many bytes have arrived, so that the work is linear.  Text that never becomes an object is
+ * therefore refused at the end of the list, or at STW_ITEM_MAX_BYTES. */
 #include "kube/items_priv.h"
 
 #include "base/util.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define REST_MAX_BYTES (256u << 10) /* metadata with a continue token */
-#define KEEP_BYTES (32u << 10)      /* of scratch memory, from list to list */
+#define KEEP_BYTES (32u << 10)      /* scratch memory kept from list to list */
 
 void stw_items_done(struct stw_items *l)
 {
@@ -95,7 +95,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* A byte between objects.  Returns how many it took: 0 when an object begins here; -1: wrong. */
+/* A byte between objects.  Returns the bytes consumed: 0 when an object begins here; -1:
+ * invalid. */
 static int take_between(struct stw_items *l, char c)
 {
     if (is_blank(c))
@@ -117,7 +118,7 @@ static bool is_too_short(const struct stw_items *l, size_t len)
     return !l->ending && len < l->typical_len - l->typical_len / 8;
 }
 
-/* The object that begins at `data`.  1: it was there, with its length; 0: not all of it. */
+/* Reads the object that begins at `data`.  1: complete, with its length; 0: incomplete. */
 static int take_item(struct stw_items *l, const char *data, size_t len, size_t *ret_len,
                      stw_item_fn *fn, void *ctx, struct stw_error *err)
 {
@@ -132,7 +133,7 @@ static int take_item(struct stw_items *l, const char *data, size_t len, size_t *
     return rc != 0 ? rc : 1;
 }
 
-/* As many objects as are complete.  Returns 0 with the bytes that it took, or an end. */
+/* Reads all complete objects.  Returns 0 with the bytes consumed, or a non-zero result to stop. */
 static int take_items(struct stw_items *l, const char *data, size_t len, size_t *ret_taken,
                       stw_item_fn *fn, void *ctx, struct stw_error *err)
 {
@@ -156,7 +157,8 @@ static int take_items(struct stw_items *l, const char *data, size_t len, size_t 
     return 0;
 }
 
-/* The start of an object, which the next piece continues: `data` is in `pending` or elsewhere. */
+/* Keeps the start of an object, which the next piece continues; `data` is in `pending` or
+ * elsewhere. */
 static void keep(struct stw_items *l, const char *data, size_t len)
 {
     struct stw_buf *p = &l->pending;
@@ -170,7 +172,7 @@ static void keep(struct stw_items *l, const char *data, size_t len)
     l->try_at = is_too_short(l, len) ? 0 : len * 2;
 }
 
-/* What is complete of `data`, which ends with the newest piece; the rest is kept. */
+/* Reads what is complete in `data`, which ends with the newest piece, and keeps the rest. */
 static int try_items(struct stw_items *l, const char *data, size_t len, stw_item_fn *fn, void *ctx,
                      struct stw_error *err)
 {
@@ -223,14 +225,14 @@ int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_f
     return rc;
 }
 
-/* The last attempt may have been before the last piece. */
+/* The last scan may have been before the last piece. */
 static int end_items(struct stw_items *l, stw_item_fn *fn, void *ctx, struct stw_error *err)
 {
     l->ending = true;
     int rc = try_items(l, stw_buf_str(&l->pending), l->pending.len, fn, ctx, err);
     if (rc != 0 || l->state == STW_ITEMS_TAIL)
         return rc;
-    if (l->pending.len > 0 && /* reports where it is wrong */
+    if (l->pending.len > 0 && /* reports the position of the error */
         stw_json_scan(&l->doc, l->pending.data, l->pending.len, err) != 0)
         return stw_error_wrap(err, "an object of the list");
     return stw_fail(err, STW_ERR_INVALID, "the list was cut");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads kubeconfig text: the context, its cluster and its user.  Rules are those of client-go's
- * clientcmd: of several files the first that has a name wins, *-data beats the path of a file, and
- * a tokenFile beats a token. */
+ * Reads kubeconfig text: the context, its cluster and its user.  The rules are those of client-go's
+ * clientcmd: of several files the first that has a name wins, *-data overrides the path of a file,
+ * and a tokenFile overrides a token. */
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/util.h"
@@ -17,7 +17,7 @@
 enum how {
     TEXT,      /* as it is */
     DATA,      /* base64 */
-    FILE_TEXT, /* a path, read unless something filled the field before */
+    FILE_TEXT, /* a path, read unless the field is already set */
     PATH,      /* a path, made absolute */
 };
 
@@ -55,7 +55,7 @@ static const struct field user_fields[] = {
     "use a token, a tokenFile, a client-certificate with its client-key, or run as a "             \
     "ServiceAccount in the cluster"
 
-/* What is in use elsewhere and would be wrong to pass over in silence. */
+/* Fields that other clients support and that must not be ignored silently. */
 static const struct {
     const char *key, *why;
 } refused[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One kubeconfig file as JSON: what kubeconfig.c reads and kubeconfig_load.c finds. */
+ * One kubeconfig file as JSON: found by kubeconfig_load.c, read by kubeconfig.c. */
 #ifndef STW_KUBE_KUBECONFIG_FILE_PRIV_H
 #define STW_KUBE_KUBECONFIG_FILE_PRIV_H
 
@@ -13,7 +13,8 @@ struct stw_kubeconfig_file {
     struct stw_json_doc doc;
 };
 
-/* Also after a failure, `f` is to be given to done.  `dir` NULL: files named in it are not read. */
+/* `f` must be passed to stw_kubeconfig_file_done, also after a failure.  `dir` NULL: files named in
+ * it are not read. */
 int stw_kubeconfig_file_init(struct stw_kubeconfig_file *f, const char *name, const char *text,
                              size_t len, const char *dir, struct stw_error *err);
 void stw_kubeconfig_file_done(struct stw_kubeconfig_file *f);
@@ -21,7 +22,7 @@ void stw_kubeconfig_file_done(struct stw_kubeconfig_file *f);
 /* The context (NULL: the current one) of files merged in this order. */
 int stw_kubeconfig_resolve(const struct stw_kubeconfig_file *files, size_t count,
                            const char *context, struct stw_kubeconfig **ret, struct stw_error *err);
-/* Refuses a server that is no http or https URL and takes slashes off its end. */
+/* Refuses a server that is not an http or https URL, and removes trailing slashes. */
 int stw_kubeconfig_check_server(struct stw_kubeconfig *c, struct stw_error *err);
 
 #endif

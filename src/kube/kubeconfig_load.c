@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a configuration is looked for: the flag, $KUBECONFIG, the pod we are, ~/.kube/config. */
+ * Searches for a configuration: the flag, $KUBECONFIG, the pod that we run in, ~/.kube/config. */
 #include "base/util.h"
 #include "kube/kubeconfig_file_priv.h"
 #include "kube/kubeconfig_priv.h"
@@ -159,7 +159,8 @@ static int add_file(struct stw_kubeconfig_file *f, const char *path, struct stw_
     return r;
 }
 
-/* `list` is one path, or several with ':' between; with `must` each has to exist. */
+/* With `must`, `list` is one path that must exist.  Otherwise it is several with ':' between;
+ * missing ones are skipped. */
 static int load_files(const char *list, bool must, const char *context, struct stw_kubeconfig **ret,
                       struct stw_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of kubeconfig reading that only this room and its tests use. */
+ * The parts of kubeconfig reading that only this module and its tests use. */
 #ifndef STW_KUBE_KUBECONFIG_PRIV_H
 #define STW_KUBE_KUBECONFIG_PRIV_H
 
@@ -9,7 +9,7 @@
 #define STW_KUBECONFIG_MAX_BYTES (1u << 20) /* of a kubeconfig, and of each file that it names */
 #define STW_SERVICEACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/* The identity of a pod: `host` and `port` as in KUBERNETES_SERVICE_*, `dir` holds token, ca.crt
+/* The identity of a pod: `host` and `port` as in KUBERNETES_SERVICE_*, `dir` contains token, ca.crt
  * and namespace. */
 int stw_kubeconfig_in_cluster(const char *host, const char *port, const char *dir,
                               struct stw_kubeconfig **ret, struct stw_error *err);

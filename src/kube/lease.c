@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leader election.  One thread does all of it: it tries, renews, and calls back.  Another holder's
- * clock is never trusted: a lease runs out when its record has not changed for its duration by our
- * own clock (as in client-go's tools/leaderelection).  A watch on the Lease wakes a candidate the
- * moment it is given back. */
+ * Leader election.  One thread does all of it: it acquires, renews, and calls back.  Another
+ * holder's clock is never trusted: a lease expires when its record has not changed for its duration
+ * by our own clock (as in client-go's tools/leaderelection).  A watch on the Lease wakes a
+ * candidate as soon as it is released. */
 #include "kube/lease.h"
 
 #include "base/json.h"
@@ -21,9 +21,9 @@
 #define RETRY_MS 2000
 #define JITTER 1.2 /* a candidate waits retry_ms to 2.2 * retry_ms */
 #define NAME_LEN 320
-#define DURATION_MAX_S (int64_t)(24 * 3600) /* of another's record */
+#define DURATION_MAX_S (int64_t)(24 * 3600) /* in another holder's record */
 
-/* What the API server holds, as far as the election cares. */
+/* The fields of the Lease that the election uses. */
 struct record {
     char holder[NAME_LEN];
     char rv[STW_RV_LEN];
@@ -47,10 +47,10 @@ struct stw_lease {
     bool stopping, released; /* released: the watch saw the Lease without a holder */
     _Atomic bool held;
 
-    /* the thread's own */
+    /* used by the thread only */
     struct record seen;
     uint64_t seen_ms;    /* when `seen` changed, by our clock (stw_boot_ms) */
-    uint64_t renewed_ms; /* when our last success began */
+    uint64_t renewed_ms; /* when our last successful attempt began */
     int64_t epoch;       /* leaseTransitions of our term */
 };
 
@@ -100,8 +100,8 @@ static json_t *lease_object(const struct stw_lease *l, const char *holder, int64
                      "leaseTransitions", (json_int_t)transitions);
 }
 
-/* How long a request may take: a leader must know in time that it is none any more, whatever the
- * server does, and stop before another may begin. */
+/* The timeout of a request.  Even when the server does not respond, a leader must learn in time
+ * that it has lost the lease, and stop before another may begin. */
 static uint32_t patience_ms(const struct stw_lease *l)
 {
     uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_boot_ms(l->clock);
@@ -111,7 +111,8 @@ static uint32_t patience_ms(const struct stw_lease *l)
     return until > now ? (uint32_t)STW_MIN(until - now, (uint64_t)most) : 1;
 }
 
-/* `object` is stolen; NULL: a GET.  A throttled request is not waited for: the next try is near. */
+/* Takes the reference to `object`; NULL: a GET.  A throttled request is not retried: the next
+ * attempt follows soon. */
 static int request(struct stw_lease *l, const char *method, json_t *object, struct stw_buf *ret,
                    struct stw_error *err)
 {
@@ -132,7 +133,7 @@ static int request(struct stw_lease *l, const char *method, json_t *object, stru
     return stw_client_do(l->client, &req, ret, err);
 }
 
-/* Sends a request and takes the Lease that is answered for what there is. */
+/* Sends a request and records the Lease that it returns as the current one. */
 static int exchange(struct stw_lease *l, const char *method, json_t *object, struct stw_error *err)
 {
     struct record r;
@@ -145,7 +146,7 @@ static int exchange(struct stw_lease *l, const char *method, json_t *object, str
     return 0;
 }
 
-/* Whole seconds, as the Lease has them, and never less than what we count with. */
+/* In whole seconds, as in the Lease, rounded up. */
 static int64_t duration_s(const struct stw_lease *l)
 {
     return (l->config.duration_ms + 999) / 1000;
@@ -161,7 +162,8 @@ static bool is_ours(const struct stw_lease *l)
     return stw_streq(l->seen.holder, l->identity);
 }
 
-/* Writes ourselves over the record that was seen last; a conflict when it is not the newest. */
+/* Writes us as the holder over the record that was last seen; a conflict when it is not the
+ * newest. */
 static int write_record(struct stw_lease *l, struct stw_error *err)
 {
     bool ours = is_ours(l);
@@ -183,12 +185,12 @@ static int read_record(struct stw_lease *l, struct stw_error *err)
     return exchange(l, "GET", NULL, err);
 }
 
-/* One try to get or keep the lease.  0: ours; 1: somebody else's; -1: not known. */
+/* One attempt to acquire or renew the lease.  0: ours; 1: held by another replica; -1: unknown. */
 static int attempt(struct stw_lease *l, struct stw_error *err)
 {
     if (atomic_load(&l->held)) {
         if (write_record(l, err) == 0)
-            return 0; /* nobody wrote since our last renewal: one request */
+            return 0; /* no other write since our last renewal: one request */
         if (err->code != STW_ERR_CONFLICT && err->code != STW_ERR_NOT_FOUND)
             return -1;
     }
@@ -224,7 +226,8 @@ static void set_held(struct stw_lease *l, bool held)
         l->config.stopped(l->config.ctx);
 }
 
-/* The lease was another's in between: what our term knew is stale, and a new one begins. */
+/* Another replica held the lease in between: the results of our term are stale, and a new term
+ * begins. */
 static void begin_again(struct stw_lease *l)
 {
     stw_log(STW_LOG_WARN, "lost the lease for a while and have it again");
@@ -240,8 +243,7 @@ static void renewed(struct stw_lease *l)
         stw_fence_extend(l->config.fence, l->renewed_ms + l->config.renew_ms);
 }
 
-/* A leader that cannot renew has stopped before another may begin: renew_ms is less than
- * duration_ms. */
+/* A leader that cannot renew stops before another may begin: renew_ms is less than duration_ms. */
 static void turn_of_leader(struct stw_lease *l, int result, uint64_t began_ms,
                            const struct stw_error *err)
 {
@@ -283,7 +285,7 @@ static uint64_t pause_ms(const struct stw_lease *l)
            (uint64_t)(JITTER * l->config.retry_ms * (double)dice / (double)UINT32_MAX);
 }
 
-/* Sleeps until it is time for another try; true: stop. */
+/* Sleeps until it is time for the next attempt; true: stop. */
 static bool rest(struct stw_lease *l)
 {
     uint64_t deadline = stw_now_ms(&stw_clock_system) + pause_ms(l);
@@ -296,7 +298,7 @@ static bool rest(struct stw_lease *l)
     return stopping;
 }
 
-/* Not held by anybody from now on; the next candidate need not wait. */
+/* Releases the lease, so that the next candidate need not wait. */
 static void give_back(struct stw_lease *l)
 {
     struct stw_error err = {0};
@@ -326,7 +328,7 @@ static void *run(void *arg)
 
 /* --- the watch */
 
-/* Only the holder is of interest, so that renewals change nothing. */
+/* Keeps the holder only, so that renewals are not changes. */
 static void project(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     char holder[NAME_LEN] = "";
@@ -364,7 +366,7 @@ static int create_watch(struct stw_lease *l, struct stw_metrics *metrics, struct
     return stw_informer_create(l->client, &config, l->clock, metrics, &l->watch, err);
 }
 
-/* --- life */
+/* --- lifecycle */
 
 int stw_lease_create(struct stw_client *client, const struct stw_lease_config *config,
                      const struct stw_clock *clock, struct stw_metrics *metrics,

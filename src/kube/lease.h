@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leader election by a Lease (coordination.k8s.io/v1), the algorithm and times of client-go: 15 s
- * lease, 10 s to renew, a try each 2 s, with jitter.  Who loses the lease stops working and stands
- * for it again; the process goes on. */
+ * Leader election by a Lease (coordination.k8s.io/v1), with the algorithm and times of client-go:
+ * 15 s lease, 10 s to renew, an attempt every 2 s, with jitter.  A replica that loses the lease
+ * stops working and becomes a candidate again; the process continues. */
 #ifndef STW_KUBE_LEASE_H
 #define STW_KUBE_LEASE_H
 
@@ -31,8 +31,8 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
                      struct stw_lease **ret, struct stw_error *err);
 int stw_lease_start(struct stw_lease *l, struct stw_error *err);
 bool stw_lease_held(const struct stw_lease *l);
-/* Calls stopped() when we lead, then gives the Lease back (holderIdentity "") so that another takes
- * over at once; joins the thread. */
+/* Calls stopped() when we lead, then releases the Lease (holderIdentity "") so that another replica
+ * takes over at once; joins the thread. */
 void stw_lease_stop(struct stw_lease *l);
 void stw_lease_destroy(struct stw_lease *l);
 

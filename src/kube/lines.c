@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The watch line splitter.  A line that arrives whole is handed on where it lies; only one that was
- * cut is copied. */
+ * The watch line splitter.  A line that arrives whole is passed on in place; only a split one is
+ * copied. */
 #include "kube/lines_priv.h"
 
 #include <string.h>
 
-/* Memory for cut lines that is kept for the next one. */
+/* Memory for split lines that is kept for the next one. */
 #define KEEP_BYTES (16u << 10)
 
 void stw_lines_init(struct stw_lines *l, size_t max_bytes)

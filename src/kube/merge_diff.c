@@ -20,7 +20,7 @@ static void diff_member(const char *key, const json_t *from, const json_t *to, j
 
 static void diff_objects(const json_t *from, const json_t *to, json_t *patch)
 {
-    /* json_object_foreach takes no const; nothing here writes to either. */
+    /* json_object_foreach does not accept const; nothing here writes to either. */
     json_t *a = (json_t *)(uintptr_t)from, *b = (json_t *)(uintptr_t)to;
     const char *key;
     json_t *value;

@@ -10,18 +10,18 @@
 
 #define PART_MAX_BYTES 4096
 
-/* Where a walk is.  Parts are member names as in fieldsV1 ("f:spec" without its "f:") and element
- * identities ("[name=web]"). */
+/* The position of a walk.  Parts are member names as in fieldsV1 ("f:spec" without its "f:") and
+ * element identities ("[name=web]"). */
 struct place {
     struct stw_hash path;
-    const char *name; /* of the member that we are in: lists are known by it */
+    const char *name; /* of the current member, which identifies lists */
     unsigned depth;
 };
 
 struct sum {
     struct stw_hash total;
     struct stw_buf part; /* scratch: one part of a path, or one decoded string */
-    struct stw_hash whole[STW_OWNED_WHOLE_MAX]; /* paths of maps that are ours as a whole */
+    struct stw_hash whole[STW_OWNED_WHOLE_MAX]; /* paths of maps that we own as a whole */
     unsigned whole_count;
     bool any;
 };
@@ -41,7 +41,7 @@ static struct place below(const struct place *at, const char *part, size_t len, 
     return (struct place){mix(&at->path, '/', &h), name, at->depth + 1};
 }
 
-/* The decoded text of a string: where it lies when it has no escapes, else in the scratch. */
+/* The decoded text of a string, in the scratch buffer. */
 static const char *text_of(struct sum *s, struct stw_json v, size_t *ret_len)
 {
     stw_buf_clear(&s->part);
@@ -66,7 +66,7 @@ static void add_leaf(struct sum *s, const struct place *at, struct stw_json v)
     s->any = true;
 }
 
-/* --- what we want: every leaf below */
+/* --- the desired object: every leaf */
 
 static void flatten(struct sum *s, const struct place *at, struct stw_json v);
 
@@ -135,7 +135,7 @@ struct stw_hash stw_owned_desired(struct stw_json desired)
     return sum_take(&s);
 }
 
-/* --- what we own: the leaves that fieldsV1 names, with their live values */
+/* --- the live object: the leaves that fieldsV1 names, with their live values */
 
 static void walk(struct sum *s, const struct place *at, struct stw_json fields,
                  struct stw_json live);
@@ -162,8 +162,8 @@ struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t 
     return found;
 }
 
-/* "web" or 8 names the element of a set that equals it.  The value is no JSON document by itself.
- */
+/* "web" or 8 identifies the element of a set that equals it.  The value is not a JSON document by
+ * itself. */
 static struct stw_json find_by_value(struct stw_json list, const char *value, uint32_t *ret_index)
 {
     struct stw_json none, element;
@@ -199,14 +199,14 @@ static void walk_element(struct sum *s, const struct place *at, const char *part
     if (kind >= 128 || !find[kind])
         return;
     struct stw_json element = find[kind](list, part + 2, &index);
-    /* Owned and yet not there: counts, so that the digest differs from what we want. */
+    /* Owned but missing: counts, so that the digest differs from the desired one. */
     struct place to = stw_json_type(element) == STW_JSON_ABSENT ? below(at, part, strlen(part), "")
                                                                 : at_element(s, at, element, index);
     walk(s, &to, fields, element);
 }
 
-/* The guard of creates on old servers (controller/child.c): they drop it from the new object and
- * yet record that it is ours. */
+/* The guard of creates on old servers (controller/child.c): they drop the field from the new object
+ * but record it as ours. */
 static bool is_create_guard(const struct place *at, const char *part)
 {
     return at->depth == 1 && stw_streq(at->name, "metadata") &&
@@ -221,7 +221,7 @@ static void walk_child(struct sum *s, const struct place *at, const char *part,
     if (strncmp(part, "f:", 2) != 0) {
         if (part[0] != '\0' && part[1] == ':')
             walk_element(s, at, part, fields, live);
-        return; /* ".": the parent itself, of which the leaves below speak */
+        return; /* ".": the parent itself, which its leaves represent */
     }
     struct place to = below(at, part + 2, strlen(part + 2), part + 2);
     walk(s, &to, fields, stw_json_get(live, part + 2));

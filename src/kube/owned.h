@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What of a live object is ours.  The API server writes down in metadata.managedFields which fields
- * a server-side apply of ours owns; the digest over those fields' values stands for all of them in
- * the cache, so that drift is seen without keeping the object.  A field that somebody else changes
- * leaves our set, so its digest differs from that of what we want.
+ * The fields of a live object that we own.  The API server records in metadata.managedFields which
+ * fields our server-side apply owns.  The cache keeps a digest over the values of those fields, so
+ * that drift is detected without keeping the object.  A field that another client changes leaves
+ * our set, so the digest differs from the desired one.
  *
  * A digest is a sum over leaves of hash(path, value): the order of members does not matter;
- * elements of associative lists are told apart by their keys. Identity fields (apiVersion, kind,
+ * elements of associative lists are identified by their keys.  Identity fields (apiVersion, kind,
  * metadata.name, metadata.namespace) are left out.
  *
- * In some maps one more key changes the meaning of those that are there: a Service with another
- * label in its selector selects nothing.  Such a map is ours as a whole as soon as we own one key
- * of it (`stw_owned_whole`): what others added to it counts. */
+ * In some maps an additional key changes the meaning of the others: a Service with another label in
+ * its selector selects nothing.  We own such a map as a whole as soon as we own one key of it
+ * (`stw_owned_whole`): keys that others have added count, too. */
 #ifndef STW_KUBE_OWNED_H
 #define STW_KUBE_OWNED_H
 
@@ -21,28 +21,29 @@
 
 #include <stdbool.h>
 
-/* The paths of the maps that are ours as a whole, from 0 on; NULL behind the last.  `all_data`:
- * with `data`, for ConfigMaps that are read with envFrom, where a key is a variable. */
+/* The paths of the maps that we own as a whole, from index 0; NULL after the last.  `all_data` adds
+ * `data`, for ConfigMaps that are read with envFrom, where a key is a variable. */
 const char *stw_owned_whole(unsigned index, bool all_data);
 
-/* Of a live object with its managedFields, for the Apply entry (no subresource) of `manager`. Zero
- * when there is none. */
+/* The digest of a live object with its managedFields, for the Apply entry (no subresource) of
+ * `manager`.  Zero when there is none. */
 struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool all_data);
 /* Whether that entry has a field, such as "spec.replicas". */
 bool stw_owned_has(struct stw_json object, const char *manager, const char *field);
-/* Of what we are about to apply.  It is to be written as the server writes it (quantities in their
- * canonical form, protocol with every port), without maps that are empty but for emptyDir. */
+/* The digest of an object that we are about to apply.  It must be written as the server writes it
+ * (quantities in their canonical form, protocol with every port), without empty maps except
+ * emptyDir. */
 struct stw_hash stw_owned_desired(struct stw_json desired);
 
-/* Members of spec that an apply of `desired` would take only our part out of: the rest, which the
- * server had filled in and which is nobody's, would stay behind and make no sense by itself (a
- * probe without a port).  Writes JSON patch operations that remove them whole, joined by ',';
- * returns how many. */
+/* Members of spec from which an apply of `desired` would remove only our fields.  The rest, which
+ * the server has filled in and no manager owns, would remain and be invalid by itself (a probe
+ * without a port).  Writes JSON patch operations that remove these members as a whole, joined by
+ * ','; returns their number. */
 unsigned stw_owned_leftovers(struct stw_json desired, struct stw_json live, const char *manager,
                              struct stw_buf *out);
 
-/* Names the fields of `desired` that `live` lacks or has otherwise, as paths joined by ", " (at
- * most `max` of them, then "and N more").  Returns how many differ. */
+/* Names the fields of `desired` that `live` lacks or has with another value, as paths with ", "
+ * between (at most `max`, then "and N more").  Returns how many differ. */
 unsigned stw_owned_diff(struct stw_json desired, struct stw_json live, unsigned max,
                         struct stw_buf *out);
 

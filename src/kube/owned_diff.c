@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which wanted fields a live object lacks, for people; and who controls an object. */
+ * Which desired fields a live object lacks, as text for people; and the controller of an object. */
 #include "kube/owned.h"
 
 #include "base/util.h"
@@ -9,7 +9,7 @@
 #define PATH_MAX_BYTES 1024
 
 struct diff {
-    struct stw_buf path; /* of where we are */
+    struct stw_buf path; /* of the current field */
     struct stw_buf *out;
     unsigned max, count;
 };

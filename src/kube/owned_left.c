@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an apply leaves behind of a member that is wanted no more. */
+ * What an apply leaves of a member that is no longer desired. */
 #include "base/util.h"
 #include "kube/owned_priv.h"
 
@@ -48,7 +48,7 @@ static void walk_member(struct search *s, const char *pointer, const char *name,
         add_removal(s, stw_buf_str(&at));
 }
 
-/* An element that is wanted no more goes whole by itself. */
+/* When an element is no longer desired, the apply itself removes it as a whole. */
 static void walk_element(struct search *s, const char *pointer, const char *keys,
                          struct stw_json fields, struct stw_json desired, struct stw_json live)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The identity of list elements.  The API server tells them apart by the keys that its OpenAPI
- * names (x-kubernetes-list-map-keys); fieldsV1 shows those keys, but an object that is still to be
- * applied does not, so the lists of the types that operators create stand here. */
+ * The identity of list elements.  The API server identifies them by the keys in its OpenAPI
+ * (x-kubernetes-list-map-keys).  fieldsV1 shows those keys, but an object that is not applied yet
+ * does not.  Therefore this table has the lists of the types that operators create. */
 #include "kube/owned_priv.h"
 
 #include "base/util.h"
@@ -13,8 +13,8 @@ struct list {
     const char *otherwise[3]; /* the server's default for a key that is not given */
 };
 
-/* The first row whose first key an element has is its row.  Rows of lists that are atomic in the
- * OpenAPI (NetworkPolicy's ports) do no harm: both sides read this table. */
+/* An element belongs to the first row whose first key it has.  Rows of lists that are atomic in the
+ * OpenAPI (NetworkPolicy's ports) do no harm: both sides use this table. */
 static const struct list lists[] = {
     {"containers", {"name"}, {0}},
     {"initContainers", {"name"}, {0}},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How both sides of a comparison (what we want, what we own of the live object) name the elements
- * of lists, and what they leave out. */
+ * How both sides of a comparison (the desired object, our fields of the live object) name the
+ * elements of lists, and what they leave out. */
 #ifndef STW_KUBE_OWNED_PRIV_H
 #define STW_KUBE_OWNED_PRIV_H
 
@@ -12,8 +12,8 @@
 #define STW_OWNED_DEPTH_MAX 64
 #define STW_OWNED_WHOLE_MAX 4
 
-/* Writes what tells `element` of the list `name` from its neighbours: "[name=web]" in an
- * associative list or a set, "[3]" in any other. */
+/* Writes the identity of `element` in the list `name`: "[name=web]" in an associative list or a
+ * set, "[3]" in any other. */
 void stw_owned_element(const char *name, struct stw_json element, uint32_t index,
                        struct stw_buf *out);
 
@@ -23,15 +23,15 @@ bool stw_owned_left_out(unsigned depth, const char *parent, struct stw_json key)
 
 /* fieldsV1 of the Apply entry of `manager`. */
 struct stw_json stw_owned_fields(struct stw_json object, const char *manager);
-/* The element of `list` that has all of `keys` ({"name":"web"}), and where. */
+/* The element of `list` that has all of `keys` ({"name":"web"}), and its index. */
 struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index);
 
-/* {}, and [] of an associative list: fieldsV1 has no word for their being there (Kubernetes before
- * 1.21 for {}), so they count on neither side. */
+/* {}, and [] of an associative list: fieldsV1 does not represent them ({}: in Kubernetes before
+ * 1.21), so they count on neither side. */
 bool stw_owned_nothing(const char *name, struct stw_json v);
 
-/* "", 0, false, {}, [] and null: values that the server may drop when it writes an object, and so
- * cannot be told from an absent one. */
+/* "", 0, false, {}, [] and null: values that the server may drop when it writes an object, and
+ * which therefore equal an absent one. */
 bool stw_owned_empty(struct stw_json v);
 
 #endif

@@ -33,7 +33,7 @@ struct page {
     struct stw_items items;
     stw_page_fn *fn;
     void *ctx;
-    int ended; /* what fn ended the walk with */
+    int ended; /* fn's non-zero result */
 };
 
 static int take_item(void *ctx, struct stw_json item, struct stw_error *err)
@@ -50,7 +50,7 @@ static int take_data(void *ctx, const char *data, size_t len, struct stw_error *
     return stw_items_feed(&p->items, data, len, take_item, p, err);
 }
 
-/* One page: its objects to `fn`, and where the next one begins into `next`. */
+/* Reads one page: passes its objects to `fn`, and puts the start of the next page into `next`. */
 static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t size,
                      struct page *page, struct stw_buf *next, struct stw_error *err)
 {

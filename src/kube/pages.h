@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One walk over all objects of a resource, a page at a time, so that memory does not grow with
- * their number.  For commands that look once; whoever stays uses an informer. */
+ * Iterates once over all objects of a resource, one page at a time, so that memory does not grow
+ * with their number.  For commands that read once; a long-running process uses an informer. */
 #ifndef STW_KUBE_PAGES_H
 #define STW_KUBE_PAGES_H
 
@@ -20,12 +20,13 @@ struct stw_pages {
     uint32_t timeout_ms;        /* of one page; 0: STW_CLIENT_TIMEOUT_MS */
 };
 
-/* `object` is borrowed for the time of the call, on the caller's thread.  Anything but 0 ends the
- * walk. */
+/* `object` is borrowed during the call, on the caller's thread.  A non-zero result stops the
+ * iteration. */
 typedef int stw_page_fn(void *ctx, struct stw_json object);
 
-/* Returns 0, -1 with `err`, or what `fn` ended it with.  A page that is too large is asked for
- * again in halves.  Objects that come or go meanwhile may be in it or not. */
+/* Returns 0, -1 with `err`, or fn's non-zero result.  A page that is too large is requested again
+ * with half the size.  Objects that are created or deleted during the iteration may be included or
+ * not. */
 int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn *fn, void *ctx,
                    struct stw_error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * List and watch.  The rules are client-go's reflector's, with these differences: every list is
- * paged and read at the latest state (resourceVersion ""), never from the server's cache at "0",
- * because the latter ignores paging and may go back in time after a 410; and objects are taken in
- * one by one while a page arrives, so that no page is ever held as a whole. */
+ * List and watch.  The rules are those of client-go's reflector, with two differences.  Every list
+ * is paged and reads the latest state (resourceVersion ""), never the server's cache at "0": that
+ * ignores paging and may go back in time after a 410.  Objects are processed one by one while a
+ * page arrives, so that no page is ever held as a whole. */
 #include "kube/reflector_priv.h"
 
 #include "base/footprint.h"
@@ -22,9 +22,9 @@
 #define WATCH_MIN_S 300
 #define WATCH_SPREAD_S 300
 #define BACKOFF_MAX_MS 30000
-/* A watch that lasted so long was a success, events or not. */
+/* A watch that lasted this long was successful, with or without events. */
 #define WATCH_GOOD_MS 5000
-/* So many watches in a row that could not begin: something may be wrong with where they begin. */
+/* After this many watches in a row that could not begin, their resourceVersion may be wrong. */
 #define WATCH_FAILURES_MAX 5
 
 static const char *const accept_list =
@@ -33,7 +33,7 @@ static const char *const accept_list =
 static const char *const accept_watch = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;"
                                         "v=v1,application/json";
 
-/* 800 ms doubled for each failure up to 30 s, and up to half as much again. */
+/* 800 ms doubled for each failure up to 30 s, plus up to half of that. */
 static uint64_t backoff_ms(struct stw_reflector *r)
 {
     uint64_t base = r->inf->config.backoff_ms;
@@ -87,7 +87,7 @@ static int on_list_data(struct stw_call *call, const char *data, size_t len);
 static void on_open(struct stw_call *call);
 static void on_done(struct stw_call *call);
 
-/* Begins what `phase` says, after a wait. */
+/* Begins the request for `phase`, after a wait. */
 static void go_on(struct stw_reflector *r, uint64_t wait_ms)
 {
     struct stw_informer *inf = r->inf;
@@ -146,13 +146,14 @@ static void begin_watch(struct stw_reflector *r, uint64_t wait_ms)
 
 /* --- failures */
 
-/* A server that says when to come again is busy: right after a CRD is made, with its storage. */
+/* A server that sends Retry-After is busy, for example with the storage of a new CRD. */
 #define BUSY_TIMES 5U
 
 static void log_failure(struct stw_reflector *r, const char *what, const struct stw_error *err)
 {
     struct stw_informer *inf = r->inf;
-    /* A fault that lasts is one line when it begins; /readyz and the metrics show it further on. */
+    /* A lasting fault is logged once, when it begins; /readyz and the metrics show it after
+     * that. */
     unsigned told = err->code == STW_ERR_THROTTLED ? BUSY_TIMES : 1;
     enum stw_log_level level = r->failures == told ? STW_LOG_WARN : STW_LOG_DEBUG;
     stw_log(level, what, STW_STR("resource", inf->config.resource->plural),
@@ -236,7 +237,7 @@ static int end_page(struct stw_reflector *r, struct stw_error *err)
 
 static void list_failed(struct stw_reflector *r, const struct stw_error *err)
 {
-    /* A token that has expired while we paged: once more from the start, at once the first time. */
+    /* The continue token has expired while we paged: start again, the first time without a wait. */
     bool expired = err->code == STW_ERR_GONE && r->paging && r->failures == 0;
     if (err->code == STW_ERR_TOO_LARGE && r->page_size > 1)
         r->page_size /= 2;
@@ -281,7 +282,7 @@ static int on_bookmark(struct stw_reflector *r, struct stw_json object)
     char rv[STW_RV_LEN];
     if (stw_json_strcpy(stw_json_path(object, "metadata.resourceVersion"), rv, sizeof(rv)) < 0)
         return 0;
-    /* The store was restored from a backup: what we have may never have been. */
+    /* The store was restored from a backup: our objects may not exist in it. */
     if (goes_back(r->rv, rv))
         return stw_fail(&r->call.err, STW_ERR_GONE,
                         "the server's resourceVersion went back from %s to %s", r->rv, rv);
@@ -304,7 +305,7 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
     struct stw_entry *old;
     if (stw_informer_identify(object, &id) != 0)
         return 0;
-    /* Most often the echo of a write of ours, whose answer was taken in. */
+    /* Usually the event of our own write, whose response is already in the cache. */
     if (!deleted && stw_cache_confirmed(&inf->cache, &r->scope, id.key, id.rv)) {
         memcpy(r->rv, id.rv, sizeof(r->rv));
         return 0;
@@ -354,7 +355,7 @@ static int on_event_line(void *ctx, const char *line, size_t len)
     return 0;
 }
 
-/* The events that came together. */
+/* A batch of events. */
 static int on_watch_data(struct stw_call *call, const char *data, size_t len)
 {
     struct stw_reflector *r = call->ctx;
@@ -367,19 +368,19 @@ static int on_watch_data(struct stw_call *call, const char *data, size_t len)
     return end;
 }
 
-/* All is well again for those who look; the backoff goes back only when something came. */
+/* Clears the reported problem.  The backoff is not reset before something arrives. */
 static void on_open(struct stw_call *call)
 {
     struct stw_reflector *r = call->ctx;
     stw_informer_set_problem(r, "");
 }
 
-/* What a watch's end means for the next: whether the resourceVersion is still good. */
+/* Whether the end of a watch makes its resourceVersion unusable for the next. */
 static bool must_relist(struct stw_reflector *r, const struct stw_error *err)
 {
     bool bad = err->code == STW_ERR_GONE || err->code == STW_ERR_INVALID ||
                err->code == STW_ERR_NOT_FOUND || err->code == STW_ERR_TOO_LARGE;
-    /* A server that runs behind our resourceVersion refuses it with a 504 for ever. */
+    /* A server that lags our resourceVersion refuses it with a 504 every time. */
     bool stuck = err->http > 0 && r->watch_failures >= WATCH_FAILURES_MAX;
     return bad || stuck;
 }
@@ -388,7 +389,7 @@ static void watch_done(struct stw_reflector *r)
 {
     struct stw_error err = r->call.err;
     bool lasted = r->alive || stw_now_ms(r->inf->clock) >= r->began_ms + WATCH_GOOD_MS;
-    if (err.code == STW_OK && lasted) { /* its timeoutSeconds are over */
+    if (err.code == STW_OK && lasted) { /* its timeoutSeconds have passed */
         if (r->failures > 0)
             recovered(r);
         if (r->inf->config.alternatives)
@@ -412,7 +413,7 @@ static void watch_done(struct stw_reflector *r)
 
 /* --- versions */
 
-/* Once, and again when the server has become another one. */
+/* Logged once, and again when the version in use changes. */
 static void tell_choice(const struct stw_informer *inf, const struct stw_resource *found)
 {
     const struct stw_resource *best = inf->config.alternatives[0];
@@ -422,7 +423,7 @@ static void tell_choice(const struct stw_informer *inf, const struct stw_resourc
                 STW_STR("lacks", best->version), STW_STR("uses", found->version));
 }
 
-/* Who may not ask gets the best. */
+/* When discovery is forbidden, the current choice stays, initially the best version. */
 static void choose(struct stw_reflector *r, const struct stw_error *err)
 {
     struct stw_informer *inf = r->inf;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps one scope (a namespace, or all) of a cache in step with the API server: list, watch, list
- * again.  A state machine on the client's thread that always has exactly one call under way or
- * waiting, so there is nothing to lock but what others read. */
+ * Keeps one scope (a namespace, or all) of a cache in sync with the API server: list, watch, list
+ * again.  It is a state machine on the client's thread that always has exactly one call running or
+ * waiting, so only what other threads read needs a lock. */
 #ifndef STW_KUBE_REFLECTOR_PRIV_H
 #define STW_KUBE_REFLECTOR_PRIV_H
 
@@ -25,23 +25,23 @@ struct stw_reflector {
     struct stw_call call;
     struct stw_buf path;
     enum stw_reflector_phase phase;
-    bool must_list; /* whatever is chosen; else only when that is not what was listed */
+    bool must_list; /* always list after the choice; else only when the choice has changed */
     const struct stw_resource *listed;
-    bool paging;         /* a list is half read: `next` says where it goes on */
+    bool paging;         /* a list is partly read: `next` is where it continues */
     struct stw_buf next; /* the continue token */
     char rv[STW_RV_LEN]; /* where the watch resumes */
     uint32_t page_size;
-    unsigned failures;       /* in a row; what the backoff grows by */
+    unsigned failures;       /* in a row; determines the backoff */
     unsigned watch_failures; /* in a row, of watches at one resourceVersion */
     uint64_t began_ms;       /* of this watch */
-    bool alive;              /* this watch brought something */
+    bool alive;              /* this watch has delivered an event */
     unsigned seed;           /* of the jitter */
     struct stw_lines lines;  /* of a watch */
     struct stw_items items;  /* of a list */
     struct stw_json_doc doc; /* scratch of events */
     struct stw_buf text;     /* scratch of the projection */
     atomic_bool synced;
-    char problem[256]; /* under the informer's lock; "": all is well */
+    char problem[256]; /* under the informer's lock; "": no problem */
 };
 
 struct stw_informer {
@@ -68,15 +68,15 @@ void stw_reflector_start(struct stw_reflector *r);
 
 /* --- informer.c, for the reflector */
 
-/* The reflector uses its call no more: the last thing it does. */
+/* The reflector no longer uses its call; this is its last action. */
 void stw_informer_ended(struct stw_informer *inf);
 void stw_informer_set_problem(struct stw_reflector *r, const char *text);
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
                           const char *new_text);
 void stw_informer_gauges(struct stw_informer *inf);
 
-/* Key and resourceVersion of an object, and its projection in `text`.  -1: it is not an object that
- * a cache could keep.  version->text is NULL when the projection wants none of it. */
+/* Key and resourceVersion of an object, and its projection in `text`.  -1: not an object that a
+ * cache could keep.  ret->text is NULL when the projection drops it. */
 struct stw_object_id {
     char key[STW_KEY_LEN];
     char rv[STW_RV_LEN];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which resource of the API a call means, and keys of objects. */
+ * Resources of the API, and keys of objects. */
 #ifndef STW_KUBE_RESOURCE_H
 #define STW_KUBE_RESOURCE_H
 
@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Made of statics: callers keep pointers to it. */
+/* All instances are static: callers keep pointers to them. */
 struct stw_resource {
     const char *group;   /* "" for the core group */
     const char *version; /* "v1" */
@@ -33,14 +33,14 @@ void stw_resource_path(const struct stw_resource *r, const char *ns, const char 
 /* Appends `text` percent-encoded, for one part of a path or one value of a query. */
 void stw_url_escape(const char *text, struct stw_buf *out);
 
-/* A right that some room needs: `steward print rbac` writes the roles from these tables (ended by a
+/* A right that a module needs: `steward print rbac` writes the roles from these tables (ended by a
  * NULL resource), and tests/e2e runs under them. */
 struct stw_rule {
     const struct stw_resource *resource;
     const char *subresource; /* "status", or NULL */
     const char *verbs;       /* "get,list,watch" */
     const char *name;        /* only the object of this name, or NULL */
-    bool own_namespace;      /* only where steward itself lives: a Role there */
+    bool own_namespace;      /* only in steward's own namespace: a Role there */
 };
 
 /* An object's key: "namespace/name", or "name" of a cluster-wide one. */

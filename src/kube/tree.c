@@ -7,7 +7,7 @@ static int write_value(const json_t *v, struct stw_buf *out, unsigned depth);
 
 static int write_object(const json_t *object, struct stw_buf *out, unsigned depth)
 {
-    json_t *tree = (json_t *)(uintptr_t)object, *value; /* jansson's iterators know no const */
+    json_t *tree = (json_t *)(uintptr_t)object, *value; /* jansson's iterators lack const */
     const char *key;
     bool first = true;
     stw_buf_addc(out, '{');
