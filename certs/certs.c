@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The certificate thread: waits for something to be reported or for the minute to pass, and lets
- * its mode look.  What is served is known here, and whether it is good. */
+ * The certificate thread: waits for a report or for a minute to pass, then runs a step of its mode.
+ * Also records what is served, and whether it is valid. */
 #include "certs_priv.h"
 
 #include "base/log.h"
@@ -54,7 +54,7 @@ static int copy_list(const char *const **field, struct stw_error *err)
     return list ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
 }
 
-/* Every field is copied or NULL afterwards, also when one of them failed. */
+/* Every field is copied or NULL afterwards, even when a copy has failed. */
 static int copy_config(struct stw_certs_config *c, struct stw_error *err)
 {
     const char **const strings[] = {&c->folder, &c->ns, &c->secret, &c->mutating, &c->validating};
@@ -114,7 +114,7 @@ static void set_defaults(struct stw_certs_config *c)
             *defaults[i].field = defaults[i].value;
 }
 
-/* --- making and ending */
+/* --- create and destroy */
 
 static void make_metrics(struct stw_certs *c)
 {
@@ -164,7 +164,7 @@ int stw_certs_create(const struct stw_certs_config *config, const struct stw_clo
 void stw_certs_poke(struct stw_certs *c)
 {
     uint64_t one = 1;
-    /* It fails only when the counter is full: then the thread is woken already. */
+    /* It fails only when the counter is full: then the thread is already woken. */
     ssize_t n = write(c->wake, &one, sizeof(one));
     (void)n;
 }
@@ -256,7 +256,7 @@ static void watch_expiry(struct stw_certs *c)
     c->expired_said = true;
 }
 
-/* True when something was reported rather than the time over. */
+/* True when something was reported, false on a timeout. */
 static bool wait_for(struct stw_certs *c, uint64_t ms)
 {
     struct pollfd fds[] = {{.fd = c->wake, .events = POLLIN},

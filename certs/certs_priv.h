@@ -15,15 +15,15 @@
 
 struct stw_informer;
 
-/* What a mode does; on the certificate thread but for `open`. */
+/* The functions of a mode.  `step` and `fd` run on the certificate thread. */
 struct stw_certs_mode {
     int (*open)(struct stw_certs *c, struct stw_error *err); /* before the thread runs */
-    /* `woken`: something was reported, else time passed.  Returns when to be called again at the
+    /* `woken`: something was reported, else a timeout.  Returns the time until the next call at the
      * latest, in milliseconds. */
     uint64_t (*step)(struct stw_certs *c, bool woken);
     void (*close)(
-        struct stw_certs *c); /* after the thread ended; open may have failed or not run */
-    int (*fd)(const struct stw_certs *c); /* to wait on as well, or -1 */
+        struct stw_certs *c); /* after the thread has ended; open may have failed or not run */
+    int (*fd)(const struct stw_certs *c); /* to wait on too, or -1 */
 };
 extern const struct stw_certs_mode stw_certs_folder_mode, stw_certs_secret_mode;
 
@@ -32,7 +32,7 @@ extern const struct stw_certs_mode stw_certs_folder_mode, stw_certs_secret_mode;
 struct stw_certs {
     /* Set by create. */
     const struct stw_certs_mode *mode;
-    struct stw_certs_config config; /* strings are our own */
+    struct stw_certs_config config; /* strings are our copies */
     const struct stw_clock *clock;
     struct stw_metrics *metrics;
     struct stw_series *serving_end, *ca_end, *reads, *errors;
@@ -42,7 +42,7 @@ struct stw_certs {
     atomic_bool stop;
     int wake; /* eventfd */
 
-    /* Of the certificate thread. */
+    /* Used by the certificate thread only. */
     struct stw_folder folder;
     struct stw_rota rota;
     struct stw_informer *watches[STW_CERTS_WATCHES];
@@ -53,11 +53,11 @@ struct stw_certs {
     bool expired_said;
 
     pthread_mutex_t lock;
-    int64_t not_after_us; /* lock: of what is served; 0: nothing is */
-    char problem[640];    /* lock: what else is missing; "" when nothing is */
+    int64_t not_after_us; /* lock: of the served certificate; 0: none */
+    char problem[640];    /* lock: what else is missing; "": nothing */
 };
 
-/* Takes a pair into service and notes it; the use function of both modes. */
+/* Takes a pair into service and records it; the use function of both modes. */
 int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err);
 void stw_certs_set_problem(struct stw_certs *c, const char *text);
 

@@ -12,7 +12,7 @@ const char *const stw_slot_names[STW_SLOTS] = {
     [STW_SLOT_OLD_CRT] = "ca-old.crt",   [STW_SLOT_OLD_UNTIL] = "ca-old.until",
 };
 
-/* Set by cert-manager on every Secret that it keeps. */
+/* Set by cert-manager on every Secret that it manages. */
 #define CERT_MANAGER_MARK "cert-manager.io/certificate-name"
 
 static void drop(char *value)
@@ -97,7 +97,7 @@ static void add_member(struct stw_buf *out, bool *first, struct stw_json key, st
     add_raw(out, value);
 }
 
-/* kubernetes.io/tls wants tls.crt and tls.key to be there, if only empty. */
+/* kubernetes.io/tls requires tls.crt and tls.key to exist; they may be empty. */
 static bool needed(unsigned slot)
 {
     return slot == STW_SLOT_TLS_CRT || slot == STW_SLOT_TLS_KEY;
@@ -130,7 +130,7 @@ static void add_data(const struct stw_content *c, struct stw_json data, struct s
     stw_buf_addc(out, '}');
 }
 
-/* managedFields would only be sent to and fro. */
+/* Leaves out managedFields, which would only be sent back and forth. */
 static void add_metadata(struct stw_json meta, struct stw_buf *out)
 {
     struct stw_json key, value;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Secret: its keys as strings, and back to the JSON of an update that leaves alone what is not
- * ours. The type is kubernetes.io/tls, so that tls.crt and tls.key mean to everyone what they say.
- */
+ * The Secret: its keys as strings, and the JSON of an update that keeps everything that is not
+ * ours.  The type is kubernetes.io/tls, so that tls.crt and tls.key have their usual meaning. */
 #ifndef STW_CERTS_CONTENT_PRIV_H
 #define STW_CERTS_CONTENT_PRIV_H
 
@@ -19,8 +18,8 @@ enum stw_slot {
     STW_SLOT_CA_KEY,
     STW_SLOT_NEXT_CRT, /* its successor, during a rotation */
     STW_SLOT_NEXT_KEY,
-    STW_SLOT_OLD_CRT,   /* its predecessors, while the bundle still holds them */
-    STW_SLOT_OLD_UNTIL, /* and until when: RFC 3339 */
+    STW_SLOT_OLD_CRT,   /* its predecessors, while the bundle still contains them */
+    STW_SLOT_OLD_UNTIL, /* the end of that time: RFC 3339 */
     STW_SLOTS,
 };
 extern const char *const stw_slot_names[STW_SLOTS];
@@ -29,20 +28,20 @@ extern const char *const stw_slot_names[STW_SLOTS];
 
 struct stw_content {
     bool exists;
-    bool foreign; /* another controller (cert-manager) keeps this Secret */
+    bool foreign; /* another controller (cert-manager) manages this Secret */
     char rv[64];
     char *slot[STW_SLOTS]; /* NULL: absent, empty, or not base64 */
 };
 
 void stw_content_done(struct stw_content *c); /* wipes */
-/* Puts `value` (taken over, wiped with its place) into a slot. */
+/* Stores `value` in a slot, which owns it and wipes it at the end. */
 void stw_content_set(struct stw_content *c, enum stw_slot slot, char *value);
 /* Moves one slot's value to another. */
 void stw_content_move(struct stw_content *c, enum stw_slot from, enum stw_slot to);
 
-/* From the JSON of a Secret.  Data that makes no sense is no error: its slot stays empty. */
+/* Reads the JSON of a Secret.  Invalid data is not an error: its slot stays empty. */
 int stw_content_read(const char *json, size_t len, struct stw_content *ret, struct stw_error *err);
-/* The JSON of the Secret for a create (`was` is NULL) or an update of what `was` says.  `out`
+/* Writes the JSON of the Secret for a create (`was` is NULL) or for an update of `was`.  `out`
  * should be secret. */
 int stw_content_write(const struct stw_content *c, const char *ns, const char *name,
                       const struct stw_buf *was, struct stw_buf *out, struct stw_error *err);

@@ -24,7 +24,7 @@ static bool fresh(const struct stw_rota_ca *ca, int64_t now_us)
     return stw_rota_signs(ca) && !stw_rota_due(ca->not_before_us, ca->not_after_us, now_us);
 }
 
-/* A leaf that ends with its CA cannot be made to live longer by this CA. */
+/* A leaf that ends with its CA is not renewed: this CA cannot issue a longer one. */
 static bool leaf_wanted(const struct stw_rota_facts *f, int64_t now_us)
 {
     if (!f->leaf.pair || !f->leaf.covers || !f->leaf.by_ca)
@@ -41,8 +41,7 @@ static bool any_hook(const struct stw_rota_facts *f, enum stw_hook_state state, 
     return false;
 }
 
-/* Where nothing was ever signed that somebody could still be serving, there is nobody to wait for.
- */
+/* Without a current or former CA no replica can be serving a leaf: do not wait. */
 static int64_t settle_left_us(const struct stw_rota_facts *f, const struct stw_rota_times *t)
 {
     if (!f->ca.cert && !f->old)
@@ -50,7 +49,8 @@ static int64_t settle_left_us(const struct stw_rota_facts *f, const struct stw_r
     return STW_MAX(t->settle_us - f->exact_for_us, 0);
 }
 
-/* The successor is ready and only the configurations are to be looked at. */
+/* The successor is ready, every configuration could be read, and those that exist contain the
+ * bundle. */
 static bool promotable(const struct stw_rota_facts *f, int64_t now_us)
 {
     return fresh(&f->next, now_us) && !any_hook(f, STW_HOOK_UNKNOWN, false) &&

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Secret mode does next: a pure function from what was read to one action.
+ * What Secret mode does next: a pure function from the state read to one action.
  *
- * The Secret holds the CA that signs (ca), during a rotation its successor (ca-next, which signs
- * nothing yet) and for a while afterwards the certificates of its predecessors (ca-old, without
- * keys). The bundle, which belongs into every webhook configuration, is all of them:
+ * The Secret contains the CA that signs (ca).  During a rotation it also contains its successor
+ * (ca-next, which signs nothing yet), and for some time afterwards the certificates of its
+ * predecessors (ca-old, without keys).  The bundle, which must be in every webhook configuration,
+ * is all of them:
  *
  *     STAGE    ca-next is made                          Secret: ca  ca-next  ca-old?
  *     WRITE    the bundle goes into the configurations
@@ -13,11 +14,11 @@
  *     RETIRE   ca-old goes, after the overlap           Secret: ca
  *     WRITE    the bundle without it
  *
- * The first CA of all takes the same way, and so does a Secret that was deleted or spoiled: STAGE
- * then takes what the configurations still hold for former CAs, as somebody may be serving a leaf
- * of them.  Each step is one conditional write, so a crash between two of them, or another replica
- * doing the same, only means that somebody decides again from what is there.  PROMOTE waits until
- * every configuration that exists was read holding the bundle. */
+ * The first CA is created in the same way, and so is one for a Secret that was deleted or damaged:
+ * STAGE then takes the CAs that are still in the configurations as former CAs, as another replica
+ * may be serving a leaf signed by them.  Each step is one conditional write.  After a crash between
+ * two steps, or when another replica does the same, a replica only decides again from the current
+ * state.  PROMOTE waits until every existing configuration was read with the bundle in it. */
 #ifndef STW_CERTS_DECIDE_PRIV_H
 #define STW_CERTS_DECIDE_PRIV_H
 
@@ -28,41 +29,41 @@
 
 enum stw_rota_action {
     STW_ROTA_NONE,
-    STW_ROTA_STAGE,   /* make a new CA beside the one there is */
-    STW_ROTA_ISSUE,   /* a new leaf by the CA there is */
-    STW_ROTA_WRITE,   /* the bundle into the configurations that differ */
+    STW_ROTA_STAGE,   /* create a new CA in addition to the current one */
+    STW_ROTA_ISSUE,   /* issue a new leaf with the current CA */
+    STW_ROTA_WRITE,   /* write the bundle into the configurations that differ */
     STW_ROTA_PROMOTE, /* the new CA signs from now on */
-    STW_ROTA_STAMP,   /* note until when the old CAs stay */
-    STW_ROTA_RETIRE,  /* the old CAs leave */
+    STW_ROTA_STAMP,   /* record until when the old CAs stay */
+    STW_ROTA_RETIRE,  /* remove the old CAs */
     STW_ROTA_ACTIONS,
 };
 extern const char *const stw_rota_action_names[STW_ROTA_ACTIONS];
 
 struct stw_rota_ca {
-    bool cert; /* there, an authority, and valid now */
-    bool key;  /* there and fits */
+    bool cert; /* present, a CA certificate, and valid now */
+    bool key;  /* present and matches */
     int64_t not_before_us, not_after_us;
 };
 
 enum stw_hook_state {
-    STW_HOOK_NONE,    /* not configured, or not there: nothing to keep in step with */
+    STW_HOOK_NONE,    /* not configured, or missing: nothing to keep in sync */
     STW_HOOK_UNKNOWN, /* could not be read */
     STW_HOOK_FOUND,
 };
 
 struct stw_rota_hook {
     enum stw_hook_state state;
-    bool exact; /* every webhook in it holds the bundle, and nothing else */
+    bool exact; /* every webhook in it has exactly the bundle */
 };
 
 struct stw_rota_facts {
     struct stw_rota_ca ca, next;
-    bool rescued;         /* there is no ca, and STAGE has noted what the configurations held */
-    bool old;             /* ca-old holds a certificate that has not expired */
-    int64_t old_until_us; /* 0: not noted */
+    bool rescued;         /* ca is missing, and STAGE has recorded the CAs of the configurations */
+    bool old;             /* ca-old has a certificate that has not expired */
+    int64_t old_until_us; /* 0: not recorded */
     struct {
-        bool pair;   /* there, fits its key, valid now */
-        bool covers; /* has all names asked for */
+        bool pair;   /* present, matches its key, valid now */
+        bool covers; /* has all requested names */
         bool by_ca;  /* signed by ca */
         int64_t not_before_us, not_after_us;
     } leaf;
@@ -70,19 +71,19 @@ struct stw_rota_facts {
     int64_t exact_for_us; /* how long this replica has seen all of them exact */
 };
 
-/* `settle`: API servers hear of a new bundle a moment after it was written.  `overlap`: all
- * replicas have taken up a new leaf by then. */
+/* `settle`: API servers see a new bundle a moment after it was written.  `overlap`: all replicas
+ * have loaded a new leaf by then. */
 struct stw_rota_times {
     int64_t settle_us, overlap_us;
 };
 
 enum stw_rota_action stw_rota_decide(const struct stw_rota_facts *f, int64_t now_us,
                                      const struct stw_rota_times *t);
-/* How long at most until it may decide otherwise, by the passing of time alone; only as far as this
- * is less than `max_us`. */
+/* The longest time until the decision may change by the passing of time alone, but at most
+ * `max_us`. */
 int64_t stw_rota_wait_us(const struct stw_rota_facts *f, const struct stw_rota_times *t,
                          int64_t max_us);
-/* A third of its life or less is left. */
+/* A third of the lifetime or less is left. */
 bool stw_rota_due(int64_t not_before_us, int64_t not_after_us, int64_t now_us);
 bool stw_rota_signs(const struct stw_rota_ca *ca);
 

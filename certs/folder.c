@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#define READS_MAX 5 /* of one pair, until two in a row agree */
+#define READS_MAX 5 /* reads of one pair, until two in a row agree */
 
 struct pair {
     char *cert, *key;
@@ -35,7 +35,7 @@ static int read_one(const struct stw_folder *f, const char *name, char **ret, si
     return stw_read_file(path, STW_PEM_MAX_BYTES, ret, ret_len, err);
 }
 
-/* SHA-256 of both, each behind its length so that bytes cannot wander between them. */
+/* SHA-256 of both, after the certificate's length, so that equal digests mean equal files. */
 static int digest(struct pair *p, size_t cert_len, size_t key_len)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -63,7 +63,7 @@ static int read_once(const struct stw_folder *f, struct pair *ret, struct stw_er
     return 0;
 }
 
-/* The `..data` link may be swapped between the two files: read until two readings agree. */
+/* The `..data` link may be swapped between the two reads: read until two results agree. */
 static int read_pair(const struct stw_folder *f, struct pair *ret, struct stw_error *err)
 {
     if (read_once(f, ret, err) < 0)
@@ -90,7 +90,8 @@ static void note_ca(struct stw_folder *f)
         f->ca_not_after_us = info.not_after_us;
 }
 
-/* Any pair that differs from what is in service; `seen` becomes its digest once it was read. */
+/* Loads any pair that differs from the one in service; `seen` becomes its digest once it was
+ * read. */
 static int load(struct stw_folder *f, unsigned char *seen, struct stw_error *err)
 {
     struct pair stw_autopair p = {0};
@@ -116,7 +117,7 @@ int stw_folder_load(struct stw_folder *f, struct stw_error *err)
     return load(f, seen, err);
 }
 
-/* Each wrong content is logged once; the counter goes up at every look that finds it so. */
+/* Each invalid content is logged once; the counter is incremented at every check. */
 static void complain(struct stw_folder *f, const struct stw_error *err)
 {
     stw_series_add(f->errors, 1);
@@ -126,7 +127,7 @@ static void complain(struct stw_folder *f, const struct stw_error *err)
     f->said = true;
 }
 
-/* The first sight of something broken starts the time that it has to become whole. */
+/* The first check that finds a broken pair starts its grace period. */
 static void note_broken(struct stw_folder *f, const unsigned char *seen, uint64_t now_ms)
 {
     if (f->broken && memcmp(f->broken_digest, seen, sizeof(f->broken_digest)) == 0)

@@ -56,9 +56,9 @@ int stw_hook_read(struct stw_hook *h, const struct stw_rota_api *api, struct stw
     return stw_error_wrap(err, "cannot read %s \"%s\"", h->resource->kind, h->name);
 }
 
-/* --- looking at each caBundle */
+/* --- reading each caBundle */
 
-/* Called for each webhook; false ends the look. */
+/* Called for each webhook; false stops the iteration. */
 typedef bool look_fn(void *ctx, const char *ca_bundle);
 
 static bool each_bundle(const struct stw_hook *h, look_fn *look, void *ctx)
@@ -96,7 +96,7 @@ bool stw_hook_exact(const struct stw_hook *h, const char *bundle)
 
 struct trust {
     const char *leaf;
-    struct stw_buf last; /* most configurations hold one text many times */
+    struct stw_buf last; /* most configurations have the same text many times */
 };
 
 static bool trusts(void *ctx, const char *ca_bundle)

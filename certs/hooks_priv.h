@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The webhook configurations: what their caBundles hold, and writing them.  Only
- * webhooks[*].clientConfig.caBundle is owned, by server-side apply, for the webhooks that the
- * configuration lists when it is read; a write holds only for the object as it was read (uid and
+ * The webhook configurations: reading and writing their caBundles.  We own only
+ * webhooks[*].clientConfig.caBundle, by server-side apply, for the webhooks that the configuration
+ * lists when it is read.  A write is valid only for the object as it was read (uid and
  * resourceVersion). */
 #ifndef STW_CERTS_HOOKS_PRIV_H
 #define STW_CERTS_HOOKS_PRIV_H
@@ -12,7 +12,7 @@
 #include "decide_priv.h"
 #include "kube/client.h"
 
-/* As stw_client_do: the real one, or a test's. */
+/* Same as stw_client_do: the real one, or a test's. */
 typedef int stw_rota_call_fn(void *ctx, const struct stw_request *req, struct stw_buf *ret,
                              struct stw_error *err);
 struct stw_rota_api {
@@ -32,13 +32,13 @@ struct stw_hook {
 
 void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name);
 void stw_hook_done(struct stw_hook *h);
-/* -1: could not be read, the state is UNKNOWN.  Not being there is no error. */
+/* -1: could not be read, the state is UNKNOWN.  A missing configuration is not an error. */
 int stw_hook_read(struct stw_hook *h, const struct stw_rota_api *api, struct stw_error *err);
-/* Every webhook in it holds this text and no other. */
+/* Every webhook in it has exactly this text. */
 bool stw_hook_exact(const struct stw_hook *h, const char *bundle);
 /* Every webhook in it trusts this leaf. */
 bool stw_hook_trusts(const struct stw_hook *h, const char *leaf_pem);
-/* Adds the CAs that its webhooks hold. */
+/* Adds the CAs in its caBundles. */
 void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *bundle);
 int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rota_api *api,
                    struct stw_error *err);

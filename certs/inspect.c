@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a PEM says, and whether two of them belong together. */
+ * Reads and checks certificates in PEM form. */
 #include "inspect_priv.h"
 
 #include "base/clock.h"
@@ -10,9 +10,8 @@
 #include <openssl/err.h>
 #include <stdio.h>
 
-/* A pair made on a machine whose clock is ahead is no fault, nor one read when ours has stepped
- * back by a day: who calls judges by the caller's clock, and nothing good comes of making another.
- */
+/* Accepts a pair made on a machine whose clock is ahead, or read after our clock has stepped back
+ * by a day: the caller validates by its own clock, and a new pair would not help. */
 #define SKEW_US ((int64_t)25 * 3600 * 1000000)
 
 static void hex(const unsigned char *data, unsigned len, char *out)

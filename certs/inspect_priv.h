@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * issue.h's looks at a certificate, for one that is parsed already: parsing is what costs (a tenth
- * of a millisecond, a key a third). */
+ * The checks of issue.h for a parsed certificate: parsing is the expensive part (a tenth of a
+ * millisecond; a third for a key). */
 #ifndef STW_CERTS_INSPECT_PRIV_H
 #define STW_CERTS_INSPECT_PRIV_H
 
@@ -9,7 +9,7 @@
 #include "ssl_priv.h"
 
 int stw_x509_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error *err);
-/* Neither expired nor of the future. */
+/* Neither expired nor not yet valid. */
 int stw_x509_check_times(const X509 *cert, int64_t now_us, struct stw_error *err);
 int stw_x509_check_key(X509 *cert, const char *key_pem, struct stw_error *err);
 bool stw_x509_is_ca(X509 *cert);

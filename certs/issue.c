@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the CA and what it signs: P-256, ECDSA with SHA-256, the extensions that Go's verifier (the
- * API server) asks for. */
+ * Creates the CA and the leaves: P-256, ECDSA with SHA-256, the extensions that Go's verifier (the
+ * API server) requires. */
 #include "certs/issue.h"
 
 #include "base/fault.h"
@@ -14,17 +14,18 @@
 #include <stdio.h>
 
 #define SERIAL_BITS 128
-/* Valid on machines whose clock is behind ours: also when ours has stepped by a day. */
+/* Backdated for machines whose clock lags ours, also after ours has stepped by a day. */
 #define BACKDATE_S (25 * 3600)
 #define DAYS_MAX 36525
 #define CN_MAX 64 /* RFC 5280, ub-common-name */
 
 struct extension {
     int nid;
-    const char *value; /* as openssl.cnf(5) would have it */
+    const char *value; /* in the syntax of openssl.cnf(5) */
 };
 
-/* The subject key goes first: the authority key of a self-signed certificate is read from it. */
+/* The subject key identifier is first: the authority key identifier of a self-signed certificate is
+ * read from it. */
 static const struct extension ca_extensions[] = {
     {NID_subject_key_identifier, "hash"},
     {NID_authority_key_identifier, "keyid:always"},
@@ -40,8 +41,8 @@ static const struct extension leaf_extensions[] = {
     {NID_ext_key_usage, "serverAuth"},
     {0, NULL},
 };
-/* A member of an etcd calls the others with what it serves with, and itself, too: its JSON gateway
- * does. */
+/* An etcd member connects to the others with its serving certificate, and its JSON gateway to the
+ * member itself. */
 static const struct extension both_extensions[] = {
     {NID_subject_key_identifier, "hash"},         {NID_authority_key_identifier, "keyid:always"},
     {NID_basic_constraints, "critical,CA:FALSE"}, {NID_key_usage, "critical,digitalSignature"},
@@ -98,8 +99,7 @@ static int add_extensions(X509 *cert, X509 *issuer, const struct extension *list
     return 0;
 }
 
-/* A certificate with all but its subject's alternative names, issuer and signature; common_name may
- * be NULL. */
+/* A certificate without alternative names, issuer and signature; common_name may be NULL. */
 static X509 *new_cert(const char *common_name, int64_t from_s, int64_t to_s, EVP_PKEY *key)
 {
     stw_autox509 X509 *cert = X509_new();
@@ -155,7 +155,7 @@ int stw_issue_ca(const char *common_name, int64_t now_us, uint32_t days, struct 
     return to_pem(cert, key, ret, err);
 }
 
-/* Takes over `value`. */
+/* Takes ownership of `value`. */
 static int push_name(GENERAL_NAMES *names, int type, void *value)
 {
     GENERAL_NAME *n = GENERAL_NAME_new();
@@ -213,15 +213,16 @@ static int add_names(X509 *cert, const char *const *dns, const char *const *ips,
     if (sk_GENERAL_NAME_num(names) == 0)
         return stw_fail(err, STW_ERR_INVALID,
                         "a serving certificate needs at least one DNS name or IP address");
-    /* Critical where nothing else names the subject (RFC 5280, 4.2.1.6). */
+    /* Critical when nothing else names the subject (RFC 5280, 4.2.1.6). */
     int alone = X509_NAME_entry_count(X509_get_subject_name(cert)) == 0;
     if (X509_add1_ext_i2d(cert, NID_subject_alt_name, names, alone, X509V3_ADD_DEFAULT) != 1)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot put names into a certificate");
     return 0;
 }
 
-/* The alternative names count; the common name is only what tools show, and has room for less.
- * Whoever calls with its certificate has none: an etcd with users would take it for a user's. */
+/* Verifiers use the alternative names; the common name is only for display and has a lower length
+ * limit.  A certificate for clients has none: an etcd with authentication would take it as a user
+ * name. */
 static const char *leaf_name(const char *const *dns, const struct extension *list)
 {
     if (list == both_extensions)
@@ -229,7 +230,7 @@ static const char *leaf_name(const char *const *dns, const struct extension *lis
     return dns && *dns && **dns && strlen(*dns) <= CN_MAX ? *dns : "steward";
 }
 
-/* Never beyond its issuer: a chain that outlives its root is refused anyway. */
+/* Never after the end of its issuer: a chain that outlives its root is refused anyway. */
 static int leaf_end(X509 *ca, int64_t now_s, uint32_t days, int64_t *ret_s, struct stw_error *err)
 {
     int64_t ca_end_us = 0;

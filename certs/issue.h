@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * X.509 by OpenSSL: a P-256 CA, leaves signed by it, and what a PEM says. */
+ * X.509 with OpenSSL: a P-256 CA, leaves signed by it, and checks of PEM texts. */
 #ifndef STW_CERTS_ISSUE_H
 #define STW_CERTS_ISSUE_H
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Both PEM, the caller's (stw_pem_pair_done wipes the key before it frees it). */
+/* Both are PEM and owned by the caller (stw_pem_pair_done wipes the key before it frees it). */
 struct stw_pem_pair {
     char *cert, *key;
 };
@@ -21,7 +21,7 @@ int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err);
 
-/* The same for whoever both serves and calls, as members of an etcd do; without a common name. */
+/* The same for a server that is also a client, such as an etcd member; without a common name. */
 int stw_issue_both(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err);
@@ -33,13 +33,13 @@ struct stw_cert_info {
 };
 /* Of the first certificate in the PEM. */
 int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret, struct stw_error *err);
-/* Key fits the first certificate, all parse, not expired at now_us and not of the future (5 min are
- * granted to clocks that differ).  0 or -1; the text says which of these it is. */
+/* The key matches the first certificate, all parse, not expired at now_us and not valid only in the
+ * future (25 h of clock skew are allowed).  0 or -1; the text has the reason. */
 int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us,
                    struct stw_error *err);
-/* The first certificate is that of an authority and valid at now_us. */
+/* The first certificate is a CA certificate and valid at now_us. */
 int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err);
-/* The leaf's SANs hold every name and address asked for. */
+/* The leaf's SANs include every requested name and address. */
 bool stw_cert_covers(const char *cert_pem, const char *const *dns_names,
                      const char *const *ip_addresses);
 /* The leaf was signed by one of the CAs in the bundle. */

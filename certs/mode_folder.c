@@ -9,7 +9,7 @@ static void note(struct stw_certs *c)
         stw_series_set(c->ca_end, (double)c->folder.ca_not_after_us / 1e6);
 }
 
-/* The watch goes first: what changes after the reading is reported. */
+/* The watch is started first: changes after the read are reported. */
 static int folder_open(struct stw_certs *c, struct stw_error *err)
 {
     stw_folder_init(&c->folder, c->config.folder, c->clock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Secret mode on the certificate thread.  Three watches, each on one object's metadata, only wake
- * it; what it decides by is always read afresh. */
+ * it; the state for a decision is always read again. */
 #include "certs_priv.h"
 
 #include "base/log.h"
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#define RESYNC_MS ((uint64_t)10 * 60 * 1000) /* read again although nothing was reported */
+#define RESYNC_MS ((uint64_t)10 * 60 * 1000) /* read again even if nothing was reported */
 #define BACKOFF_MS 1000
 #define BACKOFF_MAX_MS 60000
 
@@ -21,7 +21,7 @@ static int call_client(void *ctx, const struct stw_request *req, struct stw_buf 
 
 /* --- watches */
 
-/* Every version of the object is a change; of its content nothing is kept. */
+/* Every version of the object is a change; its content is not kept. */
 static void project(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     size_t len = 0;

@@ -6,16 +6,16 @@
 
 #include <stdio.h>
 
-#define ROUNDS_MAX 32 /* actions and lost races in one sync; the longest honest way takes 6 */
-/* caBundles written within a minute before we say that somebody else keeps writing them. */
+#define ROUNDS_MAX 32 /* actions and lost races in one sync; the longest regular sequence takes 6 */
+/* caBundles written within a minute before we report that another client keeps overwriting them. */
 #define REPAIRS_MAX 20
 #define REPAIRS_MS 60000
 
-/* What one round read. */
+/* The state that one round has read. */
 struct view {
     struct stw_hook hooks[STW_ROTA_HOOKS];
     struct stw_error hook_err; /* of the first that could not be read */
-    struct stw_buf secret;     /* as answered */
+    struct stw_buf secret;     /* as the server returned it */
     struct stw_content content;
     struct stw_buf bundle;
     struct stw_rota_facts facts;
@@ -94,7 +94,7 @@ static bool all_exact(const struct stw_rota_facts *f)
     return true;
 }
 
-/* For how long this very bundle was seen in all of them. */
+/* How long this exact bundle was seen in all of them. */
 static int64_t exact_for(struct stw_rota *r, const struct view *v)
 {
     struct stw_hash h = stw_hash_bytes(stw_buf_str(&v->bundle), v->bundle.len);
@@ -122,7 +122,7 @@ static void look(struct stw_rota *r, struct view *v)
 
 /* --- serving */
 
-/* A leaf that nobody would trust is not put in the place of one that is. */
+/* A leaf that no configuration would trust does not replace one that is trusted. */
 static void serve(struct stw_rota *r, const struct view *v)
 {
     const char *cert = v->content.slot[STW_SLOT_TLS_CRT], *key = v->content.slot[STW_SLOT_TLS_KEY];
@@ -136,7 +136,7 @@ static void serve(struct stw_rota *r, const struct view *v)
     r->served = strdup(cert);
 }
 
-/* Most of the time they all hold the bundle, which then need not be looked through for each. */
+/* Usually all configurations contain the bundle, and then it need not be checked for each. */
 static void note_problem(struct stw_rota *r, const struct view *v)
 {
     bool bundle_trusts = r->served && stw_cert_signed_by(r->served, stw_buf_str(&v->bundle));
@@ -173,14 +173,14 @@ static int put_secret(struct stw_rota *r, struct view *v, struct stw_error *err)
     struct stw_buf stw_autobuf answer = {.max = STW_SECRET_MAX_BYTES, .secret = true};
     if (r->api.call(r->api.ctx, &req, &answer, err) == 0)
         return 0;
-    /* Nothing was taken away under us: the namespace is not there. */
+    /* Not a lost race: the namespace does not exist. */
     if (!exists && err && err->code == STW_ERR_NOT_FOUND)
         err->code = STW_ERR_INVALID;
     return stw_error_wrap(err, "cannot write Secret %s/%s", r->config.ns, r->config.secret);
 }
 
-/* Without a CA of ours the configurations say whom somebody may still be serving: read after the
- * Secret, as until it was gone others may have gone on. */
+/* Without our own CA, the configurations show which CAs other replicas may still be serving.  They
+ * are read after the Secret, as other replicas may have continued until it was gone. */
 static int find_trusted(struct stw_rota *r, struct view *v, struct stw_buf *found,
                         struct stw_error *err)
 {
@@ -239,7 +239,7 @@ static int write_hooks(struct stw_rota *r, struct view *v, struct stw_error *err
     return 0;
 }
 
-/* Why a new CA or leaf is made: the first that holds. */
+/* Why a new CA or leaf is made: the first reason that applies. */
 static const char *reason(const struct view *v, enum stw_rota_action action)
 {
     const struct stw_rota_facts *f = &v->facts;
@@ -273,8 +273,8 @@ static void say(const struct stw_rota *r, enum stw_rota_action action, const cha
             STW_STR("secret", r->config.secret), STW_STR("reason", why));
 }
 
-/* Returns 1 when something was done, 0 when there was nothing to do, -1 also when there may be but
- * a configuration could not be read. */
+/* Returns 1 when an action was done, 0 when there was nothing to do, or -1; -1 also when a
+ * configuration could not be read, so that an action may be missing. */
 static int act(struct stw_rota *r, struct view *v, enum stw_rota_action action,
                struct stw_error *err)
 {
@@ -293,7 +293,7 @@ static int act(struct stw_rota *r, struct view *v, enum stw_rota_action action,
     return 1;
 }
 
-/* As act; `err` is not NULL. */
+/* Returns as act(); `err` is not NULL. */
 static int run_round(struct stw_rota *r, struct stw_error *err)
 {
     struct view v;
@@ -311,7 +311,7 @@ static int run_round(struct stw_rota *r, struct stw_error *err)
     return rc;
 }
 
-/* Somebody was faster, or took away what we read. */
+/* Another client wrote first, or deleted what we had read. */
 static bool lost_race(const struct stw_error *err)
 {
     return err->code == STW_ERR_CONFLICT || err->code == STW_ERR_EXISTS ||

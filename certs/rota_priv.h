@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Secret mode: reads, decides, does one thing, and again until there is nothing to do.  One thread.
+ * Secret mode: reads, decides, does one action, and repeats until there is nothing to do.  One
+ * thread.
  *
  * The order of reading matters: the configurations first, then the Secret.  A write of a caBundle
  * carries the resourceVersion of the configuration as it was read, so a bundle made from an older
- * Secret can never land on one made from a newer. */
+ * Secret can never overwrite one made from a newer Secret. */
 #ifndef STW_CERTS_ROTA_PRIV_H
 #define STW_CERTS_ROTA_PRIV_H
 
@@ -18,16 +19,16 @@ struct stw_rota {
     struct stw_rota_config config; /* strings borrowed */
     struct stw_rota_api api;
     const struct stw_clock *clock;
-    stw_certs_use_fn *serve; /* a leaf that fits, which was not served before */
+    stw_certs_use_fn *serve; /* for a valid leaf that was not served before */
     void *ctx;
 
-    /* The outcome of the last sync. */
+    /* The result of the last sync. */
     struct stw_rota_facts facts;
     char problem[640]; /* why the configurations do not trust what is served; "" when they do */
 
     char *served; /* the certificate in service */
     struct stw_hash exact_bundle;
-    uint64_t exact_since_ms; /* 0: they are not */
+    uint64_t exact_since_ms; /* 0: they are not exact */
     uint64_t repair_since_ms;
     unsigned repairs; /* writes of caBundles since then */
     bool missing_said[STW_ROTA_HOOKS];
@@ -35,7 +36,8 @@ struct stw_rota {
 
 void stw_rota_done(struct stw_rota *r);
 int stw_rota_sync(struct stw_rota *r, struct stw_error *err);
-/* By what was last read, is there something to do now?  And if not, when to ask again. */
+/* Whether, by the state read last, there is nothing to do now; `ret_wait_ms` is then when to call
+ * again. */
 bool stw_rota_idle(struct stw_rota *r, uint64_t max_ms, uint64_t *ret_wait_ms);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "certs/certs.h"
 
-/* RBAC cannot bind a create to a name, as the name is not known when it is asked. */
+/* RBAC cannot restrict a create to a name, as the name is not known at authorization. */
 const struct stw_rule stw_certs_rules[] = {
     {.resource = &stw_res_secret, .verbs = "create", .own_namespace = true},
     {.resource = &stw_res_secret,

@@ -27,7 +27,7 @@ int(stw_ssl_fail)(struct stw_error *err, enum stw_err code, const char *fmt, ...
     return reason ? stw_fail(err, code, "%s: %s", text, reason) : stw_fail(err, code, "%s", text);
 }
 
-/* Without this OpenSSL would ask on the terminal for the pass phrase of an encrypted key. */
+/* Without this OpenSSL would prompt on the terminal for the pass phrase of an encrypted key. */
 static int no_pass_phrase(char *buf, int size, int writing, void *u)
 {
     (void)buf, (void)size, (void)writing, (void)u;
@@ -54,7 +54,7 @@ static BIO *open_text(const char *what, const char *pem, struct stw_error *err)
     return bio;
 }
 
-/* Reading stopped: at the end of the text, or at something broken? */
+/* Whether reading has stopped at the end of the text rather than at an error. */
 static bool at_end(void)
 {
     unsigned long e = ERR_peek_last_error();
@@ -146,7 +146,7 @@ char *stw_ssl_cert_pem(X509 *cert)
     return bio_text(bio);
 }
 
-/* A memory BIO wipes what it held when it is freed, and when it grows. */
+/* A memory BIO wipes its content when it is freed, and when it grows. */
 char *stw_ssl_key_pem(EVP_PKEY *key)
 {
     stw_autobio BIO *bio = BIO_new(BIO_s_mem());

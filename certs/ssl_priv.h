@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenSSL for this room: objects that clean up after themselves, its error queue as text, PEM in
- * and out.  Nothing here asks a person for a pass phrase. */
+ * OpenSSL helpers for this module: objects with automatic cleanup, its error queue as text, PEM
+ * input and output.  Nothing here prompts for a pass phrase. */
 #ifndef STW_CERTS_SSL_PRIV_H
 #define STW_CERTS_SSL_PRIV_H
 
@@ -41,12 +41,12 @@ static inline void stw_namesp(GENERAL_NAMES **p)
 #define stw_autocerts __attribute__((cleanup(stw_certlistp)))
 #define stw_autonames __attribute__((cleanup(stw_namesp)))
 
-/* Before the first use of OpenSSL in a call: no configuration file is read, which saves memory and
- * keeps the outcome the same on every machine.  Cheap when done before. */
+/* Must be called before OpenSSL is used.  No configuration file is read, which saves memory and
+ * keeps the result the same on every machine.  Cheap when already done. */
 void stw_ssl_init(void);
 
-/* As stw_fail, with the oldest entry of OpenSSL's error queue behind the text; empties the queue.
- */
+/* Like stw_fail, with the oldest entry of OpenSSL's error queue after the text; empties the
+ * queue. */
 int stw_ssl_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 #ifdef __clang_analyzer__ /* as in base/error.h */
@@ -54,14 +54,14 @@ int stw_ssl_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
 #endif
 
 /* Every certificate of a PEM, at least one; NULL with `err` when one of them does not parse, or the
- * text is larger than the caps above.  `what` names the text in messages: "tls.crt". */
+ * text is over the limits above.  `what` names the text in messages: "tls.crt". */
 STACK_OF(X509) * stw_ssl_certs(const char *what, const char *pem, struct stw_error *err);
-/* The first certificate of the same. */
+/* The first certificate of a PEM. */
 X509 *stw_ssl_cert(const char *what, const char *pem, struct stw_error *err);
 /* An unencrypted private key. */
 EVP_PKEY *stw_ssl_key(const char *what, const char *pem, struct stw_error *err);
 
-/* PEM text, the caller's; NULL when there is no memory. */
+/* PEM text, owned by the caller; NULL when out of memory. */
 char *stw_ssl_cert_pem(X509 *cert);
 char *stw_ssl_key_pem(EVP_PKEY *key);
 

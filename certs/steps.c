@@ -27,7 +27,7 @@ static int older(const void *a, const void *b)
     return strcmp(x->pem, y->pem);
 }
 
-/* Takes `pem` over. */
+/* Takes ownership of `pem`. */
 static void bundle_push(struct bundle *b, char *pem, int64_t not_before_us)
 {
     for (unsigned i = 0; i < b->count; i++) {
@@ -158,7 +158,7 @@ static int set_copy(struct stw_content *c, enum stw_slot slot, const char *text,
     return 0;
 }
 
-/* ca-old becomes what is in it and `more`; empty when nothing of that is of use. */
+/* ca-old becomes its own certificates and `more`; empty when none of them is usable. */
 static int keep_old(struct stw_content *c, const char *more, int64_t now_us, struct stw_error *err)
 {
     struct stw_buf stw_autobuf old = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
@@ -182,8 +182,7 @@ static int stamp(struct stw_content *c, const struct stw_rota_config *config, in
     return set_copy(c, STW_SLOT_OLD_UNTIL, when, err);
 }
 
-/* The time in the name tells the CAs apart for people; their key identifiers do it for verifiers.
- */
+/* The time in the name lets people distinguish the CAs; verifiers use the key identifiers. */
 static int stage(struct stw_content *c, const struct stw_rota_config *config, const char *found,
                  int64_t now_us, struct stw_error *err)
 {
@@ -214,7 +213,7 @@ static int issue(struct stw_content *c, const struct stw_rota_config *config, in
     return 0;
 }
 
-/* The former CA's key ends here: nothing more is signed by it. */
+/* The former CA's key is dropped: it signs nothing any more. */
 static int promote(struct stw_content *c, const struct stw_rota_config *config, int64_t now_us,
                    struct stw_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Secret's content as facts to decide by, and what each action does to it.  No I/O, no clock.
- */
+ * The Secret's content as facts for the decision, and the effect of each action on it.  No I/O, no
+ * clock. */
 #ifndef STW_CERTS_STEPS_PRIV_H
 #define STW_CERTS_STEPS_PRIV_H
 
@@ -18,23 +18,23 @@ struct stw_rota_config {
     struct stw_rota_times times;
 };
 
-/* In the place of a time in ca-old.until: STAGE found no CA, and the overlap has not begun yet. */
+/* Instead of a time in ca-old.until: STAGE found no CA, and the overlap has not begun yet. */
 #define STW_UNTIL_OPEN "open"
 
 #define STW_BUNDLE_MAX_CERTS 8
 #define STW_BUNDLE_MAX_BYTES ((size_t)64 * 1024)
 
-/* Fills all but the hooks; `bundle` becomes the PEM that belongs into them. */
+/* Fills all facts except the hooks; `bundle` becomes the PEM for them. */
 void stw_rota_examine(const struct stw_content *c, const struct stw_rota_config *config,
                       int64_t now_us, struct stw_rota_facts *facts, struct stw_buf *bundle);
 
-/* Appends those certificates of `pem` to `bundle` that are authorities, valid now and not in it
- * yet; sorted by age, so that a bundle of the same CAs is the same text.  Cannot fail: what does
- * not parse is not taken, and of more than STW_BUNDLE_MAX_CERTS the youngest are kept. */
+/* Adds those certificates of `pem` to `bundle` that are CAs, valid now and not in it yet.  Sorted
+ * by age, so that a bundle of the same CAs is the same text.  Cannot fail: what does not parse is
+ * skipped, and of more than STW_BUNDLE_MAX_CERTS the newest are kept. */
 void stw_bundle_add(struct stw_buf *bundle, const char *pem, int64_t now_us);
 
-/* Changes `c` for STAGE, ISSUE, PROMOTE, STAMP or RETIRE.  `found` is, for a STAGE without a CA,
- * what the configurations hold: somebody may be serving a leaf of these. */
+/* Changes `c` for STAGE, ISSUE, PROMOTE, STAMP or RETIRE.  For a STAGE without a CA, `found` has
+ * the CAs in the configurations: another replica may be serving a leaf signed by these. */
 int stw_rota_change(struct stw_content *c, enum stw_rota_action action,
                     const struct stw_rota_config *config, const char *found, int64_t now_us,
                     struct stw_error *err);
