@@ -11,15 +11,15 @@
 
 #define ALLOWED_MS 60000U
 #define REFUSED_MS 10000U
-#define STALE_MS 300000U   /* a permission, while the API server cannot be asked */
-#define ASK_MS 3000U       /* one question */
-#define ASK_AGAIN_MS 2000U /* behind one that was not answered */
+#define STALE_MS 300000U   /* a permission, while the API server cannot be reached */
+#define ASK_MS 3000U       /* one request */
+#define ASK_AGAIN_MS 2000U /* after a failed request */
 #define TELL_EVERY_MS 60000U
 #define BURST 20U
 #define REFILL_MS 200U
 #define TOKEN_MAX ((size_t)16 << 10)
 #define ANSWER_MAX ((size_t)1 << 20)
-#define KEPT 64U /* answers of one sort; the oldest goes */
+#define KEPT 64U /* cached answers of each list; the oldest is replaced */
 #define DIGEST 32U
 
 static const struct stw_resource token_review = {"authentication.k8s.io", "v1", "TokenReview",
@@ -42,12 +42,13 @@ struct kept {
 
 struct stw_access {
     struct stw_access_config c;
-    struct kept allowed[KEPT], refused[KEPT]; /* apart, so that guesses push out no permission */
+    struct kept allowed[KEPT], refused[KEPT]; /* separate, so that guessed tokens evict no
+                                                 permission */
     uint64_t tokens, refilled_ms;             /* of the bucket */
     uint64_t failed_ms, told_ms;              /* 0: never */
 };
 
-/* --- words */
+/* --- answers */
 
 static void answer(struct stw_access_answer *ret, int code, const char *text)
 {
@@ -70,7 +71,7 @@ static void answer_kept(struct stw_access_answer *ret, int code, const char *use
     }
 }
 
-/* --- what is remembered */
+/* --- the cache */
 
 static int make_digest(const char *token, const char *path, unsigned char out[DIGEST])
 {
@@ -91,7 +92,7 @@ static struct kept *find(struct kept *list, const unsigned char digest[DIGEST])
     return NULL;
 }
 
-/* The place of the same token, or of the oldest. */
+/* The entry of the same token and path, or the oldest entry. */
 static struct kept *place(struct kept *list, const unsigned char digest[DIGEST])
 {
     struct kept *oldest = &list[0], *same = find(list, digest);
@@ -123,7 +124,7 @@ static void keep(struct stw_access *a, const unsigned char digest[DIGEST], int c
     (void)snprintf(k->user, sizeof(k->user), "%s", user);
 }
 
-/* --- how often the API server is asked */
+/* --- rate limit for requests to the API server */
 
 static bool take_token(struct stw_access *a, uint64_t now)
 {
@@ -136,7 +137,7 @@ static bool take_token(struct stw_access *a, uint64_t now)
     return true;
 }
 
-/* --- the two questions */
+/* --- the two reviews */
 
 int stw_access_ask_client(void *ctx, const char *path, const struct stw_buf *review,
                           struct stw_buf *ret, struct stw_error *err)
@@ -151,8 +152,8 @@ int stw_access_ask_client(void *ctx, const char *path, const struct stw_buf *rev
     return stw_client_do(ctx, &rq, ret, err);
 }
 
-/* Posts {"apiVersion":..,"kind":..,"spec":SPEC} and returns the member "status", which is borrowed
- * from *ret_root. */
+/* Posts {"apiVersion":..,"kind":..,"spec":SPEC} and returns the "status" member, borrowed from
+ * *ret_root. */
 static const json_t *review(struct stw_access *a, const struct stw_resource *r, const char *spec,
                             json_t **ret_root, struct stw_error *err)
 {
@@ -179,7 +180,7 @@ static const json_t *review(struct stw_access *a, const struct stw_resource *r, 
     return json_is_object(status) ? status : NULL;
 }
 
-/* The user of a token as an owned object; NULL with err->code STW_OK: nobody's. */
+/* The user of a token as an owned object. NULL with err->code STW_OK: an invalid token. */
 static json_t *ask_who(struct stw_access *a, const char *token, struct stw_error *err)
 {
     json_auto_t *root = NULL;
@@ -203,7 +204,7 @@ static void copy_member(json_t *to, const char *key, json_t *from)
         (void)json_object_set(to, key, value);
 }
 
-/* 1: yes, 0: no, -1: cannot be told. */
+/* 1: yes, 0: no, -1: unknown because of an error. */
 static int ask_may(struct stw_access *a, json_t *user, const char *path, struct stw_error *err)
 {
     json_auto_t *root = NULL;
@@ -223,7 +224,7 @@ static int ask_may(struct stw_access *a, json_t *user, const char *path, struct 
            !json_is_true(json_object_get(status, "denied"));
 }
 
-/* 200, 401 or 403; 0 when it cannot be told. */
+/* 200, 401 or 403; 0: unknown because of an error. */
 static int ask(struct stw_access *a, const char *token, const char *path, char *user, size_t size,
                struct stw_error *err)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may read metrics: a bearer token is shown to the API server (TokenReview), which then says
- * whether its user may GET the path (SubjectAccessReview), as kubebuilder's projects do it.
+ * Access control for metrics. The bearer token is sent to the API server (TokenReview), then a
+ * SubjectAccessReview asks whether its user may GET the path, as in kubebuilder projects.
  *
- * Answers are kept, by the token's digest: a permission for a minute, a refusal for ten seconds.
- * When the API server cannot be asked, who was let in within the last five minutes still is, since
- * that is when metrics are needed, and nobody else.  New tokens cost the API server at most five
- * questions a second.
+ * Answers are cached by a digest of token and path: a permission for one minute, a refusal for ten
+ * seconds. While the API server cannot be reached, a permission stays valid for five minutes,
+ * because that is when metrics are needed. All other tokens are refused. New tokens cause at most
+ * five requests a second to the API server.
  *
- * One thread at a time. */
+ * Not thread-safe: one thread at a time. */
 #ifndef STW_WEBHOOK_ACCESS_H
 #define STW_WEBHOOK_ACCESS_H
 
@@ -17,7 +17,7 @@
 
 struct stw_access;
 
-/* POSTs a review and gives back the object as answered; stw_client_do does it for `run`. */
+/* POSTs a review and returns the object from the response. In `run` this is stw_client_do. */
 typedef int stw_access_ask_fn(void *ctx, const char *path, const struct stw_buf *review,
                               struct stw_buf *ret, struct stw_error *err);
 
@@ -32,17 +32,18 @@ struct stw_access_answer {
     char text[512];
 };
 
-/* What it asks for; ended by a NULL resource. */
+/* The RBAC rules that it needs; ended by a NULL resource. */
 extern const struct stw_rule stw_access_rules[];
 
-/* Asks by way of a struct stw_client, which is `ctx`. */
+/* Sends requests through the struct stw_client in `ctx`. */
 stw_access_ask_fn stw_access_ask_client;
 
 int stw_access_create(const struct stw_access_config *config, struct stw_access **ret,
                       struct stw_error *err);
-/* `authorization` is the header's value, or NULL; `path` is what is read, such as "/metrics". */
+/* `authorization` is the value of the header, or NULL; `path` is the requested path, such as
+ * "/metrics". */
 void stw_access_check(struct stw_access *a, const char *authorization, const char *path,
                       struct stw_access_answer *ret);
-void stw_access_destroy(struct stw_access *a); /* NULL is fine */
+void stw_access_destroy(struct stw_access *a); /* NULL is allowed */
 
 #endif

@@ -37,7 +37,7 @@ static int refuse(struct stw_error *err, const char *what, int code)
 
 static gnutls_datum_t datum(const char *pem)
 {
-    /* GnuTLS takes what it only reads as writable. */
+    /* GnuTLS declares data that it only reads as writable. */
     union {
         const char *in;
         unsigned char *out;
@@ -168,7 +168,7 @@ void stw_bundle_unref(struct stw_bundle *b)
 
 void stw_bundle_enable_tickets(const struct stw_bundle *b, gnutls_session_t session)
 {
-    /* Without them the session just cannot be resumed. */
+    /* If this fails, the session cannot be resumed. */
     (void)gnutls_session_ticket_enable_server(session, &b->ticket_key);
 }
 

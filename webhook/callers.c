@@ -21,7 +21,7 @@ struct stamp {
 
 struct stw_callers {
     struct stw_callers_config c;
-    pthread_mutex_t lock; /* held while a certificate is judged: handshakes are rare */
+    pthread_mutex_t lock; /* held while a certificate is verified: handshakes are rare */
     gnutls_x509_trust_list_t trust;
     struct stamp stamp;
     uint64_t looked_ms, told_ms;
@@ -109,7 +109,7 @@ static bool has_name(const struct stw_callers *c, gnutls_x509_crt_t crt)
         size = sizeof(name);
         int kind = gnutls_x509_crt_get_subject_alt_name(crt, i, name, &size, NULL);
         if (kind == GNUTLS_E_SHORT_MEMORY_BUFFER)
-            continue; /* longer than any name of ours */
+            continue; /* longer than any configured name */
         if (kind < 0)
             return false;
         if (kind == GNUTLS_SAN_DNSNAME && is_listed(c, name, size))
@@ -119,7 +119,7 @@ static bool has_name(const struct stw_callers *c, gnutls_x509_crt_t crt)
 
 #define CHAIN_MAX 8U
 
-/* NULL, or why not. */
+/* NULL, or the reason for a refusal. */
 static const char *judge(struct stw_callers *c, gnutls_x509_crt_t *chain, unsigned count)
 {
     char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
@@ -183,13 +183,13 @@ static int verify(gnutls_session_t session)
 void stw_callers_require(struct stw_callers *c, gnutls_session_t session)
 {
     gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-    /* The one place in a session for a pointer of ours: the library has taken the other, and nobody
-     * has a database of sessions. */
+    /* The only place in a session for our pointer: libmicrohttpd uses the other one, and there is
+     * no session database. */
     gnutls_db_set_ptr(session, c);
     gnutls_session_set_verify_function(session, verify);
 }
 
-/* --- making and ending */
+/* --- create and destroy */
 
 int stw_callers_create(const struct stw_callers_config *config, struct stw_callers **ret,
                        struct stw_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Health checks rendered as the kubelet's own components do (k8s.io/apiserver/pkg/server/healthz),
- * so that what people know of /readyz?verbose holds here. */
+ * Health checks in the format of the Kubernetes components (k8s.io/apiserver/pkg/server/healthz),
+ * so that /readyz?verbose reads as usual. */
 #ifndef STW_WEBHOOK_CHECKS_PRIV_H
 #define STW_WEBHOOK_CHECKS_PRIV_H
 
@@ -16,8 +16,9 @@ struct stw_check_query {
     const char *const *exclude; /* ended by NULL */
 };
 
-/* Runs `probes` (ended by a NULL name, or NULL) behind the built-in "ping".  With `stopping` a
- * check named "shutdown" fails.  Writes the body and returns the HTTP status: 200, 404 or 500. */
+/* Runs `probes` (ended by a NULL name, or NULL) after the built-in "ping". With `stopping`, a check
+ * named "shutdown" fails on /readyz. Writes the body and returns the HTTP status: 200, 404 or
+ * 500. */
 int stw_checks_run(const struct stw_check_query *q, const struct stw_probe *probes, bool stopping,
                    struct stw_buf *out);
 

@@ -3,7 +3,8 @@
 
 #include "base/util.h"
 
-/* A look costs a request to the API server; the other is of a cache, for each new DatabaseUser. */
+/* A "look" costs a request to the API server. A "secret" lookup reads a cache, once per new
+ * DatabaseUser. */
 #define LOOKS_BURST 20U
 #define LOOKS_REFILL_MS 200U
 #define SECRETS_BURST 200U

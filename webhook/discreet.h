@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the webhook may tell of other objects.  Anybody who reaches its port can ask, so that an
- * answer must not hold what the caller could not read in the cluster. */
+ * Limits what the webhook reveals about other objects. Any client that reaches its port can send
+ * reviews, so an answer must not contain anything that the client could not read in the cluster. */
 #ifndef STW_WEBHOOK_DISCREET_H
 #define STW_WEBHOOK_DISCREET_H
 
@@ -10,23 +10,22 @@
 
 #include <pthread.h>
 
-/* What may be asked, in a burst and each second. */
+/* A token bucket: the number of lookups allowed in a burst and per second. */
 struct stw_bucket {
     uint64_t tokens, burst, refilled_ms, refill_ms;
 };
 
 struct stw_discreet {
-    struct stw_lookup lookup; /* for rules: `inner`, less what is not told */
+    struct stw_lookup lookup; /* for rules: `inner`, restricted */
     const struct stw_lookup *inner;
     const struct stw_clock *clock;
-    bool known_callers; /* each caller has shown a client certificate */
+    bool known_callers; /* each client has presented a client certificate */
     pthread_mutex_t lock;
-    struct stw_bucket looks, secrets; /* at Secrets by the API server, in the cache */
+    struct stw_bucket looks, secrets; /* reads of Secrets from the API server; from the cache */
 };
 
-/* `inner` NULL: there is nothing to ask, and no look-up is given to rules either.
- *   - Of a Secret, unless callers are known, only whether it is there: nothing of its value, nor of
- *     its keys; and not often. */
+/* With `inner` NULL, rules get no lookup either. Unless callers are known, a lookup of a Secret
+ * reports only whether it exists, nothing of its value or keys, and is rate-limited. */
 void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,
                        const struct stw_clock *clock);
 void stw_discreet_done(struct stw_discreet *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The envelope of an AdmissionReview, read strictly: a member that is wrong is named in a sentence,
- * and nothing of the object within is looked at. */
+ * Strict parsing of the AdmissionReview envelope. An invalid member is reported by name; the object
+ * inside is not checked here. */
 #include "base/util.h"
 #include "webhook/review_priv.h"
 
@@ -12,7 +12,7 @@
 static const struct {
     const char *name;
     enum stw_operation operation;
-    bool object, old_object; /* what must be there */
+    bool object, old_object; /* required members */
 } operations[] = {
     {"CREATE", STW_CREATE, true, false},
     {"UPDATE", STW_UPDATE, true, true},
@@ -52,8 +52,8 @@ static void describe(struct stw_json node, const char *last, char *out, size_t s
     (void)snprintf(out, size, "%s/%s %s", group, version, name);
 }
 
-/* With matchPolicy Equivalent the API server converts to the version that the rule names, so that
- * request.kind and request.resource are ours even where requestKind and requestResource are not. */
+/* With matchPolicy Equivalent the API server converts to the version in the rule. So request.kind
+ * and request.resource are ours even where requestKind and requestResource are not. */
 static int check_subject(const struct stw_kind *k, struct stw_json request, const char *field,
                          const char *last, const char *name, struct stw_error *err)
 {
@@ -150,7 +150,7 @@ static int read_sub_resource(struct stw_json request, struct stw_envelope *e, st
     return 0;
 }
 
-/* For the log alone, so one that is too long is no reason to refuse anything. */
+/* Only for the log, so a name that is too long does not cause a refusal. */
 static void read_user(struct stw_json request, struct stw_verdict *v)
 {
     struct stw_json user = stw_json_get(stw_json_get(request, "userInfo"), "username");

@@ -13,23 +13,23 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-/* Connections that are cut already but not closed yet: beyond so many the gate waits for the
+/* Connections that were cut but are not closed yet. Above this number the gate waits for the
  * library. */
 #define DYING_MAX 256U
 #define ACCEPT_BURST 64
 #define CROWDED_WAIT_MS 5
 #define ROOM_WAIT_MS 1000
 #define REPORT_EVERY_MS 10000U
-/* A kept connection this long without a request may go when all others are in use. */
+/* When all others are in use, a kept connection may be cut after this long without a request. */
 #define IDLE_GRACE_MS 1000U
 
-/* An address: of IPv6 the network of 64 bits, which one host may have all of. */
+/* A peer address. For IPv6 the /64 network, because one host may own all of it. */
 struct stw_gate_peer {
     struct stw_gate_peer *next;
     uint64_t address;
     unsigned refs;  /* connections */
-    unsigned count; /* of these, that are not cut */
-    size_t held;    /* while the largest is looked for */
+    unsigned count; /* of these, not cut */
+    size_t held;    /* scratch value of stw_gate_displace */
 };
 
 struct stw_gate {
@@ -38,7 +38,7 @@ struct stw_gate {
     int listen_fd, wake_fd;
     uint16_t port;
     _Atomic bool closing, stopping;
-    _Atomic unsigned handed; /* given to the library and not entered yet */
+    _Atomic unsigned handed; /* passed to the library, not entered yet */
 
     pthread_mutex_t lock;
     pthread_cond_t closed;
@@ -47,7 +47,7 @@ struct stw_gate {
     unsigned count, cut_count;
     struct stw_gate_peer *peers;
 
-    /* the thread's own */
+    /* used by the gate thread */
     unsigned overdue, refused;
     _Atomic unsigned displaced;
     uint64_t report_ms;
@@ -116,7 +116,7 @@ static void leave_peer(struct stw_gate *g, struct stw_gate_peer *p)
     free(p);
 }
 
-/* With the lock held.  Closing is the library's: it sees the end of the stream. */
+/* With the lock held. The library closes the descriptor: it sees the end of the stream. */
 static void cut(struct stw_gate *g, struct stw_gate_entry *e)
 {
     e->cut = true;
@@ -126,7 +126,7 @@ static void cut(struct stw_gate *g, struct stw_gate_entry *e)
     (void)shutdown(e->fd, SHUT_RDWR);
 }
 
-/* Cuts what is overdue; returns the milliseconds until the next look. */
+/* Cuts overdue connections. Returns the milliseconds until the next check. */
 static int expire(struct stw_gate *g)
 {
     uint64_t now = stw_now_ms(g->c.clock), next = UINT64_MAX;
@@ -144,7 +144,7 @@ static int expire(struct stw_gate *g)
     }
     bool any = g->count > 0 || atomic_load(&g->handed) > 0;
     (void)pthread_mutex_unlock(&g->lock);
-    /* Deadlines also move while this thread sleeps, so it never sleeps long beside connections. */
+    /* Deadlines can change during the sleep, so keep it short while connections are open. */
     uint64_t longest = STW_MAX(STW_MIN(g->c.request_timeout_ms / 4U, 1000U), 10U);
     if (next == UINT64_MAX)
         return any ? (int)longest : -1;
@@ -157,8 +157,8 @@ static bool idle_long(const struct stw_gate *g, const struct stw_gate_entry *e, 
     return !atomic_load(&e->busy) && deadline + IDLE_GRACE_MS <= now + g->c.idle_timeout_ms;
 }
 
-/* The peer with most connections; that of `newcomer` when it would then have as many.  NULL: none
- * has more than one. */
+/* The peer with the most connections, or that of `newcomer` if it would then have as many. NULL: no
+ * peer has more than one. */
 static const struct stw_gate_peer *largest_peer(const struct stw_gate *g, uint64_t newcomer)
 {
     const struct stw_gate_peer *most = find_peer(g, newcomer);
@@ -172,7 +172,8 @@ static const struct stw_gate_peer *largest_peer(const struct stw_gate *g, uint64
     return most;
 }
 
-/* A peer with so few is not a flood: then connections that never got a decision go first. */
+/* Whether a peer has enough connections to be a flood. If not, unserved connections of all peers go
+ * first. */
 static bool is_large(const struct stw_gate *g, const struct stw_gate_peer *p, uint64_t newcomer)
 {
     return p && p->count + (p->address == newcomer) > STW_MAX(g->c.limit / 16U, 1U);
@@ -192,18 +193,19 @@ static struct stw_gate_entry *oldest_unserved(const struct stw_gate *g,
     return NULL;
 }
 
-/* Of the largest peer the oldest that never was given a decision; else the one that is idle
- * longest; else, for another peer, the oldest.  Where no peer is large, first the oldest of all
- * that never was given one.  Those of known callers go only when they are idle. */
+/* Victim order: in the largest peer, the oldest connection that never got a decision; then the one
+ * idle longest; then, for a newcomer of another peer, the oldest. If no peer is large, the oldest
+ * of all that never got a decision goes first. Connections of known callers are cut only when
+ * idle. */
 static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t newcomer, uint64_t now)
 {
     const struct stw_gate_peer *most = largest_peer(g, newcomer);
     bool handed = atomic_load(&g->handed) > 0;
     if (!most && handed)
-        return NULL; /* those handed over have yet to show whose they are */
+        return NULL; /* handed-over connections have no peer yet */
     struct stw_gate_entry *unserved = oldest_unserved(g, is_large(g, most, newcomer) ? most : NULL);
-    /* A client that was served does not go for a crowd that the library has not taken in yet: one
-     * of the crowd will. */
+    /* Do not cut a served client while handed-over connections are still to be entered: one of
+     * those can be cut then. */
     if (unserved || handed)
         return unserved;
     bool others = newcomer && (!most || most->address != newcomer);
@@ -222,7 +224,8 @@ static struct stw_gate_entry *pick_victim(const struct stw_gate *g, uint64_t new
 
 enum room { ROOM, ROOM_SOON, NO_ROOM };
 
-/* Whether a newcomer may come in; ROOM_SOON: those handed over have yet to show who may be cut. */
+/* Whether a new connection may be accepted. ROOM_SOON: handed-over connections must be entered
+ * before a victim can be chosen. */
 static enum room make_room(struct stw_gate *g, uint64_t newcomer)
 {
     enum room room = ROOM;
@@ -262,8 +265,8 @@ static void admit(struct stw_gate *g, int fd, const struct sockaddr *addr, sockl
         atomic_fetch_sub(&g->handed, 1);
 }
 
-/* Descriptors or memory are used up: somebody goes, and the kernel keeps the newcomer until then.
- */
+/* Out of descriptors or memory: cut one connection. The kernel keeps the new one queued until
+ * then. */
 static void relieve(struct stw_gate *g)
 {
     (void)pthread_mutex_lock(&g->lock);
@@ -276,7 +279,7 @@ static void relieve(struct stw_gate *g)
     (void)poll(NULL, 0, CROWDED_WAIT_MS);
 }
 
-/* Takes up to `most` connections.  Whether none waits any more. */
+/* Accepts up to `most` connections. Returns whether the queue is empty. */
 static bool accept_some(struct stw_gate *g, int most)
 {
     for (int i = 0; i < most; i++) {
@@ -290,7 +293,7 @@ static bool accept_some(struct stw_gate *g, int most)
             return true;
         else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             relieve(g);
-        /* Else the peer was gone before it was accepted: the next one. */
+        /* Otherwise the peer closed before accept: go on with the next. */
     }
     return false;
 }
@@ -303,8 +306,8 @@ static bool crowded(struct stw_gate *g)
     return yes;
 }
 
-/* A library that is slow to take connections in gets few at a time: the rest waits in the kernel,
- * and no connection is displaced or refused for one that the gate does not know yet. */
+/* Limits the connections passed to a slow library. The rest wait in the kernel, and no connection
+ * is displaced or refused for one that is not entered yet. */
 static unsigned handing_room(struct stw_gate *g)
 {
     unsigned most = STW_MAX(g->c.limit / 4U, 1U), handed = atomic_load(&g->handed);
@@ -323,7 +326,7 @@ static void stop_listening(struct stw_gate *g)
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-/* One line in REPORT_EVERY_MS says what a flood of connections met. */
+/* Logs what was cut, at most one line in REPORT_EVERY_MS. */
 static void report(struct stw_gate *g)
 {
     uint64_t now = stw_now_ms(g->c.clock);
@@ -389,7 +392,7 @@ int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
     g->listening = true;
     (void)pthread_mutex_init(&g->lock, NULL);
     (void)pthread_cond_init(&g->closed, NULL);
-    *ret = g; /* whoever is handed over asks for it at once */
+    *ret = g; /* the first connection handed over needs it at once */
     if (open_sockets(g, err) == 0 && stw_thread_start(&g->thread, "gate", 0, run, g, err) == 0)
         return 0;
     *ret = NULL;
@@ -451,9 +454,10 @@ void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-/* Go's client dials more than it needs under load and keeps what is over.  Cut before the client
- * closes it, such a connection may have been chosen for a request at that moment; of one that takes
- * more than a write the client cannot know how far it came, so it fails and is not sent again. */
+/* Under load, Go's HTTP client dials more connections than it needs and keeps the spare ones. If
+ * the server cuts a spare connection, the client may just have chosen it for a request. If the
+ * request takes more than one write, the client cannot know how much was received, so the request
+ * fails and is not retried. */
 void stw_gate_settle(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms)
 {
     atomic_store_explicit(&e->deadline_ms, now_ms + g->c.idle_timeout_ms, memory_order_relaxed);
@@ -465,7 +469,7 @@ void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_m
     atomic_store_explicit(&e->busy, true, memory_order_relaxed);
     bool spare = atomic_exchange_explicit(&e->spare, false, memory_order_relaxed);
     uint64_t before = atomic_load_explicit(&e->deadline_ms, memory_order_relaxed);
-    /* Who asked before and got no decision has but a quarter more for each try. */
+    /* Without a decision yet, each further request gets only a quarter of the timeout. */
     uint64_t deadline = spare || atomic_load_explicit(&e->served, memory_order_relaxed)
                             ? now_ms + g->c.request_timeout_ms
                             : STW_MAX(before, now_ms + g->c.request_timeout_ms / 4U);
@@ -478,7 +482,7 @@ void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms,
     if (served)
         atomic_store_explicit(&e->served, true, memory_order_relaxed);
     else if (!atomic_load_explicit(&e->served, memory_order_relaxed))
-        return; /* who never got a decision earns no more time */
+        return; /* no extension without a decision */
     atomic_store_explicit(&e->deadline_ms, now_ms + g->c.idle_timeout_ms, memory_order_relaxed);
 }
 
@@ -508,7 +512,7 @@ bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *self, si
     if (victim) {
         cut(g, victim);
         g->displaced++;
-        wake(g); /* to tell of it */
+        wake(g); /* so that the gate thread logs it */
     }
     (void)pthread_mutex_unlock(&g->lock);
     return victim != NULL;
@@ -545,7 +549,7 @@ unsigned stw_gate_count(struct stw_gate *g)
     return n;
 }
 
-/* A spare connection was dialled for a request that may be on its way, but not for long. */
+/* A spare connection was dialled for a request that may be under way, but only for a short time. */
 static bool is_unfinished(const struct stw_gate *g, const struct stw_gate_entry *e, uint64_t now)
 {
     if (atomic_load(&e->busy))

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-/* The kernel cuts it to net.core.somaxconn.  Long, so that a burst of connections waits here
- * instead of being turned away. */
+/* The kernel limits it to net.core.somaxconn. Large, so that a burst of connections is queued, not
+ * refused. */
 #define BACKLOG 4096
 
 int stw_address_split(const char *address, char host[256], char port[6], struct stw_error *err)
@@ -56,7 +56,7 @@ static int open_socket(const struct sockaddr *addr, socklen_t len)
     return -1;
 }
 
-/* Both families by one socket where the machine has IPv6. */
+/* One socket for both families if the machine has IPv6. */
 static int open_any(uint16_t port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -91,7 +91,7 @@ static int open_named(const char *address, const char *host, const char *port, i
 
 static uint16_t port_of(int fd)
 {
-    /* sin_port and sin6_port stand at the same place, by RFC 3493. */
+    /* sin_port and sin6_port are at the same offset (RFC 3493). */
     struct sockaddr_in6 addr = {0};
     socklen_t len = sizeof(addr);
     if (getsockname(fd, (struct sockaddr *)&addr, &len) != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bind addresses as Go programs take them: ":9443" (every address, both families), "host:port",
- * "[v6]:port"; port 0 lets the kernel choose. */
+ * Bind addresses in Go's syntax: ":9443" (all addresses, both families), "host:port", "[v6]:port".
+ * Port 0: the kernel chooses. */
 #ifndef STW_WEBHOOK_LISTEN_PRIV_H
 #define STW_WEBHOOK_LISTEN_PRIV_H
 
@@ -13,7 +13,7 @@
 /* A non-blocking listening socket; the caller closes it. */
 int stw_listen(const char *address, int *ret_fd, uint16_t *ret_port, struct stw_error *err);
 
-/* Splits into host ("" for every address) and port.  0 or -1 with a sentence. */
+/* Splits into host ("" for all addresses) and port. Returns 0, or -1 with a message. */
 int stw_address_split(const char *address, char host[256], char port[6], struct stw_error *err);
 
 #endif

@@ -3,10 +3,9 @@
 
 #include "base/base64.h"
 
-/* The API server takes objects of about 1.5 MiB; defaults are far smaller than what they default.
- */
+/* The API server accepts objects of about 1.5 MiB; defaults are far smaller than the objects. */
 #define PATCH_MAX ((size_t)1 << 20)
-#define PATCH_FIRST ((size_t)480) /* so that the usual patch need not grow */
+#define PATCH_FIRST ((size_t)480) /* large enough for the usual patch */
 
 void stw_patch_init(struct stw_patch *p)
 {
@@ -41,7 +40,7 @@ void stw_patch_base64(const struct stw_patch *p, struct stw_buf *out)
         return;
     }
     size_t whole = p->ops.len - p->ops.len % 3, rest = p->ops.len - whole;
-    /* The array's end joins what three does not divide: never more than three bytes. */
+    /* Encode the last `rest` bytes with the closing bracket: three bytes at most. */
     unsigned char tail[3] = {0};
     for (size_t i = 0; i < rest; i++)
         tail[i] = (unsigned char)p->ops.data[whole + i];

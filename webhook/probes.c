@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two small HTTP servers on one thread.  The library runs without threads of its own here, so that
- * everything below happens on that thread, the list of connections included; only `stopping` and
- * `finish` are touched from outside.  Each reply ends its connection, and each connection has a few
- * seconds: the kubelet must get an answer whoever else knocks. */
+ * Two small HTTP servers on one thread. The library runs without threads of its own, so everything
+ * below, including the connection list, is used only on that thread. Only `stopping` and `finish`
+ * are set by other threads. Each reply closes its connection, and each connection lives a few
+ * seconds at most: the kubelet must get an answer even if other clients flood the port. */
 #include "webhook/probes.h"
 
 #include "base/clock.h"
@@ -28,7 +28,7 @@
 #define TEXT_MAX ((size_t)64 << 20)
 #define EXCLUDES_MAX 16U
 
-/* One connection; the list is by age. */
+/* One connection. The list is ordered by age. */
 struct guest {
     struct guest *prev, *next;
     int fd;
@@ -175,7 +175,7 @@ static void notify(void *cls, struct MHD_Connection *mhd, void **context,
         leave(cls, *context);
 }
 
-/* Cuts those whose time is up, and the oldest when there are too many; the library closes them. */
+/* Cuts expired connections, and the oldest when there are too many. The library closes them. */
 static int expire(struct door *d)
 {
     uint64_t now = stw_now_ms(&stw_clock_system);

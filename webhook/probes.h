@@ -14,7 +14,7 @@
 
 struct stw_probe {
     const char *name;                                  /* "webhook", "certificate", "caches" */
-    bool (*ok)(void *ctx, char *why, size_t why_size); /* any thread, quick */
+    bool (*ok)(void *ctx, char *why, size_t why_size); /* any thread, fast */
     void *ctx;
 };
 

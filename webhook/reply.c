@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The AdmissionReview that goes back, and metav1.Status for everything that is no decision. */
+ * The AdmissionReview response, and metav1.Status for errors that are not decisions. */
 #include "base/util.h"
 #include "webhook/review_priv.h"
 
-/* What the API server passes on of warnings: 256 characters of each, 4096 of all; longer ones it
- * cuts or drops (k8s.io/apiserver/pkg/endpoints/filters/warning.go).  Cut here, the reader learns
- * of it. */
+/* The API server passes on 256 characters of each warning and 4096 in all; it truncates or drops
+ * the rest (k8s.io/apiserver/pkg/endpoints/filters/warning.go). Truncating here shows the reader
+ * that something is missing. */
 #define WARNING_MAX 256U
 #define WARNINGS_MAX 4096U
 #define MORE_MAX 64U
@@ -72,7 +72,7 @@ static void add_denial(const struct stw_envelope *e, const struct stw_verdict *v
     out->failed |= message.failed;
 }
 
-/* One line of at most WARNING_MAX bytes: the text goes into an HTTP header. */
+/* One line of at most WARNING_MAX bytes: the text is sent in an HTTP header. */
 static void trim_warning(const char *text, char out[WARNING_MAX + 1])
 {
     size_t len = 0;
@@ -81,7 +81,7 @@ static void trim_warning(const char *text, char out[WARNING_MAX + 1])
     if (text[len]) {
         len = WARNING_MAX - 3;
         while (len > 0 && ((unsigned char)out[len] & 0xc0U) == 0x80U)
-            len--; /* not in the middle of a character */
+            len--; /* not inside a UTF-8 sequence */
         memcpy(out + len, "...", 3);
         len += 3;
     }

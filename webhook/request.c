@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request from its first line to its reply: the transport's rules (path, method, type, size,
- * time) here, everything about the review in review.c.  Runs on the library's threads. */
+ * One request from its first line to its reply. Transport checks (path, method, type, size, time)
+ * are here, everything about the review is in review.c. Runs on the library's threads. */
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -12,10 +12,10 @@
 #include <time.h>
 
 #define REPLY_MAX ((size_t)16 << 20)
-/* Of the reply's memory: enough for an allowance with its patch, so that it need not grow. */
+/* Initial size of the reply: enough for an allowed review with its patch. */
 #define REPLY_FIRST ((size_t)960)
-/* Of a body that is too large and comes in chunks, so much is read on before the connection is cut:
- * the library can answer only behind its end. */
+/* A chunked body that is too large is read up to this factor before the connection is cut: the
+ * library can respond only after the end of the body. */
 #define OVERRUN_FACTOR 4U
 
 static const struct stw_refusal
@@ -57,16 +57,16 @@ static struct stw_route *find_route(struct stw_server *s, const char *uri, size_
     return NULL;
 }
 
-/* The API server counts from before it dials, so the first request of a connection counts from its
- * opening.  But Go's client also keeps connections that it dialled and then had no need of: whose
- * first request comes late was not waited for. */
+/* The API server starts its timeout before it dials, so for the first request of a connection count
+ * from when it was opened. Go's client also keeps connections that it dialled but did not need. A
+ * connection with a late first request was not dialled for that request: count from now. */
 static uint64_t asked_ms(const struct stw_conn *conn, uint64_t now_ms, int64_t timeout_ms)
 {
     bool dialled_for_it = !conn->kept && now_ms - conn->opened_ms <= (uint64_t)timeout_ms / 2;
     return dialled_for_it ? conn->opened_ms : now_ms;
 }
 
-/* Reads timeout= of a query into a deadline; a margin is left for the way back. */
+/* Reads timeout= of a query into a deadline, less a margin for the response. */
 static int read_timeout(const char *query, const struct stw_conn *conn, uint64_t now_ms,
                         uint64_t *ret_deadline_ms)
 {
@@ -99,7 +99,7 @@ void *stw_request_begin(void *cls, const char *uri, struct MHD_Connection *mhd)
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct stw_conn *conn = info ? info->socket_context : NULL;
     if (!conn)
-        return NULL; /* no memory when it was opened: the handler closes it */
+        return NULL; /* out of memory when it was opened: the handler closes it */
     struct stw_request *rq = &conn->rq;
     uint64_t now_ms = stw_now_ms(w->server->c.clock);
     size_t path_len = strcspn(uri, "?");
@@ -122,7 +122,7 @@ static const char *header(struct MHD_Connection *mhd, const char *name)
     return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, name);
 }
 
-/* "application/json", with any parameters. */
+/* "application/json", with or without parameters. */
 static bool is_json(const char *type)
 {
     static const char json[] = "application/json";
@@ -133,7 +133,7 @@ static bool is_json(const char *type)
     return *type == '\0' || *type == ';';
 }
 
-/* The length that the head announces.  -1: framing that nobody sends who means well. */
+/* The length in the header. -1: invalid framing, which no regular client sends. */
 static int read_length(struct MHD_Connection *mhd, uint64_t *ret)
 {
     const char *length = header(mhd, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -161,8 +161,8 @@ static void add_charge(struct stw_conn *conn, size_t size)
     stw_gate_hold(&conn->entry, conn->rq.charged);
 }
 
-/* Raises what a request is charged with to `size`, before any of it is taken.  Where there is no
- * room, the client that holds most loses a request, if it holds more than this one. */
+/* Raises the charge of a request to `size` before the memory is used. If there is not enough, cuts
+ * a request of the client that holds the most, if that is more than this one holds. */
 static void charge(struct stw_conn *conn, uint64_t size)
 {
     struct stw_server *s = conn->worker->server;
@@ -178,7 +178,7 @@ static void charge(struct stw_conn *conn, uint64_t size)
         add_charge(conn, more);
 }
 
-/* What a review takes beside its body: the values in it, copies of some, the reply. */
+/* Memory of a review besides its body: parsed values, copies of some, the reply. */
 static uint64_t cost_of_review(size_t len)
 {
     uint64_t values = STW_MIN(len / 2, (uint64_t)STW_REVIEW_VALUES_MAX);
@@ -201,7 +201,7 @@ static void check_head(struct stw_conn *conn, struct MHD_Connection *mhd, const 
         refuse(rq, &not_json);
 }
 
-/* One line a second at most: a client that keeps sending nonsense must not fill the log. */
+/* At most one line a second: invalid requests must not fill the log. */
 static void complain(struct stw_server *s, const struct stw_request *rq)
 {
     uint64_t now = stw_now_ms(s->c.clock), last = atomic_load(&s->complained_ms);
@@ -258,7 +258,7 @@ static void keep(struct stw_conn *conn, const char *data, size_t size)
     if (rq->refusal.code)
         return;
     rq->body.max = s->c.body_max_bytes;
-    /* As much as was announced, but no more memory than STW_SMALL_BODY on a mere promise. */
+    /* The announced length, but at most STW_SMALL_BODY before the body has arrived. */
     if (rq->body.len == 0 && rq->length != UINT64_MAX)
         (void)stw_buf_reserve(&rq->body, (size_t)STW_MIN(rq->length, STW_SMALL_BODY));
     stw_buf_add(&rq->body, data, size);
@@ -277,7 +277,7 @@ static int take_body(struct stw_conn *conn, const char *data, size_t size)
     if (rq->refusal.code)
         return 0;
     if (rq->got == size && size == rq->length)
-        review(conn, data, size); /* all of it in one piece: no copy */
+        review(conn, data, size); /* complete in one piece: no copy */
     else
         keep(conn, data, size);
     return 0;
@@ -300,7 +300,7 @@ static enum MHD_Result queue(struct stw_conn *conn, struct MHD_Connection *mhd)
         text ? MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE) : NULL;
     if (!r) {
         free(text);
-        return MHD_NO; /* no memory even for an answer: the connection is cut */
+        return MHD_NO; /* no memory for a response: the connection is cut */
     }
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
     if (rq->code == 405)
@@ -333,8 +333,8 @@ static enum MHD_Result finish(struct stw_conn *conn, struct MHD_Connection *mhd)
     return queue(conn, mhd);
 }
 
-/* Refusals wait for the end of the body, so that the connection can be kept; not so when the body
- * is huge, or when the client waits for our word before it sends it. */
+/* Errors are sent after the end of the body, so that the connection can be kept. They are sent
+ * early if the body is too large or the client waits for "100 Continue". */
 static bool answer_early(const struct stw_request *rq, struct MHD_Connection *mhd)
 {
     return rq->refusal.code == 413 || (rq->refusal.code && header(mhd, MHD_HTTP_HEADER_EXPECT));
@@ -372,7 +372,7 @@ void stw_request_done(struct stw_conn *conn)
         atomic_fetch_sub(&conn->worker->server->held_bytes, rq->charged);
     stw_gate_hold(&conn->entry, 0);
     stw_buf_done(&rq->reply);
-    stw_buf_done(&rq->body); /* a kept connection keeps no memory that is not charged */
+    stw_buf_done(&rq->body); /* a kept connection must not hold uncharged memory */
     *rq = (struct stw_request){0};
 }
 

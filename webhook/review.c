@@ -5,16 +5,16 @@
 #include "webhook/review_priv.h"
 
 #define SCRATCH_KEEP_TOKENS 16384U
-#define CPU_MS 150U /* for judging one object */
+#define CPU_MS 150U /* CPU time to check one object */
 
 static void add_default(void *patch, const char *pointer, const char *json)
 {
     stw_patch_add(patch, pointer, json);
 }
 
-/* The API server holds an object against its schema after this step and before the validating one,
- * and in its own words.  So what would be refused is refused here already, with all findings and in
- * ours; the validating step still judges what it finally becomes, and says the warnings. */
+/* The API server checks an object against its schema after this step and before the validating one,
+ * with its own messages. So invalid objects are denied here already, with all findings and our
+ * messages. The validating step still checks the final object, and adds the warnings. */
 static void mutate_object(struct stw_envelope *e, struct stw_patch *patch, struct stw_findings *f)
 {
     if (e->admission.operation != STW_CREATE && e->admission.operation != STW_UPDATE)
@@ -27,7 +27,7 @@ static void mutate_object(struct stw_envelope *e, struct stw_patch *patch, struc
     stw_kind_default(&e->admission, &(struct stw_defaults){.add = add_default, .ctx = patch});
 }
 
-/* Refusals of the transport kind: the body is no review that could be answered. */
+/* Not a decision: the body is not a review that can be answered. */
 static int refuse(struct stw_buf *reply, const struct stw_error *err)
 {
     bool ours = err->code == STW_ERR_INTERNAL;
@@ -45,7 +45,7 @@ static int fault(struct stw_buf *reply, struct stw_verdict *v)
     return refuse(reply, &err);
 }
 
-/* One huge body must not make every thread keep tokens for it. */
+/* Frees the tokens of a huge body, so that not every thread keeps them. */
 static void release_scratch(struct stw_review_scratch *scratch)
 {
     if (scratch->doc.cap > SCRATCH_KEEP_TOKENS)

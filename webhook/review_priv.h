@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What review.c reads from an AdmissionReview and reply.c answers to it. */
+ * The interface of review.c, envelope.c and reply.c. */
 #ifndef STW_WEBHOOK_REVIEW_PRIV_H
 #define STW_WEBHOOK_REVIEW_PRIV_H
 
@@ -11,15 +11,14 @@
 struct stw_envelope {
     struct stw_json uid;
     struct stw_admission admission;
-    bool bypass; /* a subresource or CONNECT: nothing here has a say */
+    bool bypass; /* a subresource or CONNECT: always allowed */
 };
 
-/* Reads and checks the envelope.  Returns 0, or -1 with a sentence for a 400 Status. */
+/* Reads and checks the envelope. Returns 0, or -1 with a message for a 400 Status. */
 int stw_envelope_read(const struct stw_kind *kind, const struct stw_json_doc *doc,
                       struct stw_envelope *ret, struct stw_verdict *v, struct stw_error *err);
 
-/* The AdmissionReview that answers: an allowance, with the patch where it has operations, or a
- * denial. */
+/* The AdmissionReview response: allowed, with the patch if it has operations, or a denial. */
 void stw_reply_write(const struct stw_envelope *e, const struct stw_verdict *v,
                      const struct stw_patch *patch, struct stw_buf *reply);
 

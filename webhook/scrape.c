@@ -14,7 +14,7 @@
 #define CONNECTIONS_MAX 64U
 #define REQUEST_TIMEOUT_MS 10000U
 #define IDLE_TIMEOUT_MS 90000U
-#define CONNECTION_MEMORY ((size_t)40 << 10) /* half of it is read into: a TLS record, a token */
+#define CONNECTION_MEMORY ((size_t)40 << 10) /* half is the read buffer: a TLS record, a token */
 #define TEXT_MAX ((size_t)64 << 20)
 
 struct stw_scrape {
@@ -25,7 +25,7 @@ struct stw_scrape {
 };
 
 struct reader {
-    struct stw_gate_entry entry; /* first: the context of a connection */
+    struct stw_gate_entry entry; /* first member: the context of a connection */
     struct stw_scrape *scrape;
     struct stw_bundle *bundle;
 };
@@ -126,12 +126,12 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
     (void)version, (void)data;
     if (!r)
         return MHD_NO;
-    if (!*state) { /* who answers here already closes the connection */
+    if (!*state) { /* a reply before the body would close the connection */
         *state = r;
         stw_gate_begin(s->gate, &r->entry, stw_now_ms(s->c.clock));
         return MHD_YES;
     }
-    if (*data_size > 0) { /* nobody has asked for a body */
+    if (*data_size > 0) { /* ignore the body */
         *data_size = 0;
         return MHD_YES;
     }
@@ -149,7 +149,7 @@ static void completed(void *cls, struct MHD_Connection *mhd, void **state,
                      why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 }
 
-/* --- making and ending */
+/* --- create and destroy */
 
 static int start_daemon(struct stw_scrape *s, struct stw_error *err)
 {
@@ -163,7 +163,7 @@ static int start_daemon(struct stw_scrape *s, struct stw_error *err)
         MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve, MHD_OPTION_NOTIFY_CONNECTION, notify, s,
         MHD_OPTION_NOTIFY_COMPLETED, completed, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        /* The gate limits. */
+        /* The gate enforces the limit. */
         MHD_OPTION_CONNECTION_LIMIT, 2 * CONNECTIONS_MAX + 1024U, MHD_OPTION_END);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return s->daemon ? 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * /metrics over HTTPS, for those whom the API server lets read it (access.h).  A gate and one more
- * thread of its own, on which the API server is asked too: nobody but other readers of metrics
- * waits for that. */
+ * /metrics over HTTPS, with access checks by the API server (access.h). Uses a gate and one more
+ * thread. That thread also sends the access reviews, so only other metrics clients wait for
+ * them. */
 #ifndef STW_WEBHOOK_SCRAPE_H
 #define STW_WEBHOOK_SCRAPE_H
 
@@ -17,18 +17,18 @@ struct stw_scrape_config {
     const char *address; /* ":8443" */
     const struct stw_clock *clock;
     struct stw_metrics *metrics;
-    struct stw_access *access; /* taken over, also when create fails */
+    struct stw_access *access; /* owned, also when create fails */
 };
 
 struct stw_scrape;
 
-/* Listens when it returns; without a certificate yet every handshake is refused. */
+/* Listening on return. Without a certificate, every handshake fails. */
 int stw_scrape_create(const struct stw_scrape_config *config, struct stw_scrape **ret,
                       struct stw_error *err);
-/* As stw_server_set_certificate; any thread. */
+/* Like stw_server_set_certificate; any thread. */
 int stw_scrape_set_certificate(struct stw_scrape *s, const char *cert_pem, const char *key_pem,
                                struct stw_error *err);
 uint16_t stw_scrape_port(const struct stw_scrape *s);
-void stw_scrape_destroy(struct stw_scrape *s); /* NULL is fine */
+void stw_scrape_destroy(struct stw_scrape *s); /* NULL is allowed */
 
 #endif

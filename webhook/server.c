@@ -17,14 +17,15 @@
 
 #define BODY_MAX_DEFAULT ((size_t)7 << 20)
 #define REQUEST_TIMEOUT_DEFAULT_MS 10000U
-/* More than the 90 s of the API server, so that it is the side that closes: no request is lost. */
+/* More than the 90 s of the API server, so that the client closes first and no request is lost. */
 #define IDLE_TIMEOUT_DEFAULT_MS 120000U
 #define CONNECTION_LIMIT_DEFAULT 1024U
 #define MEMORY_DEFAULT ((size_t)256 << 20)
-/* What one costs: the library's memory, a TLS session with a record in each direction, ours. */
+/* Memory of a connection: libmicrohttpd's pool, a TLS session with a record in each direction,
+ * ours. */
 #define CONNECTION_COST ((size_t)96 << 10)
-/* Of the library for one connection: half of it is the read buffer, which holds a TLS record of 16
- * KiB. Not more, as the library wipes all of it behind each request. */
+/* libmicrohttpd's pool of a connection. Half of it is the read buffer, which holds a TLS record of
+ * 16 KiB. Not larger, because the library clears all of it after each request. */
 #define CONNECTION_MEMORY ((size_t)40 << 10)
 #define DRAIN_POLL_MS 5
 #define HANG_UP_MS 500
@@ -58,7 +59,7 @@ static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *
     return stw_bundle_retrieve(conn->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
 }
 
-/* gnutls_handshake_hook_func: the client's last word of the handshake has come. */
+/* gnutls_handshake_hook_func: called after the client's last handshake message. */
 static int shook_hands(gnutls_session_t session, unsigned int type, unsigned int when,
                        unsigned int incoming, const gnutls_datum_t *message)
 {
@@ -87,7 +88,7 @@ static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connect
     conn->bundle = stw_bundle_slot_ref(&s->bundle);
     gnutls_session_t tls =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
-    /* A session that is resumed shows no certificate anew. */
+    /* A resumed session does not present a certificate again. */
     if (s->c.callers)
         stw_callers_require(s->c.callers, tls);
     else if (conn->bundle)
@@ -98,7 +99,7 @@ static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connect
     return conn;
 }
 
-/* The library has freed the TLS session by then, and closes the descriptor after. */
+/* Called after the library has freed the TLS session, before it closes the descriptor. */
 static void close_connection(struct stw_conn *conn)
 {
     struct stw_worker *w = conn->worker;
@@ -119,8 +120,7 @@ static void notify(void *cls, struct MHD_Connection *mhd, void **context,
         close_connection(stw_take(*context));
 }
 
-/* To the thread with the fewest connections: they are kept for long, so chance would not even out.
- */
+/* To the thread with the fewest connections: they live long, so random choice would not balance. */
 static int hand_over(void *ctx, int fd, const struct sockaddr *addr, socklen_t len)
 {
     struct stw_server *s = ctx;
@@ -149,9 +149,9 @@ static void library_log(void *cls, const char *fmt, va_list ap)
     stw_log(STW_LOG_DEBUG, "libmicrohttpd", STW_STR("detail", text));
 }
 
-/* poll, not epoll: with epoll, 0.9.75 spins on a connection whose handshake waits for the client,
- * and poll costs the same up to the few dozen connections that API servers keep (1.0.1 too: a bare
- * handler answers 4 % more with epoll). */
+/* poll, not epoll: with epoll, 0.9.75 spins on a connection whose handshake waits for the client.
+ * poll costs the same up to the few dozen connections that API servers keep (in 1.0.1 too: a
+ * trivial handler is 4 % faster with epoll). */
 static int start_worker(struct stw_server *s, struct stw_worker *w)
 {
     const unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET |
@@ -163,7 +163,7 @@ static int start_worker(struct stw_server *s, struct stw_worker *w)
         MHD_OPTION_NOTIFY_CONNECTION, notify, w, MHD_OPTION_NOTIFY_COMPLETED, stw_request_completed,
         w, MHD_OPTION_URI_LOG_CALLBACK, stw_request_begin, w, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        /* The gate limits and times out; the library's own limit is out of its way. */
+        /* The gate enforces limit and timeouts; the library's own limit must not be reached. */
         MHD_OPTION_CONNECTION_LIMIT, 2 * s->c.connection_limit + 1024U, MHD_OPTION_END);
     return w->daemon ? 0 : -1;
 }
@@ -173,7 +173,7 @@ static int start_workers(struct stw_server *s, struct stw_error *err)
     sigset_t all, before;
     int status = 0;
     sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are not for the library's threads */
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before); /* keep signals off the library's threads */
     for (unsigned i = 0; i < s->c.threads && status == 0; i++)
         status = start_worker(s, &s->workers[i]);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -210,8 +210,8 @@ static uint32_t default_threads(void)
     return (uint32_t)STW_MIN(STW_MAX(cores, 2), (int)STW_WORKERS_MAX);
 }
 
-/* A flood of connections must not use up the descriptors that everything else in the process needs:
- * of those a quarter stays free. */
+/* Keeps a quarter of the descriptors free for the rest of the process during a flood of
+ * connections. */
 static uint32_t bounded_limit(uint32_t wanted)
 {
     struct rlimit limit;
@@ -260,7 +260,7 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
     if (config->env)
         s->env = *config->env;
     s->env.lookup = s->discreet.inner ? &s->discreet.lookup : NULL;
-    /* The gate last: with it connections come in. */
+    /* The gate last: from then on connections are accepted. */
     if (make_routes(s, err) != 0 || start_workers(s, err) != 0 || open_gate(s, err) != 0) {
         stw_server_destroy(s);
         return -1;
@@ -290,9 +290,9 @@ void stw_server_retire(struct stw_server *s)
     atomic_store(&s->retiring, true);
 }
 
-/* A kept connection that is closed from here may have been chosen for a request just now, which
- * then fails: the client does not dare to send it twice.  So each is given time to be used once
- * more and to end with that answer; what is left was rarely used. */
+/* A kept connection that is closed from here may have been chosen for a request just now. That
+ * request fails, because the client must not send it twice. So each gets time for one more request,
+ * whose reply closes it. Those left after that were rarely used. */
 void stw_server_drain(struct stw_server *s, uint32_t timeout_ms, uint32_t linger_ms)
 {
     const struct timespec pause = {.tv_nsec = DRAIN_POLL_MS * 1000000L};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The door: HTTPS by libmicrohttpd (TLS by GnuTLS, 1.2 and up), the admission paths of every kind
- * in the table. Threads of its own; everything here may be called from any thread. */
+ * The admission webhook: HTTPS with libmicrohttpd (GnuTLS, TLS 1.2 and later), with the admission
+ * paths of every kind in the table. It has its own threads. Any thread may call these functions. */
 #ifndef STW_WEBHOOK_SERVER_H
 #define STW_WEBHOOK_SERVER_H
 
@@ -23,32 +23,30 @@ struct stw_server_config {
     const struct stw_env *env;           /* borrowed */
     const struct stw_clock *clock;
     struct stw_metrics *metrics; /* or NULL */
-    size_t memory_bytes;   /* for all that clients can make it keep; 0: 256 MiB.  Beyond it: 503 */
-    size_t body_max_bytes; /* 0: 7 MiB, as controller-runtime: beyond is 413 */
-    uint32_t request_timeout_ms; /* TLS, head and body must be in by then; 0: 10000 */
+    size_t memory_bytes;   /* for all memory that clients can hold; 0: 256 MiB. Beyond it: 503 */
+    size_t body_max_bytes; /* 0: 7 MiB, as controller-runtime. Beyond it: 413 */
+    uint32_t request_timeout_ms; /* for TLS, headers and body; 0: 10000 */
     uint32_t idle_timeout_ms;    /* a kept connection without a request; 0: 120000 */
-    uint32_t
-        connection_limit; /* 0: 1024; beyond it the oldest that never finished a request goes */
-    uint32_t threads;     /* 0: one a core, 2 to 8 */
-    struct stw_callers *callers; /* who may call; borrowed.  NULL: whoever reaches the port */
+    uint32_t connection_limit; /* 0: 1024; beyond it the oldest without a finished request is cut */
+    uint32_t threads;          /* 0: one per core, 2 to 8 */
+    struct stw_callers *callers; /* who may call; borrowed. NULL: any client */
 };
 
-/* Listens when it returns; without a certificate yet every handshake is refused. */
+/* Listening on return. Without a certificate, every handshake fails. */
 int stw_server_create(const struct stw_server_config *config, struct stw_server **ret,
                       struct stw_error *err);
-/* Serves new handshakes with this pair; open connections stay.  A pair that does not fit together,
- * is not readable or has expired is refused and the old one kept. */
+/* Uses this pair for new handshakes; open connections stay. A pair that does not match, cannot be
+ * read or has expired is refused, and the old one stays in use. */
 int stw_server_set_certificate(struct stw_server *s, const char *cert_pem, const char *key_pem,
                                struct stw_error *err);
 uint16_t stw_server_port(const struct stw_server *s);
-/* Its socket takes connections. */
+/* Whether its socket is listening. */
 bool stw_server_listening(struct stw_server *s);
-/* From now on each reply closes its connection, and new ones are still let in: for the time between
- * readiness off and the endpoints' having moved. */
+/* From now on each reply closes its connection; new connections are still accepted. For the time
+ * between failing readiness and the update of the endpoints. */
 void stw_server_retire(struct stw_server *s);
-/* Retires, lets in nobody who is not at the door already, and waits until no request is in flight,
- * `timeout_ms` at most.  For `linger_ms` it also waits for kept connections to be used once more.
- */
+/* Retires, accepts only connections already pending, and waits up to `timeout_ms` until no request
+ * is in flight. For up to `linger_ms` it also waits for kept connections to be used once more. */
 void stw_server_drain(struct stw_server *s, uint32_t timeout_ms, uint32_t linger_ms);
 void stw_server_destroy(struct stw_server *s);
 

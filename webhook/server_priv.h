@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server and its connections, as server.c sets them up and request.c uses them. */
+ * The server and its connections: set up by server.c, used by request.c. */
 #ifndef STW_WEBHOOK_SERVER_PRIV_H
 #define STW_WEBHOOK_SERVER_PRIV_H
 
@@ -15,15 +15,15 @@
 
 #define STW_WORKERS_MAX 8U
 
-/* Of the memory for clients one half is for connections.  The other is for requests: bodies, what
- * is made of them, and replies; those above this size leave a quarter of it to the others. */
+/* Half of the memory for clients is for connections. The other half is for requests: bodies, parsed
+ * values and replies. Bodies larger than this leave a quarter of that half to smaller ones. */
 #define STW_SMALL_BODY ((size_t)64 << 10)
 
 /* One library thread. */
 struct stw_worker {
     struct stw_server *server;
     struct MHD_Daemon *daemon;
-    struct stw_review_scratch scratch; /* of its thread */
+    struct stw_review_scratch scratch; /* used by its thread only */
     _Atomic unsigned open;             /* connections */
 };
 
@@ -37,27 +37,27 @@ struct stw_server {
     struct stw_bundle_slot bundle;
     _Atomic bool retiring; /* each reply closes its connection */
     struct stw_discreet discreet;
-    struct stw_env env;        /* of the config, with look-ups that tell no more than they may */
-    _Atomic size_t held_bytes; /* by requests at this moment */
+    struct stw_env env;        /* of the config, with restricted lookups */
+    _Atomic size_t held_bytes; /* by current requests */
     _Atomic uint64_t complained_ms;
 };
 
-/* A refusal that is no decision; code 0: none. */
+/* An error response that is not a decision; code 0: none. */
 struct stw_refusal {
     int code;
     const char *reason, *message; /* static */
 };
 
-/* Of one connection, one at a time; the library's thread. */
+/* One per connection at a time; used on the library's thread. */
 struct stw_request {
     struct stw_route *route; /* NULL: unknown path */
     struct stw_refusal refusal;
     bool begun, headed, answered;
-    int code;             /* of the answer */
+    int code;             /* of the response */
     uint64_t started_ns;  /* CLOCK_MONOTONIC, for the latency */
     uint64_t deadline_ms; /* of the caller's ?timeout=; UINT64_MAX: none */
-    uint64_t length;      /* of the body as announced; UINT64_MAX: chunked */
-    uint64_t got;         /* of the body */
+    uint64_t length;      /* Content-Length; UINT64_MAX: chunked */
+    uint64_t got;         /* bytes of the body so far */
     size_t charged;       /* to held_bytes */
     struct stw_buf body;
     struct stw_buf reply;
@@ -68,7 +68,7 @@ struct stw_conn {
     struct stw_worker *worker;
     struct stw_bundle *bundle;
     uint64_t opened_ms;
-    bool kept; /* a request came before this one */
+    bool kept; /* this is not the first request */
     struct stw_request rq;
 };
 
@@ -79,7 +79,7 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
                                    size_t *data_size, void **state);
 void stw_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
                            enum MHD_RequestTerminationCode why);
-/* Ends what is in flight and gives its memory back; for a connection that goes as well. */
+/* Ends the current request and frees its memory. Also called when the connection closes. */
 void stw_request_done(struct stw_conn *conn);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* controller-runtime's are decades; with these a p99 can be read off between 100 us and 10 s. */
+/* controller-runtime uses decades; these allow reading a p99 between 100 us and 10 s. */
 static const double latency_buckets[] = {
     0.00001, 0.000025, 0.00005, 0.0001, 0.00015, 0.00025, 0.0005, 0.00075, 0.001, 0.0015,
     0.0025,  0.005,    0.0075,  0.01,   0.015,   0.025,   0.05,   0.075,   0.1,   0.15,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the door counts.  A route is one admission path with its series at hand, so that a request
- * that is served as usual looks nothing up. */
+ * Admission metrics. A route is one admission path with pointers to its series, so that the usual
+ * request needs no lookup. */
 #ifndef STW_WEBHOOK_TALLY_PRIV_H
 #define STW_WEBHOOK_TALLY_PRIV_H
 
@@ -28,9 +28,8 @@ struct stw_route {
     struct stw_series *_Atomic reviews[STW_TALLY_OPERATIONS][2][2];
 };
 
-void stw_tally_init(struct stw_tally *t,
-                    struct stw_metrics *metrics); /* NULL: nothing is counted */
-/* Makes the series that must be there from the start.  `path` becomes the route's. */
+void stw_tally_init(struct stw_tally *t, struct stw_metrics *metrics); /* NULL: no metrics */
+/* Creates the series that must exist from the start. Takes ownership of `path`. */
 void stw_route_init(struct stw_route *r, const struct stw_tally *t, const struct stw_kind *kind,
                     bool mutate, char *path);
 void stw_route_done(struct stw_route *r);
@@ -38,7 +37,7 @@ void stw_route_done(struct stw_route *r);
 void stw_tally_reply(const struct stw_route *r, int code, double seconds);
 void stw_tally_verdict(struct stw_route *r, const struct stw_verdict *v);
 
-/* "spec.ports[3].port" -> "spec.ports[].port": indexes and keys would make series without end. */
+/* "spec.ports[3].port" -> "spec.ports[].port": indexes and keys would create unlimited series. */
 void stw_tally_field(const char *path, char *out, size_t size);
 
 #endif
