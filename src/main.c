@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * steward: one subcommand table, nothing else. */
+ * The steward program: dispatches to the subcommands. */
 #include "base/util.h"
 #include "cmd/cmd.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `steward audit`: what is stored, held against the rules of today. */
+ * `steward audit`: checks stored objects against the current rules. */
 #include "controller/audit.h"
 #include "controller/controllers.h"
 
@@ -82,7 +82,7 @@ struct job {
     struct stw_env env;
 };
 
-/* --- what is found */
+/* --- results */
 
 static void verdict(void *ctx, const struct stw_kind *kind, const char *ns, const char *name,
                     const struct stw_findings *findings)
@@ -126,7 +126,7 @@ static int read_targets(struct job *job, struct stw_error *err)
     return 0;
 }
 
-/* --- all of it */
+/* --- main */
 
 static const struct stw_kind *find_kind(const char *word)
 {

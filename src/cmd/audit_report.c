@@ -21,7 +21,7 @@ static void add_member(struct stw_buf *out, const char *name, const char *value)
     stw_buf_json_strz(out, value);
 }
 
-/* What is found of an object, in words: `e` of an error, `warning` otherwise. */
+/* A finding of an object: `e` for an error, otherwise `warning`. */
 struct found {
     const struct stw_kind *kind;
     const char *ns, *name;

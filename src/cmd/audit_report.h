@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The report of `steward audit`, written as it is found: a line for each finding, or one JSON
- * document.  Nothing is kept but counts. */
+ * The report of `steward audit`, printed as objects are checked: a line per finding, or one JSON
+ * document. Only counts are kept. */
 #ifndef STW_CMD_AUDIT_REPORT_H
 #define STW_CMD_AUDIT_REPORT_H
 
@@ -14,16 +14,16 @@
 
 struct stw_audit_report {
     FILE *out;
-    bool json, quiet; /* quiet: warnings are counted and not shown */
+    bool json, quiet; /* quiet: warnings are counted, not shown */
     uint64_t fine, refused, warned, unreadable, shown;
 };
 
 void stw_audit_report_begin(struct stw_audit_report *r);
 void stw_audit_report_verdict(struct stw_audit_report *r, const struct stw_kind *kind,
                               const char *ns, const char *name, const struct stw_findings *f);
-/* Something could not be read, so that the verdict is not whole: "mywebs", ... */
+/* Something could not be read, so the audit is incomplete: "mywebs", ... */
 void stw_audit_report_trouble(struct stw_audit_report *r, const char *what, const char *why);
-/* The sum; returns the exit status. */
+/* Prints the summary; returns the exit status. */
 int stw_audit_report_end(struct stw_audit_report *r);
 
 #endif

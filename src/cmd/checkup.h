@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The report of `steward doctor`: for each check what was seen, and what to do next. */
+ * The report of `steward doctor`: for each check the result, and the next step. */
 #ifndef STW_CMD_CHECKUP_H
 #define STW_CMD_CHECKUP_H
 
@@ -16,11 +16,11 @@ struct stw_checkup {
 };
 
 void stw_checkup_begin(struct stw_checkup *c);
-/* `advice` is a sentence or a command to paste, or NULL; the format says what was seen. */
+/* `advice` is a sentence or a command to paste, or NULL; the format describes the result. */
 void stw_checkup_add(struct stw_checkup *c, enum stw_verdict verdict, const char *check,
                      const char *advice, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* The sum; the exit status: 1 when something fails. */
+/* Prints the summary; returns the exit status, 1 if a check failed. */
 int stw_checkup_end(struct stw_checkup *c);
 
 #endif

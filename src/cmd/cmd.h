@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The subcommands: the top floor, which knows every room. */
+ * The subcommands: the top layer, which may use every module. */
 #ifndef STW_CMD_CMD_H
 #define STW_CMD_CMD_H
 
 #define STW_EXIT_OK 0
-#define STW_EXIT_REFUSED 1 /* validate: something was refused; elsewhere: it did not work */
-#define STW_EXIT_USAGE 2   /* called wrongly, or an input could not be read */
+#define STW_EXIT_REFUSED 1 /* validate: an object was refused; else: it failed */
+#define STW_EXIT_USAGE 2   /* wrong usage, or unreadable input */
 
 struct stw_command {
     const char *name;

@@ -11,8 +11,8 @@
 
 #define PATHS_MAX 256
 
-/* What libraries read: names of hosts, CAs, client libraries of databases and their plug-ins, time
- * zones, how much CPU there is. */
+/* What libraries read: host names, CAs, database client libraries and their plug-ins, time zones,
+ * CPU counts. */
 static const char *const system_paths[] = {
     "/etc",
     "/lib",
@@ -34,7 +34,7 @@ static const char *const system_paths[] = {
     "/dev/random",
 };
 
-/* Lists of folders or files, with ':' between them. */
+/* Lists of folders or files, separated by ':'. */
 static const char *const variables[] = {"LD_LIBRARY_PATH", "TZDIR", "SSL_CERT_FILE",
                                         "SSL_CERT_DIR"};
 
@@ -59,7 +59,7 @@ static void add_folder_of(struct paths *p, const char *path)
         add(p, dirname(copy));
 }
 
-/* The folder in which a file is replaced by another, and the one where it really lies. */
+/* The folder in which a file may be replaced, and that of its real path. */
 static void add_file(struct paths *p, const char *path)
 {
     char real[PATH_MAX];
@@ -70,7 +70,7 @@ static void add_file(struct paths *p, const char *path)
         add_folder_of(p, real);
 }
 
-/* The same for a folder with a certificate in it. */
+/* The same for a folder with a certificate. */
 static void add_certificate(struct paths *p, const char *folder)
 {
     char file[PATH_MAX];
@@ -126,7 +126,7 @@ static void collect(struct paths *p, const struct stw_settings *s, const struct 
     add_targets(p, targets);
 }
 
-/* Files that tests let it write (base/fault.h). */
+/* Files that tests make it write (base/fault.h), and `writable`. */
 static void add_test_files(struct paths *p)
 {
 #ifdef STW_FAULT_POINTS

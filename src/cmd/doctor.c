@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `steward doctor`: looks an installation over from outside. */
+ * `steward doctor`: checks an installation from outside. */
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"

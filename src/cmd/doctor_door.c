@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The webhook configurations, and whether what they trust fits the certificate that serves. */
+ * Checks the webhook configurations, and whether their caBundle matches the serving certificate. */
 #include "cmd/doctor_priv.h"
 
 #include "base/base64.h"
@@ -17,7 +17,7 @@
 
 struct door {
     struct doctor *d;
-    char *leaf; /* PEM; NULL: not known */
+    char *leaf; /* PEM; NULL: unknown */
     const struct stw_resource *resource;
     const char *name; /* of the configuration */
     unsigned hooks;
@@ -71,7 +71,7 @@ static void check_expiry(struct doctor *d, const char *leaf)
                     left_us <= 0 ? "ago" : "from now");
 }
 
-/* Of the Secret nothing but the certificate is looked at, which is no secret. */
+/* Uses only tls.crt of the Secret: a certificate is not secret. */
 static char *read_leaf(struct doctor *d)
 {
     stw_autoanswer struct stw_answer secret = {0};
@@ -113,7 +113,7 @@ static bool is_address(const char *host)
     return strchr(host, ':') || host[strspn(host, "0123456789.")] == '\0';
 }
 
-/* The name under which the API server calls. */
+/* The host name that the API server connects to. */
 static void host_of(struct doctor *d, struct stw_json config, char *out, size_t size)
 {
     char url[1024];
@@ -135,7 +135,7 @@ static bool covers(const char *leaf, const char *host)
     return is_address(host) ? stw_cert_covers(leaf, none, one) : stw_cert_covers(leaf, one, none);
 }
 
-/* What is wrong with a webhook, as a sentence's end; NULL: nothing. */
+/* The fault of a webhook, as the end of a sentence; NULL: none. */
 static const char *fault_of(const struct door *x, const char *bundle, const char *host)
 {
     struct stw_error err = {0};
@@ -150,7 +150,7 @@ static const char *fault_of(const struct door *x, const char *bundle, const char
     return NULL;
 }
 
-/* The first fault is enough: they mostly have it all. */
+/* Reports only the first fault: usually all webhooks have the same. */
 static bool check_hooks(struct door *x, struct stw_json configuration)
 {
     struct stw_json key, hook;

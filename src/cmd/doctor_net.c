@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way from the API server to a pod: Service, endpoints, NetworkPolicies. */
+ * The path from the API server to a pod: Service, endpoints, NetworkPolicies. */
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"
@@ -22,9 +22,9 @@ static const struct stw_resource res_policy = {.group = "networking.k8s.io",
                                                .plural = "networkpolicies",
                                                .namespaced = true};
 
-/* --- who answers behind the Service */
+/* --- ready endpoints of the Service */
 
-/* Slices are of one address family each; a Service of both has each pod in two. */
+/* A slice has one address family; with dual stack, a pod is in two slices. */
 struct ready {
     unsigned v4, v6;
 };
@@ -41,7 +41,7 @@ static int count_slice(void *ctx, struct stw_json slice)
     return 0;
 }
 
-/* Servers before 1.21 have Endpoints only. */
+/* Servers before 1.21 have only Endpoints. */
 static int count_ready(struct doctor *d, unsigned *ret, struct stw_error *err)
 {
     char selector[300];
@@ -73,7 +73,7 @@ void doctor_service(struct doctor *d)
     struct stw_error err = {0};
     unsigned ready;
     if (!*d->service)
-        return; /* called by URL, or not at all */
+        return; /* called by URL, or not configured */
     if (stw_remote_get(&d->remote, &stw_res_service, d->service_ns, d->service, &service, &err) !=
         0) {
         if (err.code == STW_ERR_NOT_FOUND)
@@ -112,7 +112,7 @@ static bool has_labels(struct stw_json wanted, struct stw_json labels)
     return true;
 }
 
-/* Expressions are taken to hold: a policy too many is looked at, never one too few. */
+/* Match expressions are assumed to match: better to check one policy too many than too few. */
 bool doctor_policy_selects(struct stw_json policy, struct stw_json labels)
 {
     struct stw_json key, type, spec = stw_json_get(policy, "spec");
@@ -139,8 +139,8 @@ static bool is_port(struct stw_json entry, const char *name, int64_t port)
     return port >= first && port <= last;
 }
 
-/* The API server's address is nothing that a selector can name: only rules for all, or for blocks
- * of addresses, may let it in. */
+/* A selector cannot match the API server's address: only rules for all peers or for an ipBlock can
+ * admit it. */
 static bool from_anybody(struct stw_json rule)
 {
     struct stw_json key, peer, from = stw_json_get(rule, "from");
@@ -200,7 +200,7 @@ void doctor_network_policy(struct doctor *d)
     struct stw_pages q = {.resource = &res_policy, .ns = d->ns, .timeout_ms = d->remote.timeout_ms};
     struct stw_error err = {0};
     if (!stw_json_there(d->deployment.root))
-        return; /* no pods whose labels are known */
+        return; /* no pods with known labels */
     if (stw_pages_each(d->remote.client, &q, look_at_policy, &p, &err) != 0)
         doctor_unread(d, "NetworkPolicy", &err);
     else if (p.selecting && !p.admitting)

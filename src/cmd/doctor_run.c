@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs, with which rights, who leads, and the database targets. */
+ * The Deployment, its rights, the leader, and the database targets. */
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"
@@ -34,7 +34,7 @@ char *doctor_argument(const struct doctor *d, const char *flag)
     return NULL;
 }
 
-/* The tag of an image, "" without one. */
+/* The tag of an image, or "". */
 static const char *tag_of(const char *image)
 {
     const char *name = strrchr(image, '/');
@@ -98,9 +98,9 @@ void doctor_deployment(struct doctor *d)
 
 struct rights {
     struct doctor *d;
-    bool self; /* we are steward's account */
+    bool self; /* we are logged in as steward's account */
     unsigned asked, missing;
-    struct stw_buf text; /* some of what is missing */
+    struct stw_buf text; /* the first missing rights */
     struct stw_error err;
 };
 
@@ -133,7 +133,7 @@ static void make_review(const struct rights *r, const struct stw_rule *rule, con
     stw_buf_addf(out, "\"verb\":\"%s\"}}}", verb);
 }
 
-/* 1: granted, 0: not, -1: who knows. */
+/* 1: granted, 0: not granted, -1: unknown because of an error. */
 static int ask(struct rights *r, const struct stw_rule *rule, const char *verb, const char *ns)
 {
     stw_autobuf struct stw_buf body = STW_BUF_INIT(8192);
@@ -178,7 +178,7 @@ static int ask_rule(struct rights *r, const struct stw_rule *rule)
     if (!ns || (!rule->resource->namespaced && rule->name))
         return ask_verbs(r, rule, "");
     if (!rule->resource->namespaced)
-        return 0; /* done without where rights are for some namespaces */
+        return 0; /* with rights for some namespaces only, steward does not need it */
     for (; *ns; ns++)
         if (ask_verbs(r, rule, *ns) != 0)
             return -1;
@@ -210,7 +210,7 @@ void doctor_rights(struct doctor *d)
     struct rights r = {.d = d, .text = STW_BUF_INIT(4096)};
     int rc = ask_rule(&r, rules[0]);
     if (rc != 0 && r.err.code == STW_ERR_FORBIDDEN) {
-        /* Whoever may not ask on behalf of others may be that account. */
+        /* A caller that may not send SubjectAccessReviews may be that account. */
         r.self = stw_streq(d->remote.kubeconfig->source, "in-cluster");
         rc = r.self ? ask_rule(&r, rules[0]) : -1;
     }
@@ -223,7 +223,7 @@ void doctor_rights(struct doctor *d)
     stw_buf_done(&r.text);
 }
 
-/* --- who leads */
+/* --- the leader */
 
 void doctor_leader(struct doctor *d)
 {
@@ -255,13 +255,13 @@ void doctor_leader(struct doctor *d)
 
 /* --- the database targets */
 
-/* Whether the admin's password is there; never what it is. */
+/* Whether the admin password exists. Its value is not read. */
 static bool check_password(struct doctor *d, const struct stw_target *t)
 {
     struct stw_secret_facts facts = {0};
     if (!t->secret_name ||
         stw_secret_look(d->remote.client, d->ns, t->secret_name, t->secret_key, &facts) != 0)
-        return true; /* a file in the pod, or we may not look */
+        return true; /* a file in the pod, or access denied */
     if (facts.key_there)
         return true;
     stw_checkup_add(&d->report, STW_CHECK_FAIL, "database target",

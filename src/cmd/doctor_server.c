@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The API server, its clock, and the CRDs in it. */
+ * The API server, its clock, and the CRDs. */
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"
@@ -10,15 +10,15 @@
 
 #define CRD_MAX_BYTES (4u << 20)
 #define SKEW_WARN_S 10
-#define SKEW_FAIL_S 300 /* what certificates grant to clocks that differ */
+#define SKEW_FAIL_S 300 /* clock skew that certificates allow for */
 
-/* --- reachable, and what time it is there */
+/* --- reachability and clock */
 
 static void check_clock(struct doctor *d, int64_t date_us, int64_t before_us, int64_t after_us)
 {
     if (date_us == 0)
         return;
-    /* The header has whole seconds: the middle of that second against the middle of the request. */
+    /* The header has whole seconds: compare the middle of that second with that of the request. */
     d->ahead_us = date_us + 500000 - (before_us + (after_us - before_us) / 2);
     int64_t seconds = d->ahead_us / 1000000, apart = seconds < 0 ? -seconds : seconds;
     enum stw_verdict verdict = apart >= SKEW_FAIL_S   ? STW_CHECK_FAIL
@@ -33,7 +33,7 @@ static void check_clock(struct doctor *d, int64_t date_us, int64_t before_us, in
                         seconds > 0 ? "ahead of" : "behind");
 }
 
-/* --- what newer servers have */
+/* --- features of newer servers */
 
 static const struct {
     int since; /* of Kubernetes 1.x */
@@ -81,7 +81,7 @@ int doctor_server(struct doctor *d)
     char minor[16] = "";
     (void)stw_json_strcpy(stw_json_get(version.root, "minor"), minor, sizeof(minor));
     if (*minor)
-        doctor_features(&d->report, (int)strtol(minor, NULL, 10)); /* "24+" of a provider's build */
+        doctor_features(&d->report, (int)strtol(minor, NULL, 10)); /* "24+" in provider builds */
     check_clock(d, date_us, before_us, after_us);
     return 0;
 }
@@ -146,7 +146,7 @@ static int compare(void *ctx, unsigned index, size_t line, const struct stw_buf 
     return 0;
 }
 
-/* As this program prints it. */
+/* Whether it matches what this program prints. */
 static bool is_ours(const struct stw_kind *kind, struct stw_json crd, struct stw_buf *path)
 {
     stw_autobuf struct stw_buf yaml = STW_BUF_INIT(CRD_MAX_BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DatabaseUsers that the rules refuse, such as those from before a rule or a change of the targets.
- * Their accounts stay as they are, and are not looked after. */
+ * Reports DatabaseUsers that are invalid, such as those created before a rule or a target changed.
+ * Their accounts are kept, but not managed. */
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"
@@ -64,7 +64,7 @@ static int walk_namespace(struct walk *w, const char *ns, struct stw_error *err)
     struct stw_pages q = {
         .resource = &resource, .ns = ns, .timeout_ms = (uint32_t)w->d->remote.timeout_ms};
     int rc = stw_pages_each(w->d->remote.client, &q, judge, w, err);
-    return rc < 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc; /* the check of CRDs says so */
+    return rc < 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc; /* reported by the CRD check */
 }
 
 void doctor_users(struct doctor *d, struct stw_targets *targets)

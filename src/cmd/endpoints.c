@@ -11,7 +11,7 @@
 
 #define LIST_MAX_BYTES (64u << 10)
 
-/* Every address that the host has. */
+/* Excludes all addresses of the host. */
 static void exclude(const char *host, struct stw_buf *list)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;

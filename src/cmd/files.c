@@ -96,7 +96,7 @@ static void read_folder(const struct walk *w, const char *path, unsigned depth)
     free(entries);
 }
 
-/* "config/samples/" reads as "config/samples" in what is reported. */
+/* Reports "config/samples/" as "config/samples". */
 static void trim_slashes(char *path)
 {
     for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)

@@ -13,7 +13,7 @@
 #define FLAGS_MAX 48
 #define FILE_MAX_BYTES (1u << 20)
 
-enum { FIRST_VALUE = 256 }; /* getopt's values for table rows: above all letters */
+enum { FIRST_VALUE = 256 }; /* getopt values of table rows: above all letters */
 
 static void *member(const struct stw_flag *f, void *settings)
 {
@@ -81,12 +81,12 @@ static size_t table_size(const struct stw_flag *table)
     return n;
 }
 
-/* getopt's view of the table.  Letters take an argument unless their row is a BOOL. */
+/* The table for getopt. Letters take an argument, except for BOOL. */
 static void getopt_tables(const struct stw_flag *table, struct option *options, char *letters)
 {
     size_t n = table_size(table);
     char *l = letters;
-    *l++ = ':'; /* tell a missing argument from an unknown option */
+    *l++ = ':'; /* report a missing argument as ':' */
     *l++ = 'h';
     for (size_t i = 0; i < n; i++) {
         options[i] = (struct option){
@@ -115,7 +115,7 @@ static const struct stw_flag *row_of(const struct stw_flag *table, int value)
     return NULL;
 }
 
-/* One walk over argv; `fn` gets each row that is set with its text.  1 on --help. */
+/* Parses argv and calls `fn` with each option and its text. Returns 1 on --help. */
 typedef int row_fn(void *ctx, const struct stw_flag *f, const char *text, struct stw_error *err);
 static int walk(const struct stw_flag *table, int argc, char **argv, row_fn *fn, void *ctx,
                 struct stw_error *err)
@@ -162,7 +162,7 @@ int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char
     return r;
 }
 
-/* "metrics-bind-address" is metricsBindAddress in the file, as keys of Kubernetes' own are. */
+/* "metrics-bind-address" is metricsBindAddress in the file, like keys in Kubernetes. */
 static bool is_key(const struct stw_flag *f, struct stw_json key)
 {
     char camel[64];
@@ -186,7 +186,7 @@ struct file {
     const char *path;
     const struct stw_yaml_marks *marks;
     const char *const *elsewhere;
-    bool given[FLAGS_MAX]; /* on the command line: the file must not change it */
+    bool given[FLAGS_MAX]; /* on the command line: overrides the file */
     struct stw_error *err;
 };
 
@@ -218,7 +218,7 @@ static int fail_at(const struct file *file, const char *key)
     return stw_error_wrap(file->err, "%s:%zu:%zu: %s", file->path, line, column, key);
 }
 
-/* A scalar, or a list of scalars for what the command line takes as a list with commas. */
+/* A scalar, or a list of strings for an option with a comma-separated list. */
 static int value_text(const struct stw_flag *f, struct stw_json value, struct stw_buf *out,
                       struct stw_error *err)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options as a const table: the command line, the configuration file and --help are read from the
- * same rows. */
+ * Options as a const table, used for the command line, the configuration file and --help. */
 #ifndef STW_CMD_FLAGS_H
 #define STW_CMD_FLAGS_H
 
@@ -16,49 +15,48 @@ enum stw_flag_type { STW_FLAG_STRING, STW_FLAG_BOOL, STW_FLAG_INT, STW_FLAG_DURA
 
 struct stw_flag {
     const char
-        *name;   /* "metrics-bind-address"; in the file: metricsBindAddress.  NULL ends a table */
+        *name;   /* "metrics-bind-address"; in the file: metricsBindAddress. NULL ends a table */
     char letter; /* "-o", or 0 */
     enum stw_flag_type type;
     const char *arg;  /* "ADDRESS", shown in the help; NULL for BOOL */
     const char *def;  /* default as text; NULL: empty, 0, false */
     const char *help; /* may have several lines */
     size_t offset;    /* of a char * (owned), bool, int64_t, or int64_t milliseconds */
-    int64_t min, max; /* of INT and DURATION (ms); both 0: any that is not negative */
-    bool no_file;     /* makes no sense in the configuration file */
+    int64_t min, max; /* of INT and DURATION (ms); both 0: any value >= 0 */
+    bool no_file;     /* not allowed in the configuration file */
 };
 
-/* Sets defaults, then reads argv.  `*ret_operands` is the index of the first operand in argv, which
- * is reordered. Returns 0, or -1: text for people in `err`.  A "--help" gives 1. */
+/* Sets defaults, then parses argv, which is reordered. `*ret_operands` is the index of the first
+ * operand. Returns 0, -1 with a message in `err`, or 1 on "--help". */
 int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char **argv,
                     int *ret_operands, struct stw_error *err);
-/* Reads a YAML file for what the command line has not set.  argv is looked through again for that.
- * `elsewhere` (ended by NULL, or NULL): keys that somebody else reads. */
+/* Reads a YAML file for options that the command line does not set; parses argv again for that.
+ * `elsewhere` (ended by NULL, or NULL): keys that other code reads. */
 int stw_flags_file(const struct stw_flag *table, void *settings, const char *path,
                    const char *const *elsewhere, int argc, char **argv, struct stw_error *err);
-/* Whether the command line sets a row. */
+/* Whether the command line sets an option. */
 bool stw_flags_given(const struct stw_flag *table, int argc, char **argv, const char *name);
 void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the strings */
 
-/* The row of --output, whose member is `output`, for stw_flags_output. */
+/* The --output option for stw_flags_output; its member is `output`. */
 #define STW_FLAGS_OUTPUT(type)                                                                     \
     {                                                                                              \
         .name = "output", .letter = 'o', .arg = "text|json", .def = "text",                        \
         .offset = offsetof(type, output), .help = "form of the report"                             \
     }
 
-/* A subcommand from its beginning to its end: parses into `settings`, which is zeroed, and calls
- * `fn` with what is left of argv; the strings are freed behind it.  --help and errors as below.
- * Returns the exit status. */
+/* Runs a subcommand: parses into `settings`, which must be zeroed, and calls `fn` with the
+ * operands. The strings are freed after it. --help and errors as below. Returns the exit status. */
 typedef int stw_flags_fn(void *settings, int count, char **operands);
 int stw_flags_run(const struct stw_flag *table, const char *usage, void *settings, int argc,
                   char **argv, stw_flags_fn *fn);
-/* The beginning of a subcommand: parses, and prints `usage` with the options on --help, or the
- * error. Returns -1 to go on, else the exit status. */
+/* Starts a subcommand: parses, and prints `usage` with the options on --help, or the error. Returns
+ * -1 to continue, else the exit status. */
 int stw_flags_start(const struct stw_flag *table, const char *usage, void *settings, int argc,
                     char **argv, int *ret_operands);
-/* 0, or STW_EXIT_USAGE when --output is neither text nor json, which it says. */
+/* 0, or STW_EXIT_USAGE with a message if --output is neither text nor json. */
 int stw_flags_output(const char *command, const char *output, bool *ret_json);
-/* "steward COMMAND: text", and where to read more.  Returns STW_EXIT_USAGE. */
+/* Prints "steward COMMAND: text" and a hint at --help. Returns STW_EXIT_USAGE. */
 int stw_usage_error(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names that the program and the manifests it prints must agree on. */
+ * Names shared by the program and the manifests that it prints. */
 #ifndef STW_CMD_NAMES_H
 #define STW_CMD_NAMES_H
 

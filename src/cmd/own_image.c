@@ -11,7 +11,7 @@ const struct stw_rule stw_own_image_rules[] = {
     {0},
 };
 
-#define CONTAINER "manager" /* as config/manager calls it; others in the pod were put there */
+#define CONTAINER "manager" /* as in config/manager; others may be injected */
 #define IMAGE_MAX 1024
 #define REQUEST_MS 5000
 #define PAUSE_MS 250

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The image that this very pod runs, for pods that steward makes of itself (EtcdBackup onto a
- * volume, EtcdRestore), so that no manifest has to name it twice. */
+ * The image of this pod. Pods that steward creates to run itself (EtcdBackup to a volume,
+ * EtcdRestore) use it, so that manifests name it only once. */
 #ifndef STW_CMD_OWN_IMAGE_H
 #define STW_CMD_OWN_IMAGE_H
 
@@ -10,12 +10,12 @@
 
 #include <stdint.h>
 
-/* What it needs, beyond what controllers have where steward looks after all namespaces; ended by a
+/* The rights that it needs in addition to those of the controllers for all namespaces; ended by a
  * NULL resource. */
 extern const struct stw_rule stw_own_image_rules[];
 
-/* Of the container "manager" of the pod `pod` in `ns`, or of its first one.  While the API server
- * does not answer it is asked again, for `patience_ms`.  The caller frees *ret. */
+/* The image of container "manager" of pod `pod` in `ns`, or of its first container. Retries for up
+ * to `patience_ms` while the API server is unavailable. The caller frees *ret. */
 int stw_own_image(struct stw_client *client, const char *ns, const char *pod, uint32_t patience_ms,
                   char **ret, struct stw_error *err);
 

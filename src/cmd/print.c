@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `steward print`: what a cluster needs before steward can work there, written from the kind table
- * and the rule tables, so that manifests and program cannot differ. */
+ * `steward print`: the manifests that a cluster needs for steward. They are generated from the kind
+ * table and the rule tables, so manifests and program cannot differ. */
 #include "cmd/print.h"
 #include "base/util.h"
 #include "certs/certs.h"
@@ -84,9 +84,9 @@ static void add_client_config(const struct stw_kind *k, bool mutate, const struc
     stw_buf_addc(out, '\n');
 }
 
-/* The door says yes to these, see stw_kind_validate; an API server that need not ask lets
- * finalizers go while no steward runs, too.  `oldObject` is what is stored: no client can make it
- * up. */
+/* The webhook allows these updates anyway, see stw_kind_validate. An API server that does not call
+ * it can remove finalizers even while steward is down. `oldObject` is the stored object: clients
+ * cannot forge it. */
 static void add_match_conditions(struct stw_buf *out)
 {
     stw_buf_adds(out, "  matchConditions:\n"
@@ -107,14 +107,14 @@ static void add_operations(unsigned operations, struct stw_buf *out)
             stw_buf_addf(out, "    - %s\n", names[i].name);
 }
 
-/* Defaulting fails open: the schema has the constant defaults too and the controller reads an
- * object as if defaulted.  Validation fails closed.  Deletions are only commented on: nothing may
- * hold them up. */
+/* Defaulting fails open: the schema has the constant defaults too, and the controller treats every
+ * object as if it were defaulted. Validation fails closed. Deletion only gets warnings: nothing may
+ * block it. */
 struct hook {
     const char *prefix, *failure_policy;
     bool mutate;
     int timeout_seconds;
-    unsigned operations; /* those it asks for, of what the kind has rules for */
+    unsigned operations; /* requested operations, limited to those the kind has rules for */
 };
 
 static const struct hook mutating = {"m", "Ignore", true, 2, STW_CREATE | STW_UPDATE};

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RBAC manifests, for print.c. */
+ * RBAC manifests for print.c. */
 #ifndef STW_CMD_PRINT_H
 #define STW_CMD_PRINT_H
 
 #include "base/buf.h"
 
-/* `namespaces` with commas, or NULL for the whole cluster. */
+/* `namespaces` is comma-separated, or NULL for the whole cluster. */
 void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out);
 
-/* ClusterRoles for people. */
+/* ClusterRoles for users. */
 void stw_print_user_roles(struct stw_buf *out);
 
-/* The rights of `steward run`, each once; returns how many, at most `max`. */
+/* The rights of `steward run` without duplicates; returns the count, at most `max`. */
 struct stw_rule;
 size_t stw_rights_collect(const struct stw_rule **ret, size_t max);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rights of `steward run`, collected from the rule tables of the rooms that make requests. */
+ * The rights of `steward run`, collected from the rule tables of the modules that send requests. */
 #include "base/util.h"
 #include "certs/certs.h"
 #include "cmd/names.h"
@@ -22,7 +22,7 @@ static bool same(const char *a, const char *b)
     return a == b || (a && b && stw_streq(a, b));
 }
 
-/* Two reconcilers may ask for the same right. */
+/* Several reconcilers may need the same right. */
 static void collect(struct rules *r, const struct stw_rule *table)
 {
     for (; table && table->resource; table++) {
@@ -69,7 +69,7 @@ static void add_head(struct stw_buf *out, const char *kind, const char *name, co
                       "    app.kubernetes.io/part-of: steward\n");
 }
 
-/* A role and its binding to steward's ServiceAccount; `ns` NULL: for the whole cluster. */
+/* A role and its binding to steward's ServiceAccount. `ns` NULL: cluster-wide. */
 static void add_role(const struct rules *rules, bool (*wants)(const struct stw_rule *),
                      const char *name, const char *ns, const char *steward_ns, struct stw_buf *out)
 {
@@ -141,8 +141,8 @@ void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
     stw_list_free(list);
     add_role(&rules, by_name, "steward-webhook-ca-role", NULL, ns, out);
     add_role(&rules, own, "steward-own-role", ns, ns, out);
-    /* Not with --namespaces: whoever wants no rights beyond them has plain metrics, or none, and
-     * names a StorageClass where one is meant. */
+    /* Not with --namespaces, which is for installations without cluster-wide rights. Those have
+     * plain metrics or none, and must set the StorageClass if they need one. */
     struct rules access = {0};
     collect(&access, stw_access_rules);
     if (namespaces && *namespaces)

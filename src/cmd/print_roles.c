@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rights of people on steward's kinds, from the kind table.  Nobody is bound to these roles: by
- * their labels they become part of the built-in ones. */
+ * User rights on steward's kinds, from the kind table. These roles have no bindings: by their
+ * labels they are aggregated into the built-in ones. */
 #include "base/util.h"
 #include "cmd/print.h"
 #include "kinds/kind.h"
 
-/* What a role may do with the objects, and with their replica count where there is one. */
+/* The verbs of a role for the objects, and for their scale subresource if there is one. */
 struct user_role {
     const char *name, *aggregate_to;
     const char *object_verbs[9], *scale_verbs[5]; /* ended by NULL */
@@ -28,7 +28,7 @@ static const struct user_role user_roles[] = {
      .scale_verbs = {"get"}},
 };
 
-static const char *const status_verbs[] = {"get", NULL}; /* steward alone writes it */
+static const char *const status_verbs[] = {"get", NULL}; /* only steward writes it */
 
 static void add_rule(const struct stw_kind *k, const char *subresource, const char *const *verbs,
                      struct stw_buf *out)

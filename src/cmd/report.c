@@ -16,7 +16,7 @@ void stw_report_init(struct stw_report *r, bool json, bool quiet)
         r->objects = json_array();
 }
 
-/* Where a field stands in the file; the object's own place for "". */
+/* The position of a field in the file; for "" that of the object. */
 static void place(const struct stw_subject *s, const char *path, size_t *line, size_t *column)
 {
     stw_autobuf struct stw_buf full = STW_BUF_INIT(TEXT_MAX);

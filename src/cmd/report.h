@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The report of `steward validate`: text as compilers write it, or one JSON document. */
+ * The report of `steward validate`: compiler-style text, or one JSON document. */
 #ifndef STW_CMD_REPORT_H
 #define STW_CMD_REPORT_H
 
@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Which object is spoken of. */
+/* The object of a finding. */
 struct stw_subject {
-    const char *file;                   /* NULL: the text names it already */
+    const char *file;                   /* NULL: the text contains it already */
     const struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
     const char *at;                     /* prefix of field paths in the document, "items[2]." */
     size_t line;
@@ -32,7 +32,7 @@ void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
                         const struct stw_findings *f);
 void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s);
 void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, const char *why);
-/* Prints the end, frees, and returns the exit status. */
+/* Prints the summary, frees, and returns the exit status. */
 int stw_report_finish(struct stw_report *r);
 
 #endif

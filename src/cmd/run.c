@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `steward run`: puts the rooms together, and takes them apart in the order in which nobody
- * notices. */
+ * `steward run`: starts all modules, and stops them in the order that does not disrupt clients. */
 #include "base/footprint.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -46,7 +45,7 @@ struct run {
     const char *dns_names[6 + 32 + 1], *ip_addresses[32 + 1];
 };
 
-/* Where steward itself lives: told, the pod's, or the usual one. */
+/* steward's own namespace: from the option, the pod's, or the default. */
 static void choose_namespace(struct run *r)
 {
     bool in_pod = stw_streq(r->kubeconfig->source, "in-cluster");
@@ -56,7 +55,8 @@ static void choose_namespace(struct run *r)
     (void)snprintf(r->ns, sizeof(r->ns), "%s", ns);
 }
 
-/* client-go's form: host name, "_", something random, so that a restart is another candidate. */
+/* As in client-go: host name, "_", random digits, so that a restarted process is a new
+ * candidate. */
 static void choose_identity(struct run *r)
 {
     char host[256] = "steward";
@@ -73,8 +73,8 @@ static bool is_address(const char *host)
     return strchr(host, ':') || host[strspn(host, "0123456789.")] == '\0';
 }
 
-/* The names under which the API server and readers of metrics may call: three of each Service, and
- * what --webhook-hosts adds. */
+/* The names in the serving certificate: three for the webhook Service and three for the metrics
+ * Service, plus --webhook-hosts. */
 static void choose_names(struct run *r)
 {
     static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
@@ -103,7 +103,7 @@ static int connect_api(struct run *r, struct stw_error *err)
     choose_namespace(r);
     choose_identity(r);
     choose_names(r);
-    stw_confine(s, r->kubeconfig, r->targets); /* the client is the first with a thread */
+    stw_confine(s, r->kubeconfig, r->targets); /* the client creates the first thread */
     stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
             STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
     if (stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err) < 0)
@@ -121,8 +121,8 @@ static int read_targets(struct run *r, struct stw_error *err)
     return stw_target_store_create(&config, &r->targets, err);
 }
 
-/* In a pod without --agent-image, that pod's own.  Only backups onto volumes and restores need it:
- * steward goes on without. */
+/* In a pod without --agent-image: the image of this pod. It is needed only for backups to volumes
+ * and for restores, so steward also runs without it. */
 static void find_own_image(struct run *r)
 {
     const struct stw_settings *s = r->settings;
@@ -211,12 +211,12 @@ static int start(struct run *r, struct stw_error *err)
         return -1;
     if (stw_target_store_start(r->targets, err) < 0)
         return -1;
-    stw_footprint_shrink(); /* the code that starts is not needed while lists are read */
+    stw_footprint_shrink(); /* the startup code is not needed while lists are read */
     return stw_manager_start(r->manager, err);
 }
 
-/* The lease goes first, so that another replica works on while this one still answers admission
- * until the Service's endpoints have moved. */
+/* Release the lease first, so that another replica takes over while this one still serves admission
+ * until the Service's endpoints are updated. */
 static void stop(struct run *r)
 {
     uint64_t begin = stw_now_ms(&stw_clock_system);
@@ -231,7 +231,7 @@ static void stop(struct run *r)
 static void done(struct run *r)
 {
     stw_target_store_stop(r->targets);
-    stw_serve_done(&r->serve); /* asks the manager's caches until it is gone */
+    stw_serve_done(&r->serve); /* uses the manager's caches until then */
     stw_manager_destroy(r->manager);
     stw_target_store_destroy(r->targets);
     stw_client_destroy(r->client);

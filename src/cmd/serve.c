@@ -17,12 +17,12 @@
 
 #define MALLOC_KEEP_BYTES (256 * 1024)
 #define DRAIN_MS 10000
-/* Work has ended when less than a hundredth of a core was used in this time. */
+/* The process is idle if it used less than 1 % of a core in this interval. */
 #define SETTLED_EVERY_S 10
 #define SETTLED_CPU_S 0.1
-#define WORKED_CPU_S 0.3 /* what must have been used to make it worth it */
+#define WORKED_CPU_S 0.3 /* minimum CPU use since the last shrink */
 
-/* As many descriptors as the machine allows. */
+/* Raises the soft limit of descriptors to the hard limit. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -45,11 +45,11 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings)
     (void)pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
-    stw_sandbox_no_dumps(); /* they would hold secrets */
-    /* An arena a thread would keep what each thread once used at its peak. */
+    stw_sandbox_no_dumps(); /* a core dump would contain secrets */
+    /* With an arena per thread, each would keep the memory of its peak. */
     (void)mallopt(M_ARENA_MAX, 2);
-    /* Set by hand, for glibc would raise both with each large buffer that is freed (one page of a
-     * list is some megabytes) and from then on keep that much for ever. */
+    /* Set explicitly: otherwise glibc raises both when a large buffer is freed (a page of a list
+     * has some megabytes), and then keeps that much for ever. */
     (void)mallopt(M_MMAP_THRESHOLD, MALLOC_KEEP_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, MALLOC_KEEP_BYTES);
     s->metrics = stw_metrics_create();
@@ -126,7 +126,7 @@ static int start_certs(struct stw_serve *s, const struct stw_certs_config *confi
     return stw_certs_start(*ret, err);
 }
 
-/* Before its certificate comes. */
+/* Called before its certificate is available. */
 static int open_metrics(struct stw_serve *s, struct stw_error *err)
 {
     const char *folder = s->settings->metrics_cert_path;
@@ -160,7 +160,8 @@ static int read_callers(struct stw_serve *s, struct stw_error *err)
     return stw_callers_create(&config, &s->callers, err);
 }
 
-/* The rest of the limit is for the program, its caches and what the allocator cannot give back. */
+/* The rest of the limit is for the program, its caches and memory that the allocator cannot
+ * release. */
 static size_t memory_for_clients(const struct stw_settings *settings)
 {
     uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = stw_cgroup_memory_limit();
@@ -198,7 +199,7 @@ int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct s
     if (open_metrics(s, err) < 0 || (s->settings->door && open_door(s, err) < 0))
         return -1;
     if (!s->server && (!s->scrape || s->metrics_certs))
-        return 0; /* nobody would serve it */
+        return 0; /* no server would use it */
     certs->use = use_certificate;
     certs->ctx = s;
     stw_serve_add_ready(s, &(struct stw_probe){"certificate", certificate_ok, s});
@@ -245,8 +246,8 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Until a signal comes: when work has ended, lets go of the memory that it needed, the code that it
- * ran included. */
+/* Waits for a signal. When the process becomes idle after work, releases the memory that the work
+ * needed, including pages of code. */
 static int shrink_after_work(struct stw_serve *s)
 {
     int number = -1;
@@ -263,8 +264,8 @@ static int shrink_after_work(struct stw_serve *s)
     return number;
 }
 
-/* The start is over when all is ready, and a little later: it has touched code that is not needed
- * any more. */
+/* Startup ends when all probes are ready, plus one wait interval. Then releases the code pages that
+ * only startup needed. */
 static int wait_for_signal(struct stw_serve *s)
 {
     int number = -1;
@@ -284,7 +285,7 @@ void stw_serve_wait(struct stw_serve *s)
         stw_probes_stopping(s->probes);
     if (s->server)
         stw_server_retire(
-            s->server); /* the next connection of each caller goes to another replica */
+            s->server); /* the next connection of each client goes to another replica */
     stw_log(STW_LOG_INFO, "stopping", STW_STR("signal", strsignal(number)));
     (void)signal(SIGTERM, second_signal);
     (void)signal(SIGINT, second_signal);
@@ -296,8 +297,8 @@ void stw_serve_done(struct stw_serve *s)
     if (s->server)
         stw_server_drain(s->server, DRAIN_MS,
                          (uint32_t)STW_MIN(2 * s->settings->shutdown_delay_ms, DRAIN_MS));
-    stw_probes_destroy(s->probes); /* before what the checks look at */
-    stw_certs_destroy(s->certs);   /* before the servers that it hands pairs to */
+    stw_probes_destroy(s->probes); /* before what the checks use */
+    stw_certs_destroy(s->certs);   /* before the servers that it passes pairs to */
     stw_certs_destroy(s->metrics_certs);
     stw_scrape_destroy(s->scrape);
     stw_server_destroy(s->server);

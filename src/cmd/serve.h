@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `run` and `webhook` share: the door with its certificate, probes and metrics, and an orderly
- * end. */
+ * Shared by `run` and `webhook`: the admission server with its certificate, probes and metrics, and
+ * an orderly shutdown. */
 #ifndef STW_CMD_SERVE_H
 #define STW_CMD_SERVE_H
 
@@ -24,7 +24,7 @@ struct stw_serve {
     struct stw_metrics *metrics;
     struct stw_product product; /* freed by the caller, last */
     struct stw_env env;
-    struct stw_client *client; /* who is asked who may read metrics; NULL: they are plain */
+    struct stw_client *client; /* for access reviews of metrics clients; NULL: plain HTTP metrics */
     struct stw_callers *callers;
     char **caller_names;
     struct stw_server *server;
@@ -35,19 +35,19 @@ struct stw_serve {
     sigset_t signals;
 };
 
-/* Before any thread: signals blocked, file limit raised, no core dumps. */
+/* Call before creating threads: blocks signals, raises the file limit, disables core dumps. */
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings);
-/* Listens for admission, unless this process is to have no door, and for metrics when they are
- * secure; `certs` says where the certificate comes from (its use and ctx are filled in). */
+/* Listens for admission, if this process serves it, and for metrics if they are secure. `certs` is
+ * the source of the certificate (its use and ctx are filled in). */
 int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err);
 void stw_serve_add_ready(struct stw_serve *s, const struct stw_probe *probe);
 void stw_serve_add_live(struct stw_serve *s, const struct stw_probe *probe);
-/* The probes' server: after all probes were added. */
+/* Starts the probe server: call after all probes were added. */
 int stw_serve_probes(struct stw_serve *s, struct stw_error *err);
-/* Until SIGTERM or SIGINT; a second one ends the process at once. */
+/* Waits for SIGTERM or SIGINT. A second signal ends the process at once. */
 void stw_serve_wait(struct stw_serve *s);
-/* Drains and ends the door.  Safe at any stage of the above.  The metrics stay, as others still
- * count into them: the caller destroys them last. */
+/* Drains and stops the servers. Safe after any of the steps above. The metrics are still used by
+ * other modules: the caller destroys them last. */
 void stw_serve_done(struct stw_serve *s);
 
 #endif

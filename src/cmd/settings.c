@@ -183,7 +183,7 @@ static const struct stw_flag options[] = {
     {0},
 };
 
-/* Those that mean something without a cluster. */
+/* Options that apply without a cluster. */
 static const char *const admission_options[] = {
     "config",
     "webhook-bind-address",
@@ -212,7 +212,7 @@ static void select_admission(struct stw_flag *table)
     *table = (struct stw_flag){0};
 }
 
-/* Without an API server there is nobody to ask who may read metrics. */
+/* Without an API server there are no access reviews for metrics. */
 static void make_metrics_plain(struct stw_flag *table)
 {
     for (; table->name; table++)
@@ -266,7 +266,7 @@ void stw_list_free(char **list)
     free(list);
 }
 
-/* Words that only later code would trip over are looked at now, with the option's name. */
+/* Checks option values that are used only later, to name the option in the error. */
 static int settle(struct stw_settings *s, struct stw_error *err)
 {
     enum stw_log_format format;
@@ -291,10 +291,10 @@ static int settle(struct stw_settings *s, struct stw_error *err)
     return 0;
 }
 
-/* Of the file: controller/targets.h reads it. */
+/* Keys of the file that are read elsewhere (controller/targets.h). */
 static const char *const elsewhere[] = {"targets", NULL};
 
-/* --- while steward runs */
+/* --- at run time */
 
 static int find_level(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
@@ -310,7 +310,7 @@ static int find_level(void *ctx, unsigned index, size_t line, const struct stw_b
     return 0;
 }
 
-/* A file that is no YAML at all is told of by whoever reads its targets. */
+/* A file that is not valid YAML is reported by the reader of its targets. */
 void stw_settings_reread(void *settings, const char *text, size_t len)
 {
     const struct stw_settings *s = settings;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `steward run` and `steward webhook` can be told, by flag or by file. */
+ * The settings of `steward run` and `steward webhook`, from flags or a file. */
 #ifndef STW_CMD_SETTINGS_H
 #define STW_CMD_SETTINGS_H
 
@@ -22,29 +22,29 @@ struct stw_settings {
     int64_t workers, shutdown_delay_ms;
     int64_t webhook_memory_mib, max_connections, request_timeout_ms, idle_timeout_ms;
 
-    /* Told from the above. */
+    /* Derived from the above. */
     int32_t node_port_min, node_port_max;
-    bool door, reconcile; /* what of the two this process does */
-    bool log_level_given; /* on the command line: the file does not change it */
+    bool door, reconcile; /* the roles of this process */
+    bool log_level_given; /* on the command line: overrides the file */
 };
 
-/* Flags, then the file, then checks; sets up the log.  Without a cluster (`steward webhook`) only
- * the options that mean something there are known.  Prints help or error itself.  Returns -1 to go
- * on, else the exit status. */
+/* Reads flags, then the file, then checks the values and sets up the log. Without a cluster
+ * (`steward webhook`), only the options that apply there are accepted. Prints help and errors
+ * itself. Returns -1 to continue, else the exit status. */
 int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
                       struct stw_settings *s);
 void stw_settings_done(struct stw_settings *s);
 
-/* The configuration file has changed: takes the log level from its new text, as the one option that
- * may change while steward runs.  `settings` is a const struct stw_settings *, so that this serves
- * as stw_target_store_config.text. */
+/* Called when the configuration file has changed: applies the log level from the new text, the only
+ * option here that can change at run time. `settings` is a const struct stw_settings *, so that
+ * this can be a stw_target_store_config.text. */
 void stw_settings_reread(void *settings, const char *text, size_t len);
 
 /* "30000-32767" */
 int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,
                               struct stw_error *err);
 
-/* "a,b" as a list ended by NULL, NULL for ""; freed by stw_list_free. */
+/* "a,b" as a list ended by NULL; NULL for "". Freed by stw_list_free. */
 char **stw_list_split(const char *text);
 void stw_list_free(char **list);
 

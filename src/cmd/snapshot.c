@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * steward snapshot: what EtcdBackups and EtcdRestores do with snapshots, for agents in pods with a
- * volume, and for people. */
+ * `steward snapshot`: the snapshot operations of EtcdBackup and EtcdRestore, for agent pods with a
+ * volume, and for users. */
 #include "cmd/snapshot.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define RESULT_MAX_BYTES 4096 /* what the kubelet takes of a termination message */
+#define RESULT_MAX_BYTES 4096 /* the kubelet's limit for a termination message */
 
 static const char usage[] =
     "Usage: steward snapshot save --endpoints=URL,URL STORE [OPTIONS]\n"
@@ -70,7 +70,7 @@ static int finish(const struct stw_snapshot_work *w, const struct stw_snapshot *
     return ok ? STW_EXIT_OK : STW_EXIT_REFUSED;
 }
 
-/* What could not even be begun is a result too, for whoever reads only that. */
+/* Writes a result also if the command could not start, for clients that read only the result. */
 static int give_up(const struct stw_snapshot_work *w, const struct stw_error *err)
 {
     struct stw_snapshot s = {.fault = STW_SNAPSHOT_OTHER, .reason = "InternalError", .err = *err};
@@ -87,7 +87,7 @@ static int give_up_store(const struct stw_snapshot_work *w, enum stw_store_troub
     return finish(w, &s);
 }
 
-/* --- an early end: what is under way is cut, and what it began is taken back */
+/* --- early end: cancels the running operation, which then cleans up */
 
 static void *await_signal(void *ctx)
 {
@@ -152,7 +152,7 @@ static int save(struct stw_snapshot_work *w)
     return finish(w, &s);
 }
 
-/* The key that is meant; and what its name says of it. */
+/* Selects the key. With --newest, also sets the revision and time from its name. */
 static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
                     enum stw_store_trouble *trouble, struct stw_error *err)
 {
@@ -234,7 +234,7 @@ static int file_fault(struct stw_snapshot *s, const char *what, const char *path
                     strerrordesc_np(errno));
 }
 
-/* The file gets its name when it is whole, checked and on disk. */
+/* The file is renamed into place when it is complete, verified and on disk. */
 static int fetch_into(struct stw_snapshot_work *w, struct stw_snapshot *s)
 {
     stw_autofree char *partial = NULL;

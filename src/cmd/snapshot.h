@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `steward snapshot` is told, and the store and the etcd that this means. */
+ * The options of `steward snapshot`, and the store and the etcd that they select. */
 #ifndef STW_CMD_SNAPSHOT_H
 #define STW_CMD_SNAPSHOT_H
 
@@ -20,19 +20,19 @@ struct stw_snapshot_options {
 };
 extern const struct stw_flag stw_snapshot_flags[];
 
-/* What is under way, for whoever ends it early. */
+/* The state of the command, also used by the signal thread to cancel it. */
 struct stw_snapshot_work {
     struct stw_snapshot_options options; /* its strings are borrowed */
-    struct stw_reach *reach;             /* NULL: anywhere */
+    struct stw_reach *reach;             /* NULL: no restriction */
     struct stw_store *store;
     struct stw_etcd *etcd;
-    char *path; /* of keys in the store */
+    char *path; /* a key in the store, or a prefix */
     char **urls;
     struct stw_etcd_endpoint endpoints[STW_SNAPSHOT_ENDPOINTS_MAX];
     size_t endpoint_count;
 };
 
-/* -1: a text for people. */
+/* -1: a message in `err`. */
 int stw_snapshot_open_store(struct stw_snapshot_work *w, struct stw_error *err);
 int stw_snapshot_open_file(struct stw_snapshot_work *w, const char *file, struct stw_error *err);
 int stw_snapshot_open_etcd(struct stw_snapshot_work *w, struct stw_error *err);

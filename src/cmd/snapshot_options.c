@@ -210,7 +210,7 @@ static int open_s3(struct stw_snapshot_work *w, struct stw_error *err)
     return rc;
 }
 
-/* As `mkdir -p`: of a volume that is new, the folder is not there yet. */
+/* Like `mkdir -p`: on a new volume the folder does not exist yet. */
 static int make_folders(char *path, struct stw_error *err)
 {
     for (char *p = path + 1;; p++) {
@@ -267,7 +267,7 @@ static int read_optional(const char *path, size_t max, char **ret, struct stw_er
     return given(path) ? stw_read_file(path, max, ret, &len, err) : 0;
 }
 
-/* A line, as files in Secrets often end in one. */
+/* Reads a line: files in Secrets often end with a newline. */
 static int read_line(const char *folder, const char *name, char **ret, struct stw_error *err)
 {
     stw_autofree char *path = NULL;

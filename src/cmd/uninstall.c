@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `steward uninstall`: takes away, in the one order that works, what would hang or block without a
- * steward, and says what is left for kubectl. */
+ * `steward uninstall`: removes what would hang or block without a running steward, in the only
+ * order that works, and prints what is left for kubectl. */
 #include "cmd/uninstall.h"
 
 #include "base/clock.h"
@@ -78,7 +78,7 @@ static bool in_time(const struct job *job)
     return stw_now_ms(&stw_clock_system) < job->deadline_ms;
 }
 
-/* --- what is there */
+/* --- current state */
 
 static int count(struct job *job, struct stw_error *err)
 {
@@ -157,7 +157,7 @@ static int delete_hook(struct job *job, const struct stw_resource *r, const char
     return stw_error_wrap(err, "%s %s", r->kind, name);
 }
 
-/* The validating one fails closed: it goes first. */
+/* Delete the validating one first: it fails closed. */
 static int delete_hooks(struct job *job, struct stw_error *err)
 {
     if (delete_hook(job, &stw_res_validating, STW_CERTS_VALIDATING, err) != 0)
@@ -182,8 +182,9 @@ static int scale_down(struct job *job, struct stw_error *err)
     return stw_error_wrap(err, "Deployment %s/%s", job->options->ns, STW_DEPLOYMENT);
 }
 
-/* Until the Lease is given back or nobody has renewed it for as long as it lasts: a steward that
- * still runs would put the finalizers back.  By what changes, not by the clocks of two machines. */
+/* Waits until the Lease is released, or has not been renewed for its duration: a steward that still
+ * runs would add the finalizers again. Detects changes of renewTime instead of comparing the clocks
+ * of two machines. */
 static int wait_for_leader(struct job *job, struct stw_error *err)
 {
     struct stw_leader now = {0};
@@ -267,7 +268,7 @@ static int carry_out(struct job *job, struct stw_error *err)
     return (job->release ? release : delete_and_wait)(job, err);
 }
 
-/* --- all of it */
+/* --- main */
 
 static int fail(int status, const struct stw_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finalizers of steward's on the objects of its kinds, for `steward uninstall`: without a steward
- * nobody would take them away, and namespaces with such objects could not be deleted. */
+ * steward's finalizers on objects of its kinds, for `steward uninstall`. Without steward no
+ * controller removes them, and namespaces with such objects cannot be deleted. */
 #ifndef STW_CMD_UNINSTALL_H
 #define STW_CMD_UNINSTALL_H
 
@@ -10,19 +10,19 @@
 
 #include <stdint.h>
 
-/* Objects of a kind: all of them, and those that have our finalizer. */
+/* Number of objects of a kind, and of those with our finalizer. */
 struct stw_held {
     uint64_t all, held;
     char first[512]; /* the key of one that has it */
 };
 
-/* A kind whose CRD is not there has none. */
+/* If the CRD does not exist, both counts are 0. */
 int stw_held_count(const struct stw_remote *r, const struct stw_kind *kind, struct stw_held *ret,
                    struct stw_error *err);
-/* Takes our finalizer, and no other, from each object of a kind. */
+/* Removes only our finalizer from each object of a kind. */
 int stw_held_release(const struct stw_remote *r, const struct stw_kind *kind,
                      struct stw_error *err);
-/* Deletes each object that has it; a running steward cleans up and takes it away. */
+/* Deletes each object that has it. A running steward cleans up and removes the finalizer. */
 int stw_held_delete(const struct stw_remote *r, const struct stw_kind *kind, struct stw_error *err);
 
 #endif

@@ -43,7 +43,7 @@ static int walk(const struct stw_remote *r, const struct stw_kind *kind, stw_pag
         .resource = resource_of(kind), .metadata_only = true, .timeout_ms = r->timeout_ms};
     int rc = q.resource ? stw_pages_each(r->client, &q, fn, ctx, &e) : 0;
     if (rc < 0 && e.code == STW_ERR_NOT_FOUND)
-        return 0; /* no such CRD */
+        return 0; /* CRD not found */
     if (rc < 0 && err) {
         *err = e;
         (void)stw_error_wrap(err, "cannot list %s", kind->plural);
@@ -86,7 +86,7 @@ struct change {
     struct stw_error *err;
 };
 
-/* The list without ours, under the version that was read. */
+/* A patch of the list without our finalizer, with the resourceVersion that was read. */
 static json_t *without_ours(const struct stw_kind *kind, struct stw_json object)
 {
     char text[512];
@@ -110,14 +110,14 @@ static int release_once(const struct change *c, struct stw_json object, const ch
                                 "steward-uninstall", NULL, err);
 }
 
-/* The API server may ask the webhook for a moment after its configuration is gone. */
+/* The API server may still call the webhook shortly after its configuration was deleted. */
 static bool passes(enum stw_err code)
 {
     return code == STW_ERR_CONFLICT || code == STW_ERR_UNAVAILABLE || code == STW_ERR_TIMEOUT ||
            code == STW_ERR_THROTTLED;
 }
 
-/* 1: it failed, with c->err. */
+/* Returns 1 on failure, with c->err. */
 static int release(void *ctx, struct stw_json object)
 {
     const struct change *c = ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `steward validate`: YAML through the very rules of the door, for people and for pipelines. */
+ * `steward validate`: applies the webhook's rules to YAML files, for users and CI pipelines. */
 #include "base/tzfile.h"
 #include "base/util.h"
 #include "base/yaml.h"
@@ -116,7 +116,7 @@ static void judge(struct job *job, struct stw_json object, const char *at)
     stw_report_verdict(job->report, &subject, &findings);
 }
 
-/* A document is an object, or a List of some. */
+/* A document is an object, or a List of objects. */
 static int document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
     (void)index;
@@ -173,7 +173,7 @@ static int judge_all(struct job *job, const struct options *o, char **operands)
     return stw_report_finish(job->report);
 }
 
-/* The same, with the targets of a file. */
+/* Like judge_all, with the targets of a file. */
 static int judge_with(struct job *job, const struct options *o, char **operands)
 {
     stw_autotargetfile struct stw_target_file file = {0};

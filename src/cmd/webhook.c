@@ -20,7 +20,7 @@ struct door {
     struct stw_target_store *targets;
 };
 
-/* What the configuration file says is all that is known of the world. */
+/* The configuration file is the only source for lookups. */
 static int read_targets(struct door *d, struct stw_error *err)
 {
     const struct stw_settings *settings = d->serve.settings;
