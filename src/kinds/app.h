@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * App: an image that runs in so many pods, with its configuration, behind a Service. */
+ * App: runs an image in a given number of pods, with its configuration and a Service. */
 #ifndef STW_KINDS_APP_H
 #define STW_KINDS_APP_H
 
@@ -10,14 +10,14 @@ struct stw_app_config {
     const char *database_url; /* or NULL */
     struct {
         const char *name, *key;
-    } database_url_ref; /* a Secret's; NULL: none */
+    } database_url_ref; /* key of a Secret; NULL: none */
     const char *log_level;
     struct stw_json environment; /* map of strings */
 };
 
 struct stw_app_health {
     const char *path; /* NULL: no check */
-    int64_t port;     /* 0: that of the app */
+    int64_t port;     /* 0: the app's port */
     int64_t initial_delay_s, period_s, timeout_s, failure_threshold;
     bool liveness;
 };
@@ -44,7 +44,7 @@ struct stw_app {
     const char *service_account;                   /* or NULL */
     struct stw_json security_context;              /* core/v1 SecurityContext of the container */
     struct stw_json env;                           /* list of core/v1 EnvVar */
-    struct stw_json affinity, tolerations, spread; /* core/v1; absent: steward's */
+    struct stw_json affinity, tolerations, spread; /* core/v1; absent: steward's defaults */
     int64_t grace_period_s;
     struct {
         struct stw_json max_surge, max_unavailable; /* integer or percentage; absent: the default */
@@ -60,10 +60,10 @@ extern const struct stw_kind stw_kind_app;
 #define STW_APP_MAX_SURGE "25%"
 #define STW_APP_CPU_TARGET 80
 
-/* The CPU target, in percent of the request: that of the spec; 80 when it has no target at all; 0:
- * memory alone decides. */
+/* The CPU target in percent of the request: the spec's; 80 when the spec has no target at all; 0
+ * when only memory has one. */
 int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a);
-/* How many pods of `replicas` may be missing in a rollout. */
+/* How many of `replicas` pods may be unavailable during a rollout. */
 int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between App's fields (app.c) and its rules (app_rules.c). */
+ * Shared by App's fields (app.c) and its rules (app_rules.c). */
 #ifndef STW_KINDS_APP_PRIV_H
 #define STW_KINDS_APP_PRIV_H
 
 #include "kinds/app.h"
 
-#define STW_APP_ENVIRONMENT_MAX 921600 /* a ConfigMap holds 1 MiB with everything in it */
+#define STW_APP_ENVIRONMENT_MAX 921600 /* a ConfigMap is limited to 1 MiB in total */
 
-/* As rows of field tables want them. */
+/* For `check` of a field table row. */
 const char *stw_app_check_path(const char *path);
 
 void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,

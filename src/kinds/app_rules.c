@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an App must be, beyond what its field table says. */
+ * Rules on an App beyond its field table. */
 #include "base/util.h"
 #include "kinds/app_priv.h"
 #include "kinds/core.h"
@@ -15,7 +15,7 @@
 #define URL_MAX 4096
 #define PRIVILEGED_PORTS 1024
 
-/* --- values by themselves */
+/* --- single values */
 
 const char *stw_app_check_path(const char *path)
 {
@@ -27,10 +27,9 @@ const char *stw_app_check_path(const char *path)
     return NULL;
 }
 
-/* The words of k8s.io/apimachinery/pkg/util/validation: IsEnvVarName. */
 /* --- config */
 
-/* "scheme://something"; the scheme may have parts, as that of jdbc:mysql://host has. */
+/* "scheme://rest".  The scheme may have parts, as in jdbc:mysql://host. */
 static bool is_url(const char *url)
 {
     size_t scheme = strspn(url, LETTERS DIGITS "+-.:");
@@ -41,7 +40,7 @@ static bool is_url(const char *url)
            strncmp(url + scheme, "//", 2) == 0 && url[scheme + 2] != '\0';
 }
 
-/* user:password@ before the host, or a parameter of that name behind it. */
+/* True with user:password@ before the host, or with a "password=" parameter after it. */
 static bool has_password(const char *url)
 {
     const char *rest = strstr(url, "://") + 3;
@@ -51,7 +50,7 @@ static bool has_password(const char *url)
     return (colon && colon + 1 < at) || strcasestr(rest + authority, "password=");
 }
 
-/* The value is never shown: it may hold a password. */
+/* The value is never shown in a finding: it may contain a password. */
 static void check_database_url(const struct stw_app_config *c, struct stw_findings *f)
 {
     const char *path = "spec.config.databaseUrl";
@@ -72,7 +71,7 @@ static bool same_text(const char *a, const char *b)
     return a && b && stw_streq(a, b);
 }
 
-/* A look at the Secret costs a request: only for whoever just chose it. */
+/* Reading the Secret costs a request, so do it only when the reference is new or has changed. */
 static void look_at_secret(const struct stw_admission *a, const struct stw_app_config *c,
                            const struct stw_app *old, struct stw_findings *f)
 {
@@ -91,7 +90,7 @@ static void look_at_secret(const struct stw_admission *a, const struct stw_app_c
                           name, key);
 }
 
-/* Variables that steward itself sets, and from what. */
+/* Variables that steward sets, and the field each of them comes from. */
 static const struct {
     const char *name, *field;
     bool always; /* else only when there is a database */
@@ -148,7 +147,7 @@ static void check_environment(struct stw_json environment, struct stw_findings *
         total += stw_json_size(at.key) + stw_json_size(value);
         check_variable(&at, f);
     }
-    if (total > STW_APP_ENVIRONMENT_MAX) /* far too much to show */
+    if (total > STW_APP_ENVIRONMENT_MAX) /* the value is too large to show */
         stw_findings_add(f, "spec.config.environment", STW_INVALID, NULL,
                          "must be at most %d bytes in total", STW_APP_ENVIRONMENT_MAX);
 }
@@ -181,7 +180,7 @@ static struct names names_of(struct stw_json map, struct stw_arena *arena, struc
     return n;
 }
 
-/* A variable of `env` hides one of the ConfigMap: that can only be a mistake. */
+/* An entry of `env` that hides a variable of the ConfigMap can only be a mistake. */
 static void check_env_entry(const struct stw_app *app, const struct names *environment,
                             struct stw_json element, uint32_t index, struct stw_findings *f)
 {
@@ -235,7 +234,7 @@ static void check_resources(struct stw_json resources, struct stw_findings *f)
                              "such pods first (BestEffort)");
 }
 
-/* A limit is a request too, where there is none. */
+/* Where no request is given, the limit is used as the request. */
 static void check_target(int64_t target, const char *resource, const char *what,
                          struct stw_json resources, struct stw_findings *f)
 {
@@ -327,8 +326,8 @@ static void check_strategy(const struct stw_app *app, struct stw_findings *f)
                          "maxSurge and maxUnavailable must not both be 0");
 }
 
-/* As the Deployment controller has it (ResolveFenceposts): surge rounds up, unavailable down, and
- * when nothing is left of both, one may be missing. */
+/* As the Deployment controller computes it (ResolveFenceposts): surge rounds up, unavailable rounds
+ * down, and when both are 0, one pod may be unavailable. */
 int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas)
 {
     struct share surge = surge_of(app), unavailable = unavailable_of(app);

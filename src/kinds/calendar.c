@@ -4,10 +4,10 @@
 #include "base/util.h"
 #include "kinds/civil.h"
 
-#define MONTHS_MAX (9 * 12) /* 29 February is eight years off around 2100 */
+#define MONTHS_MAX (9 * 12) /* 29 February is eight years away around 2100 */
 #define TIME_MAX (INT64_C(253402300799) - 10 * 366 * STW_DAY_SECONDS) /* ten years before 10000 */
 
-/* A month, and a day in it from which to search. */
+/* A month of a year. */
 struct month {
     int64_t year;
     unsigned month;
@@ -23,7 +23,7 @@ static int high_bit(uint64_t bits)
     return bits ? 63 - __builtin_clzll(bits) : -1;
 }
 
-/* Bits of the days (from 1 on) of a month that match. */
+/* The matching days of a month as bits; day 1 is bit 1. */
 static uint64_t days_of_month(const struct stw_cron *c, struct month m)
 {
     unsigned first = stw_weekday_of(stw_days_of(m.year, m.month, 1));
@@ -37,7 +37,8 @@ static uint64_t days_of_month(const struct stw_cron *c, struct month m)
     return (c->days | by_weekday) & all;
 }
 
-/* Of a day: its first matching minute from `minute` on, or its last up to it; -1: none. */
+/* The first matching minute of a day from `minute` on; minute_until: the last one up to it; -1:
+ * none. */
 static int minute_from(const struct stw_cron *c, int minute)
 {
     unsigned hour = (unsigned)minute / 60;
@@ -71,7 +72,7 @@ static struct month step(struct month m, int by)
     return (struct month){year, (unsigned)(months - year * 12) + 1};
 }
 
-/* The nearest day that matches from `day` on, forwards (`by` 1) or backwards (-1); -1: none. */
+/* The nearest matching day from `day` on, forwards (`by` 1) or backwards (-1); -1: none. */
 static int find_day(const struct stw_cron *c, int64_t day, int by, int64_t *ret)
 {
     struct month m;
@@ -91,8 +92,8 @@ static int find_day(const struct stw_cron *c, int64_t day, int by, int64_t *ret)
     return -1;
 }
 
-/* The matching minute that is next to `wall` seconds of the zone's clock: the first after it, or
- * the last up to it. */
+/* The matching minute next to `wall`, in seconds of the zone's local time: the first one after it,
+ * or (minute_up_to) the last one at or before it. */
 static int minute_after(const struct stw_cron *c, int64_t wall, int64_t *ret)
 {
     int64_t minutes = stw_floor_div(wall, 60) + 1, day = stw_floor_div(minutes, 24 * 60), found;
@@ -121,8 +122,8 @@ static int minute_up_to(const struct stw_cron *c, int64_t wall, int64_t *ret)
     return 0;
 }
 
-/* The latest that the zone's clock has shown up to `at`.  No clock was ever put back by more than
- * two offsets can differ, so older periods do not matter. */
+/* The latest local time that the zone's clock has shown up to `at`.  A clock was never put back by
+ * more than two offsets can differ, so older periods do not matter. */
 static int64_t furthest(const struct stw_zone *z, int64_t at)
 {
     struct stw_zone_period p;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When a schedule falls due in a time zone.
+ * When a schedule is due in a time zone.
  *
- * The rule, in one sentence: a minute that the schedule names is due when the zone's clock first
- * shows that minute or a later one.  So what falls into a gap (clocks put forward) is due at the
- * first instant after it, once however many minutes were in it; and what comes twice (clocks put
- * back) is due on the first pass alone.
+ * The rule: a minute that matches the schedule is due when the zone's clock first shows that minute
+ * or a later one.  Minutes in a gap (clocks put forward) are therefore due at the first instant
+ * after it, and only once, however many of them match.  Minutes that occur twice (clocks put back)
+ * are due on the first pass only.
  *
- * Times are seconds since the epoch.  Cost: some hundred months looked at, whatever the schedule.
- */
+ * Times are seconds since the epoch.  Cost: about a hundred months are examined at most, for any
+ * schedule. */
 #ifndef STW_KINDS_CALENDAR_H
 #define STW_KINDS_CALENDAR_H
 
 #include "kinds/cron.h"
 #include "kinds/zone.h"
 
-/* The first instant after `after`; -1 when there is none (within nine years, which is never). */
+/* The first instant after `after`; -1 when there is none within nine years, which means never. */
 int stw_calendar_next(const struct stw_cron *c, const struct stw_zone *z, int64_t after,
                       int64_t *ret);
 /* The last instant at or before `at`; -1 likewise. */

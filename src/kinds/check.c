@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The checks that a field table states: type, presence, range, enum, one-value rules, unknown
+ * The checks of a field table: types, presence, ranges, enums, rules on single values, unknown
  * members. */
 #include "base/util.h"
 #include "kinds/kind_priv.h"
@@ -26,7 +26,7 @@ static void add(struct checker *c, const struct stw_path *p, enum stw_finding_co
         return;
     stw_path_text(p, &path);
     stw_findings_at(c->f, stw_buf_str(&path), code, v, "%s", message);
-    c->f->failed |= path.failed; /* a path fits unless there is no memory */
+    c->f->failed |= path.failed; /* fails only when out of memory */
 }
 
 void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct stw_findings *f)
@@ -48,13 +48,14 @@ void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct st
     f->failed |= path.failed;
 }
 
-/* Ranges that only the schema states are told by a rule of the kind, in its own words. */
+/* With `rule_range`, only the schema states the range.  A rule of the kind checks it and has its
+ * own message. */
 static bool in_range(const struct stw_field *row, int64_t n)
 {
     return !row->has_range || row->rule_range || (n >= row->min && n <= row->max);
 }
 
-/* `unit` is what is counted, NULL for the value itself. */
+/* `unit` is what is counted; NULL for the value itself. */
 static void out_of_range(struct checker *c, const struct stw_path *p, const struct stw_field *row,
                          struct stw_json v, const char *unit)
 {
@@ -126,7 +127,7 @@ static void check_string(struct checker *c, const struct stw_path *p, const stru
         check_rules(c, p, row, v);
 }
 
-/* Numbers and short strings: no quantity is longer than the buffer. */
+/* Values longer than the buffer of stw_quantity_of() are refused. */
 static void check_quantity(struct checker *c, const struct stw_path *p, const struct stw_field *row,
                            struct stw_json v)
 {
@@ -149,7 +150,7 @@ static void check_known(struct checker *c, const struct stw_path *at, const stru
     }
 }
 
-/* More in it than anything here may walk: the rules of the kind are then not asked. */
+/* More values than the checks may walk.  The kind's rules are then not run. */
 static void too_large(struct checker *c, const struct stw_path *p, struct stw_json v, long long max,
                       const char *unit)
 {
@@ -170,7 +171,7 @@ static void check_object(struct checker *c, const struct stw_path *p, const stru
         check_known(c, p, row->known, v);
 }
 
-/* What tells the elements of a list apart. */
+/* An element of a list and its key. */
 struct element {
     struct stw_json element, key;
     uint32_t index;
@@ -193,8 +194,8 @@ static int by_index(const void *a, const void *b)
     return x.index < y.index ? -1 : x.index > y.index;
 }
 
-/* Sorted by key, each element that has the key of the one before it is one too many.  Those of
- * another type than a string are findings already. */
+/* Sorted by key, an element with the same key as the one before it is a duplicate.  Keys that are
+ * not strings have been reported already. */
 static void check_duplicates(struct checker *c, const struct stw_path *p,
                              const struct stw_field *row, struct stw_json list)
 {

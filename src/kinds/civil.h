@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dates of the Gregorian calendar as days since 1 January 1970, and back.  Pure arithmetic after
- * Howard Hinnant's "chrono-compatible low-level date algorithms"; years up to some millions. */
+ * Converts dates of the Gregorian calendar to days since 1 January 1970 and back.  The arithmetic
+ * follows Howard Hinnant's "chrono-compatible low-level date algorithms".  Valid for years up to
+ * some millions. */
 #ifndef STW_KINDS_CIVIL_H
 #define STW_KINDS_CIVIL_H
 

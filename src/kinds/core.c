@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define RESOURCES_MAX 64      /* few enough to look each of them up among the others */
+#define RESOURCES_MAX 64      /* few enough to look up each of them by linear search */
 #define RESOURCE_NAME_MAX 317 /* a DNS subdomain, '/', 63 more */
 #define ANNOTATIONS_MAX 262144
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -57,6 +57,7 @@ const struct stw_field stw_core_text_item = {.name = "", .type = STW_T_TEXT};
 
 /* --- environment */
 
+/* The messages are those of IsEnvVarName in k8s.io/apimachinery/pkg/util/validation. */
 const char *stw_core_check_env_name(const char *name)
 {
     if (strlen(name) > STW_CORE_ENV_NAME_MAX)
@@ -150,7 +151,7 @@ void stw_core_check_annotations(struct stw_json annotations, const char *path,
                          ANNOTATIONS_MAX);
 }
 
-/* A label's value is the part behind the '/' of a name, or empty. */
+/* A label value is empty, or has the form of a name's part after the '/'. */
 static bool is_label_value(struct stw_json value)
 {
     char text[64];
@@ -220,8 +221,7 @@ static void check_entry(const struct entry *e, struct stw_json limits, const cha
                "such as example.com/gpu");
     else if (e->quantity <= 0)
         refuse(e, path, f, "must be greater than 0");
-    else if (e->quantity % MILLI !=
-             0) /* rounded by the API server: for us a difference without end */
+    else if (e->quantity % MILLI != 0) /* the API server rounds it: an endless difference */
         refuse(e, path, f, "must not be finer than 1m");
     else if (is_limit && stw_streq(e->name, "memory") &&
              e->quantity < (stw_quantity)(4 << 20) * NANO)
@@ -230,7 +230,7 @@ static void check_entry(const struct entry *e, struct stw_json limits, const cha
         check_within_limit(e, limits, path, f);
 }
 
-/* Entries that are no quantity were found by the table already. */
+/* The field table has already reported entries that are not quantities. */
 static void check_list(struct stw_json resources, const char *list, const char *path,
                        struct stw_findings *f)
 {
@@ -241,7 +241,7 @@ static void check_list(struct stw_json resources, const char *list, const char *
             return;
         if (stw_quantity_of(e.value, &e.quantity) == 0) {
             if (stw_json_strcpy(key, e.name, sizeof(e.name)) != 0)
-                memcpy(e.name, "?", 2); /* longer than any name: an unknown one */
+                memcpy(e.name, "?", 2); /* longer than any valid name: treated as unknown */
             check_entry(&e, limits, path, f);
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Types of the members of core/v1 that kinds pass on as they are.  The API server answers a wrong
- * one in a child with a 500 and words about patches; at admission the field can be named.  Members
- * that are not here pass: a later Kubernetes may know them. */
+ * Types of the members of core/v1 that kinds pass on unchanged.  For a wrong type in a child, the
+ * API server returns a 500 with a message about patches; at admission the field can be named.
+ * Members that are not listed here are accepted: a later Kubernetes may know them. */
 #include "kinds/core.h"
 
 #define STRING(name_)                                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CustomResourceDefinition of a kind, written from its tables.  Only what Kubernetes 1.20
- * accepts, and nothing that changes from one run to the next. */
+ * Generates the CustomResourceDefinition of a kind from its tables.  The output uses only what
+ * Kubernetes 1.20 accepts, and is the same on every run. */
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 
@@ -29,7 +29,7 @@ static void parent(struct stw_buf *out, int indent, const char *key)
     stw_buf_addc(out, '\n');
 }
 
-/* A value that is no string: a number, a boolean, JSON. */
+/* A value that is not a string: a number, a boolean, JSON. */
 static void plain(struct stw_buf *out, int indent, const char *key, const char *value)
 {
     start(out, indent, key);
@@ -42,8 +42,8 @@ static void number(struct stw_buf *out, int indent, const char *key, int64_t val
     stw_buf_addf(out, " %lld\n", (long long)value);
 }
 
-/* Whether text needs no quotes: it starts with a letter or a '.', cannot be read as another type,
- * and has nothing in it that YAML gives a meaning to. */
+/* True when text needs no quotes: it starts with a letter or with '.' and a letter, cannot be read
+ * as another type, and has no character that is special in YAML. */
 static bool is_safe(const char *text)
 {
     static const char *const words[] = {"y",   "n",    "yes",   "no",  "on",
@@ -117,8 +117,8 @@ static void required(struct stw_buf *out, int indent, const struct stw_field *ro
     }
 }
 
-/* Lengths of a row are bytes, those of a schema characters: the bounds below let no more be refused
- * than the webhook refuses. */
+/* A row counts bytes, a schema counts characters.  The bounds below refuse nothing that the webhook
+ * accepts. */
 static void range(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     static const struct {
@@ -183,7 +183,7 @@ static void quantity(struct stw_buf *out, int indent, const struct stw_field *ro
 static void int_or_string(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     (void)row;
-    any_of_both(out, indent, NULL); /* the row's own pattern is written with every type's */
+    any_of_both(out, indent, NULL); /* schema() writes the row's own pattern */
 }
 
 static void nothing(struct stw_buf *out, int indent, const struct stw_field *row)

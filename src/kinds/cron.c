@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parser.  What it takes is what robfig/cron v3 takes, which CronJob uses, with 7 for Sunday
- * besides, less the slips that it lets pass; docs/eru.md lists them. */
+ * The parser.  It accepts what robfig/cron v3 (used by CronJob) accepts, and also 7 for Sunday.  It
+ * refuses some mistakes that robfig/cron accepts; docs/eru.md lists them. */
 #include "kinds/cron.h"
 
 #include "base/util.h"
@@ -11,12 +11,12 @@
 #include <strings.h>
 
 #define BLANKS " \t\n\v\f\r"
-#define HUGE_NUMBER 1000000u /* where numbers stop to grow: more than any field has */
+#define HUGE_NUMBER 1000000u /* numbers are capped here, above the maximum of any field */
 
 struct bounds {
     const char *name;
-    unsigned min, max;         /* of what may be written */
-    unsigned star_max;         /* of a star and of "n/step" */
+    unsigned min, max;         /* of a written value */
+    unsigned star_max;         /* of '*' and of "n/step" */
     const char *const *values; /* names, from `min` on */
 };
 
@@ -40,13 +40,13 @@ static const struct {
     {"@hourly", "0 * * * *"},
 };
 
-/* A piece of the text. */
+/* A part of the text. */
 struct piece {
     const char *at;
     size_t len;
 };
 
-/* What a field says. */
+/* A parsed field. */
 struct field {
     enum stw_cron_field which;
     uint64_t bits;
@@ -72,7 +72,7 @@ static int fail(const struct field *f, struct stw_error *err, const char *fmt, .
     return stw_error_wrap(err, "field %d (%s)", (int)f->which + 1, bounds[f->which].name);
 }
 
-/* Takes the part up to the first `end` off `rest`; false when that has been used up. */
+/* Splits the part up to the first `end` off `rest`; false when `rest` is used up. */
 static bool next_part(struct piece *rest, char end, struct piece *part)
 {
     const char *found;
@@ -123,7 +123,7 @@ static bool is_star(struct piece p)
     return p.len == 1 && (*p.at == '*' || *p.at == '?');
 }
 
-/* "*", "n", "n-m": what stands before the step. */
+/* "*", "n" or "n-m": the part before the step. */
 static int read_span(const struct field *f, struct piece text, struct range *r,
                      struct stw_error *err)
 {
@@ -148,7 +148,7 @@ static int read_span(const struct field *f, struct piece text, struct range *r,
     return 0;
 }
 
-/* "n/step" goes on to the end of the field. */
+/* "n/step" extends to the end of the field's range. */
 static int read_step(const struct field *f, struct piece text, struct range *r,
                      struct stw_error *err)
 {
@@ -228,7 +228,7 @@ static unsigned split(const char *text, struct piece parts[STW_CRON_FIELDS])
     return count;
 }
 
-/* The five fields that a macro stands for; NULL: not one that is known. */
+/* The five fields of a macro; NULL: an unknown macro. */
 static const char *expand(struct piece name)
 {
     for (size_t i = 0; i < STW_COUNT(macros); i++)
@@ -279,7 +279,8 @@ const char *stw_cron_field_name(enum stw_cron_field f)
     return bounds[f].name;
 }
 
-/* When both day fields are restricted, either will do, and each weekday is in each month. */
+/* When both day fields are restricted, a match of either is enough, and every month has every
+ * weekday. */
 bool stw_cron_never(const struct stw_cron *c)
 {
     static const unsigned longest[] = {0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -296,7 +297,7 @@ bool stw_cron_oftener(const struct stw_cron *c, unsigned minutes)
     const unsigned day = 24 * 60;
     unsigned last = 0;
     bool seen = false;
-    for (unsigned at = 0; at < day + minutes; at++) { /* and into a day that may follow */
+    for (unsigned at = 0; at < day + minutes; at++) { /* continues into the following day */
         if (!(c->hours >> (at / 60 % 24) & 1) || !(c->minutes >> (at % 60) & 1))
             continue;
         if (seen && at - last < minutes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a DatabaseUser is; its rules are in databaseuser_rules.c. */
+ * The field tables of DatabaseUser.  Its rules are in databaseuser_rules.c. */
 #include "kinds/databaseuser.h"
 
 #include "base/util.h"
@@ -328,8 +328,8 @@ static bool is_target(const struct stw_env *env, const char *name)
     return found;
 }
 
-/* What the controller looks at before it sets the finalizer: without a target or a Secret nothing
- * is made, and the object can go unasked. */
+/* What the controller checks before it sets the finalizer: without a target or a Secret no account
+ * is created, and a deletion needs no cleanup. */
 static bool is_about_to_be_made(const struct stw_admission *a, struct stw_json spec)
 {
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
@@ -343,8 +343,8 @@ static bool is_about_to_be_made(const struct stw_admission *a, struct stw_json s
     return is_target(a->env, target) && lookup->has(lookup->ctx, "secrets", key) == 1;
 }
 
-/* Set here, it costs no request of its own.  An object that comes in without gets it from the
- * controller. */
+/* Setting the finalizer here saves a request.  The controller adds it to objects that were admitted
+ * without it. */
 static void default_more(const struct stw_admission *a, struct stw_json spec,
                          struct stw_defaults *d)
 {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DatabaseUser: an account on a database server.  The label `target` says which server. */
+ * DatabaseUser: an account on a database server.  The label `target` names the server. */
 #ifndef STW_KINDS_DATABASEUSER_H
 #define STW_KINDS_DATABASEUSER_H
 
 #include "kinds/kind.h"
 
-/* Set before the first statement is sent, by the door when it knows target and Secret, else by the
- * controller; taken away after the last. */
+/* Set before the first statement is sent: by the webhook when it knows the target and the Secret,
+ * otherwise by the controller.  Removed after the last statement. */
 #define STW_DATABASEUSER_FINALIZER "mygroup.handsomeguy.cn/databaseuser"
 #define STW_DATABASEUSER_TARGET_LABEL "target"
-#define STW_DATABASEUSER_TARGET_MAX 63 /* as of any label */
+#define STW_DATABASEUSER_TARGET_MAX 63 /* the limit of any label value */
 #define STW_DATABASEUSER_GRANTS_MAX 100
 
 struct stw_databaseuser_password {
     const char *name, *key; /* a Secret in the object's namespace, a key in it */
-    bool trim_newline;      /* one newline (and a carriage return before it) at the end is no part
+    bool trim_newline;      /* one newline at the end (and a carriage return before it) is not part
                                of the password */
 };
 
-/* 0: no limit.  PostgreSQL has max_user_connections alone. */
+/* 0: no limit.  PostgreSQL supports only max_user_connections. */
 struct stw_databaseuser_limits {
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
         max_connections_per_hour;
@@ -51,8 +51,8 @@ struct stw_databaseuser {
 
 extern const struct stw_kind stw_kind_databaseuser;
 
-/* The key of an account in the index "databaseusers.account": "<target in lower case>/<user>".  The
- * names of targets are compared without case, those of accounts with it. */
+/* The key of an account in the index "databaseusers.account": "<target in lower case>/<user>".
+ * Target names are case-insensitive, account names case-sensitive. */
 void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out);
 
 #endif

@@ -11,7 +11,7 @@
 #define PATH_MAX_BYTES 96
 #define ALL_DATABASES "*"
 
-/* One grant under its rules. */
+/* A grant being checked. */
 struct subject {
     const struct stw_dbu_scene *s;
     uint32_t index;
@@ -28,7 +28,7 @@ static bool is_all(const char *text)
     return text && stw_streq(text, ALL_DATABASES);
 }
 
-/* --- where */
+/* --- the place of a grant */
 
 static unsigned place(const struct subject *g)
 {
@@ -103,8 +103,7 @@ static void check_reserved(const struct subject *g)
                              g->grant.schema, s->engine->name);
 }
 
-/* Where the namespace is not known, as in a file that is only validated, there is nothing to ask.
- */
+/* Skipped when the namespace is unknown, as for a file that is only validated. */
 static void check_database(const struct subject *g)
 {
     char path[PATH_MAX_BYTES];
@@ -133,7 +132,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && stw_streq(a, b));
 }
 
-/* --- what */
+/* --- privileges */
 
 static void privilege_path(const struct subject *g, uint32_t i, char path[PATH_MAX_BYTES])
 {
@@ -205,11 +204,11 @@ static void check_privileges(const struct subject *g)
     struct stw_json list = g->grant.privileges;
     uint32_t count = stw_json_size(list);
     if (count > STW_DATABASEUSER_PRIVILEGES_MAX)
-        return; /* the table says so */
+        return; /* the field table reports it */
     bool all = has(list, "ALL", count);
     for (uint32_t i = 0; i < count; i++) {
         if (stw_json_strcpy(stw_json_at(list, i), name, sizeof(name)) != 0 || !*name)
-            continue; /* the table says so */
+            continue; /* the field table reports it */
         if (has(list, name, i))
             add_privilege(g, i, STW_DUPLICATE, name, "");
         else if (all && !stw_streq(name, "ALL"))
@@ -273,13 +272,13 @@ void stw_databaseuser_check_grants(const struct stw_dbu_scene *s)
     struct stw_json list = s->user->grants;
     uint32_t count = stw_json_size(list);
     if (count == 0 || count > STW_DATABASEUSER_GRANTS_MAX)
-        return; /* the table says so */
+        return; /* the field table reports it */
     stw_arena_init(&arena);
     struct subject *all = stw_arena_alloc(&arena, count * sizeof(*all));
     s->f->failed |= !all;
     for (uint32_t i = 0; all && i < count; i++) {
         all[i] = (struct subject){.s = s, .index = i};
-        /* wrong types are findings already */
+        /* wrong types have been reported already */
         (void)stw_fields_decode(stw_databaseuser_grant_fields, stw_json_at(list, i), &arena,
                                 &all[i].grant);
         check_grant(&all[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules on a DatabaseUser.  What depends on the engine is asked only where the target is known:
- * while it is not, the controller asks before it makes the account. */
+ * Rules on a DatabaseUser.  Rules that depend on the engine run only when the target is known.
+ * Otherwise the controller runs them before it creates the account. */
 #include "kinds/databaseuser_priv.h"
 
 #include "base/util.h"
@@ -35,7 +35,7 @@ const char *stw_databaseuser_check_text(const char *text)
     return has_control(text) ? "must not hold control characters" : NULL;
 }
 
-/* Servers that pad names with blanks take "app " for "app". */
+/* Servers that pad names with blanks treat "app " as "app". */
 const char *stw_databaseuser_check_user(const char *user)
 {
     if (has_control(user))
@@ -61,7 +61,7 @@ const char *stw_databaseuser_check_key(const char *key)
     return NULL;
 }
 
-/* --- what the rules say things with */
+/* --- findings */
 
 void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
                           enum stw_finding_code code, const char *value, const char *fmt, ...)
@@ -84,7 +84,7 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
     stw_databaseuser_add(s, path, STW_INVALID, value, "not supported on %s", s->engine->name);
 }
 
-/* Texts of a decoded spec are NULL when there was no memory. */
+/* Strings of a decoded spec are NULL after an allocation failure. */
 static bool is(const char *text, const char *word)
 {
     return text && stw_streq(text, word);
@@ -136,7 +136,7 @@ static bool accepts_namespace(const struct stw_target *t, const char *ns)
     return false;
 }
 
-/* What the account was made on; the old label counts when the status does not say. */
+/* The target that the account was created on: from the status, or else from the old label. */
 static bool made_on(const struct stw_admission *a, char ret[LABEL_MAX + 1])
 {
     struct stw_json status = stw_json_get(a->old_object, "status");
@@ -166,7 +166,7 @@ static void check_target(const struct stw_dbu_scene *s)
                           s->target_name);
 }
 
-/* The label into `ret`, or a finding and false. */
+/* Copies the label to `ret`; on failure adds a finding and returns false. */
 static bool read_label(const struct stw_admission *a, struct stw_findings *f,
                        char ret[LABEL_MAX + 1])
 {
@@ -229,7 +229,7 @@ static void check_unique(const struct stw_dbu_scene *s)
 static void check_user(const struct stw_dbu_scene *s)
 {
     if (!s->user->user || !*s->user->user || stw_databaseuser_check_user(s->user->user))
-        return; /* the table says so */
+        return; /* the field table reports it */
     if (!stw_databaseuser_check_name(s, "spec.user", s->user->user,
                                      s->engine ? s->engine->user_max : USER_MAX))
         return;
@@ -255,7 +255,7 @@ static bool has_any_host(struct stw_json hosts)
     return is_any_host(hosts);
 }
 
-/* Servers keep hosts in lower case. */
+/* Servers store hosts in lower case. */
 static bool same_host(struct stw_json a, struct stw_json b)
 {
     char x[256], y[256];
@@ -268,7 +268,7 @@ static void check_hosts(const struct stw_dbu_scene *s)
     struct stw_json hosts = s->user->hosts;
     uint32_t count = stw_json_size(hosts);
     if (count > STW_DATABASEUSER_HOSTS_MAX)
-        return; /* the table says so */
+        return; /* the field table reports it */
     for (uint32_t i = 1; i < count; i++) {
         char path[64];
         bool again = false;
@@ -311,7 +311,7 @@ static void check_limits(const struct stw_dbu_scene *s)
     check_limit(s, "spec.limits.maxConnectionsPerHour", l->max_connections_per_hour);
 }
 
-/* --- the end of the account */
+/* --- ownership and deletion */
 
 static void check_reassign(const struct stw_dbu_scene *s)
 {
@@ -387,7 +387,7 @@ static bool password_changed(const struct stw_dbu_scene *s)
            !stw_streq(now->key, was->key) || now->trim_newline != was->trim_newline;
 }
 
-/* A look at the Secret costs a request: only for whoever just chose it. */
+/* Reading the Secret costs a request, so do it only when the reference is new or has changed. */
 static void advise_on_password(const struct stw_dbu_scene *s)
 {
     struct stw_secret_facts facts = {0};

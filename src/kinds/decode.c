@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From JSON to the struct of a field table. */
+ * Decodes JSON into the struct of a field table. */
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 
 struct decoder {
     struct stw_arena *arena;
-    struct stw_findings *f; /* wrong types; NULL: counted only */
+    struct stw_findings *f; /* receives wrong types; NULL: they are only counted */
     unsigned wrong;
     bool no_memory;
 };
@@ -30,7 +30,7 @@ static void put_string(struct decoder *d, void *ret, const struct stw_field *row
     put(ret, row, &text, sizeof(text));
 }
 
-/* Constants of tables are written without escapes. */
+/* Default strings in the tables have no escapes. */
 static void put_default_string(struct decoder *d, void *ret, const struct stw_field *row)
 {
     size_t len = strlen(row->def) - 2;
@@ -65,7 +65,7 @@ static void put_default(struct decoder *d, const struct stw_path *p, void *ret,
     case STW_T_BOOL:
         put(ret, row, &yes, sizeof(yes));
         break;
-    default: /* nodes stay absent */
+    default: /* JSON nodes stay absent */
         break;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Static defaults from the field tables: only what is absent or null, parents first, so that a
- * second pass over the result finds nothing. */
+ * Static defaults from the field tables.  Only absent or null members are set, parents first, so
+ * that a second pass over the result changes nothing. */
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 

@@ -10,8 +10,9 @@
 #define SCHEMA STW_ON_SCHEMA
 #define TABLE STW_ON_TABLE
 
-/* "Privileges Provided by MySQL" and where GRANT takes each; those that reach beyond the data
- * (FILE, SUPER, CREATE USER, GRANT OPTION by itself, ...) are for people. */
+/* From "Privileges Provided by MySQL", with the levels at which GRANT accepts each.  Privileges
+ * that reach beyond the data (FILE, SUPER, CREATE USER, GRANT OPTION by itself, ...)  are left to
+ * administrators. */
 static const struct stw_engine_privilege mysql_privileges[] = {
     {"ALL", DATABASE | TABLE},
     {"ALTER", ALL | DATABASE | TABLE},
@@ -39,7 +40,7 @@ static const struct stw_engine_privilege mysql_privileges[] = {
     {0},
 };
 
-/* As above, and what MariaDB 10.11 has of its own. */
+/* As above, with MariaDB 10.11's own privileges. */
 static const struct stw_engine_privilege mariadb_privileges[] = {
     {"ALL", DATABASE | TABLE},
     {"ALTER", ALL | DATABASE | TABLE},
@@ -86,7 +87,7 @@ static const struct stw_engine_privilege postgresql_privileges[] = {
     {0},
 };
 
-/* The servers' own accounts, and those of clouds and distributions that run them. */
+/* Accounts of the servers themselves, and of clouds and distributions that run them. */
 static const char *const mysql_reserved[] = {
     "root", "mysql.*",   "event_scheduler", "debian-sys-maint",
     "rds*", "cloudsql*", "azure_superuser", NULL};
@@ -97,14 +98,16 @@ static const char *const postgresql_reserved[] = {
     "postgres",        "pg_*",           "PUBLIC", "none", "rds*", "cloudsql*",
     "azure_superuser", "steward_heir_*", NULL};
 
-/* mysql.user is who is an admin; pg_authid has everybody's password hash; steward has its marks. */
+/* mysql.user decides who is an admin, pg_authid holds every password hash, and the database
+ * `steward` holds steward's marks. */
 static const char *const mysql_databases[] = {
     "mysql", "sys", "performance_schema", "information_schema", "steward", NULL};
 static const char *const postgresql_databases[] = {"template0", "template1", NULL};
 static const char *const postgresql_schemas[] = {"pg_*", "information_schema", NULL};
 static const char *const none[] = {NULL};
 
-/* Account names: mysql.user of MySQL 8.0 and MariaDB 10.11, NAMEDATALEN - 1 of PostgreSQL. */
+/* Limits of account names: mysql.user of MySQL 8.0 and MariaDB 10.11, NAMEDATALEN - 1 of
+ * PostgreSQL. */
 static const struct stw_engine_info engines[STW_ENGINES] = {
     [STW_ENGINE_MYSQL] = {.name = "mysql",
                           .port = 3306,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What database engines differ in, as far as rules ask: lengths, reserved names, privileges.  The
- * statements are controller/sql's. */
+ * Differences between database engines that the rules need: length limits, reserved names,
+ * privileges.  The SQL statements are in controller/sql. */
 #ifndef STW_KINDS_ENGINE_H
 #define STW_KINDS_ENGINE_H
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What privileges are on; bits. */
+/* Levels at which a privilege can be granted; bits. */
 enum stw_engine_place {
     STW_ON_ALL = 1, /* every database: "*" */
     STW_ON_DATABASE = 2,
@@ -19,7 +19,7 @@ enum stw_engine_place {
     STW_ON_TABLE = 8,
 };
 
-/* One that may be given to users: none by which an account could become an admin. */
+/* A privilege that users may be given.  None of them lets an account become an admin. */
 struct stw_engine_privilege {
     const char *name; /* NULL ends a table */
     unsigned places;
@@ -28,14 +28,14 @@ struct stw_engine_privilege {
 struct stw_engine_info {
     const char *name;
     int64_t port;
-    uint32_t user_max, name_max; /* of accounts; of databases, schemas and tables */
-    bool names_in_bytes;         /* what both count; else characters */
+    uint32_t user_max, name_max; /* of account names; of database, schema and table names */
+    bool names_in_bytes;         /* both limits count bytes, else characters */
     bool has_hosts;              /* accounts are user@host */
     bool has_schemas, has_all_databases, has_require_tls, has_hourly_limits, has_owned_objects;
-    const char *const *reserved; /* account names, without case; with a '*' at the end: all that
-                                    start so.  Ended by NULL */
-    /* In the same form: databases and schemas of the server's own, where a right to write would
-     * make an admin. */
+    const char *const *reserved; /* account names, case-insensitive; a '*' at the end matches any
+                                    suffix.  NULL-terminated */
+    /* In the same form: the server's own databases and schemas.  The right to write there would
+     * make an account an admin. */
     const char *const *reserved_databases, *const *reserved_schemas;
     const struct stw_engine_privilege *privileges;
 };
@@ -44,7 +44,7 @@ const struct stw_engine_info *stw_engine_info(enum stw_engine e);
 bool stw_engine_reserves(enum stw_engine e, const char *user);
 bool stw_engine_reserves_database(enum stw_engine e, const char *database);
 bool stw_engine_reserves_schema(enum stw_engine e, const char *schema);
-/* NULL: it has no such privilege, or gives it to nobody. */
+/* NULL: the engine does not have the privilege, or it may not be granted. */
 const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const char *name);
 
 /* Every privilege of an engine at one of `places`, as `"A", "B"`; for messages. */

@@ -201,7 +201,7 @@ static const struct stw_column columns[] = {
     {.name = "TZ", .type = "string", .json_path = ".spec.timeZone"},
     {.name = "Enabled", .type = "boolean", .json_path = ".spec.enabled"},
     {.name = "Last", .type = "date", .json_path = ".status.lastScheduleTime"},
-    /* a date column shows how long ago, which of the future is nothing */
+    /* a date column shows an age, which is empty for a time in the future */
     {.name = "Next", .type = "string", .json_path = ".status.nextScheduleTime"},
     {.name = "Result", .type = "string", .json_path = ".status.lastResult"},
     STW_COLUMN_AGE,
@@ -221,7 +221,7 @@ static void check_jitter(const struct stw_eru *e, struct stw_findings *f)
                      (long long)e->starting_deadline_seconds);
 }
 
-/* Who else is there; `is_new`: only then it is of interest that the Deployment is not. */
+/* Refuses a Deployment that another Eru handles.  Warns about a missing one only when `is_new`. */
 static void check_deployment(const struct stw_admission *a, const struct stw_eru *e, bool is_new,
                              struct stw_findings *f)
 {

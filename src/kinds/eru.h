@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Eru: a Deployment that is restarted by the clock. */
+ * Eru: restarts a Deployment on a schedule. */
 #ifndef STW_KINDS_ERU_H
 #define STW_KINDS_ERU_H
 
@@ -22,7 +22,7 @@ struct stw_eru {
 
 extern const struct stw_kind stw_kind_eru;
 
-/* An Eru that nobody has changed since steward made it for a Deployment. */
+/* True for an Eru that is still as steward created it for a Deployment. */
 bool stw_eru_is_default(const struct stw_eru *e);
 
 #endif

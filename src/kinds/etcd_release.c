@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 
-/* From which version on, in the line 3.4 and in later ones. */
+/* The first version with the trait: in 3.4, and in 3.5 and later. */
 static const struct {
     struct stw_semver since_34, since;
 } traits[] = {
@@ -20,8 +20,8 @@ static const struct {
     [STW_ETCD_DOWNGRADES] = {{3, 6, 0}, {3, 6, 0}},
 };
 
-/* Until and from the version in which the name changed.  3.6 knows both, and 3.7 the new one only.
- */
+/* The name before, and from, the version that renamed the option.  3.6 accepts both names, 3.7 only
+ * the new one. */
 static const struct {
     struct stw_semver renamed;
     const char *before, *after;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdBackup is; its rules are in etcdbackup_rules.c. */
+ * The field tables of EtcdBackup.  Its rules are in etcdbackup_rules.c. */
 #include "kinds/etcdbackup.h"
 
 #include "kinds/cron.h"

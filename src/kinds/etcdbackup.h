@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * EtcdBackup: snapshots of an etcd, once or by the clock, in a store.  EtcdRestore: a cluster made
- * from one of them. */
+ * EtcdBackup: snapshots of an etcd in a store, once or on a schedule.  EtcdRestore: a cluster
+ * created from one of them. */
 #ifndef STW_KINDS_ETCDBACKUP_H
 #define STW_KINDS_ETCDBACKUP_H
 
 #include "kinds/etcdcluster.h"
 #include "kinds/kind.h"
 
-/* Where snapshots lie. */
+/* Where snapshots are stored. */
 struct stw_etcd_s3 {
     const char *path;       /* "bucket/key"; NULL: no such block */
     const char *aws_secret; /* Secret with "credentials" as in ~/.aws/credentials, and "ca.crt" when
@@ -50,7 +50,7 @@ struct stw_etcdrestore {
         const char *uri;  /* NULL: its newest verified one */
     } backup;
     const char *cluster;
-    struct stw_json template; /* an EtcdCluster's spec; absent: that of the cluster there is */
+    struct stw_json template; /* an EtcdCluster's spec; absent: that of the existing cluster */
     const char *mode;         /* "New" */
     int64_t bump_revision;
     bool mark_compacted;
@@ -59,8 +59,9 @@ struct stw_etcdrestore {
 
 extern const struct stw_kind stw_kind_etcdbackup, stw_kind_etcdrestore;
 
-/* Where an EtcdBackup stores, as one text that two objects share when they would write to the same
- * place.  `backup` is the object, `ns` its namespace.  False: its spec names none. */
+/* Where an EtcdBackup stores, as a text that is equal for two objects that would write to the same
+ * place.  `backup` is the object, `ns` its namespace.  Returns false when the spec names no
+ * place. */
 #define STW_ETCDBACKUP_PLACE_MAX 4096
 struct stw_buf;
 bool stw_etcdbackup_place(struct stw_json backup, const char *ns, struct stw_buf *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdBackup must be, beyond what its field table says. */
+ * Rules on an EtcdBackup beyond its field table. */
 #include "base/util.h"
 #include "kinds/etcdbackup_priv.h"
 #include "kinds/etcdcluster_priv.h"
@@ -13,13 +13,13 @@
 
 static const char then_made[] = "backups are made";
 
-/* --- what is backed up */
+/* --- source */
 
 static void check_endpoint(struct stw_json node, uint32_t index, int *https, struct stw_findings *f)
 {
     char path[64], url[513];
     if (stw_json_strcpy(node, url, sizeof(url)) != 0 || !*url)
-        return; /* the table has said so */
+        return; /* the field table reports it */
     bool is_https = strncmp(url, "https://", 8) == 0;
     (void)snprintf(path, sizeof(path), "spec.etcdEndpoints[%u]", index);
     stw_etcd_check_url(path, url, "https://host:2379", f);
@@ -67,7 +67,7 @@ static void advise_on_cluster(const struct stw_admission *a, const struct stw_et
                           b->cluster);
 }
 
-/* --- when */
+/* --- schedule */
 
 static bool by_clock(const struct stw_etcdbackup *b)
 {
@@ -117,7 +117,7 @@ static void check_policy(const struct stw_admission *a, const struct stw_etcdbac
 
 /* --- changes */
 
-/* One backup, or many: an object is the one or the other for as long as it lives. */
+/* An object makes either one backup or many; an UPDATE cannot change which. */
 static void check_period(const struct stw_etcdbackup *now, const struct stw_etcdbackup *old,
                          struct stw_findings *f)
 {
@@ -142,7 +142,7 @@ static void check_changes(const struct stw_admission *a, const struct stw_etcdba
         stw_etcd_check_same_store(a, f);
 }
 
-/* --- who else stores there */
+/* --- other objects that store to the same place */
 
 static bool has_moved(const struct stw_admission *a, const char *place)
 {
@@ -151,7 +151,8 @@ static bool has_moved(const struct stw_admission *a, const char *place)
            !stw_streq(stw_buf_str(&was), place);
 }
 
-/* Of two objects that were there before this rule, the controller lets the older one go on. */
+/* If two objects already shared a place before this rule, the controller lets the older one
+ * continue. */
 static void check_place(const struct stw_admission *a, const struct stw_etcdbackup *b,
                         struct stw_findings *f)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where snapshots lie: the same for EtcdBackup and EtcdRestore. */
+ * Where snapshots are stored; the same for EtcdBackup and EtcdRestore. */
 #include "base/util.h"
 #include "kinds/etcdbackup_priv.h"
 #include "kinds/etcdcluster_priv.h"
@@ -30,7 +30,7 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* Nothing but a scheme, a host and a port. */
+/* Only a scheme, a host and a port. */
 static bool is_url(const char *url)
 {
     const char *host = strncmp(url, "http://", 7) == 0    ? url + 7
@@ -45,7 +45,7 @@ void stw_etcd_check_url(const char *path, const char *url, const char *example,
                         struct stw_findings *f)
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(64 * 1024);
-    if (strchr(url, '@')) { /* what is before it is not shown */
+    if (strchr(url, '@')) { /* the value is not shown: it has credentials */
         stw_findings_add(f, path, STW_INVALID, NULL, "must not hold a user or a password");
     } else if (!is_url(url)) {
         stw_buf_json_strz(&json, url);
@@ -54,7 +54,7 @@ void stw_etcd_check_url(const char *path, const char *url, const char *example,
     }
 }
 
-/* bucket/key: as buckets are named since 2018, and no key that means another place to some. */
+/* "bucket/key", without keys that some servers map to another place. */
 static const char *check_path(const char *path)
 {
     static const char text[] = "must be \"bucket/key\"";
@@ -125,7 +125,7 @@ const struct stw_field stw_etcd_s3_fields[] = {
     {0},
 };
 
-/* Relative, and never upwards. */
+/* A relative path that never goes upwards. */
 static const char *check_folder(const char *path)
 {
     static const char text[] = "must stay inside the volume";
@@ -171,7 +171,7 @@ void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc
     } stores[] = {{"S3", "s3", s3}, {"PVC", "pvc", pvc}};
     char path[32];
     if (!stw_streq(type, "S3") && !stw_streq(type, "PVC"))
-        return; /* the table has said so */
+        return; /* the field table reports it */
     for (size_t i = 0; i < STW_COUNT(stores); i++) {
         bool wanted = stw_streq(type, stores[i].type);
         (void)snprintf(path, sizeof(path), "spec.%s", stores[i].block);
@@ -218,7 +218,7 @@ void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_finding
 
 /* --- the place */
 
-/* "HTTPS://Host:443/" and "https://host" are one. */
+/* "HTTPS://Host:443/" and "https://host" are the same endpoint. */
 static void add_endpoint(const char *url, struct stw_buf *out)
 {
     bool secure = strncasecmp(url, "https://", 8) == 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdCluster is; its rules are in etcdcluster_rules.c and the files beside it. */
+ * The field tables of EtcdCluster.  Its rules are in etcdcluster_rules.c and the files named like
+ * it. */
 #include "kinds/etcdcluster.h"
 
 #include "kinds/core.h"
@@ -169,7 +170,7 @@ static const struct stw_field option_fields[] = {
     {0},
 };
 
-/* --- how the cluster is kept */
+/* --- operation */
 
 static const struct stw_field failover_fields[] = {
     {.name = "enabled",
@@ -330,8 +331,8 @@ static const struct stw_scale scale = {.spec_replicas = ".spec.size",
                                        .status_replicas = ".status.size",
                                        .selector = ".status.selector"};
 
-/* The version of a cluster that names none is written down once: a steward with another one built
- * in must not move it. */
+/* Writes the version into the spec of a cluster that names none: a steward with another built-in
+ * default must not change it later. */
 static void default_more(const struct stw_admission *a, struct stw_json spec,
                          struct stw_defaults *d)
 {

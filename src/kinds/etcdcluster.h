@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * EtcdCluster: an etcd of so many members, each a pod with a volume of its own. */
+ * EtcdCluster: an etcd of a given number of members, each a pod with its own volume. */
 #ifndef STW_KINDS_ETCDCLUSTER_H
 #define STW_KINDS_ETCDCLUSTER_H
 
@@ -9,7 +9,7 @@
 #include "kinds/semver.h"
 
 #define STW_ETCD_REPOSITORY "quay.io/coreos/etcd"
-#define STW_ETCD_CLUSTER_NAME_MAX 52 /* a member's name has 11 bytes more */
+#define STW_ETCD_CLUSTER_NAME_MAX 52 /* a member's name is 11 bytes longer */
 #define STW_ETCD_SIZE_MAX 7
 #define STW_ETCD_CLIENT_PORT 2379
 #define STW_ETCD_PEER_PORT 2380
@@ -29,7 +29,7 @@ struct stw_etcd_pod {
     struct stw_json claim_spec; /* core/v1 PersistentVolumeClaimSpec; absent: spec.storage */
     const char *busybox_image;
     int64_t dns_timeout_s;
-    const char *cluster_domain; /* NULL: names end in ".svc" and the resolver does the rest */
+    const char *cluster_domain; /* NULL: names end in ".svc" and the resolver completes them */
 };
 
 struct stw_etcdcluster {
@@ -51,14 +51,14 @@ struct stw_etcdcluster {
             const char *operator_secret; /* or NULL */
         } static_;                       /* "static" */
         struct {
-            const char *provider; /* "Steward"; NULL: no own CA */
+            const char *provider; /* "Steward"; NULL: no CA of its own */
             int64_t validity_days, renew_before_days;
         } auto_; /* "auto" */
     } tls;       /* spec.TLS */
     struct {
         struct stw_json quota_backend_bytes; /* quantity */
         const char *auto_compaction_mode, *auto_compaction_retention;
-        int64_t snapshot_count, heartbeat_interval_ms, election_timeout_ms; /* 0: etcd's */
+        int64_t snapshot_count, heartbeat_interval_ms, election_timeout_ms; /* 0: etcd's defaults */
         struct stw_json extra_args;                                         /* map of strings */
     } options;
     struct {
@@ -80,12 +80,12 @@ struct stw_etcdcluster {
 
 extern const struct stw_kind stw_kind_etcdcluster;
 
-/* Whether an option of etcd ("data-dir", "experimental-...") is steward's own to set; each that
- * steward gives to a member must be.  `ret_use`: the field of the spec for it, or NULL. */
+/* Whether an option of etcd ("data-dir", "experimental-...") is reserved for steward.  Every option
+ * that steward passes to a member must be.  `ret_use`: the field of the spec for it, or NULL. */
 bool stw_etcd_option_reserved(const char *name, const char **ret_use);
 
-/* Whether members may go from a running version to another one; `err` says why not, in the words of
- * admission.  Asked at admission and again before each upgrade or downgrade. */
+/* Whether members may go from a running version to another one; `err` gives the reason, worded as
+ * at admission.  Called at admission and again before each upgrade or downgrade. */
 struct stw_error;
 int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the pods of members shall be: spec.pod, and what of etcd is steward's own to set. */
+ * The fields and rules of spec.pod, and the options of etcd that only steward may set. */
 #include "base/util.h"
 #include "kinds/core.h"
 #include "kinds/etcdcluster_priv.h"
@@ -158,16 +158,16 @@ const struct stw_field stw_ec_pod_fields[] = {
     {0},
 };
 
-/* --- what is steward's */
+/* --- reserved options and keys */
 
 enum match { WHOLE, BEGIN, WITHIN, END };
 
-/* Options of etcd as its command line has them.  Each option that steward gives to etcd must be
- * here: etcd ends at once when it is told the same twice. */
+/* Options of etcd as named on its command line.  Every option that steward passes to etcd must be
+ * here: etcd exits at once when an option is given twice. */
 static const struct {
     enum match match;
     const char *text;
-    const char *use; /* the field of the spec that says it; NULL: none does */
+    const char *use; /* the field of the spec to use instead; NULL: none */
 } reserved_options[] = {
     {WHOLE, "name", NULL},
     {WHOLE, "data-dir", NULL},
@@ -236,7 +236,7 @@ void stw_ec_forbid_option(const struct stw_ec_scene *s, const char *path, const 
         stw_ec_forbid(s, path, "%s is set by the operator", name);
 }
 
-/* "ETCD_LISTEN_PEER_URLS" as "listen-peer-urls"; also without the prefix, for steward's own. */
+/* Looks up "ETCD_LISTEN_PEER_URLS" as "listen-peer-urls"; reserves two of steward's own, too. */
 static bool env_reserved(const char *name, const char **ret_use)
 {
     char option[OPTION_NAME_MAX + 1];
@@ -252,7 +252,7 @@ static bool env_reserved(const char *name, const char **ret_use)
     option[i] = '\0';
     if (!stw_streq(option, STW_ETCD_GATES))
         return stw_etcd_option_reserved(option, ret_use);
-    *ret_use = "options.extraArgs[" STW_ETCD_GATES "]"; /* the command line wins over a variable */
+    *ret_use = "options.extraArgs[" STW_ETCD_GATES "]"; /* the command line overrides a variable */
     return true;
 }
 
@@ -275,11 +275,11 @@ static void check_env(const struct stw_ec_scene *s)
     stw_core_check_env(s->now->pod.env, stw_ec_path(s, "pod.etcdEnv").text, s->f);
 }
 
-/* Keys of labels and annotations that nobody else may set. */
+/* Keys of labels and annotations that are reserved for steward. */
 static const struct {
     enum match match;
     const char *text;
-    bool annotation; /* there, too */
+    bool annotation; /* also reserved for annotations */
 } reserved_keys[] = {
     {WHOLE, "app", false},
     {BEGIN, "etcd_", false},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdCluster must be, beyond what its field tables say. */
+ * Rules on an EtcdCluster beyond its field tables. */
 #include "base/util.h"
 #include "kinds/etcdcluster_priv.h"
 #include "kinds/kind_priv.h"
@@ -12,10 +12,10 @@
 
 #define NANO 1000000000
 #define MIB ((stw_quantity)1024 * 1024 * NANO)
-#define HEARTBEAT_MS 100 /* etcd's own */
+#define HEARTBEAT_MS 100 /* etcd's default */
 #define ELECTION_MS 1000
 
-/* --- findings at a place below the spec */
+/* --- findings below the spec */
 
 struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path)
 {
@@ -167,7 +167,7 @@ static bool has_static(const struct stw_etcdcluster *c)
            c->tls.static_.operator_secret;
 }
 
-/* Between members, and towards clients. */
+/* TLS between members, and TLS with clients. */
 static bool peer_tls(const struct stw_etcdcluster *c)
 {
     return c->tls.auto_.provider || c->tls.static_.member.peer_secret;
@@ -197,7 +197,7 @@ void stw_ec_check_tls(const struct stw_ec_scene *s)
 
 /* --- options */
 
-/* A whole number, or Go's durations as far as anybody writes them here: "1h30m". */
+/* A whole number, or the usual form of Go's durations: "1h30m". */
 static bool is_retention(const char *text, bool duration)
 {
     bool unit = true;
@@ -323,7 +323,7 @@ static bool has_condition(struct stw_json status, const char *type)
     return false;
 }
 
-/* The word that gives up what only the lost members had: of no use while there is a quorum. */
+/* Warns that the annotation which gives up the data of lost members has no effect with a quorum. */
 static void advise_on_force(const struct stw_admission *a, struct stw_json status,
                             struct stw_findings *f)
 {

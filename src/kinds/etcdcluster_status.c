@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The status of an EtcdCluster, for the schema, and what `kubectl get` shows. */
+ * The status of an EtcdCluster, for the schema, and the columns of `kubectl get`. */
 #include "kinds/etcdcluster_priv.h"
 #include "kinds/rows.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where members keep their data: spec.storage, or a claim of the old API's form. */
+ * Rules on the storage of members: spec.storage, or a volume claim in the form of the old API. */
 #include "base/util.h"
 #include "kinds/etcdcluster_priv.h"
 #include "kinds/names.h"
@@ -12,14 +12,14 @@
 #define SIZE_MIN (1024 * MIB)
 #define QUOTA_DEFAULT (2048 * MIB)
 #define SIZE_DEFAULT (8192 * MIB)
-#define TIMES_QUOTA 3 /* the file, the file while it is defragmented, snapshots and the log */
+#define TIMES_QUOTA 3 /* the file, a copy during defragmentation, snapshots and the log */
 
 static const char storage_size[] = "storage.size";
 static const char claim_size[] = "pod.persistentVolumeClaimSpec.resources.requests[storage]";
 
-/* As it was asked for. */
+/* The volume as requested in the spec. */
 struct volume {
-    bool claim;            /* by a claim's spec */
+    bool claim;            /* requested with a claim's spec */
     const char *medium;    /* "Auto", "Persistent", "EmptyDir" */
     struct stw_json size;  /* absent: the default */
     const char *size_path; /* below the spec */
@@ -57,7 +57,7 @@ static void check_size(const struct stw_ec_scene *s, const struct volume *v)
                           stw_ec_path(s, v->size_path).text);
 }
 
-/* As it was written. */
+/* The size as written in the spec. */
 static void size_text(const struct volume *v, char out[64])
 {
     size_t len = 3;
@@ -82,7 +82,7 @@ static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
                           stw_ec_path(s, now->size_path).text);
 }
 
-/* What steward settled on, once there are members. */
+/* Once steward has settled on a medium, it cannot change. */
 static void check_medium(const struct stw_ec_scene *s, const struct volume *now)
 {
     char latched[32];
@@ -94,7 +94,7 @@ static void check_medium(const struct stw_ec_scene *s, const struct volume *now)
                   "field is immutable (was \"%s\")", latched);
 }
 
-/* Of a claim's spec only the size may change. */
+/* Only the size in a claim's spec may change. */
 static void check_claim(const struct stw_ec_scene *s)
 {
     static const char *const fixed[] = {"accessModes", "selector", "storageClassName",

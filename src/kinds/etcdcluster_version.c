@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which version of etcd may be asked for, and which may follow which. */
+ * Which versions of etcd are accepted, and which version may follow which. */
 #include "base/util.h"
 #include "kinds/etcdcluster_priv.h"
 
@@ -85,7 +85,7 @@ static struct stw_semver version_of(struct stw_json v)
     return ret;
 }
 
-/* Some member runs what the upgrade is to. */
+/* Whether some member already runs the new version. */
 static bool has_moved(struct stw_json status, struct stw_semver current)
 {
     struct stw_json key, member;
@@ -95,8 +95,8 @@ static bool has_moved(struct stw_json status, struct stw_semver current)
     return false;
 }
 
-/* While an upgrade runs: on to a later patch of the same, or back as long as nobody has moved.
- * While a downgrade runs: on to a later patch of the same, or back at any time. */
+/* While an upgrade runs: on to a later patch of the same minor, or back as long as no member has
+ * moved.  While a downgrade runs: on to a later patch of the same minor, or back at any time. */
 static bool may_turn(struct stw_json status, struct stw_semver current, struct stw_semver target,
                      struct stw_semver wanted)
 {
@@ -175,8 +175,8 @@ void stw_ec_check_version(const struct stw_ec_scene *s)
 {
     struct stw_semver v;
     if (!s->now->version || stw_semver_parse(s->now->version, &v) != 0)
-        return;                                                     /* the table has said so */
-    if (s->old && stw_json_there(stw_json_get(s->json, "version"))) /* else it stays as it is */
+        return;                                                     /* reported by the table */
+    if (s->old && stw_json_there(stw_json_get(s->json, "version"))) /* else it stays unchanged */
         check_step(s, v);
     if (!stw_ec_check_version_text(s->now->version))
         advise(s, v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdRestore is, and what it must be: a cluster made from a backup. */
+ * The fields and rules of EtcdRestore: a cluster created from a backup. */
 #include "base/util.h"
 #include "kinds/etcdbackup_priv.h"
 #include "kinds/etcdcluster_priv.h"
@@ -189,7 +189,7 @@ static void check_source(const struct stw_etcdrestore *r, struct stw_findings *f
         stw_etcd_check_store("backupStorageType", r->storage_type, r->s3.path, r->pvc.claim, f);
 }
 
-/* Members of a restored cluster are told what they are by what is on their volume. */
+/* Members of a restored cluster take their identity from the data on their volume. */
 static void check_template(const struct stw_admission *a, const struct stw_etcdrestore *r,
                            struct stw_findings *f)
 {

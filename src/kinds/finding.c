@@ -12,7 +12,7 @@
 #define WARNINGS_MAX 50
 #define VALUE_MAX 80     /* bytes of a value that are shown */
 #define MESSAGE_MAX 2048 /* of one message or warning */
-#define STEPS_UNSEEN 15U /* steps between two looks at the clock, as a mask */
+#define STEPS_UNSEEN 15U /* steps between two readings of the clock, as a mask */
 
 static const struct {
     const char *label, *cause;
@@ -51,7 +51,7 @@ void stw_findings_drop(struct stw_findings *f, size_t index)
             (f->error_count - index) * sizeof(*f->errors));
 }
 
-/* Bytes of one character or one escape, so that a cut never falls into it. */
+/* Bytes of one character or one escape, which must not be split. */
 static size_t unit_len(const char *text, size_t left, bool in_string)
 {
     unsigned char c = (unsigned char)*text;
@@ -68,7 +68,7 @@ static int hex_digit(char c)
                                                 : -1;
 }
 
-/* The API server escapes <, > and & on its way to us; a person should see them plain. */
+/* The API server escapes <, > and & in what it sends; users should see them plain. */
 static void add_unit(struct stw_buf *out, const char *text, size_t len)
 {
     if (len == 6 && memcmp(text, "\\u00", 4) == 0) {
@@ -121,7 +121,7 @@ __attribute__((format(printf, 1, 0))) static char *message_text(const char *fmt,
     return strdup(text);
 }
 
-/* Room for one more behind `count` elements; arrays grow by doubling from 8. */
+/* Makes space for one more after `count` elements; arrays grow by doubling from 8. */
 static bool grow(void **array, size_t count, size_t size)
 {
     if (count != 0 && (count < 8 || (count & (count - 1)) != 0))
@@ -235,7 +235,7 @@ static void append_warning(struct stw_findings *f, char *text)
     f->warnings[f->warning_count++] = text;
 }
 
-/* The last place says how many more there were. */
+/* The last entry has the number of warnings that were left out. */
 static void leave_out_warning(struct stw_findings *f)
 {
     char *text = NULL;

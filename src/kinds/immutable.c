@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 
-/* Absent and the default are the same thing: the API server fills the one in for the other. */
+/* Absent and the default are the same: the API server fills in the default. */
 static bool is_default(const struct stw_field *row, struct stw_json v)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -32,7 +32,7 @@ static void refuse(const struct stw_path *p, struct stw_json old, struct stw_fin
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     stw_autofindings struct stw_findings was = {0};
     stw_path_text(p, &path);
-    stw_findings_at(&was, "", STW_INVALID, old, "%s", ""); /* to have the value shortened */
+    stw_findings_at(&was, "", STW_INVALID, old, "%s", ""); /* only to shorten the value */
     const char *value = was.error_count && was.errors[0].value ? was.errors[0].value : "not set";
     stw_findings_add(f, stw_buf_str(&path), STW_FORBIDDEN, NULL, "field is immutable (was %s)",
                      value);

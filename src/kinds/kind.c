@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kind table, and the order in which an object is judged. */
+ * The kind table, and the order in which an object is checked. */
 #include "kinds/kind.h"
 
 #include "base/util.h"
@@ -26,7 +26,7 @@ const struct stw_kind *stw_kind_find(const char *group, const char *version, con
     return NULL;
 }
 
-/* The spec as the struct of its kind, in the arena; NULL when there is no object or no memory. */
+/* The spec as the struct of its kind, in the arena; NULL: no memory. */
 static const void *decode_spec(const struct stw_kind *k, struct stw_json spec,
                                struct stw_arena *arena)
 {
@@ -34,7 +34,7 @@ static const void *decode_spec(const struct stw_kind *k, struct stw_json spec,
     if (!ret)
         return NULL;
     memset(ret, 0, k->spec_size);
-    (void)stw_fields_decode(k->spec, spec, arena, ret); /* wrong types are findings already */
+    (void)stw_fields_decode(k->spec, spec, arena, ret); /* wrong types have been reported already */
     return ret;
 }
 
@@ -122,7 +122,7 @@ static void validate(const struct stw_admission *a, struct stw_findings *f)
         return;
     }
     if (update && stw_json_there(stw_json_path(a->object, "metadata.deletionTimestamp")))
-        return; /* finalizers must be able to go, whatever the spec says */
+        return; /* finalizers must be removable even with an invalid spec */
     stw_kind_judge(a, f);
     if (!update)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules on metadata that every kind has: the name, and steward's own annotations. */
+ * Rules on metadata for every kind: the name, and steward's own annotations. */
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 #include "kinds/names.h"
@@ -19,7 +19,7 @@ static const char *const switches[] = {
 static const char dns1035_text[] = "must start with a letter and hold only a-z, 0-9 and '-', "
                                    "because a Service gets this name";
 
-/* A label, but for its length and its end: both are known of a generateName only later. */
+/* A label, except for its length and its end, which are not known yet for a generateName. */
 static bool starts_as_label(const char *s)
 {
     return *s >= 'a' && *s <= 'z' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
@@ -88,7 +88,7 @@ static void check_switch(struct stw_json annotations, const char *key, struct st
     bool fits = stw_json_strcpy(v, value, sizeof(value)) == 0;
     for (char *c = value; fits && *c; c++)
         if (iscntrl((unsigned char)*c))
-            *c = ' '; /* a warning is one line of a header */
+            *c = ' '; /* a warning must be one line of a header */
     stw_findings_warn(f, "annotation %s: \"%s\" is not \"true\" or \"false\"; ignored", key,
                       fits ? value : "...");
 }

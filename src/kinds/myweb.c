@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-#define PAGE_MAX 921600         /* a ConfigMap holds 1 MiB with everything in it */
-#define PAGE_LARGE (200 * 1024) /* from here on we advise */
+#define PAGE_MAX 921600         /* a ConfigMap is limited to 1 MiB in total */
+#define PAGE_LARGE (200 * 1024) /* larger pages get a warning */
 #define APPLY_ANNOTATION_MAX                                                                       \
     262144 /* bytes of all annotations: apimachinery's TotalAnnotationSizeLimitB */
 
@@ -151,8 +151,8 @@ static struct range port_range(const struct stw_env *env)
     return (struct range){p->node_port_min, p->node_port_max};
 }
 
-/* The lower end of the range, from which the API server takes no port by itself as long as there
- * are others: min(max(16, size/32), 128) ports (KEP-3668). */
+/* The end of the lower part of the range, from which the API server allocates no port by itself as
+ * long as others are free: min(max(16, size/32), 128) ports (KEP-3668). */
 static int32_t static_band_end(struct range r)
 {
     int32_t size = r.max - r.min + 1;
@@ -181,7 +181,7 @@ static void add_port_error(struct stw_findings *f, enum stw_finding_code code, i
     stw_findings_add(f, "spec.nodePortNumber", code, value, "%s", message);
 }
 
-/* What may still turn out well; of interest only when the port is chosen. */
+/* Warnings about a port that may still work; only when the port is new. */
 static void advise_on_port(const struct stw_admission *a, int64_t port, struct range r,
                            struct stw_findings *f)
 {
@@ -218,7 +218,7 @@ static void check_port(const struct stw_admission *a, int64_t port, bool is_new,
         advise_on_port(a, port, r, f);
 }
 
-/* Sizes are of bytes after decoding; the table refuses what is too long. */
+/* Sizes are in bytes after decoding; the field table refuses pages that are too long. */
 static void advise_on_page(struct stw_json page, struct stw_findings *f)
 {
     uint32_t size = stw_json_size(page);

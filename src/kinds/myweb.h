@@ -14,14 +14,14 @@ struct stw_myweb {
     int64_t container_port;
     const char *mount_path;
     const char *content_update; /* "Roll", "Live" */
-    struct stw_json resources;  /* core/v1 ResourceRequirements; absent: steward's small ones */
+    struct stw_json resources;  /* core/v1 ResourceRequirements; absent: steward's defaults */
     struct stw_json image_pull_secrets; /* list of {name} */
     struct stw_json security_context;   /* core/v1 SecurityContext of the container */
 };
 
 extern const struct stw_kind stw_kind_myweb;
 
-/* What resources default to, as JSON. */
+/* The default of resources, as JSON. */
 #define STW_MYWEB_RESOURCES "{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"}}"
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names and image references, by hand: the grammars are small, and POSIX regular expressions are
- * neither fast nor bounded. */
+ * Hand-written parsers for names and image references: the grammars are small, and POSIX regular
+ * expressions are neither fast nor bounded. */
 #include "kinds/names.h"
 
 #include "base/util.h"
@@ -54,7 +54,7 @@ bool stw_is_dns1035_label(const char *s)
     return is_lower(s[0]) && is_label(s, strlen(s));
 }
 
-/* Only the whole is limited in length here, not each part: that is how the API server has it. */
+/* As in the API server, only the total length is limited, not that of each part. */
 bool stw_is_dns1123_subdomain(const char *s)
 {
     size_t len = strlen(s);
@@ -96,14 +96,14 @@ const char *stw_check_dns1123_subdomain(const char *s)
                  "and end with an alphanumeric character";
 }
 
-/* A piece of a longer string. */
+/* A part of a longer string. */
 struct piece {
     const char *at;
     size_t len;
 };
 
-/* Splits at the first (or last) `c` of `s`: `s` keeps what is before, the rest is returned; its
- * `at` is NULL when there is no `c`. */
+/* Splits `s` at its first (or last) `c`: `s` keeps the part before it, the rest is returned.  `at`
+ * of the rest is NULL when there is no `c`. */
 static struct piece split(struct piece *s, char c, bool last)
 {
     const char *found = last ? memrchr(s->at, c, s->len) : memchr(s->at, c, s->len);
@@ -199,7 +199,7 @@ static bool is_port(struct piece s)
     return s.len > 0;
 }
 
-/* "[2001:db8::1]": hexadecimal digits and colons in brackets, as the reference grammar has it. */
+/* "[2001:db8::1]": hexadecimal digits and colons in brackets, as in the reference grammar. */
 static bool is_ipv6(struct piece s)
 {
     if (s.len < 3 || s.at[s.len - 1] != ']')
@@ -230,8 +230,7 @@ static bool is_host(struct piece s)
     return true;
 }
 
-/* The first component is a host when it cannot be one of a path: as container runtimes decide it.
- */
+/* As in container runtimes, the first component is a host when it cannot be one of a path. */
 static bool looks_like_host(struct piece s)
 {
     if (s.len == 9 && memcmp(s.at, "localhost", 9) == 0)
@@ -246,14 +245,14 @@ static bool is_image_name(struct piece s)
 {
     struct piece host = s, path = split(&host, '/', false);
     if (s.len == 0 || s.len > IMAGE_NAME_MAX ||
-        is_hex(s, 64)) /* 64 digits: that is an image's ID */
+        is_hex(s, 64)) /* 64 digits are the ID of an image */
         return false;
     if (path.at && looks_like_host(host))
         return host.len > 0 && is_host(host) && is_path(path);
     return is_path(s);
 }
 
-/* The tag: behind the last ':' that no '/' follows. */
+/* Splits off the tag: the part after the last ':' that no '/' follows. */
 static struct piece split_tag(struct piece *s)
 {
     struct piece none = {NULL, 0}, name = *s, tag = split(&name, ':', true);

@@ -2,7 +2,7 @@
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 
-#define KEY_SHOWN 256 /* bytes of a map's key; paths stay bounded by that */
+#define KEY_SHOWN 256 /* bytes of a map's key; keeps paths bounded */
 
 static bool has_key(const struct stw_path *p)
 {
@@ -65,7 +65,7 @@ void stw_path_pointer(const struct stw_path *p, struct stw_buf *out)
     }
 }
 
-/* One step: what stands between '[' and its ']', or up to the next '.' or '['. */
+/* One step: the text between '[' and its ']', or up to the next '.' or '['. */
 static struct stw_json step(struct stw_json at, const char *text, size_t len)
 {
     char word[512];

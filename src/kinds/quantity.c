@@ -6,7 +6,7 @@
 #include "kinds/names.h"
 
 #define NANO 1000000000
-#define DIGITS_MAX 28 /* significant ones that count: what 2^63-1 in nano has */
+#define DIGITS_MAX 28 /* significant digits that are kept: as many as 2^63-1 has in nano */
 #define EXPONENT_MAX 100
 
 enum format { DECIMAL_SI, DECIMAL_EXPONENT, BINARY_SI };
@@ -25,12 +25,12 @@ static const struct suffix {
 struct number {
     unsigned __int128 digits; /* without the point */
     int fraction;             /* decimal places of `digits` */
-    bool negative, inexact;   /* some digits did not count */
-    const char *first;        /* of the text, behind sign and leading zeros */
+    bool negative, inexact;   /* some digits were dropped */
+    const char *first;        /* in the text, after sign and leading zeros */
     int whole_len, fraction_len;
 };
 
-/* One more digit, or one power of ten more when there are too many. */
+/* Adds one digit, or, when there are too many, only its power of ten. */
 static void add_digit(struct number *n, char c, int *count, bool behind_point)
 {
     if (*count >= DIGITS_MAX) {
@@ -43,7 +43,7 @@ static void add_digit(struct number *n, char c, int *count, bool behind_point)
     *count += n->digits != 0;
 }
 
-/* Reads <signedNumber>; returns what follows it, or NULL when there is no digit. */
+/* Reads <signedNumber>; returns the text after it, or NULL when there is no digit. */
 static const char *read_number(const char *s, struct number *n)
 {
     int count = 0, seen = 0;
@@ -77,7 +77,7 @@ static int read_suffix(const char *s, struct suffix *ret)
     return 0;
 }
 
-/* Times 2^power; digits that then have no room in 128 bits stand no more for themselves. */
+/* Multiplies by 2^power.  Low digits are dropped when the result would not fit in 128 bits. */
 static void shift(struct number *n, int power)
 {
     while (n->digits >> (127 - power)) {
@@ -163,7 +163,7 @@ static void add_suffix(struct stw_buf *out, enum format format, int exponent)
             stw_buf_adds(out, suffixes[i].text);
 }
 
-/* The largest power of 1000 that leaves no fraction. */
+/* Writes with the largest power of 1000 that leaves no fraction. */
 static void write_decimal(struct stw_buf *out, stw_quantity q, enum format format)
 {
     unsigned __int128 n = (unsigned __int128)(q < 0 ? -q : q);
@@ -188,7 +188,7 @@ static void write_binary(struct stw_buf *out, stw_quantity q)
     add_suffix(out, BINARY_SI, exponent);
 }
 
-/* Where the API server's quick path finds a text canonical enough to keep it as it is. */
+/* Whether the API server's quick path keeps the text unchanged. */
 static bool keeps_text(const struct number *n, const struct suffix *s)
 {
     char digits[32];
@@ -216,7 +216,7 @@ int stw_quantity_canonical(const char *s, struct stw_buf *out)
         stw_buf_adds(out, "0");
     else if (keeps_text(&n, &suffix))
         stw_buf_adds(out, s);
-    else if (binary) /* what has no factor of 1024 loses the format when it is read again */
+    else if (binary) /* a value without a factor of 1024 loses the format when it is read again */
         write_binary(out, q);
     else
         write_decimal(out, q, suffix.format == DECIMAL_EXPONENT ? DECIMAL_EXPONENT : DECIMAL_SI);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was wrong before an UPDATE and is as it was does not stop that UPDATE: rules that became
- * stricter must not lock people out of objects which exist. */
+ * An error that existed before an UPDATE, on a value that has not changed, does not deny that
+ * UPDATE: stricter rules must not lock users out of existing objects. */
 #include "base/util.h"
 #include "kinds/kind_priv.h"
 
@@ -16,7 +16,7 @@ static void demote(struct stw_findings *f, size_t index)
     f->failed |= text.failed;
 }
 
-/* Absent from both is the same. */
+/* Absent from both counts as the same. */
 static bool same_at(struct stw_json a, struct stw_json b, const char *path)
 {
     struct stw_json x = stw_path_find(a, path), y = stw_path_find(b, path);
@@ -24,7 +24,7 @@ static bool same_at(struct stw_json a, struct stw_json b, const char *path)
     return there == stw_json_there(y) && (!there || stw_json_equal(x, y));
 }
 
-/* Only what is required may be missing: any other path that leads nowhere is one that cannot be
+/* Only a required value may be missing.  Any other path without a value is one that cannot be
  * followed, such as one with a very long key. */
 static bool unchanged(const struct stw_admission *a, const struct stw_finding *e)
 {
@@ -40,7 +40,7 @@ static bool was_there(const struct stw_findings *before, const struct stw_findin
     return false;
 }
 
-/* The verdict on the old object, as of an UPDATE that changes nothing. */
+/* Checks the old object as in an UPDATE that changes nothing. */
 static void judge_old(const struct stw_admission *a, struct stw_findings *before)
 {
     struct stw_admission old = *a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows that stand in the tables of several kinds. */
+ * Rows that the tables of several kinds share. */
 #ifndef STW_KINDS_ROWS_H
 #define STW_KINDS_ROWS_H
 

@@ -6,7 +6,7 @@
 #include "kinds/product.h"
 #include "kinds/zones.h"
 
-#define OFTEN_MINUTES 5 /* what comes faster is warned of */
+#define OFTEN_MINUTES 5 /* shorter intervals get a warning */
 
 static void add_error(struct stw_findings *f, const char *path, const char *value,
                       const char *message)

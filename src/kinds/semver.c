@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* One number up to `end`, which is passed over. */
+/* Parses one number up to `end`, which is skipped. */
 static int number(const char **at, char end, uint16_t *ret)
 {
     const char *c = *at;

@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero: not known. */
+/* All zero: unknown. */
 struct stw_semver {
     uint16_t major, minor, patch;
 };
 #define STW_SEMVER_LEN 24
 
-/* Exactly three numbers without leading zeros; a leading "v" is passed over.  -1: it is none. */
+/* Exactly three numbers without leading zeros; a leading "v" is skipped.  -1: not a version. */
 int stw_semver_parse(const char *text, struct stw_semver *ret);
 int stw_semver_compare(struct stw_semver a, struct stw_semver b); /* < 0, 0, > 0 */
 void stw_semver_text(struct stw_semver v, char out[STW_SEMVER_LEN]);

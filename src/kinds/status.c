@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of a status that every kind or several kinds have, for the schema. */
+ * The parts of a status that all or several kinds have, for the schema. */
 #include "kinds/kind_priv.h"
 #include "kinds/rows.h"
 
-/* metav1.Condition, with the limits of its own Go type. */
+/* metav1.Condition, with the limits of its Go type. */
 static const char *const condition_states[] = {"True", "False", "Unknown", NULL};
 
 static const struct stw_field condition_fields[] = {

@@ -16,17 +16,17 @@
 #define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
 #define VALUE_MAX_BYTES (6 * VALUE_SHOWN + 3)
 #define PATTERNS_MAX 1000
-#define PATTERN_MAX_BYTES 16384 /* HOST_MAX bytes, of which all may be namespaces */
+#define PATTERN_MAX_BYTES 16384 /* HOST_MAX bytes, all of which may be {namespace} */
 #define NAMESPACE "{namespace}"
 
 struct stw_targets {
     atomic_uint refs;
-    struct stw_arena *arena; /* of all strings and lists */
+    struct stw_arena *arena; /* owns all strings and lists */
     struct stw_target *all;
     size_t count;
 };
 
-/* --- one target as it is written */
+/* --- one target as written */
 
 struct secret {
     const char *name, *key;
@@ -54,7 +54,7 @@ struct written {
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-/* The label `target` of an object must be able to hold it. */
+/* The name must be valid as the value of an object's label `target`. */
 static const char *check_name(const char *s)
 {
     size_t len = strlen(s);
@@ -65,7 +65,7 @@ static const char *check_name(const char *s)
                   "a letter or a digit, as the values of labels";
 }
 
-/* Names and addresses only: client libraries give a meaning to much else, such as '/' and ','. */
+/* Names and addresses only: client libraries interpret other characters, such as '/' and ','. */
 static const char *check_host(const char *s)
 {
     return s[strspn(s, LETTERS "-._:")] ? "must be the name or the address of a host" : NULL;
@@ -278,7 +278,7 @@ static const struct stw_field rows[] = {
     {0},
 };
 
-/* --- from there to what it means */
+/* --- from the written form to struct stw_target */
 
 struct parser {
     struct stw_targets *targets;
@@ -293,7 +293,7 @@ static int64_t place_of(const char *const *list, const char *word)
     return -1;
 }
 
-/* A list of strings, ended by NULL; NULL when there is none. */
+/* A NULL-terminated list of strings; NULL when there is none. */
 static const char *const *copy_list(struct parser *p, struct stw_json list)
 {
     struct stw_json key, item;
@@ -345,7 +345,7 @@ static void fill(struct parser *p, const struct written *w, struct stw_target *t
         t->admin_database = "postgres";
 }
 
-/* --- what a table cannot say */
+/* --- rules beyond the table */
 
 static void path_to(char *out, size_t size, size_t index, const char *field)
 {
@@ -434,7 +434,7 @@ static void parse_one(struct parser *p, const struct stw_path *at, struct stw_js
     struct written w = {0};
     struct stw_target *t = &p->targets->all[at->index];
     stw_check_fields(at, rows, v, p->targets->arena, p->f);
-    (void)stw_fields_decode(rows, v, p->targets->arena, &w); /* wrong types are findings already */
+    (void)stw_fields_decode(rows, v, p->targets->arena, &w); /* wrong types are reported already */
     fill(p, &w, t);
     check_password(p, at->index, stw_json_get(v, "admin"));
     if (place_of(engine_names, w.engine) >= 0) {
@@ -493,7 +493,7 @@ int stw_targets_parse(struct stw_json list, struct stw_targets **ret, struct stw
     }
     struct parser p = {.targets = create(count), .f = f};
     f->failed |= !p.targets;
-    f->strict = true; /* a key that is misspelt may be one that should have closed a door */
+    f->strict = true; /* a misspelt key may be one that should have restricted access */
     if (p.targets)
         parse_all(&p, list);
     f->strict = strict;
@@ -544,7 +544,7 @@ const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i)
     return t && i < t->count ? &t->all[i] : NULL;
 }
 
-/* --- what objects of a namespace may have */
+/* --- permissions of a namespace */
 
 static void put_pattern(const char *pattern, const char *ns, struct stw_buf *out)
 {
@@ -555,7 +555,7 @@ static void put_pattern(const char *pattern, const char *ns, struct stw_buf *out
     stw_buf_adds(out, pattern);
 }
 
-/* '*' is any number of characters: after a mismatch the last one takes one more. */
+/* '*' matches any number of characters: after a mismatch the last '*' takes one more. */
 static bool matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *retry = NULL;

@@ -5,7 +5,7 @@
 #include "kinds/zone_priv.h"
 
 #define HEADER 44 /* bytes */
-/* Of changes: from the Big Bang, as some files begin, up to the year 36812. */
+/* Limits of change times: from the Big Bang, where some files begin, to the year 36812. */
 #define TIME_MIN (-(INT64_C(1) << 59))
 #define TIME_MAX (INT64_C(1) << 40)
 
@@ -20,7 +20,7 @@ struct stw_zone {
 
 const struct stw_zone stw_zone_utc = {.rule = {.there = true}};
 
-/* One header, and where the parts of its block are (RFC 8536, 3.1 and 3.2). */
+/* One header and the positions of the parts of its block (RFC 8536, 3.1 and 3.2). */
 struct block {
     uint32_t isutcnt, isstdcnt, leapcnt, timecnt, typecnt, charcnt;
     const unsigned char *times, *indexes, *types, *end;
@@ -94,7 +94,7 @@ static int read_changes(const struct block *b, struct stw_zone *z, struct stw_er
     return 0;
 }
 
-/* "\n<rule>\n"; without a rule the last offset holds. */
+/* "\n<rule>\n"; without a rule the last offset stays in force. */
 static int read_footer(const unsigned char *at, const unsigned char *end, struct stw_zone *z,
                        struct stw_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rule in a zone's footer: a POSIX TZ string with RFC 8536's wider hours. */
+ * The rule in a zone's footer: a POSIX TZ string with the wider range of hours of RFC 8536. */
 #ifndef STW_KINDS_ZONE_PRIV_H
 #define STW_KINDS_ZONE_PRIV_H
 
@@ -21,7 +21,7 @@ struct stw_zone_rule {
     struct stw_zone_day begin, end;
 };
 
-/* -1: not such a string. */
+/* -1: not a valid rule. */
 int stw_zone_rule_parse(const char *text, size_t len, struct stw_zone_rule *ret);
 void stw_zone_rule_period(const struct stw_zone_rule *r, int64_t at, struct stw_zone_period *ret);
 

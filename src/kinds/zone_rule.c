@@ -93,7 +93,7 @@ static int rule_day(struct cursor *c, struct stw_zone_day *d)
     return take(c, '/') ? clock_time(c, HOURS_MAX, &d->time) : 0;
 }
 
-/* In POSIX the hours count west of Greenwich. */
+/* POSIX counts the hours west of Greenwich. */
 static int offset(struct cursor *c, int32_t *ret)
 {
     if (clock_time(c, 24, ret) != 0)
@@ -134,7 +134,7 @@ static int64_t day_in_year(const struct stw_zone_day *d, int64_t year)
     int64_t month = stw_days_of(year, d->month, 1);
     unsigned ahead = (d->weekday + 7u - stw_weekday_of(month)) % 7;
     unsigned day = ahead + 7u * (d->week - 1u);
-    while (day >= stw_month_length(year, d->month)) /* week 5 is the last there is */
+    while (day >= stw_month_length(year, d->month)) /* week 5 is the last one of the month */
         day -= 7;
     return month + day;
 }
@@ -144,15 +144,15 @@ struct change {
     int32_t offset;
 };
 
-/* `before`: the offset in which the rule's time of day is meant. */
+/* `before`: the offset that applies to the rule's time of day. */
 static struct change change_in(const struct stw_zone_day *d, int64_t year, int32_t before,
                                int32_t after)
 {
     return (struct change){day_in_year(d, year) * STW_DAY_SECONDS + d->time - before, after};
 }
 
-/* An insertion sort of a few: the end of DST stays before a begin at the same second, so that
- * daylight-saving time all the year has no gaps (RFC 8536, 3.3.1). */
+/* Insertion sort of a few entries.  It is stable: the end of DST stays before a begin at the same
+ * second, so that daylight-saving time all year has no gaps (RFC 8536, 3.3.1). */
 static void sort(struct change *all, int count)
 {
     for (int i = 1; i < count; i++) {

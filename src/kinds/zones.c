@@ -17,7 +17,7 @@ struct entry {
 
 struct stw_zones {
     stw_zone_read_fn *read;
-    pthread_mutex_t lock; /* guards the table; entries stay */
+    pthread_mutex_t lock; /* guards the table; entries are never removed */
     struct stw_table table;
 };
 
@@ -56,7 +56,8 @@ void stw_zones_destroy(struct stw_zones *z)
     free(z);
 }
 
-/* Folders and files beside the zones: copies with and without leap seconds, the machine's own. */
+/* Files and folders next to the zones: copies with and without leap seconds, the machine's own
+ * zone. */
 static bool is_reserved(const char *name)
 {
     static const char *const reserved[] = {"posix/", "right/", "posixrules", "localtime", "Local"};
