@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What steward does to an account, whatever the engine: look, tell whose it is, compare, and write
- * only what differs.  Nothing is sent before all of it is known. */
+ * Operations on an account, the same for every engine: look it up, check its owner, compare, and
+ * write only what differs.  No change is sent before all lookups are done. */
 #include "controller/sql/adopt.h"
 #include "controller/sql/engine.h"
 
@@ -13,7 +13,7 @@
 
 enum { DID_CREATE = 1, DID_ADOPT = 2, DID_PASSWORD = 4, DID_OPTIONS = 8, DID_HOSTS = 16 };
 
-/* Whose an account is. */
+/* The owner of an account. */
 enum owner { NOBODYS, OURS, OURS_MAYBE, FORMER_OURS, OTHERS };
 
 struct work {
@@ -22,7 +22,7 @@ struct work {
     struct stw_session s;
     struct stw_seen seen;
     struct stw_rights want;
-    struct stw_rights ours, foreign; /* as they will be, for the report */
+    struct stw_rights ours, foreign; /* as they will be afterwards, for the report */
     struct stw_verifier verifier;
     struct stw_script script;
     struct stw_fault f;
@@ -86,7 +86,7 @@ static int work_end(struct work *w, int result)
     return result;
 }
 
-/* Whatever a look-up stumbles on, it did not tell whether the account is there. */
+/* After any failure of a lookup it is unknown whether the account exists. */
 static int lookup_failed(struct work *w)
 {
     switch (w->f.trouble) {
@@ -149,7 +149,7 @@ static int look(struct work *w, struct stw_pool *p)
     return 0;
 }
 
-/* A mark of a creation that was cut off: was the account that is there made by it? */
+/* For the mark of an interrupted creation: whether that creation made the existing account. */
 static enum owner judge_creating(const struct stw_login *l)
 {
     if (!l->exists || l->password == STW_PASSWORD_SAME)
@@ -166,7 +166,7 @@ static enum owner judge(const struct stw_login *l, const struct stw_account *a)
     return l->mark.state == STW_MARK_CREATING ? judge_creating(l) : OURS;
 }
 
-/* Objects of other namespaces are not named to this one. */
+/* Objects of other namespaces are not disclosed to this one. */
 static void name_owner(const struct work *w, const struct stw_mark *m, char out[512])
 {
     size_t len = strlen(w->a->ns);
@@ -195,8 +195,8 @@ static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
                          "it exists on the server and was not made for this object");
 }
 
-/* The server gives an account the rights of every row of its name whose host matches, whichever
- * host it logged in by.  So a name has one owner for all hosts. */
+/* The server gives an account the rights of every row of its name whose host matches, not only of
+ * the host that it logged in by.  So a name has one owner for all hosts. */
 static int refuse_name(struct work *w, const struct stw_login *l, enum owner o)
 {
     char owner[512];
@@ -219,7 +219,7 @@ static bool is_free(const struct stw_login *l, enum owner o)
     return o == NOBODYS && !l->exists && l->have.count == 0;
 }
 
-/* All hosts before the first is touched. */
+/* Checks all hosts before any is changed. */
 static int check_owners(struct work *w)
 {
     bool adopt = w->a->adopt && stw_target_allows_adoption(w->a->target, w->a->ns, w->a->user);
@@ -237,7 +237,7 @@ static int check_owners(struct work *w)
     return 0;
 }
 
-/* Rights that steward itself gave to an object of this name are known. */
+/* Rights that steward itself gave to an object of this name do not count. */
 static int check_adopted(struct work *w, const struct stw_login *l, struct stw_buf *excess)
 {
     stw_autorights struct stw_rights others = {0};
@@ -250,7 +250,8 @@ static int check_adopted(struct work *w, const struct stw_login *l, struct stw_b
     return 0;
 }
 
-/* A tenant gets the rights of what it adopts: none that the target would not have given it. */
+/* A tenant gets the rights of an account that it adopts: none may be beyond what the target
+ * gives. */
 static int check_adoption(struct work *w)
 {
     bool adopting = false;
@@ -273,7 +274,7 @@ static int check_adoption(struct work *w)
                          stw_buf_str(&excess));
 }
 
-/* Statements that were added since `from` have this effect. */
+/* Sets the effect of the statements that were added since `from`. */
 static void effect(struct work *w, size_t from, unsigned what)
 {
     for (size_t i = from; i < w->script.count; i++)
@@ -290,7 +291,7 @@ static void write_mark(struct work *w, struct stw_login *l, enum stw_mark_state 
 static void write_new(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
 {
     size_t from;
-    /* Where making and marking are one transaction there is no time between them. */
+    /* Where creation and mark are one transaction, nothing can come between them. */
     if (!w->s.ops->transactional)
         write_mark(w, l, STW_MARK_CREATING, &p->before);
     from = w->script.count;
@@ -371,7 +372,7 @@ static int write_all(struct work *w)
     return 0;
 }
 
-/* Over the passwords of all hosts; zero when one is not there, or does not tell. */
+/* Hash over the passwords of all hosts; zero when one is missing or unknown. */
 static struct stw_hash stored_passwords(const struct work *w)
 {
     struct stw_hash all = {0};
@@ -401,7 +402,7 @@ static bool is_as_wanted(const struct work *w)
     return true;
 }
 
-/* A name that is free may still have a past. */
+/* A free name may still be the definer of existing objects. */
 static int check_past(struct work *w)
 {
     bool taken = false;
@@ -417,7 +418,7 @@ static int check_past(struct work *w)
                          "the account: choose another spec.user, or have it dropped");
 }
 
-/* What the statements need to know beforehand. */
+/* Checks and computes what the statements depend on. */
 static int prepare(struct work *w)
 {
     bool create = false, password = false;
@@ -518,7 +519,7 @@ int stw_account_sync(struct stw_pool *p, const struct stw_account *want,
     return work_end(&w, bring_about(&w, p));
 }
 
-/* Nothing is dropped of an account that is not ours, so that there is nothing to know. */
+/* An account that is not ours is not dropped, so it needs no lookup. */
 static int look_drop(struct work *w)
 {
     bool ours = false;
@@ -529,7 +530,7 @@ static int look_drop(struct work *w)
     return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
 }
 
-/* Each account of ours, to be dropped or only to lose its mark. */
+/* Drops each account of ours, or only removes its mark. */
 static int leave(struct work *w, struct stw_pool *p, bool drop)
 {
     const struct stw_login *others = NULL;
@@ -560,7 +561,7 @@ int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
     struct work w;
     work_begin(&w, want, r);
     int result = leave(&w, p, true);
-    /* It is there, and has no mark. */
+    /* The account exists and has no mark. */
     if (result < 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
         w.f.trouble = STW_SQL_NOT_OURS;
     return work_end(&w, result);

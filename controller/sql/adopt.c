@@ -26,7 +26,8 @@ bool stw_adopt_allows_database(const struct stw_account *a, const char *database
            stw_target_allows_database(a->target, a->ns, database);
 }
 
-/* The name that a grant on a database is for; false: it is for all that match a pattern. */
+/* The name of the database that a grant is for; false: the grant is for all that match a
+ * pattern. */
 static bool name_of_pattern(const char *pattern, bool literal, char out[256])
 {
     size_t n = 0;

@@ -21,7 +21,7 @@ void stw_breaker_success(struct stw_breaker *b)
 void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave)
 {
     b->failures++;
-    /* A straggler that set out before it opened is no news. */
+    /* The failure of an attempt that began before the breaker opened changes nothing. */
     if (b->open && !b->probing)
         return;
     if (!b->probing && !grave && b->failures < STW_BREAKER_FAILURES)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A circuit breaker: after failures in a row it opens, and whoever asks is refused at once; when
- * its time has come, one is let through to try.  Pure: time is passed in, and whoever owns it
- * locks.
- */
+ * A circuit breaker: after failures in a row it opens and refuses callers at once; after a wait it
+ * lets one caller through as a probe.  Pure: time is passed in, and the owner does the locking. */
 #ifndef STW_CONTROLLER_SQL_BREAKER_H
 #define STW_CONTROLLER_SQL_BREAKER_H
 
@@ -17,18 +15,18 @@
 /* Zero-initialised is closed. */
 struct stw_breaker {
     unsigned failures; /* in a row */
-    unsigned opened;   /* how often in a row */
+    unsigned opened;   /* openings in a row */
     uint64_t until_ms; /* refuses before this */
     bool open;
-    bool probing; /* one is under way */
+    bool probing; /* a probe is under way */
 };
 
-/* May the caller try?  If so, it must say how it went. */
+/* Whether the caller may try.  If so, it must report success or failure. */
 bool stw_breaker_allow(struct stw_breaker *b, uint64_t now_ms);
 void stw_breaker_success(struct stw_breaker *b);
-/* `grave`: opens at once, as for a try that took all its time, or a login that was refused. */
+/* `grave`: opens at once, as after a timeout or a refused login. */
 void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave);
-/* The next that asks is let through. */
+/* Lets the next caller through. */
 void stw_breaker_poke(struct stw_breaker *b);
 /* 0 when closed. */
 uint64_t stw_breaker_wait_ms(const struct stw_breaker *b, uint64_t now_ms);

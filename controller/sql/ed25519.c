@@ -2,8 +2,8 @@
  *
  * The verifier of MariaDB's plugin ed25519: the Ed25519 public key (RFC 8032, section 5.1.5) whose
  * secret is not a seed of 32 bytes but the password, of any length, so that OpenSSL's own key
- * functions cannot make it.  Speed and constant time are no matter here: nobody times steward's
- * arithmetic over the network, and it runs once a look. */
+ * functions cannot make it.  Speed and constant time do not matter here: no client can time
+ * steward's arithmetic over the network, and it runs once per lookup. */
 #include "controller/sql/password.h"
 
 #include "base/base64.h"
@@ -20,7 +20,7 @@ struct point {
 struct curve {
     BN_CTX *ctx;
     BIGNUM *p, *d2; /* the prime; twice the curve's constant */
-    BIGNUM *v[8];   /* room */
+    BIGNUM *v[8];   /* scratch space */
     bool failed;
 };
 
@@ -83,7 +83,7 @@ static struct point make_point(struct curve *c, const char *x, const char *y, co
     return q;
 }
 
-/* y in 32 bytes, the lowest first, and the lowest bit of x on top. */
+/* y in 32 bytes, little-endian, with the lowest bit of x as the highest bit. */
 static void encode(struct curve *c, const struct point *q, unsigned char out[32])
 {
     BIGNUM **v = c->v;

@@ -11,7 +11,7 @@ void stw_grants_plan_done(struct stw_grants_plan *p)
     stw_rights_done(&p->after);
 }
 
-/* A right that may be passed on goes with the one that it is on top of. */
+/* Revoking a right also revokes its grant option, so the option's own entry is removed. */
 static void take_options_once(struct stw_rights *take)
 {
     size_t kept = 0;

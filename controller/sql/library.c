@@ -20,7 +20,8 @@ static int find_functions(struct stw_library *l, void *handle, struct stw_error 
     return 0;
 }
 
-/* It stays: what it has registered with others (thread ends, OpenSSL) cannot be taken back. */
+/* The library is never unloaded: what it registers elsewhere (thread exit, OpenSSL) cannot be
+ * undone. */
 static int load(struct stw_library *l, struct stw_error *err)
 {
     void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client library of an engine, loaded when the first target of that engine appears: whoever has
- * none pays for none.  Its functions are called through a table whose types are those of the
- * library's own header, so that the compiler checks them as if it were linked. */
+ * The client library of an engine, loaded when the first target of that engine appears:
+ * installations without one do not pay for it.  Its functions are called through a table whose
+ * types are those of the library's own header, so that the compiler checks calls as if it were
+ * linked. */
 #ifndef STW_CONTROLLER_SQL_LIBRARY_H
 #define STW_CONTROLLER_SQL_LIBRARY_H
 
@@ -13,7 +14,7 @@
 
 struct stw_library {
     const char *file;    /* "libpq.so.5" */
-    const char *package; /* that Debian has it in, for the error */
+    const char *package; /* Debian's name for it, for the error */
     const char *const *names;
     void *functions; /* `count` pointers, filled in the order of `names` */
     size_t count;
@@ -35,8 +36,8 @@ struct stw_library {
                                          .count = sizeof(table) / sizeof(void *)}
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* Loads it for good, once; any thread.  STW_ERR_INVALID says what is missing and what to install;
- * the next call looks again. */
+/* Loads the library once and keeps it; thread-safe.  STW_ERR_INVALID reports what is missing and
+ * what to install; the next call tries again. */
 int stw_library_load(struct stw_library *l, struct stw_error *err);
 
 #endif

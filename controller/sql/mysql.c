@@ -47,9 +47,9 @@ STW_LIBRARY(library, my, "libmariadb.so.3", "libmariadb3", FUNCTIONS);
 /* Where Debian, Alpine and Red Hat keep the CAs that the system trusts. */
 static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
                                         "/etc/pki/tls/certs/ca-bundle.crt"};
-/* With these two the client proves that it knows the password. */
+/* With these two plugins the client proves that it knows the password. */
 #define PROOF_PLUGINS "mysql_native_password,client_ed25519"
-/* With these a server may ask for the password itself, which goes over TLS as it is. */
+/* With these a server may request the password itself, which is sent in plain text inside TLS. */
 #define NOT_IN_LIST                                                                                \
     5010 /* the client library's: the server asks for a plugin that is not listed                  \
           */
@@ -59,13 +59,14 @@ struct stw_conn {
     MYSQL mysql;
     struct stw_facts facts;
     uint64_t started_ms;
-    uint64_t limit_ms; /* a statement that takes as long was cut off by us */
+    uint64_t limit_ms; /* a statement that takes this long was cut off by us */
     int wake;          /* an eventfd that ends all waiting */
     atomic_bool cut;
-    bool opening; /* all of that has one deadline */
+    bool opening; /* one deadline covers all of it */
 };
 
-/* Whose call this thread has made into the library, which has no place for it in its callback. */
+/* The connection that this thread is using inside the library, whose callback has no argument for
+ * it. */
 static _Thread_local struct stw_conn *waiting;
 
 #define PACKET_MAX_BYTES ((size_t)32 << 20)
@@ -99,7 +100,7 @@ static uint64_t time_left_ms(const struct stw_conn *c)
     return c->limit_ms - STW_MIN(spent, c->limit_ms);
 }
 
-/* The library's timeouts begin again with each byte.  This is called for each wait, and has one
+/* The library's timeouts start again with each byte.  This is called for each wait, and uses one
  * deadline for all of them. */
 static int wait_io(my_socket handle, my_bool is_read, int timeout)
 {
@@ -120,7 +121,7 @@ static int wait_io(my_socket handle, my_bool is_read, int timeout)
     }
 }
 
-/* A function pointer as the library wants it. */
+/* The function pointer in the form that the library expects. */
 static const void *wait_function(void)
 {
     int (*function)(my_socket, my_bool, int) = wait_io;
@@ -141,8 +142,8 @@ static void set_tls(MYSQL *m, const struct stw_target *t)
     (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_ENFORCE, &on);
     if (t->tls_mode == STW_TLS_REQUIRE)
         return;
-    /* libmariadb insists on TLS only together with the check of the host's name, so that VerifyCA
-     * is VerifyFull here: without it, whoever sits between could leave TLS out. */
+    /* libmariadb enforces TLS only together with the check of the host's name, so VerifyCA is
+     * VerifyFull here: without the check, a man in the middle could turn TLS off. */
     (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_CA, ca ? ca : system_ca[0]);
     (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
@@ -150,7 +151,7 @@ static void set_tls(MYSQL *m, const struct stw_target *t)
 static void set_options(MYSQL *m, const struct stw_target *t, uint64_t connect_ms)
 {
     unsigned connect = (unsigned)STW_MAX(connect_ms / 1000, (uint64_t)1);
-    /* The server ends a statement by itself before that. */
+    /* The server's own limit on a statement ends before this. */
     unsigned statement = (unsigned)t->statement_timeout_seconds + 2, tcp = MYSQL_PROTOCOL_TCP;
     unsigned no = 0;
     size_t packet = PACKET_MAX_BYTES;
@@ -176,8 +177,8 @@ static int fault_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault
     return -1;
 }
 
-/* GRANT must not make an account that went away, which it does without NO_AUTO_CREATE_USER; MySQL 8
- * knows neither.  Backslashes are as the server has them. */
+/* Without NO_AUTO_CREATE_USER, GRANT would create an account that was dropped meanwhile; MySQL 8
+ * has neither.  The server's setting for backslashes is kept. */
 static void write_setup(struct stw_conn *c, const struct stw_target *t, struct stw_buf *out)
 {
     const struct stw_facts *k = &c->facts;
@@ -193,7 +194,7 @@ static void write_setup(struct stw_conn *c, const struct stw_target *t, struct s
                  k->mariadb ? timeout : timeout * 1000);
 }
 
-/* What marks rely on, and what the server or its configuration could have set otherwise. */
+/* Marks rely on this level; the server or its configuration may have set another one. */
 static const char set_isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 
 static bool cell_is(const struct stw_cell *c, const char *text)
@@ -224,7 +225,7 @@ static int read_policy(void *ctx, const struct stw_cell *cells, unsigned count)
 {
     struct stw_facts *k = ctx;
     if (count > 0 && cell_is(&cells[0], "0"))
-        k->plain_password = false; /* strict, but with nothing to ask */
+        k->plain_password = false; /* strict, but no plugin to check with */
     return 0;
 }
 
@@ -248,9 +249,9 @@ static int read_charset(void *ctx, const struct stw_cell *cells, unsigned count)
     return 0;
 }
 
-/* What the handshake asks for is ignored by a server with skip-character-set-client-handshake.  In
- * gbk, big5 or sjis the last byte of a letter and the quotation mark after it are one character, so
- * that a name would end the string that it is in.  The first two statements have no such letter. */
+/* A server with skip-character-set-client-handshake ignores what the handshake requests.  In gbk,
+ * big5 or sjis the last byte of a letter and the quotation mark after it are one character, so that
+ * a name would end the string that it is in.  The first two statements have no such letter. */
 static int settle_charset(struct stw_conn *c, struct stw_fault *f)
 {
     if (ask(c, "SET NAMES utf8mb4", NULL, f) < 0 ||
@@ -287,7 +288,8 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
             "'validate_password.policy','validate_password_policy')",
             read_fact, f) < 0)
         return -1;
-    /* An admin who may not read the table gets no row, and the lookup of an account says why. */
+    /* An admin who may not read the table gets no row; the lookup of an account then reports
+     * why. */
     if (ask(c,
             "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='mysql' AND "
             "TABLE_NAME='db' AND COLUMN_NAME LIKE '%_priv'",
@@ -329,8 +331,8 @@ static int ask_former(struct stw_conn *c, const struct stw_target *t, struct for
     return r;
 }
 
-/* A session ends a moment after it was told to: its lock is free then.  One that has ended by
- * itself cannot be ended, which is as good. */
+/* A session ends a moment after KILL and then releases its lock.  A session that has already ended
+ * cannot be killed, which is not an error. */
 static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
 {
     stw_autobuf struct stw_buf lock = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
@@ -342,7 +344,7 @@ static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw
     if (run_one(c, &st, NULL, NULL, f) < 0) {
         if (f->lost)
             return -1;
-        *f = (struct stw_fault){0}; /* a cluster that forbids GET_LOCK: the lease alone counts */
+        *f = (struct stw_fault){0}; /* a cluster that forbids GET_LOCK: only the lease protects */
         return 0;
     }
     while (ask_former(c, t, &o, f) == 0) {
@@ -387,7 +389,7 @@ static int connect_fault(struct stw_conn *c, const struct stw_target *t, struct 
                              "the server asks for a login that sends the password itself "
                              "(caching_sha2_password, sha256_password or another), and tls.mode "
                              "Require does not check who it is: set tls.mode to VerifyFull");
-    /* Whatever else the server says to a login is its refusal. */
+    /* Any other error of the server during a login is a refusal of the login. */
     if (f->trouble == STW_SQL_FAILED || f->trouble == STW_SQL_DENIED)
         f->trouble = STW_SQL_AUTH;
     return -1;
@@ -398,7 +400,7 @@ static int connect_to(struct stw_conn *c, const struct stw_login_as *as, const c
 {
     const struct stw_target *t = as->target;
     set_options(&c->mysql, t, time_left_ms(c));
-    /* With a trial only the account's own rights count, so that it names no database. */
+    /* Names no database: in a trial only the account's own rights count. */
     if (my.mysql_real_connect(&c->mysql, host, as->user, as->password, NULL, (unsigned)t->port,
                               NULL, CLIENT_FOUND_ROWS))
         return 0;
@@ -407,11 +409,11 @@ static int connect_to(struct stw_conn *c, const struct stw_login_as *as, const c
 
 static void forget_password(struct stw_conn *c)
 {
-    if (c->mysql.passwd) /* there is no reconnecting that would need it */
+    if (c->mysql.passwd) /* it is not needed: there is no reconnecting */
         stw_wipe(c->mysql.passwd, strlen(c->mysql.passwd));
 }
 
-/* What a failed try leaves in the handle is of no use to the next. */
+/* The handle of a failed attempt cannot be used for the next one. */
 static int connect_to_any(struct stw_conn *c, const struct stw_login_as *as,
                           const struct stw_addresses *addresses, struct stw_fault *f)
 {
@@ -432,9 +434,9 @@ static bool checks_name(const struct stw_target *t)
     return t->tls_mode != STW_TLS_DISABLE && t->tls_mode != STW_TLS_REQUIRE;
 }
 
-/* libmariadb would look the host up for as long as the system does.  It checks a certificate for
- * the name that it was given and no other, so that there it gets the name, when a lookup has just
- * been answered; else the addresses. */
+/* libmariadb would look the host up with the system's timeouts, and it checks a certificate only
+ * for the name that it was given.  So it gets the name when the name is checked, after a lookup has
+ * just been answered; otherwise the addresses. */
 static int login(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
 {
     struct stw_addresses found = {0};
@@ -483,13 +485,13 @@ static bool conn_alive(struct stw_conn *c)
     return poll(&p, 1, 0) == 0;
 }
 
-/* Not by its descriptor: the library may just have closed that, and another file may have got its
- * number. */
+/* Does not use the descriptor: the library may just have closed it, and another file may have got
+ * its number. */
 static void conn_cut(struct stw_conn *c)
 {
     uint64_t one = 1;
     atomic_store(&c->cut, true);
-    ssize_t n = write(c->wake, &one, sizeof(one)); /* one that is full wakes as well */
+    ssize_t n = write(c->wake, &one, sizeof(one)); /* a full one wakes as well */
     (void)n;
 }
 
@@ -523,7 +525,7 @@ static int read_rows(struct stw_conn *c, MYSQL_RES *result, stw_row_fn *row, voi
     return 0;
 }
 
-/* What is left of an answer is read by mysql_free_result, to its end if there is one. */
+/* Shuts the socket down: mysql_free_result would read the rest of the result to its end. */
 static void give_up(struct stw_conn *c, struct stw_fault *f)
 {
     (void)shutdown((int)my.mysql_get_socket(&c->mysql), SHUT_RDWR);
@@ -581,8 +583,8 @@ static int send_one(struct stw_conn *c, const struct stw_statement *st, stw_row_
     return end_answer(c, st, result, bad, f);
 }
 
-/* Each statement is a transaction: of two that wait for each other the server undoes one, which may
- * then be sent again. */
+/* Each statement is a transaction: in a deadlock the server rolls one of them back, which may then
+ * be sent again. */
 static int send_until_no_deadlock(struct stw_conn *c, const struct stw_statement *st,
                                   stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
@@ -642,7 +644,7 @@ static int seal(struct stw_session *s, const struct stw_account *a, struct stw_v
     } else if (r == 0) {
         stw_buf_add(&ret->text, stored.data, stored.len);
     }
-    /* A salt that the server draws is not known. */
+    /* A salt that the server chooses is unknown. */
     if (r == 0 && (!k->plain_password || k->native_default))
         stw_sha256_hex(stored.data, stored.len, ret->id);
     stw_buf_done(&stored);

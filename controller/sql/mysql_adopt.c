@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an account of MySQL or MariaDB holds beside its rights: others that it may act for. */
+ * What an account of MySQL or MariaDB has besides its rights: accounts that it may act for. */
 #include "controller/sql/adopt.h"
 #include "controller/sql/mysql_priv.h"
 #include "controller/sql/quote.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MySQL and MariaDB keep the definer of a routine, view, trigger or event by its name.  What a
- * dropped account has left runs with the rights of the next account of that name, for everybody who
- * may run it. */
+ * MySQL and MariaDB store the definer of a routine, view, trigger or event by its name.  Objects of
+ * a dropped account run with the rights of the next account of that name, for everyone who may run
+ * them. */
 #include "controller/sql/adopt.h"
 #include "controller/sql/mysql_priv.h"
 #include "controller/sql/quote.h"
@@ -17,7 +17,7 @@ struct reading {
     bool *taken;
 };
 
-/* In a database that the namespace may use, it is the namespace's own. */
+/* An object in a database that the namespace may use belongs to the namespace. */
 static int read_database(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct reading *r = ctx;
@@ -31,8 +31,9 @@ static int read_database(void *ctx, const struct stw_cell *c, unsigned count)
 int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
                           struct stw_fault *f)
 {
-    /* The tables that MySQL 8 has no more show all to an admin who may read mysql.*; of the others
-     * an admin sees what lies where he has a right.  MySQL 8 looks itself, see error 4006. */
+    /* The tables that MySQL 8 no longer has show everything to an admin who may read mysql.*.  In
+     * the others an admin sees only objects in places where it has a right.  MySQL 8 checks this by
+     * itself, see error 4006. */
     bool tables = s->facts.mariadb || s->facts.number < 80000;
     const char *const places[][2] = {
         {tables ? "mysql.proc" : "information_schema.ROUTINES", tables ? "db" : "ROUTINE_SCHEMA"},

@@ -5,11 +5,12 @@
 
 #include <stdio.h>
 
-/* Numbers: MySQL's errmsg and MariaDB's errmsg-utf8.txt; those from 2000 on are the client's. */
+/* Numbers from MySQL's errmsg and MariaDB's errmsg-utf8.txt; 2000 to 2999 are the client
+ * library's. */
 static const struct known {
     unsigned number;
     enum stw_sql_trouble trouble;
-    const char *sentence; /* NULL: the server's own words, cleaned */
+    const char *sentence; /* NULL: the server's own message, cleaned */
 } known[] = {
     {1040, STW_SQL_BUSY, "the server has too many connections"},
     {1044, STW_SQL_DENIED, "the admin account may not give rights on this database"},
@@ -77,7 +78,7 @@ static struct known find(unsigned number)
     return (struct known){number, STW_SQL_FAILED, NULL};
 }
 
-/* "running with the --x option so it cannot execute this": what x is makes the difference. */
+/* "running with the --x option so it cannot execute this": the meaning depends on x. */
 static struct known option_prevents(const char *message)
 {
     if (strstr(message, "read-only") || strstr(message, "read_only"))
@@ -106,11 +107,12 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
         k.trouble = STW_SQL_NOT_OURS;
     if (number == 1396 && step != STW_SQL_STEP_CREATE)
         k = find(1133);
-    /* Of a statement, refusals of a login are refusals of a right. */
+    /* For a statement, the refusal of a login is the refusal of a right. */
     if (k.trouble == STW_SQL_AUTH && step != STW_SQL_STEP_CONNECT)
         k = (struct known){number, STW_SQL_DENIED, "the admin account lacks a right for this"};
     stw_clean_message(message, clean, sizeof(clean));
-    /* Why a connection failed is the client library's to say, and it knows no statement. */
+    /* The client library gives the reason of a failed connection; its message contains no
+     * statement. */
     bool both = k.sentence && number >= 2000 && number < 3000 && step == STW_SQL_STEP_CONNECT;
     (void)stw_fault_set(f, k.trouble, step, "%s%s%s (error %u, SQLSTATE %s)",
                         k.sentence ? k.sentence : clean, both ? ": " : "", both ? clean : "",

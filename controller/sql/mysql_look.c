@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One statement tells all about an account of MySQL or MariaDB: its hosts, how it logs in, its
- * rights at every level, and the marks. */
+ * One statement returns everything about an account of MySQL or MariaDB: its hosts, how it logs in,
+ * its rights at every level, and the marks. */
 #include "controller/sql/mysql_priv.h"
 #include "controller/sql/mysql_privileges.h"
 #include "controller/sql/password.h"
@@ -14,8 +14,9 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* Names that the server would not keep as they are.  It stores names in three bytes a character,
- * and compares them without trailing blanks: another account would be taken for this one. */
+/* Refuses names that the server would not store unchanged.  It stores names in three bytes a
+ * character and compares them without trailing blanks: another account would be taken for this
+ * one. */
 static int check_name(const char *what, const char *name, struct stw_error *err)
 {
     size_t len = strlen(name);
@@ -45,7 +46,7 @@ static int check_host(const char *host, struct stw_error *err)
     return check_name("host", host, err);
 }
 
-/* Who may write in these is the server's master, or could forge marks. */
+/* An account that may write in these could control the server or forge marks. */
 static bool is_servers_own(const char *database)
 {
     static const char *const own[] = {"mysql", "steward", "sys", "performance_schema",
@@ -91,7 +92,7 @@ int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a, stru
     return 0;
 }
 
-/* The columns of the answer: what the row is, user, host, and five that depend on the first. */
+/* The columns of the result: the kind of row, user, host, and five that depend on the kind. */
 enum { KIND, USER, HOST, A, B, C, D, E, CELLS };
 
 static void write_bits(struct stw_buf *out, const struct stw_facts *k, unsigned on)
@@ -109,7 +110,7 @@ static void write_bits(struct stw_buf *out, const struct stw_facts *k, unsigned 
     stw_buf_addc(out, ')');
 }
 
-/* Columns are of many collations: as bytes they can stand in one answer. */
+/* Columns have many collations: as bytes they can be in one result. */
 #define BYTES(column) "CAST(" column " AS BINARY)"
 #define HEAD(kind) "SELECT '" kind "'," BYTES("User") "," BYTES("Host") ","
 
@@ -228,18 +229,18 @@ static void note_verifier(struct stw_login *l, const struct stw_account *a, cons
     stw_login_note(l, plugin, verifier, len);
 }
 
-/* One way to log in, of an account or of its "auth_or". */
+/* Notes one way to log in, of an account or of its "auth_or". */
 static int note_way(struct stw_login *l, const struct stw_account *a, struct stw_json way)
 {
     stw_autofree char *plugin = stw_json_strdup(stw_json_get(way, "plugin"));
     stw_autofree char *verifier = stw_json_strdup(stw_json_get(way, "authentication_string"));
     if (!plugin)
-        return 0; /* {} in auth_or: the one outside */
+        return 0; /* {} in auth_or: the outer one */
     note_verifier(l, a, plugin, verifier ? verifier : "", verifier ? strlen(verifier) : 0);
     return 0;
 }
 
-/* Adoption would give somebody else's server away. */
+/* Adoption of such an account would give away control of the server. */
 static bool is_admin(const struct stw_rights *have)
 {
     for (size_t i = 0; i < have->count; i++)
@@ -369,7 +370,7 @@ static int add_hosts(const struct stw_account *a, struct stw_seen *seen)
     char host[256];
     for (const char *const *h = a->hosts; *h; h++) {
         size_t len = strlen(*h);
-        for (size_t i = 0; i <= len; i++) /* the server keeps hosts in lower case */
+        for (size_t i = 0; i <= len; i++) /* the server stores hosts in lower case */
             host[i] = (char)((*h)[i] >= 'A' && (*h)[i] <= 'Z' ? (*h)[i] - 'A' + 'a' : (*h)[i]);
         struct stw_login *l = stw_seen_login(seen, host);
         if (!l)

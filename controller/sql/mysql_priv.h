@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the MySQL and MariaDB engine share.  MySQL 5.7 and later, MariaDB 10.4 and
- * later; which of the two a server is, it says itself. */
+ * Shared by the files of the MySQL and MariaDB engine, for MySQL 5.7 and later and MariaDB 10.4 and
+ * later.  The server itself reports which of the two it is. */
 #ifndef STW_CONTROLLER_SQL_MYSQL_PRIV_H
 #define STW_CONTROLLER_SQL_MYSQL_PRIV_H
 
 #include "controller/sql/engine.h"
 
-/* mysql_error.c: what an error number means.  `message` is the server's. */
+/* mysql_error.c: sets the fault for an error number.  `message` is the server's. */
 void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, const char *message,
                      enum stw_sql_step step);
 

@@ -58,7 +58,8 @@ const struct stw_mysql_privilege stw_mysql_privileges[] = {
     {NULL, NULL, -1, 0},
 };
 
-/* Other names of the same: of people, of newer servers, and of the catalogue's SET columns. */
+/* Other names of the same privileges: from users, newer servers, and the catalogue's SET
+ * columns. */
 static const struct {
     const char *alias, *name;
 } aliases[] = {
@@ -170,7 +171,7 @@ static void fold(char *name)
             *name = (char)(*name - 'A' + 'a');
 }
 
-/* Privileges that MySQL 8 has beside its table of them: words of capitals, on *.* only. */
+/* Dynamic privileges of MySQL 8: names in capitals, on *.* only. */
 static bool is_dynamic(const char *privilege, const struct stw_facts *k, unsigned on)
 {
     return !k->mariadb && k->number >= 80000 && on == STW_ON_GLOBAL && strchr(privilege, '_') &&

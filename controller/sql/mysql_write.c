@@ -59,12 +59,12 @@ static void put_ed25519(struct stw_buf *out, const struct stw_facts *k, const st
     stw_buf_done(&key);
 }
 
-/* An account with ed25519 keeps it; all others get what the server's own default is. */
+/* An account with ed25519 keeps it; all others get the server's own default. */
 static void put_password(struct stw_buf *out, const struct stw_facts *k,
                          const struct stw_account *a, const struct stw_login *l,
                          const struct stw_verifier *v)
 {
-    if (v->text.len == 0) /* never an account that anybody may enter */
+    if (v->text.len == 0) /* never an account without a password */
         out->failed = true;
     stw_buf_adds(out, " IDENTIFIED ");
     if (k->mariadb && stw_streq(l->plugin, "ed25519")) {
@@ -197,9 +197,9 @@ static void put_where(struct stw_buf *out, const struct stw_facts *k, const stru
     put_string(out, k, l->mark_written ? a->owner_uid : l->mark.uid);
 }
 
-/* Two objects may ask for one name at different hosts at the same moment, so that the key of the
- * table does not stop the second.  The row is added only while no other owner has one of this name:
- * the server locks what the condition reads (REPEATABLE READ). */
+/* Two objects may request one name at different hosts at the same moment; the key of the table does
+ * not stop the second one.  So the row is added only while no other owner has one of this name: the
+ * server locks what the condition reads (REPEATABLE READ). */
 static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
                         const struct stw_login *l, enum stw_mark_state state, const char *made,
                         const struct stw_rights *rights)
@@ -232,8 +232,9 @@ static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const st
     stw_buf_done(&json);
 }
 
-/* A row that was seen is changed only while it is still that; where there was none, there must
- * still be none.  `state` behind a CREATING of the same script finds the row of that. */
+/* A row that was found is changed only while its owner is still the same; where there was none,
+ * there must still be none.  After a CREATING mark in the same script, that mark's row is
+ * updated. */
 void stw_mysql_mark(const struct stw_facts *k, const struct stw_account *a,
                     const struct stw_login *l, enum stw_mark_state state, const char *made,
                     const struct stw_rights *rights, struct stw_script *s)
@@ -260,8 +261,8 @@ void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,
     put_where(out, k, a, l);
 }
 
-/* The account goes first and its sessions, which would otherwise live on, after it; the mark last,
- * so that a drop that is cut off is finished by the next. */
+/* The account is dropped first, and then its sessions, which would otherwise live on; the mark is
+ * last, so that the next attempt completes an interrupted drop. */
 void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
                     const struct stw_login *l, const struct stw_seen *seen, const char *admin,
                     struct stw_script *s)

@@ -85,7 +85,7 @@ static enum stw_password_state verdict(bool same)
     return same ? STW_PASSWORD_SAME : STW_PASSWORD_DIFFERS;
 }
 
-/* Of the forms that have no salt. */
+/* For the forms without a salt. */
 static enum stw_password_state
 check_made(int (*make)(const struct stw_sql_secret *, struct stw_buf *), const char *verifier,
            size_t len, const struct stw_sql_secret *p)
@@ -101,7 +101,7 @@ check_made(int (*make)(const struct stw_sql_secret *, struct stw_buf *), const c
     return verdict(same);
 }
 
-/* `rest`: salt and digest behind the head of the verifier. */
+/* `rest`: salt and digest after the head of the verifier. */
 static enum stw_password_state check_crypt(const char *rest, size_t len, size_t salt_len,
                                            unsigned rounds, const struct stw_sql_secret *p)
 {
@@ -170,7 +170,7 @@ enum stw_password_state stw_mysql_password_state(const char *plugin, const char 
     for (size_t i = 0; verifier && i < STW_COUNT(plugins); i++)
         if (stw_streq(plugins[i].plugin, plugin))
             return plugins[i].check(verifier, len, p);
-    return STW_PASSWORD_DIFFERS; /* a login that no password opens */
+    return STW_PASSWORD_DIFFERS; /* the login does not use a password */
 }
 
 static bool is_ascii(const struct stw_sql_secret *p)
@@ -199,7 +199,7 @@ static enum stw_password_state check_md5(const char *user, const char *v, size_t
 }
 
 /* RFC 5803: SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>, where StoredKey is the
- * SHA-256 of ClientKey, and that the HMAC of "Client Key" by the salted password. */
+ * SHA-256 of ClientKey, and ClientKey is the HMAC of "Client Key" by the salted password. */
 static int split_scram(const char *v, size_t len, int *iterations, struct stw_buf *salt,
                        struct stw_buf *stored)
 {

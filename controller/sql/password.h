@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Passwords as servers store them: made and checked here, so that a password drifts only where it
- * really does, and so that servers and their logs see verifiers rather than passwords.  Pure, but
- * for the salts that are drawn. */
+ * Passwords as servers store them, computed and checked here: a password drifts only where it
+ * really differs, and servers and their logs see verifiers instead of passwords.  Pure, except for
+ * the random salts. */
 #ifndef STW_CONTROLLER_SQL_PASSWORD_H
 #define STW_CONTROLLER_SQL_PASSWORD_H
 
 #include "controller/sql/engine.h"
 
-/* Each returns -1 when there is no memory or the password cannot be had in this form; one that is
- * not known (data NULL, or of no length) never makes a verifier. */
+/* Each returns -1 when there is no memory or the password cannot have this form.  An unknown
+ * password (data NULL, or of no length) never makes a verifier. */
 int stw_native_make(const struct stw_sql_secret *p, struct stw_buf *out); /* "*94BD..." */
 /* "$A$005$" salt digest: SHA-256 crypt with 5,000 rounds and a salt of 20 characters. */
 int stw_caching_sha2_make(const struct stw_sql_secret *p, struct stw_buf *out);
 /* MariaDB's ed25519: the public key of SHA-512(password), base64 without its "=". */
 int stw_ed25519_make(const struct stw_sql_secret *p, struct stw_buf *out);
 
-/* Against the plugin and authentication_string of a MySQL or MariaDB account. */
+/* Compares with the plugin and authentication_string of a MySQL or MariaDB account. */
 enum stw_password_state stw_mysql_password_state(const char *plugin, const char *verifier,
                                                  size_t len, const struct stw_sql_secret *p);
-/* Against PostgreSQL's rolpassword, "SCRAM-SHA-256$..." or "md5...".  UNKNOWN when it cannot be
- * told here: the password is not ASCII, and SCRAM may have normalised it. */
+/* Compares with PostgreSQL's rolpassword, "SCRAM-SHA-256$..."  or "md5...".  UNKNOWN when that is
+ * not possible here: the password is not ASCII, and SCRAM may have normalised it. */
 enum stw_password_state stw_pg_password_state(const char *user, const char *verifier, size_t len,
                                               const struct stw_sql_secret *p);
 

@@ -10,15 +10,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define WAIT_MS 5000  /* for a connection of others to become free */
-#define FIRST_MS 500  /* for the outcome of a first connection that somebody else makes */
-#define IDLE_MS 60000 /* an unused connection is closed */
+#define WAIT_MS 5000  /* for another caller's connection to become free */
+#define FIRST_MS 500  /* for the outcome of a first connection that another caller makes */
+#define IDLE_MS 60000 /* an idle connection is closed */
 
 struct slot {
     struct stw_conn *conn; /* NULL: none, or it is being made */
     char *database;
     uint64_t used_ms;
-    uint64_t term; /* of the lease in which it was made: its name says so */
+    uint64_t term; /* term of the lease in which it was made; its name has it */
     bool taken;
 };
 
@@ -31,9 +31,9 @@ struct stw_pool {
     pthread_cond_t cond;
     struct stw_breaker breaker;
     unsigned connecting;
-    bool proven; /* the last connection that was tried came about */
+    bool proven; /* the last connection attempt succeeded */
     bool cancelled;
-    char last[512]; /* why the last one did not */
+    char last[512]; /* why the last attempt failed */
     size_t count;
     struct slot slots[];
 };
@@ -117,7 +117,7 @@ struct stw_pool *stw_pool_ref(struct stw_pool *p)
     return p;
 }
 
-/* With the lock held, as all that take a slot. */
+/* With the lock held, as in all functions that take a slot. */
 static void close_slot(struct stw_pool *p, struct slot *s)
 {
     p->ops->close(s->conn);
@@ -205,7 +205,8 @@ static struct slot *idle_slot(struct stw_pool *p, const char *database)
     return NULL;
 }
 
-/* An empty one; the idle connection to another database that was used longest ago makes room. */
+/* An empty slot; if there is none, closes the idle connection to another database that was used
+ * longest ago. */
 static struct slot *empty_slot(struct stw_pool *p)
 {
     struct slot *oldest = NULL;
@@ -221,7 +222,7 @@ static struct slot *empty_slot(struct stw_pool *p)
     return oldest;
 }
 
-/* What a target is called in errors. */
+/* Sets a fault whose text names the target. */
 static int refuse(struct stw_pool *p, struct stw_fault *f, enum stw_sql_trouble trouble,
                   const char *what)
 {
@@ -260,13 +261,13 @@ static struct stw_conn *login(struct stw_pool *p, const char *database, struct s
     return conn;
 }
 
-/* What a server says of one database says nothing of the others; of a password it does. */
+/* An error about one database does not concern the others; one about the password does. */
 static bool is_of_database(const struct stw_fault *f, const char *database)
 {
     return database && f->state[0] != '\0' && !f->lost && !stw_streq(f->state, "28P01");
 }
 
-/* Does it say that the server is down, or that logging in is of no use? */
+/* Whether the fault means that the server is down, or that no login can succeed. */
 static bool counts_as_dead(const struct stw_fault *f, const char *database)
 {
     if (is_of_database(f, database))
@@ -291,7 +292,7 @@ static void learn(struct stw_pool *p, bool connected, const char *database,
     stw_series_set(p->circuit, p->breaker.open);
 }
 
-/* Makes the connection of an empty slot, without the lock. */
+/* Opens the connection of an empty slot, without the lock. */
 static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const char *database,
                                      struct stw_fault *f)
 {
@@ -325,8 +326,8 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
     return conn;
 }
 
-/* One look, with the lock held: a connection; or NULL with a fault, or without: wait and look
- * again until *until_ms. */
+/* One attempt, with the lock held.  Returns a connection; or NULL with a fault; or NULL without
+ * one: wait and try again until *until_ms. */
 static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint64_t started_ms,
                                  uint64_t *until_ms, struct stw_fault *f)
 {
@@ -345,7 +346,8 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
         (void)refuse_open(p, f);
         return NULL;
     }
-    /* Of a server that is not known to answer, one tries and the others hear of it. */
+    /* While the server is not known to answer, one caller tries and the others wait for the
+     * outcome. */
     if (p->connecting > 0 && !p->proven) {
         *until_ms = started_ms + FIRST_MS;
         if (now >= *until_ms)

@@ -50,10 +50,10 @@ static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/
 struct stw_conn {
     PGconn *pg;
     struct stw_facts facts;
-    bool own_encoding;   /* the server takes what we send as UTF-8 */
+    bool own_encoding;   /* the server reads what we send as UTF-8 */
     uint64_t timeout_ms; /* of a statement, on our side */
     int wake;            /* an eventfd that ends all waiting, for other threads */
-    char warned[6];      /* the SQLSTATE of a grant that was only warned of */
+    char warned[6];      /* the SQLSTATE of a grant that only caused a warning */
 };
 
 static uint64_t now_ms(void)
@@ -106,8 +106,8 @@ static const char *ca_of(const struct stw_target *t)
     return t->tls_ca_file ? t->tls_ca_file : system_ca[0];
 }
 
-/* The host once for each of its addresses, as libpq wants it: the name is what the certificate is
- * checked for, and libpq looks up nothing. */
+/* The host once for each of its addresses, as libpq expects it: the certificate is checked against
+ * the name, and libpq does no lookup. */
 static void write_hosts(const char *host, const struct stw_addresses *a, struct stw_buf *names,
                         struct stw_buf *addresses)
 {
@@ -119,10 +119,10 @@ static void write_hosts(const char *host, const struct stw_addresses *a, struct 
     }
 }
 
-/* Who is not known to be the server must not get the password itself.  Since 16 libpq can be told
- * so; one from 13 on can only be told to prove the password together with the server's certificate,
- * which needs SCRAM on the server; an older one does not know the option, and does not connect.
- * Without TLS none before 16 can refuse (see tls.mode Disable). */
+/* A server that is not authenticated must not get the password itself.  libpq from 16 on has an
+ * option for that.  libpq from 13 on can only be required to bind the proof of the password to the
+ * server's certificate, which needs SCRAM on the server; an older one does not know the option, and
+ * does not connect.  Without TLS, libpq before 16 cannot refuse (see tls.mode Disable). */
 static void ask_for_proof(const struct stw_target *t, bool verified, const char *ret[2])
 {
     int version = pq.PQlibVersion();
@@ -138,7 +138,7 @@ static void ask_for_proof(const struct stw_target *t, bool verified, const char 
     }
 }
 
-/* Everything that the environment or files of a home directory could else decide is said here. */
+/* Sets everything that the environment or files of a home directory could otherwise decide. */
 static PGconn *start_connect(const struct stw_login_as *as, const struct stw_addresses *addresses)
 {
     static const char *const modes[] = {[STW_TLS_DISABLE] = "disable",
@@ -152,7 +152,7 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
     bool verify = t->tls_mode == STW_TLS_VERIFY_CA || t->tls_mode == STW_TLS_VERIFY_FULL;
     char name[STW_TAKEOVER_NAME_MAX];
     ask_for_proof(t, verify, proof);
-    /* "require" with a CA would be "verify-ca"; this file is not there. */
+    /* "require" with a CA would be "verify-ca", so this names a file that does not exist. */
     const char *const names[] = {"host",     "port",     "user",        "password",
                                  "dbname",   "sslmode",  "sslrootcert", "application_name",
                                  "options",  "passfile", "gssencmode",  "client_encoding",
@@ -205,7 +205,7 @@ static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
         if (!pq.PQconsumeInput(c->pg))
             break;
     }
-    return 0; /* what went wrong is told by the result */
+    return 0; /* the result has the error */
 }
 
 /* The next result, or NULL at the end or with a fault. */
@@ -325,7 +325,7 @@ static int learn(struct stw_conn *c, const struct stw_target *t, uint64_t deadli
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
     if (query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
         return -1;
-    c->timeout_ms = (uint64_t)ms + 2000; /* the server ends it by itself before that */
+    c->timeout_ms = (uint64_t)ms + 2000; /* the server's own limit ends before this */
     if (!c->own_encoding)
         return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
                              "the server, or a proxy before it, does not use UTF-8 for this "
@@ -345,7 +345,7 @@ static int count_row(void *ctx, const struct stw_cell *cells, unsigned count)
     return 0;
 }
 
-/* A session ends a moment after it was told to; what it had not committed is undone then. */
+/* A session ends a moment after it is terminated; what it had not committed is then rolled back. */
 static int end_former(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
@@ -394,7 +394,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
         (void)stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
         return NULL;
     }
-    /* Words of the server come in its language; its SQLSTATE does not. */
+    /* The server's messages come in its language; its SQLSTATE does not. */
     (void)pq.PQsetErrorVerbosity(c->pg, PQERRORS_SQLSTATE);
     (void)pq.PQsetNoticeReceiver(c->pg, notice, c);
     int r = 0;
@@ -416,7 +416,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     return NULL;
 }
 
-/* Notices may wait on an idle connection; the end of it shows when they are read. */
+/* An idle connection may have unread notices; reading them shows whether it has been closed. */
 static bool conn_alive(struct stw_conn *c)
 {
     struct pollfd p = {.fd = pq.PQsocket(c->pg), .events = POLLIN};
@@ -428,7 +428,7 @@ static bool conn_alive(struct stw_conn *c)
 static void conn_cut(struct stw_conn *c)
 {
     uint64_t one = 1;
-    ssize_t n = write(c->wake, &one, sizeof(one)); /* one that is full wakes as well */
+    ssize_t n = write(c->wake, &one, sizeof(one)); /* a full one wakes as well */
     (void)n;
 }
 
@@ -442,9 +442,9 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
 {
     struct stw_buf text = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
     text.secret = true;
-    if (!row) /* in the transaction of what is written */
+    if (!row) /* in the same transaction as the changes */
         stw_takeover_pg_guard(&text);
-    /* Several in one query are one transaction. */
+    /* Several statements in one query are one transaction. */
     for (size_t i = 0; i < count; i++) {
         stw_buf_add(&text, st[i].text.data, st[i].text.len);
         stw_buf_adds(&text, count > 1 ? ";\n" : "");
@@ -455,7 +455,7 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
     return r;
 }
 
-/* The verifier, so that the server and its log do not see the password. */
+/* Computes the verifier, so that the server and its log do not see the password. */
 static int seal(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
                 struct stw_fault *f)
 {

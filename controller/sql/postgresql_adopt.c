@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a role of PostgreSQL holds beside its rights on databases, schemas and tables: what it owns,
- * and rights on functions, types, parameters and others that steward does not give.  The server
- * lists in one catalogue which kinds of objects of which databases refer to a role. */
+ * What a role of PostgreSQL has besides its rights on databases, schemas and tables: what it owns,
+ * and rights on functions, types, parameters and others that steward does not give.  One catalogue
+ * of the server lists which kinds of objects of which databases refer to a role. */
 #include "controller/sql/adopt.h"
 #include "controller/sql/postgresql_priv.h"
 

@@ -9,9 +9,9 @@
 
 /* PostgreSQL's documentation, appendix A. */
 static const struct known {
-    const char *state; /* the first bytes decide */
+    const char *state; /* matched as a prefix */
     enum stw_sql_trouble trouble;
-    const char *sentence; /* NULL: the server's own words, cleaned */
+    const char *sentence; /* NULL: the server's own message, cleaned */
 } known[] = {
     {"01006", STW_SQL_DENIED, "the admin account may not take back such a right"},
     {"01007", STW_SQL_DENIED, "the admin account may not give such a right"},
@@ -53,7 +53,7 @@ static const struct known *find(const char *state)
     return &other;
 }
 
-/* What stands in the way of a drop: the server names objects, which is what people need. */
+/* What prevents a drop: the server names the objects, which users need to know. */
 static void put_detail(const char *detail, char out[DETAIL_MAX])
 {
     size_t n = 0;
@@ -78,7 +78,7 @@ void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, c
                         k->sentence ? k->sentence : clean, names[0] ? ": " : "", names, state);
     (void)snprintf(f->state, sizeof(f->state), "%.5s", state);
     f->lost = strncmp(state, "08", 2) == 0 || strncmp(state, "57P", 3) == 0;
-    /* "tuple concurrently updated": two grants on one object, of which one was undone. */
+    /* "tuple concurrently updated": two grants on one object, of which one was rolled back. */
     f->again = strncmp(state, "40", 2) == 0 ||
                (stw_streq(state, "XX000") && message && strstr(message, "concurrently"));
 }
@@ -115,7 +115,7 @@ void stw_pg_connect_fault(struct stw_fault *f, const char *message)
             "tls.mode to VerifyFull, or use scram-sha-256");
         return;
     }
-    /* libpq's own words; they know no statement. */
+    /* libpq's own message, which contains no statement. */
     stw_clean_message(reason ? reason + 8 : message, clean, sizeof(clean));
     bool tls = strstr(message, "SSL") || strstr(message, "certificate");
     (void)stw_fault_set(f, tls ? STW_SQL_TLS : STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "%s: %s",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who gets what a role of PostgreSQL owns when it is dropped.  Functions with SECURITY DEFINER,
- * views, rules and index expressions of the dropped role run with the rights of the new owner.  So
- * that is a role without rights: one per namespace, since an owner can also read what else it owns.
- * Another one has to be in the target's list, and must not have rights of others. */
+ * The new owner of what a role of PostgreSQL owns when it is dropped.  Functions with SECURITY
+ * DEFINER, views, rules and index expressions of the dropped role run with the rights of the new
+ * owner.  So that is a role without rights: one per namespace, since an owner can also read what
+ * else it owns.  Another role must be in the target's list, and must not be privileged or a member
+ * of other roles. */
 #include "controller/sql/postgresql_priv.h"
 #include "controller/sql/quote.h"
 
@@ -14,7 +15,7 @@
 #define PLAIN_MAX 50 /* with the prefix as long as a name can be */
 #define CUT_TO 33    /* and so is this with an underscore and 16 digits */
 
-/* Namespaces hold no underscore, so that two of them never have one heir. */
+/* Names of namespaces have no underscore, so that two of them never share an heir. */
 static void name_heir(const char *ns, char out[STW_PG_NAME_SIZE])
 {
     if (strlen(ns) <= PLAIN_MAX)
@@ -51,7 +52,7 @@ struct look {
     char wrong[256]; /* why the role cannot be the owner */
 };
 
-/* Is this a mark of steward's, of whichever owner? */
+/* Whether this is a mark of steward, for any owner. */
 static bool is_managed(const struct stw_cell *comment)
 {
     struct stw_mark m = {0};
@@ -130,7 +131,7 @@ int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct 
     return 0;
 }
 
-/* Another drop in this namespace may create it at the same moment. */
+/* Both may fail: another drop in this namespace may create the role at the same moment. */
 void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
                        struct stw_script *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What PostgreSQL knows of a role wherever one asks: the role, its mark, its rights on databases,
- * and in which databases it has more. */
+ * What can be read about a role from any database of a PostgreSQL server: the role, its mark, its
+ * rights on databases, and in which databases it has more. */
 #include "controller/sql/password.h"
 #include "controller/sql/postgresql_priv.h"
 #include "controller/sql/quote.h"
@@ -13,7 +13,7 @@
 
 #define NAME_MAX_BYTES 63
 
-/* The server cuts longer names without an error, so that two names would be one. */
+/* The server truncates longer names without an error, so that two names would become one. */
 static int check_name(const char *what, const char *name, struct stw_error *err)
 {
     size_t len = strlen(name);
@@ -27,7 +27,7 @@ static int check_name(const char *what, const char *name, struct stw_error *err)
     return 0;
 }
 
-/* In GRANT ... TO these two are everybody and nobody, even in quotation marks. */
+/* In GRANT ... TO, "public" means everyone and "none" no role, even in quotation marks. */
 static int check_role(const char *name, struct stw_error *err)
 {
     if (stw_streq(name, "public") || stw_streq(name, "none") || strncmp(name, "pg_", 3) == 0)
@@ -186,7 +186,7 @@ static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
     }
 }
 
-/* Where the verifier cannot be read or compared, a login tells. */
+/* Tries a login where the verifier cannot be read or compared. */
 static void try_password(struct stw_session *s, const struct stw_account *a, struct stw_login *l)
 {
     if (!l->exists || !a->password.data || l->password != STW_PASSWORD_UNKNOWN)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the PostgreSQL engine share.  PostgreSQL 10 and later.
+ * Shared by the files of the PostgreSQL engine, for PostgreSQL 10 and later.
  *
- * Roles and rights on databases belong to the whole server, and are seen from any database; rights
- * on schemas and tables are in the database that they are in, so that a session goes from one
- * connection to the next.  All statements for one database are one transaction. */
+ * Roles and rights on databases belong to the whole server, and can be read from any database.
+ * Rights on schemas and tables can be read only in their own database, so that a session uses one
+ * connection after another.  All statements for one database are one transaction. */
 #ifndef STW_CONTROLLER_SQL_POSTGRESQL_PRIV_H
 #define STW_CONTROLLER_SQL_POSTGRESQL_PRIV_H
 
@@ -13,7 +13,7 @@
 /* postgresql_error.c.  `message` and `detail` are the server's; NULL: none. */
 void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, const char *detail,
                   enum stw_sql_step step);
-/* Of a connection that did not come about: `message` as libpq gives it with PQERRORS_SQLSTATE. */
+/* For a failed connection: `message` as libpq returns it with PQERRORS_SQLSTATE. */
 void stw_pg_connect_fault(struct stw_fault *f, const char *message);
 
 /* postgresql_look.c */
@@ -32,8 +32,8 @@ bool stw_pg_is_all_tables(const struct stw_right *r);
 int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);
 
-/* postgresql_heir.c: who gets what a role owns.  The first, before a drop, finds and checks the new
- * owner; it fails with OWNS_OBJECTS before anything is changed. */
+/* postgresql_heir.c: the new owner of what a role owns.  The first function runs before a drop; it
+ * finds and checks the new owner, and fails with OWNS_OBJECTS before anything is changed. */
 #define STW_PG_HEIR_PREFIX "steward_heir_"
 int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f);

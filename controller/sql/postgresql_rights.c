@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rights on PostgreSQL: which a grant asks for, and which a role has on the schemas and tables of a
- * database.  Rights that all have through PUBLIC are nobody's here, and neither are those on
- * functions, types and languages.
+ * Rights on PostgreSQL: those that a grant requests, and those that a role has on the schemas and
+ * tables of a database.  Rights that all roles have through PUBLIC do not count, and neither do
+ * those on functions, types and languages.
  *
- * A grant on the table "*" is on all tables that there are, or, for USAGE, on all sequences; those
- * that are made later get it when the account is looked at next.  A mark holds it as "*". */
+ * A grant on the table "*" is on all existing tables, or, for USAGE, on all sequences; later ones
+ * get it when the account is next looked up.  A mark has it as "*". */
 #include "controller/sql/postgresql_priv.h"
 #include "controller/sql/quote.h"
 
@@ -57,7 +57,7 @@ static int add_privilege(struct stw_right r, const char *name, bool option,
                          const struct stw_facts *k, struct stw_rights *ret, struct stw_error *err)
 {
     bool all = stw_streq(name, "ALL") || stw_streq(name, "ALL PRIVILEGES"), found = false;
-    /* ALL on tables is without that on sequences. */
+    /* ALL on tables does not include the right on sequences. */
     unsigned on = all && r.level == STW_LEVEL_TABLE ? ON_TABLE : on_of(r.level);
     if (stw_streq(name, "TEMP"))
         name = "TEMPORARY";
@@ -106,7 +106,7 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
     return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
 }
 
-/* Rights of our role on things of this database, found through the index of dependencies. */
+/* Rights of our role on objects of this database, found through the index of dependencies. */
 #define FROM_DEPENDENCIES(class, table) " FROM pg_shdepend s JOIN " table " o ON o.oid = s.objid"
 #define WHERE_DEPENDENCIES(class)                                                                  \
     " WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = %s AND s.deptype = 'a' AND "     \
@@ -165,7 +165,7 @@ struct look {
     const char *database;
     const struct stw_rights *want, *recorded;
     struct stw_rights *have;
-    bool adopting; /* all of them have to be known */
+    bool adopting; /* all rights must be known */
 };
 
 static const char *text(const struct stw_cell *c)
@@ -173,9 +173,9 @@ static const char *text(const struct stw_cell *c)
     return c->data ? c->data : "";
 }
 
-/* '*', schema, all have it, some have it, privilege, option.  What is wanted is there when all have
- * it; what is only in the mark, as long as one has it.  One that is not in the mark yet is given in
- * any case: that all tables have it now, by grants on each, says nothing of those to come. */
+/* '*', schema, all have it, some have it, privilege, option.  A wanted right is present when all
+ * tables have it; one that is only in the mark, as long as one table has it.  A right that is not
+ * in the mark yet is granted in any case: grants on each of the tables do not cover later ones. */
 static void read_all_tables(struct look *k, const struct stw_cell *c)
 {
     struct stw_right r = {.level = STW_LEVEL_TABLE,
@@ -190,8 +190,9 @@ static void read_all_tables(struct look *k, const struct stw_cell *c)
         stw_rights_add(k->have, &r);
 }
 
-/* Is a right on one table only a part of one on all tables that is ours?  Then it is nobody's own,
- * and where the object begins to ask for it, it is given anew, so that it gets into the mark. */
+/* Whether a right on one table is only a part of our right on all tables.  Then it does not count
+ * by itself; when the object starts to request it, it is granted again, so that it gets into the
+ * mark. */
 static bool is_covered(const struct look *k, const struct stw_right *r, bool sequence)
 {
     struct stw_right all = *r;
@@ -248,8 +249,8 @@ static bool concerns(const struct stw_rights *rights, const char *database)
     return false;
 }
 
-/* A database that is gone took its rights with it; one that we may not enter and want nothing in
- * is no concern of ours. */
+/* The rights in a dropped database are gone; one that we may not enter and want nothing in can be
+ * skipped. */
 static bool may_pass(const struct stw_fault *f, bool wanted)
 {
     return f->step != STW_SQL_STEP_LOOKUP && !wanted &&
@@ -303,7 +304,7 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
         r = stw_names_add(&names, &count, seen->databases[i]);
     if (r < 0)
         (void)stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
-    /* k.have grows while k.want and k.recorded are read: they are other sets. */
+    /* k.have grows while k.want and k.recorded are read: they are different sets. */
     for (size_t i = 0; i < count && r == 0; i++) {
         k.database = names[i];
         r = look_in(s, &k, seen->role_oid, f);

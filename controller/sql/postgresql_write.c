@@ -119,7 +119,7 @@ static bool is_usage_on_sequences(const struct stw_right *r)
     return r->level == STW_LEVEL_TABLE && stw_streq(r->privilege, "USAGE");
 }
 
-/* The rights of one scope that can go in one statement with `first`. */
+/* Whether a right of the same scope can be in one statement with `first`. */
 static bool goes_with(const struct stw_right *first, const struct stw_right *r)
 {
     return r->option == first->option && is_usage_on_sequences(r) == is_usage_on_sequences(first);
@@ -176,7 +176,7 @@ static void write_scope(struct stw_script *s, bool give, const char *user,
     }
 }
 
-/* Rights of the whole server when `database` is NULL, else those in it. */
+/* Whether the right is one of the whole server, when `database` is NULL, or else one in it. */
 static bool is_in(const struct stw_right *r, const char *database)
 {
     bool inside = r->level != STW_LEVEL_DATABASE && r->level != STW_LEVEL_ROLE;
@@ -193,7 +193,7 @@ static void write_rights(struct stw_script *s, bool give, const char *user, cons
     }
 }
 
-/* Taking a right from all tables takes it from those too that still shall have it. */
+/* Revoking a right on all tables also revokes it on those that should keep it. */
 static void write_again(struct stw_script *s, const char *user, const char *database,
                         const struct stw_rights *want, const struct stw_rights *take)
 {
@@ -237,8 +237,8 @@ void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
     free(names);
 }
 
-/* A role that is not a superuser must be a member of both owners, the old and the new one, with
- * their rights: those of an admin with NOINHERIT are not his by default. */
+/* A role that is not a superuser must be a member of both owners, the old and the new one, and
+ * inherit their rights, which an admin with NOINHERIT does not by default. */
 static void write_membership(struct stw_script *s, const struct stw_facts *k, const char *role,
                              const char *database)
 {
@@ -271,9 +271,9 @@ static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
     stw_pg_name(out, a->user);
 }
 
-/* First the role cannot log in any more, and its sessions end.  Then, in every database where it
- * has something, what it owns gets the new owner, and its rights are taken.  Last go the role and
- * its mark.  A drop that is cut off anywhere is finished by the next one. */
+/* First the role can no longer log in, and its sessions are terminated.  Then, in every database
+ * where it has something, what it owns gets the new owner, and its rights are revoked.  The role
+ * and its mark are last.  The next drop completes one that was interrupted anywhere. */
 void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  const struct stw_seen *seen, const char *admin, struct stw_script *s)
 {

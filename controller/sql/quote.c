@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Doubles each `quote` and, where asked, each backslash. */
+/* Doubles each `quote` and, if `backslashes`, each backslash. */
 static void put(struct stw_buf *out, const char *text, size_t len, char quote, bool backslashes)
 {
     if (memchr(text, '\0', len)) {

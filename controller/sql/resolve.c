@@ -14,7 +14,7 @@
 
 #define STACK_BYTES ((size_t)256 << 10)
 
-/* Held by who waits and by the thread that looks; the last one frees it. */
+/* Referenced by the waiting caller and by the lookup thread; the last one frees it. */
 struct lookup {
     atomic_uint refs;
     stw_lookup_fn *by;

@@ -11,7 +11,7 @@ void stw_rights_done(struct stw_rights *s)
     *s = (struct stw_rights){0};
 }
 
-/* Copies `text` to *at and moves *at behind it. */
+/* Copies `text` to *at and moves *at to the end of the copy. */
 static const char *put(char **at, const char *text)
 {
     char *start = *at;
@@ -259,7 +259,7 @@ int stw_rights_parse(struct stw_json list, struct stw_rights *ret)
     return ret->failed ? -1 : 0;
 }
 
-/* Whether a wildcard in it is one. */
+/* Whether a wildcard in it is not escaped. */
 static bool is_wild(const char *pattern)
 {
     for (; *pattern != '\0'; pattern++)
@@ -318,7 +318,7 @@ void stw_rights_text(const struct stw_rights *s, bool patterns, struct stw_buf *
         n = stw_rights_scope(s, i);
         for (size_t k = 0; k < n; k++) {
             if (r[k].option && k > 0 && stw_streq(r[k].privilege, r[k - 1].privilege))
-                continue; /* said with the one before */
+                continue; /* written with the one before */
             stw_buf_addf(out, "%s%s%s", comma, r[k].privilege,
                          passed_on(r, n, r[k].privilege) ? " WITH GRANT OPTION" : "");
             comma = ", ";

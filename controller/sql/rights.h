@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of rights, one element a privilege, in a form that both engines share, and how they are
- * written into a mark.  Pure. */
+ * Sets of rights, one element per privilege, in a form that both engines share, and their form in a
+ * mark.  Pure. */
 #ifndef STW_CONTROLLER_SQL_RIGHTS_H
 #define STW_CONTROLLER_SQL_RIGHTS_H
 
@@ -12,14 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a right is on.  Marks never hold one of the last three: steward does not grant them. */
+/* What a right is on.  Marks never contain columns, routines or roles: steward does not grant
+ * them. */
 enum stw_right_level {
     STW_LEVEL_GLOBAL,   /* MySQL *.* */
     STW_LEVEL_DATABASE, /* MySQL db.*; PostgreSQL DATABASE db */
     STW_LEVEL_SCHEMA,   /* PostgreSQL SCHEMA */
     STW_LEVEL_TABLE,    /* PostgreSQL: name "*" is all tables in the schema */
     STW_LEVEL_COLUMN,
-    STW_LEVEL_ROUTINE, /* `column` says what: FUNCTION, PROCEDURE, ... */
+    STW_LEVEL_ROUTINE, /* `column` is its type: FUNCTION, PROCEDURE, ... */
     STW_LEVEL_ROLE,    /* `name` is the role */
     STW_LEVELS,
 };
@@ -29,8 +30,8 @@ struct stw_right {
     const char *database, *schema, *name, *column;
     const char *privilege;
     uint8_t level;
-    bool option; /* PostgreSQL: may be passed on; an element beside the one without */
-    char *block; /* the memory of the strings; the set's */
+    bool option; /* PostgreSQL: with grant option; a separate element from the one without */
+    char *block; /* the memory of the strings; owned by the set */
 };
 
 /* Zero-initialised is empty.  Owns its strings. */
@@ -46,14 +47,14 @@ void stw_rights_done(struct stw_rights *s);
 /* Copies `r`; NULL strings count as "".  Unsorted until stw_rights_sort. */
 void stw_rights_add(struct stw_rights *s, const struct stw_right *r);
 void stw_rights_add_all(struct stw_rights *s, const struct stw_rights *more);
-void stw_rights_sort(struct stw_rights *s); /* and takes doubles out */
+void stw_rights_sort(struct stw_rights *s); /* and removes duplicates */
 int stw_right_cmp(const struct stw_right *a, const struct stw_right *b);
 bool stw_right_same_scope(const struct stw_right *a, const struct stw_right *b);
 bool stw_rights_has(const struct stw_rights *s, const struct stw_right *r);
 bool stw_rights_equal(const struct stw_rights *a, const struct stw_rights *b);
-/* The length of the run of elements from `at` on that are on the same thing. */
+/* The number of elements from `at` on that have the same scope. */
 size_t stw_rights_scope(const struct stw_rights *s, size_t at);
-/* Both inputs sorted, and so is what is appended to the empty `ret`. */
+/* Both inputs must be sorted and `ret` empty; the result is sorted. */
 void stw_rights_minus(const struct stw_rights *a, const struct stw_rights *b,
                       struct stw_rights *ret);
 void stw_rights_both(const struct stw_rights *a, const struct stw_rights *b,
@@ -61,14 +62,14 @@ void stw_rights_both(const struct stw_rights *a, const struct stw_rights *b,
 void stw_rights_union(const struct stw_rights *a, const struct stw_rights *b,
                       struct stw_rights *ret);
 
-/* In a mark: [[database, schema, table, [privileges], [those that may be passed on]], ...]; schema
- * and table are null where they do not apply, and "*" as a MySQL database is *.*. */
+/* In a mark: [[database, schema, table, [privileges], [those with grant option]], ...]; schema and
+ * table are null where they do not apply, and "*" as a MySQL database is *.*. */
 void stw_rights_json(const struct stw_rights *s, struct stw_buf *out);
-/* 0, or -1 when `list` is not what the call above writes. */
+/* 0, or -1 when `list` is not in the form above. */
 int stw_rights_parse(struct stw_json list, struct stw_rights *ret);
 
-/* For people, one line a scope: "SELECT, INSERT ON app.*".  `patterns`: databases are MySQL's
- * patterns; one that stands for a single name is shown as that name. */
+/* For messages, one line per scope: "SELECT, INSERT ON app.*".  `patterns`: databases are MySQL's
+ * patterns; one that matches a single name is shown as that name. */
 void stw_rights_text(const struct stw_rights *s, bool patterns, struct stw_buf *out);
 
 #endif

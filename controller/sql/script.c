@@ -13,7 +13,7 @@ void stw_script_done(struct stw_script *s)
     *s = (struct stw_script){0};
 }
 
-/* Where writers write when there is no memory: a buffer that takes nothing. */
+/* The statement to write into when there is no memory: its buffer accepts nothing. */
 static struct stw_statement *nowhere(struct stw_script *s)
 {
     static _Thread_local struct stw_statement sink;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Statements on their way to a server.  Their text may hold verifiers and passwords: it is wiped,
+ * Statements to be sent to a server.  Their text may contain verifiers and passwords: it is wiped,
  * and never shown. */
 #ifndef STW_CONTROLLER_SQL_SCRIPT_H
 #define STW_CONTROLLER_SQL_SCRIPT_H
@@ -11,11 +11,11 @@
 
 struct stw_statement {
     struct stw_buf text;
-    char *database; /* PostgreSQL: where it runs; NULL: where the admin logs in */
+    char *database; /* PostgreSQL: the one it runs in; NULL: the one the admin logs in to */
     enum stw_sql_step step;
-    bool must_match; /* it has to find a row: no row means that somebody else was there */
+    bool must_match; /* it must find a row; if not, another client made a change */
     bool may_fail;   /* nothing depends on it */
-    uint8_t effect;  /* the writer's; what was done once it is */
+    uint8_t effect;  /* set by the writer: what has been done once the statement is */
     bool done;
 };
 
@@ -32,7 +32,7 @@ void stw_script_done(struct stw_script *s);
  * until the next call. */
 struct stw_statement *stw_script_add(struct stw_script *s, enum stw_sql_step step,
                                      const char *database);
-/* Whether all could be written. */
+/* Whether all statements could be written. */
 bool stw_script_complete(const struct stw_script *s);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-#define AGAIN_TRIES 10 /* when transactions get into each other's way */
+#define AGAIN_TRIES 10 /* when transactions conflict */
 #define AGAIN_NS 7000000
 
 int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f)
@@ -36,7 +36,7 @@ const struct stw_target *stw_session_target(const struct stw_session *s)
     return stw_pool_target(s->pool);
 }
 
-/* Makes the session's connection one to this database. */
+/* Switches the session to a connection to this database. */
 static int move_to(struct stw_session *s, const char *database, struct stw_fault *f)
 {
     const char *admins = stw_pool_target(s->pool)->admin_database;
@@ -86,13 +86,13 @@ int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_r
     int r = send_some(s, st, 1, row, ctx, f);
     if (r == 0 || !f->lost || f->timeout || fresh)
         return r;
-    /* It was idle, and the server had closed it: nothing was changed, so that asking anew is safe.
-     */
+    /* The connection was idle and the server had closed it: nothing was changed, so it is safe to
+     * ask again. */
     *f = (struct stw_fault){0};
     return move_to(s, st->database, f) < 0 ? -1 : send_some(s, st, 1, row, ctx, f);
 }
 
-/* How many statements from the first on go together. */
+/* How many statements, from the first on, are sent together. */
 static size_t group(const struct stw_session *s, const struct stw_statement *st, size_t left)
 {
     size_t n = 1;

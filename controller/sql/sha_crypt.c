@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SHA-256 crypt, "Unix crypt using SHA-256 and SHA-512", Ulrich Drepper, version 0.6: the digest
- * behind MySQL's caching_sha2_password and sha256_password.  crypt(3) will not do: MySQL's salts
- * are longer than it takes, and hold any byte. */
+ * SHA-256 crypt, "Unix crypt using SHA-256 and SHA-512", Ulrich Drepper, version 0.6: the digest of
+ * MySQL's caching_sha2_password and sha256_password.  crypt(3) cannot be used: MySQL's salts are
+ * longer than it accepts, and have any byte. */
 #include "controller/sql/password.h"
 
 #include "base/util.h"
@@ -31,7 +31,7 @@ static void end(struct sum *s, unsigned char out[LEN])
     s->failed |= EVP_DigestFinal_ex(s->ctx, out, NULL) != 1;
 }
 
-/* `len` bytes of the digest, over and over. */
+/* Adds `len` bytes of the repeated digest. */
 static void add_repeated(struct sum *s, const unsigned char digest[LEN], size_t len)
 {
     for (; len > LEN; len -= LEN)
@@ -62,7 +62,7 @@ static void first_digest(struct sum *s, const char *key, size_t key_len, const c
     stw_wipe(b, sizeof(b));
 }
 
-/* Steps 13 to 20: what stands for key and salt in the rounds. */
+/* Steps 13 to 20: the bytes that replace key and salt in the rounds. */
 static void sequences(struct sum *s, const char *key, size_t key_len, const char *salt,
                       size_t salt_len, const unsigned char a[LEN], unsigned char p[LEN],
                       unsigned char q[LEN])
@@ -99,7 +99,7 @@ static void rounds_of(struct sum *s, unsigned rounds, const unsigned char p[LEN]
     }
 }
 
-/* Step 22: three bytes at a time, in an order of its own, six bits a letter. */
+/* Step 22: three bytes at a time, in a fixed order, six bits a letter. */
 static void write_digest(const unsigned char a[LEN], char out[44])
 {
     static const char letters[] =
@@ -125,7 +125,7 @@ int stw_sha256_crypt(const char *key, size_t key_len, const char *salt, size_t s
 {
     unsigned char a[LEN] = {0}, p[LEN], q[LEN];
     struct sum s = {.ctx = EVP_MD_CTX_new()};
-    /* Step 14 takes the square of the length. */
+    /* Step 14 is quadratic in the length. */
     if (!s.ctx || key_len > 4096) {
         EVP_MD_CTX_free(s.ctx);
         return -1;

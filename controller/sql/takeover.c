@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* "steward/<hash>/": the lease; names hold nothing that a statement would have to quote. */
+/* "steward/<hash>/": the lease.  Names have no characters that a statement would have to quote. */
 static bool find_epoch(char prefix[STW_TAKEOVER_NAME_MAX], int64_t *ret)
 {
     struct stw_fence_epoch e;
@@ -28,7 +28,7 @@ bool stw_takeover_name(char out[STW_TAKEOVER_NAME_MAX])
     return true;
 }
 
-/* COALESCE takes the locks one after the other until one was free. */
+/* COALESCE tries the locks one after the other until one is free. */
 void stw_takeover_mysql_lock(size_t slots, struct stw_buf *out)
 {
     char name[STW_TAKEOVER_NAME_MAX];
@@ -52,7 +52,7 @@ void stw_takeover_mysql_former(size_t slots, struct stw_buf *out)
                          prefix, (long long)e, i);
 }
 
-/* Of the same login only; what others call themselves is not looked at. */
+/* Only sessions of the same login; the names of others are ignored. */
 #define PG_SESSIONS                                                                                \
     "FROM pg_catalog.pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid() "   \
     "AND application_name ~ '^%s[0-9]{1,18}$' "                                                    \
