@@ -21,7 +21,7 @@ static const struct stw_watch own_watch;
 
 /* --- the watch */
 
-/* "namespace/name" of the EtcdCluster that a backup is of. */
+/* "namespace/name" of the EtcdCluster that the backup belongs to. */
 static bool cluster_of(struct stw_json backup, char out[STW_KEY_LEN])
 {
     char ns[254], name[254];
@@ -66,7 +66,7 @@ static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *
     index_secrets(projected, out);
 }
 
-/* A place is free again: who waits for it is looked at. */
+/* The place of a deleted EtcdBackup is free: wakes the objects that wait for it. */
 static void wake_others(struct stw_manager *m, const char *old_text)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -79,7 +79,7 @@ static void wake_others(struct stw_manager *m, const char *old_text)
         stw_manager_wake(m, INDEX_PLACE, stw_buf_str(&place));
 }
 
-/* The cluster tells how its backups fare. */
+/* Wakes the EtcdCluster too: its status reports on its backups. */
 static void backup_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                            const char *old_text, const char *new_text)
 {
@@ -101,7 +101,7 @@ static void take_in(struct eb *e)
 {
     char uri[STW_STORE_KEY_MAX + 300];
     if (e->result.fault == STW_SNAPSHOT_OTHER && e->result.err.code == STW_ERR_CANCELLED)
-        return; /* steward or the pod was stopped: it is simply begun again */
+        return; /* steward or the pod was stopped: the backup starts over */
     e->collected = true;
     if (e->result.fault != STW_SNAPSHOT_FINE) {
         eb_state_fail(&e->state, &e->result, e->clock.now);
@@ -111,11 +111,12 @@ static void take_in(struct eb *e)
     eb_state_succeed(&e->state, &e->result, uri);
 }
 
-/* Whether a backup is under way, or its traces still are; one that has ended is taken in.
+/* Whether a backup is running or still has to be cleaned up.  Collects the result of one that has
+ * ended.
  *
- * Its end is told by the same write of the status that closes the phase, and no other begins in
- * that run: an open phase means that what has ended was not taken in yet, whatever caches lag
- * behind and wherever steward died. */
+ * The status write that records the result also closes the phase, and no other backup begins in
+ * that run.  So an open phase means that the result was not collected yet, even if caches lag or
+ * steward died in between. */
 static bool look(struct eb *e)
 {
     bool verifying = false, volume = stw_streq(e->spec.storage_type, "PVC");
@@ -131,8 +132,7 @@ static bool look(struct eb *e)
     return t == EB_TRANSFERS || (e->ended && (volume || e->collected));
 }
 
-/* Two that would write to one place, which admission did not see together: the older one goes on.
- */
+/* Two EtcdBackups can share a place if admission did not see both: the older one keeps it. */
 static bool is_older(const struct stw_object *other, const char *other_key, const struct eb *e)
 {
     int order = strcmp(other->created, e->object.created); /* RFC 3339 in UTC sorts as text */
@@ -164,7 +164,7 @@ static void look_for_holder(struct eb *e)
     }
 }
 
-/* It failed for an object that the watches tell of: each run may look whether that is good now. */
+/* The backup failed because of a watched object: each run may check whether that is fixed. */
 static bool waits_for_object(const struct eb *e)
 {
     static const char *const reasons[] = {"SecretMissing", "SecretInvalid", "ClusterNotFound"};
@@ -176,12 +176,13 @@ static bool waits_for_object(const struct eb *e)
     return e->spec.cluster && stw_streq(e->state.reason, "NoHealthyEndpoint");
 }
 
-/* `early`: before it is tried again anyway.  What fails as before is not told once more. */
+/* `early`: ahead of the scheduled retry.  A failure for the same reason is then not reported again.
+ */
 static void begin(struct eb *e, bool early)
 {
     bool same;
     look_for_holder(e);
-    if (e->stalled) { /* nothing was begun: the instant is taken up again when the place is free */
+    if (e->stalled) { /* nothing was started: the instant is retried when the place is free */
         e->state.phase = EB_FAILED;
         return;
     }
@@ -210,7 +211,7 @@ static bool was_written(const struct stw_result *result)
            result->outcome == STW_RUN_STALLED;
 }
 
-/* A backup begins once the status says so: whoever comes after us knows of it. */
+/* A backup starts only after the status records it, so that the next leader knows of it. */
 static int start(struct eb *e, struct stw_error *err)
 {
     if (!e->began)
@@ -331,7 +332,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     e->run = run;
     e->keeper = run->state;
     if (stw_object_load(run, &e->object) != 0 || e->object.deleting)
-        eb_keeper_remove(e->keeper, run->key); /* what is in the store stays there */
+        eb_keeper_remove(e->keeper, run->key); /* objects in the store are kept */
     else
         reconcile_one(e, result);
     stw_object_done(&e->object);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the snapshots that EtcdBackups ask for, and takes the old ones away. */
+ * Takes the snapshots that EtcdBackups request, and removes old ones. */
 #ifndef STW_CONTROLLER_ETCDBACKUP_H
 #define STW_CONTROLLER_ETCDBACKUP_H
 
@@ -9,11 +9,11 @@
 
 extern const struct stw_controller stw_controller_etcdbackup;
 
-/* BackupReady of the EtcdCluster `key` ("namespace/name"), by the EtcdBackups with a schedule or an
- * interval that name it; nothing where there are none. */
+/* Sets BackupReady of the EtcdCluster `key` ("namespace/name") from the EtcdBackups with a schedule
+ * or an interval that reference it.  Does nothing if there are none. */
 void stw_etcdbackup_tell_cluster(const struct stw_run *run, const char *key,
                                  struct stw_conditions *c);
-/* status.lastBackup of it: {name, time, revision, verified} of the newest; NULL: none. */
+/* Its status.lastBackup: {name, time, revision, verified} of the newest backup; NULL: none. */
 json_t *stw_etcdbackup_last(const struct stw_run *run, const char *key);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a backup needs of the world: Secrets, the members' addresses, a store.  Secrets are asked
- * for when a backup begins, and wiped behind it. */
+ * External inputs of a backup: Secrets, the members' addresses, a store.  Secrets are read when a
+ * backup begins, and wiped after it. */
 #include "base/base64.h"
 #include "base/util.h"
 #include "controller/etcdbackup_priv.h"
@@ -57,7 +57,7 @@ static int secret_get(const struct stw_run *run, const char *name, enum stw_snap
                     err.text);
 }
 
-/* The value under a key, with a NUL behind it; the caller wipes and frees.  NULL: there is none. */
+/* The decoded value of a key, NUL-terminated; the caller wipes and frees it.  NULL: not present. */
 static char *secret_value(const struct secret *s, const char *key)
 {
     stw_autobuf struct stw_buf text = {.max = SECRET_MAX_BYTES, .secret = true};
@@ -185,7 +185,7 @@ static int given_endpoints(const struct stw_etcdbackup *spec, struct eb_source *
     return 0;
 }
 
-/* As the cluster's own certificates are for: <pod>.<cluster>.<namespace>.svc */
+/* Host names as in the cluster's own certificates: <pod>.<cluster>.<namespace>.svc */
 static int add_pods(const struct stw_run *run, const char *cluster, const char *domain, bool tls,
                     struct eb_source *ret)
 {
@@ -270,7 +270,7 @@ int eb_source_find(const struct stw_run *run, const struct stw_etcdbackup *spec,
     return 0;
 }
 
-/* --- the way to them */
+/* --- the connection to the members */
 
 struct keys {
     char *ca, *cert, *key, *user, *password;
@@ -360,7 +360,7 @@ void eb_job_free(struct eb_job *j)
     free(j);
 }
 
-/* Takes over what `s` found. */
+/* Moves the endpoints from `s` to `j`. */
 static void take_endpoints(struct eb_job *j, struct eb_source *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -372,7 +372,7 @@ static void take_endpoints(struct eb_job *j, struct eb_source *s)
     s->count = 0;
 }
 
-/* The key of the newest verified one, in the store: it stays, whatever else is said. */
+/* Store key of the newest verified backup, which retention never removes. */
 static char *key_to_keep(const struct eb *e)
 {
     const json_t *verified = eb_state_verified(&e->state);

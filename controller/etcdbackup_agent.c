@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Backups onto a volume: only a pod has it, so a pod makes them, by `steward snapshot save`. */
+ * Backups to a volume: only a pod can mount it, so a pod runs `steward snapshot save`. */
 #include "base/util.h"
 #include "controller/agent.h"
 #include "controller/etcdbackup_priv.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define DEADLINE_S 3600 /* where the policy sets no timeout */
-#define SLACK_S 300     /* for reading back, and until the pod runs */
+#define SLACK_S 300     /* for reading back, and for the start of the pod */
 #define USER 65532
 #define NOTHING_TOLD "its agent ended without a word"
 
@@ -38,7 +38,7 @@ enum eb_transfer eb_agent_look(struct eb *e)
         (void)snprintf(e->agent_uid, sizeof(e->agent_uid), "%s", a->uid);
         if (a->phase == STW_AGENT_STUCK)
             (void)snprintf(e->waiting, sizeof(e->waiting), "pod \"%s\": %s", name, a->text);
-        if (a->going) /* what it told has been taken in */
+        if (a->going) /* its result has been collected */
             e->agent_goes = true;
         else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
             what = EB_TRANSFERRED;
@@ -60,10 +60,10 @@ void eb_agent_forget(struct eb *e)
     if (!*e->agent_uid || e->agent_goes)
         return;
     name_of(e, name);
-    (void)stw_agent_delete(e->run, name, e->agent_uid, &err); /* else the owner's end takes it */
+    (void)stw_agent_delete(e->run, name, e->agent_uid, &err); /* else it goes with its owner */
 }
 
-/* --- making one */
+/* --- creating the pod */
 
 static void arg(json_t *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -108,7 +108,7 @@ static json_t *arguments(const struct eb *e, const struct eb_source *source)
         stw_buf_addf(&urls, "%s%s", i ? "," : "", source->urls[i]);
     arg(args, "--endpoints=%s", stw_buf_str(&urls));
     arg(args, "--folder=/backup/%s", e->spec.pvc.path);
-    if (reach) /* the members of a cluster were not chosen by a user */
+    if (reach) /* a cluster's own members are not addresses that a user chose */
         arg(args, "--store-endpoints=%s", e->spec.cluster ? "*" : stw_reach_text(reach));
     if (*source->tls_secret) {
         arg(args, "--cacert=/tls/etcd-client-ca.crt");

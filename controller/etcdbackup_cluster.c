@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdCluster says of its backups: told by the status of the EtcdBackups that name it. */
+ * What an EtcdCluster reports about its backups, from the status of the EtcdBackups that reference
+ * it. */
 #include "base/util.h"
 #include "controller/etcdbackup_priv.h"
 #include "controller/packed.h"
@@ -11,18 +12,18 @@
 
 #define KEYS_MAX (256u << 10)
 #define TEXT_MAX (8u << 20)
-#define PERIODS 2 /* older than so many periods is stale */
+#define PERIODS 2 /* a backup that is older than this many periods is stale */
 
 /* Over all EtcdBackups of a cluster. */
 struct summary {
     const struct stw_run *run;
     int64_t now;
-    bool periodic;  /* any is */
-    int64_t newest; /* verified backup */
+    bool periodic;  /* at least one has a schedule or an interval */
+    int64_t newest; /* time of the newest verified backup */
     json_t *last;   /* status.lastBackup */
     int64_t last_time;
     bool ready, failing;
-    char stale[300], error[400]; /* of one that is not ready */
+    char stale[300], error[400]; /* messages of one that is not ready */
 };
 
 static int64_t time_of(const json_t *object, const char *key)
@@ -82,7 +83,7 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
         s->ready = true;
     else if (at == EB_NEVER)
         (void)snprintf(s->stale, sizeof(s->stale), "EtcdBackup \"%.200s\" has made none yet", name);
-    else /* its age would make each round a write of the status */
+    else /* the time, not the age: an age would change the status in each round */
         (void)snprintf(
             s->stale, sizeof(s->stale),
             "the newest verified backup of EtcdBackup \"%.150s\" is of %.30s, and one is "
@@ -98,7 +99,7 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
 static void summarize(const struct stw_run *run, const char *cluster, struct summary *s)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
-    struct stw_run there = *run; /* as the other controller's runs see their objects */
+    struct stw_run there = *run; /* a run of the EtcdBackup controller, to load its objects */
     size_t at = 0;
     there.controller = &stw_controller_etcdbackup;
     *s = (struct summary){.run = run, .now = stw_wall_us(run->clock) / 1000000, .newest = EB_NEVER};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transfers last long, and a worker that waits for one is none: they run on a few threads of their
- * own, which are started when there is work and end when there is none.  A run begins a transfer,
- * is woken when it gets further, and takes its result in. */
+ * Transfers take long and would block the workers, so they run on a few threads of their own.  The
+ * threads are started when there is work and end when there is none.  A run starts a transfer, is
+ * woken when it makes progress, and collects its result. */
 #include "base/fence.h"
 #include "base/log.h"
 #include "base/table.h"
@@ -20,15 +20,15 @@ struct transfer {
     char uid[64];
     struct eb_keeper *keeper;
     struct eb_job *job;
-    struct stw_fence_ticket fence; /* of the run that began it */
+    struct stw_fence_ticket fence; /* of the run that started it */
     enum step step;
     bool verifying;
-    bool forgotten; /* out of the table: whoever moves it frees it */
+    bool forgotten; /* not in the table any more: the thread that moves it frees it */
     struct transfer *next;
     struct stw_snapshot result;
 };
 
-/* The gauge of an object's etcd. */
+/* The gauge for the etcd of one EtcdBackup. */
 struct told {
     char *key;
     struct stw_series *newest;
@@ -39,10 +39,11 @@ struct eb_keeper {
     const struct stw_clock *clock;
     struct stw_series *succeeded, *failed;
     struct stw_family *verified;
-    pthread_mutex_t lock; /* guards all below, and each transfer but its job and result in MOVING */
+    /* Guards all below, and each transfer except its job and result while it is MOVING. */
+    pthread_mutex_t lock;
     pthread_cond_t idle;
     struct stw_table transfers, told;
-    struct transfer *first, *last; /* that wait for a thread */
+    struct transfer *first, *last; /* queue of those that wait for a thread */
     struct transfer *moving[EB_TRANSFERS_MAX];
     unsigned threads;
     bool stopping;
@@ -227,7 +228,7 @@ static int start_thread(struct eb_keeper *k, struct stw_error *err)
         return 0;
     if (stw_thread_start(&thread, "etcdbackup", 0, work, k, err) != 0)
         return k->threads > 0 ? 0 : -1;
-    (void)pthread_detach(thread); /* close() waits for their number to be 0 */
+    (void)pthread_detach(thread); /* eb_keeper_close waits until `threads` is 0 */
     k->threads++;
     return 0;
 }
@@ -302,8 +303,8 @@ void eb_keeper_remove(struct eb_keeper *k, const char *key)
     pthread_mutex_unlock(&k->lock);
 }
 
-/* Results of a term that is over are forgotten, too: the next leader may have removed what they
- * report.  So are gauges, which are the next leader's to tell. */
+/* Drops results of the ended term, too: the next leader may have removed what they report.  Also
+ * drops gauges, which the next leader reports. */
 void eb_keeper_pause(void *state)
 {
     struct eb_keeper *k = state;
@@ -357,7 +358,7 @@ static struct told *told_of(struct eb_keeper *k, const char *key)
     return NULL;
 }
 
-/* Objects may share an etcd: the newest counts. */
+/* EtcdBackups may share an etcd: the gauge has the newest time. */
 void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, const char *cluster,
                         int64_t at)
 {

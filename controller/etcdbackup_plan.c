@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When a backup is due.  What has been taken up is remembered by lastScheduleTime and the phase:
- * it is tried until it succeeds or a newer instant takes its place, over any number of restarts. */
+ * When a backup is due.  lastScheduleTime and the phase record the instant that is being worked on.
+ * It is retried across restarts until it succeeds or a newer instant replaces it. */
 #include "base/util.h"
 #include "controller/etcdbackup_priv.h"
 #include "kinds/calendar.h"
@@ -13,7 +13,7 @@ bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s)
     return c->mode == EB_ONCE || (s->last_schedule != EB_NEVER && s->phase != EB_PENDING);
 }
 
-/* Of two instants, the one that waits for nobody. */
+/* Lowers `*wake` to `at` if that is earlier. */
 static void sooner(int64_t *wake, int64_t at)
 {
     if (*wake == EB_NEVER || at < *wake)
@@ -24,14 +24,14 @@ static void take_up(struct eb_state *s, int64_t instant)
 {
     s->last_schedule = instant;
     s->phase = EB_RUNNING;
-    s->retry_at = EB_NEVER; /* a new instant does not wait for what went wrong with the last */
+    s->retry_at = EB_NEVER; /* a new instant does not inherit the backoff of the previous one */
 }
 
-/* Of instants that were missed, the newest one. */
+/* Of several missed instants, only the newest is taken up. */
 static void follow_interval(const struct eb_clockwork *c, struct eb_state *s, bool busy)
 {
     int64_t last = s->last_schedule;
-    if (last != EB_NEVER && last > c->now + c->interval_s) /* the clock was put back */
+    if (last != EB_NEVER && last > c->now + c->interval_s) /* the clock was set back */
         last = s->last_schedule = c->now;
     if (last == EB_NEVER && !busy)
         take_up(s, c->now);
@@ -44,7 +44,7 @@ static void follow_cron(const struct eb_clockwork *c, struct eb_state *s, bool b
                         struct eb_due *due)
 {
     int64_t newest, base = STW_MAX(s->last_schedule, c->created);
-    if (base > c->now) /* the clock was put back */
+    if (base > c->now) /* the clock was set back */
         base = c->now;
     if (!busy && stw_calendar_last(c->cron, c->zone, c->now, &newest) == 0 && newest > base) {
         base = newest;
@@ -75,7 +75,7 @@ void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct
     if (!eb_plan_open(c, s))
         return;
     bool ready = s->retry_at == EB_NEVER || c->now >= s->retry_at ||
-                 s->retry_at > c->now + EB_BACKOFF_MAX_S; /* by a clock that was put back */
+                 s->retry_at > c->now + EB_BACKOFF_MAX_S; /* the clock was set back */
     ret->start = ready && !busy;
     if (!ready)
         sooner(&ret->wake, s->retry_at);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run over an EtcdBackup, between the files that share it: what its status remembers
- * (etcdbackup_state.c), what is due (etcdbackup_plan.c), Secrets, members and store
- * (etcdbackup_access.c), transfers on threads of their own (etcdbackup_keeper.c), agents in pods
- * for volumes (etcdbackup_agent.c), what is told (etcdbackup_status.c), what clusters say of it
- * (etcdbackup_cluster.c), and the run itself (etcdbackup.c). */
+ * One run over an EtcdBackup, shared by these files: state in the status (etcdbackup_state.c), what
+ * is due (etcdbackup_plan.c), Secrets, members and store (etcdbackup_access.c), transfers on their
+ * own threads (etcdbackup_keeper.c), agent pods for volumes (etcdbackup_agent.c), conditions and
+ * events (etcdbackup_status.c), what EtcdClusters report about backups (etcdbackup_cluster.c), and
+ * the run itself (etcdbackup.c). */
 #ifndef STW_CONTROLLER_ETCDBACKUP_PRIV_H
 #define STW_CONTROLLER_ETCDBACKUP_PRIV_H
 
@@ -18,7 +18,7 @@
 #define EB_NEVER INT64_MIN /* a time that is not set; times are seconds since the epoch */
 #define EB_ARTIFACTS_MAX 20
 #define EB_ENDPOINTS_MAX 20
-#define EB_TRANSFERS_MAX 4 /* at a time, each with one part in memory */
+#define EB_TRANSFERS_MAX 4 /* at a time, each with one upload part in memory */
 #define EB_BACKOFF_S 30    /* after the first failure; doubled with each */
 #define EB_BACKOFF_MAX_S 900
 #define EB_MISSED_MAX 100
@@ -26,7 +26,7 @@
 enum eb_phase { EB_PENDING, EB_RUNNING, EB_VERIFYING, EB_SUCCEEDED, EB_FAILED, EB_PHASES };
 extern const char *const eb_phase_names[EB_PHASES];
 
-/* What the status remembers from one run to the next. */
+/* What the status keeps from one run to the next. */
 struct eb_state {
     enum eb_phase phase;
     int64_t last_schedule, next_schedule, last_success, retry_at;
@@ -39,10 +39,10 @@ struct eb_state {
 void eb_state_read(const json_t *status, struct eb_state *ret);
 void eb_state_write(const struct eb_state *s, json_t *status);
 void eb_state_done(struct eb_state *s);
-/* A snapshot that was made; `uri` is where it is. */
+/* `uri`: where the snapshot is stored. */
 void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const char *uri);
 void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_t now);
-/* The newest verified one; NULL: none.  Borrowed. */
+/* The newest verified artifact; NULL: none.  Borrowed. */
 const json_t *eb_state_verified(const struct eb_state *s);
 
 /* --- what is due; no I/O */
@@ -52,24 +52,24 @@ enum eb_mode { EB_ONCE, EB_INTERVAL, EB_CRON };
 struct eb_clockwork {
     enum eb_mode mode;
     int64_t interval_s, deadline_s, created, now;
-    const struct stw_cron *cron; /* of CRON */
+    const struct stw_cron *cron; /* with EB_CRON */
     const struct stw_zone *zone;
     bool suspend;
 };
 struct eb_due {
-    bool start;  /* a backup is to be begun now */
-    bool missed; /* an instant went by unused: too late */
+    bool start;  /* start a backup now */
+    bool missed; /* an instant was missed by more than deadline_s */
     int64_t missed_at;
     int64_t wake; /* when to look again; EB_NEVER: no need */
 };
-/* `busy`: a transfer is under way, or not yet cleared away. */
+/* `busy`: a transfer is running, or not yet cleaned up. */
 void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct eb_due *ret);
-/* An instant has been taken up, and has not been brought to a good end. */
+/* An instant has been taken up, and its backup has not succeeded yet. */
 bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s);
-/* Seconds from one backup to the next, about; 0: once. */
+/* Approximate seconds from one backup to the next; 0: only one backup. */
 int64_t eb_plan_period(const struct eb_clockwork *c);
 
-/* --- a backup with all that it needs; wiped when freed */
+/* --- one backup with all its inputs; wiped when freed */
 
 struct eb_job {
     struct stw_etcd *etcd;
@@ -77,11 +77,11 @@ struct eb_job {
     char *urls[EB_ENDPOINTS_MAX], *addresses[EB_ENDPOINTS_MAX];
     struct stw_etcd_endpoint endpoints[EB_ENDPOINTS_MAX];
     size_t count;
-    char *path, *keep; /* in the store; keep or NULL */
+    char *path, *keep; /* in the store; keep may be NULL */
     bool named, verify, again;
     int64_t timeout_s, max_backups, max_age_s;
 };
-void eb_job_free(struct eb_job *j); /* NULL is fine */
+void eb_job_free(struct eb_job *j); /* NULL is allowed */
 
 extern const struct stw_resource eb_resource;
 
@@ -97,31 +97,31 @@ struct eb {
     struct eb_clockwork clock;
     struct eb_state state;
     struct eb_due due;
-    struct eb_job *job;           /* to be begun when the status is written */
-    bool again;                   /* this instant, or the one backup, was tried before */
-    bool collected, began;        /* a result was taken in; a backup begins with this run */
-    bool ended;                   /* one is over, and is forgotten once the status is written */
+    struct eb_job *job;           /* starts when the status is written */
+    bool again;                   /* this instant, or the only backup, was tried before */
+    bool collected, began;        /* a result was collected; a backup starts with this run */
+    bool ended;                   /* a transfer ended; it is dropped once the status is written */
     struct stw_snapshot result;   /* of a backup that has just ended */
-    struct stw_error err;         /* what kept the run from being done */
-    char agent_uid[64];           /* of the pod that makes, or made, one; "" for none */
-    bool agent_goes;              /* it is being deleted */
+    struct stw_error err;         /* why the run failed */
+    char agent_uid[64];           /* of the backup pod; "" for none */
+    bool agent_goes;              /* that pod is being deleted */
     char waiting[400];            /* what the pod waits for */
-    json_t *containers, *volumes; /* of a pod that is to be made */
-    const char *stalled;          /* reason; only a person can help */
+    json_t *containers, *volumes; /* of the pod to create */
+    const char *stalled;          /* reason; only a user can fix it */
     char stalled_text[512];
 };
 
-/* --- etcdbackup_access.c.  -1: `why` has fault, reason and error. */
+/* --- etcdbackup_access.c.  -1: `why` has the fault, reason and error. */
 int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why);
-/* Shared with EtcdRestores: a store on S3 by its block. */
+/* Shared with EtcdRestores: opens the S3 store of a spec.s3 block. */
 int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struct stw_store **ret,
                   char **ret_path, struct stw_snapshot *why);
 int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
                   struct stw_snapshot *why);
-/* The names under which members are reached, and the Secret with the client's certificate ("":
- * plain); for agents too. */
+/* The URLs of the members, and the Secret with the client certificate ("": no TLS); for agents too.
+ */
 struct eb_source {
-    char *urls[EB_ENDPOINTS_MAX], *addresses[EB_ENDPOINTS_MAX]; /* addresses: or NULL */
+    char *urls[EB_ENDPOINTS_MAX], *addresses[EB_ENDPOINTS_MAX]; /* an address may be NULL */
     size_t count;
     char tls_secret[300];
 };
@@ -140,21 +140,22 @@ void eb_keeper_cancel(void *state);
 void eb_keeper_pause(void *state); /* the lease was lost */
 void eb_keeper_close(void *state);
 enum eb_transfer { EB_NO_TRANSFER, EB_TRANSFERS, EB_TRANSFERRED };
-/* What became of the transfer of `key` for the object `uid`. */
+/* The state of the transfer of `key` for the object `uid`. */
 enum eb_transfer eb_keeper_look(struct eb_keeper *k, const char *key, const char *uid,
                                 bool *ret_verifying, struct stw_snapshot *ret);
-/* Takes over `job`, also when it fails. */
+/* Takes ownership of `job`, also when it fails. */
 int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struct eb_job *job,
                     struct stw_error *err);
-/* Ends it, if it is still under way, and forgets it. */
+/* Cancels the transfer if it is still running, and drops it. */
 void eb_keeper_forget(struct eb_keeper *k, const char *key);
-void eb_keeper_remove(struct eb_keeper *k, const char *key); /* the object is gone: all of it */
+void eb_keeper_remove(struct eb_keeper *k, const char *key); /* also its gauge */
 void eb_keeper_count(struct eb_keeper *k, bool succeeded);
-/* The newest verified backup that the object `key` has made of this etcd; `at` in seconds. */
+/* Sets the gauge: time of the newest verified backup of this etcd by the object `key`; `at` is in
+ * seconds. */
 void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, const char *cluster,
                         int64_t at);
 
-/* --- etcdbackup_agent.c: the same on a volume, by a pod.  -1 of prepare: `why`, or e->stalled. */
+/* --- etcdbackup_agent.c: the same by a pod, to a volume.  -1 of prepare: `why` or e->stalled. */
 enum eb_transfer eb_agent_look(struct eb *e);
 int eb_agent_prepare(struct eb *e, struct stw_snapshot *why);
 int eb_agent_start(struct eb *e, struct stw_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdBackup's status remembers. */
+ * State that is kept in an EtcdBackup's status. */
 #include "base/util.h"
 #include "controller/etcdbackup_priv.h"
 
@@ -103,7 +103,7 @@ void eb_state_write(const struct eb_state *s, json_t *status)
     (void)json_object_set(status, "artifacts", s->artifacts);
 }
 
-/* --- what came of a backup */
+/* --- the result of a backup */
 
 void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const char *uri)
 {

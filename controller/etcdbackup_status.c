@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdBackup's status says.  No I/O. */
+ * Builds the status of an EtcdBackup.  No I/O. */
 #include "base/util.h"
 #include "controller/etcdbackup_priv.h"
 #include "controller/status.h"
 
 #include <stdio.h>
 
-#define LOOK_S 600 /* at the wall clock: it may be set while the queue's goes on */
+#define LOOK_S 600 /* longest wait: the wall clock may be set, the queue's clock is monotonic */
 
 static void say_schedule(const struct eb *e, struct stw_aspect *a)
 {
@@ -21,7 +21,7 @@ static void say_schedule(const struct eb *e, struct stw_aspect *a)
         STW_ASPECT_SAY(a, "once");
 }
 
-/* The conditions of a thing stay as they are until it is looked at again. */
+/* A condition is kept until its subject is checked again. */
 static void set_part(const struct eb *e, struct stw_conditions *c, const char *type,
                      enum stw_snapshot_fault fault, const char *reason, const char *message)
 {
@@ -166,7 +166,7 @@ void eb_tell(struct eb *e)
     }
     if (!e->collected)
         return;
-    if (r->fault != STW_SNAPSHOT_FINE) /* its trouble is told as that of Ready */
+    if (r->fault != STW_SNAPSHOT_FINE) /* the event for Ready reports the failure */
         return;
     stw_object_event(e->run, &e->object, false, "BackupSucceeded", "Backup",
                      "saved revision %llu, %llu bytes, as \"%s\"", (unsigned long long)r->revision,
