@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#define NEXT_MS 20 /* after an act: what it led to is looked at anew */
+#define NEXT_MS 20 /* after an act, until its effect is observed */
 #define WORKER_FACTOR 3
 
 /* --- what is watched */
@@ -32,7 +32,7 @@ static void add_secret(struct stw_buf *out, const char *ns, const char *name)
     stw_index_add(out, "secret", key);
 }
 
-/* The Secrets that a cluster's certificates are in: those that are named, or its own. */
+/* Indexes the Secrets with the cluster's certificates: those that the spec names, or its own. */
 static void index_secrets(void *ctx, struct stw_json root, struct stw_buf *out)
 {
     static const char *const paths[] = {"spec.TLS.static.member.peerSecret",
@@ -64,8 +64,8 @@ static void read_annotation(const struct ec *e, const char *name, char out[EC_NA
         out[0] = '\0';
 }
 
-/* A version that the spec does not name, since there was no door when it was made, is that of the
- * cluster: what a later steward has built in must not move it. */
+/* If the spec has no version (no webhook when the object was created), keep the cluster's current
+ * one: the built-in default of a later steward must not change it. */
 static void choose_version(struct ec *e)
 {
     if (*e->was.current_version && !stw_json_there(stw_json_path(e->object.root, "spec.version")))
@@ -84,7 +84,7 @@ static void begin(struct ec *e)
     choose_version(e);
 }
 
-/* What the move changes in what is remembered, before anything is done. */
+/* Updates e->state for the move, before the move is carried out. */
 static void remember(struct ec *e)
 {
     const struct ec_move *m = &e->move;
@@ -105,8 +105,8 @@ static void remember(struct ec *e)
     e->state.action = (struct ec_action){0};
 }
 
-/* Under exactly the version that was read, and whatever was written before: without it nothing may
- * be done.  1: written, 0: it says so already. */
+/* Writes the status under exactly the resourceVersion that was read, no matter what was written
+ * before.  If that fails, nothing may be done.  1: written, 0: no difference, -1. */
 static int write_state(struct ec *e, json_t *status)
 {
     int rc = stw_object_write_state(e->run, &e->object, status, &e->err);
@@ -115,7 +115,7 @@ static int write_state(struct ec *e, json_t *status)
     return rc;
 }
 
-/* The object as it is after our write. */
+/* Loads the object again after our write. */
 static bool reload(struct ec *e)
 {
     if (!e->first.status)
@@ -144,8 +144,8 @@ static bool was_written(const struct stw_result *result)
            result->outcome == STW_RUN_STALLED;
 }
 
-/* What is only to be told.  A cluster that waits for a person may get well by itself, or worse, and
- * so is looked at as often as any other. */
+/* Only updates the status.  A cluster that waits for a user may recover by itself, or get worse, so
+ * it is checked as often as any other. */
 static void end_idle(struct ec *e, struct stw_result *result)
 {
     static const char *const numbers[] = {NULL};
@@ -162,7 +162,7 @@ static void end_idle(struct ec *e, struct stw_result *result)
                                       .after_ms = STW_MIN(result->after_ms, EC_ROUND_MS)};
 }
 
-/* First the status, with the intent in it; then the act. */
+/* Writes the status with the intent first, then carries out the act. */
 static void act(struct ec *e, struct stw_result *result)
 {
     struct stw_verdict verdict = {0};
@@ -189,8 +189,8 @@ static void act(struct ec *e, struct stw_result *result)
     *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = again ? again : NEXT_MS};
 }
 
-/* Before the word of a person has been carried out, it is taken away: it shall not be obeyed twice.
- * The status is written under the version that this leads to. */
+/* Removes the annotation before the step that completes it is recorded, so that it is honoured at
+ * most once.  The status is then written under the resulting resourceVersion. */
 static int drop_annotation(struct ec *e)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
@@ -208,7 +208,7 @@ static int drop_annotation(struct ec *e)
     return reload(e) ? 0 : stw_fail(&e->err, STW_ERR_CONFLICT, "it has changed meanwhile");
 }
 
-/* Commands that are told can be typed as they stand. */
+/* Adds `-n NAMESPACE` to the kubectl commands in the message, so that they can be pasted. */
 static void name_namespace(struct ec *e)
 {
     static const char command[] = "`kubectl ";
@@ -261,7 +261,7 @@ static void keep(struct ec *e, struct stw_result *result)
         return;
     }
     name_namespace(e);
-    if (tls != 0 || ec_children_failed(e)) /* members find nobody without them */
+    if (tls != 0 || ec_children_failed(e)) /* members cannot reach each other without them */
         e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = EC_ROUND_MS, .reason = "NotReady"};
     bool labelled = e->spec.paused || ec_label_voters(e) == 0;
     if (!labelled || check_force(e) != 0) {
@@ -292,7 +292,7 @@ static void run_over(struct ec *e, struct stw_result *result)
     }
 }
 
-/* Pods go by the garbage collector, volumes as volumeRetention.whenDeleted says. */
+/* The garbage collector deletes pods, and claims if volumeRetention.whenDeleted is Delete. */
 static void forget(struct ec *e)
 {
     char client[STW_KEY_LEN + 8];
@@ -355,7 +355,7 @@ static bool is_ready(const char *text)
     return false;
 }
 
-/* Backups wait until it is there and ready, restores also until it is gone. */
+/* Backups wait until the cluster exists and is ready; restores also until it is gone. */
 static void cluster_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                             const char *old_text, const char *new_text)
 {
@@ -378,8 +378,8 @@ static const struct stw_watch *const watches[] = {
     &ec_watch_pods,      &ec_watch_claims,
     &dbu_watch_secrets,  NULL};
 
-/* patch: the annotation of a person's word is taken away when it has been carried out.  Secrets are
- * read by name, and made where steward is the authority. */
+/* patch: removes the force-new-cluster annotation.  Secrets are read by name, and created where
+ * steward is the certificate authority. */
 static const struct stw_rule rules[] = {
     {.resource = &ec_resource, .verbs = "get,list,watch,patch"},
     {.resource = &ec_resource, .subresource = "status", .verbs = "patch"},

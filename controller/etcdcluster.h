@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps EtcdClusters: a pod and a volume a member, two Services, a disruption budget; and etcd's
- * own list of members.  What is to be done next is decided by etcdcluster_plan.h. */
+ * Reconciles EtcdClusters: a pod and a volume per member, two Services, a disruption budget, and
+ * etcd's own member list.  etcdcluster_plan.h decides what to do next. */
 #ifndef STW_CONTROLLER_ETCDCLUSTER_H
 #define STW_CONTROLLER_ETCDCLUSTER_H
 
 #include "controller/controller.h"
 
-/* app.kubernetes.io/name of all that belongs to one; its instance is the cluster's name. */
+/* app.kubernetes.io/name of a cluster's objects; app.kubernetes.io/instance is the cluster's name.
+ */
 #define STW_ETCD_APP "etcd"
-/* On claims: the UID of the cluster whose data it holds.  A claim without it is taken over only as
- * the restored seed that STW_ETCD_SEED_MEMBER names. */
+/* Annotation of claims: the UID of the cluster whose data it holds.  A claim without it is adopted
+ * only as the restored seed that STW_ETCD_SEED_MEMBER names. */
 #define STW_ETCD_CLUSTER_UID "etcd.database.coreos.com/cluster-uid"
 
 extern const struct stw_controller stw_controller_etcdcluster;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carrying a move out.  Its intent is in the status by now; each act may be the last thing that
- * steward does, and doing it again does no harm. */
+ * Carries out a move.  Its intent is in the status by now.  steward may die after any act, so each
+ * act can safely be repeated. */
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -28,7 +28,7 @@ static void tell(struct ec *e, const char *reason, const char *action, const cha
 
 /* --- Kubernetes */
 
-/* Gone meanwhile, the cache will tell; or why it could not be patched. */
+/* 0 if the pod is gone: the cache will follow.  Else -1, with the error wrapped. */
 static int patch_failed(struct ec *e, const char *what, const char *pod)
 {
     if (stw_error_pass_over(-1, STW_ERR_NOT_FOUND, &e->err) == 0)
@@ -36,7 +36,7 @@ static int patch_failed(struct ec *e, const char *what, const char *pod)
     return stw_error_wrap(&e->err, "cannot %s pod \"%s\"", what, pod);
 }
 
-/* A name that exists already: done before, and the cache does not know yet. */
+/* If the name exists already, it was created before and the cache lags: not an error. */
 static int create(struct ec *e, const struct stw_watch *w, const json_t *object)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096), answer = STW_BUF_INIT(ANSWER_MAX);
@@ -141,14 +141,14 @@ static int label_pod(struct ec *e, size_t i, bool voter)
     return 0;
 }
 
-/* What clients would write to another cluster would not be in this one. */
+/* The member runs in another cluster: what clients write there is not in this one. */
 static bool is_elsewhere(const struct ec *e, const struct ec_member *m)
 {
     return e->view.cluster_id && m->cluster_id && m->cluster_id != e->view.cluster_id;
 }
 
-/* Nor is a survivor led to while it is forced: each start of its container, also one after a crash,
- * throws away the end of its log. */
+/* Members of another cluster lose the label.  A survivor gets none while it is forced: each start
+ * of its container, also one after a crash, discards the end of its log. */
 int ec_label_voters(struct ec *e)
 {
     for (size_t i = 0; i < e->view.count; i++) {
@@ -167,8 +167,8 @@ int ec_label_voters(struct ec *e)
 
 /* --- etcd */
 
-/* What the answer means besides success.  Those that wait are asked again after a while: the strict
- * check, for one, wants every voter connected for 5 s. */
+/* What a failed call means.  WAIT: retried after a while; the strict check, for example, requires
+ * every voter to be connected for 5 s. */
 static const struct {
     enum stw_etcd_trouble trouble;
     enum { DONE, WAIT, UNSURE } meaning;
@@ -245,7 +245,7 @@ static int disarm(struct call *c)
                                  &c->trouble, &c->e->err);
 }
 
-/* Through a member that stays, not the one that it is about. */
+/* The member to send the call to; for a removal, one other than the member to remove. */
 static const struct ec_detail *voice_for(const struct ec *e, size_t *ret_index)
 {
     const struct ec_detail *any = ec_voice(e, ret_index);
@@ -272,7 +272,7 @@ static int call_etcd(struct ec *e, int (*fn)(struct call *), uint64_t *ret_again
     int answer = ec_answer(e, rc, c.trouble, kept);
     if (answer < 0)
         return stw_error_wrap(&e->err, "etcd");
-    bool shows_later = e->move.act == EC_DOWNGRADE; /* with the next look at its versions */
+    bool shows_later = e->move.act == EC_DOWNGRADE; /* with the next check of its versions */
     *ret_again_ms = answer && !shows_later ? 0 : EC_SOON_MS;
     e->acted = answer;
     return 0;
@@ -311,7 +311,7 @@ static void tell_change(struct ec *e)
     }
 }
 
-/* --- which is which */
+/* --- the table of acts */
 
 static const struct {
     int (*kube)(struct ec *e, size_t index);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What etcd itself says: how its members are, which there are, and which alarms are raised. */
+ * Queries etcd itself: the health of its members, the member list, and the alarms. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 
 #include <stdio.h>
 
-/* --- one round of questions */
+/* --- one health round */
 
 void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
                  struct stw_etcd_endpoint *ret)
@@ -72,7 +72,7 @@ const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index)
 
 /* --- etcd's list */
 
-/* A member of ours has the name that its peer URL begins with; another one is foreign. */
+/* The host of our members' peer URLs begins with the member's name; any other member is foreign. */
 static struct ec_member *entry_for(struct ec *e, const struct stw_etcd_member *m,
                                    struct ec_detail **ret)
 {
@@ -106,7 +106,7 @@ static void take_list(struct ec *e, const struct stw_etcd_members *list)
     }
 }
 
-/* The last list that was had. */
+/* Uses the last list, from the status. */
 static void take_remembered(struct ec *e)
 {
     for (size_t i = 0; i < e->state.member_count; i++) {
@@ -151,7 +151,7 @@ static bool is_listed(const struct ec *e, uint64_t id)
     return false;
 }
 
-/* etcd keeps alarms of members that were removed, and they hold for all that are left. */
+/* etcd keeps alarms of removed members, and they apply to all remaining members. */
 static void take_strays(struct ec *e, const struct stw_etcd_alarms *alarms)
 {
     struct ec_view *v = &e->view;
@@ -159,7 +159,7 @@ static void take_strays(struct ec *e, const struct stw_etcd_alarms *alarms)
         if (is_listed(e, alarms->all[n].member_id))
             continue;
         if (!v->stray_id || (alarms->all[n].alarm & STW_ETCD_ALARM_CORRUPT))
-            v->stray_id = alarms->all[n].member_id; /* the worst is told first */
+            v->stray_id = alarms->all[n].member_id; /* report the worst first */
         v->stray_alarms |= alarms->all[n].alarm;
     }
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of the certificate authority of one EtcdCluster, and when its certificates are made
- * anew. No I/O, and no clock but what is passed in.
+ * The life cycle of an EtcdCluster's certificate authority, and when its certificates are renewed.
+ * No I/O; the time is passed in.
  *
- * A new authority comes before the old one ends:  `now` signs;  `next` is trusted already, and
- * signs once every member runs with it in its bundle;  `previous` is trusted still, until it ends.
+ * A new authority is created before the old one expires.  `now` signs.  `next` is trusted already,
+ * and signs once every member runs with it in its bundle.  `previous` is trusted until it expires.
  */
 #include "base/fault.h"
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 
 #define CA_DAYS 3650
-#define CA_LEFT_DAYS 365 /* with less, the next one is made */
+#define CA_LEFT_DAYS 365 /* create the next one when fewer are left */
 #define NEXT_S 30
 #define BUNDLE_MAX (256u << 10)
 
@@ -37,7 +37,7 @@ static bool is_good(const struct stw_pem_pair *ca, int64_t now_us)
            stw_pair_check(ca->cert, ca->key, now_us, &why) == 0;
 }
 
-/* What cannot be read has ended. */
+/* A certificate that cannot be parsed counts as expired. */
 static bool has_ended(const char *cert, int64_t now_us)
 {
     struct stw_cert_info info;
@@ -51,7 +51,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* In one order, whichever of them signs: when only that changes, nobody has to start anew. */
+/* Sorted, so that the bundle does not depend on which authority signs: if only that changes, no
+ * member has to restart. */
 static void set_bundle(struct ec_authority *a)
 {
     const char *all[] = {a->now.cert, a->next.cert ? a->next.cert : "",
@@ -86,7 +87,7 @@ static int step(struct ec_authority *a, const char *name, int64_t now_us, ec_tru
     if (!is_good(&a->now, now_us)) {
         if (!next)
             return issue(name, now_us, &a->now, err);
-        succeed(a); /* too late for anything better */
+        succeed(a); /* too late to wait until all members trust it */
         return 1;
     }
     if (next) {
@@ -115,7 +116,7 @@ int ec_authority_advance(struct ec_authority *a, const char *name, int64_t now_u
     return rc;
 }
 
-/* While one authority follows another, members are what is waited for. */
+/* During a change of authority, poll: the members have to trust the next one first. */
 int64_t ec_authority_look(const struct ec_authority *a, int64_t now_us)
 {
     int64_t end = ec_cert_end(a->now.cert), previous = ec_cert_end(a->previous);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a move of the plan waits for, and what of it no cache may be believed: the API server itself
- * is asked. */
+ * What a move has to wait for, and the facts that must come from the API server instead of a cache.
+ */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 
 #define NAMES_TRIED 3
 
-/* --- the API server's word */
+/* --- reads of the API server */
 
-/* 1: there is one of that name, whoever's; 0: there is none; -1: e->err. */
+/* 1: an object of that name exists, with any owner; 0: none exists; -1: e->err. */
 static int exists(struct ec *e, const struct stw_resource *r, const char *name)
 {
     struct stw_error err = {0};
@@ -42,8 +42,9 @@ static int name_is_used(struct ec *e, const char *name)
 
 /* --- the move */
 
-/* A pod or a volume of the name, which no cache knows yet or which is somebody else's, must not
- * become a new member's: it might have data, or go on deleting itself. */
+/* Plans the move, with an unused name for a new member.  A pod or claim of that name, not cached
+ * yet or of another owner, must not become the new member's: it might have data, or be in deletion.
+ */
 static int plan(struct ec *e)
 {
     for (int i = 0; i < NAMES_TRIED; i++) {
@@ -57,7 +58,7 @@ static int plan(struct ec *e)
     return stw_fail(&e->err, STW_ERR_CONFLICT, "no name for a new member was found unused");
 }
 
-/* What an earlier call of ours, or of a steward before us, may still bring about. */
+/* Whether an earlier call, by us or by a previous leader, may still take effect. */
 static bool is_unsure(const struct ec *e, struct ec_kept *kept, uint64_t now)
 {
     bool unsettled = ec_unsettled(&e->view);
@@ -81,7 +82,7 @@ int ec_decide(struct ec *e)
     ec_plan(&e->view, &e->move);
     if (!ec_decides(&e->move))
         return 0;
-    /* Without words of its own: the status says already what is under way, and is not written. */
+    /* No reason and text: the status already reports the current action, and is not written. */
     e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = kept->unsure_until_ms - now};
     return 0;
 }

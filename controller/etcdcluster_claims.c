@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where members keep their data: which medium that is, decided once, and the claim of a member. */
+ * Where members keep their data: the medium, decided once, and the claim of a member. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 #include "kinds/names.h"
@@ -26,7 +26,7 @@ static bool is_default(struct stw_json class)
     return false;
 }
 
-/* "" where there is none. */
+/* Name of the default StorageClass; "" if there is none. */
 static int default_class(struct ec *e, char out[254], struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096), text = STW_BUF_INIT(0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The conditions of an EtcdCluster, by what was observed and planned. */
+ * The conditions of an EtcdCluster, derived from what was observed and planned. */
 #include "base/util.h"
 #include "controller/etcdbackup.h"
 #include "controller/etcdcluster_priv.h"
 
 #define IDLE "Idle"
 
-/* --- facts that several conditions ask for */
+/* --- facts that several conditions use */
 
 static bool each_action(const struct ec *e, enum ec_kind kind)
 {
@@ -36,7 +36,7 @@ bool ec_quorum_lost(const struct ec *e)
            v->now - v->quorum_lost_since >= EC_QUORUM_GRACE_S;
 }
 
-/* Some member runs, or is made to run, another version than the wanted one. */
+/* Some member runs, or ran last, another version than the wanted one. */
 bool ec_upgrading(const struct ec *e)
 {
     const struct ec_view *v = &e->view;
@@ -67,7 +67,7 @@ static bool stale(const struct ec *e)
     return false;
 }
 
-/* The member whose pod has a trouble that somebody could do something about; NULL: none. */
+/* A member whose pod has a problem that a user could fix; NULL: none. */
 static const struct ec_member *troubled(const struct ec *e)
 {
     for (size_t i = 0; i < e->view.count; i++) {
@@ -269,7 +269,7 @@ static void degraded_condition(const struct ec *e, struct stw_conditions *c)
         stw_condition_set(c, "Degraded", STW_FALSE, "AsExpected", "nothing is stuck");
 }
 
-/* Without caches (in tests) what was told stays. */
+/* Without caches (in tests) the condition is kept. */
 static void backup_condition(const struct ec *e, struct stw_conditions *c)
 {
     if (e->run->manager)

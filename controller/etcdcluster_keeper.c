@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the controller keeps beside the caches: of each cluster the way to its members, with the
- * certificates for it, so that a settled cluster costs the API server nothing. */
+ * State that the controller keeps in addition to the caches: for each cluster the client for its
+ * members, with its certificates, so that a settled cluster causes no API server load. */
 #include "base/table.h"
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
@@ -11,7 +11,7 @@
 
 struct ec_keeper {
     struct stw_family *margins, *ends;
-    pthread_mutex_t lock; /* guards the table; an entry belongs to the one run of its key */
+    pthread_mutex_t lock; /* guards the table; an entry is used only by the one run of its key */
     struct stw_table kept;
     bool cancelled;
 };
@@ -129,7 +129,7 @@ void ec_keeper_tell_end(struct ec_keeper *k, const struct stw_run *run, struct e
     stw_series_set(kept->cert_end, (double)not_after);
 }
 
-/* A gauge of what is gone says nothing. */
+/* Removes the gauges, too. */
 void ec_keeper_forget(struct ec_keeper *k, const char *key)
 {
     pthread_mutex_lock(&k->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What there is of the members now: pods and claims by the caches, etcd's own word
- * (etcdcluster_ask.c), and what both together mean for each member and for all. */
+ * Observes the members: pods and claims from the caches, answers of etcd (etcdcluster_ask.c), and
+ * what both together mean for each member and for the cluster. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 #include "kinds/names.h"
@@ -11,7 +11,7 @@
 
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)
-#define SPACE_PERCENT 90 /* of the quota, below which a database has space again */
+#define SPACE_PERCENT 90 /* of the quota; a smaller database has space again */
 #define NANO 1000000000
 
 /* --- entries by name */
@@ -77,8 +77,8 @@ bool ec_pods_are_of(struct ec *e, const char *template_hash)
     return e->was.member_count > 0;
 }
 
-/* Volumes of an earlier cluster of this name are nobody's, but for the one that was restored: it
- * was made before the cluster. */
+/* A volume of an earlier cluster of this name is not ours.  Exception: the restored volume, which
+ * was created before the cluster. */
 static bool is_ours(const struct ec *e, const char *name, const struct ec_claim_live *c)
 {
     if (*c->cluster_uid)
@@ -114,7 +114,7 @@ static void take_all(struct ec *e, const struct stw_watch *w,
         take(e, key, cache);
 }
 
-/* Members first: should there be too many entries, others are left out. */
+/* Members first: if there are too many entries, others are left out. */
 static void collect(struct ec *e)
 {
     struct ec_detail *d;
@@ -139,8 +139,8 @@ static enum ec_pod pod_of(const struct ec_detail *d)
     return d->pod.ran ? EC_POD_RUNNING : EC_POD_STARTING;
 }
 
-/* Refused: a guarded pod found its folder empty.  Others may well have begun empty and not have
- * found anybody to ask. */
+/* `refused` counts only for a guarded pod: its data folder was empty.  Another pod may legitimately
+ * have started with an empty folder and reached no member. */
 static enum ec_data data_of(const struct ec_seen *s, const struct ec_detail *d,
                             const struct ec_member *m)
 {
@@ -168,7 +168,7 @@ static void set_health(const struct ec_seen *s, const struct ec_detail *d, struc
     m->raft_index = h->raft_index;
 }
 
-/* It may hear of its promotion a moment after the others. */
+/* A member may learn of its promotion later than the others: `doubts` only after EC_DOUBT_S. */
 static void set_promoted(const struct ec_seen *s, const struct ec_remembered *r,
                          const struct ec_detail *d, struct ec_member *m)
 {
@@ -233,7 +233,7 @@ static void set_space(struct ec *e)
     }
 }
 
-/* --- what a cache may not be believed */
+/* --- what must not be taken from a cache */
 
 static bool is_absent(struct ec *e, const struct stw_resource *r, const char *name)
 {
@@ -242,7 +242,7 @@ static bool is_absent(struct ec *e, const struct stw_resource *r, const char *na
            err.code == STW_ERR_NOT_FOUND;
 }
 
-/* That data is lost because something is not there is asked of the API server itself. */
+/* Data counts as lost because an object is missing only if the API server confirms it. */
 static void confirm_losses(struct ec *e)
 {
     const struct stw_resource *r = e->view.durable ? &ec_res_claim : &stw_res_pod;
@@ -301,7 +301,7 @@ static void set_status(struct ec *e)
     v->last_rolled = e->state.last_rolled;
 }
 
-/* Only of a cluster that was made in our sight is it known what ran in it. */
+/* Which versions ever ran is known only for a cluster that steward has seen from its start. */
 static void set_oldest(struct ec *e, struct stw_semver least)
 {
     struct ec_view *v = &e->view;
@@ -313,7 +313,7 @@ static void set_oldest(struct ec *e, struct stw_semver least)
     stw_semver_text(least, e->state.oldest_version);
 }
 
-/* The lowest minor of those that answer is what the cluster as a whole speaks. */
+/* The cluster version is the lowest minor version of the voters that answer. */
 static void set_versions(struct ec *e)
 {
     struct ec_view *v = &e->view;
@@ -347,7 +347,7 @@ static void set_quorum(struct ec *e)
     struct ec_view *v = &e->view;
     struct ec_quorum q = ec_quorum_of(v);
     bool lost = v->cluster_id && (!v->listed || q.healthy < q.needed);
-    if (!e->etcd) /* nobody could be asked: nothing is known */
+    if (!e->etcd) /* no member could be queried: keep what was known */
         lost = e->state.quorum_lost_since != 0;
     if (lost && e->state.quorum_lost_since == 0) {
         e->state.quorum_lost_since = v->now;
@@ -358,8 +358,8 @@ static void set_quorum(struct ec *e)
     v->quorum_lost_since = e->state.quorum_lost_since;
 }
 
-/* What takes a quorum away is seldom one member's fault, and the kubelet starts the last one up to
- * five minutes after the others: nobody is called dead for the time in which all were waiting. */
+/* A lost quorum is seldom one member's fault, and the kubelet may start the last member up to five
+ * minutes after the others.  So the time without a quorum does not count against a member. */
 void ec_forgive(struct ec_view *v, int64_t quorum_since)
 {
     for (size_t i = 0; i < v->count; i++) {
@@ -410,6 +410,6 @@ void ec_observe(struct ec *e)
         v->members[i].pod_template = v->members[i].pod_template && !e->details[i].stale;
     ec_judge_members(e);
     ec_forgive(v, e->state.quorum_since);
-    if (v->count < EC_MEMBERS_MAX) /* else there is no room for one more */
+    if (v->count < EC_MEMBERS_MAX) /* else there is no space for another entry */
         ec_fresh_name(e, v->fresh);
 }

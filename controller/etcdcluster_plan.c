@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan: matters in the order of their weight, each looked at by one step; the first that has
- * something to do makes the move.  What stands above the list of members needs none; what stands
- * below it is reached only with a list that a quorum has answered for. */
+ * The plan: steps in order of priority.  The first step that has something to do makes the move.
+ * Steps before unknown_list need no member list; later steps run only with a list that a quorum has
+ * confirmed. */
 #include "controller/etcdcluster_plan.h"
 
 #include "base/util.h"
@@ -17,7 +17,7 @@ static bool paused(struct plan *p)
     return p->v->paused && plan_wait(p, PLAN_SETTLED_MS, "Paused", "spec.paused is true");
 }
 
-/* Members are added as learners and in no other way (I4). */
+/* Members are added only as learners (I4). */
 static bool too_old(struct plan *p)
 {
     return p->v->cluster_id == 0 && stw_semver_known(p->v->version) &&
@@ -28,8 +28,8 @@ static bool too_old(struct plan *p)
                        p->v->version.major, p->v->version.minor, p->v->version.patch);
 }
 
-/* I10: whatever is done to two clusters that bear one name, or to one with differing data, can only
- * make it worse. */
+/* I10: any change to two clusters with one name, or to one with differing data, can only make it
+ * worse. */
 static bool identity(struct plan *p)
 {
     plan_each(m, p)
@@ -58,9 +58,9 @@ static bool identity(struct plan *p)
                        p->v->stray_id);
 }
 
-/* To make a pod takes nothing away where there is none, or one that will never run again, or that
- * cannot as the spec was when it was made: that is right also while the quorum is lost.  Never on
- * an empty folder (I6). */
+/* Creating a pod takes nothing away if there is none, or if the present one will never run again,
+ * or cannot run with the spec it was created from.  So this is allowed even while the quorum is
+ * lost, but never with an empty data folder (I6). */
 static bool starts(struct plan *p)
 {
     plan_each(m, p)
@@ -76,7 +76,7 @@ static bool starts(struct plan *p)
     return false;
 }
 
-/* Whose data has more of what was acknowledged, as far as they tell: as raft itself compares logs.
+/* Which member has more of the acknowledged data, as far as known.  Compares as raft compares logs.
  */
 static bool further(const struct ec_member *a, const struct ec_member *b)
 {
@@ -98,7 +98,7 @@ static const struct ec_member *best_survivor(const struct plan *p)
     return best;
 }
 
-/* Why it is that one. */
+/* Explains why that survivor was chosen. */
 static void tell_progress(const struct plan *p, const struct ec_member *m, char *out, size_t size)
 {
     int silent = 0;
@@ -113,7 +113,7 @@ static void tell_progress(const struct plan *p, const struct ec_member *m, char 
                        silent ? "; those that do not may have more" : "");
 }
 
-/* What to do about a lost quorum, in words that can be typed. */
+/* What to do about a lost quorum, with commands that can be pasted. */
 static bool quorum_lost(struct plan *p)
 {
     const struct ec_view *v = p->v;
@@ -151,7 +151,7 @@ static bool quorum_lost(struct plan *p)
         p->q.healthy, p->q.voters, p->q.needed, name, name, m->name, progress);
 }
 
-/* I7: no list, no act. */
+/* I7: without a member list, do nothing. */
 static bool unknown_list(struct plan *p)
 {
     const struct ec_view *v = p->v;
@@ -163,7 +163,7 @@ static bool unknown_list(struct plan *p)
     return quorum_lost(p);
 }
 
-/* As soon as a member has been up, its pod must not start on an empty folder any more, however
+/* Once a member has been up, its pod must never start with an empty data folder again, however
  * often the kubelet restarts it (I6). */
 static bool guards(struct plan *p)
 {
@@ -176,8 +176,8 @@ static bool guards(struct plan *p)
     return false;
 }
 
-/* Etcd's own members have forgotten who votes: for a learner that comes to nothing it must not be
- * taken, and whoever is upgraded next may be the next one. */
+/* etcd lists a member that has voted as a learner.  It must not be treated as a learner that
+ * failed, and the next upgraded member may have the same problem. */
 static bool demoted(struct plan *p)
 {
     plan_each(m, p)
@@ -193,7 +193,8 @@ static bool demoted(struct plan *p)
     return false;
 }
 
-/* The same, seen by one of them alone: it does not serve, and nothing goes on before it does. */
+/* The same, but only the member itself believes so.  It does not serve, and no other pod is
+ * recreated before it does. */
 static bool doubted(struct plan *p)
 {
     plan_each(m, p)
@@ -215,7 +216,7 @@ static bool moved(const struct plan *p, const struct ec_member *m)
            stw_semver_compare(m->version, m->pod_version) == 0;
 }
 
-/* Whether what was intended is so now. */
+/* Whether the intent has been achieved. */
 static bool came_true(const struct plan *p)
 {
     const struct ec_action *a = &p->v->action;
@@ -256,8 +257,8 @@ static bool finished(struct plan *p)
     return came_true(p) && finish(p);
 }
 
-/* A member that a person added by hand is a voter like any other, and nobody here can start, stop
- * or replace it: what the size means then is for that person to say. */
+/* A member that a user added by hand votes like any other, but steward cannot start, stop or
+ * replace it.  What spec.size means then is for that user to decide. */
 static bool foreigners(struct plan *p)
 {
     plan_each(m, p)
@@ -272,7 +273,7 @@ static bool foreigners(struct plan *p)
     return false;
 }
 
-/* Pods of what is not on the list: nobody's any more. */
+/* Pods without an entry in the member list belong to no member any more. */
 static bool leftover_pods(struct plan *p)
 {
     plan_each(m, p)
@@ -283,8 +284,8 @@ static bool leftover_pods(struct plan *p)
     return false;
 }
 
-/* What a learner had was never the only copy of anything: its volume goes at once, or a member
- * that does not come up would leave a volume behind with each attempt. */
+/* A learner's data is never the only copy, so its volume is deleted at once.  Otherwise a member
+ * that does not come up would leave a volume with each attempt. */
 static bool leftover_learner(struct plan *p)
 {
     const struct ec_member *m = ec_find(p->v, p->v->action.member);
@@ -302,7 +303,7 @@ static bool sizes(struct plan *p)
                        p->v->size, STW_ETCD_SIZE_MAX);
 }
 
-/* I13: what a removed member knew is let go of only when all of `size` members serve. */
+/* I13: a removed member's claim is deleted only when all `size` members are healthy. */
 static bool leftover_claims(struct plan *p)
 {
     const struct ec_view *v = p->v;
@@ -316,7 +317,7 @@ static bool leftover_claims(struct plan *p)
     return false;
 }
 
-/* An alarm of a member that was replaced meanwhile holds for all like any other. */
+/* An alarm of a member that was replaced since then still applies to all. */
 static bool disarm(struct plan *p)
 {
     const struct ec_member *full = NULL;
@@ -342,14 +343,15 @@ static bool refused(struct plan *p)
     return p->refused && plan_freeze(p, "InvalidSpec", "spec.version: %s", p->why.text);
 }
 
-/* Its pod is away, or is the new one and has not caught up yet. */
+/* Its pod is gone, or it is the new pod and has not caught up yet. */
 static bool on_its_way(const struct plan *p, const struct ec_member *m)
 {
     return plan_voter(m) && plan_moving(p, m) && !moved(p, m) &&
            (!m->healthy || plan_current(p, m));
 }
 
-/* An intent that nothing needs any more, such as to add a member when the size has shrunk again. */
+/* Drops an intent that is not needed any more, such as an addition after the size has shrunk again.
+ */
 static bool dropped(struct plan *p)
 {
     const struct ec_action *a = &p->v->action;
@@ -391,8 +393,8 @@ static bool may_follow(struct plan *p, struct stw_semver from)
     return stw_etcd_step_check(from, to, &p->why) == 0;
 }
 
-/* What the cluster as a whole came from says whether it goes up or down.  An upgrade is not turned
- * back once a member has moved. */
+/* The version that the whole cluster ran last shows whether it goes up or down.  An upgrade is not
+ * reverted once a member has been upgraded. */
 static bool turned_back(struct plan *p, const struct ec_member *m)
 {
     struct stw_semver from = p->v->current;
@@ -403,8 +405,8 @@ static bool turned_back(struct plan *p, const struct ec_member *m)
     return true;
 }
 
-/* Whose volume goes with the pod, or who is needed for the quorum, is not started anew with its
- * data. */
+/* A voter that cannot be restarted with its data: its volume goes with the pod, or the quorum needs
+ * it. */
 static const struct ec_member *out_of_place(const struct plan *p)
 {
     plan_each(m, p)
@@ -425,8 +427,9 @@ static bool any_goes_down(const struct plan *p)
     return false;
 }
 
-/* Elsewhere a new member takes the place of the old one.  Not here: a log that is sent to it is as
- * old as those of the others, and etcd lets no member of an older line join. */
+/* Otherwise a new member would replace the old one.  That fails in these two cases: the log that
+ * the new member receives is as old as those of the others, and etcd lets no member of an older
+ * minor version join. */
 static bool can_be_in_place(struct plan *p)
 {
     bool trims = plan_trims(p);
@@ -449,8 +452,8 @@ static bool can_be_in_place(struct plan *p)
     return false;
 }
 
-/* From what every member runs, and from what the cluster as a whole has agreed on, which lags
- * behind that while a member is to be upgraded still. */
+/* Checks the step from the version of every member, and from the agreed cluster version, which lags
+ * while a member has yet to be upgraded. */
 static bool version_allowed(struct plan *p)
 {
     const struct ec_view *v = p->v;
@@ -469,7 +472,7 @@ static bool version_allowed(struct plan *p)
     if (agreed.major == v->version.major && agreed.minor == v->version.minor)
         return true;
     if (stw_semver_known(agreed))
-        agreed.patch = UINT16_MAX; /* "3.5.0" says nothing about patches */
+        agreed.patch = UINT16_MAX; /* the cluster version has no patch level */
     return may_follow(p, agreed);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Questions about what was observed of an EtcdCluster, and how the answer of the plan is put down.
- * Pure, as the plan is. */
+ * Predicates over the observed EtcdCluster, and functions that fill in the move.  Pure, as the plan
+ * is. */
 #include "base/util.h"
 #include "controller/etcdcluster_plan_priv.h"
 
 #include <stdio.h>
 
-#define LEFTOVERS_MAX 3 /* volumes of former members, beyond which those of a learner must go */
+#define LEFTOVERS_MAX 3 /* volumes of former members; above this a learner's volume must go first */
 
 const char *const ec_kind_names[EC_KINDS] = {
     [EC_IDLE] = "",
@@ -56,7 +56,7 @@ bool ec_intended(const struct ec_view *v, const struct ec_move *move)
     return move->intent.kind == EC_IDLE || same_action(&v->action, &move->intent);
 }
 
-/* What the list says of the member that etcd is asked about, once it has done it. */
+/* The list shows whether etcd has carried out the intent. */
 bool ec_unsettled(const struct ec_view *v)
 {
     const struct ec_member *m = ec_find(v, v->action.member);
@@ -72,7 +72,7 @@ bool ec_unsettled(const struct ec_view *v)
         return !v->listed || listed;
     case EC_LEADER:
         return !v->listed || (listed && m->leader);
-    case EC_IDLE: /* the others are for Kubernetes */
+    case EC_IDLE: /* the rest involve only Kubernetes */
     case EC_SEED:
     case EC_UPGRADE:
     case EC_ROLL:
@@ -107,7 +107,7 @@ bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m)
     return true;
 }
 
-/* The clock of what is under way goes on: a promotion belongs to the addition before it. */
+/* A continued action keeps its start time; a promotion continues the addition before it. */
 static int64_t started(const struct plan *p, const struct ec_action *intent)
 {
     const struct ec_action *a = &p->v->action;
@@ -126,7 +126,7 @@ bool plan_intend(struct plan *p, enum ec_act act, enum ec_kind kind, const struc
     return true;
 }
 
-/* Then it has data, or has lost it. */
+/* Whether the member has been up: then it has data, or has lost it. */
 static bool was_up(const struct ec_member *m)
 {
     return m->started || plan_voter(m);
@@ -244,8 +244,8 @@ const struct ec_member *plan_ready(const struct plan *p)
     return NULL;
 }
 
-/* Healthy voters without `m`.  Whose pod is being deleted is one no longer in a moment: where `m`
- * is healthy, that one is not counted on.  A dead one is better gone in any case. */
+/* Healthy voters without `m`.  If `m` is healthy, voters whose pod is being deleted do not count:
+ * they will be gone soon.  If it is not, they do: it is better gone in any case. */
 static int healthy_without(const struct plan *p, const struct ec_member *m)
 {
     int healthy = 0;
@@ -274,7 +274,7 @@ static bool same_version(struct stw_semver a, struct stw_semver b)
     return stw_semver_compare(a, b) == 0;
 }
 
-/* --- the log of raft */
+/* --- the raft log */
 
 static bool old_log(const struct plan *p)
 {
@@ -320,8 +320,8 @@ bool plan_current(const struct plan *p, const struct ec_member *m)
            same_version(m->pod_version, first ? m->version : p->v->version);
 }
 
-/* The newest that serves: a new member of a cluster that is on its way to another version does not
- * try it out, unless it is there to do that.  With an old log the oldest: others may send it. */
+/* The newest version of the healthy voters.  A new member added during an upgrade does not try the
+ * new version, unless that is its purpose.  With an old log the oldest: others may send the log. */
 static struct stw_semver proven(const struct plan *p)
 {
     struct stw_semver best = {0};
@@ -350,7 +350,8 @@ bool plan_goes_down(const struct plan *p, const struct ec_member *m)
     return older_line(p->v->version, m->version);
 }
 
-/* As long as one of them runs the older line, etcd writes nothing that it could not read. */
+/* While one voter runs the older minor version, etcd writes nothing that this version cannot read.
+ */
 bool plan_prepared(const struct plan *p)
 {
     struct stw_semver to = p->v->version, told = p->v->downgrade_to;

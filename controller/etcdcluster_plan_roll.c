@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of the plan: pods made anew, with another version or from another template; one at a time,
- * the leader last. */
+ * Parts of the plan: pods are recreated with another version or from another template, one at a
+ * time, the leader last. */
 #include "controller/etcdcluster_plan_priv.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ static enum ec_kind kind_of(const struct plan *p, const struct ec_member *m)
     return stw_semver_compare(m->pod_version, p->v->version) ? EC_UPGRADE : EC_ROLL;
 }
 
-/* The leader gives up its office before it goes. */
+/* The leader hands over leadership before it is stopped or removed. */
 bool plan_hand_over(struct plan *p, const struct ec_member *m)
 {
     const struct ec_member *heir = plan_heir(p, m);
@@ -26,9 +26,9 @@ bool plan_hand_over(struct plan *p, const struct ec_member *m)
     return true;
 }
 
-/* --- those that are down anyhow */
+/* --- members that are down anyway */
 
-/* Its pod has had its chance. */
+/* Its pod reports a problem, or had enough time to come up. */
 static bool hopeless(const struct plan *p, const struct ec_member *m)
 {
     const struct ec_view *v = p->v;
@@ -37,8 +37,8 @@ static bool hopeless(const struct plan *p, const struct ec_member *m)
     return !m->healthy && !m->answers && (m->trouble != EC_TROUBLE_NONE || long_down);
 }
 
-/* A pod of yesterday's template that does not come up is made of today's at once: so a mistake in
- * the spec is mended by mending the spec.  Whoever serves is not touched by that. */
+/* A pod of an outdated template that does not come up is recreated from the current one at once, so
+ * that fixing the spec repairs a mistake in it.  Members that serve are not touched. */
 bool plan_remake(struct plan *p)
 {
     if (p->refused || !p->v->durable || !plan_cleared_away(p))
@@ -53,7 +53,7 @@ bool plan_remake(struct plan *p)
     return false;
 }
 
-/* --- a line back */
+/* --- downgrade by a minor version */
 
 static bool prepare(struct plan *p, struct stw_semver to)
 {
@@ -67,8 +67,8 @@ static bool same_line(struct stw_semver a, struct stw_semver b)
     return a.major == b.major && a.minor == b.minor;
 }
 
-/* etcd is told before the first member goes, and told again when the spec has changed its mind;
- * when all members have gone it ends by itself. */
+/* The downgrade is enabled in etcd before the first member is stopped, and cancelled when the spec
+ * changes again.  It ends by itself when all members run the older version. */
 bool plan_downgrade(struct plan *p)
 {
     const struct ec_view *v = p->v;
@@ -87,7 +87,7 @@ bool plan_downgrade(struct plan *p)
     return prepare(p, v->version);
 }
 
-/* --- those that serve */
+/* --- members that serve */
 
 static const struct ec_member *next_outdated(const struct plan *p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of the plan: how an EtcdCluster comes into being, and how it goes on with one member alone
- * when a person says so. */
+ * Parts of the plan: bootstrapping an EtcdCluster, and continuing with a single member on a user's
+ * request. */
 #include "base/util.h"
 #include "controller/etcdcluster_plan_priv.h"
 
@@ -14,8 +14,8 @@ static bool leave_no_trace(const struct ec_member *m)
     return m->pod == EC_POD_ABSENT && !m->claim;
 }
 
-/* Something of ours is there that is not the seed: there was a cluster, and the status that knew it
- * is lost.  A second one beside it would be the end of the first (I6). */
+/* A pod or claim of ours exists that is not the seed's: there was a cluster, and its status is
+ * lost.  Bootstrapping a second one would destroy the first (I6). */
 static bool status_lost(struct plan *p, const char *seed)
 {
     const struct ec_member *other = NULL;
@@ -60,7 +60,7 @@ static bool seed_pod(struct plan *p, const struct ec_member *m)
     return false;
 }
 
-/* First the guard, then the latch: from the latch on no pod is left that could begin anew. */
+/* Guard before latch: once the cluster ID is latched, no pod can bootstrap a new cluster. */
 static bool seed_up(struct plan *p, const struct ec_member *m)
 {
     bool alone = p->v->listed && p->q.voters == 1 && p->q.learners == 0 && plan_voter(m);
@@ -74,7 +74,7 @@ static bool seed_up(struct plan *p, const struct ec_member *m)
     return true;
 }
 
-/* The name that the seed has, or is to have. */
+/* The name that the seed has, or will get. */
 static const char *seed_name(const struct ec_view *v)
 {
     if (v->restored)
@@ -124,7 +124,7 @@ static bool force_to(struct plan *p, enum ec_force_step step)
     return true;
 }
 
-/* A person has named a member, and there is nothing left to lose by it. */
+/* A user has named a member in the annotation, and the quorum is lost. */
 static bool force_asked(struct plan *p)
 {
     const struct ec_view *v = p->v;
@@ -132,11 +132,11 @@ static bool force_asked(struct plan *p)
         v->now - v->quorum_lost_since < EC_QUORUM_GRACE_S)
         return false;
     if (!plan_survivor(p, ec_find(v, v->force)) || plan_ready(p))
-        return false; /* what is wrong with it is told along with the lost quorum */
+        return false; /* quorum_lost reports what is wrong with it */
     return force_to(p, EC_FORCE_CLEAR);
 }
 
-/* Nobody of the old cluster may run, or there would be two. */
+/* No member of the old cluster may run, or there would be two clusters. */
 static bool force_clear(struct plan *p)
 {
     const struct ec_member *going = NULL;
@@ -160,7 +160,7 @@ static bool serves_alone(const struct plan *p, const struct ec_member *m)
     return p->v->listed && p->q.voters == 1 && p->q.learners == 0 && plan_voter(m) && m->healthy;
 }
 
-/* Its pod is to be there with, or without, --force-new-cluster. */
+/* Makes sure that its pod exists, with or without --force-new-cluster. */
 static bool force_pod(struct plan *p, const struct ec_member *m, bool forced)
 {
     if (m->pod == EC_POD_ABSENT) {
@@ -179,7 +179,7 @@ bool plan_force(struct plan *p)
     if (step == EC_FORCE_NOT)
         return force_asked(p);
     struct ec_member m = named(p->v, p->v->force_member);
-    /* The quorum came back by itself, or has taken this member off its list since. */
+    /* The quorum came back by itself, or has removed this member from its list. */
     if (!m.listed || (step == EC_FORCE_CLEAR && p->v->listed))
         return force_to(p, EC_FORCE_NOT);
     if (m.data != EC_DATA_THERE)

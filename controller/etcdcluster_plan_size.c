@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of the plan: who is a member.  One change at a time; the dead go before others come, and
- * who comes is a learner first. */
+ * Parts of the plan: membership.  One change at a time.  Dead members are removed before new ones
+ * are added, and a new member is a learner first. */
 #include "controller/etcdcluster_plan_priv.h"
 
 #include <inttypes.h>
@@ -9,19 +9,19 @@
 
 /* --- the learner */
 
-/* There is work for one more voter: the size says so, or an outdated one waits to be relieved. */
+/* One more voter is needed: for spec.size, or to replace an outdated one. */
 static bool one_more_wanted(const struct plan *p)
 {
     return p->q.voters < p->v->size || (p->q.voters == p->v->size && plan_surge_for(p));
 }
 
-/* As far as can be seen from here; etcd has the last word. */
+/* As far as steward can see; etcd decides. */
 static bool ready(const struct ec_member *m)
 {
     return m->healthy && !m->lagging && m->pod_guarded;
 }
 
-/* Steward may have slept: who has arrived in the meantime is given the time to be promoted. */
+/* steward may not have run for a while: a learner that is ready gets extra time to be promoted. */
 static bool overdue(const struct plan *p, const struct ec_member *m)
 {
     bool ours = plan_action_is(p, EC_ADD, m) || plan_action_is(p, EC_PROMOTE, m);
@@ -71,7 +71,7 @@ bool plan_learner(struct plan *p)
 
 /* --- the dead */
 
-/* A pod that was made anew and does not come up is not helped by another one like it. */
+/* A recreated pod does not come up: another one like it would not help. */
 static bool own_fault(const struct plan *p, const struct ec_member *m)
 {
     bool placed = m->trouble != EC_TROUBLE_UNSCHEDULABLE && m->trouble != EC_TROUBLE_VOLUME;
@@ -135,7 +135,7 @@ bool plan_replace(struct plan *p)
 
 /* --- one too many */
 
-/* The higher, the rather it goes. */
+/* The voter with the highest value is removed. */
 static int badness(const struct plan *p, const struct ec_member *m)
 {
     return plan_data_lost(p, m) * 16 + !m->healthy * 8 + !plan_current(p, m) * 4 + m->lagging * 2 +
@@ -170,8 +170,8 @@ bool plan_shrink(struct plan *p)
 
 /* --- one too few */
 
-/* The addition that is intended, unless its name has been used: then it was on the list once, and
- * whatever bears that name must not meet another cluster's idea of it. */
+/* Resumes the intended addition, unless its name has been used.  Then the name was listed once, and
+ * a pod or claim of that name must not meet a member list that knows it differently. */
 static bool resumed(const struct plan *p, struct ec_member *ret)
 {
     const struct ec_action *a = &p->v->action;
