@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a member's pod should be.  A pod is made once and not applied again: what the spec asks for
- * stands as a hash in an annotation, and a pod with another one is made anew. */
+ * What a member's pod should be.  A pod is created once and not applied again: an annotation holds
+ * the hash of what the spec requires, and a pod with another hash is recreated. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 #include "kinds/names.h"
@@ -12,7 +12,7 @@
 #define PEER_FOLDER "/etc/etcdtls/member/peer-tls"
 #define SERVER_FOLDER "/etc/etcdtls/member/server-tls"
 #define USER_ID 65532
-#define GRACE_SECONDS 10 /* a stop needs 2; one without a quorum would wait for it in vain */
+#define GRACE_SECONDS 10 /* a stop needs 2; without a quorum, waiting longer does not help */
 #define NANO 1000000000
 
 /* --- names */
@@ -47,14 +47,14 @@ json_t *ec_selector(const struct ec *e)
     return stw_manifest_selector(&e->naming, &e->owner);
 }
 
-/* Those of the seed besides ours. */
+/* Ours, and those of the original etcd-operator API. */
 json_t *ec_labels(const struct ec *e, const char *member)
 {
     json_t *all = stw_manifest_labels(&e->naming, &e->owner);
     (void)json_object_set_new(all, "app", json_string("etcd"));
     (void)json_object_set_new(all, "etcd_cluster", json_string(e->owner.name));
     (void)json_object_set_new(all, "etcd_node", json_string(member));
-    (void)json_object_del(all, "app.kubernetes.io/version"); /* the template's hash is without it */
+    (void)json_object_del(all, "app.kubernetes.io/version"); /* not part of the template hash */
     return all;
 }
 
@@ -79,7 +79,7 @@ static void tls_args(const struct ec *e, struct stw_semver v, json_t *args)
         arg(args, "--peer-trusted-ca-file=" PEER_FOLDER "/peer-ca.crt");
         arg(args, "--peer-cert-file=" PEER_FOLDER "/peer.crt");
         arg(args, "--peer-key-file=" PEER_FOLDER "/peer.key");
-        /* Who dials is known by the CA; its address would have to be in reverse DNS. */
+        /* The CA authenticates the client; a SAN check would need its address in reverse DNS. */
         arg(args, "%s", stw_etcd_option(v, STW_ETCD_SKIP_CLIENT_SAN));
     }
     if (e->tls.client) {
@@ -96,7 +96,7 @@ static void number_arg(json_t *args, const char *flag, int64_t n)
         arg(args, "--%s=%lld", flag, (long long)n);
 }
 
-/* etcd takes each option once: the gates of the spec stand behind ours. */
+/* etcd takes each option once, so the feature gates of the spec are appended to ours. */
 static void check_args(const struct ec *e, struct stw_semver v, json_t *args)
 {
     const char *option = stw_etcd_option(v, STW_ETCD_CORRUPT_CHECK);
@@ -128,24 +128,24 @@ static void option_args(const struct ec *e, struct stw_semver v, json_t *args)
     }
 }
 
-/* --force-new-cluster throws away what is in the survivor's log and not noted there as committed:
- * of a survivor that was killed the last acknowledged writes, which its database has already.
- * Joiners that read the log would never have them.  With a snapshot, which a few entries bring
- * about now, the log begins after them, and joiners get the database.  Of a flag given twice the
- * last one counts. */
+/* --force-new-cluster discards log entries of the survivor that are not recorded there as
+ * committed.  If the survivor was killed, these are the last acknowledged writes, which its
+ * database has already.  New members that read the log would never get them.  --snapshot-count=1
+ * makes the first few entries trigger a snapshot: the log then begins after it, and new members get
+ * the database.  If a flag is given twice, the last one counts. */
 static void force_args(json_t *args)
 {
     arg(args, "--force-new-cluster");
     arg(args, "--snapshot-count=1");
 }
 
-/* The first entries after the start bring about a snapshot of raft, and the log begins after it. */
+/* The first entries after the start trigger a raft snapshot, and the log begins after it. */
 static void trim_args(json_t *args)
 {
     arg(args, "--snapshot-count=1");
 }
 
-/* What is special about the start of a pod. */
+/* Options of one pod's start. */
 struct start {
     struct stw_semver version;
     bool forced, trimmed;
@@ -184,7 +184,7 @@ static json_t *arguments(const struct ec *e, const char *member, const struct st
 
 /* --- the container */
 
-/* Read anew by the kubelet each time that it starts the container (see EC_GUARD). */
+/* The kubelet reads the annotation again each time it starts the container (see EC_GUARD). */
 static json_t *from_annotation(const char *name, const char *annotation)
 {
     return json_pack("{s:s,s:{s:{s:s,s:o}}}", "name", name, "valueFrom", "fieldRef", "apiVersion",
@@ -201,12 +201,12 @@ static json_t *variables(const struct ec *e)
     return all;
 }
 
-/* A database that is full still serves reads, which clients are led to: the alarm is left out where
- * etcd knows how (3.4.17, 3.5.0); older ones do not look at the query. */
+/* A full database still serves reads, so the pod stays ready: the alarm is excluded where etcd
+ * supports that (3.4.17, 3.5.0).  Older versions ignore the query. */
 #define READY_PATH "/health?exclude=NOSPACE"
 
-/* Where there is no /livez, whether it listens: /health fails while the quorum is away, and killing
- * members would not bring that back. */
+/* Without /livez, only checks that etcd listens: /health fails while there is no quorum, and
+ * killing members would not bring that back. */
 static json_t *liveness(struct stw_semver v)
 {
     json_t *p = json_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds", 10,
@@ -351,7 +351,7 @@ static json_t *pod_spec(const struct ec *e, const char *member, const struct sta
     return spec;
 }
 
-/* Ours last: they cannot be overwritten. */
+/* Ours are set last, so that the spec cannot override them. */
 static json_t *labels(const struct ec *e, const char *member)
 {
     json_t *all = stw_manifest_tree(e->spec.pod.labels);
@@ -368,8 +368,8 @@ static json_t *annotations(const struct ec *e)
     return all ? all : json_object();
 }
 
-/* Probes are ours alone: a steward that asks members in another way must not make all of them anew
- * when it is upgraded. */
+/* Without probes, which the spec does not set: a steward upgrade that changes them must not
+ * recreate all pods. */
 static json_t *hashed_spec(const struct ec *e)
 {
     const struct start any = {.version = {3, 5, 0}};
@@ -380,8 +380,8 @@ static json_t *hashed_spec(const struct ec *e)
     return spec;
 }
 
-/* What the spec asks of any pod: of a member without a name, of a version that has nothing
- * special, with the CAs that etcd reads at its start. */
+/* Hashes what the spec requires of any pod: without a member's name, with a fixed version, and with
+ * the CA bundles, which etcd reads at its start. */
 void ec_hash_template(struct ec *e)
 {
     json_auto_t *all =

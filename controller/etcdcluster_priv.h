@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run over an EtcdCluster, between the files that share it: what is watched of pods and claims
- * (etcdcluster_watch.c), what the status remembers (etcdcluster_state.c), what is seen of the
- * members (etcdcluster_observe.c, etcdcluster_ask.c), what pods, claims, Services and the budget
- * should be (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
- * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_authority.c, etcdcluster_probe.c), what
- * has to be known or waited for before it (etcdcluster_check.c), what is done (etcdcluster_act.c),
- * what is told (etcdcluster_status.c, etcdcluster_conditions.c), what the controller keeps beside
- * the caches (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
+ * One run over an EtcdCluster, shared by these files: watches of pods and claims
+ * (etcdcluster_watch.c), state in the status (etcdcluster_state.c), observation of the members
+ * (etcdcluster_observe.c, etcdcluster_ask.c), manifests of pods, claims, Services and the budget
+ * (etcdcluster_pod.c, etcdcluster_claims.c, etcdcluster_services.c), certificates
+ * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_authority.c, etcdcluster_probe.c), checks
+ * and waits before a move (etcdcluster_check.c), carrying it out (etcdcluster_act.c), conditions
+ * and events (etcdcluster_status.c, etcdcluster_conditions.c), state besides the caches
+ * (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
 #ifndef STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 #define STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 
@@ -30,22 +30,23 @@
 #define EC_FORCED EC_PREFIX "forced"
 #define EC_TRIMMED EC_PREFIX "trimmed"
 
-/* Label of pods: clients are led to voters alone, a learner does not serve them. */
+/* Label of pods: the client Service selects only voters, because a learner does not serve clients.
+ */
 #define EC_ROLE "etcd_role"
 #define EC_VOTER "voter"
 
 #define EC_ROUND_MS 10000  /* between two health rounds of a settled cluster */
-#define EC_SOON_MS 1000    /* while something is under way */
-#define EC_UNSURE_MS 10000 /* after a lost answer: etcd gives a proposal up after 7 s */
-#define EC_DOUBT_S 30      /* so long a promotion may take to get about */
+#define EC_SOON_MS 1000    /* while an action is in progress */
+#define EC_UNSURE_MS 10000 /* after a lost answer: etcd abandons a proposal after 7 s */
+#define EC_DOUBT_S 30      /* a promotion may take that long to reach all members */
 #define EC_FAILOVER_WINDOW 3600
 #define EC_FAILOVERS_MAX 10 /* maxPerHour allows no more */
-#define EC_LAG 5000         /* entries: further behind is lagging */
+#define EC_LAG 5000         /* entries: a member that lags more is lagging */
 
 /* --- what a cache keeps of a pod and of a claim */
 
 struct ec_pod_live {
-    char cluster[STW_KEY_LEN]; /* "namespace/name" by its labels */
+    char cluster[STW_KEY_LEN]; /* "namespace/name", from its labels */
     char uid[64], resource_version[STW_RV_LEN], owner_uid[64];
     char ip[64], hash[40], version[STW_SEMVER_LEN];
     int64_t created; /* seconds since the epoch */
@@ -54,9 +55,9 @@ struct ec_pod_live {
     bool ran;        /* its container runs, or has */
     bool ready;
     bool guarded, forced, trimmed;
-    bool voter;   /* by its label */
-    bool refused; /* etcd ended more than once since its data folder was empty */
-    bool full;    /* etcd ended since there was no space on its volume; only for `text` */
+    bool voter;   /* from its label */
+    bool refused; /* etcd exited more than once because its data folder was empty */
+    bool full;    /* etcd exited because its volume was full; only for `text` */
     enum ec_trouble trouble;
     char text[256]; /* of the trouble */
 };
@@ -68,19 +69,19 @@ struct ec_claim_live {
 
 extern const struct stw_watch ec_watch_pods, ec_watch_claims;
 extern const struct stw_resource ec_res_claim, ec_res_storage_class;
-/* Read texts of these watches.  -1: it is none. */
+/* Parse texts from the caches of these watches.  -1: not such a text. */
 int ec_pod_read(const char *text, size_t len, struct ec_pod_live *ret);
 int ec_claim_read(const char *text, size_t len, struct ec_claim_live *ret);
 
-/* --- what the status remembers */
+/* --- state in the status */
 
 struct ec_remembered { /* an entry of status.memberList */
     char name[EC_NAME_MAX];
     uint64_t id;
     bool learner, healthy, started, leader;
-    bool promoted; /* it has voted, whatever it is now */
+    bool promoted; /* it has voted, even if it is a learner now */
     char version[STW_SEMVER_LEN], storage_version[STW_SEMVER_LEN];
-    int64_t since; /* that it is healthy, or not */
+    int64_t since; /* when `healthy` last changed */
     unsigned alarms;
 };
 struct ec_state {
@@ -96,16 +97,16 @@ struct ec_state {
     size_t failover_count;
     int64_t failovers_total;
     int64_t quorum_lost_since, last_rolled;
-    int64_t quorum_since; /* read of the condition QuorumLost; 0: not known */
+    int64_t quorum_since; /* read from the condition QuorumLost; 0: not known */
     char current_version[STW_SEMVER_LEN], oldest_version[STW_SEMVER_LEN];
     struct ec_remembered members[EC_MEMBERS_MAX];
     size_t member_count;
 };
 void ec_state_read(const json_t *status, struct ec_state *ret);
-/* All but memberList, which the observation makes anew; over what is there. */
+/* Writes all except memberList, which each observation rebuilds; replaces what `status` has. */
 void ec_state_write(const struct ec_state *s, json_t *status);
-bool ec_state_same(const struct ec_state *a, const struct ec_state *b); /* but for members */
-/* An ID in etcd, as etcdctl prints it; the caller owns it. */
+bool ec_state_same(const struct ec_state *a, const struct ec_state *b); /* except members */
+/* An etcd ID, as etcdctl prints it; the caller owns it. */
 json_t *ec_id_json(uint64_t id);
 const struct ec_remembered *ec_state_find(const struct ec_state *s, const char *name);
 int64_t ec_state_failovers(const struct ec_state *s, int64_t now); /* in the last hour */
@@ -120,34 +121,34 @@ struct ec_detail {
     bool asked;
     struct stw_etcd_health health;
     char peer_url[STW_ETCD_URL_MAX];
-    bool stale; /* serves an old certificate, and does not get rid of it by itself */
+    bool stale; /* still serves an old certificate after STALE_S; its pod must be recreated */
 };
 
 enum { EC_HEADLESS, EC_CLIENT, EC_BUDGET, EC_CHILDREN };
 
 enum ec_tls_state {
-    EC_TLS_NONE, /* plain */
+    EC_TLS_NONE, /* no TLS */
     EC_TLS_READY,
-    EC_TLS_MISSING,  /* a Secret or a key of it */
-    EC_TLS_BAD,      /* does not parse, or key and certificate do not fit */
-    EC_TLS_SAN,      /* does not hold the names of members */
+    EC_TLS_MISSING,  /* a Secret, or a key in it, is missing */
+    EC_TLS_BAD,      /* does not parse, or key and certificate do not match */
+    EC_TLS_SAN,      /* does not cover the names of the members */
     EC_TLS_EXPIRING, /* soon */
     EC_TLS_EXPIRED,
-    EC_TLS_OLD,    /* a member serves another certificate still */
-    EC_TLS_FAILED, /* err */
+    EC_TLS_OLD,    /* a member still serves another certificate */
+    EC_TLS_FAILED, /* see `err` */
 };
 
 struct ec_tls {
-    bool peer, client; /* wanted: between members; for clients, us among them */
-    bool own;          /* from steward's CA */
+    bool peer, client; /* TLS wanted: between members; for clients, including steward */
+    bool own;          /* certificates from steward's CA */
     char ca_secret[300], peer_secret[300], server_secret[300], operator_secret[300];
-    char trust_hash[40]; /* of the CA bundles: a change of them is read by etcd only at its start */
+    char trust_hash[40]; /* of the CA bundles, which etcd reads only at its start */
     enum ec_tls_state state;
     char text[400];
-    char served[65];    /* fingerprint of the certificate that clients are to be shown; or "" */
-    int64_t not_after;  /* seconds since the epoch, of the one that ends first; 0: not known */
-    int64_t look_again; /* when an authority of ours has something to do */
-    int64_t changed_at; /* when `served` was found to be another one */
+    char served[65];    /* fingerprint of the certificate that members should serve; or "" */
+    int64_t not_after;  /* seconds since the epoch, of the first that expires; 0: not known */
+    int64_t look_again; /* when one of our authorities or certificates needs a step */
+    int64_t changed_at; /* when `served` was found changed */
     struct stw_error err;
 };
 
@@ -156,14 +157,14 @@ struct ec_keeper;
 struct ec {
     struct stw_run *run;
     struct ec_keeper *keeper;
-    struct stw_object object; /* as it is since our last write */
-    struct stw_object first;  /* as it was before: what the spec points into */
+    struct stw_object object; /* as of our last write */
+    struct stw_object first;  /* as before it: the spec points into this one */
     struct stw_owner owner;
     struct stw_arena *arena;
     struct stw_etcdcluster spec;
     struct stw_semver version;
     struct stw_naming naming;
-    char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* of the annotations; "" for none */
+    char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */
     char template_hash[40];
     struct ec_tls tls;
     struct stw_etcd *etcd; /* the keeper's */
@@ -173,9 +174,9 @@ struct ec {
     struct stw_child children[EC_CHILDREN];
     json_t *desired[EC_CHILDREN];
     struct ec_move move;
-    enum stw_etcd_trouble trouble; /* of the round as a whole */
-    struct stw_error list_err;     /* why there is no list of members */
-    struct stw_error err;          /* what kept the run from being done; STW_OK: nothing */
+    enum stw_etcd_trouble trouble; /* of the last member that failed in this round */
+    struct stw_error list_err;     /* why there is no member list */
+    struct stw_error err;          /* why the run failed; STW_OK: it did not */
     struct {
         bool quorum_lost, quorum_restored, upgrade_started, upgrade_finished, member_upgraded;
         bool replacing;
@@ -186,42 +187,43 @@ struct ec {
 
 /* --- etcdcluster_observe.c: fills e->view and e->details */
 void ec_observe(struct ec *e);
-/* Every member that the status knows has a pod of this template that is ready; by the caches. */
+/* Every member in the status has a ready pod of this template, according to the caches. */
 bool ec_pods_are_of(struct ec *e, const char *template_hash);
 size_t ec_index(const struct ec *e, const char *name); /* EC_MEMBERS_MAX: not there */
-/* The entry of that name, made when it is new; NULL: there are too many. */
+/* Returns the entry of that name, or adds one; NULL: there are too many. */
 struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **ret);
 void ec_fresh_name(const struct ec *e, char out[EC_NAME_MAX]);
 
-/* Pure parts, for tests. */
+/* Pure functions, exported for tests. */
 struct ec_seen {
     const struct ec_state *state;
     bool durable;
     int64_t now;
 };
 void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m);
-/* Behind ec_judge_member of each: what all of them together are.  e->mismatch, who leads, whose
- * database has space, what they run, and whether the quorum is lost. */
+/* Call after ec_judge_member of each: sets the facts about the cluster as a whole.  e->mismatch,
+ * the leader, whose database has space, versions, and whether the quorum is lost. */
 void ec_judge_members(struct ec *e);
-/* Behind that: nobody has been away for longer than there is a quorum again. */
+/* Call after that: no member counts as unhealthy from before the quorum was restored. */
 void ec_forgive(struct ec_view *v, int64_t quorum_since);
 
-/* --- etcdcluster_ask.c: etcd's own word, within an observation */
-/* Each member for its health, all at once. */
+/* --- etcdcluster_ask.c: queries to etcd, within an observation */
+/* Queries the health of all members in parallel. */
 void ec_ask(struct ec *e);
-/* Behind ec_ask: the list of members, or, where nobody can give one (false), the last that was had.
+/* Call after ec_ask: reads the member list, or, if no member returns one (false), takes the last.
  */
 bool ec_ask_members(struct ec *e);
-/* Behind ec_ask_members. */
+/* Call after ec_ask_members. */
 void ec_ask_alarms(struct ec *e);
-/* Without I/O: of members and of those that were removed; NULL: not known, and so as before. */
+/* Without I/O: takes alarms of members and of removed ones.  NULL: not known, keeps the last. */
 void ec_take_alarms(struct ec *e, const struct stw_etcd_alarms *alarms);
-/* Who may speak for the cluster: the leader, if it can; never a member of another cluster. */
+/* The member to query for the cluster: the leader if possible, never a member of another cluster.
+ * NULL: none. */
 const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index);
 void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
                  struct stw_etcd_endpoint *ret);
 
-/* --- manifests; each gives a new tree, or NULL without memory */
+/* --- manifests; each returns a new tree, or NULL if out of memory */
 void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
 void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
 void ec_hash_template(struct ec *e);
@@ -237,84 +239,84 @@ void ec_initial_cluster(const struct ec *e, const char *member, bool alone, stru
 void ec_ensure_services(struct ec *e);
 void ec_ensure_budget(struct ec *e);
 
-/* Latches e->state.storage. */
+/* Decides e->state.storage, once. */
 int ec_latch_storage(struct ec *e, struct stw_error *err);
 
 /* --- etcdcluster_tls.c */
-/* Looks at the Secrets, or makes them, and sets e->tls and e->etcd.  -1: members cannot be made nor
- * asked; e->tls says why. */
+/* Reads the Secrets, or creates them, and sets e->tls and e->etcd.  -1: members can neither be
+ * created nor queried; e->tls has the reason. */
 int ec_tls_prepare(struct ec *e);
 /* Adds an authority bundle to t->trust_hash. */
 void ec_tls_trust(struct ec_tls *t, const char *bundle);
-/* Behind an observation: whether members that answer serve the certificate that they should. */
+/* Call after ec_judge_member: checks that members that answer serve the right certificate. */
 void ec_tls_prove(struct ec *e);
 
 /* --- etcdcluster_secrets.c */
 
-/* Certificate, key and authorities of a Secret; PEM, wiped. */
+/* Certificate, key and CA bundle of a Secret, in PEM.  ec_pem_done wipes them. */
 struct ec_pem {
     char *cert, *key, *ca;
 };
 void ec_pem_done(struct ec_pem *p);
-/* The members "<prefix>.crt", "<prefix>.key", "<prefix>-ca.crt" of a Secret; absent ones are NULL.
- * 1: there, 0: there is no such Secret, -1. */
+/* Reads "<prefix>.crt", "<prefix>.key", "<prefix>-ca.crt" of a Secret; absent ones are NULL.
+ * 1: read, 0: there is no such Secret, -1. */
 int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
                    struct stw_error *err);
-/* Makes the Secrets of steward's own authority, or makes them anew where their time has come. */
+/* Creates the Secrets of steward's own authority, and renews them when due. */
 int ec_secrets_ensure(struct ec *e, struct stw_error *err);
-/* The generation, and the resourceVersions of all Secrets in use as the cache knows them. */
+/* The generation, and the resourceVersions of all Secrets in use, from the cache. */
 void ec_secrets_versions(struct ec *e, char *out, size_t size);
 
 /* --- etcdcluster_authority.c */
 
 struct ec_authority {
-    struct stw_pem_pair now, next; /* key and certificate; next: NULLs, while there is none */
+    struct stw_pem_pair now, next; /* key and certificate; next: NULLs while there is none */
     char *previous;                /* certificate, or NULL */
-    struct stw_buf bundle;         /* of all that are trusted */
+    struct stw_buf bundle;         /* certificates of all that are trusted */
 };
 void ec_authority_done(struct ec_authority *a);
 /* Whether every member has been started with this bundle. */
 typedef bool ec_trusted_fn(void *ctx, const char *bundle);
-/* The next step of its life, if one is due, and its bundle.  1: it is to be written, 0: it is as it
- * was, -1. */
+/* Takes the next step of its life cycle, if one is due, and sets its bundle.  1: it changed and
+ * must be written, 0: unchanged, -1. */
 int ec_authority_advance(struct ec_authority *a, const char *name, int64_t now_us,
                          ec_trusted_fn *trusted, void *ctx, struct stw_error *err);
 /* Seconds since the epoch at which a step may be due; INT64_MAX: not known. */
 int64_t ec_authority_look(const struct ec_authority *a, int64_t now_us);
-int64_t ec_cert_end(const char *cert); /* the same; of NULL, too */
-/* Key, names and signature are as they should be, and it ends in `early_s` seconds at the earliest.
- */
+/* End of the certificate, in seconds since the epoch; INT64_MAX: NULL, or it cannot be read. */
+int64_t ec_cert_end(const char *cert);
+/* Key, names and signature are right, and it does not expire within `early_s` seconds. */
 bool ec_leaf_is_good(const struct ec_pem *p, const char *ca, const char *const *names,
                      int64_t early_s, int64_t now_us);
 
 /* --- etcdcluster_probe.c */
-/* Fingerprint of the certificate that is shown at address:port.  -1: none was. */
+/* Fingerprint of the certificate that address:port presents.  -1: none. */
 int ec_probe(const char *address, int port, const char *host, char ret_fingerprint[65]);
 
 /* --- etcdcluster_check.c */
-/* Sets e->move to what the plan says, or to a wait for what may still be on its way.  -1: e->err.
+/* Sets e->move to the plan's move, or to a wait for calls that may still be in flight.  -1: e->err.
  */
 int ec_decide(struct ec *e);
-/* That no pod of the cluster is left.  -1: e->err; STW_ERR_CONFLICT: there is one. */
+/* Checks that no pod of the cluster is left.  -1: e->err; STW_ERR_CONFLICT: there is one. */
 int ec_check_cleared(struct ec *e);
 
 /* --- etcdcluster_act.c */
-/* Carries e->move out.  -1: e->err; a wait that etcd asks for is none. */
+/* Carries out e->move.  -1: e->err; a wait that etcd requires is not an error. */
 int ec_act(struct ec *e, uint64_t *ret_again_ms);
-/* What the answer to a change means.  1: it is done; 0: to be asked again, which is no error; -1:
- * e->err, and `kept` knows whether it may be done all the same. */
+/* What the answer to a change means.  1: done; 0: retry later, not an error; -1: e->err, and `kept`
+ * records whether the change may have been made anyway. */
 struct ec_kept;
 int ec_answer(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct ec_kept *kept);
 
-/* Labels pods of members that vote by now, for the Service of clients; and takes the label from
- * those that turned out to be in another cluster.  -1: e->err. */
+/* Labels the pods of voters, for the client Service, and removes the label from pods of members
+ * that turned out to be in another cluster.  -1: e->err. */
 int ec_label_voters(struct ec *e);
 
 /* --- etcdcluster_conditions.c */
-void ec_conditions(const struct ec *e, struct stw_conditions *c); /* those of the kind itself */
+void ec_conditions(const struct ec *e, struct stw_conditions *c); /* those specific to the kind */
 bool ec_all_healthy(const struct ec *e);
 unsigned ec_alarms(const struct ec *e);  /* of all members */
-bool ec_quorum_lost(const struct ec *e); /* for so long that it is told */
+bool ec_quorum_lost(const struct ec *e); /* for at least EC_QUORUM_GRACE_S */
 /* Some member runs, or ran last, another version than the wanted one. */
 bool ec_upgrading(const struct ec *e);
 const char *ec_tls_reason(const struct ec *e);
@@ -322,8 +324,8 @@ const char *ec_tls_reason(const struct ec *e);
 /* --- etcdcluster_status.c */
 void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status);
 json_t *ec_status_paused(json_t *status, bool paused);
-bool ec_children_failed(const struct ec *e); /* of those that members cannot do without */
-/* Before the status is written: what in it is worth an event; and telling it. */
+bool ec_children_failed(const struct ec *e); /* one of the Services, which members need */
+/* ec_note_news: before the status is written, notes what deserves an event.  ec_tell: emits it. */
 void ec_note_news(struct ec *e);
 void ec_tell(struct ec *e);
 
@@ -332,25 +334,25 @@ int ec_keeper_open(struct stw_manager *m, const struct stw_manager_config *confi
                    struct stw_error *err);
 void ec_keeper_cancel(void *state);
 void ec_keeper_close(void *state);
-/* What is kept of one cluster between runs; used by the one run of its key alone. */
+/* What is kept for one cluster between runs; used only by the one run of its key. */
 struct ec_kept {
     char *key;
     struct stw_etcd *etcd;
-    char secret_versions[6 * STW_RV_LEN]; /* of the Secrets that `etcd` was made of */
+    char secret_versions[6 * STW_RV_LEN]; /* of the Secrets that `etcd` was created from */
     struct ec_tls tls;                    /* as found then */
-    bool seen;                            /* since this steward began */
+    bool seen;                            /* since this process started */
     uint64_t unsure_until_ms; /* monotonic: an answer of etcd was lost, and it may still act */
     struct {
         char uid[64], fingerprint[65];
-    } proven[EC_MEMBERS_MAX]; /* pods that were seen serving it */
+    } proven[EC_MEMBERS_MAX]; /* pods that were seen serving this certificate */
     struct stw_series *margin;
     struct stw_series *cert_end; /* NULL: no certificate has been seen */
 };
 struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run); /* NULL: no memory */
-/* A new way to the members takes the place of the old one. */
+/* Replaces the client for the members. */
 int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_etcd_config *config,
                   struct stw_error *err);
-/* To the metrics: when the first of its certificates ends; 0: what was told before holds. */
+/* Sets the gauge of when the first of its certificates expires; 0: leaves it unchanged. */
 void ec_keeper_tell_end(struct ec_keeper *k, const struct stw_run *run, struct ec_kept *kept,
                         int64_t not_after);
 void ec_keeper_forget(struct ec_keeper *k, const char *key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which certificate a member shows.  A server shows it before it asks for the caller's, so that
- * none is needed; nothing is trusted and nothing is sent. */
+ * Which certificate a member presents.  A server presents it before it requests the client's, so no
+ * client certificate is needed.  Nothing is trusted and no data is sent. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 
@@ -74,14 +74,13 @@ static int take_fingerprint(const SSL *ssl, char out[65])
 int ec_probe(const char *address, int port, const char *host, char ret_fingerprint[65])
 {
     stw_autoclose int fd = open_socket(address, port);
-    char *name =
-        (char *)(uintptr_t)host; /* which OpenSSL's macro takes for one of ours to change */
+    char *name = (char *)(uintptr_t)host; /* OpenSSL's macro takes a non-const pointer */
     int rc = -1;
     if (fd < 0 || !wait_for(fd, POLLOUT))
         return -1;
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     SSL *ssl = ctx ? SSL_new(ctx) : NULL;
-    /* Refused for want of our certificate or not: the other one's is there by then. */
+    /* Even if the server refuses us for lack of a certificate, we have its own by then. */
     if (ssl && SSL_set_fd(ssl, fd) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1) {
         (void)shake_hands(ssl, fd);
         rc = take_fingerprint(ssl, ret_fingerprint);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Secrets that an EtcdCluster's certificates are in; and those of steward's own authority, one
- * a cluster, made and renewed (etcdcluster_authority.c says when).  etcd reads bundles at its start
- * alone, so that a new one means that pods are made anew; leaves it reads whenever it shakes hands.
- */
+ * The Secrets with an EtcdCluster's certificates.  Also creates and renews those of steward's own
+ * authority, one per cluster (etcdcluster_authority.c decides when).  etcd reads CA bundles only at
+ * its start, so a new bundle means that pods are recreated.  It reads leaf certificates at each TLS
+ * handshake. */
 #include "base/base64.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -65,7 +65,7 @@ static int read_secret(struct ec *e, const char *name, struct secret *s, struct 
     return 1;
 }
 
-/* NULL: there is none. */
+/* The decoded value of a key; NULL: absent, empty or invalid. */
 static char *value_of(const struct secret *s, const char *key)
 {
     stw_autobuf struct stw_buf text = {.max = PEM_MAX, .secret = true};
@@ -162,7 +162,7 @@ static bool is_ours(const struct ec *e, const struct secret *s)
            stw_streq(uid, e->owner.uid);
 }
 
-/* The values stand in a tree for a moment; the texts made of it are wiped. */
+/* The JSON tree, which holds the values for a moment, is not wiped; the text made of it is. */
 static int write_secret(struct ec *e, const char *name, const struct secret *old,
                         const struct entry *entries, struct stw_error *err)
 {
@@ -196,7 +196,7 @@ static int write_secret(struct ec *e, const char *name, const struct secret *old
 
 /* --- the authority */
 
-/* The status tells of no change under way. */
+/* According to the status, no change is in progress. */
 static bool is_calm(const struct ec *e)
 {
     static const struct {
@@ -210,12 +210,12 @@ static bool is_calm(const struct ec *e)
     return true;
 }
 
-/* Every member has been started with the bundle that holds the next one. */
+/* Every member has been started with the bundle that includes the next authority. */
 static bool all_trust(void *ctx, const char *bundle)
 {
     struct ec *e = ctx;
     struct ec_tls with = {0};
-    ec_tls_trust(&with, bundle); /* of members, and of clients */
+    ec_tls_trust(&with, bundle); /* once for members, once for clients */
     ec_tls_trust(&with, bundle);
     (void)snprintf(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", with.trust_hash);
     ec_hash_template(e);

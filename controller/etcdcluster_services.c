@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How members and clients find each other, and how many pods a drain may take: Services with the
- * seed's names, and a disruption budget that follows the voters. */
+ * How members and clients find each other, and how many pods a drain may evict: Services with the
+ * names of the original etcd-operator API, and a disruption budget that follows the voters. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 
@@ -22,7 +22,7 @@ static json_t *port(const char *name, int number)
                      "targetPort", number);
 }
 
-/* Members find each other before they are ready. */
+/* publishNotReadyAddresses: members must find each other before they are ready. */
 json_t *ec_service_headless(const struct ec *e)
 {
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:b,s:o,s:[o,o]}}", "apiVersion", "v1", "kind", "Service",
@@ -31,7 +31,7 @@ json_t *ec_service_headless(const struct ec *e)
                      port("client", STW_ETCD_CLIENT_PORT), port("peer", STW_ETCD_PEER_PORT));
 }
 
-/* A learner says of itself that it is ready, but refuses whoever asks for a key. */
+/* Selects only voters: a learner reports itself ready, but rejects reads and writes of keys. */
 json_t *ec_service_client(const struct ec *e)
 {
     stw_autobuf struct stw_buf name = STW_BUF_INIT(512);
@@ -43,9 +43,9 @@ json_t *ec_service_client(const struct ec *e)
                      "selector", selector, "ports", port("client", STW_ETCD_CLIENT_PORT));
 }
 
-/* As many as a quorum needs, of the voters that there are; a learner's pod is counted by the
- * budget, too, but is no help to the quorum.  A budget of 1 of 1 would hold a drain up for ever
- * where nothing can be saved by that; and so there is none for one voter. */
+/* minAvailable is the quorum of the present voters, plus learners: the budget counts their pods,
+ * too, but they do not help the quorum.  For a single voter there is no budget: 1 of 1 would block
+ * a drain forever and save nothing. */
 json_t *ec_budget(const struct ec *e, const struct stw_resource *r)
 {
     stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
@@ -56,14 +56,14 @@ json_t *ec_budget(const struct ec *e, const struct stw_resource *r)
                      q.needed + q.learners, "selector", "matchLabels", ec_selector(e));
 }
 
-/* --- making them so */
+/* --- applying them */
 
 static int64_t number_of(const json_t *o, const char *key)
 {
     return json_integer_value(json_object_get(o, key));
 }
 
-/* The budget follows the members: what differs with their number is no drift. */
+/* The budget follows the number of members: a difference caused by that is not drift. */
 static bool was_applied(const struct ec *e, int child)
 {
     const json_t *status = e->object.status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The status as a struct, and back: what has to survive steward. */
+ * Converts between the status and a struct: the state that has to survive a restart of steward. */
 #include "base/util.h"
 #include "controller/etcdcluster_priv.h"
 
@@ -41,7 +41,7 @@ static uint64_t id_at(const json_t *object, const char *key)
     return *text && *end == '\0' && errno == 0 ? id : 0;
 }
 
-/* EC_SEED and EC_ADD have one name for people: the first addition is that of the seed. */
+/* EC_SEED and EC_ADD share one name in the status: the first addition is that of the seed. */
 static void read_action(const json_t *o, uint64_t cluster_id, struct ec_action *a)
 {
     *a = (struct ec_action){0};
@@ -91,7 +91,7 @@ static unsigned read_alarms(const json_t *list)
     return alarms;
 }
 
-/* A voter has been up, and so has whoever told its version. */
+/* A voter has been up, and so has a learner that reported its version. */
 static void read_member(const json_t *o, struct ec_remembered *m)
 {
     copy_at(o, "name", m->name, sizeof(m->name));
@@ -160,7 +160,7 @@ void ec_state_count_failover(struct ec_state *s, int64_t now)
     for (size_t i = 0; i < s->failover_count; i++)
         if (s->failovers[i] > now - EC_FAILOVER_WINDOW)
             s->failovers[kept++] = s->failovers[i];
-    if (kept == EC_FAILOVERS_MAX) /* more than may ever be made in an hour */
+    if (kept == EC_FAILOVERS_MAX) /* maxPerHour does not allow that many */
         memmove(s->failovers, s->failovers + 1, --kept * sizeof(s->failovers[0]));
     s->failovers[kept++] = now;
     s->failover_count = kept;

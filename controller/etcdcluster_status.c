@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdCluster's status says.  No I/O. */
+ * Builds the status of an EtcdCluster.  No I/O. */
 #include "base/util.h"
 #include "controller/etcdbackup.h"
 #include "controller/etcdcluster_priv.h"
@@ -52,7 +52,7 @@ static void find_plan(const struct ec *e, struct stw_aspect *a)
     }
 }
 
-/* With a certificate that has ended, connections that are there go on; nobody gets another one. */
+/* With an expired certificate, open connections go on, but no new one can be made. */
 static void find_tls(const struct ec *e, struct stw_aspect *a)
 {
     enum ec_tls_state state = e->tls.state;
@@ -60,7 +60,7 @@ static void find_tls(const struct ec *e, struct stw_aspect *a)
     if (state == EC_TLS_FAILED) {
         stw_aspect_error(a, &e->tls.err);
     } else if (state == EC_TLS_MISSING || state == EC_TLS_BAD || state == EC_TLS_EXPIRED) {
-        a->level = STW_LEVEL_WAITING; /* the watch of Secrets tells */
+        a->level = STW_LEVEL_WAITING; /* the watch of Secrets wakes us */
         a->reason = ec_tls_reason(e);
         a->again_ms = 60000;
         STW_ASPECT_SAY(a, "%s", e->tls.text);
@@ -168,8 +168,8 @@ static const json_t *old_member(const struct ec *e, const char *name)
     return NULL;
 }
 
-/* Numbers that change all the time are those of the last time when something else had changed,
- * unless they are much different. */
+/* Numbers that change all the time are updated only together with another change, or when they are
+ * much different. */
 static void set_numbers(const struct ec *e, size_t i, json_t *o)
 {
     static const char *const keys[] = {"dbSize", "dbSizeInUse", "raftLag"};
@@ -213,7 +213,7 @@ static json_t *member_json(const struct ec *e, size_t i)
     stw_semver_text(m->storage, version);
     if (stw_semver_known(m->storage))
         set(o, "storageVersion", json_string(version));
-    if (m->learner && m->promoted) /* a voter was, without being told */
+    if (m->learner && m->promoted) /* implied for a voter */
         set(o, "promoted", json_true());
     if (m->pod != EC_POD_ABSENT)
         set(o, "pod", json_string(m->name));
@@ -334,7 +334,7 @@ json_t *ec_status_paused(json_t *status, bool paused)
     return status;
 }
 
-/* --- events: what is news against the status before */
+/* --- events: what is new compared with the previous status */
 
 static bool was_true(const json_t *status, const char *type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Certificates of an EtcdCluster: which Secrets they are in, whether they are any good, the way to
- * the members that they open, and the proof that members serve what they should. */
+ * Certificates of an EtcdCluster: which Secrets have them, whether they are valid, the client for
+ * the members that uses them, and the check that members serve the right certificate. */
 #include "base/fault.h"
 #include "base/util.h"
 #include "certs/issue.h"
@@ -12,7 +12,7 @@
 
 #define TIMEOUT_MS 4000
 #define EXPIRING_DAYS 30
-#define STALE_S 600 /* kubelets bring a new Secret to its pods within two minutes */
+#define STALE_S 600 /* kubelets update a Secret in its pods within two minutes */
 
 /* --- which Secrets */
 
@@ -47,7 +47,7 @@ static void set_wanted(struct ec *e)
     t->client = *t->server_secret;
 }
 
-/* --- looking at them */
+/* --- checking them */
 
 static void say(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -66,7 +66,7 @@ static void fail(struct ec_tls *t)
     say(t, EC_TLS_FAILED, "%.380s", t->err.text);
 }
 
-/* A certificate that is over is told of by its date; here it is only about whether all fits. */
+/* tell_end reports an expired certificate; this only checks that certificate and key match. */
 static bool fits(struct ec *e, const struct ec_pem *p, const char *name)
 {
     struct stw_cert_info info;
@@ -117,7 +117,7 @@ void ec_tls_trust(struct ec_tls *t, const char *bundle)
                    (unsigned long long)h.lo);
 }
 
-/* False: e->tls says why.  `ret` is the caller's in any case. */
+/* False: e->tls has the reason.  The caller owns `ret` in any case. */
 static bool look_at(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret)
 {
     int rc = ec_secret_read(e, name, prefix, ret, &e->tls.err);
@@ -175,7 +175,7 @@ static bool look(struct ec *e, struct ec_kept *kept)
 {
     struct ec_tls *t = &e->tls;
     t->state = EC_TLS_READY;
-    t->look_again = INT64_MAX; /* the watch of Secrets tells */
+    t->look_again = INT64_MAX; /* the watch of Secrets wakes us */
     if (t->own && ec_secrets_ensure(e, &t->err) != 0) {
         fail(t);
         return false;
@@ -187,7 +187,7 @@ static bool look(struct ec *e, struct ec_kept *kept)
     return use(e, kept, NULL) == 0;
 }
 
-/* --- the end of certificates */
+/* --- expiry of certificates */
 
 static void tell_end(struct ec *e)
 {
@@ -207,7 +207,7 @@ static void tell_end(struct ec *e)
         say(t, EC_TLS_READY, "all certificates are good until %s at least", when);
 }
 
-/* --- what is known between runs */
+/* --- what is kept between runs */
 
 static int plain(struct ec *e, struct ec_kept *kept)
 {
@@ -231,7 +231,7 @@ static void keep(struct ec *e, struct ec_kept *kept, const char *versions)
     kept->tls = e->tls;
 }
 
-/* While Secrets are broken, members are asked as before, if they could be. */
+/* While Secrets are broken, members are queried with the previous client, if there is one. */
 static int prepare(struct ec *e, struct ec_kept *kept)
 {
     char versions[sizeof(kept->secret_versions)];
@@ -266,7 +266,7 @@ int ec_tls_prepare(struct ec *e)
     return rc;
 }
 
-/* --- the proof */
+/* --- what members serve */
 
 static bool is_proven(const struct ec *e, const struct ec_kept *kept, size_t i)
 {
@@ -284,7 +284,7 @@ static bool is_there(const struct ec *e, const char *uid)
     return false;
 }
 
-/* The place of what was known of this pod before, else of one that is gone. */
+/* The slot of this pod, else an unused one or that of a pod that is gone. */
 static size_t place_for(const struct ec *e, const struct ec_kept *kept, const char *uid)
 {
     size_t unused = EC_MEMBERS_MAX;

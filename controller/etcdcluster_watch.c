@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the caches keep of members' pods and claims: so much as tells how a member fares.
+ * What the caches keep of members' pods and claims: only what shows the state of a member.
  *   a "namespace/name" of the cluster   u uid   o uid of the owner   t it is being deleted
  * of pods:  i IP   h hash of the template   e version   c created (seconds)   z it has ended
- *   r its container runs or has   y ready   g guarded   f forced   q refused an empty folder
+ *   r its container runs or has run   y ready   g guarded   f forced   q refused an empty folder
  *   v labelled as a voter   l its log begins after its start
- *   w trouble (enum ec_trouble)   m what the kubelet or the scheduler says of it
+ *   w trouble (enum ec_trouble)   m the message of the kubelet or the scheduler
  * of claims:  k uid of the cluster   b bound */
 #include "base/clock.h"
 #include "base/util.h"
@@ -16,15 +16,15 @@
 #define SELECTOR "app.kubernetes.io/managed-by=steward,app.kubernetes.io/name=" STW_ETCD_APP
 #define TEXT_MAX (64u << 10)
 
-/* etcd 3.4 to 3.6 when it has no data, is no new cluster, and finds nobody to ask (see EC_GUARD):
- * server/etcdserver/cluster_util.go, getClusterFromRemotePeers */
-#define REFUSALS 2 /* one may be a volume that was not there yet */
+/* Message of etcd 3.4 to 3.6 if it has no data, does not start a new cluster, and reaches no other
+ * member (see EC_GUARD).  Source: server/etcdserver/cluster_util.go, getClusterFromRemotePeers */
+#define REFUSALS 2 /* a single one may come from a volume that was not there yet */
 #define REFUSAL "could not retrieve cluster information from the given URLs"
 #define NO_SPACE "no space left on device" /* of the volume, not of the quota */
 
 /* --- reading a pod */
 
-/* Longer ones are cut. */
+/* Truncates longer texts. */
 static void text_of(struct stw_json string, char *out, size_t size)
 {
     stw_autobuf struct stw_buf all = STW_BUF_INIT(TEXT_MAX);
