@@ -11,7 +11,7 @@
 #define TEXT_MAX (64u << 10)
 
 /* --- what the cache keeps: o owner's kind, n its name, u uid, w owner's uid, t it is being
- * deleted, p phase, m termination message, x why it does not get on */
+ * deleted, p phase, m termination message, x why it makes no progress */
 
 static void text_of(struct stw_json string, char *out, size_t size)
 {
@@ -157,7 +157,7 @@ int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent
     return 0;
 }
 
-/* --- making one */
+/* --- creating one */
 
 void stw_agent_name(const struct stw_owner *owner, const char *what, char out[STW_AGENT_NAME_MAX])
 {
@@ -235,7 +235,7 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     stw_fault_point("agent");
     if (rc == 0)
         stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer, NULL);
-    /* Ours, as the name tells; the watch will say more. */
+    /* An existing pod of that name is ours; the watch will deliver it. */
     return stw_error_pass_over(rc, STW_ERR_EXISTS, err);
 }
 

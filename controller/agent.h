@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Agents: bare pods that do one thing, with a volume that steward itself has not, and tell what
- * came of it in their termination message.  Each is controlled by the object that it works for. */
+ * Agents: bare pods that do one task with a volume that steward itself cannot mount, and report the
+ * result in their termination message.  Each is controlled by the object that it works for. */
 #ifndef STW_CONTROLLER_AGENT_H
 #define STW_CONTROLLER_AGENT_H
 
@@ -19,8 +19,8 @@ enum stw_agent_phase {
     STW_AGENT_NONE,
     STW_AGENT_RUNNING,
     STW_AGENT_SUCCEEDED,
-    STW_AGENT_FAILED, /* also: over its deadline */
-    STW_AGENT_STUCK,  /* waits for something that a person may have to give; `text` */
+    STW_AGENT_FAILED, /* also: deadline exceeded */
+    STW_AGENT_STUCK,  /* waits for something that a user may have to provide; see `text` */
 };
 
 struct stw_agent_live {
@@ -28,24 +28,25 @@ struct stw_agent_live {
     bool going; /* is being deleted */
     char uid[64], owner_uid[64];
     char message[4097]; /* of the first container that ended */
-    char text[300];     /* why it does not get on, or what another container failed with */
+    char text[300];     /* why it makes no progress, or the error of another container */
 };
 
-/* Letters and digits of the owner's UID behind a part of its name; the same each time. */
+/* Part of the owner's name, `what`, and a hash of the owner's UID; deterministic. */
 void stw_agent_name(const struct stw_owner *owner, const char *what, char out[STW_AGENT_NAME_MAX]);
-/* 0, or -1: there is none. */
+/* -1: there is none. */
 int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent_live *ret);
 
-/* What all agents have: metadata, restricted rights, a deadline; `containers` are taken over. */
+/* All agents get metadata, restricted permissions and a deadline. */
 struct stw_agent {
     const struct stw_owner *owner;
     const char *name, *app; /* "etcdbackup" */
     int64_t deadline_s;
     int64_t user;                                   /* runAsUser and fsGroup */
-    json_t *init_containers, *containers, *volumes; /* taken over; init may be NULL */
+    json_t *init_containers, *containers, *volumes; /* ownership is taken; init may be NULL */
     const json_t *pull_secrets;                     /* or NULL */
 };
-/* A container of ours: restricted, little CPU and memory.  `mounts` and `args` are taken over. */
+/* A restricted container with little CPU and memory.  Takes ownership of `command`, `args` and
+ * `mounts`. */
 json_t *stw_agent_container(const char *name, const char *image, json_t *command, json_t *args,
                             json_t *mounts);
 json_t *stw_agent_secret_volume(const char *name, const char *secret);

@@ -34,7 +34,7 @@ static void stall(struct er *e, const char *reason, const char *fmt, ...)
     (void)snprintf(e->state.reason, sizeof(e->state.reason), "%s", reason);
 }
 
-/* state.reason and state.error are set. */
+/* Call after setting state.reason and state.error. */
 static void fail(struct er *e)
 {
     struct er_state *s = &e->state;
@@ -43,7 +43,7 @@ static void fail(struct er *e)
         wait *= 2;
     s->phase = ER_FAILED;
     s->failures++;
-    e->again = *s->seed; /* to clear away */
+    e->again = *s->seed; /* to clean up */
     s->retry_at = e->now + STW_MIN(wait, ER_BACKOFF_MAX_S);
     stw_message_clean(s->error, sizeof(s->error) - 1);
 }
@@ -55,7 +55,7 @@ static void fail_by(struct er *e, const char *reason, const char *text)
     fail(e);
 }
 
-/* --- the cluster that is to be */
+/* --- the target cluster */
 
 static void look_at_target(struct er *e)
 {
@@ -108,7 +108,7 @@ static void take_result(struct er *e, const struct stw_agent_live *a)
     free(got);
 }
 
-/* True once the pod is no more. */
+/* True once the pod does not exist any more; deletes it. */
 static bool pod_is_gone(struct er *e)
 {
     struct stw_agent_live *a = calloc(1, sizeof(*a));
@@ -121,9 +121,9 @@ static bool pod_is_gone(struct er *e)
     return !there;
 }
 
-/* What a failed attempt left on its volume is of no use: the next one begins with a volume of its
- * own.  The status tells of the failure before anything goes, so that it is not tried on half a
- * volume by whoever comes next. */
+/* Data of a failed attempt on its volume is useless: the next attempt begins with a volume of its
+ * own.  The status reports the failure before anything is deleted, so that the next leader does not
+ * retry with a half-filled volume. */
 static void clear_away(struct er *e)
 {
     if (!pod_is_gone(e))
@@ -165,7 +165,7 @@ static void follow_pod(struct er *e)
 
 /* --- steps */
 
-/* A backup that is still to come: nothing has been tried. */
+/* The backup does not exist yet: nothing has been tried. */
 static void look_again_soon(struct er_state *s, int64_t now)
 {
     s->phase = ER_PENDING;
@@ -218,10 +218,10 @@ static void begin(struct er *e)
     }
     e->state.reason[0] = e->state.error[0] = '\0';
     e->state.retry_at = EB_NEVER;
-    if (!*e->state.seed) { /* written down first, and acted on in the next run */
+    if (!*e->state.seed) { /* recorded first, used in the next run */
         ec_fresh_name(&e->cluster, e->state.seed);
         e->state.phase = ER_FETCHING;
-        e->again = true; /* a status of ours wakes nobody */
+        e->again = true; /* our own status write does not wake us */
         return;
     }
     if (e->state.phase == ER_FAILED || e->state.phase == ER_PENDING)
@@ -234,7 +234,7 @@ static void begin(struct er *e)
 static void join(struct er *e)
 {
     e->state.phase = ER_JOINING;
-    if (!pod_is_gone(e)) /* its end wakes us */
+    if (!pod_is_gone(e)) /* its deletion wakes us */
         return;
     if (e->target_there && e->target_ready)
         e->state.phase = ER_SUCCEEDED;
@@ -247,7 +247,7 @@ static void join(struct er *e)
     e->err = (struct stw_error){0};
 }
 
-/* It failed for a Secret, which the watch tells of: each run may look whether it is good now. */
+/* The restore failed because of a watched Secret: each run may check whether that is fixed. */
 static bool has_its_secret(struct er *e)
 {
     struct stw_error err = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes EtcdClusters from snapshots: fetch and verify first, then act. */
+ * Creates EtcdClusters from snapshots: fetches and verifies first, then acts. */
 #ifndef STW_CONTROLLER_ETCDRESTORE_H
 #define STW_CONTROLLER_ETCDRESTORE_H
 

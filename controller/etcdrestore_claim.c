@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first member's volume claim: whose it is, until the EtcdCluster takes it over.
+ * The first member's volume claim, and its owner until the EtcdCluster adopts it.
  *
- * As long as the restore is not through, the claim goes with the EtcdRestore.  A claim that an
- * EtcdCluster has must go with nobody else: so it is given away just before that is made. */
+ * Until the restore is complete, the EtcdRestore owns the claim, which is deleted with it.  A claim
+ * of an EtcdCluster must not be deleted with another object.  So the owner is removed just before
+ * the EtcdCluster is created. */
 #include "base/fault.h"
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
@@ -15,7 +16,7 @@ static json_t *owners(const struct er *e)
                                     .name = e->run->name,
                                     .uid = e->object.uid};
     json_t *reference = stw_owner_reference(e->run->controller->resource, &owner);
-    (void)json_object_del(reference, "controller"); /* nobody reconciles it */
+    (void)json_object_del(reference, "controller"); /* no controller reconciles it */
     (void)json_object_del(reference, "blockOwnerDeletion");
     return json_pack("[o]", reference);
 }
@@ -27,11 +28,11 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     json_t *metadata = json_object_get(claim, "metadata");
     if (!metadata || json_object_set_new(metadata, "ownerReferences", owners(e)) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    /* Without it the cluster knows it for the restored seed (etcdcluster.h). */
+    /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster.h). */
     (void)json_object_del(metadata, "annotations");
     int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
     stw_fault_point("claim");
-    return stw_error_pass_over(rc, STW_ERR_EXISTS, err); /* the name is of our own dice */
+    return stw_error_pass_over(rc, STW_ERR_EXISTS, err); /* it is ours: we chose a random name */
 }
 
 int er_claim_delete(struct er *e, struct stw_error *err)
@@ -42,7 +43,7 @@ int er_claim_delete(struct er *e, struct stw_error *err)
     return stw_error_pass_over(rc, STW_ERR_NOT_FOUND, err);
 }
 
-/* Takes over `owners`; NULL: nobody's. */
+/* Takes ownership of `whose`; NULL: no owner. */
 static int set_owners(struct er *e, json_t *whose, struct stw_buf *answer, struct stw_error *err)
 {
     json_auto_t *patch =
@@ -55,7 +56,7 @@ static int set_owners(struct er *e, json_t *whose, struct stw_buf *answer, struc
     return rc;
 }
 
-/* An object that is there, and not on its way out. */
+/* The object exists, with this uid (NULL: any), and is not being deleted. */
 static bool stays(const struct stw_buf *text, const char *uid)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -78,8 +79,8 @@ static int give_away(struct er *e, struct stw_error *err)
                     e->state.seed);
 }
 
-/* Had the EtcdRestore been deleted while the claim was still its own, the garbage collector might
- * be about to delete that; if it is there now, it was there then. */
+/* If the EtcdRestore was deleted while it owned the claim, the garbage collector may be about to
+ * delete the claim.  If it exists now, it existed then. */
 static int look_at_self(struct er *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
@@ -92,7 +93,7 @@ static int look_at_self(struct er *e, struct stw_error *err)
     return stw_fail(err, STW_ERR_CANCELLED, "the EtcdRestore has been deleted");
 }
 
-/* Not ours in the sense of owners: it stays when the EtcdRestore goes. */
+/* Without an owner reference: the EtcdCluster stays when the EtcdRestore is deleted. */
 static int create(struct er *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
@@ -106,12 +107,12 @@ static int create(struct er *e, struct stw_error *err)
     int rc = stw_kube_create(e->run->client, stw_controller_etcdcluster.resource, e->run->ns,
                              cluster, &answer, err);
     stw_fault_point("cluster");
-    /* The watch tells of it, and wakes the controller that makes it; and whose it is, if another
-     * was faster. */
+    /* The watch wakes the EtcdCluster's controller.  If another client created it first, the watch
+     * shows whose it is. */
     return stw_error_pass_over(rc, STW_ERR_EXISTS, err);
 }
 
-/* Whether the server answered, and made none. */
+/* Whether the server answered, and did not create the object. */
 static bool is_refusal(const struct stw_error *err)
 {
     return err->http >= 400 && err->http < 500;
@@ -124,7 +125,7 @@ int er_target_create(struct er *e, struct stw_error *err)
         return -1;
     if (look_at_self(e, err) == 0 && create(e, err) == 0)
         return 0;
-    if (err->code == STW_ERR_CANCELLED || is_refusal(err)) /* there is no cluster: it is ours */
+    if (err->code == STW_ERR_CANCELLED || is_refusal(err)) /* no cluster: own the claim again */
         (void)set_owners(e, owners(e), &answer, NULL);
     if (err->code == STW_ERR_NOT_FOUND) /* of the namespace; not the claim */
         err->code = STW_ERR_UNAVAILABLE;

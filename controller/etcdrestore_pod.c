@@ -2,8 +2,8 @@
  *
  * The pod that fills the first member's volume.
  *
- * It fetches and verifies the snapshot with steward's own image, and then runs etcd's own tool
- * from etcd's image: only that knows what a data folder is like. */
+ * It fetches and verifies the snapshot with steward's own image.  Then it runs etcd's own tool from
+ * etcd's image, because only that knows the format of a data folder. */
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
 #include "kinds/etcd_release.h"
@@ -16,7 +16,7 @@
 #define FOLDER "/var/etcd"
 #define SNAPSHOT FOLDER "/snapshot.db"
 
-/* --- as the cluster will be */
+/* --- the future cluster */
 
 int er_cluster_read(struct er *e)
 {
@@ -32,7 +32,7 @@ int er_cluster_read(struct er *e)
                                   .uid = e->object.uid};
     spec->version = spec->version ? spec->version : STW_ETCD_VERSION;
     spec->repository = spec->repository ? spec->repository : STW_ETCD_REPOSITORY;
-    spec->volume_retention.when_deleted = "Retain"; /* the claim is nobody's yet */
+    spec->volume_retention.when_deleted = "Retain"; /* no cluster owns the claim yet */
     c->naming =
         (struct stw_naming){.app = STW_ETCD_APP, .component = "member", .image = spec->repository};
     c->tls.peer = spec->tls.auto_.provider || spec->tls.static_.member.peer_secret;
@@ -114,7 +114,7 @@ static json_t *restore(struct er *e)
     arg(args, "--data-dir=" FOLDER "/data");
     arg(args, "--initial-cluster=%s=%s", e->state.seed, url);
     arg(args, "--initial-advertise-peer-urls=%s", url);
-    arg(args, "--initial-cluster-token=%s", e->state.seed); /* of it the new cluster's ID is made */
+    arg(args, "--initial-cluster-token=%s", e->state.seed); /* determines the new cluster's ID */
     if (stw_etcd_has(c->version, STW_ETCD_BUMPS) && e->spec.bump_revision > 0) {
         arg(args, "--bump-revision=%lld", (long long)e->spec.bump_revision);
         if (e->spec.mark_compacted)
@@ -125,7 +125,7 @@ static json_t *restore(struct er *e)
     json_t *made =
         stw_agent_container("restore", image, json_pack("[s]", has_utl ? "etcdutl" : "etcdctl"),
                             args, json_pack("[o]", stw_agent_mount("data", FOLDER, false)));
-    /* It holds the whole database in memory. */
+    /* No memory limit: it holds the whole database in memory. */
     (void)json_object_del(json_object_get(made, "resources"), "limits");
     (void)json_object_set_new(made, "env",
                               json_pack("[{s:s,s:s}]", "name", "ETCDCTL_API", "value", "3"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run over an EtcdRestore: the run and its steps (etcdrestore.c), which backup is meant
- * (etcdrestore_source.c), the first member's volume and the EtcdCluster that takes it over
- * (etcdrestore_claim.c), the pod that fills it (etcdrestore_pod.c), what is told
+ * One run over an EtcdRestore: the run and its steps (etcdrestore.c), which backup is restored
+ * (etcdrestore_source.c), the first member's volume and the EtcdCluster that adopts it
+ * (etcdrestore_claim.c), the pod that fills it (etcdrestore_pod.c), the status
  * (etcdrestore_status.c). */
 #ifndef STW_CONTROLLER_ETCDRESTORE_PRIV_H
 #define STW_CONTROLLER_ETCDRESTORE_PRIV_H
@@ -15,7 +15,7 @@
 #define ER_URI_MAX 2049
 #define ER_BACKOFF_S 15
 #define ER_BACKOFF_MAX_S 600
-#define ER_LOOK_S 60 /* for a backup that is not there, at most */
+#define ER_LOOK_S 60 /* longest wait for a backup that does not exist yet */
 
 enum er_phase {
     ER_PENDING,
@@ -29,7 +29,7 @@ enum er_phase {
 };
 extern const char *const er_phase_names[ER_PHASES];
 
-/* What the status remembers. */
+/* State in the status. */
 struct er_state {
     enum er_phase phase;
     char uri[ER_URI_MAX], seed[EC_NAME_MAX];
@@ -44,7 +44,7 @@ struct er_source {
     bool volume;
     struct stw_etcd_s3 s3;
     char claim[254], path[ER_URI_MAX]; /* path: bucket/key, or in the volume */
-    char sha256[65];                   /* what it has to be; "" where nobody knows */
+    char sha256[65];                   /* the expected one; "" if not known */
     char version[STW_SEMVER_LEN];
     uint64_t revision;
     struct stw_buf text; /* of the EtcdBackup */
@@ -59,13 +59,13 @@ struct er {
     struct stw_etcdrestore spec;
     struct er_state state, was;
     struct er_source source;
-    struct ec cluster; /* as far as manifests need it */
+    struct ec cluster; /* only what manifests need */
     int64_t now;
     const char *stalled;
-    char text[512]; /* of stalled, or of what is waited for */
+    char text[512]; /* of `stalled`, or of what the restore waits for */
     bool target_there, target_ours, target_ready;
     bool seeded; /* observed in this run */
-    bool again;  /* the next step can be taken at once */
+    bool again;  /* the next step can run at once */
     bool own_ca; /* the store's Secret holds the CA of its endpoint */
     const char *agent_image;
     struct stw_error err;
@@ -76,16 +76,17 @@ int er_source_find(struct er *e);
 void er_source_done(struct er_source *s);
 
 /* --- etcdrestore_pod.c */
-int er_cluster_read(struct er *e);                       /* e->cluster, from the template */
-int er_secret_look(struct er *e, struct stw_error *err); /* what the pod needs; else NOT_FOUND */
+int er_cluster_read(struct er *e); /* e->cluster, from the template */
+int er_secret_look(struct er *e,
+                   struct stw_error *err); /* checks the pod's Secret; -1: NOT_FOUND */
 int er_pod_create(struct er *e, struct stw_error *err);
 void er_pod_name(const struct er *e, char out[STW_AGENT_NAME_MAX]);
 
-/* --- etcdrestore_claim.c: it goes with the EtcdRestore, until it is given to the EtcdCluster */
+/* --- etcdrestore_claim.c: the claim; the EtcdRestore owns it until the EtcdCluster adopts it */
 int er_claim_ensure(struct er *e, struct stw_error *err);
 int er_claim_delete(struct er *e, struct stw_error *err);
-/* Gives the claim away and makes the EtcdCluster.  NOT_FOUND: the claim, and what was restored into
- * it, is gone; CANCELLED: the EtcdRestore is. */
+/* Removes the owner of the claim and creates the EtcdCluster.  NOT_FOUND: the claim with the
+ * restored data is gone.  CANCELLED: the EtcdRestore is gone. */
 int er_target_create(struct er *e, struct stw_error *err);
 
 /* --- etcdrestore_status.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which backup an EtcdRestore means. */
+ * Finds the backup that an EtcdRestore refers to. */
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
 
@@ -11,7 +11,7 @@
 static int wait_for(struct er *e, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What may still come. */
+/* Records the reason why the backup is not there; it may still appear. */
 static int wait_for(struct er *e, const char *reason, const char *fmt, ...)
 {
     va_list ap;
@@ -28,14 +28,14 @@ void er_source_done(struct er_source *s)
     stw_buf_done(&s->text);
 }
 
-/* --- by the name of an EtcdBackup */
+/* --- by reference to an EtcdBackup */
 
 static bool is_uri(struct stw_json artifact, const char *uri)
 {
     return stw_json_is(stw_json_get(artifact, "uri"), uri);
 }
 
-/* The artifact of this uri; without one the newest that is verified. */
+/* The artifact with this uri; NULL: the newest verified one. */
 static struct stw_json find_artifact(struct stw_json artifacts, const char *uri)
 {
     struct stw_json key, one;
@@ -45,7 +45,7 @@ static struct stw_json find_artifact(struct stw_json artifacts, const char *uri)
     return STW_JSON_NONE;
 }
 
-/* "s3://bucket/key" or "pvc://claim/path" of that backup's own store. */
+/* `uri` is "s3://bucket/key" or "pvc://claim/path" in that EtcdBackup's own store. */
 static int take_uri(struct er *e, const char *uri)
 {
     struct er_source *s = &e->source;
@@ -95,7 +95,7 @@ static int by_backup(struct er *e)
     return take_uri(e, uri ? uri : found);
 }
 
-/* --- the store itself is named */
+/* --- by reference to the store itself */
 
 static void revision_of(struct er_source *s)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdRestore's status remembers and says; of each step only what was observed. */
+ * Reads and builds the status of an EtcdRestore.  It reports only steps that were observed. */
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
 #include "controller/status.h"
 
 #include <stdio.h>
 
-#define JOINING_LOOK_MS 2000 /* at the cluster, in the cache */
+#define JOINING_LOOK_MS 2000 /* between two checks of the cluster in the cache */
 
 const char *const er_phase_names[ER_PHASES] = {
     [ER_PENDING] = "Pending", [ER_FETCHING] = "Fetching", [ER_VERIFYING] = "Verifying",
@@ -139,7 +139,7 @@ static void judge(const struct er *e, struct stw_verdict *v)
         v->reason = "Succeeded";
         SAY(v, "EtcdCluster \"%s\" was made from %.800s", e->spec.cluster, s->uri);
     } else if (s->retry_at != EB_NEVER) {
-        /* Another try helps only if somebody mends what is in the store. */
+        /* A retry helps only if a user repairs the object in the store. */
         v->level = stw_streq(s->reason, "HashMismatch") ? STW_LEVEL_STALLED : STW_LEVEL_WAITING;
         v->reason = *s->reason ? s->reason : "RestoreFailed";
         v->again_ms = e->again ? 1 : (uint64_t)STW_MAX(s->retry_at - e->now, 1) * 1000;
