@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define TIMEOUT_BASE_S 60
-#define BYTES_PER_S (1 << 20) /* slower than that is not waited for, unless timeout_s says so */
+#define BYTES_PER_S (1 << 20) /* slowest stream allowed for, unless timeout_s is set */
 
 static int fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
                  enum stw_err code, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -25,7 +25,7 @@ static int fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const cha
     return -1;
 }
 
-/* The error has been set by whoever found it. */
+/* The caller has set s->err. */
 static int classify(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason)
 {
     bool ours = s->err.code == STW_ERR_CANCELLED || s->err.code == STW_ERR_INTERNAL;
@@ -60,7 +60,7 @@ static const char *source_reason(enum stw_etcd_trouble t)
     }
 }
 
-/* --- whom to ask */
+/* --- choosing a member */
 
 static bool is_well(const struct stw_etcd_health *h)
 {
@@ -139,7 +139,7 @@ static int read_and_check(struct stw_store *store, const char *key, struct readi
     if (stw_store_read(store, key, take, r, &trouble, &s->err) != 0)
         return r->sink_failed ? classify(s, STW_SNAPSHOT_OTHER, "WriteFailed")
                               : store_fault(s, trouble);
-    /* Size first: it says best what is wrong with a snapshot that is cut. */
+    /* Size first: that gives the best message for a truncated snapshot. */
     int whole = stw_etcd_check_end(r->check, &size, sha256, &s->err);
     if (compare(s, r->size, whole == 0 ? sha256 : s->sha256) != 0)
         return -1;
@@ -208,7 +208,7 @@ static void make_key(struct saving *v)
     stw_snapshot_key(v->wish->path, &name, v->s->key);
 }
 
-/* Whose unfinished upload this is tells its key; a key that is `path` itself belongs to the one
+/* The key shows the owner of an unfinished upload.  A key that is `path` itself belongs to the only
  * object that may use the path. */
 static bool is_mine(void *ctx, const char *key)
 {
@@ -220,7 +220,8 @@ static bool is_mine(void *ctx, const char *key)
            stw_snapshot_is_of(&name, w->retention.owner);
 }
 
-/* A revision that the snapshot will hold: that of a linearizable read made before. */
+/* Chooses the key.  Its revision is that of a linearizable read made before the snapshot, which
+ * therefore includes it. */
 static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
 {
     const struct stw_snapshot_wish *w = v->wish;
@@ -300,7 +301,7 @@ static int look_up_size(struct saving *v)
     return compare(v->s, sought.size_bytes, v->s->sha256);
 }
 
-/* What is not as it should be must not be taken for a backup by anybody. */
+/* Deletes a snapshot with wrong content: it must not be used as a backup. */
 static int read_back(struct saving *v)
 {
     enum stw_store_trouble trouble;
@@ -312,7 +313,7 @@ static int read_back(struct saving *v)
     return rc;
 }
 
-/* Older ones go only once this one is known to be good, and if that fails, it still is. */
+/* Removes older snapshots only after this one was found good.  A failure does not make it bad. */
 static void tidy(struct saving *v)
 {
     const struct stw_snapshot_wish *w = v->wish;
@@ -332,8 +333,8 @@ static void tidy(struct saving *v)
         (void)snprintf(v->s->prune_error, sizeof(v->s->prune_error), "%.255s", err.text);
 }
 
-/* Of ours we have just begun the only one: what is there is of a process that died.  If it cannot
- * be had now, it can wait for a day (tidy). */
+/* No upload of ours is running yet, so any unfinished one is from a process that died.  If it
+ * cannot be removed now, tidy() removes it when it is a day old. */
 static void clear_away(const struct stw_snapshot_wish *w)
 {
     char prefix[STW_STORE_KEY_MAX + 8];

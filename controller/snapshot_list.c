@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of snapshots, and which of many go. */
+ * Names of snapshots, and which ones retention removes. */
 #include "base/util.h"
 #include "controller/snapshot.h"
 
@@ -45,7 +45,7 @@ static int parse_time(const char *text, int64_t *ret)
     if (!end || *end)
         return -1;
     *ret = (int64_t)timegm(&tm);
-    write_time(*ret, again); /* strptime takes blanks for zeros, and 31 February */
+    write_time(*ret, again); /* strptime accepts blanks instead of zeros, and 31 February */
     return stw_streq(again, when) ? 0 : -1;
 }
 
@@ -167,14 +167,14 @@ void stw_snapshot_list_done(struct stw_snapshot_list *l)
     *l = (struct stw_snapshot_list){0};
 }
 
-/* --- which go */
+/* --- retention */
 
 bool stw_snapshot_is_of(const struct stw_snapshot_name *name, const char *owner)
 {
     return name->own && stw_streq(name->owner, owner ? owner : "");
 }
 
-/* How many newer ones there are of the same cluster, counted per cluster in one pass. */
+/* Number of snapshots seen so far per cluster, newest first. */
 struct count {
     uint64_t cluster;
     int64_t own;
@@ -186,7 +186,7 @@ static int64_t count_one(struct count *counts, size_t *used, uint64_t cluster)
         if (counts[i].cluster == cluster)
             return ++counts[i].own;
     if (*used == CLUSTERS_MAX)
-        return 1; /* of a life that long ago nothing is displaced */
+        return 1; /* too many clusters to count: keep those of the oldest ones */
     counts[(*used)++] = (struct count){.cluster = cluster, .own = 1};
     return 1;
 }
@@ -212,7 +212,7 @@ static int remove_old(struct stw_store *store, const struct stw_snapshot_list *l
                       const char *made, unsigned *ret_count, enum stw_store_trouble *trouble,
                       struct stw_error *err)
 {
-    /* Oldest first: what is left when this ends early is what was to be left, and more. */
+    /* Oldest first: if this ends early, nothing is removed that should stay. */
     for (size_t i = l->count; i-- > 0;) {
         if (!goes[i] || (made && stw_streq(l->all[i].key, made)))
             continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What became of a snapshot, as an agent tells it: a termination message, which the kubelet cuts at
- * 4096 bytes, so that long texts come last and are cut before. */
+ * The result of a snapshot as an agent reports it, in its termination message.  The kubelet
+ * truncates that at 4096 bytes, so long texts come last and are shortened before. */
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/snapshot.h"
@@ -20,7 +20,7 @@ static void add_text(struct stw_buf *out, const char *name, const char *text)
     if (!*text)
         return;
     (void)snprintf(clean, sizeof(clean), "%s", text);
-    stw_message_clean(clean, sizeof(clean) - 1); /* a server's words may be of any bytes */
+    stw_message_clean(clean, sizeof(clean) - 1); /* a server's message may contain any bytes */
     stw_buf_addf(out, ",\"%s\":", name);
     stw_buf_json_strz(out, clean);
 }
