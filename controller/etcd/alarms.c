@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Alarms: a member that ran out of its quota, or found its data corrupt, raises one for all. */
+ * Alarms: a member that reached its quota, or found its data corrupt, raises one for the cluster.
+ */
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
 

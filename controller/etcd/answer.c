@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads answers of the gateway.  It writes 64-bit numbers as strings and leaves out what is zero,
- * false or empty, and an unknown member of an object means nothing to us. */
+ * Parses answers of the gateway.  It writes 64-bit numbers as strings, and leaves out values that
+ * are zero, false or empty.  Unknown members of an object are ignored. */
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
 
@@ -52,7 +52,7 @@ static int read_i64(struct stw_json v, int64_t *ret)
     return 0;
 }
 
-/* "3.5.16", and of "3.6.0-rc.1" what stands before the dash. */
+/* "3.5.16"; of "3.6.0-rc.1" only the part before the dash. */
 static void read_version(struct stw_json v, struct stw_semver *ret)
 {
     char text[64];
@@ -179,7 +179,7 @@ static unsigned alarm_of(struct stw_json name)
                                           : 0;
 }
 
-/* Alarms of kinds that later versions may have are passed over. */
+/* Skips alarms of kinds that later versions may have. */
 static int read_alarms(struct stw_json list, struct stw_etcd_alarms *ret, struct stw_error *err)
 {
     struct stw_json key, value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A snapshot ends with the SHA-256 of all before it.  The end is known only when it is there, so
- * the last 32 bytes are always held back from the sum. */
+ * A snapshot ends with the SHA-256 of all bytes before it.  The end is known only when it is
+ * reached, so the last 32 bytes are always held back from the digest. */
 #include "base/util.h"
 #include "controller/etcd/etcd.h"
 
@@ -12,7 +12,7 @@
 
 struct stw_etcd_check {
     EVP_MD_CTX *body;  /* of all but the last 32 bytes */
-    EVP_MD_CTX *whole; /* of all: what a store can be held to */
+    EVP_MD_CTX *whole; /* of all bytes: to verify what a store returns */
     unsigned char tail[HASH_BYTES];
     size_t tail_len;
     uint64_t size;
@@ -42,7 +42,8 @@ void stw_etcd_check_destroy(struct stw_etcd_check *c)
     free(c);
 }
 
-/* Moves the oldest bytes of the tail on, so that it and `len` more are 32 at most. */
+/* Digests the oldest bytes of the tail, so that it has at most 32 bytes together with `len` more.
+ */
 static int pass_on(struct stw_etcd_check *c, size_t len)
 {
     size_t room = HASH_BYTES - c->tail_len;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The handle: what it keeps for its calls, and the lanes that calls of several threads borrow. */
+ * The handle: the configuration of its calls, and the lanes that calls of several threads borrow.
+ */
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of this room share: the handle with its lanes, one exchange with one member, the
- * readers of answers and of the snapshot's stream. */
+ * Shared by the files of this module: the handle with its lanes, one exchange with one member, and
+ * the parsers of answers and of the snapshot stream. */
 #ifndef STW_CONTROLLER_ETCD_PRIV_H
 #define STW_CONTROLLER_ETCD_PRIV_H
 
@@ -13,15 +13,15 @@
 #include <stdatomic.h>
 
 #define STW_ETCD_ANSWER_MAX_BYTES (1u << 20)
-/* A line of the stream holds 32 KiB of the database in base64; nobody is known to send more. */
+/* A line of the stream holds 32 KiB of the database in base64; no server is known to send more. */
 #define STW_ETCD_LINE_MAX_BYTES (1u << 20)
 #define STW_ETCD_STALL_MS 30000
-#define STW_ETCD_TOKEN_MAX 2048 /* simple tokens have some 20 bytes, JWTs some hundred */
+#define STW_ETCD_TOKEN_MAX 2048 /* simple tokens have about 20 bytes, JWTs some hundreds */
 
 /* --- the handle */
 
-/* A multi handle keeps connections; whoever makes a call borrows one, so that threads share
- * connections one after the other and never at the same time. */
+/* A multi handle keeps connections.  Each call borrows one, so that threads share connections one
+ * after the other and never at the same time. */
 struct stw_etcd_lane {
     struct stw_etcd_lane *next;
     CURLM *multi;
@@ -29,21 +29,21 @@ struct stw_etcd_lane {
 };
 
 struct stw_etcd {
-    char *ca, *cert, *key, *user, *password; /* own copies; NULL where not given */
+    char *ca, *cert, *key, *user, *password; /* own copies; NULL if not given */
     uint32_t timeout_ms;
     uint32_t stall_ms; /* of a stream; tests shorten it */
     const struct stw_reach *reach;
     atomic_bool cancelled;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all below */
     struct stw_etcd_lane *lanes;
     char token[STW_ETCD_TOKEN_MAX]; /* "" when there is none */
-    bool auth_off;                  /* the server said that it asks nobody */
+    bool auth_off;                  /* the server reported that authentication is disabled */
 };
 
 struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e); /* NULL: out of memory */
 void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane);
 
-/* --- an exchange: one request and its answer, with a log-in before it where one is needed */
+/* --- an exchange: one request and its answer, with a log-in before it if needed */
 
 enum stw_etcd_phase { STW_ETCD_LOGGING_IN, STW_ETCD_ASKING, STW_ETCD_DONE };
 
@@ -53,26 +53,26 @@ typedef void stw_etcd_then_fn(struct stw_etcd_exchange *x);
 typedef int stw_etcd_data_fn(struct stw_etcd_exchange *x, const char *data, size_t len);
 
 struct stw_etcd_exchange {
-    /* of whoever asks */
+    /* set by the caller */
     const struct stw_etcd_endpoint *at;
     const char *path; /* "/v3/..." */
     const char *body; /* borrowed until done */
     uint64_t deadline_ms;
-    bool change;            /* of the membership: on a connection of its own, see transfer.c */
+    bool change;            /* changes state: uses its own connection, see transfer.c */
     stw_etcd_data_fn *data; /* NULL: the answer is collected */
-    stw_etcd_then_fn *then; /* sees the answer; may set another path and body and `again` */
+    stw_etcd_then_fn *then; /* gets the answer; may set another path and body, and `again` */
     void *ctx;
     bool again;
 
-    /* what came of it */
+    /* the result */
     struct stw_buf answer;
     enum stw_etcd_trouble trouble;
     struct stw_error err;
 
-    /* of run.c and transfer.c */
+    /* private to run.c and transfer.c */
     enum stw_etcd_phase phase;
-    bool logged_in; /* once is enough */
-    bool unknown;   /* the user or the token was refused: a log-in may mend it */
+    bool logged_in; /* do not log in again */
+    bool unknown;   /* the user or the token was refused: a log-in may help */
     CURL *easy;
     struct curl_slist *headers, *connect_to;
     struct stw_buf login;
@@ -82,14 +82,14 @@ struct stw_etcd_exchange {
     char curl_text[CURL_ERROR_SIZE];
 };
 
-/* Runs all of them at the same time until each is done.  `x->answer`, `x->trouble` and `x->err` say
- * how it went. */
+/* Runs all of them in parallel until each is done.  The results are in `x->answer`, `x->trouble`
+ * and `x->err`. */
 void stw_etcd_run(struct stw_etcd *e, struct stw_etcd_exchange *x, size_t count);
-/* One request to one member, with the usual time; 0 when it was answered with 200. */
+/* One request to one member, with the default timeout; 0 if the answer has status 200. */
 int stw_etcd_ask(struct stw_etcd *e, struct stw_etcd_exchange *x,
                  const struct stw_etcd_endpoint *at, const char *path, const char *body);
 void stw_etcd_exchange_done(struct stw_etcd_exchange *x);
-/* A linearizable read of one key that nobody has: only a quorum can answer it. */
+/* A linearizable read of one key that does not exist: only a member with a quorum can answer it. */
 #define STW_ETCD_READ_PATH "/v3/kv/range"
 #define STW_ETCD_READ_BODY                                                                         \
     "{\"key\":\"AHN0ZXdhcmQgaGVhbHRo\",\"keys_only\":true}" /* "\0steward health" */
@@ -104,19 +104,19 @@ void stw_etcd_transfer_end(CURLM *multi, struct stw_etcd_exchange *x);
 /* Turns libcurl's result and the HTTP status into trouble and err. */
 void stw_etcd_transfer_result(struct stw_etcd_exchange *x, CURLcode code);
 
-/* --- readers; each leaves its result as it was on failure */
+/* --- parsers; on failure, each leaves its result unchanged */
 
 /* What a refusal means: the gateway's JSON {"error","code","message"}, in a stream
  * {"error":{"grpc_code","message"}}. */
 struct stw_etcd_refusal {
     enum stw_etcd_trouble trouble;
-    bool login; /* a log-in may mend it */
-    int code;   /* of gRPC; 0: none was told */
+    bool login; /* a log-in may help */
+    int code;   /* of gRPC; 0: none in the answer */
     char text[256];
 };
 void stw_etcd_refusal_read(int http, const char *text, size_t len, struct stw_etcd_refusal *ret);
 
-int stw_etcd_read_u64(struct stw_json v, uint64_t *ret); /* absent is 0 */
+int stw_etcd_read_u64(struct stw_json v, uint64_t *ret); /* absent: 0 */
 int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *ret,
                          uint64_t *ret_revision, struct stw_error *err);
 int stw_etcd_read_revision(const char *text, size_t len, uint64_t *ret, struct stw_error *err);
@@ -128,7 +128,7 @@ int stw_etcd_read_alarms(const char *text, size_t len, struct stw_etcd_alarms *r
 int stw_etcd_read_token(const char *text, size_t len, char ret[STW_ETCD_TOKEN_MAX],
                         struct stw_error *err);
 
-/* --- the stream of a snapshot: a line of JSON a piece, {"result":{"blob":"..."}} */
+/* --- the stream of a snapshot: one line of JSON per piece, {"result":{"blob":"..."}} */
 
 struct stw_etcd_stream {
     struct stw_buf line, piece;
@@ -138,12 +138,12 @@ struct stw_etcd_stream {
     bool sink_failed;
     struct stw_etcd_refusal refusal; /* a line that is an error; text "" until then */
 };
-/* -1: no memory. */
+/* -1: out of memory. */
 int stw_etcd_stream_init(struct stw_etcd_stream *s, stw_etcd_sink_fn *sink, void *ctx);
 void stw_etcd_stream_done(struct stw_etcd_stream *s);
 int stw_etcd_stream_add(struct stw_etcd_stream *s, const char *data, size_t len,
                         struct stw_error *err);
-/* The transfer is over: is all of it there, and unharmed? */
+/* Call at the end of the transfer: checks that the snapshot is complete and undamaged. */
 int stw_etcd_stream_end(struct stw_etcd_stream *s, uint64_t *ret_size, char ret_sha256[65],
                         struct stw_error *err);
 

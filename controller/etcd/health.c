@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A health round: each member is asked for its status and, when it is a voter, for a key that
- * nobody has, which it can answer only with a quorum behind it. */
+ * A health round: requests the status of each member and, from a voter, a linearizable read of a
+ * key that does not exist.  A voter can answer the read only with a quorum. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
@@ -25,8 +25,8 @@ static void status_answered(struct stw_etcd_exchange *x)
     x->body = STW_ETCD_READ_BODY;
 }
 
-/* etcd looks at permissions when the quorum has answered (etcdserver/v3_server.go), so a user who
- * may not read the key proves the same. */
+/* etcd checks permissions after the quorum has answered (etcdserver/v3_server.go), so a refusal to
+ * a user without permission for the key proves the same. */
 bool stw_etcd_read_proved(const struct stw_etcd_exchange *x)
 {
     return x->trouble == STW_ETCD_FINE ||
@@ -51,7 +51,8 @@ static void answered(struct stw_etcd_exchange *x)
         read_answered(x);
 }
 
-/* An exchange that ended before its answer (cancelled, no memory, no log-in) has told nothing. */
+/* Takes over the error of an exchange that ended before its answer (cancelled, out of memory, no
+ * log-in). */
 static void take_failure(const struct stw_etcd_exchange *x, struct stw_etcd_health *h)
 {
     if (x->trouble == STW_ETCD_FINE || h->linearizable)

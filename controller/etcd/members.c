@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The membership: who belongs to it, and the changes of it.  A change that ended in a timeout may
- * have been made all the same: whoever asked for it reads the list again. */
+ * The member list, and changes of it.  A change that ended in a timeout may have been made anyway:
+ * the caller must read the list again. */
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
 
@@ -23,9 +23,8 @@ static int finish(struct stw_etcd_exchange *x, int r, enum stw_etcd_trouble *tro
 
 /* --- the list */
 
-/* 3.4 lists what it has, whatever it is asked for; behind a linearizable read that is all there
- * was when the read was asked for.  The header of the list bears no revision; that of the read
- * does. */
+/* 3.4 always lists its local state.  After a linearizable read, that includes all changes made
+ * before the read.  The header of the list has no revision; that of the read does. */
 static void list_after_read(struct stw_etcd_exchange *x)
 {
     uint64_t *revision = x->ctx;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs exchanges: all at the same time, on the connections of one lane, in the caller's thread.
- * With a user, a log-in goes before a request that has no token, or whose token is not known any
- * more. */
+ * Runs exchanges in parallel, on the connections of one lane, in the caller's thread.  With a user,
+ * a log-in precedes a request without a token, or whose token the server does not know any more. */
 #include "base/clock.h"
 #include "base/fence.h"
 #include "base/util.h"
@@ -84,7 +83,7 @@ static void start(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x)
         x->phase = STW_ETCD_DONE;
 }
 
-/* A server that asks nobody refuses the log-in; that is fine. */
+/* A server with authentication disabled refuses the log-in; that is not an error. */
 static bool login_done(struct stw_etcd *e, struct stw_etcd_exchange *x)
 {
     char token[STW_ETCD_TOKEN_MAX] = "";
@@ -153,7 +152,7 @@ static void collect(struct stw_etcd *e, CURLM *multi)
     }
 }
 
-/* A stream that stands still is given up long before its time is over. */
+/* Aborts streams that receive no data for stall_ms, long before their timeout. */
 static void look_for_stalls(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x,
                             size_t count)
 {

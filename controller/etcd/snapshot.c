@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes a snapshot: the status first, for the revision, then the stream into the sink. */
+ * Takes a snapshot: reads the status first, for the revision, then streams into the sink. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The gateway's stream of a snapshot: lines of JSON, each with a piece of the database in base64.
- * One line is in memory at a time.  An error in mid-stream is a line too, after a status of 200. */
+ * One line is in memory at a time.  An error in mid-stream is a line, too, after a status of 200.
+ */
 #include "base/base64.h"
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"

@@ -23,7 +23,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     size_t len = size * n;
     if (x->data && x->phase == STW_ETCD_ASKING && status_of(x->easy) == 200) {
         int r = x->data(x, data, len);
-        x->heard_ms = stw_now_ms(&stw_clock_system); /* the sink's time is not the member's */
+        x->heard_ms = stw_now_ms(&stw_clock_system); /* the sink's time does not count */
         return r == 0 ? len : 0;
     }
     stw_buf_add(&x->answer, data, len);
@@ -35,7 +35,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     return 0;
 }
 
-/* The address that is about to be connected to; the name may have resolved to others before. */
+/* Checks the address right before the connect; the name may have resolved to others before. */
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct stw_etcd_exchange *x = ctx;
@@ -69,8 +69,8 @@ static int add_token(struct stw_etcd_exchange *x, const char *token)
     return r;
 }
 
-/* The gateway hands the time limit on to the member.  It gives up a little before we do, and so its
- * answer tells a member without quorum from one that is gone. */
+/* The gateway passes the time limit on to the member.  The member gives up a little before we do,
+ * so its answer distinguishes a member without a quorum from one that is gone. */
 static int add_time_limit(struct stw_etcd_exchange *x, uint64_t left_ms)
 {
     char line[64];
@@ -79,7 +79,7 @@ static int add_time_limit(struct stw_etcd_exchange *x, uint64_t left_ms)
     return x->data ? 0 : add_header(x, line);
 }
 
-/* "Expect" makes libcurl wait for a 100 Continue that nobody sends. */
+/* "Expect" would make libcurl wait for a 100 Continue that the server does not send. */
 static int set_headers(struct stw_etcd_exchange *x, const char *token, uint64_t left_ms)
 {
     int bad = add_header(x, "Content-Type: application/json");
@@ -97,7 +97,7 @@ static int set_blob(CURL *easy, CURLoption option, char *pem)
     return (int)curl_easy_setopt(easy, option, &blob);
 }
 
-/* Only this CA is trusted: libcurl would take the machine's in addition. */
+/* Only this CA is trusted: by default libcurl also trusts the system's CAs. */
 static int set_tls(const struct stw_etcd *e, CURL *easy)
 {
     int bad = (int)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -122,8 +122,7 @@ static int set_protocols(CURL *easy)
 #endif
 }
 
-/* "::ADDRESS:" stands for: whatever host and port the URL names, connect to ADDRESS and that port.
- */
+/* "::ADDRESS:" means: for any host and port of the URL, connect to ADDRESS and the same port. */
 static int set_address(struct stw_etcd_exchange *x)
 {
     char line[80];
@@ -139,8 +138,8 @@ static int set_address(struct stw_etcd_exchange *x)
     return (int)curl_easy_setopt(x->easy, CURLOPT_CONNECT_TO, x->connect_to);
 }
 
-/* What changes something goes on a connection of its own: libcurl says a request again when a kept
- * connection turns out to be closed, and the first saying may have been heard. */
+/* A request that changes something uses a fresh connection: libcurl repeats a request when a reused
+ * connection turns out to be closed, and the first attempt may have been processed. */
 static int set_connection(const struct stw_etcd *e, struct stw_etcd_exchange *x)
 {
     CURL *easy = x->easy;
@@ -224,14 +223,14 @@ void stw_etcd_transfer_end(CURLM *multi, struct stw_etcd_exchange *x)
     x->headers = x->connect_to = NULL;
 }
 
-/* --- the verdict */
+/* --- the result */
 
 static const CURLcode tls_codes[] = {
     CURLE_SSL_CONNECT_ERROR,  CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
     CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR,         CURLE_SSL_CIPHER,
 };
 
-/* With TLS 1.3 a server tells that it does not take our certificate only after the handshake. */
+/* With TLS 1.3 a server rejects our certificate only after the handshake. */
 static bool is_tls(const struct stw_etcd_exchange *x, CURLcode code)
 {
     for (size_t i = 0; i < STW_COUNT(tls_codes); i++)
@@ -261,7 +260,7 @@ void stw_etcd_transfer_result(struct stw_etcd_exchange *x, CURLcode code)
 {
     long status = status_of(x->easy);
     struct stw_etcd_refusal r;
-    if (x->err.code != STW_OK) /* a callback's */
+    if (x->err.code != STW_OK) /* set by a callback */
         return;
     if (code != CURLE_OK) {
         connection_failed(x, code);

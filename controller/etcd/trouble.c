@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a refusal means.  etcd tells its errors apart by their text: one code of gRPC stands for
- * many of them (api/v3rpc/rpctypes/error.go), and 3.4 and 3.5 use different HTTP statuses for one
- * code. */
+ * What a refusal means.  Only the text distinguishes etcd's errors: many of them share one gRPC
+ * code (api/v3rpc/rpctypes/error.go), and 3.4 and 3.5 use different HTTP statuses for one code. */
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
 
@@ -10,7 +9,7 @@
 
 #define COMMON_NAME "CommonName of client"
 
-/* By a part of the text; the first row that fits counts. */
+/* By a part of the text; the first row that matches counts. */
 static const struct {
     const char *part;
     enum stw_etcd_trouble trouble;
@@ -24,7 +23,7 @@ static const struct {
     {"Peer URLs already exists", STW_ETCD_EXISTS, false},
     {"member ID already exist", STW_ETCD_EXISTS, false},
     {"member not found", STW_ETCD_NOT_FOUND, false},
-    {"has a downgrade job in progress", STW_ETCD_NOT_READY, false}, /* soon its status says so */
+    {"has a downgrade job in progress", STW_ETCD_NOT_READY, false}, /* soon visible in its status */
     {"no inflight downgrade job", STW_ETCD_NOT_FOUND, false},
     {"database space exceeded", STW_ETCD_NO_SPACE, false},
     {"corrupt", STW_ETCD_CORRUPT, false},
@@ -38,12 +37,13 @@ static const struct {
     {"user name is empty", STW_ETCD_AUTH, true},
     {"authentication failed", STW_ETCD_AUTH, false},
     {"permission denied", STW_ETCD_AUTH, false},
-    /* With users, the gateway takes no certificate that could be one (server/embed/serve.go). */
+    /* With authentication, the gateway accepts no certificate with a CommonName, which could be a
+     * user (server/embed/serve.go). */
     {COMMON_NAME, STW_ETCD_AUTH, false},
     {"server stopped", STW_ETCD_UNREACHABLE, false},
 };
 
-/* Where the text says nothing that we know: by the code of gRPC. */
+/* If the text is not known: by the gRPC code. */
 static const struct {
     int code;
     enum stw_etcd_trouble trouble;
@@ -72,7 +72,7 @@ static void judge(int http, struct stw_etcd_refusal *r)
         r->trouble = STW_ETCD_UNSUPPORTED; /* no such path */
 }
 
-/* One line of printable text, as long as there is room. */
+/* Copies one line of printable ASCII, truncated to `size`. */
 static void copy_text(const char *text, size_t len, char *out, size_t size)
 {
     size_t n = 0;
