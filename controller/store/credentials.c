@@ -44,7 +44,7 @@ static bool is(struct span s, const char *text)
     return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
 }
 
-/* What goes into a header must not end it. */
+/* The values go into headers, which they must not end. */
 static bool is_printable(struct span s)
 {
     for (size_t i = 0; i < s.len; i++)

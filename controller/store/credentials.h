@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Credentials as ~/.aws/credentials has them:
+ * Credentials in the format of ~/.aws/credentials:
  *     [default]
  *     aws_access_key_id = ...
  *     aws_secret_access_key = ...
@@ -20,7 +20,7 @@ struct stw_credentials {
     char session_token[4097]; /* "" for none */
 };
 
-/* `profile` NULL: "default".  No value is in an error text.  -1: `ret` is wiped. */
+/* `profile` NULL: "default".  Error texts contain no values.  -1: `ret` is wiped. */
 int stw_credentials_parse(const char *text, size_t len, const char *profile,
                           struct stw_credentials *ret, struct stw_error *err);
 void stw_credentials_wipe(struct stw_credentials *c);

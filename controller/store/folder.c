@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder of a volume.  An upload is a file beside its final name, ".<name>.<random>.partial",
- * which is on disk (fsync) before it gets the name, so that a name stands for a whole snapshot. */
+ * A folder of a volume.  An upload is a file ".<name>.<random>.partial" in the same folder.  It is
+ * on disk (fsync) before it is renamed, so that a file with a final name is a complete snapshot. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "controller/store/store_priv.h"
@@ -16,7 +16,7 @@
 
 #define PARTIAL ".partial"
 #define PARTIAL_DIGITS 16
-#define NAME_LEN_MAX 228 /* with what a partial name adds it is 254 */
+#define NAME_LEN_MAX 228 /* 254 with what a partial name adds */
 #define READ_BYTES (256u << 10)
 
 struct folder {
@@ -52,7 +52,7 @@ static int fail_by_errno(enum stw_store_trouble *trouble, const char *what, cons
                           strerrordesc_np(errno));
 }
 
-/* A key is a plain name here, and none that hides: those are of uploads. */
+/* A key is a plain file name here, without a leading dot: dot files are unfinished uploads. */
 static int check_name(const char *key, enum stw_store_trouble *trouble, struct stw_error *err)
 {
     if (!*key || *key == '.' || strchr(key, '/') || strlen(key) > NAME_LEN_MAX)
@@ -180,7 +180,7 @@ struct entry {
 };
 typedef int entry_fn(struct folder *f, const struct entry *e, void *ctx);
 
-/* Each plain file; -1 of `fn` ends it. */
+/* Calls `fn` for each regular file; -1 from `fn` ends the loop. */
 static int each_entry(struct folder *f, entry_fn *fn, void *ctx, enum stw_store_trouble *trouble,
                       struct stw_error *err)
 {

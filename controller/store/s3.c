@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * S3, and whatever speaks like it: MinIO, Ceph, Garage and others. */
+ * S3 and compatible stores: MinIO, Ceph, Garage and others. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "controller/store/s3_priv.h"
@@ -45,10 +45,10 @@ static int s3_remove(struct stw_store *s, const char *key, enum stw_store_troubl
     return rc;
 }
 
-/* --- listing: a page after the other */
+/* --- listing: one page after the other */
 
 struct page {
-    /* of the entry that is being read */
+    /* of the entry that is being parsed */
     char key[3 * STW_STORE_KEY_MAX + 1], id[MARKER_MAX], began[64];
     int64_t size;
     /* of the page */
@@ -60,7 +60,7 @@ struct page {
     void *each_ctx;
     bool stopped;
 
-    struct s3 *sweeping; /* a listing of uploads: those of before `before_us` are taken back */
+    struct s3 *sweeping; /* a listing of uploads: aborts those begun before `before_us` */
     const struct stw_store_filter *mine;
     int64_t before_us;
     unsigned *count;
@@ -74,7 +74,7 @@ static int hex_of(char c)
                                   : -1;
 }
 
-/* In place.  -1: it is not encoded so, or holds a NUL. */
+/* In place.  -1: it is not URL-encoded, or contains a NUL. */
 static int unescape(char *text)
 {
     char *to = text;
@@ -99,7 +99,7 @@ static int end_object(struct page *p, struct stw_error *err)
 {
     if (p->encoded && unescape(p->key) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the store lists a key that is not encoded");
-    /* Whatever a server lists, what is not ours to see goes no further. */
+    /* Ignore keys without the requested prefix, even if the server lists them. */
     if (strncmp(p->key, p->prefix, strlen(p->prefix)) != 0 || p->size < 0)
         return 0;
     p->stopped = p->each(p->each_ctx, p->key, (uint64_t)p->size) != 0;
@@ -131,7 +131,7 @@ static int end_entry(struct page *p, struct stw_error *err)
 
 struct member {
     const char *parent, *name;
-    size_t offset, size; /* of a text */
+    size_t offset, size; /* of a text in struct page */
 };
 
 #define TEXT(parent_name, element, member)                                                         \
@@ -181,7 +181,7 @@ static int take_element(void *ctx, const char *parent, const char *name, const c
     return text ? take_text(p, parent, name, text, err) : 0;
 }
 
-/* EncodingType may stand behind what it is about. */
+/* A first pass, because EncodingType may come after the keys that it applies to. */
 static int take_encoding(void *ctx, const char *parent, const char *name, const char *text,
                          struct stw_error *err)
 {
@@ -211,7 +211,7 @@ static int read_page(struct s3 *s, struct page *p, const char *query,
 
 typedef void query_fn(const struct page *p, struct stw_buf *out);
 
-/* In the order of the names, as SigV4 wants it. */
+/* Parameters are sorted by name, as SigV4 requires. */
 static void objects_query(const struct page *p, struct stw_buf *out)
 {
     if (*p->next) {
@@ -291,7 +291,7 @@ static int s3_clean(struct stw_store *s, const char *prefix, const struct stw_st
     p->count = ret_count;
     int rc = read_pages(s3_of(s), p, uploads_query, trouble, &why);
     free(p);
-    if (rc != 0 && (why.http == 501 || why.http == 405)) { /* it does not know of such a list */
+    if (rc != 0 && (why.http == 501 || why.http == 405)) { /* it does not support such a list */
         *trouble = STW_STORE_FINE;
         return 0;
     }
@@ -356,8 +356,8 @@ static bool is_address(const char *host, size_t len)
     return inet_pton(AF_INET, text, to) == 1;
 }
 
-/* A bucket stands before the host's name or after it: after it where it must (an address has no
- * names before it; a dot in the bucket would not fit the host's certificate). */
+/* The bucket goes before the host name, or into the path if it must: an IP address has no
+ * subdomains, and a bucket name with a dot would not match the host's certificate. */
 static int make_base(const struct stw_store_s3 *c, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf aws = STW_BUF_INIT(512);
@@ -389,7 +389,7 @@ static int make_base(const struct stw_store_s3 *c, struct stw_buf *out)
     return out->failed ? -1 : 0;
 }
 
-/* `*failed` unless there is nothing to copy or it could be. */
+/* NULL if `text` is NULL.  Sets `*failed` if out of memory. */
 static char *copy(const char *prefix, const char *text, const char *suffix, bool *failed)
 {
     char *made = NULL;
@@ -402,8 +402,8 @@ static char *copy(const char *prefix, const char *text, const char *suffix, bool
     return made;
 }
 
-/* Of the operator's environment, as libcurl reads it: a connection to AWS goes to the proxy then.
- */
+/* Whether AWS is trusted: its host is listed, or all are and the operator's environment has a
+ * proxy (the variables that libcurl reads), which then gets the connection. */
 static bool aws_by_proxy(const struct stw_store_s3 *c)
 {
     static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request to S3, tried again where that helps: the server's 5xx, nobody there, not in time. The
- * body's hash is a header that is signed, so that the server can hold what it got against it. */
+ * One request to S3, retried where that may help: 5xx, no connection, timeout.  The body's hash is
+ * in a signed header, so that the server can compare it with the data that it received. */
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fence.h"
@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define TRIES 4
-#define PAUSE_MS 250 /* before the second try; four times as long before each next */
+#define PAUSE_MS 250 /* before the second try; multiplied by four before each further one */
 #define CONNECT_TIMEOUT_MS 10000
 #define STAND_STILL_S 30
 #define STAND_STILL_BYTES 1024
@@ -29,14 +29,14 @@ struct transfer {
     struct s3 *s;
     struct s3_call *call;
     size_t sent;
-    bool refused;   /* an address that the operator does not allow */
-    bool delivered; /* bytes have gone to the sink: no other try */
+    bool refused;   /* the operator does not allow this address */
+    bool delivered; /* the sink got data: no retry */
     struct stw_buf error;
     struct stw_error sink_err;
     char curl_text[CURL_ERROR_SIZE];
 };
 
-/* --- what S3's own words mean */
+/* --- what S3's error codes mean */
 
 static const struct {
     const char *code;
@@ -56,7 +56,7 @@ static const struct {
     {"QuotaExceeded", STW_STORE_FULL},
     {"XMinioAdminBucketQuotaExceeded", STW_STORE_FULL},
     {"XMinioStorageFull", STW_STORE_FULL},
-    {"BadDigest", STW_STORE_CONNECT}, /* changed on the way: send it again */
+    {"BadDigest", STW_STORE_CONNECT}, /* changed in transit: send it again */
     {"IncompleteBody", STW_STORE_CONNECT},
     {"InternalError", STW_STORE_CONNECT},
     {"RequestTimeout", STW_STORE_CONNECT},
@@ -107,8 +107,8 @@ static int take_words(void *ctx, const char *parent, const char *name, const cha
     return 0;
 }
 
-/* Control characters have no place in an error; nor has what we must not tell, should a server
- * say it back. */
+/* Replaces control characters.  Drops the whole text if the server repeats one of the keys in it.
+ */
 static void tame(const struct s3 *s, char *text)
 {
     for (char *p = text; *p; p++)
@@ -127,7 +127,7 @@ static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const st
     tame(s, w.code);
     tame(s, w.message);
     (void)snprintf(c->code, sizeof(c->code), "%s", w.code);
-    if (s->reach) { /* who named the endpoint is not shown what answers there */
+    if (s->reach) { /* the user who chose the endpoint must not see the server's answer */
         stw_log(STW_LOG_DEBUG, "the store refused", STW_STR("bucket", s->bucket),
                 STW_INT("status", status), STW_STR("code", w.code), STW_STR("detail", w.message));
         w.message[0] = '\0';
@@ -159,7 +159,7 @@ static int fail_by_curl(struct transfer *t, CURLcode rc, enum stw_store_trouble 
     if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CONNECT_ERROR ||
         rc == CURLE_SSL_CACERT_BADFILE)
         what = STW_STORE_TLS;
-    bool whole = *t->curl_text && !t->s->reach; /* it can hold words of a certificate */
+    bool whole = *t->curl_text && !t->s->reach; /* it can contain parts of a certificate */
     if (!whole)
         stw_log(STW_LOG_DEBUG, "the store cannot be reached", STW_STR("bucket", t->s->bucket),
                 STW_STR("detail", t->curl_text));
@@ -236,7 +236,7 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
     return !t->call->last_wish && (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
 }
 
-/* The address that is about to be connected to; the name may have resolved to others before. */
+/* Checks the address right before the connect; the name may have resolved to others before. */
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct transfer *t = ctx;
@@ -248,7 +248,7 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
     return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
-/* --- setting a try up */
+/* --- setting up a try */
 
 void s3_escape(const char *text, bool keep_slash, struct stw_buf *out)
 {
@@ -284,7 +284,7 @@ static void add_signature(const struct s3 *s, const struct s3_to_sign *r, struct
     struct s3_url u = s3_url_parts(r->url);
     if (s3_sign(s, r, &line) != 0)
         *failed = true;
-    add_header(list, failed, "Host: %.*s", (int)u.host_len, u.host); /* as it is signed */
+    add_header(list, failed, "Host: %.*s", (int)u.host_len, u.host); /* as it was signed */
     add_header(list, failed, "x-amz-date: %s", r->date);
     add_header(list, failed, "%s", stw_buf_str(&line));
     stw_buf_done(&line);
@@ -297,7 +297,7 @@ static void date_now(char out[S3_DATE_LEN])
     (void)strftime(out, S3_DATE_LEN, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct curl_slist *make_headers(const struct s3 *s, const struct s3_call *c, const char *url)
 {
     struct curl_slist *list = NULL;
@@ -356,7 +356,7 @@ static void set_limits(CURL *h, const struct s3 *s, const struct s3_call *c)
 
 static void set_trust(CURL *h, const struct s3 *s)
 {
-    if (s->ca) { /* that one alone: libcurl would go on trusting the machine's folder */
+    if (s->ca) { /* only this CA: by default libcurl also trusts the system's folder of CAs */
         curl_easy_setopt(h, CURLOPT_CAINFO, NULL);
         curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
         struct curl_blob blob = {.data = s->ca, .len = strlen(s->ca), .flags = CURL_BLOB_NOCOPY};
@@ -384,7 +384,7 @@ static void set_up(struct transfer *t, const char *url, struct curl_slist *heade
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, on_socket);
     curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, t);
-    if (!t->s->trusted) /* a proxy would resolve the name again, unchecked */
+    if (!t->s->trusted) /* a proxy would resolve the name itself, unchecked */
         curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
     set_method(h, t);
     set_limits(h, t->s, t->call);
@@ -406,7 +406,7 @@ static int judge(struct transfer *t, CURLcode rc, enum stw_store_trouble *troubl
     }
     if (c->answer.failed)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's answer is too long");
-    if (status >= 300 && rc != CURLE_ABORTED_BY_CALLBACK) /* also of an upload it did not let end */
+    if (status >= 300 && rc != CURLE_ABORTED_BY_CALLBACK) /* even if it cut the upload short */
         return fail_by_answer(t->s, c, status, &t->error, trouble, err);
     return rc == CURLE_OK ? 0 : fail_by_curl(t, rc, trouble, err);
 }
@@ -430,7 +430,7 @@ static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_
     return rc;
 }
 
-/* Sorted parameters come in as they are; the bucket's own URL ends in a slash. */
+/* Appends the query, which is already sorted, unchanged.  The bucket's own URL ends in a slash. */
 static int make_url(const struct s3 *s, const struct s3_call *c, struct stw_buf *url)
 {
     stw_buf_adds(url, s->base);
@@ -451,7 +451,7 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
     if (make_url(s, c, &url) != 0)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {
-        /* An upload of our own may be taken back at any time: only we know its ID. */
+        /* Aborting our own upload is always allowed: only we know its ID. */
         if (!c->last_wish && stw_fence_check(err) != 0) {
             *trouble = STW_STORE_FAILED;
             return -1;

@@ -2,8 +2,8 @@
  *
  * AWS Signature Version 4 of one request ("Signing AWS API requests" in AWS's IAM guide).
  *
- * libcurl has it too (CURLOPT_AWS_SIGV4), and each version signs something else: 7.88 the query as
- * it is given, 8.14 one that it has encoded again, and that one refuses CURLOPT_PATH_AS_IS. */
+ * libcurl supports it, too (CURLOPT_AWS_SIGV4), but its versions differ: 7.88 signs the query as
+ * given, 8.14 signs a re-encoded one and rejects CURLOPT_PATH_AS_IS. */
 #include "base/util.h"
 #include "controller/store/s3_priv.h"
 
@@ -45,7 +45,7 @@ static void add_header(struct stw_buf *request, struct stw_buf *names, const cha
     stw_buf_addf(names, "%s%s", names->len ? ";" : "", name);
 }
 
-/* "name: value" as it is sent; NULL: it is not. */
+/* `line`: "name: value" as it is sent; NULL: it is not sent. */
 static void add_line(struct stw_buf *request, struct stw_buf *names, const char *line)
 {
     char name[64];
@@ -57,7 +57,7 @@ static void add_line(struct stw_buf *request, struct stw_buf *names, const char 
     add_header(request, names, name, value, strlen(value));
 }
 
-/* Names in their order; the query and the path are sent in the form that is signed. */
+/* Header names must be in sorted order.  Query and path are sent in the form that is signed. */
 static void make_request(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *names,
                          struct stw_buf *out)
 {
@@ -85,7 +85,7 @@ static bool mac(unsigned char key[SHA256_DIGEST_LENGTH], const char *text)
     return ok;
 }
 
-/* The key of this day, region and service, and the signature by it. */
+/* Derives the key of this day, region and service, and replaces it by the signature of `text`. */
 static bool sign(const struct s3 *s, const char *day, const char *text,
                  unsigned char key[SHA256_DIGEST_LENGTH])
 {

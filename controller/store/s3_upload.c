@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Uploads to S3.  What fits one part is one PUT; anything larger goes up in parts, of which one is
- * in memory, so that each can be sent again without asking for the source. */
+ * Uploads to S3.  Data that fits into one part is a single PUT; larger data is uploaded in parts.
+ * One part is in memory, so that it can be sent again without rereading the source. */
 #include "base/util.h"
 #include "controller/store/s3_priv.h"
 #include "controller/store/xml.h"
@@ -16,9 +16,9 @@ struct s3_upload {
     char *key;
     char *part; /* STW_STORE_PART_BYTES */
     size_t filled;
-    char id[UPLOAD_ID_MAX]; /* "" before the second part */
+    char id[UPLOAD_ID_MAX]; /* "" until a multipart upload has begun */
     unsigned parts;
-    uint64_t size;           /* of what went up */
+    uint64_t size;           /* of the parts sent */
     struct stw_buf manifest; /* the parts as CompleteMultipartUpload lists them */
 };
 
@@ -90,7 +90,7 @@ static int begin_parts(struct s3_upload *u, enum stw_store_trouble *trouble, str
     return rc;
 }
 
-/* An ETag is the server's, and goes back into XML. */
+/* The ETag is from the server and is copied into XML. */
 static bool is_plain(const char *etag)
 {
     for (const char *p = etag; *p; p++)
@@ -171,7 +171,7 @@ void s3_abort(struct stw_upload *upload)
 {
     struct s3_upload *u = upload_of(upload);
     enum stw_store_trouble trouble;
-    if (*u->id) /* what this cannot reach is found by clean() */
+    if (*u->id) /* if this fails, clean() finds the upload later */
         (void)s3_abort_parts(s3_of(u), u->key, u->id, &trouble, NULL);
     upload_free(u);
 }
@@ -202,8 +202,8 @@ static int seek_object(void *ctx, const char *key, uint64_t size_bytes)
     return 0;
 }
 
-/* The upload is gone: a try whose answer was lost (libcurl makes some of its own, on a connection
- * that had been kept) has completed it, if the object is there. */
+/* The server does not know the upload any more.  If the object exists, an earlier attempt, whose
+ * answer was lost, has completed it (libcurl itself retries on a reused connection). */
 static bool is_complete(struct s3_upload *u)
 {
     struct sought sought = {.key = u->key, .size = u->size};
@@ -223,8 +223,8 @@ static int take_result(void *ctx, const char *parent, const char *name, const ch
     return 0;
 }
 
-/* A status of 200 is sent before the work is done: what counts is the body (API reference,
- * CompleteMultipartUpload). */
+/* The server may send status 200 before the work is done, so only the body shows success (API
+ * reference, CompleteMultipartUpload). */
 static int complete_parts(struct s3_upload *u, enum stw_store_trouble *trouble,
                           struct stw_error *err)
 {

@@ -39,7 +39,7 @@ int stw_store_fail(enum stw_store_trouble *trouble, enum stw_store_trouble what,
     return -1;
 }
 
-/* --- what all have */
+/* --- common to all stores */
 
 int stw_store_init(struct stw_store *s, const struct stw_store_ops *ops, struct stw_error *err)
 {
@@ -85,7 +85,7 @@ bool stw_store_pause(struct stw_store *s, uint32_t ms)
     return cancelled;
 }
 
-/* --- the table */
+/* --- calls through the table of operations */
 
 static int check(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
                  struct stw_error *err)

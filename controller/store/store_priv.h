@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a kind of store is.  The calls are those of store.h. */
+ * What a kind of store implements.  The operations are those of store.h. */
 #ifndef STW_CONTROLLER_STORE_STORE_PRIV_H
 #define STW_CONTROLLER_STORE_STORE_PRIV_H
 
@@ -27,7 +27,7 @@ struct stw_store_ops {
     void (*destroy)(struct stw_store *s);
 };
 
-/* The first member of each kind's own. */
+/* The first member of each kind's own struct. */
 struct stw_store {
     const struct stw_store_ops *ops;
     pthread_mutex_t lock; /* guards `cancelled` */
@@ -41,9 +41,9 @@ struct stw_upload {
 int stw_store_init(struct stw_store *s, const struct stw_store_ops *ops, struct stw_error *err);
 void stw_store_done(struct stw_store *s);
 bool stw_store_cancelled(struct stw_store *s);
-/* Waits; true: it was cancelled meanwhile. */
+/* Waits for `ms`; true: the store was cancelled. */
 bool stw_store_pause(struct stw_store *s, uint32_t ms);
-/* Sets both; always -1. */
+/* Sets `*trouble` and `err`; returns -1. */
 int stw_store_fail(enum stw_store_trouble *trouble, enum stw_store_trouble what,
                    struct stw_error *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

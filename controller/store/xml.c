@@ -36,7 +36,7 @@ static bool starts(const struct walk *w, const char *with)
     return (size_t)(w->end - w->at) >= len && memcmp(w->at, with, len) == 0;
 }
 
-/* Behind the first `what` from here on; -1: there is none. */
+/* Moves past the next `what`; -1: there is none. */
 static int skip_behind(struct walk *w, const char *what)
 {
     const char *found = memmem(w->at, (size_t)(w->end - w->at), what, strlen(what));
@@ -139,7 +139,7 @@ static bool is_name_byte(char c)
            c == '-' || c == '.' || c == ':';
 }
 
-/* Without its namespace's prefix. */
+/* Reads a name without its namespace prefix. */
 static int read_name(struct walk *w, char out[STW_XML_NAME_MAX + 1])
 {
     const char *from = w->at;
@@ -156,7 +156,7 @@ static int read_name(struct walk *w, char out[STW_XML_NAME_MAX + 1])
     return 0;
 }
 
-/* Passes over attributes, which S3 uses for namespaces only.  `*ret_empty`: "<x/>". */
+/* Skips attributes, which S3 uses only for namespaces.  `*ret_empty`: "<x/>". */
 static int skip_attributes(struct walk *w, bool *ret_empty)
 {
     char quote = '\0', before = '\0';
