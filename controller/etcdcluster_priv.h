@@ -167,7 +167,7 @@ struct ec {
     char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */
     char template_hash[40];
     struct ec_tls tls;
-    struct stw_etcd *etcd; /* the keeper's */
+    struct stw_etcd *etcd; /* owned by `keeper` */
     struct ec_state was, state;
     struct ec_view view;
     struct ec_detail details[EC_MEMBERS_MAX];
