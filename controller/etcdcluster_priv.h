@@ -105,7 +105,8 @@ struct ec_state {
 void ec_state_read(const json_t *status, struct ec_state *ret);
 /* Writes all except memberList, which each observation rebuilds; replaces what `status` has. */
 void ec_state_write(const struct ec_state *s, json_t *status);
-bool ec_state_same(const struct ec_state *a, const struct ec_state *b); /* except members */
+/* Ignores members, versions and the times of the quorum. */
+bool ec_state_same(const struct ec_state *a, const struct ec_state *b);
 /* An etcd ID, as etcdctl prints it; the caller owns it. */
 json_t *ec_id_json(uint64_t id);
 const struct ec_remembered *ec_state_find(const struct ec_state *s, const char *name);
