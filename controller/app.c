@@ -43,14 +43,15 @@ static void drop(struct app *a, int child)
     stw_child_remove(a->run, &a->owner, &a->children[child]);
 }
 
-/* In the version that is watched. */
+/* The API version that is watched. */
 static const struct stw_resource *version_of(struct app *a, int child)
 {
     return stw_informer_resource(stw_run_cache(a->run, watch_of[child]));
 }
 
-/* An autoscaler goes before the Deployment gets its number back, and comes after that was given
- * up. The ConfigMap is first: pods that start must find it.  False: the run is over. */
+/* When autoscaling ends, the autoscaler is deleted before the Deployment gets its replicas back;
+ * when it starts, it is created after the Deployment has given them up.  The ConfigMap comes before
+ * the Deployment: pods that start must find it.  False: the run is over. */
 static bool ensure_children(struct app *a, struct stw_result *result)
 {
     bool scaling = a->spec.autoscaling.enabled;
@@ -112,7 +113,7 @@ static void keep_children(struct app *a, struct stw_result *result)
         finish(a, result);
 }
 
-/* It has no finalizer of ours, but somebody else's may hold it. */
+/* The App is being deleted.  It has no finalizer of ours, but one of another client may keep it. */
 static void leave(struct app *a, struct stw_result *result)
 {
     const char *phase = json_string_value(json_object_get(a->object.status, "phase"));
@@ -124,7 +125,7 @@ static void leave(struct app *a, struct stw_result *result)
         return;
     status = app_status_phase(json_deep_copy(a->object.status), "Terminating");
     if (status)
-        (void)stw_object_write_status(a->run, &a->object, status, &err); /* it may be gone */
+        (void)stw_object_write_status(a->run, &a->object, status, &err); /* the App may be gone */
 }
 
 static void run_over(struct app *a, struct stw_result *result)
@@ -158,7 +159,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     }
     a->run = run;
     if (stw_object_load(run, &a->object) != 0) {
-        forget_children(run); /* the garbage collector sees to the rest */
+        forget_children(run); /* the garbage collector deletes the children */
     } else if (a->object.deleting) {
         leave(a, result);
     } else {
@@ -177,7 +178,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     free(a);
 }
 
-/* --- the kind in the table */
+/* --- registration */
 
 static const struct stw_resource app_resource = {
     .group = "mycompany.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true};
@@ -197,7 +198,8 @@ static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
                                                   &app_watch_pods,
                                                   NULL};
 
-/* scale: where autoscaling is switched off, spec.replicas becomes what the pods are. */
+/* apps/scale: when autoscaling is switched off, spec.replicas gets the number of replicas that the
+ * Deployment has. */
 static const struct stw_rule rules[] = {
     {.resource = &app_resource, .verbs = "get,list,watch"},
     {.resource = &app_resource, .subresource = "status", .verbs = "patch"},

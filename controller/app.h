@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps Apps: a ConfigMap with the configuration, a Deployment, a Service, and as it is wanted a
- * PodDisruptionBudget and a HorizontalPodAutoscaler. */
+ * The controller of Apps: a ConfigMap with the configuration, a Deployment, a Service, and
+ * optionally a PodDisruptionBudget and a HorizontalPodAutoscaler. */
 #ifndef STW_CONTROLLER_APP_H
 #define STW_CONTROLLER_APP_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the children of an App should be, but for the Deployment.  Only fields that we mean are in
- * here, each in the form in which the API server gives it back. */
+ * The desired children of an App except the Deployment.  They contain only fields that steward
+ * sets, each in the form in which the API server returns it. */
 #include "base/util.h"
 #include "controller/app_priv.h"
 
@@ -19,7 +19,7 @@ json_t *app_metadata(const struct app *a, const char *name)
 
 /* --- configuration */
 
-/* What the ConfigMap tells the app by envFrom. */
+/* The data of the ConfigMap, which the app reads with envFrom. */
 static json_t *config_data(const struct app *a)
 {
     const struct stw_app_config *c = &a->spec.config;
@@ -80,7 +80,7 @@ static json_t *head(const struct app *a, const struct stw_resource *r)
                      "metadata", app_metadata(a, a->owner.name));
 }
 
-/* Counted by what may be missing, so that a drain never waits for ever. */
+/* With maxUnavailable instead of minAvailable, so that a drain never waits forever. */
 json_t *app_budget(const struct app *a, const struct stw_resource *r)
 {
     json_t *budget = head(a, r);
@@ -98,7 +98,7 @@ static json_t *metric(const char *resource, int64_t percent)
                      "target", "type", "Utilization", "averageUtilization", (json_int_t)percent);
 }
 
-/* Memory before CPU: servers that store autoscaling/v1 give them back in this order. */
+/* Memory before CPU: servers that store autoscaling/v1 return them in this order. */
 static json_t *metrics(const struct stw_app_autoscaling *s)
 {
     json_t *all = json_array();
@@ -110,7 +110,7 @@ static json_t *metrics(const struct stw_app_autoscaling *s)
     return all;
 }
 
-/* v1 knows of CPU alone. */
+/* autoscaling/v1 supports only CPU. */
 static void set_targets(json_t *spec, const struct stw_app_autoscaling *s, const char *version)
 {
     int64_t cpu = stw_app_cpu_target(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the Deployment of an App should be. */
+ * The desired Deployment of an App. */
 #include "base/util.h"
 #include "controller/app_priv.h"
 
@@ -10,13 +10,14 @@
 
 /* --- the container */
 
-/* The restricted Pod Security Standard, as far as a container can follow it by itself. */
+/* The restricted Pod Security Standard, as far as a container can comply by itself. */
 static const char restricted[] = "{\"allowPrivilegeEscalation\":false,"
                                  "\"capabilities\":{\"drop\":[\"ALL\"]},"
                                  "\"runAsNonRoot\":true,"
                                  "\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}";
 
-/* What is given goes before; a privileged container may by its nature get more privileges. */
+/* The user's fields have precedence.  A privileged container escalates by definition, so
+ * allowPrivilegeEscalation is dropped for it. */
 static json_t *security_context(const struct app *a)
 {
     json_t *context = json_loads(restricted, 0, NULL);
@@ -32,8 +33,8 @@ static json_t *variable(const char *name, json_t *value)
     return json_pack("{s:s,s:o}", "name", name, "value", value);
 }
 
-/* What the server fills in: left to it, it would stay behind when the rest is taken out, since it
- * would be nobody's, and would then make the object invalid. */
+/* Sets what the server would default.  A server default has no field manager: it would remain when
+ * the other fields of the entry are removed, and would then make the object invalid. */
 static void own_defaults(json_t *entry)
 {
     json_t *from = json_object_get(entry, "valueFrom");
@@ -66,11 +67,11 @@ static json_t *variables(const struct app *a)
     return all;
 }
 
-/* --- probes: with all that the server would fill in, see own_defaults() */
+/* --- probes: with everything that the server would default, see own_defaults() */
 
 static void set_number(json_t *probe, const char *key, int64_t n)
 {
-    if (n != 0) /* the server leaves zeros out */
+    if (n != 0) /* the server omits zeros */
         (void)json_object_set_new(probe, key, json_integer((json_int_t)n));
 }
 
@@ -102,9 +103,9 @@ static json_t *container(const struct app *a)
     return c;
 }
 
-/* --- the pod */
+/* --- pod */
 
-/* As even as can be, but never at the price of a pod that does not run. */
+/* Spread evenly, but schedule anyway if that is impossible. */
 static json_t *soft_spread(const struct app *a, const char *key)
 {
     return json_pack("{s:i,s:s,s:s,s:{s:o}}", "maxSkew", 1, "topologyKey", key, "whenUnsatisfiable",
@@ -154,7 +155,7 @@ static json_t *template(const struct app *a)
                      a->config_hash, "spec", pod_spec(a));
 }
 
-/* --- the whole */
+/* --- Deployment */
 
 static json_t *share(struct stw_json given, json_t *otherwise)
 {
@@ -168,7 +169,7 @@ static json_t *share(struct stw_json given, json_t *otherwise)
     json_decref(otherwise);
     if (!json_is_real(value))
         return value;
-    double real = json_real_value(value); /* 1.0 is 1 to the API server */
+    double real = json_real_value(value); /* to the API server 1.0 is 1 */
     json_decref(value);
     return json_integer((json_int_t)real);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is wrong with the pods of an App.  Of a healthy pod nothing is cached; of any other:
+ * Problems of the pods of an App.  A healthy pod is not cached; of any other one:
  *
  *     a  "namespace/name" of the App
  *     r  reason
@@ -17,7 +17,7 @@
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)
 
-/* Reasons in the order in which they matter when several pods are unwell; others come behind. */
+/* Reasons by decreasing priority, for when several pods have problems; others have the lowest. */
 static const char *const by_weight[] = {"OOMKilled", "CrashLoopBackOff", "ImagePullBackOff",
                                         "SecretNotFound", "Unschedulable"};
 
@@ -37,7 +37,7 @@ static void say(struct app_trouble *t, const char *reason, const char *fmt, ...)
     t->passing = false;
 }
 
-/* Longer ones are cut. */
+/* Cuts longer texts. */
 static void text_of(struct stw_json string, char *out, size_t size)
 {
     stw_autobuf struct stw_buf all = STW_BUF_INIT(TEXT_MAX);
@@ -45,7 +45,7 @@ static void text_of(struct stw_json string, char *out, size_t size)
     (void)snprintf(out, size, "%s", stw_buf_str(&all));
 }
 
-/* One container of a pod, as its status tells. */
+/* A container of a pod, from the pod's status. */
 struct container {
     struct stw_json status;
     char name[64], pod[254];
@@ -74,7 +74,7 @@ static void say_image(const struct container *c, struct app_trouble *t)
         image);
 }
 
-/* The kubelet's own words. */
+/* Reports the kubelet's own message. */
 static void say_other(const struct container *c, struct stw_json waiting, struct app_trouble *t)
 {
     char reason[64], message[300];
@@ -106,7 +106,7 @@ static void look_at_waiting(const struct container *c, struct stw_json waiting,
         say_other(c, waiting, t);
 }
 
-/* Between two crashes it runs for a moment: that is no reason to say that all is well. */
+/* Between two crashes a container runs for a moment; the crash is still reported. */
 static void look_at_running(const struct container *c, struct app_trouble *t)
 {
     struct stw_json before = stw_json_path(c->status, "lastState.terminated");
@@ -162,7 +162,7 @@ static void look_at_scheduling(struct stw_json pod, struct app_trouble *t)
     }
 }
 
-/* Those that have ended or are leaving are replaced: nothing to tell. */
+/* Pods that have ended or are being deleted will be replaced and are ignored. */
 static bool counts(struct stw_json pod)
 {
     struct stw_json phase = stw_json_path(pod, "status.phase");
@@ -211,7 +211,7 @@ static void project_pod(const struct stw_controller *const *all, struct stw_json
     stw_buf_addc(out, '}');
 }
 
-/* --- all pods of an App */
+/* --- the pods of an App */
 
 static void index_app(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
@@ -273,7 +273,7 @@ static bool read_cached(struct stw_informer *cache, const char *key, struct app_
            app_trouble_read(stw_buf_str(&text), text.len, ret) == 0 && ret->found;
 }
 
-/* Keys of the pods of an App that are unwell. */
+/* Keys of the pods of an App that have problems. */
 static void find_pods(const struct app *a, struct stw_buf *keys)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
@@ -281,7 +281,7 @@ static void find_pods(const struct app *a, struct stw_buf *keys)
     stw_informer_keys(stw_run_cache(a->run, &app_watch_pods), stw_buf_str(&index), keys);
 }
 
-/* The template of the youngest of them. */
+/* The template hash of the youngest pod that has a problem. */
 static void find_template(const struct app *a, char out[64])
 {
     struct stw_informer *cache = stw_run_cache(a->run, &app_watch_pods);
@@ -299,8 +299,9 @@ static void find_template(const struct app *a, char out[64])
     }
 }
 
-/* Pods of a template of before are on their way out, and what ails them may have been mended; of
- * several that are as bad the one whose name comes first, so that the message stays the same. */
+/* Ignores pods of older templates: they are being replaced, and their problem may be fixed already.
+ * Of several equally bad problems it takes the pod with the first name, so that the message does
+ * not change between runs. */
 void app_find_trouble(struct app *a)
 {
     struct stw_informer *cache = stw_run_cache(a->run, &app_watch_pods);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run over an App, between the files that share it: what its children should be
- * (app_children.c, app_deployment.c), who says how many pods there are (app_scale.c), what is wrong
- * with them (app_pods.c), what its status says (app_status.c), and the run itself (app.c). */
+ * Declarations shared by the files of the App controller: the desired children (app_children.c,
+ * app_deployment.c), who sets the number of replicas (app_scale.c), problems of the pods
+ * (app_pods.c), the status (app_status.c) and the run itself (app.c). */
 #ifndef STW_CONTROLLER_APP_PRIV_H
 #define STW_CONTROLLER_APP_PRIV_H
 
@@ -24,13 +24,13 @@ enum {
 #define APP_REASON_FOREIGN "ForeignAutoscaler"
 #define APP_NAME "app" /* app.kubernetes.io/name, and the name of the container */
 
-/* What keeps a pod from running well, as its status tells. */
+/* A problem of a pod, from its status. */
 struct app_trouble {
     bool found;
-    bool passing;    /* it may just be starting */
+    bool passing;    /* transient: the pod may just be starting */
     char reason[64]; /* "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", ... */
     char message[512];
-    char template[64]; /* of the pod: its pod-template-hash */
+    char template[64]; /* the pod's pod-template-hash */
     char created[STW_TIME_LEN];
 };
 
@@ -45,15 +45,15 @@ struct app {
     char config_hash[33];
     struct stw_child children[APP_CHILDREN];
     json_t *desired[APP_CHILDREN];
-    struct app_trouble trouble; /* of the pod that is worst off */
-    char foreign[254];          /* somebody else's autoscaler of our Deployment; "" for none */
-    bool begins; /* autoscaling does, with a Deployment that has our number for the time being */
+    struct app_trouble trouble; /* of the pod with the worst problem */
+    char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */
+    bool begins; /* autoscaling is starting: for now the Deployment has our replicas */
 };
 
-/* --- children; each gives a new tree, or NULL without memory */
+/* --- children; each function returns a new tree, or NULL if out of memory */
 void app_hash_config(struct app *a);
 json_t *app_configmap(const struct app *a);
-json_t *app_deployment(const struct app *a); /* spec.replicas only if nobody else says it */
+json_t *app_deployment(const struct app *a); /* without spec.replicas if an autoscaler sets it */
 json_t *app_service(const struct app *a);
 json_t *app_budget(const struct app *a, const struct stw_resource *r);
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
@@ -61,34 +61,34 @@ bool app_wants_budget(const struct stw_app *spec);
 json_t *app_metadata(const struct app *a, const char *name);
 json_t *app_selector(const struct app *a);
 
-/* --- how many pods */
+/* --- the number of replicas */
 
-/* Before the Deployment is applied: where somebody else shall say how many pods there are, or does
- * so no more, takes care that their number stays what it is.  False: the run is over, `result` says
- * how. */
+/* Call before the Deployment is applied.  When an autoscaler starts or stops setting the number of
+ * replicas, this keeps the current number.  False: the run is over, `result` has the outcome. */
 bool app_hand_over(struct app *a, struct stw_result *result);
-/* The number that we give: the one that is asked for, or that autoscaling begins with. */
+/* The number of replicas that we set: spec.replicas, or the start value for autoscaling. */
 int64_t app_number(const struct app *a);
-/* By this status of now the pods that it begins with are there: app_hand_over shall run again. */
+/* By this new status the replicas of the start value are available: app_hand_over must run
+ * again. */
 bool app_begun(const struct app *a, const json_t *status);
-/* Somebody else says how many pods there are: our autoscaler, or a foreign one. */
+/* An autoscaler sets the number of replicas: ours or another owner's. */
 bool app_is_scaled(const struct app *a);
-/* How many pods there shall be now. */
+/* The current target number of replicas. */
 int64_t app_wanted(const struct app *a);
 
 /* --- pods */
 extern const struct stw_watch app_watch_pods;
-/* Reads a text of that watch.  -1: it is none. */
+/* Decodes a cached text of that watch.  -1: the text is invalid. */
 int app_trouble_read(const char *text, size_t len, struct app_trouble *ret);
 void app_find_trouble(struct app *a);
 
 /* --- status */
 void app_judge(struct app *a, struct stw_verdict *verdict, json_t **ret_status);
-/* The pods suffer from something that the status does not tell yet. */
+/* The pods have a problem that the status does not report yet. */
 bool app_trouble_is_new(const struct app *a);
-/* A status of a pass that looked at nothing, with this phase. */
+/* Sets the phase in a status of a run that checked nothing. */
 json_t *app_status_phase(json_t *status, const char *phase);
-/* Whether the status told that this child was once as this generation wants it. */
+/* Whether, by the old status, this child was once as this generation wants it. */
 bool app_was_applied(const struct app *a, int child);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who says how many pods there are.  While autoscaling is on it is the autoscaler, and
- * spec.replicas of the Deployment is not among the fields that we apply.  A field that its only
- * manager gives up falls back to its default, which here is one pod: so a second manager of ours
- * takes it over first with the value that it has
- * (kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership), and keeps it;
- * servers up to 1.21 do not write down that an autoscaler has written it.
+ * Who sets the number of replicas.  While autoscaling is on, the autoscaler does, and spec.replicas
+ * of the Deployment is not among the fields that we apply.  A field that its only manager gives up
+ * returns to its default, here one replica.  So a second field manager of ours first takes it over
+ * with its current value
+ * (kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership) and keeps it,
+ * because servers up to 1.21 do not record that an autoscaler has written the field.
  *
- * A Deployment that is made while autoscaling is on is made with the number that this begins with,
- * which so is ours for a while: until its pods are there, or anything else is to be written. */
+ * A Deployment that is created while autoscaling is on gets the start value for autoscaling.  We
+ * own the field until these replicas are available or anything else must be written. */
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/app_priv.h"
@@ -17,7 +17,7 @@
 
 #define SECOND_MANAGER "steward-app-replicas"
 
-/* What autoscaling begins with. */
+/* The number of replicas that autoscaling starts with. */
 static int64_t start_value(const struct stw_app *spec)
 {
     int64_t n = STW_MAX(spec->replicas, spec->autoscaling.min);
@@ -42,8 +42,8 @@ static int apply_replicas(struct app *a, const char *uid, int64_t n, struct stw_
     return 0;
 }
 
-/* Autoscaling went off and nobody has said yet how many pods there shall be then: they stay as many
- * as they are, and the App says so. */
+/* Autoscaling was switched off and no client has set the number of replicas since: writes the
+ * current number into spec.replicas of the App. */
 static int keep_number(struct app *a, int64_t n, struct stw_error *err)
 {
     struct stw_run *run = a->run;
@@ -58,7 +58,8 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
                                 patch, run->controller->field_manager, NULL, err);
 }
 
-/* The App is as autoscaling left it. */
+/* spec.replicas of the App was not changed since autoscaling was on, and the Deployment has another
+ * number. */
 static bool must_keep(const struct app *a, const struct stw_rollout *r)
 {
     const json_t *start = json_object_get(a->object.status, "startReplicas");
@@ -66,7 +67,7 @@ static bool must_keep(const struct app *a, const struct stw_rollout *r)
            r->wanted > 0 && r->wanted != a->spec.replicas;
 }
 
-/* --- somebody else's autoscaler */
+/* --- autoscalers of other owners */
 
 static bool scales_us(const struct app *a, struct stw_json scaler)
 {
@@ -96,8 +97,9 @@ static int look_for_foreign(struct app *a, struct stw_error *err)
     return 0;
 }
 
-/* All autoscalers of a cluster are not watched, since they change every few seconds: they are asked
- * for when the Deployment has another number than we gave it, and as long as one was there. */
+/* Not all autoscalers of a cluster are watched, since they change every few seconds.  They are
+ * listed when the Deployment has another number of replicas than we set, and as long as the last
+ * run found one. */
 static int find_foreign(struct app *a, const struct stw_rollout *r, struct stw_error *err)
 {
     const json_t *old =
@@ -122,7 +124,8 @@ static bool says_available(const json_t *status)
                             STW_TRUE);
 }
 
-/* As it was made, by a run that has told so, and on its way. */
+/* The Deployment is as it was created, by a run whose status reported that, and is not available
+ * yet. */
 static bool is_beginning(struct app *a, const struct stw_child_live *live)
 {
     struct stw_hash wanted;
@@ -143,7 +146,7 @@ bool app_begun(const struct app *a, const json_t *status)
     return a->begins && says_available(status);
 }
 
-/* The Deployment that is applied then differs from the one before, by our own doing. */
+/* The Deployment that is applied next differs by our own action, so it does not count as drift. */
 static int give_up_number(struct app *a, const struct stw_child_live *live, struct stw_error *err)
 {
     bool as_it_is = live->rollout.wanted > 0 || *a->foreign;
@@ -154,7 +157,7 @@ static int give_up_number(struct app *a, const struct stw_child_live *live, stru
     return apply_replicas(a, live->uid, n, err);
 }
 
-/* 1: the number was written into the App, 0: nothing of the kind, -1. */
+/* 1: the number was written into the App, 0: not needed, -1: error. */
 static int hand_over(struct app *a, const struct stw_child_live *live, struct stw_error *err)
 {
     const struct stw_rollout *r = &live->rollout;
@@ -172,7 +175,7 @@ bool app_hand_over(struct app *a, struct stw_result *result)
     struct stw_child_live live;
     struct stw_error err = {0};
     if (stw_child_cached(a->run, &stw_watch_deployments, a->run->key, &live) != 0) {
-        /* Without a number it has one pod, and nothing to be given up. */
+        /* Without a start value it gets one replica, and we own nothing that we must give up. */
         a->begins = a->spec.autoscaling.enabled && start_value(&a->spec) > 1;
         return true;
     }
@@ -181,7 +184,7 @@ bool app_hand_over(struct app *a, struct stw_result *result)
     int rc = hand_over(a, &live, &err);
     if (rc < 0)
         stw_run_fail(a->run, &err, result);
-    return rc == 0; /* 1: the App has changed, and the next run goes on */
+    return rc == 0; /* 1: the App has changed; the next run continues */
 }
 
 int64_t app_number(const struct app *a)

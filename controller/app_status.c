@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an App's status says.  No I/O. */
+ * Computes the status of an App.  No I/O. */
 #include "base/util.h"
 #include "controller/app_priv.h"
 #include "controller/status.h"
@@ -33,7 +33,7 @@ enum {
     ASPECTS
 };
 
-/* The condition of each, and the child that it tells of. */
+/* The condition of each aspect, and the child that it describes. */
 static const struct {
     const char *type;
     int child;
@@ -76,8 +76,8 @@ static void find_available(const struct app *a, struct stw_aspect *f)
                        (long long)wanted);
 }
 
-/* True while a rollout goes on.  What pods suffer from is said along with what the rollout waits
- * for. */
+/* The condition is True while a rollout is in progress.  The message has what the rollout waits
+ * for, followed by the pods' problem. */
 static void find_progress(const struct app *a, struct stw_aspect *f)
 {
     char before[STW_CONDITION_MESSAGE_MAX];
@@ -96,7 +96,7 @@ static void find_progress(const struct app *a, struct stw_aspect *f)
     STW_ASPECT_SAY(f, "%.400s: %s", before, a->trouble.message);
 }
 
-/* The Deployment could not be written: its rollout is not that of this generation. */
+/* The Deployment could not be written: its rollout is not the one of this generation. */
 static void find_unknown_progress(const struct stw_aspect *available, struct stw_aspect *f)
 {
     *f = *available;
@@ -118,7 +118,7 @@ static void find_degraded(const struct app *a, const struct stw_aspect *progress
     }
 }
 
-/* --- the others */
+/* --- other children */
 
 static void find_config(const struct app *a, struct stw_aspect *f)
 {
@@ -129,7 +129,7 @@ static void find_config(const struct app *a, struct stw_aspect *f)
     STW_ASPECT_SAY(f, "%s", a->trouble.message);
 }
 
-/* How the API server says that a node port cannot be had. */
+/* The API server's messages for a node port that is not available. */
 static bool lacks_port(const struct stw_child *c)
 {
     return c->state == STW_CHILD_FAILED && (strstr(c->err.text, "port is already allocated") ||
@@ -154,7 +154,7 @@ static void find_service(const struct app *a, struct stw_aspect *f)
         STW_ASPECT_SAY(f, "no pod behind Service \"%s\" is ready", a->owner.name);
 }
 
-/* A cluster without metrics runs the app all the same. */
+/* The App also works in a cluster without metrics, so that is not an error. */
 static void find_scaling(const struct app *a, struct stw_aspect *f)
 {
     const struct stw_autoscaler *s = &a->children[APP_AUTOSCALER].live.autoscaler;
@@ -206,9 +206,9 @@ static void find_all(const struct app *a, struct stw_aspect *all)
         all[FIND_SCALING].type = NULL;
 }
 
-/* --- the whole */
+/* --- status */
 
-/* Ready tells the reason of the pods' trouble rather than that a rollout goes on. */
+/* While a rollout is in progress, Ready has the reason of the pods' problem, if there is one. */
 static void set_verdict(const struct app *a, const struct stw_aspect *all, struct stw_verdict *v)
 {
     stw_verdict_of(all, ASPECTS, v);
@@ -269,7 +269,7 @@ static bool is_text(const json_t *object, const char *key, const char *want)
     return text && stw_streq(text, want);
 }
 
-/* What ran well last; with no pods nothing has run. */
+/* Records the last configuration that was healthy; with zero replicas nothing has run. */
 static void add_last_good(const struct app *a, json_t *status, const char *now)
 {
     const json_t *old = json_object_get(a->object.status, "lastGood");

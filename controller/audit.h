@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Objects that are stored already, held against the rules of now, as if each were created anew:
- * rules become stricter, and the webhook may have been away.  Pages of lists, so that memory does
- * not grow with the number of objects. */
+ * Validates stored objects against the current rules, as if each were created now: rules may have
+ * become stricter, and the webhook may have been down.  Lists are read in pages, so that memory
+ * does not grow with the number of objects. */
 #ifndef STW_CONTROLLER_AUDIT_H
 #define STW_CONTROLLER_AUDIT_H
 
@@ -13,17 +13,17 @@ struct stw_audit_config {
     const struct stw_controller *const *controllers; /* ended by NULL */
     struct stw_client *client;
     const char *const *namespaces; /* ended by NULL; NULL: all */
-    const struct stw_env *env;     /* its lookup may list others: lookup_lists.h */
-    /* Called for each object that stays: one that is being deleted may be as it likes. */
+    const struct stw_env *env;     /* its lookup may list other objects: lookup_lists.h */
+    /* Called for each object, except those that are being deleted: they need not be valid. */
     void (*verdict)(void *ctx, const struct stw_kind *kind, const char *ns, const char *name,
                     const struct stw_findings *findings);
-    /* Objects of a kind cannot be read; `ns` is NULL for all namespaces. */
+    /* Called when objects of a kind cannot be read; `ns` is NULL for all namespaces. */
     void (*trouble)(void *ctx, const struct stw_kind *kind, const char *ns,
                     const struct stw_error *err);
     void *ctx;
 };
 
-/* All kinds, or just one. */
+/* Audits one kind; NULL: all. */
 void stw_audit(const struct stw_audit_config *config, const struct stw_kind *only);
 
 #endif

@@ -14,18 +14,18 @@
 #define OBJECT_MAX (4u << 20)
 #define POINTER_DIGITS_MIN 8
 
-/* What makes a create out of an apply, which else would take over a foreign object of the same
- * name. metadata.resourceVersion "1" is the version of no object: the apply creates, or is a
- * conflict. Servers up to 1.22 answer it with a 500 for Services (kubernetes#106745).  For Services
- * of servers before 1.24 metadata.deletionGracePeriodSeconds is the guard instead: these drop it
- * from a new object and refuse to set it on one that exists ("field is immutable").  Later servers
- * (1.30 to 1.36) keep it and let it pass: it guards nothing there.  tests/contract/test_guards.py
- * shows both. */
+/* Turns an apply into a create: a plain apply would take over a foreign object of the same name. No
+ * object has the resourceVersion "1", so with this in metadata.resourceVersion the apply creates or
+ * is a conflict.  Servers up to 1.22 answer it with a 500 for Services (kubernetes#106745).  For
+ * Services on servers before 1.24 the guard is metadata.deletionGracePeriodSeconds: these drop it
+ * from a new object and refuse to set it on an existing one ("field is immutable").  Later servers
+ * (1.30 to 1.36) keep and accept it: it guards nothing there.  tests/contract/test_guards.py shows
+ * both. */
 #define CREATE_GUARD "resourceVersion"
 #define OLD_GUARD "deletionGracePeriodSeconds"
 #define NEW_GUARD_FOR_SERVICES 24
 
-/* All that the steps of one ensure share. */
+/* State shared by the steps of one ensure. */
 struct task {
     struct stw_run *run;
     const struct stw_owner *owner;
@@ -143,9 +143,9 @@ static bool is_ours(const struct task *t, const struct stw_child_live *live)
     return *live->owner_uid && stw_streq(live->owner_uid, t->owner->uid);
 }
 
-/* Go prints pointers into some errors ("(*bool)(0xc008a440f0)"), other ones each time: reported as
- * they are, they would make each status differ from the last one.  Up to Go 1.25 all of them begin
- * with 0xc0; since then they begin with anything. */
+/* Go prints pointers into some errors ("(*bool)(0xc008a440f0)").  They differ each time, so that
+ * reporting them would change the status on every run.  Up to Go 1.25 all of them begin with 0xc0;
+ * later they begin with anything. */
 static void mask_pointers(char *text)
 {
     char *to = text;
@@ -166,7 +166,8 @@ static void finish(struct task *t, enum stw_child_state state)
     t->child->state = state;
 }
 
-/* Takes what the server answered into the cache and reads it as the cache would hold it. */
+/* Stores the object that the server returned in the cache and decodes it as the cache would hold
+ * it. */
 static void take_answer(struct task *t, const struct stw_buf *answer)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
@@ -176,7 +177,7 @@ static void take_answer(struct task *t, const struct stw_buf *answer)
 
 /* --- writing */
 
-/* The desired object with one more member of metadata. */
+/* The desired object with an additional member of metadata. */
 static json_t *with_guard(const json_t *tree, const char *guard, json_t *value)
 {
     json_t *copy = json_copy((json_t *)(uintptr_t)tree);
@@ -211,7 +212,7 @@ static json_t *to_change(const struct task *t, const char *uid, struct stw_error
     return object;
 }
 
-/* A patch begins with what has to be so still. */
+/* Begins a patch with the tests that must still hold. */
 static void begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
 {
     char rv[STW_RV_LEN] = "";
@@ -222,7 +223,7 @@ static void begin_patch(struct stw_buf *patch, struct stw_json live, const char 
                  uid, rv);
 }
 
-/* An apply leaves what others added; here it goes. */
+/* An apply leaves keys that other clients added; this removes them. */
 static int remove_extras(struct task *t, const struct stw_buf *live_text)
 {
     struct stw_error *err = &t->child->err;
@@ -273,18 +274,17 @@ static int apply(struct task *t, const char *uid)
     return 0;
 }
 
-/* An answer to a guarded create which may mean that there is an object already.  A 422 lists all
- * that is wrong with what would come of it, so the guard's own word may be beyond the end of our
- * text. */
+/* The response to a guarded create may mean that the object exists.  A 422 lists everything that is
+ * wrong with the resulting object, so the text about the guard may be cut off in err->text. */
 static bool refused_as_existing(const struct stw_error *err)
 {
     return err->code == STW_ERR_CONFLICT || err->code == STW_ERR_EXISTS ||
            err->code == STW_ERR_INVALID;
 }
 
-/* --- changing what is there */
+/* --- changing an existing object */
 
-/* Whether one more write is fine; else ends the task. */
+/* Whether one more write is allowed; if not, ends the task. */
 static bool may_rewrite(struct task *t)
 {
     enum stw_guard_answer answer = stw_guard_write(stw_run_guard(t->run), t->what,
@@ -321,7 +321,7 @@ static void name_drift(struct task *t, const struct stw_buf *live_text)
     stw_message_clean(t->child->fields, sizeof(t->child->fields) - 1);
 }
 
-/* Operations that take out of `live_text` what an apply would leave behind; false: nothing. */
+/* Appends operations that remove from `live_text` what an apply would leave; false: none. */
 static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf *live_text,
                            struct stw_buf *patch)
 {
@@ -338,8 +338,8 @@ static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf
     return found > 0 && !patch->failed;
 }
 
-/* The server refuses the object.  Should that be because parts of what we no longer want stayed
- * behind, then without these. */
+/* The server refuses the object.  Retries after removing parts that we no longer want, in case they
+ * are the reason. */
 static int apply_without_leftovers(struct task *t, const char *uid)
 {
     struct stw_run *run = t->run;
@@ -357,8 +357,8 @@ static int apply_without_leftovers(struct task *t, const char *uid)
     return apply(t, uid);
 }
 
-/* Our own object is not as it should be.  `live_text`: the whole of it, or NULL when the generation
- * changed and so nobody needs to be told which fields differ. */
+/* Our own object is not as it should be.  `live_text`: all of it, or NULL when the generation
+ * changed, because then the differing fields are not reported. */
 static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_text)
 {
     char copy[sizeof(t->child->live.uid)];
@@ -373,14 +373,14 @@ static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_
         return;
     }
     if (t->child->err.code == STW_ERR_INVALID && strstr(t->child->err.text, "metadata.uid"))
-        t->child->err.code = STW_ERR_CONFLICT; /* another one stands there now */
+        t->child->err.code = STW_ERR_CONFLICT; /* another object has this name now */
     finish(t, STW_CHILD_FAILED);
 }
 
-/* --- what is there although the cache does not show it, or shows it otherwise */
+/* --- objects that the cache does not have, or has in another state */
 
-/* What a former object of this name left behind: its uid is another, and the garbage collector will
- * find that out. */
+/* True for the child of a former object of this name.  The garbage collector will delete it,
+ * because the owner's uid differs. */
 static bool is_left_behind(const struct task *t, const char *kind, const char *name)
 {
     return stw_streq(kind, t->owner->kind) && stw_streq(name, t->owner->name);
@@ -435,8 +435,9 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
         rewrite(t, uid, ours && t->child->applied_before ? text : NULL);
 }
 
-/* Nothing is there.  A refusal that was not about our guard stays; else what was there went between
- * two requests, and may be followed by another: the guard is needed again. */
+/* The object does not exist.  A refusal for another reason than the guard is final.  Otherwise the
+ * object vanished between two requests, and another one may replace it: the guard is needed
+ * again. */
 static void create_again(struct task *t, const struct stw_error *refusal)
 {
     struct stw_child *c = t->child;
@@ -463,8 +464,8 @@ static void look_and_judge(struct task *t)
         finish(t, STW_CHILD_FAILED);
 }
 
-/* A child that vanished may have gone with its owner, of which the caches do not know yet: they are
- * separate watches.  Made anew it would only be an orphan. */
+/* A child may have vanished with its owner while the cache still has the owner: they are separate
+ * watches.  A child created then would be an orphan. */
 static bool owner_is_there(struct task *t)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
@@ -506,7 +507,7 @@ static void create(struct task *t)
     finish(t, STW_CHILD_REPAIRED);
 }
 
-/* Our own child, by the cache, differs. */
+/* Our own child differs, according to the cache. */
 static void correct(struct task *t)
 {
     if (t->child->applied_before)
@@ -515,7 +516,7 @@ static void correct(struct task *t)
         rewrite(t, t->child->live.uid, NULL);
 }
 
-/* What the cache knows decides: of a settled child nothing is asked. */
+/* Decides from the cache; a settled child causes no request. */
 static void decide(struct task *t)
 {
     struct stw_child *c = t->child;
@@ -563,7 +564,7 @@ static void delete_own(struct task *t)
         c->live = (struct stw_child_live){0};
         finish(t, STW_CHILD_REMOVED);
     } else if (c->err.code == STW_ERR_NOT_FOUND || c->err.code == STW_ERR_CONFLICT) {
-        finish(t, STW_CHILD_ABSENT); /* it went before, maybe for another one of this name */
+        finish(t, STW_CHILD_ABSENT); /* already gone, or replaced by another one */
     } else {
         finish(t, STW_CHILD_FAILED);
     }

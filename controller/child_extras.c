@@ -26,7 +26,7 @@ static const json_t *find_map(const json_t *desired, const char *path)
     return json_is_object(at) ? at : NULL;
 }
 
-/* The wanted keys are looked up in a hash table: another client may have added very many. */
+/* `want` is a hash table: another client may have added very many keys to live_map. */
 static void find_extras(struct extras *x, const json_t *want, const char *path,
                         struct stw_json live_map)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How children are kept in the caches.  Keys are short, since each custom object has three
+ * The projection of children into the caches.  Keys are short, since each custom object has three
  * children:
  *
  *     u  uid
@@ -38,7 +38,7 @@ static void add_member(struct stw_buf *out, const char *key, struct stw_json val
     stw_buf_add(out, raw, len);
 }
 
-/* Writes everything but the closing brace; NULL when none of our kinds controls the object. */
+/* Writes everything except the closing brace; NULL when no kind of ours controls the object. */
 static const struct stw_controller *add_ours(const struct stw_controller *const *all,
                                              struct stw_json object, struct stw_buf *out)
 {
@@ -211,7 +211,7 @@ static void index_ports(void *ctx, struct stw_json projected, struct stw_buf *ou
             stw_buf_addf(out, "nodePort:%lld\n", (long long)n);
 }
 
-/* --- who has to look after a change */
+/* --- enqueueing after a change */
 
 static void enqueue_owner(struct stw_manager *m, const char *key, const char *text)
 {
@@ -243,7 +243,7 @@ static bool has_port(struct stw_json ports, int64_t wanted)
     return false;
 }
 
-/* Whoever waits for a port that is free now. */
+/* Wakes the objects that wait for a node port that is now free. */
 static void wake_waiting(struct stw_manager *m, const char *old_text, const char *new_text)
 {
     stw_autojson struct stw_json_doc was = {0}, is = {0};
@@ -309,7 +309,7 @@ const struct stw_watch stw_watch_disruption_budgets = {
     .changed = child_changed,
 };
 
-/* --- reading it back */
+/* --- decoding */
 
 static uint64_t read_hex(const char *text)
 {

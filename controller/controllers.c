@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row for each kind. */
+ * The table of controllers: one row for each kind. */
 #include "controller/controllers.h"
 
 #include "controller/app.h"

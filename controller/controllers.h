@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The controllers of the product.  The framework knows none of them: it is passed the table. */
+ * The controllers of steward.  The framework does not refer to any of them: it is passed this
+ * table. */
 #ifndef STW_CONTROLLER_CONTROLLERS_H
 #define STW_CONTROLLER_CONTROLLERS_H
 

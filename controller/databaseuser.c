@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define LATER_MS 20000 /* at the latest: whoever leaves the target wakes the next */
+#define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
 
-/* --- what is watched */
+/* --- the watch */
 
 static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
 
@@ -73,8 +73,8 @@ static bool same(struct stw_json a, struct stw_json b, const char *path)
     return stw_json_there(x) == stw_json_there(y) && (!stw_json_there(x) || stw_json_equal(x, y));
 }
 
-/* Our own writes come back by the watch, and often before the answer to them does: a status or a
- * finalizer that is new is no reason to look at the account once more. */
+/* Our own writes come back through the watch, often before the response.  A new status or finalizer
+ * does not require another check of the account. */
 static bool is_news(struct stw_json was, struct stw_json is)
 {
     static const char *const of_people[] = {"spec",
@@ -90,7 +90,7 @@ static bool is_news(struct stw_json was, struct stw_json is)
            stw_json_size(stw_json_path(was, "metadata.finalizers"));
 }
 
-/* One that goes makes way for others that want its account. */
+/* Wakes other objects that want the account of one that was deleted. */
 static void wake_claimants(struct stw_manager *m, struct stw_json gone)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
@@ -129,8 +129,8 @@ static void find_target(struct dbuser *d)
     d->target = d->targets ? stw_targets_find(d->targets, d->label) : NULL;
 }
 
-/* The webhook was away while somebody changed what must not change: the account that is there would
- * be left behind. */
+/* An immutable field was changed while the webhook was down.  Following the change would orphan the
+ * existing account. */
 static bool is_moved(const struct dbuser *d, struct stw_buf *out)
 {
     char made[DBU_NAME_MAX];
@@ -154,7 +154,7 @@ static void fingerprint(struct dbuser *d)
         stw_log(STW_LOG_WARN, "no fingerprint of a password", STW_STR("error", err.text));
 }
 
-/* What tells one password that is wanted from another: nothing of the password itself. */
+/* A digest that identifies the wanted password.  It does not contain the password itself. */
 static struct stw_hash wanted_password(const struct dbuser *d, const char *version)
 {
     const struct stw_databaseuser_password *p = &d->spec.password;
@@ -164,7 +164,7 @@ static struct stw_hash wanted_password(const struct dbuser *d, const char *versi
     return stw_hash_bytes(stw_buf_str(&text), text.len);
 }
 
-/* By the status, that is the version of which the password was taken. */
+/* By the status, the password was taken from this version of the Secret. */
 static bool is_settled(const struct dbuser *d, const char *version)
 {
     const json_t *status = d->object.status, *c;
@@ -206,16 +206,16 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
     remember_password(d);
 }
 
-/* Reads it; false: without it there is nothing to do. */
+/* Reads the Secret; false: nothing can be done without it. */
 static bool read_password(struct dbuser *d)
 {
     dbu_secret_read(d->run, &d->spec.password, &d->secret);
     if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
-        return false; /* there is nothing yet that could be made */
+        return false; /* there is no password to create the account with */
     return d->secret.state != DBU_SECRET_ERROR;
 }
 
-/* The server stores another password than when it was compared. */
+/* The server stores another password than when it was last compared. */
 static void sync_again(struct dbuser *d, struct stw_pool *pool)
 {
     d->settled = (struct stw_hash){0};
@@ -226,7 +226,7 @@ static void sync_again(struct dbuser *d, struct stw_pool *pool)
         sync_account(d, pool);
 }
 
-/* With the target for us: finalizer, password, account.  -1: `result` is set. */
+/* The work during a visit to the target: finalizer, password, account.  -1: `result` is set. */
 static int work(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
 {
     struct stw_error err = {0};
@@ -312,7 +312,7 @@ static int decode(struct dbuser *d, struct stw_result *result)
     return -1;
 }
 
-/* An object whose spec cannot even be read goes like any other. */
+/* The deletion continues even if the spec cannot be decoded. */
 static void run_deleting(struct dbuser *d, struct stw_result *result)
 {
     if (!stw_finalizer_has(&d->object, STW_DATABASEUSER_FINALIZER))
@@ -333,7 +333,7 @@ static void run(struct dbuser *d, struct stw_result *result)
     } else if (d->object.paused) {
         (void)stw_run_write(d->run, &d->object, stw_status_paused(d->run, &d->object), result);
     } else if (stw_object_judge(d->run, &d->object, &findings) > 0) {
-        /* With each start these are the objects that a new rule or target refuses. */
+        /* After a start these are the objects that a new rule or target refuses. */
         stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
                 STW_STR("object", d->run->key), STW_STR("why", stw_buf_str(&findings)));
         end_invalid(d, &findings, result);
@@ -361,7 +361,7 @@ static void reconcile(struct stw_run *of, struct stw_result *result)
     stw_object_done(&d.object);
 }
 
-/* --- the kind in the table */
+/* --- registration */
 
 static const struct stw_resource resource = {.group = "handsomeguy.cn",
                                              .version = "v1alpha1",
@@ -379,8 +379,8 @@ static const struct stw_watch own_watch = {
 
 static const struct stw_watch *const watches[] = {&dbu_watch_secrets, NULL};
 
-/* Passwords are in Secrets of whatever name the objects give; those of admins are in steward's own
- * namespace, and so is the key of fingerprints. */
+/* Passwords are in Secrets of any name that the objects give.  The admins' passwords and the key of
+ * the fingerprints are in steward's own namespace. */
 static const struct stw_rule rules[] = {
     {.resource = &resource, .verbs = "get,list,watch,patch"},
     {.resource = &resource, .subresource = "status", .verbs = "patch"},

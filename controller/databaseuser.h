@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps DatabaseUsers: an account each on the server that the label `target` names, with the
- * password of a Secret and exactly the rights asked for, dropped when the object goes. */
+ * The controller of DatabaseUsers: each has an account on the server that the label `target` names,
+ * with the password from a Secret and exactly the requested privileges.  The account is dropped
+ * when the object is deleted. */
 #ifndef STW_CONTROLLER_DATABASEUSER_H
 #define STW_CONTROLLER_DATABASEUSER_H
 

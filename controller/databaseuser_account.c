@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the spec of a DatabaseUser to the account that the SQL room is to make.  No I/O. */
+ * Converts the spec of a DatabaseUser to the account that the SQL module will create.  No I/O. */
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
 
@@ -11,7 +11,7 @@ static const char *const tls_modes[] = {[STW_ACCOUNT_TLS_NONE] = "None",
                                         [STW_ACCOUNT_TLS_SSL] = "SSL",
                                         [STW_ACCOUNT_TLS_X509] = "X509"};
 
-/* The place of a word in its table; the rules have seen to it that it has one. */
+/* The index of an enum value in its table; validation has checked that it is there. */
 static int place_of(const char *const *words, size_t count, const char *word)
 {
     for (size_t i = 0; word && i < count; i++)
@@ -20,7 +20,7 @@ static int place_of(const char *const *words, size_t count, const char *word)
     return 0;
 }
 
-/* A list of strings in one block, ended by NULL. */
+/* Copies a list of strings, ended by NULL, into one block. */
 static char **copy_list(struct stw_json list)
 {
     struct stw_json key, one;
@@ -45,7 +45,7 @@ static char **copy_list(struct stw_json list)
     return ret;
 }
 
-/* The same, kept by the wish. */
+/* The same; the wish owns the copy. */
 static const char *const *add_list(struct dbu_wish *w, struct stw_json list)
 {
     char **copy = copy_list(list);
@@ -127,7 +127,7 @@ void dbu_wish_done(struct dbu_wish *w)
     *w = (struct dbu_wish){0};
 }
 
-/* --- how it is called */
+/* --- names */
 
 void dbu_account_text(const struct dbuser *d, struct stw_buf *out)
 {

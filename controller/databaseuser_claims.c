@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two objects for one account: whoever has it keeps it, else the older one gets it; the other stays
- * passive.  And how many accounts a target takes. */
+ * Resolves conflicts of objects over one account: the current owner keeps it; without an owner the
+ * older object gets it, and the other one stays passive.  Also enforces the maximum number of
+ * accounts on a target. */
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
 
@@ -14,7 +15,7 @@ static bool owns(const struct stw_object *o)
     return json_is_true(json_object_get(o->status, "owned"));
 }
 
-/* One that is being deleted holds its account until that is gone. */
+/* An object that is being deleted holds its account until the account is gone. */
 static bool holds(const struct stw_object *o)
 {
     return !o->deleting || stw_json_size(stw_json_path(o->root, "metadata.finalizers")) > 0;
@@ -54,7 +55,7 @@ static bool find_holder(struct dbuser *d)
     return false;
 }
 
-/* Counted one by one only when there are more objects than accounts allowed. */
+/* Loads the objects only if there are more of them than accounts allowed. */
 static bool is_full(const struct dbuser *d)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of a DatabaseUser: its account is dropped or let go, then the finalizer is taken away.
- * Nothing is ever dropped that does not carry this object's own mark. */
+ * Deletion of a DatabaseUser: drops or releases its account, then removes the finalizer.  An
+ * account without this object's own mark is never dropped. */
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
@@ -10,10 +10,10 @@
 
 #include <stdio.h>
 
-#define LATER_MS 20000 /* at the latest: whoever leaves the target wakes the next */
+#define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
 
-/* Whoever else wants the account has its turn.  The watch does not tell: the object left the cache
- * with the answer to our own write. */
+/* Wakes other objects that want the account.  The watch does not report this: the response to our
+ * own write removed the object from the cache. */
 static void wake_claimants(const struct dbuser *d)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
@@ -32,7 +32,7 @@ static void release(struct dbuser *d, struct stw_result *result)
         wake_claimants(d);
 }
 
-/* There is nothing that could be asked, now or later. */
+/* There is no server to ask, now or later. */
 static void release_targetless(struct dbuser *d, struct stw_result *result)
 {
     const char *account = json_string_value(json_object_get(d->object.status, "account"));
@@ -58,7 +58,7 @@ static void release_forced(struct dbuser *d, struct stw_result *result)
     release(d, result);
 }
 
-/* Somebody else's account of this name is no reason to wait, unless it once was ours. */
+/* Another owner's account of this name does not block the deletion, unless it was ours once. */
 static bool was_never_ours(const struct dbuser *d)
 {
     enum stw_sql_trouble t = d->report.trouble;
@@ -76,7 +76,7 @@ static void tell_done(struct dbuser *d)
     bool retained = is_retained(d);
     const char *account = json_string_value(json_object_get(d->object.status, "account"));
     if (!account && (retained || !d->report.found))
-        return; /* there never was one */
+        return; /* there was no account */
     stw_object_event(d->run, &d->object, false, retained ? "Retained" : "Deleted", "Delete",
                      retained ? "left account \"%s\" on target \"%s\"; it is no longer steward's"
                               : "dropped account \"%s\" on target \"%s\"",
@@ -109,7 +109,7 @@ static void finish(struct dbuser *d, struct stw_result *result)
     }
 }
 
-/* Drops what was made, whatever the spec says now. */
+/* Drops the account that was created, regardless of the current spec. */
 static void ask_server(struct dbuser *d, struct stw_pool *pool)
 {
     struct dbu_wish wish;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What people are told of a pass over a DatabaseUser that changed something on the server: what,
- * never how, and no value. */
+ * Events and logs about changes that a run made on the server: what has changed, but never a
+ * value. */
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
@@ -12,8 +12,8 @@ static const char *text_of(const json_t *status, const char *key)
     return text ? text : "";
 }
 
-/* The last pass found all as this generation wants it, so whatever differs now was done by others.
- */
+/* The last run found everything as this generation wants it, so any difference now was made by
+ * another client. */
 static bool was_settled(const struct stw_object *o)
 {
     const json_t *ready = stw_condition_find(json_object_get(o->status, "conditions"), STW_READY);
@@ -21,7 +21,7 @@ static bool was_settled(const struct stw_object *o)
            json_integer_value(json_object_get(ready, "observedGeneration")) == o->generation;
 }
 
-/* The password changed because the Secret did. */
+/* The password changed because the Secret changed. */
 static bool is_rotated(const struct dbuser *d)
 {
     const json_t *status = d->object.status;

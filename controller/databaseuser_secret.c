@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The password of a DatabaseUser: in the cache there is only the version of its Secret, the value
- * is asked for when it is needed and wiped behind that. */
+ * The password of a DatabaseUser.  The cache has only the version of its Secret; the value is read
+ * when it is needed and wiped after use. */
 #include "base/base64.h"
 #include "base/table.h"
 #include "base/util.h"
@@ -91,8 +91,8 @@ static int get(struct stw_client *client, const char *ns, const char *name, stru
     return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
 }
 
-/* At least as new as the watch has told.  An API server that has not come so far is asked again,
- * for what its store has. */
+/* Returns at least the version that the watch has reported.  If the API server's own cache is
+ * older, the read is repeated from its store. */
 static int get_since(struct stw_run *run, const char *name, const char *version,
                      struct stw_buf *answer, struct stw_json_doc *doc, struct stw_error *err)
 {
@@ -132,7 +132,7 @@ void dbu_secret_done(struct dbu_secret *s)
     stw_buf_done(&s->value);
 }
 
-/* --- what was compared */
+/* --- compared passwords */
 
 struct compared {
     struct stw_hash secret, stored;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the DatabaseUser controller keeps between runs: a pool a target, and the key of
- * fingerprints. */
+ * State that the DatabaseUser controller keeps between runs: a pool for each target, and the key of
+ * the fingerprints. */
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
 #include "controller/targets.h"
@@ -9,7 +9,7 @@
 
 #define PASSWORD_FILE_MAX_BYTES 4096
 
-/* --- the admin's password, at each login */
+/* --- the admin's password, read at each login */
 
 static int read_password_file(const struct stw_target *t, struct stw_buf *ret,
                               struct stw_error *err)
@@ -43,7 +43,7 @@ static int admin_password(void *ctx, const struct stw_target *t, struct stw_buf 
     return 0;
 }
 
-/* --- who is to look again */
+/* --- waking */
 
 static void wake_one(void *ctx, const char *key)
 {
@@ -51,7 +51,7 @@ static void wake_one(void *ctx, const char *key)
     stw_manager_enqueue(s->manager, stw_kind_databaseuser.kind, key);
 }
 
-/* `target` as it stands in the configuration, in any case. */
+/* `target` is the name in the configuration, in any case. */
 static void wake_target(void *ctx, const char *target)
 {
     const struct dbu_state *s = ctx;
@@ -77,7 +77,7 @@ void dbu_state_secret_changed(struct dbu_state *s, const char *key)
     stw_targets_unref(targets);
 }
 
-/* A new list: whoever is on a target of the old one or of the new one looks again. */
+/* The list was replaced: wakes all objects on a target of the old or the new list. */
 static void targets_changed(void *ctx, struct stw_targets *now)
 {
     struct dbu_state *s = ctx;
@@ -95,7 +95,7 @@ static void targets_changed(void *ctx, struct stw_targets *now)
     s->known = stw_targets_ref(now);
 }
 
-/* --- life */
+/* --- open and close */
 
 static int listen(struct dbu_state *s, struct stw_target_store *store)
 {

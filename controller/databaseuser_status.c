@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a DatabaseUser's status says.  No I/O. */
+ * Computes the status of a DatabaseUser.  No I/O. */
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
 #include "controller/status.h"
 
 #include <stdio.h>
 
-#define SECRET_AGAIN_MS (5u * 60000)  /* the watch tells sooner */
-#define TARGET_AGAIN_MS (10u * 60000) /* and so does a new configuration */
+#define SECRET_AGAIN_MS (5u * 60000)  /* the watch reports a change sooner */
+#define TARGET_AGAIN_MS (10u * 60000) /* a new configuration wakes it sooner */
 #define CLAIM_AGAIN_MS (5u * 60000)
-#define OBJECT_AGAIN_MS 60000 /* a database or a table of a grant: nobody tells */
+#define OBJECT_AGAIN_MS 60000 /* a missing database or table of a grant: no watch reports it */
 #define FOREIGN_MAX 50
 
 enum { SECRET, TARGET, USER, GRANTS, ASPECTS };
@@ -22,12 +22,12 @@ static const char *const types[ASPECTS] = {
     [GRANTS] = "GrantsSynced",
 };
 
-/* --- what the server's troubles mean */
+/* --- meaning of the server's errors */
 
 static const struct {
-    int aspect; /* ASPECTS: told by the step */
+    int aspect; /* ASPECTS: depends on the step */
     enum stw_level level;
-    enum stw_err code; /* of a retry: UNAVAILABLE is tried again within 30 s, others within 5 min */
+    enum stw_err code; /* for retries: UNAVAILABLE is retried within 30 s, others within 5 min */
     const char *reason;
 } meanings[] = {
     [STW_SQL_FINE] = {ASPECTS, STW_LEVEL_FINE, STW_OK, NULL},
@@ -76,11 +76,11 @@ static const char *reason_of(const struct stw_account_report *r)
 {
     const char *reason = meanings[r->trouble].reason;
     if (!reason && r->trouble == STW_SQL_DENIED && steps[r->step].aspect == GRANTS)
-        return "NotAllowed"; /* the admin has not got it to give */
+        return "NotAllowed"; /* the admin lacks the privilege itself */
     return reason ? reason : steps[r->step].reason;
 }
 
-/* --- aspects; one that was not looked at has no type yet */
+/* --- aspects; one that was not checked has no type yet */
 
 static void begin(struct stw_aspect *a, int which)
 {
@@ -147,7 +147,7 @@ static void find_secret(const struct dbuser *d, struct stw_aspect *a)
     default:
         if (!d->secret.newline)
             break;
-        a->truth = STW_FALSE; /* a finding: the account is made all the same */
+        a->truth = STW_FALSE; /* only a warning: the account is created anyway */
         a->reason = "PasswordHasNewline";
         STW_ASPECT_SAY(a,
                        "the value of \"%s\" in Secret \"%s\" ends in a newline, which is part of "
@@ -176,18 +176,18 @@ static void find_target(const struct dbuser *d, struct stw_aspect *a)
         stall(a, "Unsupported");
         STW_ASPECT_SAY(a, "%s", d->target_err.text);
     } else if (!d->asked) {
-        a->type = NULL; /* not looked at */
+        a->type = NULL; /* not checked */
     }
 }
 
-/* Whether the account is there could not be told. */
+/* Whether the account exists is unknown. */
 static bool is_of_lookup(const struct stw_account_report *r)
 {
     return r->trouble == STW_SQL_LOOKUP ||
            (!meanings[r->trouble].reason && r->step == STW_SQL_STEP_LOOKUP);
 }
 
-/* Not tried again yet: what was told of it before says more. */
+/* The server was not tried again: keeps the previous condition, which has the cause. */
 static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
 {
     const json_t *was =
@@ -244,7 +244,7 @@ static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
-/* Whether the pass came beyond the account itself to its rights. */
+/* Whether the run got past the account to its grants. */
 static bool came_to_grants(const struct dbuser *d)
 {
     return d->asked && (d->report.trouble == STW_SQL_FINE || aspect_of(&d->report) == GRANTS);
@@ -297,7 +297,7 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
     }
 }
 
-/* What was not looked at stays as it was. */
+/* Aspects that were not checked keep their condition. */
 static void add_conditions(const struct stw_aspect *all, struct stw_conditions *c)
 {
     for (int i = 0; i < ASPECTS; i++) {
@@ -354,7 +354,7 @@ static void add_account(const struct dbuser *d, json_t *status)
             status, "hosts", len > 0 ? json_loadb(hosts, len, 0, NULL) : json_pack("[s]", "%"));
 }
 
-/* The password on the server is that of the Secret, whatever came of the rights. */
+/* The password on the server is the one of the Secret, even if the grants failed. */
 static void add_password(const struct dbuser *d, json_t *status, const char *now)
 {
     if (d->report.created || d->report.password_changed)
@@ -381,7 +381,7 @@ static void add_fields(const struct dbuser *d, json_t *status, const char *now)
     }
 }
 
-/* lastVerifiedTime alone is no news: it is written along with other changes. */
+/* A new lastVerifiedTime alone does not cause a write: it is written with other changes. */
 static void stamp(const struct dbuser *d, json_t *status, const char *now)
 {
     json_t *last = json_object_get(d->object.status, "lastReconcileTime");
@@ -451,7 +451,7 @@ void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
     stamp(d, *ret_status, now);
 }
 
-/* --- a deletion that cannot go on */
+/* --- a blocked deletion */
 
 static const char *blocked_reason(enum stw_sql_trouble t)
 {
@@ -472,7 +472,8 @@ static const char *blocked_reason(enum stw_sql_trouble t)
     }
 }
 
-/* Not tried again yet: the same words as before, or each wait would be told as something new. */
+/* The server was not tried again: keeps the message, since a new one would be reported as a new
+ * problem. */
 static bool keep_blocked(const struct dbuser *d, struct stw_verdict *v)
 {
     const json_t *was =

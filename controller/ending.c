@@ -8,15 +8,15 @@
 
 #include <stdio.h>
 
-/* How often the numbers of a rollout that goes on are written: a new object must not cost a request
- * for each of its pods. */
+/* The minimum interval between writes of rollout numbers: a new object must not cost a request for
+ * each of its pods. */
 #define MINOR_MS 10000
 #define GONE_AGAIN_MS 60000
 
-/* --- telling people */
+/* --- events */
 
-/* "ConfigMap, Deployment and Service" of the children in this state, with the name of one that has
- * not that of the owner; how many. */
+/* Appends "ConfigMap, Deployment and Service": the kinds of the children in this state.  Adds the
+ * name of a child when it differs from the owner's.  Returns the number of children. */
 static unsigned list_kinds(const struct stw_child *children, size_t count, const char *name,
                            enum stw_child_state state, struct stw_buf *out)
 {
@@ -81,7 +81,7 @@ static const char *text_of(const json_t *condition, const char *key)
     return text ? text : "";
 }
 
-/* A warning, when the trouble is a new one. */
+/* Records a warning if this is a new problem. */
 static void tell_trouble(const struct stw_run *run, const struct stw_object *o, const char *reason,
                          const char *message)
 {
@@ -93,7 +93,7 @@ static void tell_trouble(const struct stw_run *run, const struct stw_object *o, 
     stw_log(STW_LOG_WARN, "cannot go on", STW_STR("reason", reason), STW_STR("why", message));
 }
 
-/* --- ending */
+/* --- the end of a run */
 
 void stw_run_fail(struct stw_run *run, const struct stw_error *err, struct stw_result *result)
 {
@@ -102,7 +102,8 @@ void stw_run_fail(struct stw_run *run, const struct stw_error *err, struct stw_r
         result->outcome = STW_RUN_CONFLICT;
         return;
     }
-    if (err->code == STW_ERR_NOT_FOUND) { /* the watch will tell, unless only its namespace went */
+    if (err->code == STW_ERR_NOT_FOUND) { /* a watch reports the deletion, unless only the namespace
+                                             is gone */
         result->outcome = STW_RUN_AFTER;
         result->after_ms = GONE_AGAIN_MS;
         return;
@@ -155,7 +156,7 @@ static void set_outcome(struct stw_run *run, const struct stw_verdict *v, json_t
     }
 }
 
-/* The numbers of a rollout can wait until the last ones are some seconds old. */
+/* A write of new rollout numbers waits until the last write is MINOR_MS old. */
 static bool put_off(const struct stw_run *run, const struct stw_object *o, const json_t *status,
                     const char *const *numbers, struct stw_result *result)
 {

@@ -14,7 +14,7 @@
 #define KEYS_MAX (1u << 20)
 #define TEXT_MAX (8u << 20)
 
-/* --- Erus and the Deployments that they restart */
+/* --- the watches of Erus and Deployments */
 
 static void project_eru(const struct stw_controller *const *all, struct stw_json object,
                         struct stw_buf *out)
@@ -24,12 +24,12 @@ static void project_eru(const struct stw_controller *const *all, struct stw_json
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     (void)all;
     stw_object_project_keeping(object, labels, annotations, &text);
-    if (text.failed) /* larger than the API server takes an object */
+    if (text.failed) /* larger than any object that the API server accepts */
         return;
     stw_pack(stw_buf_str(&text), text.len, out);
 }
 
-/* "namespace/name" of the Deployment of an Eru. */
+/* The key "namespace/name" of the Deployment of an Eru. */
 static bool deployment_of(struct stw_json eru, char out[STW_KEY_LEN])
 {
     char ns[254], name[254];
@@ -66,12 +66,12 @@ static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const 
         !deployment_of(stw_json_root(&doc), deployment))
         return;
     eru_rollouts_track(rollouts_of(m), deployment, false);
-    stw_manager_wake(m, "deployment", deployment); /* whoever was too late before */
-    stw_manager_enqueue(m, "Eru", deployment);     /* one that the Deployment asks for */
+    stw_manager_wake(m, "deployment", deployment); /* a younger Eru of this Deployment */
+    stw_manager_enqueue(m, "Eru", deployment);     /* an Eru that the Deployment requests */
 }
 
-/* Of each Deployment of the cluster: its uid, whether it asks for an Eru, and its version, so that
- * changes of its status are seen although they are not in the metadata. */
+/* Keeps of each Deployment in the cluster: its uid, whether it requests an Eru, and its
+ * resourceVersion, because changes of its status do not show in the other metadata. */
 static void project_deployment(const struct stw_controller *const *all, struct stw_json object,
                                struct stw_buf *out)
 {
@@ -111,7 +111,7 @@ void eru_wish_of(const struct stw_run *run, const char *key, struct eru_wish *re
     read_wish(there ? stw_buf_str(&text) : NULL, ret);
 }
 
-/* Most changes are of a status, and nobody's concern but while a restart is under way. */
+/* Most changes are status updates, which matter only while a restart is in progress. */
 static void deployment_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                                const char *old_text, const char *new_text)
 {
@@ -125,7 +125,7 @@ static void deployment_changed(struct stw_manager *m, const struct stw_watch *w,
     if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid) ||
         eru_rollouts_tracks(rollouts_of(m), key))
         stw_manager_wake(m, "deployment", key);
-    if (!new_text) /* those that are nobody's children are in this cache only */
+    if (!new_text) /* Deployments that are not our children are only in this cache */
         stw_manager_enqueue_namesakes(m, &stw_watch_deployments, key);
 }
 
@@ -134,7 +134,7 @@ void eru_deployment_key(const struct stw_run *run, const char *name, char out[ST
     stw_key_make(run->ns, name, out);
 }
 
-/* --- who comes first */
+/* --- conflicts over a Deployment */
 
 static bool comes_before(const struct stw_object *other, const char *other_key, const struct eru *e)
 {
@@ -160,7 +160,7 @@ static void find_older(struct eru *e, const char *deployment)
 
 /* --- the run */
 
-/* A token that is too long is told apart by its hash. */
+/* A token that is too long is replaced by its beginning and its hash. */
 static void read_token(struct eru *e)
 {
     struct stw_json annotations = stw_json_path(e->object.root, "metadata.annotations");
@@ -193,7 +193,7 @@ static void finish(struct eru *e, const char *deployment, struct stw_result *res
         stw_run_fail(e->run, &e->err, result);
         return;
     }
-    if (!*e->holder) /* else the older one's rollout would be lost sight of */
+    if (!*e->holder) /* otherwise the rollout of the older Eru would no longer be tracked */
         eru_rollouts_track(eru_keeper_rollouts(e->run->state), deployment,
                            e->state.rollout.there || eru_plan_waits(e));
     eru_judge(e, &verdict, &status);
@@ -224,7 +224,7 @@ static void act(struct eru *e, struct stw_result *result)
     eru_state_done(&e->state);
 }
 
-/* With the rules kept, both are there. */
+/* After validation both the zone and the schedule are valid. */
 static int read_schedule(struct eru *e, struct stw_error *err)
 {
     e->zone = stw_zones_get(stw_product_zones(e->run->env), e->spec.time_zone);
@@ -275,7 +275,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     free(e);
 }
 
-/* --- the kind in the table */
+/* --- registration */
 
 const struct stw_resource eru_resource = {.group = "mtsre.meitu.com",
                                           .version = "v1",

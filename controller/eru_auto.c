@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Erus that Deployments ask for by an annotation: made disabled, with the default schedule, owned
- * by the Deployment so that they go with it. */
+ * Erus that Deployments request by an annotation.  They are created disabled and with the default
+ * schedule.  The Deployment owns them, so they are deleted with it. */
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/ending.h"
@@ -12,7 +12,7 @@
 #define MANAGED_BY "app.kubernetes.io/managed-by"
 #define KEYS_MAX (1u << 20)
 
-/* --- making */
+/* --- creation */
 
 static json_t *build(const struct stw_run *run, const struct eru_wish *wish)
 {
@@ -25,7 +25,7 @@ static json_t *build(const struct stw_run *run, const struct eru_wish *wish)
                      run->name);
 }
 
-/* Somebody made an Eru of another name for it. */
+/* Another client has created an Eru with another name for the Deployment. */
 static bool has_another(const struct stw_run *run)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
@@ -64,14 +64,14 @@ void eru_make(struct stw_run *run, struct stw_result *result)
         (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
     if (eru && stw_kube_create(run->client, &eru_resource, run->ns, eru, &answer, &err) == 0) {
         tell_made(run, &answer);
-        result->outcome = STW_RUN_AFTER; /* for its status */
+        result->outcome = STW_RUN_AFTER; /* to write its status */
         result->after_ms = 1;
-    } else if (err.code != STW_ERR_EXISTS) { /* then the watch will tell */
+    } else if (err.code != STW_ERR_EXISTS) { /* if it exists, the watch reports it */
         stw_run_fail(run, &err, result);
     }
 }
 
-/* --- the annotation was taken away */
+/* --- after the annotation was removed */
 
 static bool is_ours(struct stw_json eru, const char *deployment_uid)
 {
@@ -105,7 +105,7 @@ static void delete_it(struct eru *e, const char *rv, struct stw_result *result)
                      e->spec.deployment);
 }
 
-/* It stays, and is people's from now on. */
+/* Removes our label: the Eru stays, and is no longer managed by steward. */
 static void give_over(struct eru *e, const char *rv, struct stw_result *result)
 {
     struct stw_run *run = e->run;

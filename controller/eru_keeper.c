@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the controller keeps beside the caches: the rollouts that are under way, counters, and a
- * thread that sleeps until somebody sets the wall clock, since the queue's delays are of a clock
- * that never steps.  Then every Eru is looked at. */
+ * State of the controller in addition to the caches: current rollouts, counters, and a thread that
+ * waits for a step of the wall clock.  The queue's delays use a clock that never steps, so after a
+ * step every Eru is enqueued. */
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -15,9 +15,9 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
-#define FAR_OFF INT32_MAX /* seconds since the epoch; it is the clock's steps that matter */
-/* A sandbox may have a clock of its own, of whose steps the kernel does not tell: so often is the
- * wall clock held against the one that never steps, and so far may they go apart. */
+#define FAR_OFF INT32_MAX /* seconds since the epoch; only steps of the clock matter */
+/* In a sandbox with its own clock the kernel may not report steps.  So the wall clock is compared
+ * with the monotonic one at this interval, and a larger difference than this counts as a step. */
 #define COMPARE_MS 5000
 #define APART_MS 1000
 
@@ -39,13 +39,13 @@ static int arm(const struct eru_keeper *k)
     return timerfd_settime(k->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far_off, NULL);
 }
 
-/* How far the wall clock is ahead of the one that never steps. */
+/* How far the wall clock is ahead of the monotonic clock. */
 static int64_t ahead_ms(const struct eru_keeper *k)
 {
     return stw_wall_us(k->clock) / 1000 - (int64_t)stw_now_ms(k->clock);
 }
 
-/* The kernel says so. */
+/* The kernel has reported a step. */
 static bool was_told(const struct eru_keeper *k)
 {
     uint64_t ticks;
@@ -58,7 +58,7 @@ static bool was_set(const struct eru_keeper *k, int64_t *ahead)
     bool told = was_told(k);
     *ahead = ahead_ms(k);
     if (!told && llabs(*ahead - before) <= APART_MS)
-        *ahead = before; /* or many small steps would go by unseen */
+        *ahead = before; /* otherwise many small steps would go unnoticed */
     return told || *ahead != before;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is to be done now.  Everything is worked out from the status, the spec, the Deployment and
- * the time; the stamp on the Deployment decides whether an instant has been dealt with, so that a
- * run which was cut off anywhere is simply run again. */
+ * Decides what must be done now, from the status, the spec, the Deployment and the time.  The stamp
+ * on the Deployment decides whether an instant has been handled, so a run that was interrupted at
+ * any point can simply be repeated. */
 #include "base/util.h"
 #include "controller/eru_priv.h"
 
@@ -37,7 +37,7 @@ static void note(struct eru *e, int64_t instant, enum eru_result result, const c
     e->noted[result]++;
 }
 
-/* The same for each run of an Eru, and spread evenly over Erus. */
+/* The same in each run of an Eru, and evenly distributed over Erus. */
 int64_t eru_plan_jitter(const struct eru *e)
 {
     if (e->spec.jitter_seconds <= 0)
@@ -53,7 +53,7 @@ static bool look(struct eru *e)
     return e->looked;
 }
 
-/* --- which schedule is in force */
+/* --- the active schedule */
 
 static int64_t created(const struct eru *e)
 {
@@ -79,7 +79,7 @@ static void put_into_force(struct eru *e)
     (void)snprintf(s->active.time_zone, sizeof(s->active.time_zone), "%s", e->spec.time_zone);
 }
 
-/* --- a rollout that is under way */
+/* --- the current rollout */
 
 static void end_rollout(struct eru *e, enum eru_result result, const char *reason)
 {
@@ -115,7 +115,7 @@ static bool has_stamp(const struct eru_target *t, int64_t instant)
     return stw_streq(t->stamp, stamp);
 }
 
-/* A clock that is set while a rollout goes on neither ends it nor lets it go on for longer. */
+/* Setting the clock during a rollout neither ends nor prolongs it. */
 static void measure_rollout(struct eru *e)
 {
     int64_t begin = e->state.rollout.start;
@@ -155,7 +155,7 @@ static void follow_rollout(struct eru *e)
 /* --- whether the Deployment may be restarted */
 
 struct skip {
-    const char *reason; /* NULL: it may */
+    const char *reason; /* NULL: it may be restarted */
     char why[300];
 };
 
@@ -177,7 +177,7 @@ static bool is_rolling(const struct eru_target *t)
                          t->replicas > t->updated);
 }
 
-/* What holds for restarts by hand as well. */
+/* Checks that also apply to manual restarts. */
 static void check_target(const struct eru *e, struct skip *s)
 {
     const struct eru_target *t = &e->target;
@@ -209,7 +209,7 @@ static void begin_rollout(struct eru *e, int64_t instant)
 {
     struct eru_state *s = &e->state;
     char text[STW_TIME_LEN];
-    if (s->rollout.there) /* by Allow */
+    if (s->rollout.there) /* with concurrencyPolicy Allow */
         end_rollout(e, ERU_FAILED, "Superseded");
     s->rollout.there = true;
     s->rollout.instant = instant;
@@ -221,7 +221,7 @@ static void begin_rollout(struct eru *e, int64_t instant)
     tell(e, false, "Restarted", "restarted Deployment \"%s\" for %s", e->spec.deployment, text);
 }
 
-/* True: the Deployment has the stamp, of now or of before. */
+/* Returns true if the Deployment has the stamp, from this run or an earlier one. */
 static bool restart(struct eru *e, int64_t instant)
 {
     char stamp[STW_TIME_LEN];
@@ -249,7 +249,7 @@ static int64_t base_time(const struct eru *e)
     return STW_MAX(e->state.last_schedule, e->state.active.since);
 }
 
-/* Instants before `newest` that nobody acted on. */
+/* Records the instants before `newest` for which nothing was done. */
 static void note_older(struct eru *e, int64_t newest)
 {
     struct eru_state *s = &e->state;
@@ -279,8 +279,8 @@ static void miss(struct eru *e, int64_t instant)
          (long long)(now(e) - instant), (long long)e->spec.starting_deadline_seconds);
 }
 
-/* A newer restart than this instant asks for has been made, by a leader whose word has not got
- * through to us. */
+/* A restart that is newer than this instant was made by another leader, whose status write we have
+ * not seen yet. */
 static bool is_obsolete(const struct eru *e, int64_t instant)
 {
     int64_t us;
@@ -289,7 +289,7 @@ static bool is_obsolete(const struct eru *e, int64_t instant)
     return us / 1000000 > instant && us <= e->now_us;
 }
 
-/* True: the instant has been dealt with. */
+/* Returns true if the instant has been handled. */
 static bool act_on(struct eru *e, int64_t instant)
 {
     struct skip s = {0};
@@ -326,9 +326,9 @@ static void follow_schedule(struct eru *e)
     (void)stw_calendar_next(&e->cron, e->zone, STW_MAX(base_time(e), from), &s->next_schedule);
 }
 
-/* --- restarts by hand */
+/* --- manual restarts */
 
-/* The stamp has whole seconds: an instant that was one before would change nothing. */
+/* The stamp has whole seconds: an instant that was used before would change nothing. */
 static int64_t new_instant(const struct eru *e)
 {
     const struct eru_state *s = &e->state;
@@ -349,8 +349,8 @@ static void take_token(struct eru *e)
     s->manual.done = false;
 }
 
-/* The token is written down first, with the time that will be its stamp: `known` means that the
- * status has it.  So it restarts once, whatever dies in between. */
+/* The token is first stored in the status, with the instant that will be its stamp; `known`: it is
+ * stored.  So it restarts once, even if a process dies in between. */
 static void follow_token(struct eru *e, bool known)
 {
     struct eru_state *s = &e->state;
@@ -382,13 +382,14 @@ void eru_plan(struct eru *e)
         take_token(e);
         follow_token(e, known);
     }
-    /* A stamp of before: its rollout may be through, and then nothing more would be heard of it. */
+    /* The stamp may be from an earlier run.  Its rollout may be complete already, and no further
+     * event would report that. */
     if (e->err.code == STW_OK)
         follow_rollout(e);
-    measure_rollout(e); /* one that has just begun: this is when */
+    measure_rollout(e); /* records the start of a rollout that has just begun */
 }
 
-/* --- when to look again */
+/* --- the next wake-up */
 
 bool eru_plan_waits(const struct eru *e)
 {
@@ -410,7 +411,7 @@ uint64_t eru_plan_wake_ms(const struct eru *e)
         sooner(&ms, ((s->next_schedule + eru_plan_jitter(e)) * 1000000 - e->now_us) / 1000);
     if (s->rollout.there)
         sooner(&ms, e->spec.rollout_timeout_seconds * 1000 - e->took_ms);
-    if (eru_plan_waits(e) && !e->looked) /* the token has only been written down so far */
+    if (eru_plan_waits(e) && !e->looked) /* so far the token is only stored */
         sooner(&ms, 0);
     return ms;
 }

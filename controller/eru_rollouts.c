@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which Deployments are being rolled out, so that only their changes are looked at one by one; and
- * since when, by a clock that never steps. */
+ * The Deployments with a current rollout, and its start by a monotonic clock.  Status changes of
+ * other Deployments are ignored. */
 #include "base/table.h"
 #include "base/util.h"
 #include "controller/eru_priv.h"
@@ -9,8 +9,8 @@
 #include <pthread.h>
 
 struct tracked {
-    int64_t instant;  /* of its rollout; ERU_NEVER: of none so far */
-    int64_t begun_ms; /* by the clock that never steps; before its zero for one of long ago */
+    int64_t instant;  /* of its rollout; ERU_NEVER: none so far */
+    int64_t begun_ms; /* by the monotonic clock; negative if it began before the clock's zero */
     char deployment[];
 };
 
@@ -48,7 +48,7 @@ void eru_rollouts_destroy(struct eru_rollouts *r)
     free(r);
 }
 
-/* Under the lock; NULL without memory. */
+/* Requires the lock; NULL if out of memory. */
 static struct tracked *find_or_add(struct eru_rollouts *r, const char *deployment)
 {
     struct tracked *t = stw_table_get(&r->tracked, deployment);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The status as a struct, and back. */
+ * Converts the status to a struct and back. */
 #include "base/util.h"
 #include "controller/eru_priv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an Eru's status says.  No I/O. */
+ * Computes the status of an Eru.  No I/O. */
 #include "base/util.h"
 #include "controller/eru_priv.h"
 #include "controller/status.h"
@@ -35,7 +35,7 @@ static void find_target(const struct eru *e, struct stw_aspect *a)
                    e->run->ns);
     if (!e->spec.enabled)
         return;
-    a->level = STW_LEVEL_WAITING; /* the watch tells when it comes */
+    a->level = STW_LEVEL_WAITING; /* the watch reports its creation */
     a->again_ms = STW_STALLED_AGAIN_MS;
 }
 
@@ -121,7 +121,7 @@ void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status)
     *ret_status = stw_status_end(&s);
 }
 
-/* --- a spec that breaks the rules */
+/* --- an invalid spec */
 
 static const char *schedule_trouble(const struct eru *e, struct stw_error *err)
 {
@@ -140,7 +140,7 @@ static const char *schedule_trouble(const struct eru *e, struct stw_error *err)
     return NULL;
 }
 
-/* All stays, nextScheduleTime too, but for what is said of the spec. */
+/* Everything stays, including nextScheduleTime, except the conditions about the spec. */
 json_t *eru_status_invalid(struct eru *e, const char *findings)
 {
     static const char *const keep[] = {"lastScheduleTime",

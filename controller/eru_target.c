@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Deployment: one GET to look at it, one server-side apply of one annotation to restart it. */
+ * The Deployment: one GET reads it, one server-side apply of one annotation restarts it. */
 #include "base/util.h"
 #include "controller/eru_priv.h"
 
 #include <stdio.h>
 
-/* --- looking */
+/* --- reading */
 
 static void read_number(struct stw_json v, int64_t *to)
 {
@@ -59,7 +59,7 @@ static int look(struct eru *e, struct stw_error *err)
     char key[STW_KEY_LEN];
     eru_deployment_key(e->run, e->spec.deployment, key);
     eru_rollouts_track(eru_keeper_rollouts(e->run->state), key,
-                       true); /* before: no change may fall in between */
+                       true); /* before the read, so that no change is missed */
     e->target = (struct eru_target){0};
     if (stw_kube_get(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, &text,
                      err) != 0) {
@@ -109,7 +109,7 @@ static int stamp(struct eru *e, const char *text, struct stw_error *err)
                : stw_fail(err, STW_ERR_INTERNAL, "the answer is not a Deployment");
 }
 
-/* --- when the schedule was changed */
+/* --- the last change of the schedule */
 
 static bool sets_schedule(struct stw_json entry)
 {
@@ -121,7 +121,7 @@ static bool sets_schedule(struct stw_json entry)
     return false;
 }
 
-/* By the record of who wrote which fields when; without it, now. */
+/* By metadata.managedFields; now, if they do not have it. */
 static int64_t changed_at(struct eru *e)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);

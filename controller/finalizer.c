@@ -26,7 +26,7 @@ bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer)
     return false;
 }
 
-/* The list without it, then with it behind the others when `wanted`. */
+/* The list without `finalizer`; if `wanted`, it is then appended. */
 static json_t *new_list(const struct stw_object *o, const char *finalizer, bool wanted)
 {
     struct stw_json key, one;
@@ -55,7 +55,7 @@ static int patch(struct stw_run *run, const struct stw_object *o, json_t *list,
                                 body, run->controller->field_manager, answer, err);
 }
 
-/* The answer goes into the cache, and its version into the object. */
+/* Stores the returned object in the cache, and its resourceVersion in `o`. */
 static void take_answer(struct stw_run *run, struct stw_object *o, const struct stw_buf *answer)
 {
     stw_autojson struct stw_json_doc doc = {0};

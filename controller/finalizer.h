@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finalizers: an object that has ours stays until we have taken it away.  For kinds that make
- * things which no garbage collector finds. */
+ * Finalizers: an object with ours is kept until we have removed it.  For kinds that create things
+ * that the garbage collector does not know. */
 #ifndef STW_CONTROLLER_FINALIZER_H
 #define STW_CONTROLLER_FINALIZER_H
 
 #include "controller/object.h"
 
-/* The projection of the watch keeps metadata.finalizers: stw_object_project_packed. */
+/* The projection of the watch must keep metadata.finalizers: stw_object_project_packed. */
 bool stw_finalizer_has(const struct stw_object *o, const char *finalizer);
-/* Any but this one. */
+/* Whether there are others than this one. */
 bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer);
 
-/* Adds it, under the resourceVersion that was read; `o` gets the new one.  1: written, 0: it was
+/* Adds it under the resourceVersion that was read; `o` gets the new one.  1: written, 0: it was
  * there, -1: a conflict (read again) or another error. */
 int stw_finalizer_add(struct stw_run *run, struct stw_object *o, const char *finalizer,
                       struct stw_error *err);
-/* Takes it away, and with the last one the object is gone.  An object that is gone already is fine.
- * As above. */
+/* Removes it; with the last finalizer the object is gone.  It is not an error if the object is gone
+ * already.  Returns as above. */
 int stw_finalizer_remove(struct stw_run *run, struct stw_object *o, const char *finalizer,
                          struct stw_error *err);
 

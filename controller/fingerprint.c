@@ -47,7 +47,8 @@ int stw_fingerprint_under(const unsigned char key[STW_FINGERPRINT_KEY_BYTES], co
     unsigned char mac[EVP_MAX_MD_SIZE];
     unsigned int mac_len = 0;
     struct stw_buf stw_autobuf text = {.max = SIZE_MAX, .secret = true};
-    stw_buf_add(&text, uid, strlen(uid) + 1); /* equal passwords of two objects look different */
+    stw_buf_add(&text, uid, strlen(uid) + 1); /* the same password gives another fingerprint for
+                                                 another object */
     stw_buf_add(&text, password, len);
     if (text.failed || !HMAC(EVP_sha256(), key, STW_FINGERPRINT_KEY_BYTES,
                              (const unsigned char *)text.data, text.len, mac, &mac_len))
@@ -116,7 +117,7 @@ static int load_key(struct stw_fingerprints *f, const struct stw_run *run, struc
         e = (struct stw_error){0};
         rc = create_key(f, run, &e);
     }
-    if (rc != 0 && e.code == STW_ERR_EXISTS) { /* another replica was quicker */
+    if (rc != 0 && e.code == STW_ERR_EXISTS) { /* another replica created it first */
         e = (struct stw_error){0};
         rc = read_key(f, run, &e);
     }

@@ -74,7 +74,7 @@ static bool is_stale(const struct record *r, uint64_t now_ms)
            now_ms - r->since_ms > STW_GUARD_WINDOW_MS;
 }
 
-/* Keeps only what still counts; at most once a window. */
+/* Removes stale records; at most once a window. */
 static void sweep(struct stw_guard *g, uint64_t now_ms)
 {
     uint32_t pos = 0;

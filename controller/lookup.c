@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What can be asked of the caches: indexes for rules and for waking who waits, and how the fleet
- * is. */
+ * Queries of the caches: look-ups by index for admission rules and for waking waiting objects, and
+ * the metric steward_objects. */
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/object.h"
@@ -28,7 +28,8 @@ void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c)
     return NULL;
 }
 
-/* The cache of a resource; of several, one with an index, or else one of all objects. */
+/* Finds the cache of a resource.  Of several it prefers one with an index, then one without a label
+ * selector. */
 static struct stw_cache *find_cache(struct stw_manager *m, const char *plural, size_t len)
 {
     struct stw_cache *found = NULL;
@@ -41,7 +42,7 @@ static struct stw_cache *find_cache(struct stw_manager *m, const char *plural, s
     return found;
 }
 
-/* The keys of objects under `value` of a field. */
+/* The keys of the objects that are indexed under `value` of a field. */
 static void keys_under(struct stw_informer *inf, const char *field, const char *value,
                        struct stw_buf *ret_keys)
 {
@@ -49,7 +50,7 @@ static void keys_under(struct stw_informer *inf, const char *field, const char *
     stw_index_add(&key, field, value);
     if (key.failed)
         return;
-    key.data[key.len - 1] = '\0'; /* the line's end */
+    key.data[key.len - 1] = '\0'; /* replaces the '\n' */
     stw_informer_keys(inf, key.data, ret_keys);
 }
 
@@ -79,7 +80,7 @@ bool stw_manager_find(void *ctx, const char *index, const char *key, const char 
     return false;
 }
 
-/* What is in other namespaces is not in the caches: that it is absent there says nothing. */
+/* Objects of other namespaces are not cached, so their absence from the cache means nothing. */
 static bool looks_after(const struct stw_manager *m, const char *key)
 {
     size_t len = strcspn(key, "/");
@@ -104,7 +105,7 @@ const struct stw_lookup *stw_manager_lookup(struct stw_manager *m)
     return &m->lookup;
 }
 
-/* --- waking */
+/* --- enqueueing */
 
 static struct stw_crew *crew_of(struct stw_manager *m, const char *kind)
 {
@@ -153,7 +154,8 @@ void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller 
         (void)stw_queue_add(crew->queue, k, 0);
 }
 
-/* Both texts of stw_object_project and its like: are they the same except for the status? */
+/* Compares two texts of stw_object_project or its variants: true if they differ at most in the
+ * status. */
 static bool only_status_differs(const char *old_text, const char *new_text)
 {
     stw_autojson struct stw_json_doc was = {0}, is = {0};
@@ -166,8 +168,9 @@ static bool only_status_differs(const char *old_text, const char *new_text)
            stw_json_equal(stw_json_get(a, "spec"), stw_json_get(b, "spec"));
 }
 
-/* The status that the run of this key writes now: the event can come before the answer does.  A
- * status that another client writes wakes us, so that it is put right. */
+/* While a run of this key is active, a change of only the status is taken for its own write, whose
+ * event can arrive before the response.  At other times a status written by another client enqueues
+ * the key, so that it is corrected. */
 static bool is_own_write(const struct stw_crew *crew, const char *key, const char *old_text,
                          const char *new_text)
 {
@@ -196,8 +199,8 @@ void stw_manager_wake(struct stw_manager *m, const char *field, const char *valu
     }
 }
 
-/* --- how many objects have which condition: counted when somebody asks, from the caches
- * themselves, so that the numbers cannot drift away from what is there */
+/* --- steward_objects: the number of objects by condition, counted from the caches at each scrape,
+ * so that it cannot drift from the actual state */
 
 static const char *const states[] = {"True", "False", "Unknown"};
 

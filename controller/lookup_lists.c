@@ -8,21 +8,21 @@
 #include <stdio.h>
 
 #define LISTS_MAX 16
-#define KEYS_MAX 2000000 /* of one resource; with their texts some 150 MiB */
+#define KEYS_MAX 2000000 /* of one resource; with their texts about 150 MiB */
 #define TEXT_MAX_BYTES (256u << 20)
 #define OBJECT_MAX_BYTES (8u << 20)
 
-/* What an object is found under: the hash of "nodePort:30100", or of its own key behind a '/'. */
+/* The hash of an index key such as "nodePort:30100", or of '/' and the object's own key. */
 struct mark {
     struct stw_hash hash;
-    uint32_t at; /* of its key in `text` */
+    uint32_t at; /* offset of the object's key in `text` */
 };
 
 struct list {
     const struct stw_controller *const *controllers;
     const struct stw_watch *watch;
     int rc;             /* -1: it could not be read */
-    struct mark *marks; /* sorted when it is read */
+    struct mark *marks; /* sorted after reading */
     size_t count, cap;
     struct stw_buf text; /* keys, each ended by a NUL */
 };
@@ -34,7 +34,7 @@ struct stw_lookup_lists {
     size_t count;
 };
 
-/* --- reading one */
+/* --- reading a list */
 
 static int add_mark(struct list *l, const char *what, size_t len, uint32_t at)
 {
@@ -77,7 +77,7 @@ static int add_index(struct list *l, struct stw_json object, uint32_t at)
     return keys.failed ? -1 : 0;
 }
 
-/* 1: no room. */
+/* Returns 1 if a limit is exceeded or out of memory. */
 static int add_object(void *ctx, struct stw_json object)
 {
     struct list *l = ctx;
@@ -133,7 +133,7 @@ static void read_list(struct stw_lookup_lists *all, struct list *l)
         qsort(l->marks, l->count, sizeof(*l->marks), order);
 }
 
-/* --- asking */
+/* --- look-ups */
 
 static const struct stw_watch *door_watch(const struct stw_controller *c, const char *plural,
                                           size_t len)
@@ -176,7 +176,7 @@ static struct list *list_of(struct stw_lookup_lists *all, const char *plural, si
     return all->lists[i].rc == 0 ? &all->lists[i] : NULL;
 }
 
-/* The first mark of this hash, or where it would be. */
+/* The index of the first mark with this hash, or where it would be. */
 static size_t lower_bound(const struct list *l, struct stw_hash hash)
 {
     const struct mark wanted = {.hash = hash};
@@ -232,7 +232,7 @@ static int secret(void *ctx, const char *ns, const char *name, const char *key,
     return stw_secret_look(all->config.client, ns, name, key, ret);
 }
 
-/* --- making and ending */
+/* --- create and destroy */
 
 struct stw_lookup_lists *stw_lookup_lists_create(const struct stw_lookup_lists_config *config)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What admission rules look up, for a program that keeps no caches: each resource that is asked of
- * is listed once, when it is first asked, and of its objects nothing but keys is kept. */
+ * Look-ups for admission rules in a program without caches: each resource is listed once, on its
+ * first look-up, and only the keys of its objects are kept. */
 #ifndef STW_CONTROLLER_LOOKUP_LISTS_H
 #define STW_CONTROLLER_LOOKUP_LISTS_H
 
@@ -11,10 +11,10 @@
 struct stw_lookup_lists;
 
 struct stw_lookup_lists_config {
-    const struct stw_controller *const *controllers; /* whose watches are listed; ended by NULL */
+    const struct stw_controller *const *controllers; /* their watches are listed; ended by NULL */
     struct stw_client *client;
-    const char *const *namespaces; /* to look at when not all may be listed; NULL: all or nothing */
-    /* A resource cannot be listed, told once for each; what depends on it is not judged. */
+    const char *const *namespaces; /* used if not all may be listed; NULL: all or nothing */
+    /* A resource cannot be listed; reported once for each.  Rules that depend on it are skipped. */
     void (*trouble)(void *ctx, const char *plural, const struct stw_error *err);
     void *ctx;
 };
@@ -24,8 +24,8 @@ struct stw_lookup_lists *stw_lookup_lists_create(const struct stw_lookup_lists_c
 const struct stw_lookup *stw_lookup_lists_get(struct stw_lookup_lists *l);
 void stw_lookup_lists_destroy(struct stw_lookup_lists *l);
 
-/* Asks the API server for what can be said of a value in a Secret, and wipes the Secret.  0, or -1:
- * it could not be looked at. */
+/* Reads a Secret from the API server, describes one of its values and wipes the Secret.  0, or -1:
+ * the Secret could not be read. */
 int stw_secret_look(struct stw_client *client, const char *ns, const char *name, const char *key,
                     struct stw_secret_facts *ret);
 

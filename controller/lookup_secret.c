@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What admission may know of a value in a Secret.  Caches hold no Secrets, so it is asked for, and
- * wiped when its features are taken. */
+ * Facts about a value in a Secret, for admission.  The caches hold no Secrets, so the Secret is
+ * read from the API server, and wiped once the facts are extracted. */
 #include "base/base64.h"
 #include "base/util.h"
 #include "controller/lookup_lists.h"
 #include "controller/manager_priv.h"
 
-/* The webhook's caller waits 3 s, for this and all else. */
+/* The webhook's caller waits 3 s for the whole review. */
 #define TIMEOUT_MS 1500
 #define SECRET_MAX_BYTES (4u << 20) /* 1 MiB of data in base64, and metadata */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Start, leadership and stop.  Every replica fills its caches and its queues; workers take keys
- * only while this replica leads, so that a new leader begins with everything it has seen. */
+ * Start, leadership and stop.  Every replica fills its caches and queues, but its workers take keys
+ * only while it leads.  A new leader therefore starts with everything that it has seen. */
 #include "base/footprint.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -14,7 +14,7 @@
 #define DEFAULT_RESYNC_MS (10u * 3600 * 1000)
 #define TIDY_MS 60000
 #define SYNC_POLL_MS 5
-#define LOST_LEASE_DRAIN_MS 4000 /* the lease has 5 s left when its renewal is given up */
+#define LOST_LEASE_DRAIN_MS 4000 /* when renewal is given up, the lease is valid for 5 s more */
 #define HANGS_MS (10u * 60000)
 
 const struct stw_rule stw_manager_rules[] = {
@@ -39,7 +39,7 @@ static void project(void *ctx, struct stw_json object, struct stw_buf *out)
     cache->watch->project(cache->manager->config.controllers, object, out);
 }
 
-/* --- making */
+/* --- creation */
 
 static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct stw_error *err)
 {
@@ -91,7 +91,7 @@ static int add_crew(struct stw_manager *m, const struct stw_controller *c, struc
     return c->open ? c->open(m, &m->config, &crew->state, err) : 0;
 }
 
-/* What the rules at the door ask of a controller's caches. */
+/* Adds only the caches that admission rules read. */
 static int add_lookups(struct stw_manager *m, const struct stw_controller *c, struct stw_error *err)
 {
     if (c->own->door && add_cache(m, c->own, err) != 0)
@@ -162,7 +162,7 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     return 0;
 }
 
-/* --- leading */
+/* --- leadership */
 
 static void set_working(struct stw_manager *m, bool working)
 {
@@ -204,7 +204,7 @@ static void pause_controllers(struct stw_manager *m)
             m->crews[i].controller->pause(m->crews[i].state);
 }
 
-/* The lease is gone or about to be given back; the fence is closed. */
+/* Called when the lease is lost or about to be released.  The fence is already closed. */
 static void step_down(void *ctx)
 {
     struct stw_manager *m = ctx;
@@ -230,9 +230,9 @@ static int stand_for_election(struct stw_manager *m, struct stw_error *err)
     return 0;
 }
 
-/* --- the housekeeping thread */
+/* --- the resync thread */
 
-/* Sleeps until `deadline` or until the manager stops; true: it stops. */
+/* Sleeps until `deadline` or until the manager stops.  Returns true if it stops. */
 static bool keeper_sleeps(struct stw_manager *m, uint64_t deadline)
 {
     pthread_mutex_lock(&m->lock);
@@ -251,8 +251,7 @@ static bool all_synced(const struct stw_manager *m)
     return true;
 }
 
-/* Once in a while everything is looked at, though nothing seems to have happened: behind all that
- * people do. */
+/* Enqueues every object, in case a change was missed.  Resyncs have the lower priority. */
 static void resync(struct stw_manager *m)
 {
     for (uint32_t i = 0; i < m->crew_count; i++) {
@@ -265,7 +264,7 @@ static void resync(struct stw_manager *m)
     }
 }
 
-/* Up to a tenth later, so that replicas and restarts do not fall into step. */
+/* Adds a jitter of up to a tenth, so that replicas and restarts do not synchronise. */
 static uint64_t next_resync(const struct stw_manager *m)
 {
     return stw_now_ms(&stw_clock_system) + m->config.resync_ms +
@@ -279,7 +278,7 @@ static void tidy(struct stw_manager *m)
             m->crews[i].controller->tidy(m->crews[i].state);
 }
 
-/* True: stop. */
+/* Returns true if the manager stops. */
 static bool wait_for_resync(struct stw_manager *m)
 {
     uint64_t at = next_resync(m), now;
@@ -299,7 +298,7 @@ static void *keep(void *ctx)
     while (!all_synced(m))
         if (keeper_sleeps(m, stw_now_ms(&stw_clock_system) + SYNC_POLL_MS))
             return NULL;
-    stw_footprint_shrink(); /* what reading lists took, before all objects are looked at */
+    stw_footprint_shrink(); /* frees the memory of the lists before all objects are reconciled */
     stw_log(STW_LOG_INFO, "caches are filled",
             STW_INT("tookMs", stw_now_ms(&stw_clock_system) - begin));
     if (!m->lease) {
@@ -400,7 +399,7 @@ void stw_manager_destroy(struct stw_manager *m)
         return;
     stw_manager_stop(m, 0);
     if (m->crew_count > 0)
-        stw_client_cancel(m->config.client); /* a worker may wait for an answer */
+        stw_client_cancel(m->config.client); /* a worker may wait for a response */
     end_workers(m);
     stw_lease_destroy(m->lease);
     for (uint32_t i = 0; i < m->cache_count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The manager's inside, shared by its start and stop (manager.c), the workers (worker.c), and what
- * others may ask of the caches (lookup.c). */
+ * Internals of the manager, shared by start and stop (manager.c), the workers (worker.c) and
+ * look-ups in the caches (lookup.c). */
 #ifndef STW_CONTROLLER_MANAGER_PRIV_H
 #define STW_CONTROLLER_MANAGER_PRIV_H
 
@@ -25,7 +25,7 @@ struct stw_cache {
     struct stw_informer *informer;
 };
 
-/* One controller at work. */
+/* A running controller: its queue and its workers. */
 struct stw_crew {
     struct stw_manager *manager;
     const struct stw_controller *controller;
@@ -33,7 +33,7 @@ struct stw_crew {
     struct stw_queue *queue;
     struct stw_events *events;
     void *state;        /* of controller->open */
-    pthread_t *threads; /* the manager's lock is for this and the three below */
+    pthread_t *threads; /* the manager's lock guards this and the three below */
     uint32_t thread_count, thread_max, busy;
     struct stw_series *by_outcome[5]; /* enum stw_outcome */
     struct stw_series *errors, *terminal, *seconds, *active, *hot_loops;
@@ -52,23 +52,23 @@ struct stw_manager {
     uint32_t crew_count;
     struct stw_family *objects; /* steward_objects */
 
-    pthread_mutex_t lock;    /* for the three below, and for `turn` */
+    pthread_mutex_t lock;    /* guards the three bools below; `turn` uses it */
     pthread_cond_t turn;     /* one of them changed */
     bool working;            /* workers take keys */
-    bool stopping;           /* the housekeeping thread ends */
-    bool ending;             /* workers end */
+    bool stopping;           /* the resync thread must end */
+    bool ending;             /* workers must end */
     struct stw_fence *fence; /* open while this replica leads */
 
-    pthread_t keeper; /* waits for the caches, then stands for election; resyncs */
+    pthread_t keeper; /* waits for the caches, then joins the election; resyncs */
     bool keeper_started;
 };
 
 /* --- worker.c */
 int stw_crew_start(struct stw_crew *crew, struct stw_error *err);
-void stw_crew_join(struct stw_crew *crew); /* m->ending is set */
+void stw_crew_join(struct stw_crew *crew); /* call after setting m->ending */
 uint64_t stw_dice(void);                   /* random, not for secrets */
 void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_t workers);
-/* Threads of a controller where others have `workers`. */
+/* The number of workers of a controller when the default is `workers`. */
 uint32_t stw_crew_workers(const struct stw_controller *c, uint32_t workers);
 
 /* --- lookup.c */
@@ -76,12 +76,12 @@ struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watc
 bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
                       char *ret_holder);
 int stw_manager_has(void *ctx, const char *plural, const char *key);
-void stw_manager_measure(void *ctx); /* before each scrape */
+void stw_manager_measure(void *ctx); /* called before each scrape */
 
-/* --- lookup_secret.c: as struct stw_lookup has them */
+/* --- lookup_secret.c: members of struct stw_lookup */
 int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *key,
                        struct stw_secret_facts *ret);
-/* Of a Secret as the API server answers it. */
+/* Of a Secret as the API server returned it. */
 void stw_secret_describe(struct stw_json secret, const char *key, struct stw_secret_facts *ret);
 
 #endif

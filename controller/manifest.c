@@ -6,7 +6,7 @@
 
 /* --- metadata */
 
-/* A label value: at most 63 of [A-Za-z0-9-_.], with a letter or digit at both ends. */
+/* True for a label value: at most 63 of [A-Za-z0-9-_.], with a letter or digit at both ends. */
 static bool is_label_value(const char *s)
 {
     static const char alnum[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -42,9 +42,9 @@ json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner 
                      stw_owner_reference(run->controller->resource, owner));
 }
 
-/* --- what is passed on */
+/* --- parts copied from the spec */
 
-/* Members that are null mean "not there" to the API server, and so they are left out. */
+/* Removes members that are null: to the API server these are absent. */
 static void drop_nulls(json_t *value)
 {
     const char *key;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pieces of the objects that steward makes, in the form in which the API server gives them back:
- * what differs from that would look like drift.  Each gives a new tree, or NULL without memory. */
+ * Parts of the objects that steward creates, in the form in which the API server returns them: any
+ * difference would look like drift.  Each function returns a new tree, or NULL if out of memory. */
 #ifndef STW_CONTROLLER_MANIFEST_H
 #define STW_CONTROLLER_MANIFEST_H
 
 #include "controller/child.h"
 
-/* What the labels of an object's children say of it. */
+/* Values for the labels of an object's children. */
 struct stw_naming {
     const char *app, *component; /* "myweb", "web" */
     const char *image;           /* its tag is the version */
@@ -15,18 +15,17 @@ struct stw_naming {
 
 /* {app.kubernetes.io/name, app.kubernetes.io/instance}: the selector, unique to this object. */
 json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner *owner);
-/* The same with component, part-of, managed-by and version. */
+/* The selector plus component, part-of, managed-by and version. */
 json_t *stw_manifest_labels(const struct stw_naming *n, const struct stw_owner *owner);
-/* name, namespace, labels, ownerReferences of a child of this name. */
+/* name, namespace, labels and ownerReferences of a child with this name. */
 json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner *owner,
                               const struct stw_naming *n, const char *name);
 
-/* A part of a spec that is passed on as it stands, without members that are null; NULL when it is
- * absent. */
+/* A part of a spec, copied unchanged except for members that are null; NULL when it is absent. */
 json_t *stw_manifest_tree(struct stw_json value);
-/* The same of ResourceRequirements. */
+/* The same for ResourceRequirements. */
 json_t *stw_manifest_resources(struct stw_json resources);
-/* Writes quantities of ResourceRequirements as the server stores them. */
+/* Converts the quantities of ResourceRequirements to the form in which the server stores them. */
 void stw_manifest_canonical_resources(json_t *resources);
 
 #endif

@@ -6,13 +6,13 @@
 #define PLACES 1024U
 
 struct place {
-    struct stw_hash id, result; /* of the name and the inputs */
+    struct stw_hash id, result; /* id: hash of `what` and the inputs */
     bool taken;
 };
 
 struct stw_memo {
     pthread_mutex_t lock;
-    struct place places[PLACES]; /* pages that were never written to take no memory */
+    struct place places[PLACES]; /* untouched pages take no memory */
 };
 
 struct stw_memo *stw_memo_create(void)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was worked out of an object, for as long as what it was worked out of stays the same.  A new
- * object is looked at several times within seconds, and most of the time its children are the same
- * each time.  The table has a fixed size: of two that meet in a place, the later one stays.  Any
- * thread. */
+ * A cache of results computed from an object, valid while its inputs stay the same.  A new object
+ * is reconciled several times within seconds, and mostly with the same children each time.  The
+ * table has a fixed size: a new entry replaces the one in its slot.  Any thread. */
 #ifndef STW_CONTROLLER_MEMO_H
 #define STW_CONTROLLER_MEMO_H
 

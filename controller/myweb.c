@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* --- which MyWebs want a node port */
+/* --- claims of node ports */
 
 static void index_port(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
@@ -27,7 +27,7 @@ static int64_t port_of(const char *text)
     return port;
 }
 
-/* Those that want a port which was given up. */
+/* Wakes the MyWebs that want a port that was released. */
 static void wake_waiting(struct stw_manager *m, int64_t was, int64_t now)
 {
     char port[24];
@@ -37,7 +37,7 @@ static void wake_waiting(struct stw_manager *m, int64_t was, int64_t now)
     stw_manager_wake(m, "nodePort", port);
 }
 
-/* A MyWeb that no longer claims a port makes way for the next one that does. */
+/* Wakes the next claimant when a MyWeb no longer claims its port. */
 static void myweb_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                           const char *old_text, const char *new_text)
 {
@@ -52,7 +52,8 @@ static bool claims_before(const struct stw_object *other, const char *other_key,
     return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, w->run->key) < 0));
 }
 
-/* An older MyWeb that wants the same port has it, even when its Service is not there yet. */
+/* An older MyWeb that wants the same port has priority, even when its Service does not exist
+ * yet. */
 static bool find_older_claim(struct myweb *w)
 {
     char port[48];
@@ -97,7 +98,7 @@ static const struct {
     [MYWEB_SERVICE] = {&stw_watch_services, make_service},
 };
 
-/* Besides the port, children depend on the spec and on which object it is, and on nothing else. */
+/* Children depend only on the identity of the object, its spec and the port. */
 static struct stw_hash inputs_of(const struct myweb *w, int64_t port)
 {
     char text[128];
@@ -123,9 +124,10 @@ static void ensure(struct myweb *w, int child)
     stw_child_ensure(w->run, &w->owner, &w->children[child]);
 }
 
-/* With an automatic port the field is not ours and the API server keeps what it chose.  A port that
- * was asked for before and no longer is stays too, but only as long as we go on applying it:
- * servers up to 1.20 give a new one to a Service whose nodePort field goes. */
+/* For an automatic port we do not apply nodePort, and the API server keeps its choice.  When the
+ * user removes nodePortNumber, the Service keeps that port too, but only as long as we go on
+ * applying it: servers up to 1.20 choose a new one for a Service whose nodePort field is
+ * removed. */
 static void keep_automatic_port(struct myweb *w, const struct stw_child_live *live)
 {
     struct stw_hash wanted;
@@ -148,8 +150,8 @@ static void name_port_holder(struct myweb *w)
         (void)snprintf(w->holder, sizeof(w->holder), MYWEB_HOLDER_UNSEEN);
 }
 
-/* How the API server says it: 422, not 409, for a port that is taken (kubernetes#64466), and 500
- * for a range that is used up. */
+/* The API server's messages: 422, not 409, for a port that is taken (kubernetes#64466), and 500 for
+ * an exhausted range. */
 static const struct {
     const char *text;
     enum myweb_port meaning;
@@ -169,7 +171,7 @@ static void read_port_refusal(struct myweb *w)
         name_port_holder(w);
 }
 
-/* A Service that works is never touched for the sake of a port it cannot have. */
+/* A working Service is never changed for a port that it cannot get. */
 static void ensure_service(struct myweb *w)
 {
     struct stw_child_live live;
@@ -188,7 +190,7 @@ static void ensure_service(struct myweb *w)
     }
     ensure(w, MYWEB_SERVICE);
     read_port_refusal(w);
-    /* The watch does not tell of a change that is our own. */
+    /* The watch does not report our own changes. */
     if (w->children[MYWEB_SERVICE].state <= STW_CHILD_REPAIRED)
         wake_waiting(w->run->manager, live.node_port, w->children[MYWEB_SERVICE].live.node_port);
 }
@@ -227,7 +229,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
     struct stw_error err = {0};
     if (stw_object_load(run, &w.object) != 0 || w.object.deleting) {
-        forget_children(run); /* the garbage collector sees to the rest */
+        forget_children(run); /* the garbage collector deletes the children */
         stw_object_done(&w.object);
         return;
     }
@@ -256,7 +258,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     stw_object_done(&w.object);
 }
 
-/* --- the kind in the table */
+/* --- registration */
 
 static const struct stw_resource myweb_resource = {.group = "operator.k8s-summit.org",
                                                    .version = "v1",
@@ -275,8 +277,9 @@ static const struct stw_watch own_watch = {
 static const struct stw_watch *const watches[] = {&stw_watch_configmaps, &stw_watch_deployments,
                                                   &stw_watch_services, NULL};
 
-/* Children go by the garbage collector, so nothing is ever deleted.  finalizers: the API server
- * asks for it where blockOwnerDeletion is guarded (OwnerReferencesPermissionEnforcement). */
+/* The garbage collector deletes the children, so the verb delete is not needed.  update on
+ * finalizers is required where the API server guards blockOwnerDeletion
+ * (OwnerReferencesPermissionEnforcement). */
 static const struct stw_rule rules[] = {
     {.resource = &myweb_resource, .verbs = "get,list,watch"},
     {.resource = &myweb_resource, .subresource = "status", .verbs = "patch"},

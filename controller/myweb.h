@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps MyWebs: a ConfigMap with the page, a Deployment that serves it, and a Service with a node
- * port, all named as the MyWeb. */
+ * The controller of MyWebs: a ConfigMap with the page, a Deployment that serves it, and a Service
+ * with a node port, all with the name of the MyWeb. */
 #ifndef STW_CONTROLLER_MYWEB_H
 #define STW_CONTROLLER_MYWEB_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the children of a MyWeb should be.  Only fields that we mean are in here, each in the form
- * in which the API server gives it back: what it defaults is left to it. */
+ * The desired children of a MyWeb.  They contain only fields that steward sets, each in the form in
+ * which the API server returns it; the server sets the defaults. */
 #include "base/util.h"
 #include "controller/manifest.h"
 #include "controller/myweb_priv.h"
@@ -58,7 +58,7 @@ json_t *myweb_configmap(const struct myweb *w)
                      metadata(w), "data", "index.html", json_stringn(stw_buf_str(&page), page.len));
 }
 
-/* --- the Deployment */
+/* --- Deployment */
 
 static json_t *resources(const struct myweb *w)
 {
@@ -67,8 +67,8 @@ static json_t *resources(const struct myweb *w)
     return json_loads(STW_MYWEB_RESOURCES, 0, NULL);
 }
 
-/* The page is a directory mount: a file mounted by subPath would never change (kubernetes#50345).
- */
+/* The page is mounted as a directory: a file mounted by subPath would never change
+ * (kubernetes#50345). */
 static json_t *container(const struct myweb *w)
 {
     json_int_t port = (json_int_t)w->spec.container_port;
@@ -107,7 +107,7 @@ json_t *myweb_deployment(const struct myweb *w)
                      pod_spec(w));
 }
 
-/* --- the Service */
+/* --- Service */
 
 json_t *myweb_service(const struct myweb *w)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a MyWeb's status says.  No I/O. */
+ * Computes the status of a MyWeb.  No I/O. */
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/myweb_priv.h"
@@ -16,7 +16,7 @@
 #define REASON_PORT_RANGE "OutOfRange"
 #define REASON_ALLOCATED "Allocated"
 
-/* The children's aspects come first, in their order. */
+/* The aspects of the children come first, in their order. */
 enum { FIND_PORT = MYWEB_CHILDREN, ASPECTS };
 
 static const char *const types[ASPECTS] = {
@@ -26,8 +26,9 @@ static const char *const types[ASPECTS] = {
     [FIND_PORT] = "NodePortAllocated",
 };
 
-/* The API server takes a port back a moment after it shows that the Service gave it up: a refusal
- * comes though no Service has the port.  Once the status says so, the next look is not soon. */
+/* The API server releases a port a moment after the Service has visibly given it up: it may refuse
+ * the port although no Service has it.  The next try is soon, unless the status has this message
+ * already. */
 static bool is_free_soon(const struct myweb *w, const char *message)
 {
     const json_t *conditions = json_object_get(w->object.status, "conditions");

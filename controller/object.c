@@ -27,7 +27,7 @@ static void add_raw(struct stw_buf *out, const char *before, struct stw_json val
     stw_buf_add(out, raw, len);
 }
 
-/* steward's own, and these (ended by NULL, or NULL). */
+/* steward's own annotations, and `others` (ended by NULL, or NULL). */
 static bool keeps_annotation(struct stw_json key, const char *const *others)
 {
     size_t len;
@@ -191,7 +191,7 @@ static json_t *read_status(struct stw_json root)
     return status;
 }
 
-/* The cached text, or what it holds when it is packed. */
+/* Reads the cached text and unpacks it if it is packed. */
 static int read_text(struct stw_informer *cache, const char *key, struct stw_object *ret)
 {
     stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
@@ -290,7 +290,7 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
     return 1;
 }
 
-/* No condition has another status or another reason, whatever the words are. */
+/* True if no condition has another status or reason; messages are ignored. */
 static bool same_conditions(const json_t *before, const json_t *now)
 {
     static const char *const keys[] = {"status", "reason"};
@@ -308,8 +308,8 @@ static bool same_conditions(const json_t *before, const json_t *now)
     return true;
 }
 
-/* Whether a write brings nothing but other words about the same state, again and again: then
- * something in them changes by itself, and each write would lead to the next. */
+/* True if the status was written too often with no change except in messages.  Some text in them
+ * then changes by itself, and each write triggers the next. */
 static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, const json_t *status)
 {
     char what[STW_KEY_LEN + 64];
@@ -328,7 +328,7 @@ static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, con
     return answer != STW_GUARD_GO;
 }
 
-/* NULL: there is none. */
+/* Returns NULL when there is none. */
 static json_t *difference(const struct stw_object *o, json_t *status)
 {
     json_t *last = json_object_get(o->status, "lastReconcileTime");
@@ -393,7 +393,7 @@ void stw_object_event(const struct stw_run *run, const struct stw_object *o, boo
 uint64_t stw_object_retry_ms(const struct stw_run *run, const struct stw_error *err)
 {
     bool nobody = err->code == STW_ERR_UNAVAILABLE && err->http == 0;
-    if (run->left_ms > 0) /* as planned: the status says so already */
+    if (run->left_ms > 0) /* keeps the time that status.retry already has */
         return STW_MAX(run->left_ms, (uint64_t)err->retry_after_ms);
     uint64_t wait = stw_backoff_ms(run->key, run->failures, 1000, nobody ? 30000 : 300000);
     return STW_MAX(wait, err->retry_after_ms);

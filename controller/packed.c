@@ -5,15 +5,15 @@
 #include "base/util.h"
 
 #include <limits.h>
-#define ZLIB_CONST /* input is not written to, and zlib then says so */
+#define ZLIB_CONST /* makes z_stream.next_in const */
 #include <zlib.h>
 
 #define UNPACKED_MAX (8u << 20)
 #define WINDOW_BITS (-12) /* raw, 4 KiB: more than an object and the dictionary */
 #define MEMORY_LEVEL 5
 
-/* What objects share, the commonest last (RFC 1950, section 2.2).  It is never stored, so it may
- * change with each release. */
+/* Common parts of objects, the most frequent last (RFC 1950, section 2.2).  It is never stored, so
+ * it may change with each release. */
 static const char dictionary[] =
     "{\"concurrencyPolicy\":\"Forbid\",\"deploymentname\":\"\",\"enabled\":true,\"historyLimit\":5,"
     "\"jitterSeconds\":0,\"requireHealthy\":true,\"rolloutTimeoutSeconds\":600,\"schedule\":"
@@ -94,7 +94,7 @@ void stw_pack(const char *text, size_t len, struct stw_buf *out)
     stw_buf_adds(out, "\"]");
 }
 
-/* Grows as it goes: the size is not kept. */
+/* Grows the buffer while inflating: the unpacked size is not stored. */
 static int inflate_all(z_stream *z, struct stw_buf *ret)
 {
     int rc = Z_OK;

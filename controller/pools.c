@@ -9,12 +9,12 @@
 #include <stdio.h>
 
 #define NAME_MAX_BYTES 256
-#define SLOW_MS 1000 /* nobody came back for so long: one more would only wait too */
+#define SLOW_MS 1000 /* without a sign for this long one more visit would only wait */
 
 /* A key that was turned away. */
 struct waiting {
     struct waiting *next;
-    bool came; /* by itself, before it was woken */
+    bool came; /* the key entered by itself before it was woken */
     char key[];
 };
 
@@ -23,10 +23,10 @@ struct stw_pools_entry {
     struct stw_targets *targets; /* holds `target` */
     const struct stw_target *target;
     uint32_t inside;
-    uint64_t last_sign_ms; /* somebody came back, or went in where nobody was */
+    uint64_t last_sign_ms; /* when a visit last ended, or began with no other one open */
     bool troubled;
-    struct waiting *first, *last; /* in the order in which they came */
-    struct stw_table waiting;     /* the same, each once */
+    struct waiting *first, *last; /* first come, first served */
+    struct stw_table waiting;     /* the same, each key once */
     char name[];                  /* in lower case */
 };
 
@@ -34,7 +34,7 @@ struct stw_pools {
     struct stw_pools_config config;
     pthread_mutex_t lock;
     struct stw_table entries;
-    uint32_t suspects; /* inside of all suspect targets */
+    uint32_t suspects; /* open visits to suspect targets */
     bool cancelled;
 };
 
@@ -74,7 +74,7 @@ void stw_pools_cancel(struct stw_pools *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* --- who waits */
+/* --- waiting keys */
 
 static void push_waiting(struct stw_pools_entry *e, const char *key)
 {
@@ -84,7 +84,7 @@ static void push_waiting(struct stw_pools_entry *e, const char *key)
         return;
     struct waiting *w = malloc(sizeof(*w) + len);
     if (!w)
-        return; /* it asks again by itself */
+        return; /* its own retry brings it back */
     w->next = NULL;
     w->came = false;
     memcpy(w->key, key, len);
@@ -149,7 +149,7 @@ void stw_pools_destroy(struct stw_pools *p)
     free(p);
 }
 
-/* --- pools; under the lock */
+/* --- pools; these require the lock */
 
 static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *target)
 {
@@ -172,8 +172,8 @@ static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *tar
     return e;
 }
 
-/* Whoever is inside an old pool holds it, so its connections close when they are done.  *ret_old is
- * for the caller to let go, without the lock: that may close connections. */
+/* Open visits hold a reference to the old pool, so its connections close when they end.  The caller
+ * must release *ret_old without the lock: that may close connections. */
 static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct stw_targets *targets,
                        const struct stw_target *target, struct stw_pool **ret_old,
                        struct stw_error *err)
@@ -202,15 +202,15 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
     return 0;
 }
 
-/* --- going in and out */
+/* --- entering and leaving */
 
 static bool suspect(const struct stw_pools_entry *e, uint64_t now_ms)
 {
     return e->troubled || (e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS);
 }
 
-/* Of those inside, half may wait for Kubernetes while the others have the connections.  Where there
- * is another target, one worker is always free for it. */
+/* The maximum number of visits: half of them may wait for Kubernetes while the others have the
+ * connections.  If there is another target, one worker always stays free for it. */
 static uint32_t room_of(const struct stw_pools *p, const struct stw_pools_entry *e, size_t targets)
 {
     uint32_t workers = p->config.workers;
@@ -265,15 +265,15 @@ enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *t
     return answer;
 }
 
-/* The server itself could not be used, whatever was asked of it. */
+/* True if the server itself could not be used for any request. */
 static bool is_of_server(enum stw_sql_trouble t)
 {
     return t == STW_SQL_CONNECT || t == STW_SQL_CIRCUIT_OPEN || t == STW_SQL_AUTH ||
            t == STW_SQL_TLS || t == STW_SQL_READ_ONLY;
 }
 
-/* One for the place that has become free; more when nobody is left inside who would wake the next,
- * for a key that is woken need not come. */
+/* One key for the place that has become free.  A woken key need not come back: if no visit is left
+ * that would wake the next key, several are taken. */
 static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_entry *e)
 {
     struct waiting *all = NULL;
@@ -338,7 +338,7 @@ bool stw_pools_troubled(struct stw_pools *p, const char *target)
     return troubled;
 }
 
-/* The pool of the entry at or behind *pos, held; NULL behind the last. */
+/* The pool of the next entry from *pos on, with a reference; NULL at the end. */
 static struct stw_pool *next_pool(struct stw_pools *p, uint32_t *pos)
 {
     struct stw_pool *found = NULL;
@@ -350,8 +350,8 @@ static struct stw_pool *next_pool(struct stw_pools *p, uint32_t *pos)
     return found;
 }
 
-/* Closing may take a moment, so that it is done without the lock.  What is moved in the table
- * meanwhile has its turn the next time. */
+/* Tidies without the lock, because closing may take a moment.  An entry that moves in the table
+ * meanwhile is tidied the next time. */
 void stw_pools_tidy(struct stw_pools *p)
 {
     uint32_t pos = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any thread adds, workers take.  One lock holds all of it; nothing is called with the lock held
- * that could block. */
+ * Any thread adds keys, workers take them.  One lock guards everything; nothing that could block is
+ * called while it is held. */
 #include "controller/queue.h"
 
 #include "base/table.h"
@@ -19,7 +19,7 @@ struct stw_queue {
     const struct stw_clock *clock;
     pthread_mutex_t lock;
     pthread_cond_t wake; /* something is ready, the earliest delay changed, or shut */
-    pthread_cond_t idle; /* nobody works any more */
+    pthread_cond_t idle; /* no worker has a key any more */
     struct stw_table entries;
     struct stw_queue_ready ready;
     struct stw_queue_heap delayed;
@@ -118,7 +118,7 @@ void stw_queue_destroy(struct stw_queue *q)
     free(q);
 }
 
-/* --- entries; the lock is held in all of these */
+/* --- entries; all of these require the lock */
 
 static struct stw_queue_entry *find_or_make(struct stw_queue *q, const char *key)
 {
@@ -224,8 +224,8 @@ static double seconds_since(const struct stw_queue *q, uint64_t since_ms)
     return now > since_ms ? (double)(now - since_ms) / 1000.0 : 0;
 }
 
-/* Hands out the next entry, or answers NULL.  The copy of the key is made first: without memory the
- * entry stays where it is. */
+/* Hands out the next entry, or returns NULL.  The key is copied first: if out of memory, the entry
+ * stays in the queue. */
 static char *take(struct stw_queue *q)
 {
     struct stw_queue_entry *e = stw_queue_ready_first(&q->ready);
@@ -245,7 +245,7 @@ static char *take(struct stw_queue *q)
     return key;
 }
 
-/* --- what others call */
+/* --- public functions */
 
 int stw_queue_add(struct stw_queue *q, const char *key, int priority)
 {
@@ -279,8 +279,8 @@ uint64_t stw_backoff_ms(const char *key, uint32_t failures, uint64_t first_ms, u
     return wait - wait / 5 + wait * dice / 1000;
 }
 
-/* The failures that the next wait depends on.  A run that an event brought before its time is no
- * further one: else events would push the next try minutes away. */
+/* The number of failures that determines the next wait.  A run that an event started before the
+ * retry was due does not count: otherwise events would push the next retry minutes away. */
 static uint32_t counted_failures(const struct stw_queue_entry *e)
 {
     return e->failures - (e->early ? 1 : 0);
@@ -359,7 +359,7 @@ uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key)
     return left;
 }
 
-/* Sleeps on the system's clock until the earliest delay of ours has passed. */
+/* Sleeps on the system clock until the earliest delay has passed on q->clock. */
 static void wait_for_more(struct stw_queue *q)
 {
     uint64_t deadline = UINT64_MAX;
@@ -448,7 +448,8 @@ bool stw_queue_drain(struct stw_queue *q, uint64_t timeout_ms)
 uint32_t stw_queue_depth(const struct stw_queue *q)
 {
     pthread_mutex_t *lock =
-        (pthread_mutex_t *)(uintptr_t)&q->lock; /* a mutex is no part of the value */
+        (pthread_mutex_t *)(uintptr_t)&q->lock; /* casts away const: locking does not change the
+                                                   value */
     pthread_mutex_lock(lock);
     uint32_t depth = q->ready.count;
     pthread_mutex_unlock(lock);

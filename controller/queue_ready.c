@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys that are ready, a list for each namespace and priority.  The namespaces of one priority stand
- * in a row: the first hands out one key and goes to the end of the row. */
+ * The ready keys: a list for each namespace and priority.  The namespaces of one priority form a
+ * list, too: the first one hands out one key and moves to the end. */
 #include "base/util.h"
 #include "controller/queue_priv.h"
 

@@ -42,7 +42,7 @@ json_t *stw_status_end(struct stw_status *s)
     return end(s);
 }
 
-/* The conditions of the kind itself, as they stand. */
+/* Keeps the conditions that are specific to the kind unchanged. */
 static void keep_own(struct stw_status *s, const struct stw_run *run)
 {
     for (const char *const *type = run->controller->conditions; *type; type++)
@@ -65,7 +65,7 @@ json_t *stw_status_invalid(const struct stw_run *run, const struct stw_object *o
     return stw_status_end(&s);
 }
 
-/* Nothing was looked at, so observedGeneration stays that of the last pass. */
+/* Nothing was checked, so observedGeneration stays that of the last run. */
 json_t *stw_status_paused(const struct stw_run *run, const struct stw_object *o)
 {
     struct stw_status s;

@@ -28,15 +28,15 @@ struct stw_target_store {
     void (*on_text)(void *ctx, const char *text, size_t len);
     void *text_ctx;
 
-    pthread_mutex_t lock; /* of `now` */
+    pthread_mutex_t lock; /* guards `now` */
     struct stw_targets *now;
 
-    pthread_mutex_t listening; /* of the listeners, also while they are called */
+    pthread_mutex_t listening; /* guards the listeners; held while they are called */
     struct listener listeners[LISTENERS_MAX];
 
-    /* The thread's own. */
-    struct stw_hash taken, seen, refused; /* contents: in use, at the last look, said to be wrong */
-    struct stw_hash passed;               /* content that on_text was last given */
+    /* Used by the thread only. */
+    struct stw_hash taken, seen, refused; /* contents: in use, last seen, reported as invalid */
+    struct stw_hash passed;               /* content that was last passed to on_text */
     struct stw_hash fingerprint;          /* of the list in use */
 
     struct stw_notify notify;
@@ -56,7 +56,7 @@ struct stw_targets *stw_target_store_get(void *store)
     return now;
 }
 
-/* --- who is told */
+/* --- listeners */
 
 int stw_target_store_on_change(struct stw_target_store *s, stw_target_change_fn *fn, void *ctx)
 {
@@ -129,7 +129,7 @@ static void refuse(struct stw_target_store *s, const struct stw_target_file *fil
                 STW_STR("detail", err->text));
 }
 
-/* 1: there is another list now. */
+/* Returns 1 if the list has changed. */
 static int load(struct stw_target_store *s, const char *text, size_t len, struct stw_error *err)
 {
     stw_autotargetfile struct stw_target_file file = {0};
@@ -139,7 +139,7 @@ static int load(struct stw_target_store *s, const char *text, size_t len, struct
     }
     stw_series_add(s->good, 1);
     if (s->now && stw_hash_equal(s->fingerprint, file.fingerprint))
-        return 0; /* something else in the file has changed */
+        return 0; /* another part of the file has changed */
     take(s, &file);
     return 1;
 }
@@ -157,8 +157,8 @@ static void pass_on(struct stw_target_store *s, struct stw_hash hash, const char
     s->passed = hash;
 }
 
-/* A content counts once two looks in a row found it, for a file that is written in place is half
- * written for a while, and half a list of targets can be a valid one. */
+/* A content is used once two consecutive checks found it.  A file that is written in place is
+ * incomplete for a while, and half a list of targets can be valid. */
 uint64_t stw_target_store_look(struct stw_target_store *s)
 {
     stw_autofree char *text = NULL;
@@ -168,7 +168,7 @@ uint64_t stw_target_store_look(struct stw_target_store *s)
     struct stw_hash hash =
         rc < 0 ? stw_hash_bytes(err.text, strlen(err.text)) : stw_hash_bytes(text, len);
     if (stw_hash_equal(hash, s->taken)) {
-        pass_on(s, hash, text, len); /* what came between was refused */
+        pass_on(s, hash, text, len); /* the content in between was refused */
         s->seen = s->refused = hash;
         return POLL_MS;
     }
@@ -177,7 +177,7 @@ uint64_t stw_target_store_look(struct stw_target_store *s)
         return SETTLE_MS;
     }
     if (stw_hash_equal(hash, s->refused))
-        return POLL_MS; /* said already */
+        return POLL_MS; /* reported already */
     s->refused = hash;
     if (rc < 0) {
         complain(s, &err);
@@ -211,7 +211,7 @@ static void wait_for(struct stw_target_store *s, uint64_t ms)
     (void)poll(fds, STW_COUNT(fds), (int)ms);
 }
 
-/* The watch goes first: what changes after the reading is reported. */
+/* Sets up the watch before reading the file, so that later changes are reported. */
 static void *targets_thread(void *arg)
 {
     struct stw_target_store *s = arg;
@@ -242,13 +242,13 @@ void stw_target_store_stop(struct stw_target_store *s)
     if (!s || !s->running)
         return;
     atomic_store(&s->stop, true);
-    ssize_t n = write(s->wake, &one, sizeof(one)); /* an eventfd that is full wakes as well */
+    ssize_t n = write(s->wake, &one, sizeof(one)); /* a full eventfd wakes the thread, too */
     (void)n;
     (void)pthread_join(s->thread, NULL);
     s->running = false;
 }
 
-/* --- making and ending */
+/* --- create and destroy */
 
 static void make_metrics(struct stw_target_store *s, struct stw_metrics *m)
 {

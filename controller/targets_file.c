@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the configuration file to a list of targets, with the place of all that is wrong. */
+ * Parses the configuration file into a list of targets, with the position of every error. */
 #include "controller/targets.h"
 
 #include "base/json.h"
@@ -26,7 +26,7 @@ static void add_error(struct reading *r, const struct stw_finding *e)
     stw_buf_addc(&r->to->errors, '\n');
 }
 
-/* The first line, and how many there are. */
+/* Sets the error: the first line and the number of further ones. */
 static int fail(struct reading *r)
 {
     const char *all = stw_buf_str(&r->to->errors);
@@ -85,7 +85,7 @@ int stw_target_file_parse(const char *name, const char *text, size_t len,
     r.marks = marks;
     int rc = stw_yaml_each_marked(name, text, len, document, &r, marks, r.err);
     stw_yaml_marks_destroy(marks);
-    if (rc < 0 && ret->errors.len == 0) { /* what is no YAML has no findings */
+    if (rc < 0 && ret->errors.len == 0) { /* invalid YAML has no findings */
         stw_buf_addf(&ret->errors, "%s\n", r.err->text);
         ret->error_count = 1;
     }

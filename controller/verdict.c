@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "controller/guard.h"
 
-/* Refusals of the API server that only a person can mend. */
+/* Refusals of the API server that only the user can fix. */
 static const struct {
     enum stw_err code;
     const char *text; /* in the error's text; NULL: any */
@@ -24,7 +24,7 @@ void stw_aspect_error(struct stw_aspect *a, const struct stw_error *err)
     a->err = err;
     STW_ASPECT_SAY(a, "%s", err->text);
     if (err->code == STW_ERR_FORBIDDEN && strstr(err->text, "being terminated")) {
-        a->level = STW_LEVEL_WAITING; /* the namespace goes, and this object with it */
+        a->level = STW_LEVEL_WAITING; /* the namespace is being deleted, and this object with it */
         a->reason = STW_REASON_TERMINATING;
         a->again_ms = STW_TERMINATING_AGAIN_MS;
         return;

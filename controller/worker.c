@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The threads that run reconcilers, and how a run's outcome becomes the key's next turn. */
+ * The worker threads, and how the outcome of a run decides when the key is run again. */
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-#define CANCELLED_PAUSE_MS 50 /* the election soon closes the queue, or a new term begins */
+#define CANCELLED_PAUSE_MS 50 /* until the election closes the queue or a new term begins */
 
 static const double run_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
                                      1,     2.5,  5,     10,   25,  60,   -1};
 
-/* What controller-runtime's dashboards call the outcomes. */
+/* The names of the outcomes in dashboards for controller-runtime. */
 static const char *const result_names[] = {
     [STW_RUN_DONE] = "success", [STW_RUN_AFTER] = "requeue_after", [STW_RUN_CONFLICT] = "requeue",
     [STW_RUN_FAILED] = "error", [STW_RUN_STALLED] = "error",
@@ -94,7 +94,7 @@ static void count_result(struct stw_crew *crew, const struct stw_result *result,
         stw_series_add(crew->terminal, 1);
 }
 
-/* When the key comes again.  Without memory for that it comes with the next resync, as any key. */
+/* Decides when the key is run again.  If out of memory, it waits for the next resync. */
 static void plan_next(struct stw_queue *q, const char *key, const struct stw_result *result)
 {
     switch (result->outcome) {
@@ -145,7 +145,7 @@ static void run_key(struct stw_crew *crew, const char *key)
     crew->controller->reconcile(&run, &result);
     (void)stw_fence_enter(before);
     uint64_t took = stw_now_ms(m->config.clock) - begin;
-    if (result.err.code == STW_ERR_CANCELLED) { /* for whoever leads next, maybe for us */
+    if (result.err.code == STW_ERR_CANCELLED) { /* for the next leader, which may be this replica */
         result.outcome = STW_RUN_AFTER;
         result.after_ms = CANCELLED_PAUSE_MS;
     }
@@ -157,7 +157,7 @@ static void run_key(struct stw_crew *crew, const char *key)
 
 /* --- threads */
 
-/* False: the worker shall end. */
+/* Returns false if the worker must end. */
 static bool wait_for_turn(struct stw_manager *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -170,7 +170,8 @@ static bool wait_for_turn(struct stw_manager *m)
 
 static void *work(void *ctx);
 
-/* One more worker, as long as there may be; under the lock, or before there is anyone else. */
+/* Starts one more worker.  The caller has checked thread_max, and holds the lock or runs before any
+ * worker exists. */
 static int add_worker(struct stw_crew *crew, struct stw_error *err)
 {
     if (stw_thread_start(&crew->threads[crew->thread_count], crew->controller->name, 0, work, crew,
@@ -180,8 +181,8 @@ static int add_worker(struct stw_crew *crew, struct stw_error *err)
     return 0;
 }
 
-/* Threads cost memory, and most of the time there is nothing to do: a worker that gets busy sees to
- * it that one is free for the next key. */
+/* Threads cost memory and are mostly idle, so they are started on demand: when the last idle worker
+ * gets busy, it starts another one, up to thread_max. */
 static void begin_work(struct stw_crew *crew)
 {
     struct stw_manager *m = crew->manager;
@@ -242,7 +243,7 @@ void stw_crew_join(struct stw_crew *crew)
     crew->thread_count = 0;
 }
 
-/* --- what a run asks for */
+/* --- called from within a run */
 
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w)
 {
