@@ -56,7 +56,7 @@ static bool claims_before(const struct stw_object *other, const char *other_key,
  * yet. */
 static bool find_older_claim(struct myweb *w)
 {
-    char port[48];
+    char port[48], name[STW_KEY_LEN];
     size_t at = 0;
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(1u << 20);
     (void)snprintf(port, sizeof(port), "nodePort:%lld", (long long)w->spec.node_port);
@@ -66,7 +66,8 @@ static bool find_older_claim(struct myweb *w)
         if (stw_streq(key, w->run->key) || stw_object_load_key(w->run, key, &other) != 0 ||
             !claims_before(&other, key, w))
             continue;
-        (void)snprintf(w->holder, sizeof(w->holder), "MyWeb %s", key);
+        stw_name_to(w->run->key, key, name, sizeof(name));
+        (void)snprintf(w->holder, sizeof(w->holder), "MyWeb %s", name);
         return true;
     }
     return false;

@@ -33,13 +33,15 @@ struct page {
     struct stw_items items;
     stw_page_fn *fn;
     void *ctx;
-    int ended; /* fn's non-zero result */
+    uint32_t given; /* objects of this page that went to fn */
+    int ended;      /* fn's non-zero result */
 };
 
 static int take_item(void *ctx, struct stw_json item, struct stw_error *err)
 {
     struct page *p = ctx;
     (void)err;
+    p->given++;
     p->ended = p->fn(p->ctx, item);
     return p->ended != 0 ? -1 : 0;
 }
@@ -64,6 +66,7 @@ static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t s
                                     .accept = q->metadata_only ? metadata_list : NULL,
                                     .timeout_ms = q->timeout_ms};
     stw_items_reset(&page->items);
+    page->given = 0;
     if (stw_client_read(c, &req, take_data, page, err) != 0 ||
         stw_items_end(&page->items, &rest, take_item, page, err) != 0)
         return -1;
@@ -82,7 +85,7 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
     do {
         struct stw_error e = {0};
         rc = read_page(c, q, size, &page, &next, &e);
-        while (rc != 0 && page.ended == 0 && e.code == STW_ERR_TOO_LARGE && size > 1) {
+        while (rc != 0 && page.given == 0 && e.code == STW_ERR_TOO_LARGE && size > 1) {
             size /= 2;
             e = (struct stw_error){0};
             rc = read_page(c, q, size, &page, &next, &e);

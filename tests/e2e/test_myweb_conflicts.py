@@ -154,6 +154,14 @@ def test_two_of_one_port(controller, installed, namespace):
     assert f"MyWeb {namespace}/older" in found["message"]
     assert older["status"]["nodePort"] == port
     assert installed.get("service", "younger", namespace) is None
+    # A tenant does not learn what other namespaces hold.
+    elsewhere = f"{namespace}z"  # of two of one second, the first by name goes before
+    installed.create_namespace(elsewhere)
+    installed.apply(myweb.manifest("stranger", elsewhere, nodePortNumber=port))
+    found = myweb.wait_condition(installed, "stranger", elsewhere, "NodePortAllocated",
+                                 "NodePortUnavailable")
+    assert "is in use by MyWeb in another namespace;" in found["message"]
+    installed.delete_namespace(elsewhere)
     # The older one moves away: the younger gets it at once.
     installed.patch(myweb.KIND, "older", namespace, {"spec": {"nodePortNumber": 0}})
     other = myweb.free_node_port(installed)
