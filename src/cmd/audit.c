@@ -15,6 +15,7 @@
 #include "cmd/settings.h"
 #include "controller/lookup_lists.h"
 #include "controller/targets.h"
+#include "kinds/kinds.h"
 #include "kinds/product.h"
 #include "kinds/zones.h"
 

@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "base/yaml.h"
 #include "cmd/build.h"
-#include "kinds/kind.h"
+#include "kinds/kinds.h"
 
 #define CRD_MAX_BYTES (4u << 20)
 #define SKEW_WARN_S 10

@@ -8,7 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/flags.h"
 #include "cmd/names.h"
-#include "kinds/kind.h"
+#include "kinds/kinds.h"
 #include "webhook/server.h"
 
 #define OUTPUT_MAX (4u << 20)

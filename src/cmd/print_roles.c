@@ -4,7 +4,7 @@
  * labels they are aggregated into the built-in ones. */
 #include "base/util.h"
 #include "cmd/print.h"
-#include "kinds/kind.h"
+#include "kinds/kinds.h"
 
 /* The verbs of a role for the objects, and for their scale subresource if there is one. */
 struct user_role {

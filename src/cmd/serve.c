@@ -8,6 +8,7 @@
 #include "base/tzfile.h"
 #include "base/util.h"
 #include "cmd/build.h"
+#include "kinds/kinds.h"
 #include "kinds/zones.h"
 
 #include <malloc.h>

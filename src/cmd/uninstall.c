@@ -12,6 +12,7 @@
 #include "cmd/installed.h"
 #include "cmd/names.h"
 #include "controller/manager.h"
+#include "kinds/kinds.h"
 
 #include <inttypes.h>
 #include <jansson.h>

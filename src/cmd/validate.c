@@ -10,7 +10,7 @@
 #include "cmd/report.h"
 #include "cmd/settings.h"
 #include "controller/targets.h"
-#include "kinds/kind.h"
+#include "kinds/kinds.h"
 #include "kinds/product.h"
 #include "kinds/zones.h"
 

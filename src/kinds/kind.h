@@ -112,10 +112,6 @@ struct stw_kind {
     void (*advise_delete)(const struct stw_admission *a, struct stw_findings *f);
 };
 
-/* All kinds, NULL-terminated. */
-extern const struct stw_kind *const stw_kinds[];
-const struct stw_kind *stw_kind_find(const char *group, const char *version, const char *kind);
-
 /* Decodes spec (with defaults) into `ret_spec` of kind->spec_size bytes; strings are in the arena,
  * nodes in the document.  Fields of a wrong type keep their default; the call then returns -1 with
  * the first such finding as error text (STW_ERR_INVALID). */

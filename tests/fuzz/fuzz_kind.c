@@ -6,7 +6,7 @@
  *   - an update that changes nothing is not refused.
  * Rules may look around: there is a target of each engine, some names are taken, Secrets differ. */
 #include "base/util.h"
-#include "kinds/kind.h"
+#include "kinds/kinds.h"
 #include "kinds/product.h"
 #include "kinds/target.h"
 

@@ -2,6 +2,7 @@
  *
  * The body of an AdmissionReview through both webhooks of every kind.  What comes back is valid
  * JSON, its status one of three, and an allowance never stands beside findings. */
+#include "kinds/kinds.h"
 #include "webhook/review.h"
 
 #include <stdlib.h>

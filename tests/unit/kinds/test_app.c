@@ -2,6 +2,7 @@
 #include "kinds/app.h"
 
 #include "judge.h"
+#include "kinds/kinds.h"
 
 /* A good object around some spec members. */
 #define APP(members)                                                                               \

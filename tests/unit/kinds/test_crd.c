@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CRDs under config/ are what the tables say: `steward print crds` writes them anew. */
-#include "kinds/kind.h"
+#include "kinds/kinds.h"
 
 #include "judge.h"
 

@@ -6,6 +6,7 @@
  * cause not even a warning. */
 #include "base/yaml.h"
 #include "judge.h"
+#include "kinds/kinds.h"
 #include "kinds/product.h"
 #include "kinds/target.h"
 

@@ -2,7 +2,7 @@
  *
  * What holds for every kind, shown on MyWeb and on a made-up kind whose table has each type of row.
  */
-#include "kinds/kind.h"
+#include "kinds/kinds.h"
 #include "kinds/myweb.h"
 
 #include "judge.h"

@@ -5,6 +5,7 @@
 #include "webhook/server.h"
 
 #include "base/util.h"
+#include "kinds/kinds.h"
 #include "pki.h"
 
 #include <gnutls/gnutls.h>

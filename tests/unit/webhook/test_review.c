@@ -5,6 +5,7 @@
 #include "webhook/review.h"
 
 #include "base/util.h"
+#include "kinds/kinds.h"
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 #include "webhook/tally_priv.h"
 
 #include "base/util.h"
+#include "kinds/kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
