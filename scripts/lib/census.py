@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints counts that show how easy the C code is to read: its size, names that do not say what they
+do, modules that include each other, and phrases of lib/phrases.py."""
+
+import collections
+import pathlib
+import re
+
+import layers
+import phrases
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ("lib", "src", "controller", "webhook", "certs", "kinds")
+STRINGS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+FUNCTION = re.compile(r"^(static )?(?:inline )?(?:[A-Za-z_]\w*[ *]+)+(\w+) ?\(([^;{}]*)\)\n\{(.*?)^\}",
+                      re.MULTILINE | re.DOTALL)
+TAG = re.compile(r"^(?:struct|enum|union) (\w+)\n?\s*\{", re.MULTILINE)
+AGREED = {"main", "reconcile"}  # entry points that each kind has
+PARAMETERS_MAX = 7
+
+
+def sources():
+    """{file: text} of the program's C files."""
+    return {str(path.relative_to(TOP)): path.read_text("utf-8")
+            for folder in PROGRAM for path in sorted((TOP / folder).rglob("*.[ch]"))}
+
+
+def functions(texts):
+    """(file, name, is static, parameters, lines) of each function."""
+    for name, text in texts.items():
+        plain = STRINGS.sub(lambda m: m[0] if m[0].startswith(("\"", "'")) else " ", text)
+        for match in FUNCTION.finditer(plain):
+            parameters = 0 if match[3].strip() in ("void", "") else match[3].count(",") + 1
+            yield name, match[2], bool(match[1]), parameters, match[4].count("\n")
+
+
+def main():
+    """All counts."""
+    texts = sources()
+    table = layers.Table(TOP / "scripts" / "lib" / "layers.txt")
+    circles = layers.find_circles(table, TOP)
+    tests = sum(len(p.read_text("utf-8").splitlines()) for p in (TOP / "tests").rglob("*.[ch]"))
+    python = sum(len(p.read_text("utf-8").splitlines()) for p in (TOP / "tests").rglob("*.py"))
+    found = list(functions(texts))
+    static = [f for f in found if f[2]]
+    one_word = [f for f in static if "_" not in f[1]]
+    where = collections.defaultdict(set)
+    for name, function, *_ in static:
+        where[function].add(name)
+    often = {f: len(w) for f, w in where.items() if len(w) >= 5 and f not in AGREED}
+    tags = collections.Counter(tag for t in texts.values() for tag in set(TAG.findall(t)))
+    rows = [
+        ("lines of C, without tests", sum(len(t.splitlines()) for t in texts.values())),
+        ("lines of C in tests", tests),
+        ("lines of Python in tests", python),
+        ("files of C, without tests", len(texts)),
+        ("functions", len(found)),
+        ("functions of more than 60 lines", sum(f[4] > 60 for f in found)),
+        (f"functions with more than {PARAMETERS_MAX} parameters", sum(f[3] > PARAMETERS_MAX for f in found)),
+        ("static functions", len(static)),
+        ("... with a name of one word, in percent", round(100 * len(one_word) / max(1, len(static)), 1)),
+        ("names of static functions in five or more files", len(often)),
+        ("struct and enum tags that are defined twice or more", sum(n > 1 for n in tags.values())),
+        ("circles of files that include each other", len(circles)),
+        ("includes that break a rule of layers.txt", len(list(layers.check_includes(table, TOP)))),
+        ("phrases with a plainer word", len(list(phrases.findings()))),
+    ]
+    for what, count in rows:
+        print(f"{count:8}  {what}")
+    for group in circles:
+        print(f"circle: {' '.join(group)}")
+    for name, count in sorted(often.items(), key=lambda item: -item[1]):
+        print(f"in {count} files: {name}()")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that the modules of the program use each other as lib/layers.txt says.
+
+Four rules: an include and a symbol come from a lower layer or from the module itself; a header
+named *_priv.h is included from its own folder only; files include each other in a circle only where
+layers.txt lists it; docs/architecture.md shows the layers of layers.txt.  Symbols are read from the
+static libraries of the build directory.
+
+Usage: layers.py [--build-dir DIR] [--top DIR]
+
+Prints FILE:LINE and a sentence for each violation, and ends with status 1 if there is one."""
+
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+import components
+
+INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
+
+
+class Table:
+    """lib/layers.txt: `folder` and `layer` of each module, and the circles that are allowed."""
+
+    def __init__(self, path):
+        self.folder, self.layer, self.circles, self.lines = {}, {}, [], []
+        for line in path.read_text("utf-8").splitlines():
+            words = line.split()
+            if not words or words[0] == "#":
+                continue
+            if words[0] == "circle":
+                self.circles.append(sorted(words[1:]))
+                continue
+            self.lines.append(line)
+            for word in words[1:]:
+                module, folder = word.split("=")
+                self.folder[module], self.layer[module] = folder, int(words[0])
+
+    def may_use(self, module, target):
+        """Whether a module may use another, or itself."""
+        return target == module or self.layer[target] < self.layer[module]
+
+    def files(self, top):
+        """(module, file) of every C file; main.c belongs to the highest layer."""
+        for module, folder in self.folder.items():
+            for path in sorted((top / folder).rglob("*.[ch]")):
+                yield module, path
+        if (top / "src" / "main.c").exists():
+            yield max(self.layer, key=self.layer.get), top / "src" / "main.c"
+
+
+def include_problem(table, module, folder, header):
+    """What is wrong with an include by a file of this module, in this folder below it; or ""."""
+    if header.startswith(".."):
+        return "includes name the module (\"base/error.h\"), never \"..\""
+    if "/" not in header:
+        return ""
+    target = header.split("/")[0]
+    if target not in table.layer:
+        return f"there is no module '{target}' in scripts/lib/layers.txt"
+    if not table.may_use(module, target):
+        return f"{module} must not use {target}: it is not on a lower layer (scripts/lib/layers.txt)"
+    if header.endswith("_priv.h") and header.rsplit("/", 1)[0] != folder:
+        return "a private header is included from its own folder only"
+    return ""
+
+
+def check_includes(table, top):
+    """A sentence for each include that is wrong."""
+    for module, path in table.files(top):
+        below = path.parent.relative_to(top / table.folder[module]) if path.name != "main.c" else "."
+        folder = module if str(below) == "." else f"{module}/{below}"
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            problem = include_problem(table, module, folder, match[1]) if match else ""
+            if problem:
+                yield f"{path.relative_to(top)}:{number}: #include \"{match[1]}\": {problem}"
+
+
+def find_circles(table, top):
+    """Groups of files, without their endings, whose headers and sources include each other."""
+    uses = collections.defaultdict(set)
+    for module, path in table.files(top):
+        name = f"{module}/{path.relative_to(top / table.folder[module])}" if path.name != "main.c" \
+            else "main"
+        name = re.sub(r"(_priv)?\.[ch]$", "", name)
+        uses[name] |= {re.sub(r"(_priv)?\.h$", "", m[1]) for m in
+                       map(INCLUDE.match, path.read_text("utf-8").splitlines()) if m} - {name}
+    return sorted(g for g in components.strong(uses) if len(g) > 1)
+
+
+def check_circles(table, top):
+    """A sentence for each circle that is not listed, and for each that is listed and gone."""
+    found = find_circles(table, top)
+    for group in found:
+        if group not in table.circles:
+            yield f"these include each other: {' '.join(group)}"
+    for group in table.circles:
+        if group not in found:
+            yield f"scripts/lib/layers.txt lists a circle that is gone: {' '.join(group)}"
+
+
+def library_symbols(library):
+    """(defined, undefined with the object that uses it) of a static library."""
+    out = subprocess.run(["nm", "-A", "-g", str(library)], capture_output=True, text=True, check=True).stdout
+    defined, used = set(), []
+    for line in out.splitlines():
+        where, _, rest = line.rpartition(":")
+        words = rest.split()
+        if len(words) == 2 and words[0] == "U":
+            used.append((where.rpartition(":")[2], words[1]))
+        elif len(words) == 3:
+            defined.add(words[2])
+    return defined, used
+
+
+def check_symbols(table, build):
+    """A sentence for each symbol that is taken from a module that may not be used."""
+    owner, used = {}, []
+    for module, folder in table.folder.items():
+        libraries = [*(build / folder).glob("*.a"), *(build / folder).glob("*/*.a")]
+        if not libraries:
+            yield f"{build / folder}: no static library is built there"
+        for library in libraries:
+            defined, uses = library_symbols(library)
+            owner.update(dict.fromkeys(defined, module))
+            used += [(module, where, symbol) for where, symbol in uses]
+    for module, where, symbol in used:
+        target = owner.get(symbol, module)
+        if not table.may_use(module, target):
+            yield f"{where}: {module} must not use {symbol}() of {target} (scripts/lib/layers.txt)"
+
+
+def check_page(table, top):
+    """docs/architecture.md shows the layers."""
+    page = (top / "docs" / "architecture.md").read_text("utf-8")
+    if "\n".join(table.lines) not in page:
+        yield "docs/architecture.md: does not show the layers as scripts/lib/layers.txt has them"
+
+
+def main():
+    """All violations."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--top", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--build-dir", type=pathlib.Path)
+    options = parser.parse_args()
+    table = Table(options.top / "scripts" / "lib" / "layers.txt")
+    found = [*check_includes(table, options.top), *check_circles(table, options.top),
+             *check_page(table, options.top)]
+    if options.build_dir:
+        found += check_symbols(table, options.build_dir)
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

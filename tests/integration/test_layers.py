@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/lib/layers.py finds each class of violation in a small tree that is right otherwise."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+from support import paths
+
+LAYERS = "0  base=src/base\n1  kube=src/kube  kinds=src/kinds\n2  cmd=src/cmd\n"
+FILES = {
+    "scripts/lib/layers.txt": f"# Comment.\n{LAYERS}circle  kube/a kube/b\n",
+    "docs/architecture.md": f"Text.\n{LAYERS}",
+    "src/main.c": '#include "cmd/cmd.h"\nint main(void)\n{\n    return stw_run();\n}\n',
+    "src/base/base.h": "int stw_base(void);\n",
+    "src/base/base.c": '#include "base/base.h"\nint stw_base(void)\n{\n    return 0;\n}\n',
+    "src/kube/a_priv.h": "int stw_a(void);\n",
+    "src/kube/a.c": '#include "kube/a_priv.h"\n#include "kube/b.h"\nint stw_a(void)\n{\n    return stw_b();\n}\n',
+    "src/kube/b.h": "int stw_b(void);\n",
+    "src/kube/b.c": '#include "kube/b.h"\n#include "kube/a_priv.h"\n#include "base/base.h"\n'
+                    "int stw_b(void)\n{\n    return stw_base();\n}\n",
+    "src/kinds/kind.h": "int stw_kind(void);\n",
+    "src/kinds/kind.c": '#include "kinds/kind.h"\nint stw_kind(void)\n{\n    return 0;\n}\n',
+    "src/cmd/cmd.h": "int stw_run(void);\n",
+    "src/cmd/cmd.c": '#include "cmd/cmd.h"\n#include "kube/b.h"\nint stw_run(void)\n{\n    return stw_b();\n}\n',
+}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """The folder of the small tree."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def build(tree):
+    """Static libraries of the tree, as meson lays them out."""
+    for folder in ("base", "kube", "kinds", "cmd"):
+        out = tree / "build" / "src" / folder
+        out.mkdir(parents=True)
+        for source in (tree / "src" / folder).glob("*.c"):
+            subprocess.run(["cc", "-I", tree / "src", "-c", source, "-o", out / f"{source.stem}.o"], check=True)
+        subprocess.run(["ar", "rcs", out / f"lib{folder}.a", *out.glob("*.o")], check=True)
+    return ["--build-dir", str(tree / "build")]
+
+
+def check(tree, *options):
+    """(exit status, what it printed)."""
+    program = pathlib.Path(paths.TOP) / "scripts" / "lib" / "layers.py"
+    done = subprocess.run([sys.executable, program, "--top", tree, *options], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.strip()
+
+
+def plant(tree, name, text):
+    """Puts a line before the first one of a file."""
+    path = tree / name
+    path.write_text(text + "\n" + path.read_text())
+
+
+def test_a_tree_without_violations(tree):
+    assert check(tree, *build(tree)) == (0, "")
+
+
+@pytest.mark.parametrize("name,line,problem", [
+    ("src/base/base.c", '#include "kinds/kind.h"', "base must not use kinds"),  # a higher layer
+    ("src/kube/b.h", '#include "kinds/kind.h"', "kube must not use kinds"),  # the same layer
+    ("src/cmd/cmd.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
+    ("src/main.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
+    ("src/kube/b.c", '#include "../base/base.h"', "includes name the module"),
+    ("src/kube/b.c", '#include "webhook/server.h"', "there is no module 'webhook'"),
+])
+def test_includes(tree, name, line, problem):
+    plant(tree, name, line)
+    status, text = check(tree)
+    assert status == 1
+    assert text.startswith(f"{name}:1: {line}: {problem}")
+    assert "\n" not in text
+
+
+def test_a_circle_that_is_not_listed(tree):
+    (tree / "src" / "kinds" / "more.h").write_text('#include "kinds/kind.h"\n')
+    plant(tree, "src/kinds/kind.h", '#include "kinds/more.h"')
+    assert check(tree) == (1, "these include each other: kinds/kind kinds/more")
+
+
+def test_a_circle_that_is_gone(tree):
+    path = tree / "src" / "kube" / "b.c"
+    path.write_text(path.read_text().replace('#include "kube/a_priv.h"\n', ""))
+    status, text = check(tree)
+    assert (status, text) == (1, "scripts/lib/layers.txt lists a circle that is gone: kube/a kube/b")
+
+
+def test_a_symbol_without_an_include(tree):
+    plant(tree, "src/base/base.c", "int stw_kind(void);\nint stw_up(void);\nint stw_up(void)\n{\n"
+                                   "    return stw_kind();\n}")
+    status, text = check(tree, *build(tree))
+    assert status == 1
+    assert text.endswith("base.o: base must not use stw_kind() of kinds (scripts/lib/layers.txt)")
+
+
+def test_a_page_with_other_layers(tree):
+    plant(tree, "scripts/lib/layers.txt", "3  more=src/more")
+    (tree / "src" / "more").mkdir()
+    assert check(tree)[1].startswith("docs/architecture.md: does not show the layers")
+
+
+def test_the_tree_of_steward():
+    """Without the symbols, which scripts/lint checks after it has built."""
+    assert shutil.which("nm")
+    assert check(pathlib.Path(paths.TOP)) == (0, "")
