@@ -13,7 +13,7 @@ static char digit_at(uint32_t bits, unsigned shift)
 }
 
 /* Four digits for one to three bytes. */
-static void encode(const unsigned char *in, size_t len, char out[4])
+static void encode_group(const unsigned char *in, size_t len, char out[4])
 {
     uint32_t bits = (uint32_t)in[0] << 16 | (len > 1 ? (uint32_t)in[1] << 8 : 0) |
                     (len > 2 ? (uint32_t)in[2] : 0);
@@ -31,14 +31,14 @@ void stw_base64_encode(const void *data, size_t len, struct stw_buf *out)
     if (!to)
         return;
     for (size_t i = 0; i < whole; i += 3, to += 4)
-        encode(in + i, 3, to);
+        encode_group(in + i, 3, to);
     if (whole < len)
-        encode(in + whole, len - whole, to);
+        encode_group(in + whole, len - whole, to);
     out->len += size;
     out->data[out->len] = '\0';
 }
 
-static int digit(char c)
+static int decode_digit(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -60,7 +60,7 @@ int stw_base64_decode(const char *text, size_t len, struct stw_buf *out)
             pads++;
             continue;
         }
-        int d = digit(text[i]);
+        int d = decode_digit(text[i]);
         if (d < 0 || pads > 0)
             return -1;
         bits = bits << 6 | (uint32_t)d;

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-static void release(struct stw_buf *b)
+static void free_buf_data(struct stw_buf *b)
 {
     if (b->secret)
         stw_wipe(b->data, b->cap);
@@ -17,7 +17,7 @@ static void release(struct stw_buf *b)
 
 void stw_buf_done(struct stw_buf *b)
 {
-    release(b);
+    free_buf_data(b);
     b->len = b->cap = 0;
     b->failed = false;
 }
@@ -55,7 +55,7 @@ static bool move_to(struct stw_buf *b, size_t cap)
         return false;
     if (b->data)
         memcpy(data, b->data, b->len + 1);
-    release(b);
+    free_buf_data(b);
     b->data = data;
     b->cap = cap;
     return true;

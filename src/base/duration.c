@@ -17,7 +17,7 @@ static const struct {
 };
 
 /* Reads "12", "1.5" or ".5".  Unlike strtod it accepts no sign and no exponent. */
-static const char *number(const char *p, double *ret)
+static const char *parse_decimal(const char *p, double *ret)
 {
     double value = 0, place = 1;
     bool digits = false;
@@ -30,7 +30,7 @@ static const char *number(const char *p, double *ret)
     return digits ? p : NULL;
 }
 
-static const char *unit(const char *p, double *ret_ms)
+static const char *parse_unit(const char *p, double *ret_ms)
 {
     size_t len = strcspn(p, "0123456789.");
     for (size_t i = 0; i < STW_COUNT(units); i++) {
@@ -52,7 +52,7 @@ int stw_duration_parse(const char *text, int64_t *ret_ms)
     const char *p = text;
     do {
         double value, scale;
-        if (!(p = number(p, &value)) || !(p = unit(p, &scale)))
+        if (!(p = parse_decimal(p, &value)) || !(p = parse_unit(p, &scale)))
             return -1;
         total += value * scale;
     } while (*p && total <= MAX_MS);

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-static void note(int64_t number, const char *name)
+static void log_fault_point(int64_t number, const char *name)
 {
     const char *path = getenv("STEWARD_FAULT_LOG");
     FILE *f = path ? fopen(path, "ae") : NULL;
@@ -25,7 +25,7 @@ void stw_fault_point(const char *name)
     int64_t at = 0, now = atomic_fetch_add(&count, 1) + 1;
     if (text)
         (void)stw_parse_int(text, 1, INT32_MAX, &at);
-    note(now, name);
+    log_fault_point(now, name);
     if (now == at)
         (void)raise(SIGKILL);
 }

@@ -9,7 +9,7 @@
 
 /* Drops only whole pages of segments mapped without PF_W: these never differ from the file.  RELRO
  * pages, read-only after relocation, belong to a writable segment. */
-static void drop(const struct dl_phdr_info *object, const ElfW(Phdr) * segment)
+static void drop_clean_pages(const struct dl_phdr_info *object, const ElfW(Phdr) * segment)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = (object->dlpi_addr + segment->p_vaddr + page - 1) & ~(page - 1);
@@ -23,7 +23,7 @@ static int each_object(struct dl_phdr_info *object, size_t size, void *ctx)
 {
     (void)size, (void)ctx;
     for (unsigned i = 0; i < object->dlpi_phnum; i++)
-        drop(object, &object->dlpi_phdr[i]);
+        drop_clean_pages(object, &object->dlpi_phdr[i]);
     return 0;
 }
 

@@ -46,8 +46,8 @@ uint32_t stw_json_weight(struct stw_json v)
 }
 
 /* Whether the decoded bytes of a string equal `text`. */
-static bool holds(const struct stw_json_doc *doc, const struct stw_json_token *t, const char *text,
-                  size_t len)
+static bool is_string_equal(const struct stw_json_doc *doc, const struct stw_json_token *t,
+                            const char *text, size_t len)
 {
     const char *from = doc->text + t->start, *piece;
     if (t->size != len)
@@ -70,7 +70,7 @@ static struct stw_json get_n(struct stw_json object, const char *key, size_t len
         return STW_JSON_NONE;
     const struct stw_json_token *tokens = object.doc->tokens;
     for (uint32_t at = object.at + 1; at < t->next; at = tokens[at + 1].next)
-        if (holds(object.doc, &tokens[at], key, len))
+        if (is_string_equal(object.doc, &tokens[at], key, len))
             return (struct stw_json){object.doc, at + 1};
     return STW_JSON_NONE;
 }
@@ -102,8 +102,8 @@ struct stw_json stw_json_at(struct stw_json array, uint32_t index)
 }
 
 /* The child at token `at`; absent at the end of the container.  In an object `at` is the key. */
-static struct stw_json child(struct stw_json container, const struct stw_json_token *t, uint32_t at,
-                             struct stw_json *ret_key)
+static struct stw_json get_child_at(struct stw_json container, const struct stw_json_token *t,
+                                    uint32_t at, struct stw_json *ret_key)
 {
     *ret_key = STW_JSON_NONE;
     if (at >= t->next)
@@ -123,7 +123,7 @@ struct stw_json stw_json_first(struct stw_json container, struct stw_json *ret_k
 {
     const struct stw_json_token *t = container_of(container);
     *ret_key = STW_JSON_NONE;
-    return t ? child(container, t, container.at + 1, ret_key) : STW_JSON_NONE;
+    return t ? get_child_at(container, t, container.at + 1, ret_key) : STW_JSON_NONE;
 }
 
 struct stw_json stw_json_after(struct stw_json container, struct stw_json value,
@@ -131,13 +131,13 @@ struct stw_json stw_json_after(struct stw_json container, struct stw_json value,
 {
     const struct stw_json_token *t = container_of(container), *v = token_of(value);
     *ret_key = STW_JSON_NONE;
-    return t && v ? child(container, t, v->next, ret_key) : STW_JSON_NONE;
+    return t && v ? get_child_at(container, t, v->next, ret_key) : STW_JSON_NONE;
 }
 
 bool stw_json_is(struct stw_json string, const char *text)
 {
     const struct stw_json_token *t = token_as(string, STW_JSON_STRING);
-    return t && holds(string.doc, t, text, strlen(text));
+    return t && is_string_equal(string.doc, t, text, strlen(text));
 }
 
 void stw_json_str(struct stw_json string, struct stw_buf *out)

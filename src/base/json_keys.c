@@ -107,7 +107,7 @@ static int print_key(struct stw_json_doc *doc, uint32_t at, bool hashed, uint64_
     return 0;
 }
 
-static int pairwise(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
+static int find_duplicate_pairwise(struct stw_json_doc *doc, uint32_t object, uint32_t *ret_key)
 {
     uint64_t prints[PAIRWISE_MAX];
     uint32_t keys[PAIRWISE_MAX], n = doc->tokens[object].size, at = object + 1;
@@ -176,5 +176,6 @@ int stw_json_find_duplicate(struct stw_json_doc *doc, uint32_t object, uint32_t 
     uint32_t n = doc->tokens[object].size;
     if (n < 2)
         return 0;
-    return n <= PAIRWISE_MAX ? pairwise(doc, object, ret_key) : by_hash(doc, object, ret_key);
+    return n <= PAIRWISE_MAX ? find_duplicate_pairwise(doc, object, ret_key)
+                             : by_hash(doc, object, ret_key);
 }

@@ -15,7 +15,7 @@ struct scan {
     uint32_t open[STW_JSON_MAX_DEPTH]; /* tokens of the containers around p */
     struct stw_json_fault fault;
     enum stw_err code;
-    uint32_t room;      /* token count at which grow() is called */
+    uint32_t room;      /* token count at which grow_tokens() is called */
     uint32_t duplicate; /* token of a repeated key */
     bool more;          /* other text may follow the value */
 };
@@ -30,7 +30,7 @@ static enum step refuse_at(struct scan *s, const char *at, const char *what)
     return STEP_FAILED;
 }
 
-static enum step refuse(struct scan *s, const char *what)
+static enum step refuse_at_cursor(struct scan *s, const char *what)
 {
     return refuse_at(s, s->p, s->p == s->end ? "the text ends too early" : what);
 }
@@ -51,7 +51,7 @@ static inline void skip_blanks(struct scan *s)
 }
 
 /* Called when the token array is full or doc->max is reached. */
-static bool grow(struct scan *s)
+static bool grow_tokens(struct scan *s)
 {
     struct stw_json_doc *doc = s->doc;
     if (doc->max && doc->count >= doc->max) {
@@ -84,10 +84,10 @@ static bool grow(struct scan *s)
 }
 
 /* Adds a token for the value that starts at p; NULL with the fault set on failure. */
-static inline struct stw_json_token *push(struct scan *s, enum stw_json_type type)
+static inline struct stw_json_token *push_token(struct scan *s, enum stw_json_type type)
 {
     struct stw_json_doc *doc = s->doc;
-    if (__builtin_expect(doc->count >= s->room, 0) && !grow(s))
+    if (__builtin_expect(doc->count >= s->room, 0) && !grow_tokens(s))
         return NULL;
     struct stw_json_token *t = &doc->tokens[doc->count++];
     t->start = (uint32_t)(s->p - doc->text);
@@ -103,7 +103,7 @@ static inline struct stw_json_token *push(struct scan *s, enum stw_json_type typ
 static inline enum step take_string(struct scan *s, enum step then)
 {
     s->p++;
-    struct stw_json_token *t = push(s, STW_JSON_STRING);
+    struct stw_json_token *t = push_token(s, STW_JSON_STRING);
     if (!t)
         return STEP_FAILED;
     const char *quote = stw_json_scan_string(s->doc->text, s->p, s->end, t, &s->fault);
@@ -120,7 +120,7 @@ static enum step take_word(struct scan *s, enum stw_json_type type, const char *
 {
     if ((size_t)(s->end - s->p) < len || memcmp(s->p, word, len) != 0)
         return refuse_at(s, s->p, "a value is expected here");
-    struct stw_json_token *t = push(s, type);
+    struct stw_json_token *t = push_token(s, type);
     if (!t)
         return STEP_FAILED;
     s->p += len;
@@ -197,7 +197,7 @@ static bool is_finite(const char *p, const char *end)
 
 static enum step finish_number(struct scan *s, enum stw_json_type type, const char *behind)
 {
-    struct stw_json_token *t = push(s, type);
+    struct stw_json_token *t = push_token(s, type);
     if (!t)
         return STEP_FAILED;
     t->end = (uint32_t)(behind - s->doc->text);
@@ -262,7 +262,7 @@ static enum step open_container(struct scan *s, enum stw_json_type type, char cl
         s->code = STW_ERR_TOO_LARGE;
         return STEP_FAILED;
     }
-    if (!push(s, type))
+    if (!push_token(s, type))
         return STEP_FAILED;
     s->open[s->depth++] = s->doc->count - 1;
     s->p++;
@@ -278,7 +278,7 @@ static inline enum step take_value(struct scan *s)
 {
     skip_blanks(s);
     if (s->p == s->end)
-        return refuse(s, "");
+        return refuse_at_cursor(s, "");
     switch (*s->p) {
     case '"':
         return take_string(s, STEP_AFTER);
@@ -295,7 +295,7 @@ static inline enum step take_value(struct scan *s)
     default:
         if (*s->p == '-' || (*s->p >= '0' && *s->p <= '9'))
             return take_number(s);
-        return refuse(s, "a value is expected here");
+        return refuse_at_cursor(s, "a value is expected here");
     }
 }
 
@@ -303,12 +303,12 @@ static inline enum step take_key(struct scan *s)
 {
     skip_blanks(s);
     if (s->p == s->end || *s->p != '"')
-        return refuse(s, "a key in double quotes is expected here");
+        return refuse_at_cursor(s, "a key in double quotes is expected here");
     if (take_string(s, STEP_VALUE) == STEP_FAILED)
         return STEP_FAILED;
     skip_blanks(s);
     if (s->p == s->end || *s->p != ':')
-        return refuse(s, "a colon is expected behind a key");
+        return refuse_at_cursor(s, "a colon is expected behind a key");
     s->p++;
     return STEP_VALUE;
 }
@@ -328,16 +328,16 @@ static inline enum step take_after(struct scan *s)
         s->p++;
         return close_container(s);
     }
-    return refuse(s, object ? "a comma or a closing brace is expected here"
-                            : "a comma or a closing bracket is expected here");
+    return refuse_at_cursor(s, object ? "a comma or a closing brace is expected here"
+                                      : "a comma or a closing bracket is expected here");
 }
 
-static int walk(struct scan *s)
+static int walk_values(struct scan *s)
 {
     enum step step = STEP_VALUE;
     skip_blanks(s);
     if (s->p == s->end || (*s->p != '{' && *s->p != '['))
-        step = refuse(s, "an object or an array is expected here");
+        step = refuse_at_cursor(s, "an object or an array is expected here");
     for (;;) {
         switch (step) {
         case STEP_VALUE:
@@ -355,7 +355,7 @@ static int walk(struct scan *s)
             skip_blanks(s);
             if (s->p == s->end)
                 return 0;
-            step = refuse(s, "there is more text behind the end of the value");
+            step = refuse_at_cursor(s, "there is more text behind the end of the value");
             break;
         case STEP_FAILED:
             return -1;
@@ -377,7 +377,7 @@ static void describe_key(const struct scan *s, char out[48])
 }
 
 /* Lines end at '\n'; columns count characters, not bytes. */
-static int explain(struct scan *s, struct stw_error *err)
+static int format_scan_error(struct scan *s, struct stw_error *err)
 {
     const char *text = s->doc->text;
     size_t line = 1, column = 1;
@@ -399,7 +399,7 @@ static int explain(struct scan *s, struct stw_error *err)
                     s->duplicate ? "\"" : "");
 }
 
-static int scan(struct scan *s, const char *text, size_t len, struct stw_error *err)
+static int scan_text(struct scan *s, const char *text, size_t len, struct stw_error *err)
 {
     struct stw_json_doc *doc = s->doc;
     s->p = text;
@@ -412,10 +412,10 @@ static int scan(struct scan *s, const char *text, size_t len, struct stw_error *
         doc->len = 0;
         return stw_fail(err, STW_ERR_TOO_LARGE, "the JSON text is larger than 4 GiB");
     }
-    int rc = walk(s);
+    int rc = walk_values(s);
     if (rc != 0) {
         if (err)
-            (void)explain(s, err);
+            (void)format_scan_error(s, err);
         doc->text = NULL;
         doc->len = 0;
         doc->count = 0;
@@ -426,14 +426,14 @@ static int scan(struct scan *s, const char *text, size_t len, struct stw_error *
 int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err)
 {
     struct scan s = {.doc = doc};
-    return scan(&s, text, len, err);
+    return scan_text(&s, text, len, err);
 }
 
 int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, size_t *ret_len,
                         struct stw_error *err)
 {
     struct scan s = {.doc = doc, .more = true};
-    int rc = scan(&s, text, len, err);
+    int rc = scan_text(&s, text, len, err);
     if (rc == 0)
         *ret_len = doc->len = (size_t)(s.p - text);
     return rc;

@@ -22,7 +22,7 @@ static const char short_of[256] = {
 };
 
 /* The code unit of four hexadecimal digits, or -1. */
-static inline int32_t hex4(const unsigned char *p)
+static inline int32_t parse_hex4(const unsigned char *p)
 {
     unsigned a = hex_of[p[0]], b = hex_of[p[1]], c = hex_of[p[2]], d = hex_of[p[3]];
     if (!a || !b || !c || !d)
@@ -30,7 +30,7 @@ static inline int32_t hex4(const unsigned char *p)
     return (int32_t)((a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1));
 }
 
-static const unsigned char *refuse(struct stw_json_fault *fault, const char *what)
+static const unsigned char *refuse_string(struct stw_json_fault *fault, const char *what)
 {
     fault->what = what;
     return NULL;
@@ -40,18 +40,18 @@ static const unsigned char *refuse(struct stw_json_fault *fault, const char *wha
 static const unsigned char *scan_unicode(const unsigned char *p, const unsigned char *end,
                                          size_t *decoded, struct stw_json_fault *fault)
 {
-    int32_t unit = end - p >= 4 ? hex4(p) : -1;
+    int32_t unit = end - p >= 4 ? parse_hex4(p) : -1;
     if (unit < 0)
-        return refuse(fault, "\"\\u\" is not followed by four hexadecimal digits");
+        return refuse_string(fault, "\"\\u\" is not followed by four hexadecimal digits");
     if (unit == 0)
-        return refuse(fault, "\"\\u0000\" is not allowed");
+        return refuse_string(fault, "\"\\u0000\" is not allowed");
     if (unit < 0xD800 || unit > 0xDFFF) {
         *decoded += unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
         return p + 4;
     }
-    int32_t low = end - p >= 10 && p[4] == '\\' && p[5] == 'u' ? hex4(p + 6) : -1;
+    int32_t low = end - p >= 10 && p[4] == '\\' && p[5] == 'u' ? parse_hex4(p + 6) : -1;
     if (unit > 0xDBFF || low < 0xDC00 || low > 0xDFFF)
-        return refuse(fault, "half of a surrogate pair stands alone");
+        return refuse_string(fault, "half of a surrogate pair stands alone");
     *decoded += 4;
     return p + 10;
 }
@@ -61,11 +61,11 @@ static inline const unsigned char *scan_escape(const unsigned char *p, const uns
                                                size_t *decoded, struct stw_json_fault *fault)
 {
     if (end - p < 2)
-        return refuse(fault, "a string is not closed");
+        return refuse_string(fault, "a string is not closed");
     if (p[1] == 'u')
         return scan_unicode(p + 2, end, decoded, fault);
     if (!short_of[p[1]])
-        return refuse(fault, "a backslash is followed by a character that is no escape");
+        return refuse_string(fault, "a backslash is followed by a character that is no escape");
     *decoded += 1;
     return p + 2;
 }
@@ -74,13 +74,13 @@ static const unsigned char *scan_special(const unsigned char *p, const unsigned 
                                          size_t *decoded, struct stw_json_fault *fault)
 {
     if (p == end)
-        return refuse(fault, "a string is not closed");
+        return refuse_string(fault, "a string is not closed");
     if (*p < 0x20)
-        return refuse(fault, "a control character in a string must be escaped");
+        return refuse_string(fault, "a control character in a string must be escaped");
     do {
         size_t len = stw_utf8_len(p, end);
         if (len == 0)
-            return refuse(fault, "a string is not valid UTF-8");
+            return refuse_string(fault, "a string is not valid UTF-8");
         p += len;
         *decoded += len;
     } while (p < end && *p >= 0x80);
@@ -157,10 +157,10 @@ size_t stw_json_decode(struct stw_json_decoder *d, const char **piece)
         d->p += 2;
         return 1;
     }
-    uint32_t c = (uint32_t)hex4(p + 1);
+    uint32_t c = (uint32_t)parse_hex4(p + 1);
     d->p += 6;
     if (c >= 0xD800 && c <= 0xDBFF) {
-        c = 0x10000 + ((c - 0xD800) << 10) + ((uint32_t)hex4(p + 7) - 0xDC00);
+        c = 0x10000 + ((c - 0xD800) << 10) + ((uint32_t)parse_hex4(p + 7) - 0xDC00);
         d->p += 6;
     }
     return put_utf8(d->store, c);

@@ -63,7 +63,7 @@ void stw_log_context(const struct stw_log_field *fields)
 }
 
 /* All or nothing, so that an escape or a UTF-8 sequence is never cut in two. */
-static bool add(struct line *l, const char *data, size_t len)
+static bool add_line_bytes(struct line *l, const char *data, size_t len)
 {
     if (l->full || l->len + len > sizeof(l->data) - TAIL_BYTES) {
         l->full = true;
@@ -74,9 +74,9 @@ static bool add(struct line *l, const char *data, size_t len)
     return true;
 }
 
-static void adds(struct line *l, const char *text)
+static void add_line_string(struct line *l, const char *text)
 {
-    (void)add(l, text, strlen(text));
+    (void)add_line_bytes(l, text, strlen(text));
 }
 
 static bool add_char(struct line *l, const unsigned char *s, size_t len)
@@ -86,25 +86,25 @@ static bool add_char(struct line *l, const unsigned char *s, size_t len)
     char text[8];
 
     if (len == 0)
-        return add(l, "\xEF\xBF\xBD", 3);
+        return add_line_bytes(l, "\xEF\xBF\xBD", 3);
     if (shorts[s[0]]) {
         text[0] = '\\';
         text[1] = shorts[s[0]];
-        return add(l, text, 2);
+        return add_line_bytes(l, text, 2);
     }
     if (s[0] < 0x20 || s[0] == 0x7F) {
         (void)snprintf(text, sizeof(text), "\\u%04x", s[0]);
-        return add(l, text, 6);
+        return add_line_bytes(l, text, 6);
     }
     memcpy(text, s, len);
-    return add(l, text, len);
+    return add_line_bytes(l, text, len);
 }
 
 /* Adds a JSON string; invalid UTF-8 becomes U+FFFD.  TAIL_BYTES includes the closing quote. */
 static void add_quoted(struct line *l, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
-    if (!add(l, "\"", 1))
+    if (!add_line_bytes(l, "\"", 1))
         return;
     while (s < end) {
         size_t len = stw_utf8_len(s, end);
@@ -133,12 +133,12 @@ static void add_value(struct line *l, const struct stw_log_field *f, bool json)
     switch (f->type) {
     case STW_FIELD_STR:
         if (!json && is_bare(f->str))
-            adds(l, f->str);
+            add_line_string(l, f->str);
         else
             add_quoted(l, f->str);
         return;
     case STW_FIELD_BOOL:
-        adds(l, f->num ? "true" : "false");
+        add_line_string(l, f->num ? "true" : "false");
         return;
     case STW_FIELD_INT:
         (void)snprintf(num, sizeof(num), "%" PRId64, f->num);
@@ -149,7 +149,7 @@ static void add_value(struct line *l, const struct stw_log_field *f, bool json)
                        (f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num) % 1000000);
         break;
     }
-    adds(l, num);
+    add_line_string(l, num);
 }
 
 /* Only the last string may be truncated; everything else is added whole or not at all, so that a
@@ -161,13 +161,13 @@ static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
             continue;
         size_t before = l->len;
         if (json) {
-            adds(l, ",");
+            add_line_string(l, ",");
             add_quoted(l, f->key);
-            adds(l, ":");
+            add_line_string(l, ":");
         } else {
-            adds(l, " ");
-            adds(l, f->key);
-            adds(l, "=");
+            add_line_string(l, " ");
+            add_line_string(l, f->key);
+            add_line_string(l, "=");
         }
         if (l->full) {
             l->len = before;
@@ -185,11 +185,11 @@ static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
 static void build_json(struct line *l, enum stw_log_level level, const char *now, const char *msg,
                        const struct stw_log_field *fields)
 {
-    adds(l, "{\"time\":\"");
-    adds(l, now);
-    adds(l, "\",\"level\":\"");
-    adds(l, level_names[level]);
-    adds(l, "\",\"msg\":");
+    add_line_string(l, "{\"time\":\"");
+    add_line_string(l, now);
+    add_line_string(l, "\",\"level\":\"");
+    add_line_string(l, level_names[level]);
+    add_line_string(l, "\",\"msg\":");
     add_quoted(l, msg);
     add_fields(l, log_fields, true);
     add_fields(l, fields, true);
@@ -199,13 +199,13 @@ static void build_json(struct line *l, enum stw_log_level level, const char *now
 static void build_text(struct line *l, enum stw_log_level level, const char *now, const char *msg,
                        const struct stw_log_field *fields)
 {
-    adds(l, now);
-    adds(l, " ");
-    adds(l, level_heads[level]);
+    add_line_string(l, now);
+    add_line_string(l, " ");
+    add_line_string(l, level_heads[level]);
     if (strpbrk(msg, "\r\n"))
         add_quoted(l, msg);
     else
-        adds(l, msg);
+        add_line_string(l, msg);
     add_fields(l, log_fields, false);
     add_fields(l, fields, false);
 }

@@ -248,7 +248,7 @@ void stw_series_remove(struct stw_series *s)
     free(s);
 }
 
-static double load(const _Atomic uint64_t *bits)
+static double load_double(const _Atomic uint64_t *bits)
 {
     uint64_t raw = atomic_load_explicit(bits, memory_order_relaxed);
     double v;
@@ -296,7 +296,7 @@ double stw_series_value(const struct stw_series *s)
     if (!s)
         return 0;
     if (s->family->type != STW_HISTOGRAM)
-        return load(&s->bits);
+        return load_double(&s->bits);
     uint64_t count = 0;
     for (unsigned i = 0; i <= s->family->bound_count; i++)
         count += count_of(s, i);
@@ -336,7 +336,7 @@ static void render_sample(const struct stw_series *s, struct stw_buf *out)
     if (*s->labels)
         stw_buf_addf(out, "{%s}", s->labels);
     stw_buf_addc(out, ' ');
-    stw_metrics_add_number(out, load(&s->bits));
+    stw_metrics_add_number(out, load_double(&s->bits));
     stw_buf_addc(out, '\n');
 }
 
@@ -359,7 +359,7 @@ static void render_histogram(const struct stw_series *s, struct stw_buf *out)
     }
     const char *open = *s->labels ? "{" : "", *close = *s->labels ? "}" : "";
     stw_buf_addf(out, "%s_sum%s%s%s ", f->name, open, s->labels, close);
-    stw_metrics_add_number(out, load(&s->bits));
+    stw_metrics_add_number(out, load_double(&s->bits));
     stw_buf_addf(out, "\n%s_count%s%s%s ", f->name, open, s->labels, close);
     stw_buf_addi(out, (int64_t)count);
     stw_buf_addc(out, '\n');

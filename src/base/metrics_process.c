@@ -50,7 +50,7 @@ static const struct {
                "Start time of the process since unix epoch in seconds.", STW_GAUGE},
 };
 
-static void set(struct stw_metrics *m, enum process_metric i, double v)
+static void set_process_metric(struct stw_metrics *m, enum process_metric i, double v)
 {
     struct stw_family *f =
         stw_metrics_family(m, rows[i].type, rows[i].name, rows[i].help, NULL, NULL);
@@ -88,7 +88,7 @@ static void collect_cpu(struct stw_metrics *m)
 {
     struct timespec used;
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
-        set(m, CPU, (double)used.tv_sec + (double)used.tv_nsec / 1e9);
+        set_process_metric(m, CPU, (double)used.tv_sec + (double)used.tv_nsec / 1e9);
 }
 
 static void collect_stat(struct stw_metrics *m)
@@ -96,9 +96,9 @@ static void collect_stat(struct stw_metrics *m)
     double f[25] = {0}, ticks = (double)getauxval(AT_CLKTCK);
     if (read_stat(f, 22, 24) != 0)
         return;
-    set(m, START, boot_time() + f[22] / ticks);
-    set(m, VIRTUAL, f[23]);
-    set(m, RSS, f[24] * (double)getauxval(AT_PAGESZ));
+    set_process_metric(m, START, boot_time() + f[22] / ticks);
+    set_process_metric(m, VIRTUAL, f[23]);
+    set_process_metric(m, RSS, f[24] * (double)getauxval(AT_PAGESZ));
 }
 
 static void collect_fds(struct stw_metrics *m)
@@ -112,13 +112,14 @@ static void collect_fds(struct stw_metrics *m)
         for (struct dirent *e; (e = readdir(dir));) // NOLINT(concurrency-mt-unsafe)
             count += e->d_name[0] != '.';
         (void)closedir(dir);
-        set(m, OPEN_FDS, count - 1.0); /* without the descriptor of `dir` */
+        set_process_metric(m, OPEN_FDS, count - 1.0); /* without the descriptor of `dir` */
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        set(m, MAX_FDS, limit.rlim_cur == RLIM_INFINITY ? INFINITY : (double)limit.rlim_cur);
+        set_process_metric(m, MAX_FDS,
+                           limit.rlim_cur == RLIM_INFINITY ? INFINITY : (double)limit.rlim_cur);
 }
 
-static void collect(void *ctx)
+static void collect_process_metrics(void *ctx)
 {
     collect_cpu(ctx);
     collect_stat(ctx);
@@ -127,5 +128,5 @@ static void collect(void *ctx)
 
 void stw_metrics_add_process(struct stw_metrics *m)
 {
-    (void)stw_metrics_on_collect(m, collect, m);
+    (void)stw_metrics_on_collect(m, collect_process_metrics, m);
 }

@@ -56,7 +56,7 @@ static int from_sockaddr(const struct sockaddr *a, struct ip *ret)
     return 0;
 }
 
-static bool begins(const struct ip *ip, const struct ip *with, unsigned bits)
+static bool has_ip_prefix(const struct ip *ip, const struct ip *with, unsigned bits)
 {
     unsigned bytes = bits / 8, rest = bits % 8;
     if (memcmp(ip->b, with->b, bytes) != 0)
@@ -108,9 +108,9 @@ static bool in_range(const struct ip *ip, const struct range *r)
 {
     struct ip with;
     if (is_v4(ip))
-        return (with = from_v4(r->b), begins(ip, &with, r->bits + 96));
+        return (with = from_v4(r->b), has_ip_prefix(ip, &with, r->bits + 96));
     memcpy(with.b, r->b, sizeof(with.b));
-    return begins(ip, &with, r->bits);
+    return has_ip_prefix(ip, &with, r->bits);
 }
 
 /* IPv6 forms that embed an IPv4 address. */
@@ -134,7 +134,7 @@ static bool held_v4(const struct ip *ip, struct ip *ret)
         struct ip with;
         uint8_t v4[4];
         memcpy(with.b, holders[i].b, sizeof(with.b));
-        if (!begins(ip, &with, holders[i].bits))
+        if (!has_ip_prefix(ip, &with, holders[i].bits))
             continue;
         for (size_t k = 0; k < 4; k++)
             v4[k] = (uint8_t)(ip->b[holders[i].at + k] ^ (holders[i].inverted ? 0xff : 0));
@@ -147,7 +147,7 @@ static bool held_v4(const struct ip *ip, struct ip *ret)
     return true;
 }
 
-static enum stw_address_class classify(const struct ip *ip)
+static enum stw_address_class classify_ip(const struct ip *ip)
 {
     const struct range *all = is_v4(ip) ? v4_ranges : v6_ranges;
     size_t count = is_v4(ip) ? STW_COUNT(v4_ranges) : STW_COUNT(v6_ranges);
@@ -155,13 +155,13 @@ static enum stw_address_class classify(const struct ip *ip)
     for (size_t i = 0; i < count; i++)
         if (in_range(ip, &all[i]))
             return all[i].class;
-    return held_v4(ip, &v4) ? classify(&v4) : STW_ADDRESS_ORDINARY;
+    return held_v4(ip, &v4) ? classify_ip(&v4) : STW_ADDRESS_ORDINARY;
 }
 
 enum stw_address_class stw_address_classify(const struct sockaddr *a)
 {
     struct ip ip;
-    return from_sockaddr(a, &ip) == 0 ? classify(&ip) : STW_ADDRESS_RESERVED;
+    return from_sockaddr(a, &ip) == 0 ? classify_ip(&ip) : STW_ADDRESS_RESERVED;
 }
 
 const char *stw_address_class_name(enum stw_address_class c)
@@ -302,12 +302,12 @@ struct found {
     bool any, listed, exact, never;
 };
 
-static void look(const struct stw_reach *r, const struct ip *ip, struct found *f)
+static void match_entries(const struct stw_reach *r, const struct ip *ip, struct found *f)
 {
     for (size_t i = 0; i < r->count; i++) {
         const struct entry *e = &r->all[i];
         f->any |= e->any;
-        if (e->any || e->is_host || !begins(ip, &e->ip, e->bits))
+        if (e->any || e->is_host || !has_ip_prefix(ip, &e->ip, e->bits))
             continue;
         f->never |= e->never;
         f->listed |= !e->never;
@@ -323,10 +323,10 @@ bool stw_reach_address(const struct stw_reach *r, const struct sockaddr *a)
         return true;
     if (from_sockaddr(a, &ip) != 0)
         return false;
-    look(r, &ip, &f);
+    match_entries(r, &ip, &f);
     if (held_v4(&ip, &v4))
-        look(r, &v4, &inner); /* an excluded IPv4 address stays excluded when embedded */
+        match_entries(r, &v4, &inner); /* an excluded IPv4 address stays excluded when embedded */
     if ((f.never || inner.never) && !f.exact)
         return false;
-    return f.listed || (f.any && classify(&ip) == STW_ADDRESS_ORDINARY);
+    return f.listed || (f.any && classify_ip(&ip) == STW_ADDRESS_ORDINARY);
 }

@@ -60,7 +60,7 @@ static size_t size_of(int version)
                           : offsetof(struct ruleset, access_net);
 }
 
-static void allow(int rules, const char *path, uint64_t rights)
+static void allow_path(int rules, const char *path, uint64_t rights)
 {
     struct stat st;
     int fd = open(path, O_PATH | O_CLOEXEC);
@@ -74,7 +74,7 @@ static void allow(int rules, const char *path, uint64_t rights)
         (void)close(fd);
 }
 
-static int fence(const struct stw_sandbox *s)
+static int apply_landlock_rules(const struct stw_sandbox *s)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1)
@@ -86,9 +86,9 @@ static int fence(const struct stw_sandbox *s)
     if (rules < 0)
         return 0;
     for (const char *const *p = s->read; p && *p; p++)
-        allow(rules, *p, READ_RIGHTS);
+        allow_path(rules, *p, READ_RIGHTS);
     for (const char *const *p = s->write; p && *p; p++)
-        allow(rules, *p, set.access_fs & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
+        allow_path(rules, *p, set.access_fs & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
     return syscall(SYS_landlock_restrict_self, rules, 0) == 0 ? (int)version : 0;
 }
 
@@ -97,7 +97,7 @@ void stw_sandbox_enter(const struct stw_sandbox *s, struct stw_sandbox_result *r
     *ret = (struct stw_sandbox_result){0};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return; /* Landlock and seccomp both need it */
-    ret->landlock = fence(s);
+    ret->landlock = apply_landlock_rules(s);
     ret->seccomp = stw_sandbox_filter() == 0;
     atomic_store(&fenced, ret->landlock > 0);
 }

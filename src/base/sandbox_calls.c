@@ -170,43 +170,44 @@ struct program {
     unsigned short len;
 };
 
-static void add(struct program *p, struct sock_filter instruction)
+static void add_instruction(struct program *p, struct sock_filter instruction)
 {
     p->code[p->len++] = instruction;
 }
 
-static void load(struct program *p, size_t offset)
+static void add_load(struct program *p, size_t offset)
 {
-    add(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+    add_instruction(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
 }
 
-static void verdict(struct program *p, uint32_t what)
+static void add_return(struct program *p, uint32_t what)
 {
-    add(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what));
+    add_instruction(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what));
 }
 
 static void unless_equal_skip(struct program *p, uint32_t value, size_t skip)
 {
-    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, (uint8_t)skip));
+    add_instruction(
+        p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, (uint8_t)skip));
 }
 
 /* The system call numbers of another architecture have other meanings. */
 static void check_architecture(struct program *p)
 {
-    load(p, offsetof(struct seccomp_data, arch));
-    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
-    verdict(p, SECCOMP_RET_KILL_PROCESS);
-    load(p, offsetof(struct seccomp_data, nr));
+    add_load(p, offsetof(struct seccomp_data, arch));
+    add_instruction(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
+    add_return(p, SECCOMP_RET_KILL_PROCESS);
+    add_load(p, offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
-    add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_FIRST, 0, 1));
-    verdict(p, SECCOMP_RET_KILL_PROCESS);
+    add_instruction(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_FIRST, 0, 1));
+    add_return(p, SECCOMP_RET_KILL_PROCESS);
 #endif
 }
 
 static void check_call(struct program *p, int call, uint32_t error)
 {
     unless_equal_skip(p, (uint32_t)call, 1);
-    verdict(p, SECCOMP_RET_ERRNO | error);
+    add_return(p, SECCOMP_RET_ERRNO | error);
 }
 
 /* Checks the lower half of an argument: the kernel uses only that half of the flags and numbers
@@ -215,13 +216,13 @@ static void check_argument(struct program *p, const struct by_argument *a)
 {
     uint32_t error = SECCOMP_RET_ERRNO | a->error;
     unless_equal_skip(p, (uint32_t)a->call, a->count + 4U);
-    load(p, offsetof(struct seccomp_data, args) + (size_t)a->argument * sizeof(uint64_t));
-    add(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, a->mask));
-    for (unsigned i = 0; i < a->count; i++) /* jumps to the second verdict */
-        add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, a->values[i],
-                                            (uint8_t)(a->count - i), 0));
-    verdict(p, a->unless ? error : SECCOMP_RET_ALLOW);
-    verdict(p, a->unless ? SECCOMP_RET_ALLOW : error);
+    add_load(p, offsetof(struct seccomp_data, args) + (size_t)a->argument * sizeof(uint64_t));
+    add_instruction(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, a->mask));
+    for (unsigned i = 0; i < a->count; i++) /* jumps to the second return */
+        add_instruction(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, a->values[i],
+                                                        (uint8_t)(a->count - i), 0));
+    add_return(p, a->unless ? error : SECCOMP_RET_ALLOW);
+    add_return(p, a->unless ? SECCOMP_RET_ALLOW : error);
 }
 
 int stw_sandbox_filter(void)
@@ -237,7 +238,7 @@ int stw_sandbox_filter(void)
 #if defined(SYS_clone3) && !defined(STW_SANITIZED)
     check_call(&p, SYS_clone3, ENOSYS); /* flags not visible here; libc then uses clone */
 #endif
-    verdict(&p, SECCOMP_RET_ALLOW);
+    add_return(&p, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {.len = p.len, .filter = p.code};
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0 ? 0 : -1;
 }

@@ -13,7 +13,7 @@ static char dead_mark;
 #define DEAD ((void *)&dead_mark)
 #define CAP_MIN 8U
 
-static bool lives(const struct stw_slot *s)
+static bool is_live_slot(const struct stw_slot *s)
 {
     return s->entry && s->entry != DEAD;
 }
@@ -35,7 +35,7 @@ uint32_t stw_table_size(const struct stw_table *t)
     return t->used;
 }
 
-static struct stw_slot *find(const struct stw_table *t, const char *key, uint64_t hash)
+static struct stw_slot *find_slot(const struct stw_table *t, const char *key, uint64_t hash)
 {
     if (t->cap == 0)
         return NULL;
@@ -50,26 +50,26 @@ static struct stw_slot *find(const struct stw_table *t, const char *key, uint64_
 
 void *stw_table_get(const struct stw_table *t, const char *key)
 {
-    struct stw_slot *s = find(t, key, hash_of(key));
+    struct stw_slot *s = find_slot(t, key, hash_of(key));
     return s ? s->entry : NULL;
 }
 
 static struct stw_slot *free_slot(struct stw_slot *slots, uint32_t cap, uint64_t hash)
 {
     uint32_t i = (uint32_t)hash & (cap - 1);
-    while (lives(&slots[i]))
+    while (is_live_slot(&slots[i]))
         i = (i + 1) & (cap - 1);
     return &slots[i];
 }
 
 /* Moves all entries to `cap` fresh slots, which also drops the tombstones. */
-static int rehash(struct stw_table *t, uint32_t cap)
+static int rehash_table(struct stw_table *t, uint32_t cap)
 {
     struct stw_slot *slots = calloc(cap, sizeof(*slots));
     if (!slots)
         return -1;
     for (uint32_t i = 0; i < t->cap; i++)
-        if (lives(&t->slots[i]))
+        if (is_live_slot(&t->slots[i]))
             *free_slot(slots, cap, t->slots[i].hash) = t->slots[i];
     free(t->slots);
     t->slots = slots;
@@ -88,14 +88,14 @@ static int make_room(struct stw_table *t)
             return -1;
         cap *= 2;
     }
-    return rehash(t, cap);
+    return rehash_table(t, cap);
 }
 
 int stw_table_put(struct stw_table *t, void *entry, void **ret_old)
 {
     const char *key = t->key_of(entry);
     uint64_t hash = hash_of(key);
-    struct stw_slot *s = find(t, key, hash);
+    struct stw_slot *s = find_slot(t, key, hash);
 
     if (ret_old)
         *ret_old = s ? s->entry : NULL;
@@ -114,7 +114,7 @@ int stw_table_put(struct stw_table *t, void *entry, void **ret_old)
 
 void *stw_table_remove(struct stw_table *t, const char *key)
 {
-    struct stw_slot *s = find(t, key, hash_of(key));
+    struct stw_slot *s = find_slot(t, key, hash_of(key));
     if (!s)
         return NULL;
     void *entry = s->entry;
@@ -131,7 +131,7 @@ void *stw_table_next(const struct stw_table *t, uint32_t *pos)
 {
     while (*pos < t->cap) {
         struct stw_slot *s = &t->slots[(*pos)++];
-        if (lives(s))
+        if (is_live_slot(s))
             return s->entry;
     }
     return NULL;

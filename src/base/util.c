@@ -75,7 +75,7 @@ static ssize_t read_full(int fd, char *data, size_t cap)
 
 /* The size of pipes and /proc files is unknown, so the buffer grows up to one byte over `max`.  The
  * content may be secret: memory is wiped before it is freed. */
-static int slurp(int fd, size_t max, char **ret, size_t *ret_len)
+static int read_fd_to_end(int fd, size_t max, char **ret, size_t *ret_len)
 {
     size_t cap = STW_MIN(max + 1, (size_t)16 * 1024), len = 0;
     char *data = malloc(cap + 1);
@@ -119,7 +119,7 @@ int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, str
         return stw_fail(err, code, "cannot open %s: %s%s", path, strerrordesc_np(errno),
                         stw_sandbox_hint(errno));
     }
-    if (slurp(fd, max, &data, &len) != 0)
+    if (read_fd_to_end(fd, max, &data, &len) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "cannot read %s: %s", path, strerrordesc_np(errno));
     if (len > max) {
         stw_wipe(data, len);

@@ -17,7 +17,8 @@ struct reader {
 };
 
 /* Puts "file:line:column: " in front of the message. */
-static int locate(const struct reader *r, const struct yaml_place *at, struct stw_error *err)
+static int add_error_position(const struct reader *r, const struct yaml_place *at,
+                              struct stw_error *err)
 {
     struct yaml_place place = *at;
     if (place.line == 0 && r->parser.error == YAML_READER_ERROR) {
@@ -48,11 +49,11 @@ static int read_document(struct reader *r, struct yaml_tree *tree, struct stw_bu
                          struct yaml_place *place, struct stw_error *err)
 {
     if (yaml_compose(tree, &r->parser, place, err) != 0)
-        return locate(r, place, err);
+        return add_error_position(r, place, err);
     if (is_empty(tree))
         return 0;
     if (yaml_write(tree, json, r->marks, place, err) != 0)
-        return locate(r, place, err);
+        return add_error_position(r, place, err);
     return r->fn(r->ctx, r->index++, tree->nodes[0].line, json);
 }
 
@@ -62,7 +63,7 @@ static int read_stream(struct reader *r, struct stw_error *err)
         struct yaml_place place = {0};
         yaml_event_t e;
         if (yaml_next(&r->parser, &e, &place, err) != 0)
-            return locate(r, &place, err);
+            return add_error_position(r, &place, err);
         yaml_event_type_t type = e.type;
         const yaml_version_directive_t *version =
             type == YAML_DOCUMENT_START_EVENT ? e.data.document_start.version_directive : NULL;
@@ -78,7 +79,7 @@ static int read_stream(struct reader *r, struct stw_error *err)
             (void)stw_fail(err, STW_ERR_INVALID,
                            "the directive %%YAML names a version that kubectl "
                            "does not read; leave it out, or write 1.1");
-            return locate(r, &place, err);
+            return add_error_position(r, &place, err);
         }
         struct yaml_tree tree = {0};
         struct stw_buf json = STW_BUF_INIT(YAML_JSON_MAX);

@@ -45,7 +45,7 @@ static int failed_at(struct writer *w, const struct yaml_node *n)
     return -1;
 }
 
-static int spend(struct writer *w, const struct yaml_node *n)
+static int spend_work_step(struct writer *w, const struct yaml_node *n)
 {
     if (w->out->failed || w->work == 0)
         return fail_at(w, n, STW_ERR_TOO_LARGE,
@@ -86,7 +86,7 @@ static int members_add(struct writer *w, struct members *m, const struct member 
     return 0;
 }
 
-static const struct yaml_node *follow(const struct writer *w, const struct yaml_node *n)
+static const struct yaml_node *follow_aliases(const struct writer *w, const struct yaml_node *n)
 {
     while (n->kind == YAML_KIND_ALIAS)
         n = &w->tree->nodes[n->first];
@@ -101,7 +101,7 @@ static bool is_merge(const struct yaml_node *key)
 
 static int key_text(struct writer *w, const struct yaml_node *key, const char **ret)
 {
-    const struct yaml_node *n = follow(w, key);
+    const struct yaml_node *n = follow_aliases(w, key);
     struct yaml_value v;
     if (n->kind != YAML_KIND_SCALAR)
         return fail_at(w, key, STW_ERR_INVALID, "a key must be a text, not a list or a map");
@@ -145,8 +145,9 @@ static int put_merge_items(struct writer *w, struct members *m, const uint32_t *
                            uint32_t count, unsigned depth)
 {
     while (count-- > 0) {
-        const struct yaml_node *item = &w->tree->nodes[items[count]], *map = follow(w, item);
-        if (spend(w, item) != 0)
+        const struct yaml_node *item = &w->tree->nodes[items[count]],
+                               *map = follow_aliases(w, item);
+        if (spend_work_step(w, item) != 0)
             return -1;
         if (map->kind != YAML_KIND_MAP)
             return bad_merge(w, item);
@@ -176,7 +177,7 @@ static int put_merge_list(struct writer *w, struct members *m, const struct yaml
 static int put_merge(struct writer *w, struct members *m, const struct yaml_node *value,
                      unsigned depth)
 {
-    const struct yaml_node *n = follow(w, value);
+    const struct yaml_node *n = follow_aliases(w, value);
     if (n->kind == YAML_KIND_MAP)
         return put_map(w, m, n, depth + 1);
     /* go-yaml accepts a list only directly, not through an alias. */
@@ -194,7 +195,7 @@ static int put_map(struct writer *w, struct members *m, const struct yaml_node *
         return fail_at(w, map, STW_ERR_TOO_LARGE, "nested too deeply");
     for (uint32_t at = map->first; at; at = w->tree->nodes[w->tree->nodes[at].next].next) {
         const struct yaml_node *key = &w->tree->nodes[at];
-        if (spend(w, key) != 0)
+        if (spend_work_step(w, key) != 0)
             return -1;
         int rc = is_merge(key) ? put_merge(w, m, &w->tree->nodes[key->next], depth)
                                : put_member(w, m, key, id);
@@ -210,7 +211,7 @@ static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark
 static int write_child(struct writer *w, uint32_t at, const char *key, uint32_t mark,
                        unsigned depth)
 {
-    const struct yaml_node *n = follow(w, &w->tree->nodes[at]);
+    const struct yaml_node *n = follow_aliases(w, &w->tree->nodes[at]);
     uint32_t own = 0;
     if (w->marks) {
         own = yaml_marks_add(w->marks, mark, key, (struct yaml_place){n->line, n->column});
@@ -254,7 +255,7 @@ static int write_list(struct writer *w, const struct yaml_node *list, uint32_t m
 static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark, unsigned depth)
 {
     struct yaml_value v;
-    if (spend(w, n) != 0)
+    if (spend_work_step(w, n) != 0)
         return -1;
     if (n->kind == YAML_KIND_SCALAR) {
         if (yaml_resolve(w->tree, n, &v, w->err) != 0 || yaml_value_json(&v, w->out, w->err) != 0)
@@ -271,7 +272,7 @@ int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *
 {
     struct writer w = {
         .tree = t, .out = out, .marks = marks, .place = place, .err = err, .work = YAML_WORK_MAX};
-    const struct yaml_node *root = follow(&w, &t->nodes[0]);
+    const struct yaml_node *root = follow_aliases(&w, &t->nodes[0]);
 
     if (marks)
         yaml_marks_reset(marks, (struct yaml_place){root->line, root->column});

@@ -37,7 +37,7 @@ void stw_yaml_marks_destroy(struct stw_yaml_marks *m)
     free(m);
 }
 
-static uint32_t push(struct stw_yaml_marks *m, struct yaml_place at)
+static uint32_t push_mark(struct stw_yaml_marks *m, struct yaml_place at)
 {
     if (m->count == m->cap) {
         uint32_t cap = m->cap ? m->cap * 2 : 64;
@@ -55,13 +55,13 @@ void yaml_marks_reset(struct stw_yaml_marks *m, struct yaml_place root)
 {
     m->count = 0;
     stw_buf_clear(&m->keys);
-    (void)push(m, root);
+    (void)push_mark(m, root);
 }
 
 uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *key,
                         struct yaml_place value)
 {
-    uint32_t at = m->count > 0 ? push(m, value) : UINT32_MAX;
+    uint32_t at = m->count > 0 ? push_mark(m, value) : UINT32_MAX;
     if (at == UINT32_MAX)
         return at;
     struct mark *own = &m->list[at], *up = &m->list[parent];
@@ -125,7 +125,8 @@ int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc)
 
 /* The length of the part of `path` that names this child: "name" or "[name]" or "[3]"; 0 when it
  * does not name it.  Keys may contain dots, so they are compared whole. */
-static size_t match(const struct stw_yaml_marks *m, const struct mark *child, const char *path)
+static size_t match_path_part(const struct stw_yaml_marks *m, const struct mark *child,
+                              const char *path)
 {
     char number[16];
     const char *key = number;
@@ -152,7 +153,7 @@ int stw_yaml_marks_find(const struct stw_yaml_marks *m, const char *path, size_t
         const struct mark *best = NULL;
         size_t taken = 0;
         for (uint32_t i = at->first; i; i = m->list[i].next) {
-            size_t n = match(m, &m->list[i], path);
+            size_t n = match_path_part(m, &m->list[i], path);
             if (n > taken) {
                 taken = n;
                 best = &m->list[i];

@@ -226,7 +226,7 @@ static int decode_base64(struct yaml_tree *t, const struct yaml_node *n, struct 
     return 0;
 }
 
-static int mismatch(struct stw_error *err, const char *tag)
+static int report_tag_mismatch(struct stw_error *err, const char *tag)
 {
     return stw_fail(err, STW_ERR_INVALID, "the value is not a %s, which its tag says it is", tag);
 }
@@ -236,22 +236,24 @@ static int check_tag(enum yaml_tag tag, struct yaml_value *v, struct stw_error *
 {
     switch (tag) {
     case YAML_TAG_NULL:
-        return v->type == YAML_VALUE_NULL ? 0 : mismatch(err, "!!null");
+        return v->type == YAML_VALUE_NULL ? 0 : report_tag_mismatch(err, "!!null");
     case YAML_TAG_BOOL:
-        return v->type == YAML_VALUE_BOOL ? 0 : mismatch(err, "!!bool");
+        return v->type == YAML_VALUE_BOOL ? 0 : report_tag_mismatch(err, "!!bool");
     case YAML_TAG_INT:
-        return v->type == YAML_VALUE_INT || v->type == YAML_VALUE_UINT ? 0 : mismatch(err, "!!int");
+        return v->type == YAML_VALUE_INT || v->type == YAML_VALUE_UINT
+                   ? 0
+                   : report_tag_mismatch(err, "!!int");
     case YAML_TAG_FLOAT:
         if (v->type == YAML_VALUE_INT) {
             v->type = YAML_VALUE_FLOAT;
             v->f = (double)v->i;
         }
-        return v->type == YAML_VALUE_FLOAT ? 0 : mismatch(err, "!!float");
+        return v->type == YAML_VALUE_FLOAT ? 0 : report_tag_mismatch(err, "!!float");
     case YAML_TAG_TIMESTAMP:
         /* Stays a string; a year and a dash identify a date. */
         return strspn(v->text, "0123456789") == 4 && v->text[4] == '-'
                    ? 0
-                   : mismatch(err, "!!timestamp");
+                   : report_tag_mismatch(err, "!!timestamp");
     default:
         return 0;
     }
