@@ -78,7 +78,7 @@ static struct stw_entry *entry_create(const struct stw_version *v)
 /* --- versions */
 
 /* A resourceVersion as a number; 0 when it is not one. */
-static uint64_t number(const char *rv)
+static uint64_t parse_version_number(const char *rv)
 {
     int64_t n;
     return stw_parse_int(rv, 1, INT64_MAX, &n) == 0 ? (uint64_t)n : 0;
@@ -86,9 +86,9 @@ static uint64_t number(const char *rv)
 
 enum order { OLDER, SAME, NEWER, UNKNOWN };
 
-static enum order compare(const char *rv, const char *with)
+static enum order compare_versions(const char *rv, const char *with)
 {
-    uint64_t a = number(rv), b = number(with);
+    uint64_t a = parse_version_number(rv), b = parse_version_number(with);
     if (stw_streq(rv, with))
         return SAME;
     if (a == 0 || b == 0)
@@ -107,7 +107,7 @@ static bool before_our_write(struct stw_entry *e, const char *rv, bool gone, uin
 {
     if (e->gate_s == 0)
         return false;
-    enum order o = compare(rv, entry_rv(e));
+    enum order o = compare_versions(rv, entry_rv(e));
     if (e->gate_s < now_ms / 1000 || o == SAME || o == NEWER || (o == UNKNOWN && gone)) {
         e->gate_s = 0;
         return false;
@@ -122,7 +122,7 @@ static bool before_our_delete(struct stw_cache *c, const struct stw_version *v, 
     struct tomb *t = stw_table_get(&c->deleted, v->key);
     if (!t)
         return false;
-    enum order o = compare(v->rv, t->rv);
+    enum order o = compare_versions(v->rv, t->rv);
     if (v->text && t->until_ms > now_ms && (o == OLDER || o == SAME))
         return true;
     free(stw_table_remove(&c->deleted, v->key));
@@ -230,8 +230,8 @@ void stw_cache_done(struct stw_cache *c)
 }
 
 /* For lists and watches. */
-static bool arrive(struct stw_cache *c, const struct stw_version *v, bool listed, uint64_t now_ms,
-                   struct stw_entry **ret_old)
+static bool apply_server_version(struct stw_cache *c, const struct stw_version *v, bool listed,
+                                 uint64_t now_ms, struct stw_entry **ret_old)
 {
     struct stw_entry *e = stw_table_get(&c->entries, v->key);
     *ret_old = NULL;
@@ -255,7 +255,7 @@ bool stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
         return false;
     }
     pthread_mutex_lock(&c->lock);
-    bool changed = arrive(c, v, true, now_ms, ret_old);
+    bool changed = apply_server_version(c, v, true, now_ms, ret_old);
     pthread_mutex_unlock(&c->lock);
     return changed;
 }
@@ -268,8 +268,8 @@ bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
         return false;
     }
     pthread_mutex_lock(&c->lock);
-    bool changed = arrive(c, v, false, now_ms, ret_old);
-    scope->seen = number(v->rv);
+    bool changed = apply_server_version(c, v, false, now_ms, ret_old);
+    scope->seen = parse_version_number(v->rv);
     pthread_mutex_unlock(&c->lock);
     return changed;
 }
@@ -282,7 +282,7 @@ bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, con
     bool same = e && stw_streq(entry_rv(e), rv);
     if (same) {
         e->gate_s = 0;
-        scope->seen = number(rv);
+        scope->seen = parse_version_number(rv);
     }
     pthread_mutex_unlock(&c->lock);
     return same;
@@ -291,7 +291,7 @@ bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, con
 void stw_cache_reached(struct stw_cache *c, struct stw_cache_scope *scope, const char *rv)
 {
     pthread_mutex_lock(&c->lock);
-    scope->seen = number(rv);
+    scope->seen = parse_version_number(rv);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -301,10 +301,10 @@ void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
                    const struct stw_version *v, uint64_t now_ms)
 {
     struct stw_entry *old = NULL, *e;
-    uint64_t n = number(v->rv);
+    uint64_t n = parse_version_number(v->rv);
     pthread_mutex_lock(&c->lock);
     e = stw_table_get(&c->entries, v->key);
-    enum order o = e ? compare(v->rv, entry_rv(e)) : NEWER;
+    enum order o = e ? compare_versions(v->rv, entry_rv(e)) : NEWER;
     /* The watch is already past this version, so its state is newer: the object may be gone by
      * now. */
     bool passed = n > 0 && n <= scope->seen;
@@ -364,11 +364,11 @@ void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *sco
 
 /* Neither in the list of `rv` nor written by us after it was taken, however long reading it
  * took. */
-static bool vanished(const struct stw_entry *e, const char *rv)
+static bool has_entry_vanished(const struct stw_entry *e, const char *rv)
 {
     if (e->listed)
         return false;
-    enum order o = compare(entry_rv(e), rv);
+    enum order o = compare_versions(entry_rv(e), rv);
     return !e->fresh || o == OLDER || o == SAME;
 }
 
@@ -378,12 +378,12 @@ struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope
     struct stw_entry *e;
     pthread_mutex_lock(&c->lock);
     while ((e = stw_table_next(&c->entries, pos)))
-        if (in_scope(scope, e->data) && vanished(e, rv))
+        if (in_scope(scope, e->data) && has_entry_vanished(e, rv))
             break;
     if (e)
         (void)take_out(c, e->data);
     else
-        scope->seen = number(rv);
+        scope->seen = parse_version_number(rv);
     pthread_mutex_unlock(&c->lock);
     return e;
 }

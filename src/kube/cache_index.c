@@ -33,7 +33,7 @@ void stw_index_done(struct stw_table *index)
 }
 
 /* A larger node with the entries of `old`, which may be NULL. */
-static struct node *grown(const struct node *old, const char *key)
+static struct node *create_larger_node(const struct node *old, const char *key)
 {
     uint32_t room = old ? old->room * 2 : 1;
     size_t key_size = strlen(key) + 1;
@@ -55,7 +55,7 @@ static void add_one(struct stw_table *index, const char *key, struct stw_entry *
     struct node *n = stw_table_get(index, key);
     void *old = NULL;
     if (!n || n->count == n->room) {
-        struct node *more = grown(n, key);
+        struct node *more = create_larger_node(n, key);
         if (!more)
             return;
         if (stw_table_put(index, more, &old) < 0) {

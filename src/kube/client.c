@@ -58,7 +58,7 @@ static void list_remove(struct stw_call_list *l, struct stw_call *call)
     call->next = call->prev = NULL;
 }
 
-static void wake(struct stw_client *c)
+static void wake_client_thread(struct stw_client *c)
 {
     const uint64_t one = 1;
     ssize_t n = write(c->wake, &one, sizeof(one)); /* a full counter has also woken it */
@@ -83,7 +83,7 @@ void stw_call_start(struct stw_client *c, struct stw_call *call)
     list_append(&c->inbox, call);
     pthread_mutex_unlock(&c->lock);
     if (first && own != c)
-        wake(c);
+        wake_client_thread(c);
 }
 
 void stw_call_cancel(struct stw_client *c, struct stw_call *call)
@@ -92,7 +92,7 @@ void stw_call_cancel(struct stw_client *c, struct stw_call *call)
     call->cancelled = true;
     c->cancels = true;
     pthread_mutex_unlock(&c->lock);
-    wake(c);
+    wake_client_thread(c);
 }
 
 /* --- on the client's thread */
@@ -135,7 +135,7 @@ static void end_transfer(struct stw_client *c, struct stw_call *call)
     c->pooled++;
 }
 
-static void complete(struct stw_client *c, struct stw_call *call)
+static void complete_call(struct stw_client *c, struct stw_call *call)
 {
     if (call->state == STW_CALL_ACTIVE)
         end_transfer(c, call);
@@ -153,19 +153,19 @@ static void wait_again(struct stw_client *c, struct stw_call *call)
     call->err = (struct stw_error){0};
 }
 
-static void begin(struct stw_client *c, struct stw_call *call, uint64_t now)
+static void begin_call(struct stw_client *c, struct stw_call *call, uint64_t now)
 {
     uint32_t timeout = call->req.timeout_ms ? call->req.timeout_ms : STW_CLIENT_TIMEOUT_MS;
     if (call->deadline_ms == 0)
         call->deadline_ms = now + timeout;
     if (!stw_fence_allows(call->fence)) { /* also before a retry */
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "steward no longer leads");
-        complete(c, call);
+        complete_call(c, call);
         return;
     }
     call->state = STW_CALL_ACTIVE;
     if (begin_transfer(c, call) != 0)
-        complete(c, call);
+        complete_call(c, call);
 }
 
 /* Moves calls from the backlog to `calls` until `max` background calls are there. */
@@ -204,7 +204,7 @@ static void start_backlog(struct stw_client *c, uint64_t now)
     while (backlog_turn_ms(c) <= now) {
         take_backlog(c, c->background + 1);
         c->backlog_ms = now;
-        begin(c, c->calls.last, now);
+        begin_call(c, c->calls.last, now);
     }
 }
 
@@ -239,7 +239,7 @@ static void take_in(struct stw_client *c)
         list_remove(&ended, call);
         list_append(&c->calls, call);
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was given up: stopping");
-        complete(c, call);
+        complete_call(c, call);
     }
 }
 
@@ -260,12 +260,12 @@ static void start_due(struct stw_client *c, uint64_t now)
         if (waits_for_first(c, now))
             break;
         if (call->state == STW_CALL_WAITING && call->start_at_ms <= now)
-            begin(c, call, now);
+            begin_call(c, call, now);
     }
     start_backlog(c, now);
 }
 
-static void reap(struct stw_client *c)
+static void collect_finished_calls(struct stw_client *c)
 {
     int left;
     for (CURLMsg *m; (m = curl_multi_info_read(c->multi, &left));) {
@@ -277,7 +277,7 @@ static void reap(struct stw_client *c)
         if (stw_transfer_result(c, call, code))
             wait_again(c, call);
         else
-            complete(c, call);
+            complete_call(c, call);
     }
 }
 
@@ -297,7 +297,7 @@ static void end_silent(struct stw_client *c, uint64_t now)
             continue;
         (void)stw_fail(&call->err, STW_ERR_TIMEOUT, "%s: nothing was heard for %u s", c->server,
                        (unsigned)((now - call->heard_ms) / 1000));
-        complete(c, call);
+        complete_call(c, call);
     }
 }
 
@@ -378,7 +378,7 @@ static bool may_gather(struct stw_client *c)
 
 /* Lets events gather until BATCH_MS after the last batch.  False: the inbox must be handled
  * first. */
-static bool gather(struct stw_client *c)
+static bool wait_for_event_batch(struct stw_client *c)
 {
     uint64_t now = stw_now_ms(&stw_clock_system), next = c->batch_ms + BATCH_MS;
     struct pollfd wake = {.fd = c->wake, .events = POLLIN};
@@ -396,7 +396,7 @@ static bool gather(struct stw_client *c)
 static void wait_and_work(struct stw_client *c)
 {
     struct epoll_event ready[READY_MAX];
-    if (!gather(c))
+    if (!wait_for_event_batch(c))
         return;
     int running, n = epoll_wait(c->epoll, ready, READY_MAX, idle_ms(c, stw_now_ms(c->clock)));
     for (int i = 0; i < n; i++)
@@ -425,7 +425,7 @@ static void *client_thread(void *arg)
             return NULL;
         start_due(c, stw_now_ms(c->clock));
         wait_and_work(c);
-        reap(c);
+        collect_finished_calls(c);
         end_silent(c, stw_now_ms(c->clock));
     }
 }
@@ -581,7 +581,7 @@ void stw_client_cancel(struct stw_client *c)
     stw_handle_interrupt(c);
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
-    wake(c);
+    wake_client_thread(c);
 }
 
 static void free_multi(struct stw_client *c)
@@ -620,7 +620,7 @@ void stw_client_destroy(struct stw_client *c)
         pthread_mutex_lock(&c->lock);
         c->cancelled = c->ending = true;
         pthread_mutex_unlock(&c->lock);
-        wake(c);
+        wake_client_thread(c);
         (void)pthread_join(c->thread, NULL);
     }
     await_blocking(c);

@@ -45,7 +45,7 @@ static struct stw_tally *tally_of(struct stw_client *c, const char *method, long
 
 /* Counts a transfer once, when its headers have arrived, so that a watch is counted while it is
  * open. */
-static void count(struct stw_call *call, long status)
+static void count_transfer(struct stw_call *call, long status)
 {
     struct stw_client *c = call->client;
     if (call->counted)
@@ -82,7 +82,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
     note_heard(call);
     atomic_store(&call->client->answered, true);
     if (status >= 200)
-        count(call, status);
+        count_transfer(call, status);
     if (status == 200 && call->on_open)
         call->on_open(call);
     return size * n;
@@ -313,7 +313,7 @@ static bool retry_reset(struct stw_client *c, struct stw_call *call, CURLcode co
 bool stw_transfer_result(struct stw_client *c, struct stw_call *call, CURLcode code)
 {
     long status = status_of(call);
-    count(call, code == CURLE_OK ? status : 0);
+    count_transfer(call, code == CURLE_OK ? status : 0);
     if (call->err.code != STW_OK) /* set by a callback: too large, or ended */
         return false;
     if (code != CURLE_OK) {

@@ -28,7 +28,7 @@ static void wait_until(struct stw_client *c, uint64_t at_ms)
 }
 
 /* One attempt.  Returns true when it must be repeated at call->start_at_ms. */
-static bool attempt(struct stw_client *c, struct stw_call *call)
+static bool attempt_request(struct stw_client *c, struct stw_call *call)
 {
     bool again = false;
     if (!stw_fence_allows(call->fence)) { /* also before a retry */
@@ -54,7 +54,7 @@ static bool is_cancelled(struct stw_client *c)
     return cancelled;
 }
 
-static void perform(struct stw_client *c, struct stw_call *call)
+static void perform_call(struct stw_client *c, struct stw_call *call)
 {
     const struct stw_request *r = &call->req;
     if (!stw_streq(r->method, "GET"))
@@ -62,7 +62,7 @@ static void perform(struct stw_client *c, struct stw_call *call)
     call->deadline_ms =
         stw_now_ms(c->clock) + (r->timeout_ms ? r->timeout_ms : STW_CLIENT_TIMEOUT_MS);
     atomic_fetch_add(&c->urgent, 1);
-    while (attempt(c, call)) {
+    while (attempt_request(c, call)) {
         wait_until(c, call->start_at_ms);
         stw_buf_clear(&call->body);
         call->err = (struct stw_error){0};
@@ -81,7 +81,7 @@ int stw_client_do(struct stw_client *c, const struct stw_request *req, struct st
                   struct stw_error *err)
 {
     struct stw_call call = {.req = *req};
-    perform(c, &call);
+    perform_call(c, &call);
     bool ok = call.err.code == STW_OK;
     if (!ok && err)
         *err = call.err;
@@ -110,7 +110,7 @@ int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_rea
 {
     struct reader reader = {fn, ctx};
     struct stw_call call = {.req = *req, .on_body = hand_on, .ctx = &reader};
-    perform(c, &call);
+    perform_call(c, &call);
     stw_buf_done(&call.body);
     if (call.err.code != STW_OK && err)
         *err = call.err;
@@ -119,7 +119,7 @@ int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_rea
 
 /* --- fire and forget: one block of memory with the call and copies of all texts */
 
-static void forget(struct stw_call *call)
+static void free_submitted_call(struct stw_call *call)
 {
     struct stw_client *c = call->client;
     pthread_mutex_lock(&c->lock);
@@ -162,11 +162,11 @@ static struct stw_call *copy_request(const struct stw_request *r)
     call->req.accept = copy_text(&at, r->accept, accept);
     call->req.body = copy_text(&at, r->body, r->body_len);
     call->background = true;
-    call->on_done = forget;
+    call->on_done = free_submitted_call;
     return call;
 }
 
-static bool reserve(struct stw_client *c, size_t bytes)
+static bool reserve_queue_bytes(struct stw_client *c, size_t bytes)
 {
     pthread_mutex_lock(&c->lock);
     bool room = !c->cancelled && c->submitted_bytes + bytes <= STW_SUBMITTED_MAX_BYTES;
@@ -195,7 +195,7 @@ bool stw_client_submit(struct stw_client *c, const struct stw_request *req)
     if (!stw_fence_may_write())
         return false;
     struct stw_call *call = copy_request(req);
-    bool taken = call && reserve(c, call->bytes);
+    bool taken = call && reserve_queue_bytes(c, call->bytes);
     if (taken) {
         stw_call_start(c, call);
         return true;
@@ -214,9 +214,10 @@ struct verb {
     const char *version; /* NULL: the newest */
 };
 
-static int run(struct stw_client *c, const struct verb *v, const struct stw_resource *r,
-               const char *ns, const char *name, const char *sub, const char *body,
-               struct stw_buf *ret, struct stw_error *err)
+static int send_verb_request(struct stw_client *c, const struct verb *v,
+                             const struct stw_resource *r, const char *ns, const char *name,
+                             const char *sub, const char *body, struct stw_buf *ret,
+                             struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
     stw_resource_path(r, ns, name, sub, &path);
@@ -252,13 +253,13 @@ static int run_json(struct stw_client *c, const struct verb *v, const struct stw
                         "cannot write the %s as JSON: it is too large, or "
                         "there is no memory",
                         r->kind);
-    return run(c, v, r, ns, name, sub, stw_buf_str(&body), ret, err);
+    return send_verb_request(c, v, r, ns, name, sub, stw_buf_str(&body), ret, err);
 }
 
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
                  const char *name, struct stw_buf *ret, struct stw_error *err)
 {
-    return run(c, &(struct verb){.method = "GET"}, r, ns, name, NULL, NULL, ret, err);
+    return send_verb_request(c, &(struct verb){.method = "GET"}, r, ns, name, NULL, NULL, ret, err);
 }
 
 int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const char *ns,
@@ -266,7 +267,7 @@ int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const
                        struct stw_error *err)
 {
     const struct verb v = {.method = "GET", .version = version};
-    return run(c, &v, r, ns, name, NULL, NULL, ret, err);
+    return send_verb_request(c, &v, r, ns, name, NULL, NULL, ret, err);
 }
 
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
@@ -315,7 +316,7 @@ int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, cons
                         struct stw_buf *ret, struct stw_error *err)
 {
     const struct verb v = {"PATCH", "application/json-patch+json", manager, false};
-    return run(c, &v, r, ns, name, NULL, patch, ret, err);
+    return send_verb_request(c, &v, r, ns, name, NULL, patch, ret, err);
 }
 
 /* --- the server's version */

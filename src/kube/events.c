@@ -56,7 +56,7 @@ static void unlink_node(struct lru *l, struct node *n)
     *(n->next ? &n->next->prev : &l->oldest) = n->prev;
 }
 
-static void push(struct lru *l, struct node *n)
+static void link_newest_node(struct lru *l, struct node *n)
 {
     n->prev = NULL;
     n->next = l->newest;
@@ -64,7 +64,7 @@ static void push(struct lru *l, struct node *n)
     l->newest = n;
 }
 
-static void drop(struct lru *l, struct node *n)
+static void remove_node(struct lru *l, struct node *n)
 {
     (void)stw_table_remove(&l->table, n->key);
     unlink_node(l, n);
@@ -75,14 +75,14 @@ static void drop(struct lru *l, struct node *n)
 
 /* The node of a key, created (zeroed except for the key) when there is none; NULL: out of
  * memory. */
-static struct node *touch(struct lru *l, const char *key, bool *ret_new)
+static struct node *find_or_add_node(struct lru *l, const char *key, bool *ret_new)
 {
     struct node *n = stw_table_get(&l->table, key);
     size_t len = strlen(key) + 1;
     *ret_new = !n;
     if (n) {
         unlink_node(l, n);
-        push(l, n);
+        link_newest_node(l, n);
         return n;
     }
     n = calloc(1, sizeof(*n) + len);
@@ -93,16 +93,16 @@ static struct node *touch(struct lru *l, const char *key, bool *ret_new)
         free(n);
         return NULL;
     }
-    push(l, n);
+    link_newest_node(l, n);
     if (++l->count > ENTRIES_MAX)
-        drop(l, l->oldest);
+        remove_node(l, l->oldest);
     return n;
 }
 
 static void lru_done(struct lru *l)
 {
     while (l->oldest)
-        drop(l, l->oldest);
+        remove_node(l, l->oldest);
     stw_table_done(&l->table);
 }
 
@@ -127,8 +127,8 @@ int stw_events_create(struct stw_client *client, const struct stw_clock *clock,
 /* --- requests */
 
 /* False: the client did not accept it. */
-static bool submit(struct stw_events *e, const char *method, const char *type, const char *path,
-                   const struct stw_buf *body)
+static bool submit_event_request(struct stw_events *e, const char *method, const char *type,
+                                 const char *path, const struct stw_buf *body)
 {
     return !body->failed &&
            stw_client_submit(e->client, &(struct stw_request){.method = method,
@@ -148,7 +148,7 @@ static void patch_series(struct stw_events *e, struct node *n, uint64_t now)
     int64_t ago_us = (int64_t)(now - n->last_ms) * 1000;
     stw_time_format_micro(stw_wall_us(e->clock) - ago_us, stamp);
     stw_buf_addf(&body, "{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", n->count, stamp);
-    if (submit(e, "PATCH", "application/merge-patch+json", n->path, &body))
+    if (submit_event_request(e, "PATCH", "application/merge-patch+json", n->path, &body))
         n->said = n->count;
     n->patched_ms = now;
 }
@@ -222,16 +222,16 @@ static bool create_event(struct stw_events *e, const struct stw_event_object *o,
     add_regarding(&body, o);
     stw_buf_addc(&body, '}');
     stw_resource_path(&stw_res_event, event_namespace(o), NULL, NULL, &path);
-    return submit(e, "POST", NULL, stw_buf_str(&path), &body);
+    return submit_event_request(e, "POST", NULL, stw_buf_str(&path), &body);
 }
 
 /* --- recording */
 
 /* Whether another event of this object is allowed; takes one token from its bucket. */
-static bool allowed(struct stw_events *e, const char *object_key, uint64_t now)
+static bool take_event_token(struct stw_events *e, const char *object_key, uint64_t now)
 {
     bool is_new;
-    struct node *b = touch(&e->buckets, object_key, &is_new);
+    struct node *b = find_or_add_node(&e->buckets, object_key, &is_new);
     if (!b)
         return false;
     if (is_new) {
@@ -250,7 +250,7 @@ static bool allowed(struct stw_events *e, const char *object_key, uint64_t now)
 }
 
 /* Patches counts that are still to be written; called when any event is recorded. */
-static void sweep(struct stw_events *e, uint64_t now)
+static void patch_due_series(struct stw_events *e, uint64_t now)
 {
     if (now < e->swept_ms + PATCH_EVERY_MS)
         return;
@@ -271,7 +271,7 @@ static void start_series(struct node *n, const struct stw_event_object *o, const
     n->count = n->said = 1;
 }
 
-static void repeat(struct stw_events *e, struct node *n, uint64_t now)
+static void count_series_repeat(struct stw_events *e, struct node *n, uint64_t now)
 {
     n->count++;
     n->last_ms = now;
@@ -279,21 +279,21 @@ static void repeat(struct stw_events *e, struct node *n, uint64_t now)
         patch_series(e, n, now);
 }
 
-static void record(struct stw_events *e, const struct stw_event_object *o, bool warning,
-                   const char *reason, const char *action, const char *note, const char *object_key,
-                   const char *key)
+static void record_event(struct stw_events *e, const struct stw_event_object *o, bool warning,
+                         const char *reason, const char *action, const char *note,
+                         const char *object_key, const char *key)
 {
     bool is_new;
     uint64_t now = stw_now_ms(e->clock);
-    struct node *n = touch(&e->series, key, &is_new);
+    struct node *n = find_or_add_node(&e->series, key, &is_new);
     if (!n)
         return;
     if (!is_new && now < n->last_ms + SERIES_MS) {
-        repeat(e, n, now);
+        count_series_repeat(e, n, now);
         return;
     }
-    if (!allowed(e, object_key, now)) {
-        drop(&e->series, n);
+    if (!take_event_token(e, object_key, now)) {
+        remove_node(&e->series, n);
         return;
     }
     char event_name[NAME_KEEP + 32];
@@ -301,7 +301,7 @@ static void record(struct stw_events *e, const struct stw_event_object *o, bool 
                    (unsigned long long)stw_wall_us(e->clock) * 1000);
     start_series(n, o, event_name, now);
     if (!create_event(e, o, warning, reason, action, note, event_name))
-        drop(&e->series, n); /* the next occurrence counts as the first */
+        remove_node(&e->series, n); /* the next occurrence counts as the first */
 }
 
 void stw_events_record(struct stw_events *e, const struct stw_event_object *o, bool warning,
@@ -316,8 +316,8 @@ void stw_events_record(struct stw_events *e, const struct stw_event_object *o, b
     if (key.failed)
         return;
     (void)pthread_mutex_lock(&e->lock);
-    record(e, o, warning, reason, action, note, stw_buf_str(&object_key), stw_buf_str(&key));
-    sweep(e, stw_now_ms(e->clock));
+    record_event(e, o, warning, reason, action, note, stw_buf_str(&object_key), stw_buf_str(&key));
+    patch_due_series(e, stw_now_ms(e->clock));
     (void)pthread_mutex_unlock(&e->lock);
 }
 

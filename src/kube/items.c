@@ -82,7 +82,7 @@ static bool take_head(struct stw_items *l, char c)
     }
 }
 
-static int refuse(const struct stw_items *l, struct stw_error *err)
+static int refuse_list(const struct stw_items *l, struct stw_error *err)
 {
     if (l->rest.failed)
         return stw_fail(err, STW_ERR_INVALID, "the list has more than %u bytes beside its items",
@@ -141,7 +141,7 @@ static int take_items(struct stw_items *l, const char *data, size_t len, size_t 
     while (at < len && l->state != STW_ITEMS_TAIL) {
         int taken = take_between(l, data[at]);
         if (taken < 0)
-            return refuse(l, err);
+            return refuse_list(l, err);
         if (taken > 0) {
             at++;
             continue;
@@ -159,7 +159,7 @@ static int take_items(struct stw_items *l, const char *data, size_t len, size_t 
 
 /* Keeps the start of an object, which the next piece continues; `data` is in `pending` or
  * elsewhere. */
-static void keep(struct stw_items *l, const char *data, size_t len)
+static void store_partial_item(struct stw_items *l, const char *data, size_t len)
 {
     struct stw_buf *p = &l->pending;
     if (p->len > 0) {
@@ -184,7 +184,7 @@ static int try_items(struct stw_items *l, const char *data, size_t len, stw_item
         stw_buf_add(&l->rest, data + taken, len - taken);
         stw_buf_clear(&l->pending);
     } else {
-        keep(l, data + taken, len - taken);
+        store_partial_item(l, data + taken, len - taken);
     }
     return 0;
 }
@@ -220,7 +220,7 @@ int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_f
             data = end;
         }
         if (l->rest.failed)
-            return refuse(l, err);
+            return refuse_list(l, err);
     }
     return rc;
 }
@@ -250,8 +250,8 @@ int stw_items_end(struct stw_items *l, struct stw_json_doc *ret, stw_item_fn *fn
     enum stw_json_type type = stw_json_type(stw_json_get(stw_json_root(ret), "items"));
     bool none = l->state == STW_ITEMS_HEAD && (type == STW_JSON_ABSENT || type == STW_JSON_NULL);
     if (stw_json_type(stw_json_root(ret)) != STW_JSON_OBJECT || (!none && type != STW_JSON_ARRAY))
-        return refuse(l, err);
+        return refuse_list(l, err);
     if (stw_json_size(stw_json_get(stw_json_root(ret), "items")) > 0) /* its key had escapes */
-        return refuse(l, err);
+        return refuse_list(l, err);
     return 0;
 }

@@ -67,7 +67,7 @@ static const struct {
     {"as-user-extra", "impersonation is not supported; " INSTEAD},
 };
 
-static char **member(struct stw_kubeconfig *c, size_t at)
+static char **get_string_field(struct stw_kubeconfig *c, size_t at)
 {
     return (char **)(void *)((char *)c + at);
 }
@@ -132,7 +132,7 @@ static int read_path(const struct stw_kubeconfig_file *f, const char *key, char 
     return 0;
 }
 
-static char *absolute(const struct stw_kubeconfig_file *f, const char *path)
+static char *make_absolute_path(const struct stw_kubeconfig_file *f, const char *path)
 {
     char *out = NULL;
     if (path[0] == '/' || !f->dir)
@@ -153,19 +153,19 @@ static int set_data(const struct stw_kubeconfig_file *f, const struct field *fie
         return stw_fail(err, STW_ERR_INVALID, "%s: %s is not the base64 of a PEM text", f->name,
                         field->key);
     }
-    *member(c, field->at) = stw_buf_take(&plain);
-    return *member(c, field->at) ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    *get_string_field(c, field->at) = stw_buf_take(&plain);
+    return *get_string_field(c, field->at) ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
 }
 
 static int set_file(const struct stw_kubeconfig_file *f, const struct field *field, char *path,
                     struct stw_kubeconfig *c, struct stw_error *err)
 {
-    if (*member(c, field->at) || !f->dir)
+    if (*get_string_field(c, field->at) || !f->dir)
         return 0;
-    if (read_path(f, field->key, path, member(c, field->at), err) < 0)
+    if (read_path(f, field->key, path, get_string_field(c, field->at), err) < 0)
         return -1;
     if (field->path_at > 0)
-        *member(c, field->path_at) = strdup(path);
+        *get_string_field(c, field->path_at) = strdup(path);
     return 0;
 }
 
@@ -184,15 +184,15 @@ static int set_field(const struct stw_kubeconfig_file *f, const struct field *fi
     if (!text)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     if (field->how == TEXT) {
-        *member(c, field->at) = stw_take(text);
+        *get_string_field(c, field->at) = stw_take(text);
         return 0;
     }
-    stw_autofree char *path = absolute(f, text);
+    stw_autofree char *path = make_absolute_path(f, text);
     if (!path)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     if (field->how == FILE_TEXT)
         return set_file(f, field, path, c, err);
-    *member(c, field->at) = stw_take(path);
+    *get_string_field(c, field->at) = stw_take(path);
     return 0;
 }
 
@@ -292,8 +292,8 @@ static int take_user(struct files files, const char *context, const char *name,
     return 0;
 }
 
-static int resolve(struct files files, const char *wanted, struct stw_kubeconfig *c,
-                   struct stw_error *err)
+static int resolve_context(struct files files, const char *wanted, struct stw_kubeconfig *c,
+                           struct stw_error *err)
 {
     char context[512], cluster[512] = "", user[512] = "", ns[254] = "";
     const struct stw_kubeconfig_file *f = NULL;
@@ -318,7 +318,7 @@ int stw_kubeconfig_resolve(const struct stw_kubeconfig_file *files, size_t count
     struct stw_kubeconfig *c = calloc(1, sizeof(*c));
     if (!c)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    if (resolve((struct files){files, count}, context, c, err) < 0) {
+    if (resolve_context((struct files){files, count}, context, c, err) < 0) {
         stw_kubeconfig_destroy(c);
         return -1;
     }

@@ -40,7 +40,7 @@ void stw_kubeconfig_destroy(struct stw_kubeconfig *c)
     free(c);
 }
 
-static char *copy(const char *text, bool *failed)
+static char *copy_config_string(const char *text, bool *failed)
 {
     char *to = text ? strdup(text) : NULL;
     *failed = *failed || (text && !to);
@@ -54,22 +54,22 @@ struct stw_kubeconfig *stw_kubeconfig_copy(const struct stw_kubeconfig *c)
     if (!to)
         return NULL;
     *to = (struct stw_kubeconfig){
-        .server = copy(c->server, &bad),
-        .ca_pem = copy(c->ca_pem, &bad),
-        .ca_path = copy(c->ca_path, &bad),
+        .server = copy_config_string(c->server, &bad),
+        .ca_pem = copy_config_string(c->ca_pem, &bad),
+        .ca_path = copy_config_string(c->ca_path, &bad),
         .insecure = c->insecure,
-        .tls_server_name = copy(c->tls_server_name, &bad),
-        .proxy_url = copy(c->proxy_url, &bad),
-        .cert_pem = copy(c->cert_pem, &bad),
-        .key_pem = copy(c->key_pem, &bad),
-        .cert_path = copy(c->cert_path, &bad),
-        .key_path = copy(c->key_path, &bad),
-        .token = copy(c->token, &bad),
-        .token_path = copy(c->token_path, &bad),
-        .username = copy(c->username, &bad),
-        .password = copy(c->password, &bad),
-        .ns = copy(c->ns, &bad),
-        .source = copy(c->source, &bad),
+        .tls_server_name = copy_config_string(c->tls_server_name, &bad),
+        .proxy_url = copy_config_string(c->proxy_url, &bad),
+        .cert_pem = copy_config_string(c->cert_pem, &bad),
+        .key_pem = copy_config_string(c->key_pem, &bad),
+        .cert_path = copy_config_string(c->cert_path, &bad),
+        .key_path = copy_config_string(c->key_path, &bad),
+        .token = copy_config_string(c->token, &bad),
+        .token_path = copy_config_string(c->token_path, &bad),
+        .username = copy_config_string(c->username, &bad),
+        .password = copy_config_string(c->password, &bad),
+        .ns = copy_config_string(c->ns, &bad),
+        .source = copy_config_string(c->source, &bad),
     };
     if (!bad)
         return to;

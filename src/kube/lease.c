@@ -54,12 +54,12 @@ struct stw_lease {
     int64_t epoch;       /* leaseTransitions of our term */
 };
 
-static void copy(char *to, size_t size, const char *from)
+static void copy_lease_text(char *to, size_t size, const char *from)
 {
     (void)snprintf(to, size, "%s", from ? from : "");
 }
 
-static int parse(const struct stw_buf *text, struct record *r)
+static int parse_record(const struct stw_buf *text, struct record *r)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err;
@@ -78,7 +78,7 @@ static int parse(const struct stw_buf *text, struct record *r)
                            sizeof(r->rv));
 }
 
-static void observe(struct stw_lease *l, const struct record *r)
+static void update_seen_record(struct stw_lease *l, const struct record *r)
 {
     if (!stw_streq(l->seen.rv, r->rv))
         l->seen_ms = stw_boot_ms(l->clock);
@@ -113,8 +113,8 @@ static uint32_t patience_ms(const struct stw_lease *l)
 
 /* Takes the reference to `object`; NULL: a GET.  A throttled request is not retried: the next
  * attempt follows soon. */
-static int request(struct stw_lease *l, const char *method, json_t *object, struct stw_buf *ret,
-                   struct stw_error *err)
+static int send_lease_request(struct stw_lease *l, const char *method, json_t *object,
+                              struct stw_buf *ret, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(2048);
     stw_autofree char *body = object ? json_dumps(object, JSON_COMPACT) : NULL;
@@ -134,15 +134,16 @@ static int request(struct stw_lease *l, const char *method, json_t *object, stru
 }
 
 /* Sends a request and records the Lease that it returns as the current one. */
-static int exchange(struct stw_lease *l, const char *method, json_t *object, struct stw_error *err)
+static int exchange_record(struct stw_lease *l, const char *method, json_t *object,
+                           struct stw_error *err)
 {
     struct record r;
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
-    if (request(l, method, object, &answer, err) != 0)
+    if (send_lease_request(l, method, object, &answer, err) != 0)
         return -1;
-    if (parse(&answer, &r) != 0)
+    if (parse_record(&answer, &r) != 0)
         return stw_fail(err, STW_ERR_INVALID, "Lease %s/%s cannot be read", l->ns, l->name);
-    observe(l, &r);
+    update_seen_record(l, &r);
     return 0;
 }
 
@@ -152,9 +153,10 @@ static int64_t duration_s(const struct stw_lease *l)
     return (l->config.duration_ms + 999) / 1000;
 }
 
-static int create(struct stw_lease *l, struct stw_error *err)
+static int create_record(struct stw_lease *l, struct stw_error *err)
 {
-    return exchange(l, "POST", lease_object(l, l->identity, duration_s(l), "", 0, NULL), err);
+    return exchange_record(l, "POST", lease_object(l, l->identity, duration_s(l), "", 0, NULL),
+                           err);
 }
 
 static bool is_ours(const struct stw_lease *l)
@@ -167,10 +169,11 @@ static bool is_ours(const struct stw_lease *l)
 static int write_record(struct stw_lease *l, struct stw_error *err)
 {
     bool ours = is_ours(l);
-    return exchange(l, "PUT",
-                    lease_object(l, l->identity, duration_s(l), ours ? l->seen.acquire_time : "",
-                                 l->seen.transitions + (ours ? 0 : 1), l->seen.rv),
-                    err);
+    return exchange_record(l, "PUT",
+                           lease_object(l, l->identity, duration_s(l),
+                                        ours ? l->seen.acquire_time : "",
+                                        l->seen.transitions + (ours ? 0 : 1), l->seen.rv),
+                           err);
 }
 
 static bool runs_still(const struct stw_lease *l)
@@ -182,11 +185,11 @@ static bool runs_still(const struct stw_lease *l)
 
 static int read_record(struct stw_lease *l, struct stw_error *err)
 {
-    return exchange(l, "GET", NULL, err);
+    return exchange_record(l, "GET", NULL, err);
 }
 
 /* One attempt to acquire or renew the lease.  0: ours; 1: held by another replica; -1: unknown. */
-static int attempt(struct stw_lease *l, struct stw_error *err)
+static int acquire_or_renew_lease(struct stw_lease *l, struct stw_error *err)
 {
     if (atomic_load(&l->held)) {
         if (write_record(l, err) == 0)
@@ -195,7 +198,7 @@ static int attempt(struct stw_lease *l, struct stw_error *err)
             return -1;
     }
     if (read_record(l, err) != 0)
-        return err->code == STW_ERR_NOT_FOUND ? create(l, err) : -1;
+        return err->code == STW_ERR_NOT_FOUND ? create_record(l, err) : -1;
     if (runs_still(l))
         return 1;
     return write_record(l, err);
@@ -208,7 +211,7 @@ static void open_fence(struct stw_lease *l)
     if (!l->config.fence)
         return;
     (void)snprintf(e.lease, sizeof(e.lease), "%s/%s", l->ns, l->name);
-    copy(e.holder, sizeof(e.holder), l->identity);
+    copy_lease_text(e.holder, sizeof(e.holder), l->identity);
     stw_fence_open(l->config.fence, l->renewed_ms + l->config.renew_ms, &e);
 }
 
@@ -235,7 +238,7 @@ static void begin_again(struct stw_lease *l)
     set_held(l, true);
 }
 
-static void renewed(struct stw_lease *l)
+static void handle_renewal(struct stw_lease *l)
 {
     if (l->seen.transitions != l->epoch)
         begin_again(l);
@@ -249,7 +252,7 @@ static void turn_of_leader(struct stw_lease *l, int result, uint64_t began_ms,
 {
     if (result == 0) {
         l->renewed_ms = began_ms;
-        renewed(l);
+        handle_renewal(l);
         return;
     }
     if (result < 0 && stw_boot_ms(l->clock) < l->renewed_ms + l->config.renew_ms) {
@@ -286,7 +289,7 @@ static uint64_t pause_ms(const struct stw_lease *l)
 }
 
 /* Sleeps until it is time for the next attempt; true: stop. */
-static bool rest(struct stw_lease *l)
+static bool wait_for_next_attempt(struct stw_lease *l)
 {
     uint64_t deadline = stw_now_ms(&stw_clock_system) + pause_ms(l);
     (void)pthread_mutex_lock(&l->lock);
@@ -304,23 +307,23 @@ static void give_back(struct stw_lease *l)
     struct stw_error err = {0};
     json_t *object = lease_object(l, "", 1, "", l->seen.transitions, l->seen.rv);
     set_held(l, false);
-    if (request(l, "PUT", object, NULL, &err) != 0)
+    if (send_lease_request(l, "PUT", object, NULL, &err) != 0)
         stw_log(STW_LOG_WARN, "the lease runs out by itself, as it could not be given back",
                 STW_STR("error", err.text));
 }
 
-static void *run(void *arg)
+static void *run_election(void *arg)
 {
     struct stw_lease *l = arg;
     do {
         struct stw_error err = {0};
         uint64_t began_ms = stw_boot_ms(l->clock);
-        int result = attempt(l, &err);
+        int result = acquire_or_renew_lease(l, &err);
         if (atomic_load(&l->held))
             turn_of_leader(l, result, began_ms, &err);
         else
             turn_of_candidate(l, result, began_ms, &err);
-    } while (!rest(l));
+    } while (!wait_for_next_attempt(l));
     if (atomic_load(&l->held))
         give_back(l);
     return NULL;
@@ -329,7 +332,7 @@ static void *run(void *arg)
 /* --- the watch */
 
 /* Keeps the holder only, so that renewals are not changes. */
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_lease_holder(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     char holder[NAME_LEN] = "";
     (void)ctx;
@@ -339,7 +342,8 @@ static void project(void *ctx, struct stw_json object, struct stw_buf *out)
     stw_buf_addc(out, '}');
 }
 
-static void changed(void *ctx, const char *key, const char *old_text, const char *new_text)
+static void handle_lease_change(void *ctx, const char *key, const char *old_text,
+                                const char *new_text)
 {
     struct stw_lease *l = ctx;
     (void)key;
@@ -359,8 +363,8 @@ static int create_watch(struct stw_lease *l, struct stw_metrics *metrics, struct
         .resource = &stw_res_lease,
         .namespaces = l->namespaces,
         .field_selector = l->selector,
-        .project = project,
-        .changed = changed,
+        .project = project_lease_holder,
+        .changed = handle_lease_change,
         .ctx = l,
     };
     return stw_informer_create(l->client, &config, l->clock, metrics, &l->watch, err);
@@ -381,9 +385,9 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
     l->config.duration_ms = config->duration_ms ? config->duration_ms : DURATION_MS;
     l->config.renew_ms = config->renew_ms ? config->renew_ms : RENEW_MS;
     l->config.retry_ms = config->retry_ms ? config->retry_ms : RETRY_MS;
-    copy(l->ns, sizeof(l->ns), config->ns);
-    copy(l->name, sizeof(l->name), config->name);
-    copy(l->identity, sizeof(l->identity), config->identity);
+    copy_lease_text(l->ns, sizeof(l->ns), config->ns);
+    copy_lease_text(l->name, sizeof(l->name), config->name);
+    copy_lease_text(l->identity, sizeof(l->identity), config->identity);
     (void)pthread_mutex_init(&l->lock, NULL);
     (void)stw_cond_init(&l->turn);
     struct stw_family *family =
@@ -402,7 +406,7 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
 int stw_lease_start(struct stw_lease *l, struct stw_error *err)
 {
     if (stw_informer_start(l->watch, err) != 0 ||
-        stw_thread_start(&l->thread, "election", 0, run, l, err) != 0)
+        stw_thread_start(&l->thread, "election", 0, run_election, l, err) != 0)
         return -1;
     l->started = true;
     return 0;

@@ -19,7 +19,7 @@ void stw_lines_done(struct stw_lines *l)
     stw_buf_done(&l->partial);
 }
 
-static void forget(struct stw_buf *partial)
+static void clear_partial_line(struct stw_buf *partial)
 {
     if (partial->cap > KEEP_BYTES)
         stw_buf_done(partial);
@@ -29,7 +29,7 @@ static void forget(struct stw_buf *partial)
 
 void stw_lines_reset(struct stw_lines *l)
 {
-    forget(&l->partial);
+    clear_partial_line(&l->partial);
 }
 
 static int hand_on(const char *line, size_t len, stw_line_fn *fn, void *ctx)
@@ -40,7 +40,8 @@ static int hand_on(const char *line, size_t len, stw_line_fn *fn, void *ctx)
 }
 
 /* One line, its end at data + len. */
-static int one(struct stw_lines *l, const char *data, size_t len, stw_line_fn *fn, void *ctx)
+static int handle_line(struct stw_lines *l, const char *data, size_t len, stw_line_fn *fn,
+                       void *ctx)
 {
     if (l->partial.len == 0)
         return len > l->partial.max ? -1 : hand_on(data, len, fn, ctx);
@@ -48,7 +49,7 @@ static int one(struct stw_lines *l, const char *data, size_t len, stw_line_fn *f
     if (l->partial.failed)
         return -1;
     int r = hand_on(l->partial.data, l->partial.len, fn, ctx);
-    forget(&l->partial);
+    clear_partial_line(&l->partial);
     return r;
 }
 
@@ -56,7 +57,7 @@ int stw_lines_feed(struct stw_lines *l, const char *data, size_t len, stw_line_f
 {
     const char *end = data + len, *nl;
     while (data < end && (nl = memchr(data, '\n', (size_t)(end - data)))) {
-        int r = one(l, data, (size_t)(nl - data), fn, ctx);
+        int r = handle_line(l, data, (size_t)(nl - data), fn, ctx);
         if (r != 0)
             return r;
         data = nl + 1;

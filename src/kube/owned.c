@@ -26,7 +26,8 @@ struct sum {
     bool any;
 };
 
-static struct stw_hash mix(const struct stw_hash *a, char tag, const struct stw_hash *b)
+static struct stw_hash hash_tagged_pair(const struct stw_hash *a, char tag,
+                                        const struct stw_hash *b)
 {
     unsigned char bytes[2 * sizeof(*a) + 1];
     memcpy(bytes, a, sizeof(*a));
@@ -35,10 +36,11 @@ static struct stw_hash mix(const struct stw_hash *a, char tag, const struct stw_
     return stw_hash_bytes(bytes, sizeof(bytes));
 }
 
-static struct place below(const struct place *at, const char *part, size_t len, const char *name)
+static struct place make_place_below(const struct place *at, const char *part, size_t len,
+                                     const char *name)
 {
     struct stw_hash h = stw_hash_bytes(part, len);
-    return (struct place){mix(&at->path, '/', &h), name, at->depth + 1};
+    return (struct place){hash_tagged_pair(&at->path, '/', &h), name, at->depth + 1};
 }
 
 /* The decoded text of a string, in the scratch buffer. */
@@ -60,7 +62,8 @@ static void add_leaf(struct sum *s, const struct place *at, struct stw_json v)
         tag = string ? 's' : 'v';
         bytes = string ? text_of(s, v, &len) : stw_json_raw(v, &len);
     }
-    struct stw_hash value = stw_hash_bytes(bytes, len), h = mix(&at->path, tag, &value);
+    struct stw_hash value = stw_hash_bytes(bytes, len),
+                    h = hash_tagged_pair(&at->path, tag, &value);
     s->total.hi += h.hi;
     s->total.lo += h.lo;
     s->any = true;
@@ -68,7 +71,7 @@ static void add_leaf(struct sum *s, const struct place *at, struct stw_json v)
 
 /* --- the desired object: every leaf */
 
-static void flatten(struct sum *s, const struct place *at, struct stw_json v);
+static void flatten_value(struct sum *s, const struct place *at, struct stw_json v);
 
 static void flatten_member(struct sum *s, const struct place *at, struct stw_json key,
                            struct stw_json v)
@@ -79,8 +82,8 @@ static void flatten_member(struct sum *s, const struct place *at, struct stw_jso
     size_t kept = STW_MIN(len, sizeof(name) - 1);
     memcpy(name, text, kept);
     name[kept] = '\0';
-    struct place to = below(at, text, len, name);
-    flatten(s, &to, v);
+    struct place to = make_place_below(at, text, len, name);
+    flatten_value(s, &to, v);
 }
 
 static struct place at_element(struct sum *s, const struct place *at, struct stw_json v,
@@ -88,10 +91,10 @@ static struct place at_element(struct sum *s, const struct place *at, struct stw
 {
     stw_buf_clear(&s->part);
     stw_owned_element(at->name, v, index, &s->part);
-    return below(at, stw_buf_str(&s->part), s->part.len, "");
+    return make_place_below(at, stw_buf_str(&s->part), s->part.len, "");
 }
 
-static void flatten(struct sum *s, const struct place *at, struct stw_json v)
+static void flatten_value(struct sum *s, const struct place *at, struct stw_json v)
 {
     struct stw_json key, child;
     uint32_t index = 0;
@@ -112,7 +115,7 @@ static void flatten(struct sum *s, const struct place *at, struct stw_json v)
             flatten_member(s, at, key, child);
         } else {
             struct place to = at_element(s, at, child, index++);
-            flatten(s, &to, child);
+            flatten_value(s, &to, child);
         }
     }
 }
@@ -131,14 +134,14 @@ static struct stw_hash sum_take(struct sum *s)
 struct stw_hash stw_owned_desired(struct stw_json desired)
 {
     struct sum s = sum_init();
-    flatten(&s, &(struct place){.name = ""}, desired);
+    flatten_value(&s, &(struct place){.name = ""}, desired);
     return sum_take(&s);
 }
 
 /* --- the live object: the leaves that fieldsV1 names, with their live values */
 
-static void walk(struct sum *s, const struct place *at, struct stw_json fields,
-                 struct stw_json live);
+static void walk_owned_fields(struct sum *s, const struct place *at, struct stw_json fields,
+                              struct stw_json live);
 
 struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index)
 {
@@ -200,9 +203,10 @@ static void walk_element(struct sum *s, const struct place *at, const char *part
         return;
     struct stw_json element = find[kind](list, part + 2, &index);
     /* Owned but missing: counts, so that the digest differs from the desired one. */
-    struct place to = stw_json_type(element) == STW_JSON_ABSENT ? below(at, part, strlen(part), "")
-                                                                : at_element(s, at, element, index);
-    walk(s, &to, fields, element);
+    struct place to = stw_json_type(element) == STW_JSON_ABSENT
+                          ? make_place_below(at, part, strlen(part), "")
+                          : at_element(s, at, element, index);
+    walk_owned_fields(s, &to, fields, element);
 }
 
 /* The guard of creates on old servers (controller/child.c): they drop the field from the new object
@@ -223,8 +227,8 @@ static void walk_child(struct sum *s, const struct place *at, const char *part,
             walk_element(s, at, part, fields, live);
         return; /* ".": the parent itself, which its leaves represent */
     }
-    struct place to = below(at, part + 2, strlen(part + 2), part + 2);
-    walk(s, &to, fields, stw_json_get(live, part + 2));
+    struct place to = make_place_below(at, part + 2, strlen(part + 2), part + 2);
+    walk_owned_fields(s, &to, fields, stw_json_get(live, part + 2));
 }
 
 static bool only_dot(struct stw_json fields)
@@ -242,14 +246,14 @@ static bool is_whole(const struct sum *s, const struct place *at)
     return false;
 }
 
-static void walk(struct sum *s, const struct place *at, struct stw_json fields,
-                 struct stw_json live)
+static void walk_owned_fields(struct sum *s, const struct place *at, struct stw_json fields,
+                              struct stw_json live)
 {
     struct stw_json key, child;
     if (at->depth >= STW_OWNED_DEPTH_MAX)
         return;
     if (stw_json_size(fields) == 0 || only_dot(fields) || is_whole(s, at)) {
-        flatten(s, at, live);
+        flatten_value(s, at, live);
         return;
     }
     stw_json_foreach (fields, key, child) {
@@ -286,7 +290,7 @@ static void add_whole(struct sum *s, const char *path)
     struct place at = {.name = ""};
     for (size_t len; *path; path += len + (path[len] == '.')) {
         len = strcspn(path, ".");
-        at = below(&at, path, len, "");
+        at = make_place_below(&at, path, len, "");
     }
     s->whole[s->whole_count++] = at.path;
 }
@@ -298,7 +302,7 @@ struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool
         add_whole(&s, path);
     struct stw_json fields = stw_owned_fields(object, manager);
     if (stw_json_size(fields) > 0)
-        walk(&s, &(struct place){.name = ""}, fields, object);
+        walk_owned_fields(&s, &(struct place){.name = ""}, fields, object);
     return sum_take(&s);
 }
 

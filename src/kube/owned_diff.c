@@ -14,7 +14,7 @@ struct diff {
     unsigned max, count;
 };
 
-static void note(struct diff *d)
+static void add_differing_path(struct diff *d)
 {
     if (d->count++ >= d->max)
         return;
@@ -31,8 +31,8 @@ static void back_to(struct diff *d, size_t len)
     d->path.failed = false;
 }
 
-static void compare(struct diff *d, const char *name, unsigned depth, struct stw_json want,
-                    struct stw_json live);
+static void compare_values(struct diff *d, const char *name, unsigned depth, struct stw_json want,
+                           struct stw_json live);
 
 static struct stw_json same_element(const char *name, struct stw_json list,
                                     const struct stw_buf *identity)
@@ -59,7 +59,7 @@ static void compare_list(struct diff *d, const char *name, unsigned depth, struc
         stw_autobuf struct stw_buf identity = STW_BUF_INIT(PATH_MAX_BYTES);
         stw_owned_element(name, element, index++, &identity);
         stw_buf_adds(&d->path, stw_buf_str(&identity));
-        compare(d, "", depth + 1, element, same_element(name, live, &identity));
+        compare_values(d, "", depth + 1, element, same_element(name, live, &identity));
         back_to(d, len);
     }
 }
@@ -77,20 +77,20 @@ static void compare_object(struct diff *d, const char *name, unsigned depth, str
             continue;
         stw_buf_adds(&d->path, len > 0 ? "." : "");
         stw_buf_adds(&d->path, member);
-        compare(d, member, depth + 1, v, stw_json_get(live, member));
+        compare_values(d, member, depth + 1, v, stw_json_get(live, member));
         back_to(d, len);
     }
 }
 
-static void compare(struct diff *d, const char *name, unsigned depth, struct stw_json want,
-                    struct stw_json live)
+static void compare_values(struct diff *d, const char *name, unsigned depth, struct stw_json want,
+                           struct stw_json live)
 {
     enum stw_json_type type = stw_json_type(want);
     if (stw_json_equal(want, live) || (stw_owned_empty(want) && stw_owned_empty(live)))
         return;
     if (type != stw_json_type(live) || depth >= STW_OWNED_DEPTH_MAX ||
         (type != STW_JSON_OBJECT && type != STW_JSON_ARRAY) || stw_json_size(want) == 0)
-        note(d);
+        add_differing_path(d);
     else if (type == STW_JSON_OBJECT)
         compare_object(d, name, depth, want, live);
     else
@@ -101,7 +101,7 @@ unsigned stw_owned_diff(struct stw_json desired, struct stw_json live, unsigned 
                         struct stw_buf *out)
 {
     struct diff d = {.path = STW_BUF_INIT(PATH_MAX_BYTES), .out = out, .max = max};
-    compare(&d, "", 0, desired, live);
+    compare_values(&d, "", 0, desired, live);
     if (d.count > max)
         stw_buf_addf(out, " and %u more", d.count - max);
     stw_buf_done(&d.path);

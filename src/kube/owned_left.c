@@ -13,8 +13,8 @@ struct search {
     unsigned found;
 };
 
-static void walk(struct search *s, const char *pointer, struct stw_json fields,
-                 struct stw_json desired, struct stw_json live);
+static void collect_removals(struct search *s, const char *pointer, struct stw_json fields,
+                             struct stw_json desired, struct stw_json live);
 
 static void add_escaped(struct stw_buf *out, const char *part)
 {
@@ -43,7 +43,7 @@ static void walk_member(struct search *s, const char *pointer, const char *name,
     if (at.failed || !stw_json_there(is))
         return;
     if (stw_json_there(wanted))
-        walk(s, stw_buf_str(&at), fields, wanted, is);
+        collect_removals(s, stw_buf_str(&at), fields, wanted, is);
     else if (stw_json_type(is) == STW_JSON_OBJECT)
         add_removal(s, stw_buf_str(&at));
 }
@@ -58,11 +58,11 @@ static void walk_element(struct search *s, const char *pointer, const char *keys
     struct stw_json wanted = stw_owned_find(desired, keys, &unused);
     stw_buf_addf(&at, "%s/%u", pointer, index);
     if (!at.failed && stw_json_there(is) && stw_json_there(wanted))
-        walk(s, stw_buf_str(&at), fields, wanted, is);
+        collect_removals(s, stw_buf_str(&at), fields, wanted, is);
 }
 
-static void walk(struct search *s, const char *pointer, struct stw_json fields,
-                 struct stw_json desired, struct stw_json live)
+static void collect_removals(struct search *s, const char *pointer, struct stw_json fields,
+                             struct stw_json desired, struct stw_json live)
 {
     struct stw_json key, child;
     stw_json_foreach (fields, key, child) {
@@ -79,6 +79,7 @@ unsigned stw_owned_leftovers(struct stw_json desired, struct stw_json live, cons
 {
     struct search s = {.out = out};
     struct stw_json fields = stw_json_get(stw_owned_fields(live, manager), "f:spec");
-    walk(&s, "/spec", fields, stw_json_get(desired, "spec"), stw_json_get(live, "spec"));
+    collect_removals(&s, "/spec", fields, stw_json_get(desired, "spec"),
+                     stw_json_get(live, "spec"));
     return s.found;
 }

@@ -160,7 +160,8 @@ static void log_failure(struct stw_reflector *r, const char *what, const struct 
             STW_STR("namespace", r->scope.ns), STW_STR("error", err->text));
 }
 
-static uint64_t failed(struct stw_reflector *r, const char *what, const struct stw_error *err)
+static uint64_t record_failure(struct stw_reflector *r, const char *what,
+                               const struct stw_error *err)
 {
     char text[sizeof(r->problem)];
     r->failures++;
@@ -171,7 +172,7 @@ static uint64_t failed(struct stw_reflector *r, const char *what, const struct s
     return STW_MAX(wait, (uint64_t)err->retry_after_ms);
 }
 
-static void recovered(struct stw_reflector *r)
+static void record_recovery(struct stw_reflector *r)
 {
     if (r->failures > 0)
         stw_log(STW_LOG_INFO, "watching again",
@@ -241,7 +242,7 @@ static void list_failed(struct stw_reflector *r, const struct stw_error *err)
     bool expired = err->code == STW_ERR_GONE && r->paging && r->failures == 0;
     if (err->code == STW_ERR_TOO_LARGE && r->page_size > 1)
         r->page_size /= 2;
-    uint64_t wait = failed(r, "cannot list", err);
+    uint64_t wait = record_failure(r, "cannot list", err);
     begin_list(r, expired ? 0 : wait);
 }
 
@@ -322,7 +323,7 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
     return 0;
 }
 
-static int dispatch(struct stw_reflector *r, struct stw_json event)
+static int dispatch_event(struct stw_reflector *r, struct stw_json event)
 {
     struct stw_json type = stw_json_get(event, "type"), object = stw_json_get(event, "object");
     if (stw_json_is(type, "BOOKMARK"))
@@ -342,7 +343,7 @@ static int on_event_line(void *ctx, const char *line, size_t len)
         (void)stw_error_wrap(&r->call.err, "an event of the watch");
         return 1;
     }
-    int end = dispatch(r, stw_json_root(&r->doc));
+    int end = dispatch_event(r, stw_json_root(&r->doc));
     if (r->doc.cap * sizeof(struct stw_json_token) > KEEP_BYTES)
         stw_json_done(&r->doc);
     if (r->text.cap > KEEP_BYTES)
@@ -351,7 +352,7 @@ static int on_event_line(void *ctx, const char *line, size_t len)
         return 1;
     r->alive = true;
     if (r->failures > 0 || r->watch_failures > 0)
-        recovered(r);
+        record_recovery(r);
     return 0;
 }
 
@@ -391,7 +392,7 @@ static void watch_done(struct stw_reflector *r)
     bool lasted = r->alive || stw_now_ms(r->inf->clock) >= r->began_ms + WATCH_GOOD_MS;
     if (err.code == STW_OK && lasted) { /* its timeoutSeconds have passed */
         if (r->failures > 0)
-            recovered(r);
+            record_recovery(r);
         if (r->inf->config.alternatives)
             begin_choice(r, false, 0);
         else
@@ -404,7 +405,7 @@ static void watch_done(struct stw_reflector *r)
     bool relist = must_relist(r, &err);
     bool first = r->failures == 0;
     uint64_t wait =
-        failed(r, relist ? "the watch is over, listing again" : "the watch broke", &err);
+        record_failure(r, relist ? "the watch is over, listing again" : "the watch broke", &err);
     if (relist)
         begin_list(r, first ? 0 : wait);
     else
@@ -424,7 +425,7 @@ static void tell_choice(const struct stw_informer *inf, const struct stw_resourc
 }
 
 /* When discovery is forbidden, the current choice stays, initially the best version. */
-static void choose(struct stw_reflector *r, const struct stw_error *err)
+static void choose_api_version(struct stw_reflector *r, const struct stw_error *err)
 {
     struct stw_informer *inf = r->inf;
     struct stw_error none = {0};
@@ -438,7 +439,8 @@ static void choose(struct stw_reflector *r, const struct stw_error *err)
     stw_buf_done(&body);
     if (!found) {
         (void)stw_fail(&none, STW_ERR_NOT_FOUND, "the server has no version of it that is known");
-        begin_choice(r, r->must_list, failed(r, "cannot list", err->code == STW_OK ? &none : err));
+        begin_choice(r, r->must_list,
+                     record_failure(r, "cannot list", err->code == STW_OK ? &none : err));
         return;
     }
     tell_choice(inf, found);
@@ -460,7 +462,7 @@ static void on_done(struct stw_call *call)
         return;
     }
     if (r->phase == STW_CHOOSING)
-        choose(r, &err);
+        choose_api_version(r, &err);
     else if (r->phase == STW_WATCHING)
         watch_done(r);
     else if (err.code != STW_OK)

@@ -41,7 +41,7 @@ void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
 }
 
 /* The unreserved characters of RFC 3986, section 2.3. */
-static bool unreserved(char c)
+static bool is_unreserved(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '.' || c == '_' || c == '~';
@@ -51,7 +51,7 @@ void stw_url_escape(const char *text, struct stw_buf *out)
 {
     static const char hex[] = "0123456789ABCDEF";
     for (const char *p = text; *p; p++) {
-        if (unreserved(*p)) {
+        if (is_unreserved(*p)) {
             stw_buf_addc(out, *p);
             continue;
         }
