@@ -15,7 +15,7 @@ const char *const stw_slot_names[STW_SLOTS] = {
 /* Set by cert-manager on every Secret that it manages. */
 #define CERT_MANAGER_MARK "cert-manager.io/certificate-name"
 
-static void drop(char *value)
+static void free_slot_value(char *value)
 {
     if (value)
         stw_wipe(value, strlen(value));
@@ -25,13 +25,13 @@ static void drop(char *value)
 void stw_content_done(struct stw_content *c)
 {
     for (unsigned i = 0; i < STW_SLOTS; i++)
-        drop(c->slot[i]);
+        free_slot_value(c->slot[i]);
     *c = (struct stw_content){0};
 }
 
 void stw_content_set(struct stw_content *c, enum stw_slot slot, char *value)
 {
-    drop(c->slot[slot]);
+    free_slot_value(c->slot[slot]);
     c->slot[slot] = value;
 }
 
@@ -40,7 +40,7 @@ void stw_content_move(struct stw_content *c, enum stw_slot from, enum stw_slot t
     stw_content_set(c, to, stw_take(c->slot[from]));
 }
 
-static char *decode(struct stw_json value)
+static char *decode_slot_value(struct stw_json value)
 {
     struct stw_buf stw_autobuf text = {.max = STW_SECRET_MAX_BYTES, .secret = true};
     size_t len = 0;
@@ -73,7 +73,7 @@ int stw_content_read(const char *json, size_t len, struct stw_content *ret, stru
     stw_json_foreach (stw_json_get(root, "data"), key, value) {
         int slot = slot_of(key);
         if (slot >= 0)
-            stw_content_set(&c, (enum stw_slot)slot, decode(value));
+            stw_content_set(&c, (enum stw_slot)slot, decode_slot_value(value));
     }
     *ret = c;
     return 0;
@@ -98,7 +98,7 @@ static void add_member(struct stw_buf *out, bool *first, struct stw_json key, st
 }
 
 /* kubernetes.io/tls requires tls.crt and tls.key to exist; they may be empty. */
-static bool needed(unsigned slot)
+static bool is_required_slot(unsigned slot)
 {
     return slot == STW_SLOT_TLS_CRT || slot == STW_SLOT_TLS_KEY;
 }
@@ -106,7 +106,7 @@ static bool needed(unsigned slot)
 static void add_slots(const struct stw_content *c, bool *first, struct stw_buf *out)
 {
     for (unsigned i = 0; i < STW_SLOTS; i++) {
-        if (!c->slot[i] && !needed(i))
+        if (!c->slot[i] && !is_required_slot(i))
             continue;
         stw_buf_adds(out, *first ? "\"" : ",\"");
         *first = false;

@@ -19,7 +19,7 @@ bool stw_rota_signs(const struct stw_rota_ca *ca)
     return ca->cert && ca->key;
 }
 
-static bool fresh(const struct stw_rota_ca *ca, int64_t now_us)
+static bool is_fresh_ca(const struct stw_rota_ca *ca, int64_t now_us)
 {
     return stw_rota_signs(ca) && !stw_rota_due(ca->not_before_us, ca->not_after_us, now_us);
 }
@@ -51,9 +51,9 @@ static int64_t settle_left_us(const struct stw_rota_facts *f, const struct stw_r
 
 /* The successor is ready, every configuration could be read, and those that exist contain the
  * bundle. */
-static bool promotable(const struct stw_rota_facts *f, int64_t now_us)
+static bool can_promote_next(const struct stw_rota_facts *f, int64_t now_us)
 {
-    return fresh(&f->next, now_us) && !any_hook(f, STW_HOOK_UNKNOWN, false) &&
+    return is_fresh_ca(&f->next, now_us) && !any_hook(f, STW_HOOK_UNKNOWN, false) &&
            !any_hook(f, STW_HOOK_FOUND, false);
 }
 
@@ -71,13 +71,13 @@ enum stw_rota_action stw_rota_decide(const struct stw_rota_facts *f, int64_t now
                                      const struct stw_rota_times *t)
 {
     bool lost = !f->ca.cert && !f->rescued;
-    if (lost || (!fresh(&f->ca, now_us) && !fresh(&f->next, now_us)))
+    if (lost || (!is_fresh_ca(&f->ca, now_us) && !is_fresh_ca(&f->next, now_us)))
         return STW_ROTA_STAGE;
     if (stw_rota_signs(&f->ca) && leaf_wanted(f, now_us))
         return STW_ROTA_ISSUE;
     if (any_hook(f, STW_HOOK_FOUND, false))
         return STW_ROTA_WRITE;
-    if (promotable(f, now_us) && settle_left_us(f, t) == 0)
+    if (can_promote_next(f, now_us) && settle_left_us(f, t) == 0)
         return STW_ROTA_PROMOTE;
     return decide_old(f, now_us, t);
 }

@@ -36,7 +36,7 @@ static int read_one(const struct stw_folder *f, const char *name, char **ret, si
 }
 
 /* SHA-256 of both, after the certificate's length, so that equal digests mean equal files. */
-static int digest(struct pair *p, size_t cert_len, size_t key_len)
+static int compute_pair_digest(struct pair *p, size_t cert_len, size_t key_len)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 &&
@@ -56,7 +56,7 @@ static int read_once(const struct stw_folder *f, struct pair *ret, struct stw_er
     if (read_one(f, "tls.crt", &p.cert, &cert_len, err) < 0 ||
         read_one(f, "tls.key", &p.key, &key_len, err) < 0)
         return -1;
-    if (digest(&p, cert_len, key_len) < 0)
+    if (compute_pair_digest(&p, cert_len, key_len) < 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot hash the certificate");
     *ret = p;
     p = (struct pair){0};
@@ -92,7 +92,7 @@ static void note_ca(struct stw_folder *f)
 
 /* Loads any pair that differs from the one in service; `seen` becomes its digest once it was
  * read. */
-static int load(struct stw_folder *f, unsigned char *seen, struct stw_error *err)
+static int load_changed_pair(struct stw_folder *f, unsigned char *seen, struct stw_error *err)
 {
     struct pair stw_autopair p = {0};
     if (read_pair(f, &p, err) < 0)
@@ -114,11 +114,11 @@ static int load(struct stw_folder *f, unsigned char *seen, struct stw_error *err
 int stw_folder_load(struct stw_folder *f, struct stw_error *err)
 {
     unsigned char seen[STW_FOLDER_DIGEST] = {0};
-    return load(f, seen, err);
+    return load_changed_pair(f, seen, err);
 }
 
 /* Each invalid content is logged once; the counter is incremented at every check. */
-static void complain(struct stw_folder *f, const struct stw_error *err)
+static void report_refused_pair(struct stw_folder *f, const struct stw_error *err)
 {
     stw_series_add(f->errors, 1);
     if (!f->said)
@@ -143,14 +143,14 @@ uint64_t stw_folder_check(struct stw_folder *f)
     unsigned char seen[STW_FOLDER_DIGEST] = {0};
     struct stw_error err = {0};
     uint64_t now = stw_now_ms(f->clock);
-    if (load(f, seen, &err) == 0) {
+    if (load_changed_pair(f, seen, &err) == 0) {
         f->broken = f->said = false;
         return STW_FOLDER_POLL_MS;
     }
     note_broken(f, seen, now);
     if (now - f->broken_since_ms < STW_FOLDER_GRACE_MS)
         return STW_FOLDER_RETRY_MS;
-    complain(f, &err);
+    report_refused_pair(f, &err);
     return STW_FOLDER_POLL_MS;
 }
 

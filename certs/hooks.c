@@ -83,7 +83,7 @@ static bool each_bundle(const struct stw_hook *h, look_fn *look, void *ctx)
     return true;
 }
 
-static bool same(void *ctx, const char *ca_bundle)
+static bool is_same_bundle(void *ctx, const char *ca_bundle)
 {
     return stw_streq(ca_bundle, (const char *)ctx);
 }
@@ -91,7 +91,7 @@ static bool same(void *ctx, const char *ca_bundle)
 bool stw_hook_exact(const struct stw_hook *h, const char *bundle)
 {
     stw_autofree char *copy = strdup(bundle);
-    return h->state == STW_HOOK_FOUND && copy && each_bundle(h, same, copy);
+    return h->state == STW_HOOK_FOUND && copy && each_bundle(h, is_same_bundle, copy);
 }
 
 struct trust {
@@ -99,7 +99,7 @@ struct trust {
     struct stw_buf last; /* most configurations have the same text many times */
 };
 
-static bool trusts(void *ctx, const char *ca_bundle)
+static bool is_leaf_trusted(void *ctx, const char *ca_bundle)
 {
     struct trust *t = ctx;
     if (t->last.len > 0 && stw_streq(stw_buf_str(&t->last), ca_bundle))
@@ -112,7 +112,7 @@ static bool trusts(void *ctx, const char *ca_bundle)
 bool stw_hook_trusts(const struct stw_hook *h, const char *leaf_pem)
 {
     struct trust t = {.leaf = leaf_pem, .last = STW_BUF_INIT(STW_PEM_MAX_BYTES)};
-    bool all = each_bundle(h, trusts, &t);
+    bool all = each_bundle(h, is_leaf_trusted, &t);
     stw_buf_done(&t.last);
     return all;
 }
@@ -122,7 +122,7 @@ struct collect {
     struct stw_buf *bundle;
 };
 
-static bool collect(void *ctx, const char *ca_bundle)
+static bool collect_bundle(void *ctx, const char *ca_bundle)
 {
     const struct collect *c = ctx;
     stw_bundle_add(c->bundle, ca_bundle, c->now_us);
@@ -132,7 +132,7 @@ static bool collect(void *ctx, const char *ca_bundle)
 void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *bundle)
 {
     struct collect c = {.now_us = now_us, .bundle = bundle};
-    (void)each_bundle(h, collect, &c);
+    (void)each_bundle(h, collect_bundle, &c);
 }
 
 /* --- writing */

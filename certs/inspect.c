@@ -14,7 +14,7 @@
  * by a day: the caller validates by its own clock, and a new pair would not help. */
 #define SKEW_US ((int64_t)25 * 3600 * 1000000)
 
-static void hex(const unsigned char *data, unsigned len, char *out)
+static void format_hex(const unsigned char *data, unsigned len, char *out)
 {
     static const char digits[] = "0123456789abcdef";
     for (unsigned i = 0; i < len; i++) {
@@ -47,7 +47,7 @@ int stw_x509_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error 
         X509_digest(cert, EVP_sha256(), digest, &len) != 1 ||
         (size_t)len * 2 >= sizeof(info.fingerprint))
         return stw_ssl_fail(err, STW_ERR_INVALID, "the certificate's serial cannot be read");
-    hex(digest, len, info.fingerprint);
+    format_hex(digest, len, info.fingerprint);
     *ret = info;
     return 0;
 }

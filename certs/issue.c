@@ -110,7 +110,7 @@ static X509 *new_cert(const char *common_name, int64_t from_s, int64_t to_s, EVP
     return stw_take(cert);
 }
 
-static int finish(X509 *cert, X509 *issuer, EVP_PKEY *issuer_key, const struct extension *list)
+static int sign_cert(X509 *cert, X509 *issuer, EVP_PKEY *issuer_key, const struct extension *list)
 {
     return X509_set_issuer_name(cert, X509_get_subject_name(issuer)) == 1 &&
                    add_extensions(cert, issuer, list) == 0 &&
@@ -149,7 +149,7 @@ int stw_issue_ca(const char *common_name, int64_t now_us, uint32_t days, struct 
     stw_autox509 X509 *cert =
         key ? new_cert(common_name, now_s - BACKDATE_S, now_s + (int64_t)days * stw_day_s(), key)
             : NULL;
-    if (!cert || finish(cert, cert, key, ca_extensions) < 0)
+    if (!cert || sign_cert(cert, cert, key, ca_extensions) < 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot make the certificate authority \"%s\"",
                             common_name);
     return to_pem(cert, key, ret, err);
@@ -252,14 +252,15 @@ static int sign_leaf(X509 *ca, EVP_PKEY *ca_key, const char *const *dns, const c
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot make a serving certificate");
     if (add_names(cert, dns, ips, err) < 0)
         return -1;
-    if (finish(cert, ca, ca_key, list) < 0)
+    if (sign_cert(cert, ca, ca_key, list) < 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot sign the serving certificate");
     return to_pem(cert, key, ret, err);
 }
 
-static int issue(const struct stw_pem_pair *ca, const char *const *dns_names,
-                 const char *const *ip_addresses, const struct extension *list, int64_t now_us,
-                 uint32_t days, struct stw_pem_pair *ret, struct stw_error *err)
+static int issue_leaf_from_ca(const struct stw_pem_pair *ca, const char *const *dns_names,
+                              const char *const *ip_addresses, const struct extension *list,
+                              int64_t now_us, uint32_t days, struct stw_pem_pair *ret,
+                              struct stw_error *err)
 {
     int64_t now_s = now_us / 1000000, end_s = 0;
     if (check_days(days, err) < 0)
@@ -282,12 +283,12 @@ int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err)
 {
-    return issue(ca, dns_names, ip_addresses, leaf_extensions, now_us, days, ret, err);
+    return issue_leaf_from_ca(ca, dns_names, ip_addresses, leaf_extensions, now_us, days, ret, err);
 }
 
 int stw_issue_both(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err)
 {
-    return issue(ca, dns_names, ip_addresses, both_extensions, now_us, days, ret, err);
+    return issue_leaf_from_ca(ca, dns_names, ip_addresses, both_extensions, now_us, days, ret, err);
 }

@@ -3,7 +3,7 @@
  * Folder mode on the certificate thread. */
 #include "certs_priv.h"
 
-static void note(struct stw_certs *c)
+static void update_ca_end_metric(struct stw_certs *c)
 {
     if (c->folder.ca_not_after_us > 0)
         stw_series_set(c->ca_end, (double)c->folder.ca_not_after_us / 1e6);
@@ -22,7 +22,7 @@ static int folder_open(struct stw_certs *c, struct stw_error *err)
         stw_series_add(c->errors, 1);
         return -1;
     }
-    note(c);
+    update_ca_end_metric(c);
     return 0;
 }
 
@@ -32,7 +32,7 @@ static uint64_t folder_step(struct stw_certs *c, bool woken)
     stw_notify_drain(&c->folder.notify);
     stw_folder_watch(&c->folder);
     uint64_t wait_ms = stw_folder_check(&c->folder);
-    note(c);
+    update_ca_end_metric(c);
     return wait_ms;
 }
 

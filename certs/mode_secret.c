@@ -22,7 +22,7 @@ static int call_client(void *ctx, const struct stw_request *req, struct stw_buf 
 /* --- watches */
 
 /* Every version of the object is a change; its content is not kept. */
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_resource_version(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     size_t len = 0;
     (void)ctx;
@@ -34,14 +34,15 @@ static void project(void *ctx, struct stw_json object, struct stw_buf *out)
     }
 }
 
-static void changed(void *ctx, const char *key, const char *old_text, const char *new_text)
+static void wake_certs_thread(void *ctx, const char *key, const char *old_text,
+                              const char *new_text)
 {
     (void)key, (void)old_text, (void)new_text;
     stw_certs_poke(ctx);
 }
 
-static int watch(struct stw_certs *c, unsigned i, const struct stw_resource *resource,
-                 const char *name, struct stw_error *err)
+static int start_object_watch(struct stw_certs *c, unsigned i, const struct stw_resource *resource,
+                              const char *name, struct stw_error *err)
 {
     if (!name || !*name)
         return 0;
@@ -51,8 +52,8 @@ static int watch(struct stw_certs *c, unsigned i, const struct stw_resource *res
         .namespaces = resource->namespaced ? c->namespaces : NULL,
         .field_selector = c->selectors[i],
         .metadata_only = true,
-        .project = project,
-        .changed = changed,
+        .project = project_resource_version,
+        .changed = wake_certs_thread,
         .ctx = c,
     };
     if (stw_informer_create(c->config.client, &config, c->clock, c->metrics, &c->watches[i], err) <
@@ -95,14 +96,14 @@ static int secret_open(struct stw_certs *c, struct stw_error *err)
         .ctx = c,
     };
     c->namespaces[0] = f->ns;
-    return watch(c, 0, &stw_res_secret, f->secret, err) == 0 &&
-                   watch(c, 1, &stw_res_mutating, f->mutating, err) == 0 &&
-                   watch(c, 2, &stw_res_validating, f->validating, err) == 0
+    return start_object_watch(c, 0, &stw_res_secret, f->secret, err) == 0 &&
+                   start_object_watch(c, 1, &stw_res_mutating, f->mutating, err) == 0 &&
+                   start_object_watch(c, 2, &stw_res_validating, f->validating, err) == 0
                ? 0
                : -1;
 }
 
-static uint64_t failed(struct stw_certs *c, const struct stw_error *err)
+static uint64_t record_sync_failure(struct stw_certs *c, const struct stw_error *err)
 {
     uint64_t wait_ms = (uint64_t)BACKOFF_MS << STW_MIN(c->failures, 6U);
     c->failures++;
@@ -121,7 +122,7 @@ static uint64_t sync_now(struct stw_certs *c)
     if (c->rota.facts.ca.cert)
         stw_series_set(c->ca_end, (double)c->rota.facts.ca.not_after_us / 1e6);
     if (rc < 0)
-        return failed(c, &err);
+        return record_sync_failure(c, &err);
     c->failures = 0;
     c->synced_ms = stw_now_ms(c->clock);
     stw_certs_set_problem(c, c->rota.problem);

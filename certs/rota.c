@@ -110,7 +110,7 @@ static int64_t exact_for(struct stw_rota *r, const struct view *v)
     return (int64_t)(now - STW_MIN(now, r->exact_since_ms)) * 1000;
 }
 
-static void look(struct stw_rota *r, struct view *v)
+static void collect_facts(struct stw_rota *r, struct view *v)
 {
     stw_rota_examine(&v->content, &r->config, v->now_us, &v->facts, &v->bundle);
     for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
@@ -123,7 +123,7 @@ static void look(struct stw_rota *r, struct view *v)
 /* --- serving */
 
 /* A leaf that no configuration would trust does not replace one that is trusted. */
-static void serve(struct stw_rota *r, const struct view *v)
+static void serve_trusted_leaf(struct stw_rota *r, const struct view *v)
 {
     const char *cert = v->content.slot[STW_SLOT_TLS_CRT], *key = v->content.slot[STW_SLOT_TLS_KEY];
     struct stw_error err = {0};
@@ -196,8 +196,8 @@ static int find_trusted(struct stw_rota *r, struct view *v, struct stw_buf *foun
     return 0;
 }
 
-static int change(struct stw_rota *r, struct view *v, enum stw_rota_action action,
-                  struct stw_error *err)
+static int change_secret(struct stw_rota *r, struct view *v, enum stw_rota_action action,
+                         struct stw_error *err)
 {
     struct stw_buf stw_autobuf found = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
     bool lost = action == STW_ROTA_STAGE && !v->facts.ca.cert;
@@ -240,7 +240,7 @@ static int write_hooks(struct stw_rota *r, struct view *v, struct stw_error *err
 }
 
 /* Why a new CA or leaf is made: the first reason that applies. */
-static const char *reason(const struct view *v, enum stw_rota_action action)
+static const char *find_action_reason(const struct view *v, enum stw_rota_action action)
 {
     const struct stw_rota_facts *f = &v->facts;
     const struct stw_content *c = &v->content;
@@ -259,7 +259,7 @@ static const char *reason(const struct view *v, enum stw_rota_action action)
     return NULL;
 }
 
-static void say(const struct stw_rota *r, enum stw_rota_action action, const char *why)
+static void log_action(const struct stw_rota *r, enum stw_rota_action action, const char *why)
 {
     static const char *const text[STW_ROTA_ACTIONS] = {
         [STW_ROTA_STAGE] = "new certificate authority made, not in use before it is in every "
@@ -275,10 +275,10 @@ static void say(const struct stw_rota *r, enum stw_rota_action action, const cha
 
 /* Returns 1 when an action was done, 0 when there was nothing to do, or -1; -1 also when a
  * configuration could not be read, so that an action may be missing. */
-static int act(struct stw_rota *r, struct view *v, enum stw_rota_action action,
-               struct stw_error *err)
+static int perform_action(struct stw_rota *r, struct view *v, enum stw_rota_action action,
+                          struct stw_error *err)
 {
-    const char *why = reason(v, action);
+    const char *why = find_action_reason(v, action);
     if (action == STW_ROTA_NONE && v->hook_err.code != STW_OK) {
         *err = v->hook_err;
         return -1;
@@ -287,13 +287,13 @@ static int act(struct stw_rota *r, struct view *v, enum stw_rota_action action,
         return 0;
     if (action == STW_ROTA_WRITE)
         return write_hooks(r, v, err) < 0 ? -1 : 1;
-    if (change(r, v, action, err) < 0)
+    if (change_secret(r, v, action, err) < 0)
         return -1;
-    say(r, action, why);
+    log_action(r, action, why);
     return 1;
 }
 
-/* Returns as act(); `err` is not NULL. */
+/* Returns as perform_action(); `err` is not NULL. */
 static int run_round(struct stw_rota *r, struct stw_error *err)
 {
     struct view v;
@@ -301,11 +301,11 @@ static int run_round(struct stw_rota *r, struct stw_error *err)
     read_hooks(r, &v);
     int rc = read_secret(r, &v, err);
     if (rc == 0) {
-        look(r, &v);
-        serve(r, &v);
+        collect_facts(r, &v);
+        serve_trusted_leaf(r, &v);
         note_problem(r, &v);
         r->facts = v.facts;
-        rc = act(r, &v, stw_rota_decide(&v.facts, v.now_us, &r->config.times), err);
+        rc = perform_action(r, &v, stw_rota_decide(&v.facts, v.now_us, &r->config.times), err);
     }
     view_done(&v);
     return rc;

@@ -19,7 +19,7 @@ struct bundle {
     unsigned count;
 };
 
-static int older(const void *a, const void *b)
+static int compare_not_before(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
     if (x->not_before_us != y->not_before_us)
@@ -37,7 +37,7 @@ static void bundle_push(struct bundle *b, char *pem, int64_t not_before_us)
         }
     }
     b->list[b->count++] = (struct entry){.pem = pem, .not_before_us = not_before_us};
-    qsort(b->list, b->count, sizeof(b->list[0]), older);
+    qsort(b->list, b->count, sizeof(b->list[0]), compare_not_before);
     if (b->count <= STW_BUNDLE_MAX_CERTS)
         return;
     free(b->list[0].pem);
@@ -170,8 +170,8 @@ static int keep_old(struct stw_content *c, const char *more, int64_t now_us, str
     return old.len > 0 ? set_copy(c, STW_SLOT_OLD_CRT, stw_buf_str(&old), err) : 0;
 }
 
-static int stamp(struct stw_content *c, const struct stw_rota_config *config, int64_t now_us,
-                 struct stw_error *err)
+static int set_old_until(struct stw_content *c, const struct stw_rota_config *config,
+                         int64_t now_us, struct stw_error *err)
 {
     char when[STW_TIME_LEN];
     if (!c->slot[STW_SLOT_OLD_CRT]) {
@@ -183,8 +183,8 @@ static int stamp(struct stw_content *c, const struct stw_rota_config *config, in
 }
 
 /* The time in the name lets people distinguish the CAs; verifiers use the key identifiers. */
-static int stage(struct stw_content *c, const struct stw_rota_config *config, const char *found,
-                 int64_t now_us, struct stw_error *err)
+static int stage_next_ca(struct stw_content *c, const struct stw_rota_config *config,
+                         const char *found, int64_t now_us, struct stw_error *err)
 {
     struct stw_pem_pair ca = {0};
     char name[64];
@@ -199,8 +199,8 @@ static int stage(struct stw_content *c, const struct stw_rota_config *config, co
     return 0;
 }
 
-static int issue(struct stw_content *c, const struct stw_rota_config *config, int64_t now_us,
-                 struct stw_error *err)
+static int issue_serving_leaf(struct stw_content *c, const struct stw_rota_config *config,
+                              int64_t now_us, struct stw_error *err)
 {
     const struct stw_pem_pair ca = {.cert = c->slot[STW_SLOT_CA_CRT],
                                     .key = c->slot[STW_SLOT_CA_KEY]};
@@ -214,16 +214,16 @@ static int issue(struct stw_content *c, const struct stw_rota_config *config, in
 }
 
 /* The former CA's key is dropped: it signs nothing any more. */
-static int promote(struct stw_content *c, const struct stw_rota_config *config, int64_t now_us,
-                   struct stw_error *err)
+static int promote_next_ca(struct stw_content *c, const struct stw_rota_config *config,
+                           int64_t now_us, struct stw_error *err)
 {
     if (keep_old(c, c->slot[STW_SLOT_CA_CRT], now_us, err) < 0)
         return -1;
     stw_content_move(c, STW_SLOT_NEXT_CRT, STW_SLOT_CA_CRT);
     stw_content_move(c, STW_SLOT_NEXT_KEY, STW_SLOT_CA_KEY);
-    if (stamp(c, config, now_us, err) < 0)
+    if (set_old_until(c, config, now_us, err) < 0)
         return -1;
-    return issue(c, config, now_us, err);
+    return issue_serving_leaf(c, config, now_us, err);
 }
 
 int stw_rota_change(struct stw_content *c, enum stw_rota_action action,
@@ -232,13 +232,13 @@ int stw_rota_change(struct stw_content *c, enum stw_rota_action action,
 {
     switch (action) {
     case STW_ROTA_STAGE:
-        return stage(c, config, found, now_us, err);
+        return stage_next_ca(c, config, found, now_us, err);
     case STW_ROTA_ISSUE:
-        return issue(c, config, now_us, err);
+        return issue_serving_leaf(c, config, now_us, err);
     case STW_ROTA_PROMOTE:
-        return promote(c, config, now_us, err);
+        return promote_next_ca(c, config, now_us, err);
     case STW_ROTA_STAMP:
-        return stamp(c, config, now_us, err);
+        return set_old_until(c, config, now_us, err);
     case STW_ROTA_RETIRE:
         stw_content_set(c, STW_SLOT_OLD_CRT, NULL);
         stw_content_set(c, STW_SLOT_OLD_UNTIL, NULL);
