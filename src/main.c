@@ -19,7 +19,7 @@ static const struct stw_command commands[] = {
     {"version", "version and libraries", stw_cmd_version},
 };
 
-static void help(FILE *out)
+static void print_program_help(FILE *out)
 {
     fputs("steward defaults and validates custom resources at the cluster's door and reconciles\n"
           "what was let in.\n\n"
@@ -33,11 +33,11 @@ static void help(FILE *out)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        help(stderr);
+        print_program_help(stderr);
         return STW_EXIT_USAGE;
     }
     if (stw_streq(argv[1], "--help") || stw_streq(argv[1], "-h") || stw_streq(argv[1], "help")) {
-        help(stdout);
+        print_program_help(stdout);
         return STW_EXIT_OK;
     }
     if (stw_streq(argv[1], "--version"))
