@@ -50,7 +50,7 @@ struct stw_access {
 
 /* --- answers */
 
-static void answer(struct stw_access_answer *ret, int code, const char *text)
+static void set_answer(struct stw_access_answer *ret, int code, const char *text)
 {
     ret->code = code;
     (void)snprintf(ret->text, sizeof(ret->text), "%s", text);
@@ -59,9 +59,9 @@ static void answer(struct stw_access_answer *ret, int code, const char *text)
 static void answer_kept(struct stw_access_answer *ret, int code, const char *user, const char *path)
 {
     if (code == 200)
-        answer(ret, code, "");
+        set_answer(ret, code, "");
     else if (code == 401)
-        answer(ret, code, "the API server does not know this token, or it has expired");
+        set_answer(ret, code, "the API server does not know this token, or it has expired");
     else {
         ret->code = code;
         (void)snprintf(ret->text, sizeof(ret->text),
@@ -84,7 +84,7 @@ static int make_digest(const char *token, const char *path, unsigned char out[DI
     return bad ? -1 : 0;
 }
 
-static struct kept *find(struct kept *list, const unsigned char digest[DIGEST])
+static struct kept *find_kept(struct kept *list, const unsigned char digest[DIGEST])
 {
     for (unsigned i = 0; i < KEPT; i++)
         if (list[i].at_ms && memcmp(list[i].digest, digest, DIGEST) == 0)
@@ -93,31 +93,31 @@ static struct kept *find(struct kept *list, const unsigned char digest[DIGEST])
 }
 
 /* The entry of the same token and path, or the oldest entry. */
-static struct kept *place(struct kept *list, const unsigned char digest[DIGEST])
+static struct kept *choose_entry(struct kept *list, const unsigned char digest[DIGEST])
 {
-    struct kept *oldest = &list[0], *same = find(list, digest);
+    struct kept *oldest = &list[0], *same = find_kept(list, digest);
     for (unsigned i = 1; i < KEPT; i++)
         if (list[i].at_ms < oldest->at_ms)
             oldest = &list[i];
     return same ? same : oldest;
 }
 
-static void forget(struct kept *k)
+static void clear_entry(struct kept *k)
 {
     if (k)
         *k = (struct kept){0};
 }
 
-static bool younger(const struct kept *k, uint64_t now, uint64_t ms)
+static bool is_younger(const struct kept *k, uint64_t now, uint64_t ms)
 {
     return k && now - k->at_ms < ms;
 }
 
-static void keep(struct stw_access *a, const unsigned char digest[DIGEST], int code,
-                 const char *user, uint64_t now)
+static void cache_answer(struct stw_access *a, const unsigned char digest[DIGEST], int code,
+                         const char *user, uint64_t now)
 {
-    forget(find(code == 200 ? a->refused : a->allowed, digest));
-    struct kept *k = place(code == 200 ? a->allowed : a->refused, digest);
+    clear_entry(find_kept(code == 200 ? a->refused : a->allowed, digest));
+    struct kept *k = choose_entry(code == 200 ? a->allowed : a->refused, digest);
     memcpy(k->digest, digest, DIGEST);
     k->at_ms = now;
     k->code = code;
@@ -154,8 +154,8 @@ int stw_access_ask_client(void *ctx, const char *path, const struct stw_buf *rev
 
 /* Posts {"apiVersion":..,"kind":..,"spec":SPEC} and returns the "status" member, borrowed from
  * *ret_root. */
-static const json_t *review(struct stw_access *a, const struct stw_resource *r, const char *spec,
-                            json_t **ret_root, struct stw_error *err)
+static const json_t *post_review(struct stw_access *a, const struct stw_resource *r,
+                                 const char *spec, json_t **ret_root, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(256), body = STW_BUF_INIT(4 * TOKEN_MAX),
                                reply = STW_BUF_INIT(ANSWER_MAX);
@@ -189,7 +189,7 @@ static json_t *ask_who(struct stw_access *a, const char *token, struct stw_error
     stw_buf_adds(&spec, "{\"token\":");
     stw_buf_json_strz(&spec, token);
     stw_buf_addc(&spec, '}');
-    const json_t *status = review(a, &token_review, stw_buf_str(&spec), &root, err);
+    const json_t *status = post_review(a, &token_review, stw_buf_str(&spec), &root, err);
     json_t *user = json_object_get(status, "user");
     const char *name = json_string_value(json_object_get(user, "username"));
     if (!status || !json_is_true(json_object_get(status, "authenticated")) || !name || !*name)
@@ -217,7 +217,7 @@ static int ask_may(struct stw_access *a, json_t *user, const char *path, struct 
     stw_autofree char *text = spec ? json_dumps(spec, JSON_COMPACT) : NULL;
     if (!text)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory to ask who reads metrics");
-    const json_t *status = review(a, &access_review, text, &root, err);
+    const json_t *status = post_review(a, &access_review, text, &root, err);
     if (!status)
         return -1;
     return json_is_true(json_object_get(status, "allowed")) &&
@@ -225,8 +225,8 @@ static int ask_may(struct stw_access *a, json_t *user, const char *path, struct 
 }
 
 /* 200, 401 or 403; 0: unknown because of an error. */
-static int ask(struct stw_access *a, const char *token, const char *path, char *user, size_t size,
-               struct stw_error *err)
+static int check_token_access(struct stw_access *a, const char *token, const char *path, char *user,
+                              size_t size, struct stw_error *err)
 {
     json_auto_t *who = ask_who(a, token, err);
     *user = '\0';
@@ -237,7 +237,7 @@ static int ask(struct stw_access *a, const char *token, const char *path, char *
     return may < 0 ? 0 : may ? 200 : 403;
 }
 
-static void complain(struct stw_access *a, const struct stw_error *err, uint64_t now)
+static void log_failed_review(struct stw_access *a, const struct stw_error *err, uint64_t now)
 {
     a->failed_ms = now;
     if (a->told_ms && now - a->told_ms < TELL_EVERY_MS)
@@ -250,7 +250,7 @@ static void complain(struct stw_access *a, const struct stw_error *err, uint64_t
 /* --- a request */
 
 /* The token of "Bearer TOKEN", or NULL. */
-static const char *bearer(const char *authorization)
+static const char *parse_bearer_token(const char *authorization)
 {
     static const char scheme[] = "Bearer ";
     if (!authorization || strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
@@ -265,12 +265,13 @@ static const char *bearer(const char *authorization)
 
 static void answer_unasked(const struct kept *old, uint64_t now, struct stw_access_answer *ret)
 {
-    if (younger(old, now, STALE_MS))
-        answer(ret, 200, "");
+    if (is_younger(old, now, STALE_MS))
+        set_answer(ret, 200, "");
     else
-        answer(ret, 503,
-               "the API server cannot be asked whether this token may read metrics; steward's log "
-               "says why");
+        set_answer(
+            ret, 503,
+            "the API server cannot be asked whether this token may read metrics; steward's log "
+            "says why");
 }
 
 static void find_out(struct stw_access *a, const char *token, const char *path,
@@ -278,25 +279,25 @@ static void find_out(struct stw_access *a, const char *token, const char *path,
 {
     char user[sizeof(((struct kept *)0)->user)];
     struct stw_error err = {0};
-    struct kept *old = find(a->allowed, digest);
+    struct kept *old = find_kept(a->allowed, digest);
     uint64_t now = stw_now_ms(a->c.clock);
     if (a->failed_ms && now - a->failed_ms < ASK_AGAIN_MS) {
         answer_unasked(old, now, ret);
         return;
     }
     if (!old && !take_token(a, now)) {
-        answer(ret, 429, "too many tokens that are not known yet; try again in a second");
+        set_answer(ret, 429, "too many tokens that are not known yet; try again in a second");
         return;
     }
-    int code = ask(a, token, path, user, sizeof(user), &err);
+    int code = check_token_access(a, token, path, user, sizeof(user), &err);
     now = stw_now_ms(a->c.clock);
     if (code == 0) {
-        complain(a, &err, now);
+        log_failed_review(a, &err, now);
         answer_unasked(old, now, ret);
         return;
     }
     a->failed_ms = 0;
-    keep(a, digest, code, user, now);
+    cache_answer(a, digest, code, user, now);
     answer_kept(ret, code, user, path);
 }
 
@@ -305,19 +306,19 @@ void stw_access_check(struct stw_access *a, const char *authorization, const cha
 {
     unsigned char digest[DIGEST];
     uint64_t now = stw_now_ms(a->c.clock);
-    const char *token = bearer(authorization);
+    const char *token = parse_bearer_token(authorization);
     if (!token) {
-        answer(ret, 401, "show a ServiceAccount's token: Authorization: Bearer TOKEN");
+        set_answer(ret, 401, "show a ServiceAccount's token: Authorization: Bearer TOKEN");
         return;
     }
     if (make_digest(token, path, digest) < 0) {
-        answer(ret, 503, "no memory to look at the token");
+        set_answer(ret, 503, "no memory to look at the token");
         return;
     }
-    const struct kept *yes = find(a->allowed, digest), *no = find(a->refused, digest);
-    if (younger(yes, now, ALLOWED_MS))
-        answer(ret, 200, "");
-    else if (younger(no, now, REFUSED_MS))
+    const struct kept *yes = find_kept(a->allowed, digest), *no = find_kept(a->refused, digest);
+    if (is_younger(yes, now, ALLOWED_MS))
+        set_answer(ret, 200, "");
+    else if (is_younger(no, now, REFUSED_MS))
         answer_kept(ret, no->code, no->user, path);
     else
         find_out(a, token, path, digest, ret);

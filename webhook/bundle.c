@@ -30,12 +30,12 @@ static void chain_done(struct chain *c)
     gnutls_free(c->crts);
 }
 
-static int refuse(struct stw_error *err, const char *what, int code)
+static int fail_with_gnutls(struct stw_error *err, const char *what, int code)
 {
     return stw_fail(err, STW_ERR_INVALID, "%s: %s", what, gnutls_strerror(code));
 }
 
-static gnutls_datum_t datum(const char *pem)
+static gnutls_datum_t make_pem_datum(const char *pem)
 {
     /* GnuTLS declares data that it only reads as writable. */
     union {
@@ -47,11 +47,12 @@ static gnutls_datum_t datum(const char *pem)
 
 static int load_chain(const char *cert_pem, struct chain *c, struct stw_error *err)
 {
-    gnutls_datum_t pem = datum(cert_pem);
+    gnutls_datum_t pem = make_pem_datum(cert_pem);
     int code = gnutls_x509_crt_list_import2(&c->crts, &c->count, &pem, GNUTLS_X509_FMT_PEM,
                                             GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED);
     if (code < 0)
-        return refuse(err, "the certificate is not a PEM chain with the server's own first", code);
+        return fail_with_gnutls(
+            err, "the certificate is not a PEM chain with the server's own first", code);
     if (c->count > CHAIN_MAX)
         return stw_fail(err, STW_ERR_TOO_LARGE,
                         "the certificate chain has %u links, %u at most are used", c->count,
@@ -72,13 +73,13 @@ static int check_expiry(const struct chain *c, int64_t now_us, struct stw_error 
 
 static int load_key(struct stw_bundle *b, const char *key_pem, struct stw_error *err)
 {
-    gnutls_datum_t pem = datum(key_pem);
+    gnutls_datum_t pem = make_pem_datum(key_pem);
     int code = gnutls_privkey_init(&b->key);
     if (code == 0)
         code = gnutls_privkey_import_x509_raw(b->key, &pem, GNUTLS_X509_FMT_PEM, NULL, 0);
     return code < 0
-               ? refuse(err, "the private key cannot be used; it must be PEM without a password",
-                        code)
+               ? fail_with_gnutls(
+                     err, "the private key cannot be used; it must be PEM without a password", code)
                : 0;
 }
 
@@ -102,7 +103,7 @@ static int check_pair(const struct stw_bundle *b, const struct chain *c, struct 
     if (code == 0)
         code = gnutls_x509_crt_get_key_id(c->crts[0], GNUTLS_KEYID_USE_SHA256, of_cert, &cert_size);
     if (code < 0)
-        return refuse(err, "the certificate cannot be compared with its key", code);
+        return fail_with_gnutls(err, "the certificate cannot be compared with its key", code);
     if (key_size != cert_size || memcmp(of_key, of_cert, key_size) != 0)
         return stw_fail(
             err, STW_ERR_INVALID,
@@ -110,15 +111,15 @@ static int check_pair(const struct stw_bundle *b, const struct chain *c, struct 
     return 0;
 }
 
-static int fill(struct stw_bundle *b, const struct chain *c, struct stw_error *err)
+static int fill_bundle(struct stw_bundle *b, const struct chain *c, struct stw_error *err)
 {
     for (unsigned i = 0; i < c->count; i++, b->count++) {
         int code = gnutls_pcert_import_x509(&b->chain[i], c->crts[i], 0);
         if (code < 0)
-            return refuse(err, "the certificate cannot be served", code);
+            return fail_with_gnutls(err, "the certificate cannot be served", code);
     }
     int code = gnutls_session_ticket_key_generate(&b->ticket_key);
-    return code < 0 ? refuse(err, "no key for session tickets", code) : 0;
+    return code < 0 ? fail_with_gnutls(err, "no key for session tickets", code) : 0;
 }
 
 int stw_bundle_load(const char *cert_pem, const char *key_pem, int64_t now_us,
@@ -137,7 +138,7 @@ int stw_bundle_load(const char *cert_pem, const char *key_pem, int64_t now_us,
     if (status == 0)
         status = check_pair(b, &chain, err);
     if (status == 0)
-        status = fill(b, &chain, err);
+        status = fill_bundle(b, &chain, err);
     chain_done(&chain);
     if (status == 0)
         *ret = b;

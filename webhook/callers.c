@@ -29,7 +29,7 @@ struct stw_callers {
 
 /* --- the CA */
 
-static struct stamp look(const char *path)
+static struct stamp read_ca_stamp(const char *path)
 {
     struct stat st;
     if (stat(path, &st) != 0)
@@ -37,13 +37,13 @@ static struct stamp look(const char *path)
     return (struct stamp){.changed = st.st_mtim, .size = st.st_size, .inode = st.st_ino};
 }
 
-static bool same(const struct stamp *a, const struct stamp *b)
+static bool is_same_stamp(const struct stamp *a, const struct stamp *b)
 {
     return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec &&
            a->size == b->size && a->inode == b->inode;
 }
 
-static int load(struct stw_callers *c, struct stw_error *err)
+static int load_callers_ca(struct stw_callers *c, struct stw_error *err)
 {
     gnutls_x509_trust_list_t fresh = NULL;
     char *pem = NULL;
@@ -68,18 +68,18 @@ static int load(struct stw_callers *c, struct stw_error *err)
 }
 
 /* With the lock held. */
-static void refresh(struct stw_callers *c)
+static void reload_changed_ca(struct stw_callers *c)
 {
     struct stw_error err = {0};
     uint64_t now = stw_now_ms(c->c.clock);
     if (now - c->looked_ms < LOOK_EVERY_MS)
         return;
     c->looked_ms = now;
-    struct stamp stamp = look(c->c.ca_file);
-    if (same(&stamp, &c->stamp))
+    struct stamp stamp = read_ca_stamp(c->c.ca_file);
+    if (is_same_stamp(&stamp, &c->stamp))
         return;
     c->stamp = stamp;
-    if (load(c, &err) < 0)
+    if (load_callers_ca(c, &err) < 0)
         stw_log(STW_LOG_WARN, "the CA for callers is refused, the old one stays in use",
                 STW_STR("error", err.text));
     else
@@ -120,14 +120,14 @@ static bool has_name(const struct stw_callers *c, gnutls_x509_crt_t crt)
 #define CHAIN_MAX 8U
 
 /* NULL, or the reason for a refusal. */
-static const char *judge(struct stw_callers *c, gnutls_x509_crt_t *chain, unsigned count)
+static const char *verify_chain(struct stw_callers *c, gnutls_x509_crt_t *chain, unsigned count)
 {
     char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
     gnutls_typed_vdata_st data = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
                                   .data = (unsigned char *)purpose};
     unsigned status = 0;
     (void)pthread_mutex_lock(&c->lock);
-    refresh(c);
+    reload_changed_ca(c);
     int code =
         gnutls_x509_trust_list_verify_crt2(c->trust, chain, count, &data, 1, 0, &status, NULL);
     (void)pthread_mutex_unlock(&c->lock);
@@ -153,13 +153,13 @@ static const char *judge_session(struct stw_callers *c, gnutls_session_t session
             break;
     }
     if (!bad)
-        why = judge(c, chain, count);
+        why = verify_chain(c, chain, count);
     while (used > 0)
         gnutls_x509_crt_deinit(chain[--used]);
     return why;
 }
 
-static void tell(struct stw_callers *c, const char *why)
+static void log_refused_caller(struct stw_callers *c, const char *why)
 {
     uint64_t now = stw_now_ms(c->c.clock);
     (void)pthread_mutex_lock(&c->lock);
@@ -171,12 +171,12 @@ static void tell(struct stw_callers *c, const char *why)
 }
 
 /* gnutls_certificate_verify_function: anything but 0 ends the handshake. */
-static int verify(gnutls_session_t session)
+static int verify_caller(gnutls_session_t session)
 {
     struct stw_callers *c = gnutls_db_get_ptr(session);
     const char *why = judge_session(c, session);
     if (why)
-        tell(c, why);
+        log_refused_caller(c, why);
     return why ? GNUTLS_E_CERTIFICATE_ERROR : 0;
 }
 
@@ -186,7 +186,7 @@ void stw_callers_require(struct stw_callers *c, gnutls_session_t session)
     /* The only place in a session for our pointer: libmicrohttpd uses the other one, and there is
      * no session database. */
     gnutls_db_set_ptr(session, c);
-    gnutls_session_set_verify_function(session, verify);
+    gnutls_session_set_verify_function(session, verify_caller);
 }
 
 /* --- create and destroy */
@@ -200,8 +200,8 @@ int stw_callers_create(const struct stw_callers_config *config, struct stw_calle
     c->c = *config;
     (void)pthread_mutex_init(&c->lock, NULL);
     c->looked_ms = stw_now_ms(config->clock);
-    c->stamp = look(config->ca_file);
-    if (load(c, err) < 0) {
+    c->stamp = read_ca_stamp(config->ca_file);
+    if (load_callers_ca(c, err) < 0) {
         stw_callers_destroy(c);
         return -1;
     }

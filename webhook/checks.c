@@ -8,7 +8,7 @@
 
 #define WHY_SIZE 256U
 
-static bool excluded(const struct stw_check_query *q, const char *name)
+static bool is_excluded(const struct stw_check_query *q, const char *name)
 {
     for (size_t i = 0; q->exclude && q->exclude[i]; i++) {
         if (stw_streq(q->exclude[i], name))
@@ -17,13 +17,13 @@ static bool excluded(const struct stw_check_query *q, const char *name)
     return false;
 }
 
-static bool always(void *ctx, char *why, size_t why_size)
+static bool is_ping_ok(void *ctx, char *why, size_t why_size)
 {
     (void)ctx, (void)why, (void)why_size;
     return true;
 }
 
-static bool running(void *ctx, char *why, size_t why_size)
+static bool is_not_shutting_down(void *ctx, char *why, size_t why_size)
 {
     const bool *stopping = ctx;
     if (*stopping)
@@ -54,13 +54,13 @@ struct round {
     unsigned failed, found;
 };
 
-static void visit(struct round *r, const struct stw_probe *p)
+static void add_probe_result(struct round *r, const struct stw_probe *p)
 {
     char why[WHY_SIZE];
     if (r->q->only && !stw_streq(r->q->only, p->name))
         return;
     r->found++;
-    if (!r->q->only && excluded(r->q, p->name)) {
+    if (!r->q->only && is_excluded(r->q, p->name)) {
         stw_buf_addf(r->out, "[+]%s excluded: ok\n", p->name);
         return;
     }
@@ -88,7 +88,7 @@ static void warn_of_excludes(const struct stw_check_query *q, const struct stw_p
     }
 }
 
-static int conclude(struct round *r)
+static int write_checks_result(struct round *r)
 {
     if (r->found == 0) {
         stw_buf_clear(r->out);
@@ -116,16 +116,17 @@ int stw_checks_run(const struct stw_check_query *q, const struct stw_probe *prob
                    struct stw_buf *out)
 {
     static const struct stw_probe none[] = {{0}};
-    const struct stw_probe first[] = {{.name = "ping", .ok = always}, {0}};
-    const struct stw_probe last[] = {{.name = "shutdown", .ok = running, .ctx = &stopping}, {0}};
+    const struct stw_probe first[] = {{.name = "ping", .ok = is_ping_ok}, {0}};
+    const struct stw_probe last[] = {
+        {.name = "shutdown", .ok = is_not_shutting_down, .ctx = &stopping}, {0}};
     const struct stw_probe *own = probes ? probes : none;
     const struct stw_probe *const lists[] = {has_ping(own) ? none : first, own,
                                              stw_streq(q->endpoint, "readyz") ? last : none, NULL};
     struct round r = {.q = q, .out = out};
     for (size_t l = 0; lists[l]; l++) {
         for (const struct stw_probe *p = lists[l]; p->name; p++)
-            visit(&r, p);
+            add_probe_result(&r, p);
     }
     warn_of_excludes(q, lists, out);
-    return conclude(&r);
+    return write_checks_result(&r);
 }

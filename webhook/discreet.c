@@ -10,7 +10,8 @@
 #define SECRETS_BURST 200U
 #define SECRETS_REFILL_MS 20U
 
-static bool find(void *ctx, const char *index, const char *key, const char *self, char *ret_holder)
+static bool find_in_inner(void *ctx, const char *index, const char *key, const char *self,
+                          char *ret_holder)
 {
     const struct stw_discreet *d = ctx;
     return d->inner->find(d->inner->ctx, index, key, self, ret_holder);
@@ -29,7 +30,7 @@ static bool take_token(struct stw_discreet *d, struct stw_bucket *b)
     return ok;
 }
 
-static int has(void *ctx, const char *plural, const char *key)
+static int has_in_inner(void *ctx, const char *plural, const char *key)
 {
     struct stw_discreet *d = ctx;
     if (!d->known_callers && stw_streq(plural, "secrets") && !take_token(d, &d->secrets))
@@ -37,8 +38,8 @@ static int has(void *ctx, const char *plural, const char *key)
     return d->inner->has(d->inner->ctx, plural, key);
 }
 
-static int secret(void *ctx, const char *ns, const char *name, const char *key,
-                  struct stw_secret_facts *ret)
+static int look_at_inner_secret(void *ctx, const char *ns, const char *name, const char *key,
+                                struct stw_secret_facts *ret)
 {
     struct stw_discreet *d = ctx;
     if (d->known_callers)
@@ -66,9 +67,9 @@ void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, b
     d->lookup.ctx = d;
     if (!inner)
         return;
-    d->lookup.find = inner->find ? find : NULL;
-    d->lookup.has = inner->has ? has : NULL;
-    d->lookup.secret = inner->secret ? secret : NULL;
+    d->lookup.find = inner->find ? find_in_inner : NULL;
+    d->lookup.has = inner->has ? has_in_inner : NULL;
+    d->lookup.secret = inner->secret ? look_at_inner_secret : NULL;
 }
 
 void stw_discreet_done(struct stw_discreet *d)

@@ -20,7 +20,7 @@ static const struct {
     {"CONNECT", STW_CONNECT, false, false},
 };
 
-static int wrong(struct stw_error *err, const char *field, const char *must)
+static int fail_field(struct stw_error *err, const char *field, const char *must)
 {
     return stw_fail(err, STW_ERR_INVALID, "%s: %s", field, must);
 }
@@ -29,18 +29,18 @@ static int check_version(struct stw_json root, struct stw_error *err)
 {
     struct stw_json version = stw_json_get(root, "apiVersion");
     if (stw_json_is(version, "admission.k8s.io/v1beta1"))
-        return wrong(err, "apiVersion",
-                     "admission.k8s.io/v1beta1 is not served; set admissionReviewVersions: "
-                     "[\"v1\"] in the webhook configuration");
+        return fail_field(err, "apiVersion",
+                          "admission.k8s.io/v1beta1 is not served; set admissionReviewVersions: "
+                          "[\"v1\"] in the webhook configuration");
     if (!stw_json_is(version, REVIEW_VERSION))
-        return wrong(err, "apiVersion", "must be \"" REVIEW_VERSION "\"");
+        return fail_field(err, "apiVersion", "must be \"" REVIEW_VERSION "\"");
     if (!stw_json_is(stw_json_get(root, "kind"), "AdmissionReview"))
-        return wrong(err, "kind", "must be \"AdmissionReview\"");
+        return fail_field(err, "kind", "must be \"AdmissionReview\"");
     return 0;
 }
 
 /* "group/version, Thing" of a request's kind or resource, for a message. */
-static void describe(struct stw_json node, const char *last, char *out, size_t size)
+static void format_subject(struct stw_json node, const char *last, char *out, size_t size)
 {
     char group[128], version[64], name[64];
     if (stw_json_strcpy(stw_json_get(node, "group"), group, sizeof(group)) != 0)
@@ -66,7 +66,7 @@ static int check_subject(const struct stw_kind *k, struct stw_json request, cons
         stw_json_is(stw_json_get(node, last), name))
         return 0;
     char got[260];
-    describe(node, last, got, sizeof(got));
+    format_subject(node, last, got, sizeof(got));
     return stw_fail(
         err, STW_ERR_INVALID,
         "request.%s: this path answers for %s/%s %s, not for %s; correct the rules or the "
@@ -97,7 +97,7 @@ static int read_uid(struct stw_json request, struct stw_envelope *e, struct stw_
     e->uid = stw_json_get(request, "uid");
     if (stw_json_type(e->uid) != STW_JSON_STRING || stw_json_size(e->uid) == 0 ||
         stw_json_strcpy(e->uid, v->uid, sizeof(v->uid)) != 0)
-        return wrong(err, "request.uid", "must be a string of 1 to 64 bytes");
+        return fail_field(err, "request.uid", "must be a string of 1 to 64 bytes");
     return 0;
 }
 
@@ -128,7 +128,7 @@ static int read_operation(struct stw_json request, struct stw_envelope *e, struc
         return check_object(e->admission.old_object, "oldObject", operations[i].old_object,
                             v->operation, err);
     }
-    return wrong(err, "request.operation", "must be CREATE, UPDATE, DELETE or CONNECT");
+    return fail_field(err, "request.operation", "must be CREATE, UPDATE, DELETE or CONNECT");
 }
 
 static int read_dry_run(struct stw_json request, struct stw_verdict *v, struct stw_error *err)
@@ -136,7 +136,7 @@ static int read_dry_run(struct stw_json request, struct stw_verdict *v, struct s
     struct stw_json node = stw_json_get(request, "dryRun");
     enum stw_json_type type = stw_json_type(node);
     if (type != STW_JSON_TRUE && type != STW_JSON_FALSE && stw_json_there(node))
-        return wrong(err, "request.dryRun", "must be true or false");
+        return fail_field(err, "request.dryRun", "must be true or false");
     v->dry_run = type == STW_JSON_TRUE;
     return 0;
 }
@@ -145,7 +145,7 @@ static int read_sub_resource(struct stw_json request, struct stw_envelope *e, st
 {
     struct stw_json node = stw_json_get(request, "subResource");
     if (stw_json_there(node) && stw_json_type(node) != STW_JSON_STRING)
-        return wrong(err, "request.subResource", "must be a string");
+        return fail_field(err, "request.subResource", "must be a string");
     e->bypass = stw_json_size(node) > 0 || e->admission.operation == STW_CONNECT;
     return 0;
 }
@@ -167,7 +167,7 @@ int stw_envelope_read(const struct stw_kind *kind, const struct stw_json_doc *do
     if (check_version(root, err) != 0)
         return -1;
     if (stw_json_type(request) != STW_JSON_OBJECT)
-        return wrong(err, "request", "must be an object");
+        return fail_field(err, "request", "must be an object");
     if (read_uid(request, e, v, err) != 0 ||
         check_subject(kind, request, "kind", "kind", kind->kind, err) != 0 ||
         check_subject(kind, request, "resource", "resource", kind->plural, err) != 0 ||

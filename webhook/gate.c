@@ -53,7 +53,7 @@ struct stw_gate {
     uint64_t report_ms;
 };
 
-static void wake(struct stw_gate *g)
+static void wake_gate(struct stw_gate *g)
 {
     uint64_t one = 1;
     (void)!write(g->wake_fd, &one, sizeof(one));
@@ -117,7 +117,7 @@ static void leave_peer(struct stw_gate *g, struct stw_gate_peer *p)
 }
 
 /* With the lock held. The library closes the descriptor: it sees the end of the stream. */
-static void cut(struct stw_gate *g, struct stw_gate_entry *e)
+static void cut_connection(struct stw_gate *g, struct stw_gate_entry *e)
 {
     e->cut = true;
     if (e->peer)
@@ -127,7 +127,7 @@ static void cut(struct stw_gate *g, struct stw_gate_entry *e)
 }
 
 /* Cuts overdue connections. Returns the milliseconds until the next check. */
-static int expire(struct stw_gate *g)
+static int cut_overdue_connections(struct stw_gate *g)
 {
     uint64_t now = stw_now_ms(g->c.clock), next = UINT64_MAX;
     (void)pthread_mutex_lock(&g->lock);
@@ -136,7 +136,7 @@ static int expire(struct stw_gate *g)
         if (e->cut)
             continue;
         if (deadline <= now) {
-            cut(g, e);
+            cut_connection(g, e);
             g->overdue++;
         } else {
             next = STW_MIN(next, deadline);
@@ -235,7 +235,7 @@ static enum room make_room(struct stw_gate *g, uint64_t newcomer)
         struct stw_gate_entry *victim = pick_victim(g, newcomer, stw_now_ms(g->c.clock));
         room = victim ? ROOM : handed > 0 ? ROOM_SOON : NO_ROOM;
         if (victim) {
-            cut(g, victim);
+            cut_connection(g, victim);
             g->displaced++;
         }
     }
@@ -253,7 +253,7 @@ static bool wait_for_room(struct stw_gate *g, uint64_t newcomer)
     return room == ROOM;
 }
 
-static void admit(struct stw_gate *g, int fd, const struct sockaddr *addr, socklen_t len)
+static void admit_connection(struct stw_gate *g, int fd, const struct sockaddr *addr, socklen_t len)
 {
     if (!wait_for_room(g, address_of(addr))) {
         g->refused++;
@@ -267,12 +267,12 @@ static void admit(struct stw_gate *g, int fd, const struct sockaddr *addr, sockl
 
 /* Out of descriptors or memory: cut one connection. The kernel keeps the new one queued until
  * then. */
-static void relieve(struct stw_gate *g)
+static void cut_one_on_shortage(struct stw_gate *g)
 {
     (void)pthread_mutex_lock(&g->lock);
     struct stw_gate_entry *victim = pick_victim(g, 0, stw_now_ms(g->c.clock));
     if (victim && g->cut_count == 0) {
-        cut(g, victim);
+        cut_connection(g, victim);
         g->displaced++;
     }
     (void)pthread_mutex_unlock(&g->lock);
@@ -288,17 +288,17 @@ static bool accept_some(struct stw_gate *g, int most)
         int fd =
             accept4(g->listen_fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
-            admit(g, fd, (struct sockaddr *)&addr, len);
+            admit_connection(g, fd, (struct sockaddr *)&addr, len);
         else if (errno == EAGAIN)
             return true;
         else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            relieve(g);
+            cut_one_on_shortage(g);
         /* Otherwise the peer closed before accept: go on with the next. */
     }
     return false;
 }
 
-static bool crowded(struct stw_gate *g)
+static bool is_crowded(struct stw_gate *g)
 {
     (void)pthread_mutex_lock(&g->lock);
     bool yes = g->count + atomic_load(&g->handed) >= g->c.limit + DYING_MAX;
@@ -327,7 +327,7 @@ static void stop_listening(struct stw_gate *g)
 }
 
 /* Logs what was cut, at most one line in REPORT_EVERY_MS. */
-static void report(struct stw_gate *g)
+static void log_cut_connections(struct stw_gate *g)
 {
     uint64_t now = stw_now_ms(g->c.clock);
     if (g->overdue + g->displaced + g->refused == 0 || now < g->report_ms)
@@ -340,13 +340,13 @@ static void report(struct stw_gate *g)
     g->report_ms = now + REPORT_EVERY_MS;
 }
 
-static void *run(void *arg)
+static void *run_gate(void *arg)
 {
     struct stw_gate *g = arg;
     while (!atomic_load(&g->stopping)) {
-        int wait_ms = expire(g);
+        int wait_ms = cut_overdue_connections(g);
         unsigned room = handing_room(g);
-        bool full = room == 0 || crowded(g);
+        bool full = room == 0 || is_crowded(g);
         struct pollfd p[] = {{.fd = g->wake_fd, .events = POLLIN},
                              {.fd = full ? -1 : g->listen_fd, .events = POLLIN}};
         (void)poll(p, STW_COUNT(p), full ? CROWDED_WAIT_MS : wait_ms);
@@ -357,7 +357,7 @@ static void *run(void *arg)
             stop_listening(g);
         else if (p[1].revents)
             (void)accept_some(g, (int)STW_MIN(room, (unsigned)ACCEPT_BURST));
-        report(g);
+        log_cut_connections(g);
     }
     return NULL;
 }
@@ -393,7 +393,7 @@ int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
     (void)pthread_mutex_init(&g->lock, NULL);
     (void)pthread_cond_init(&g->closed, NULL);
     *ret = g; /* the first connection handed over needs it at once */
-    if (open_sockets(g, err) == 0 && stw_thread_start(&g->thread, "gate", 0, run, g, err) == 0)
+    if (open_sockets(g, err) == 0 && stw_thread_start(&g->thread, "gate", 0, run_gate, g, err) == 0)
         return 0;
     *ret = NULL;
     free_gate(g);
@@ -408,7 +408,7 @@ uint16_t stw_gate_port(const struct stw_gate *g)
 void stw_gate_close(struct stw_gate *g)
 {
     atomic_store(&g->closing, true);
-    wake(g);
+    wake_gate(g);
     (void)pthread_mutex_lock(&g->lock);
     while (g->listening)
         (void)pthread_cond_wait(&g->closed, &g->lock);
@@ -420,7 +420,7 @@ void stw_gate_destroy(struct stw_gate *g)
     if (!g)
         return;
     atomic_store(&g->stopping, true);
-    wake(g);
+    wake_gate(g);
     (void)pthread_join(g->thread, NULL);
     free_gate(g);
 }
@@ -510,9 +510,9 @@ bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *self, si
             (!victim || atomic_load(&e->held) > atomic_load(&victim->held)))
             victim = e;
     if (victim) {
-        cut(g, victim);
+        cut_connection(g, victim);
         g->displaced++;
-        wake(g); /* so that the gate thread logs it */
+        wake_gate(g); /* so that the gate thread logs it */
     }
     (void)pthread_mutex_unlock(&g->lock);
     return victim != NULL;

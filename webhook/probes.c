@@ -54,18 +54,18 @@ struct stw_probes {
     _Atomic bool stopping, finish;
 };
 
-static enum MHD_Result answer(struct MHD_Connection *mhd, int code, const char *type,
-                              struct stw_buf *text)
+static enum MHD_Result send_answer(struct MHD_Connection *mhd, int code, const char *type,
+                                   struct stw_buf *text)
 {
     static const char *const last[] = {MHD_HTTP_HEADER_CONNECTION, "close", NULL};
     return stw_plain_answer(mhd, code, type, last, text);
 }
 
-static enum MHD_Result say(struct MHD_Connection *mhd, int code, const char *words)
+static enum MHD_Result answer_text(struct MHD_Connection *mhd, int code, const char *words)
 {
     struct stw_buf text = STW_BUF_INIT(1024);
     stw_buf_adds(&text, words);
-    return answer(mhd, code, STW_PLAIN_TEXT, &text);
+    return send_answer(mhd, code, STW_PLAIN_TEXT, &text);
 }
 
 struct excludes {
@@ -108,38 +108,38 @@ static enum MHD_Result answer_health(struct stw_probes *p, struct MHD_Connection
         bool ready = stw_streq(endpoints[i], "readyz");
         int code =
             stw_checks_run(&q, ready ? p->c.ready : p->c.live, atomic_load(&p->stopping), &text);
-        return answer(mhd, code, STW_PLAIN_TEXT, &text);
+        return send_answer(mhd, code, STW_PLAIN_TEXT, &text);
     }
-    return say(mhd, 404,
-               "not found; try /healthz, /livez or /readyz, with ?verbose for all checks\n");
+    return answer_text(
+        mhd, 404, "not found; try /healthz, /livez or /readyz, with ?verbose for all checks\n");
 }
 
 static enum MHD_Result answer_metrics(struct stw_probes *p, struct MHD_Connection *mhd,
                                       const char *url)
 {
     if (!stw_streq(url, "/metrics"))
-        return say(mhd, 404, "not found; try /metrics\n");
+        return answer_text(mhd, 404, "not found; try /metrics\n");
     struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_metrics_render(p->c.metrics, &text);
-    return answer(mhd, 200, STW_PLAIN_METRICS, &text);
+    return send_answer(mhd, 200, STW_PLAIN_METRICS, &text);
 }
 
-static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,
-                              const char *method, const char *version, const char *data,
-                              size_t *data_size, void **state)
+static enum MHD_Result handle_probe_request(void *cls, struct MHD_Connection *mhd, const char *url,
+                                            const char *method, const char *version,
+                                            const char *data, size_t *data_size, void **state)
 {
     struct door *d = cls;
     (void)version, (void)data, (void)data_size, (void)state;
     if (url[0] != '/')
-        return say(mhd, 400, "bad request\n");
+        return answer_text(mhd, 400, "bad request\n");
     if (!stw_streq(method, MHD_HTTP_METHOD_GET) && !stw_streq(method, MHD_HTTP_METHOD_HEAD))
-        return say(mhd, 405, "only GET and HEAD are answered here\n");
+        return answer_text(mhd, 405, "only GET and HEAD are answered here\n");
     if (d == &d->probes->health)
         return answer_health(d->probes, mhd, url);
     return answer_metrics(d->probes, mhd, url);
 }
 
-static void enter(struct door *d, struct MHD_Connection *mhd, void **context)
+static void add_guest(struct door *d, struct MHD_Connection *mhd, void **context)
 {
     struct guest *g = calloc(1, sizeof(*g));
     int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -156,7 +156,7 @@ static void enter(struct door *d, struct MHD_Connection *mhd, void **context)
     d->last = g;
 }
 
-static void leave(struct door *d, struct guest *g)
+static void remove_guest(struct door *d, struct guest *g)
 {
     d->count--;
     if (!g)
@@ -166,17 +166,17 @@ static void leave(struct door *d, struct guest *g)
     free(g);
 }
 
-static void notify(void *cls, struct MHD_Connection *mhd, void **context,
-                   enum MHD_ConnectionNotificationCode what)
+static void notify_guest(void *cls, struct MHD_Connection *mhd, void **context,
+                         enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED)
-        enter(cls, mhd, context);
+        add_guest(cls, mhd, context);
     else
-        leave(cls, *context);
+        remove_guest(cls, *context);
 }
 
 /* Cuts expired connections, and the oldest when there are too many. The library closes them. */
-static int expire(struct door *d)
+static int cut_expired_guests(struct door *d)
 {
     uint64_t now = stw_now_ms(&stw_clock_system);
     unsigned spare = d->count;
@@ -204,7 +204,7 @@ static void accept_guests(struct door *d)
     }
 }
 
-static int sooner(int a, int b)
+static int choose_sooner_wait(int a, int b)
 {
     return a < 0 ? b : b < 0 ? a : STW_MIN(a, b);
 }
@@ -214,13 +214,13 @@ static int wait_ms(struct door *d)
     MHD_UNSIGNED_LONG_LONG library;
     if (!d->daemon)
         return -1;
-    int own = expire(d);
+    int own = cut_expired_guests(d);
     return MHD_get_timeout(d->daemon, &library) == MHD_YES
-               ? sooner(own, (int)STW_MIN(library, 1000U))
+               ? choose_sooner_wait(own, (int)STW_MIN(library, 1000U))
                : own;
 }
 
-static void serve(struct door *d, const struct pollfd *listener)
+static void serve_door(struct door *d, const struct pollfd *listener)
 {
     if (!d->daemon)
         return;
@@ -229,7 +229,7 @@ static void serve(struct door *d, const struct pollfd *listener)
     (void)MHD_run(d->daemon);
 }
 
-static void *run(void *arg)
+static void *run_probes(void *arg)
 {
     struct stw_probes *p = arg;
     while (!atomic_load(&p->finish)) {
@@ -238,9 +238,10 @@ static void *run(void *arg)
                                {.fd = p->health.epoll_fd, .events = POLLIN},
                                {.fd = p->metrics.listen_fd, .events = POLLIN},
                                {.fd = p->metrics.epoll_fd, .events = POLLIN}};
-        (void)poll(fds, STW_COUNT(fds), sooner(wait_ms(&p->health), wait_ms(&p->metrics)));
-        serve(&p->health, &fds[1]);
-        serve(&p->metrics, &fds[3]);
+        (void)poll(fds, STW_COUNT(fds),
+                   choose_sooner_wait(wait_ms(&p->health), wait_ms(&p->metrics)));
+        serve_door(&p->health, &fds[1]);
+        serve_door(&p->metrics, &fds[3]);
     }
     return NULL;
 }
@@ -251,10 +252,10 @@ static int open_door(struct door *d, const char *address, struct stw_error *err)
         return 0;
     if (stw_listen(address, &d->listen_fd, &d->port, err) != 0)
         return -1;
-    d->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, handle, d,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-                                 MHD_OPTION_CONNECTION_LIMIT, 4 * CONNECTIONS_MAX,
-                                 MHD_OPTION_NOTIFY_CONNECTION, notify, d, MHD_OPTION_END);
+    d->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, handle_probe_request, d,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
+        4 * CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION, notify_guest, d, MHD_OPTION_END);
     const union MHD_DaemonInfo *info =
         d->daemon ? MHD_get_daemon_info(d->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!info)
@@ -266,7 +267,7 @@ static int open_door(struct door *d, const char *address, struct stw_error *err)
 
 static int start_thread(struct stw_probes *p, struct stw_error *err)
 {
-    if (stw_thread_start(&p->thread, "probes", 0, run, p, err) < 0)
+    if (stw_thread_start(&p->thread, "probes", 0, run_probes, p, err) < 0)
         return -1;
     p->started = true;
     return 0;

@@ -117,7 +117,7 @@ void *stw_request_begin(void *cls, const char *uri, struct MHD_Connection *mhd)
     return conn;
 }
 
-static const char *header(struct MHD_Connection *mhd, const char *name)
+static const char *find_header(struct MHD_Connection *mhd, const char *name)
 {
     return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, name);
 }
@@ -136,8 +136,8 @@ static bool is_json(const char *type)
 /* The length in the header. -1: invalid framing, which no regular client sends. */
 static int read_length(struct MHD_Connection *mhd, uint64_t *ret)
 {
-    const char *length = header(mhd, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const char *coding = header(mhd, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    const char *length = find_header(mhd, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *coding = find_header(mhd, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     int64_t value = 0;
     *ret = UINT64_MAX;
     if (coding)
@@ -148,7 +148,7 @@ static int read_length(struct MHD_Connection *mhd, uint64_t *ret)
     return 0;
 }
 
-static void refuse(struct stw_request *rq, const struct stw_refusal *why)
+static void refuse_request(struct stw_request *rq, const struct stw_refusal *why)
 {
     if (rq->refusal.code == 0)
         rq->refusal = *why;
@@ -163,7 +163,7 @@ static void add_charge(struct stw_conn *conn, size_t size)
 
 /* Raises the charge of a request to `size` before the memory is used. If there is not enough, cuts
  * a request of the client that holds the most, if that is more than this one holds. */
-static void charge(struct stw_conn *conn, uint64_t size)
+static void charge_memory(struct stw_conn *conn, uint64_t size)
 {
     struct stw_server *s = conn->worker->server;
     struct stw_request *rq = &conn->rq;
@@ -173,7 +173,7 @@ static void charge(struct stw_conn *conn, uint64_t size)
     size_t more = (size_t)size - rq->charged;
     if (atomic_load(&s->held_bytes) + more > most &&
         !stw_gate_displace(s->gate, &conn->entry, more))
-        refuse(rq, &too_busy);
+        refuse_request(rq, &too_busy);
     else
         add_charge(conn, more);
 }
@@ -190,19 +190,19 @@ static void check_head(struct stw_conn *conn, struct MHD_Connection *mhd, const 
     const struct stw_server *s = conn->worker->server;
     struct stw_request *rq = &conn->rq;
     if (strcmp(method, MHD_HTTP_METHOD_POST) != 0)
-        refuse(rq, &not_post);
+        refuse_request(rq, &not_post);
     if (read_length(mhd, &rq->length) != 0)
-        refuse(rq, &bad_framing);
+        refuse_request(rq, &bad_framing);
     else if (rq->length != UINT64_MAX && rq->length > s->c.body_max_bytes)
-        refuse(rq, &too_large);
+        refuse_request(rq, &too_large);
     else if (rq->length != UINT64_MAX && rq->refusal.code == 0)
-        charge(conn, rq->length);
-    if (!is_json(header(mhd, MHD_HTTP_HEADER_CONTENT_TYPE)))
-        refuse(rq, &not_json);
+        charge_memory(conn, rq->length);
+    if (!is_json(find_header(mhd, MHD_HTTP_HEADER_CONTENT_TYPE)))
+        refuse_request(rq, &not_json);
 }
 
 /* At most one line a second: invalid requests must not fill the log. */
-static void complain(struct stw_server *s, const struct stw_request *rq)
+static void log_failed_request(struct stw_server *s, const struct stw_request *rq)
 {
     uint64_t now = stw_now_ms(s->c.clock), last = atomic_load(&s->complained_ms);
     if (now - last >= 1000 && atomic_compare_exchange_strong(&s->complained_ms, &last, now))
@@ -223,16 +223,16 @@ static void log_denial(const struct stw_route *r, const struct stw_verdict *v)
             STW_STR("requestUID", v->uid));
 }
 
-static void review(struct stw_conn *conn, const char *body, size_t len)
+static void review_body(struct stw_conn *conn, const char *body, size_t len)
 {
     struct stw_request *rq = &conn->rq;
     struct stw_worker *w = conn->worker;
     struct stw_verdict verdict;
     if (stw_now_ms(w->server->c.clock) >= rq->deadline_ms) {
-        refuse(rq, &too_late);
+        refuse_request(rq, &too_late);
         return;
     }
-    charge(conn, len + cost_of_review(len));
+    charge_memory(conn, len + cost_of_review(len));
     if (rq->refusal.code)
         return;
     rq->reply = STW_BUF_INIT(REPLY_MAX);
@@ -249,12 +249,12 @@ static void review(struct stw_conn *conn, const char *body, size_t len)
     stw_verdict_done(&verdict);
 }
 
-static void keep(struct stw_conn *conn, const char *data, size_t size)
+static void append_body(struct stw_conn *conn, const char *data, size_t size)
 {
     const struct stw_server *s = conn->worker->server;
     struct stw_request *rq = &conn->rq;
     if (rq->length == UINT64_MAX)
-        charge(conn, rq->got <= STW_SMALL_BODY ? STW_SMALL_BODY : s->c.body_max_bytes);
+        charge_memory(conn, rq->got <= STW_SMALL_BODY ? STW_SMALL_BODY : s->c.body_max_bytes);
     if (rq->refusal.code)
         return;
     rq->body.max = s->c.body_max_bytes;
@@ -271,15 +271,15 @@ static int take_body(struct stw_conn *conn, const char *data, size_t size)
     struct stw_server *s = conn->worker->server;
     rq->got += size;
     if (rq->got > s->c.body_max_bytes)
-        refuse(rq, &too_large);
+        refuse_request(rq, &too_large);
     if (rq->got / OVERRUN_FACTOR > s->c.body_max_bytes)
         return -1;
     if (rq->refusal.code)
         return 0;
     if (rq->got == size && size == rq->length)
-        review(conn, data, size); /* complete in one piece: no copy */
+        review_body(conn, data, size); /* complete in one piece: no copy */
     else
-        keep(conn, data, size);
+        append_body(conn, data, size);
     return 0;
 }
 
@@ -291,7 +291,7 @@ static void write_refusal(struct stw_request *rq)
     stw_status_write(&rq->reply, rq->code, rq->refusal.reason, rq->refusal.message);
 }
 
-static enum MHD_Result queue(struct stw_conn *conn, struct MHD_Connection *mhd)
+static enum MHD_Result queue_reply(struct stw_conn *conn, struct MHD_Connection *mhd)
 {
     struct stw_request *rq = &conn->rq;
     size_t len = rq->reply.len;
@@ -314,30 +314,31 @@ static enum MHD_Result queue(struct stw_conn *conn, struct MHD_Connection *mhd)
     return status;
 }
 
-static enum MHD_Result finish(struct stw_conn *conn, struct MHD_Connection *mhd)
+static enum MHD_Result finish_request(struct stw_conn *conn, struct MHD_Connection *mhd)
 {
     struct stw_request *rq = &conn->rq;
     if (rq->body.failed) {
         static const struct stw_refusal no_memory = {500, "InternalError",
                                                      "no memory to read the body; try again"};
-        refuse(rq, &no_memory);
+        refuse_request(rq, &no_memory);
     }
     if (!rq->refusal.code && !rq->answered)
-        review(conn, stw_buf_str(&rq->body), rq->body.len);
+        review_body(conn, stw_buf_str(&rq->body), rq->body.len);
     if (rq->refusal.code)
         write_refusal(rq);
     if (rq->code != 200)
-        complain(conn->worker->server, rq);
+        log_failed_request(conn->worker->server, rq);
     if (rq->route)
         stw_tally_reply(rq->route, rq->code, (double)(monotonic_ns() - rq->started_ns) / 1e9);
-    return queue(conn, mhd);
+    return queue_reply(conn, mhd);
 }
 
 /* Errors are sent after the end of the body, so that the connection can be kept. They are sent
  * early if the body is too large or the client waits for "100 Continue". */
 static bool answer_early(const struct stw_request *rq, struct MHD_Connection *mhd)
 {
-    return rq->refusal.code == 413 || (rq->refusal.code && header(mhd, MHD_HTTP_HEADER_EXPECT));
+    return rq->refusal.code == 413 ||
+           (rq->refusal.code && find_header(mhd, MHD_HTTP_HEADER_EXPECT));
 }
 
 enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const char *url,
@@ -351,14 +352,14 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
     if (!conn->rq.headed) {
         conn->rq.headed = true;
         check_head(conn, mhd, method);
-        return answer_early(&conn->rq, mhd) ? finish(conn, mhd) : MHD_YES;
+        return answer_early(&conn->rq, mhd) ? finish_request(conn, mhd) : MHD_YES;
     }
     if (*data_size > 0) {
         size_t size = *data_size;
         *data_size = 0;
         return take_body(conn, data, size) == 0 ? MHD_YES : MHD_NO;
     }
-    return finish(conn, mhd);
+    return finish_request(conn, mhd);
 }
 
 void stw_request_done(struct stw_conn *conn)

@@ -28,7 +28,7 @@ static void mutate_object(struct stw_envelope *e, struct stw_patch *patch, struc
 }
 
 /* Not a decision: the body is not a review that can be answered. */
-static int refuse(struct stw_buf *reply, const struct stw_error *err)
+static int write_error_reply(struct stw_buf *reply, const struct stw_error *err)
 {
     bool ours = err->code == STW_ERR_INTERNAL;
     stw_buf_clear(reply);
@@ -36,13 +36,13 @@ static int refuse(struct stw_buf *reply, const struct stw_error *err)
     return ours ? 500 : 400;
 }
 
-static int fault(struct stw_buf *reply, struct stw_verdict *v)
+static int reply_no_decision(struct stw_buf *reply, struct stw_verdict *v)
 {
     struct stw_error err;
     v->allowed = false;
     (void)stw_fail(&err, STW_ERR_INTERNAL,
                    "no decision could be made on this object for lack of memory; try again");
-    return refuse(reply, &err);
+    return write_error_reply(reply, &err);
 }
 
 /* Frees the tokens of a huge body, so that not every thread keeps them. */
@@ -52,7 +52,8 @@ static void release_scratch(struct stw_review_scratch *scratch)
         stw_json_done(&scratch->doc);
 }
 
-static int decide(struct stw_envelope *e, bool mutate, struct stw_buf *reply, struct stw_verdict *v)
+static int decide_review(struct stw_envelope *e, bool mutate, struct stw_buf *reply,
+                         struct stw_verdict *v)
 {
     struct stw_patch patch;
     stw_patch_init(&patch);
@@ -64,7 +65,7 @@ static int decide(struct stw_envelope *e, bool mutate, struct stw_buf *reply, st
     stw_reply_write(e, v, &patch, reply);
     bool failed = v->findings.failed || patch.ops.failed || reply->failed;
     stw_patch_done(&patch);
-    return failed ? fault(reply, v) : 200;
+    return failed ? reply_no_decision(reply, v) : 200;
 }
 
 int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw_env *env,
@@ -81,12 +82,12 @@ int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw
         (void)stw_error_wrap(&err, err.code == STW_ERR_TOO_LARGE
                                        ? "the body is not valid JSON, or too complex"
                                        : "the body is not valid JSON");
-        status = refuse(reply, &err);
+        status = write_error_reply(reply, &err);
     } else if (stw_envelope_read(kind, &scratch->doc, &e, v, &err) != 0) {
         (void)stw_error_wrap(&err, "the body is not an AdmissionReview that can be answered");
-        status = refuse(reply, &err);
+        status = write_error_reply(reply, &err);
     } else {
-        status = decide(&e, mutate, reply, v);
+        status = decide_review(&e, mutate, reply, v);
     }
     release_scratch(scratch);
     return status;

@@ -39,9 +39,10 @@ static struct reader *reader_of(struct MHD_Connection *mhd)
     return info ? info->socket_context : NULL;
 }
 
-static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
-                    gnutls_pcert_st **pcert, unsigned *pcert_length, gnutls_ocsp_data_st **ocsp,
-                    unsigned *ocsp_length, gnutls_privkey_t *key, unsigned *flags)
+static int retrieve_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                                gnutls_pcert_st **pcert, unsigned *pcert_length,
+                                gnutls_ocsp_data_st **ocsp, unsigned *ocsp_length,
+                                gnutls_privkey_t *key, unsigned *flags)
 {
     const struct reader *r = reader_of(gnutls_session_get_ptr(session));
     (void)info;
@@ -50,7 +51,7 @@ static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *
     return stw_bundle_retrieve(r->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
 }
 
-static struct reader *enter(struct stw_scrape *s, struct MHD_Connection *mhd)
+static struct reader *open_reader(struct stw_scrape *s, struct MHD_Connection *mhd)
 {
     int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     struct reader *r = calloc(1, sizeof(*r));
@@ -64,12 +65,12 @@ static struct reader *enter(struct stw_scrape *s, struct MHD_Connection *mhd)
     return r;
 }
 
-static void notify(void *cls, struct MHD_Connection *mhd, void **context,
-                   enum MHD_ConnectionNotificationCode what)
+static void notify_connection(void *cls, struct MHD_Connection *mhd, void **context,
+                              enum MHD_ConnectionNotificationCode what)
 {
     struct stw_scrape *s = cls;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *context = enter(s, mhd);
+        *context = open_reader(s, mhd);
     } else if (*context) {
         struct reader *r = stw_take(*context);
         stw_gate_leave(s->gate, &r->entry);
@@ -86,7 +87,7 @@ static int hand_over(void *ctx, int fd, const struct sockaddr *addr, socklen_t l
 
 /* --- requests */
 
-static enum MHD_Result say(struct MHD_Connection *mhd, int code, const char *words)
+static enum MHD_Result answer_text(struct MHD_Connection *mhd, int code, const char *words)
 {
     static const char *const who[] = {MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer", NULL};
     static const char *const later[] = {MHD_HTTP_HEADER_RETRY_AFTER, "2", NULL};
@@ -99,27 +100,27 @@ static enum MHD_Result say(struct MHD_Connection *mhd, int code, const char *wor
                             &text);
 }
 
-static enum MHD_Result answer(struct stw_scrape *s, struct MHD_Connection *mhd, const char *url,
-                              const char *method)
+static enum MHD_Result answer_scrape(struct stw_scrape *s, struct MHD_Connection *mhd,
+                                     const char *url, const char *method)
 {
     struct stw_access_answer a;
     struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     if (!stw_streq(method, MHD_HTTP_METHOD_GET) && !stw_streq(method, MHD_HTTP_METHOD_HEAD))
-        return say(mhd, 405, "only GET and HEAD are answered here");
+        return answer_text(mhd, 405, "only GET and HEAD are answered here");
     if (!stw_streq(url, "/metrics"))
-        return say(mhd, 404, "not found; try /metrics");
+        return answer_text(mhd, 404, "not found; try /metrics");
     stw_access_check(
         s->c.access,
         MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION), url, &a);
     if (a.code != 200)
-        return say(mhd, a.code, a.text);
+        return answer_text(mhd, a.code, a.text);
     stw_metrics_render(s->c.metrics, &text);
     return stw_plain_answer(mhd, 200, STW_PLAIN_METRICS, NULL, &text);
 }
 
-static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char *url,
-                              const char *method, const char *version, const char *data,
-                              size_t *data_size, void **state)
+static enum MHD_Result handle_scrape_request(void *cls, struct MHD_Connection *mhd, const char *url,
+                                             const char *method, const char *version,
+                                             const char *data, size_t *data_size, void **state)
 {
     struct stw_scrape *s = cls;
     struct reader *r = reader_of(mhd);
@@ -135,11 +136,11 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *mhd, const char 
         *data_size = 0;
         return MHD_YES;
     }
-    return answer(s, mhd, url, method);
+    return answer_scrape(s, mhd, url, method);
 }
 
-static void completed(void *cls, struct MHD_Connection *mhd, void **state,
-                      enum MHD_RequestTerminationCode why)
+static void complete_scrape_request(void *cls, struct MHD_Connection *mhd, void **state,
+                                    enum MHD_RequestTerminationCode why)
 {
     struct stw_scrape *s = cls;
     struct reader *r = *state;
@@ -159,10 +160,11 @@ static int start_daemon(struct stw_scrape *s, struct stw_error *err)
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle, s, MHD_OPTION_HTTPS_PRIORITIES, STW_TLS_PRIORITIES,
-        MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve, MHD_OPTION_NOTIFY_CONNECTION, notify, s,
-        MHD_OPTION_NOTIFY_COMPLETED, completed, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        flags, 0, NULL, NULL, handle_scrape_request, s, MHD_OPTION_HTTPS_PRIORITIES,
+        STW_TLS_PRIORITIES, MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve_certificate,
+        MHD_OPTION_NOTIFY_CONNECTION, notify_connection, s, MHD_OPTION_NOTIFY_COMPLETED,
+        complete_scrape_request, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
         /* The gate enforces the limit. */
         MHD_OPTION_CONNECTION_LIMIT, 2 * CONNECTIONS_MAX + 1024U, MHD_OPTION_END);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

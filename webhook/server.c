@@ -48,9 +48,10 @@ static struct stw_conn *conn_of(gnutls_session_t session)
 }
 
 /* gnutls_certificate_retrieve_function3 */
-static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
-                    gnutls_pcert_st **pcert, unsigned *pcert_length, gnutls_ocsp_data_st **ocsp,
-                    unsigned *ocsp_length, gnutls_privkey_t *key, unsigned *flags)
+static int retrieve_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                                gnutls_pcert_st **pcert, unsigned *pcert_length,
+                                gnutls_ocsp_data_st **ocsp, unsigned *ocsp_length,
+                                gnutls_privkey_t *key, unsigned *flags)
 {
     const struct stw_conn *conn = conn_of(session);
     (void)info;
@@ -111,8 +112,8 @@ static void close_connection(struct stw_conn *conn)
     free(conn);
 }
 
-static void notify(void *cls, struct MHD_Connection *mhd, void **context,
-                   enum MHD_ConnectionNotificationCode what)
+static void notify_connection(void *cls, struct MHD_Connection *mhd, void **context,
+                              enum MHD_ConnectionNotificationCode what)
 {
     if (what == MHD_CONNECTION_NOTIFY_STARTED)
         *context = open_connection(cls, mhd);
@@ -159,10 +160,11 @@ static int start_worker(struct stw_server *s, struct stw_worker *w)
     w->server = s;
     w->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, stw_request_handle, w, MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL,
-        MHD_OPTION_HTTPS_PRIORITIES, STW_TLS_PRIORITIES, MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve,
-        MHD_OPTION_NOTIFY_CONNECTION, notify, w, MHD_OPTION_NOTIFY_COMPLETED, stw_request_completed,
-        w, MHD_OPTION_URI_LOG_CALLBACK, stw_request_begin, w, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_HTTPS_PRIORITIES, STW_TLS_PRIORITIES, MHD_OPTION_HTTPS_CERT_CALLBACK2,
+        retrieve_certificate, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, w,
+        MHD_OPTION_NOTIFY_COMPLETED, stw_request_completed, w, MHD_OPTION_URI_LOG_CALLBACK,
+        stw_request_begin, w, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
         /* The gate enforces limit and timeouts; the library's own limit must not be reached. */
         MHD_OPTION_CONNECTION_LIMIT, 2 * s->c.connection_limit + 1024U, MHD_OPTION_END);
     return w->daemon ? 0 : -1;

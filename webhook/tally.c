@@ -34,7 +34,7 @@ void stw_tally_init(struct stw_tally *t, struct stw_metrics *m)
                                        (const char *const[]){"kind", "field", "code", NULL}, NULL);
 }
 
-static const char *yes(bool v)
+static const char *format_bool(bool v)
 {
     return v ? "true" : "false";
 }
@@ -46,7 +46,7 @@ static struct stw_series *review_series(struct stw_route *r, unsigned operation,
     struct stw_series *s = atomic_load_explicit(place, memory_order_acquire);
     if (!s) {
         s = STW_SERIES(r->tally->reviews, r->path, r->kind->kind, operation_names[operation],
-                       yes(allowed), yes(dry_run));
+                       format_bool(allowed), format_bool(dry_run));
         atomic_store_explicit(place, s, memory_order_release);
     }
     return s;
