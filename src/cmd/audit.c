@@ -85,15 +85,15 @@ struct job {
 
 /* --- results */
 
-static void verdict(void *ctx, const struct stw_kind *kind, const char *ns, const char *name,
-                    const struct stw_findings *findings)
+static void report_verdict(void *ctx, const struct stw_kind *kind, const char *ns, const char *name,
+                           const struct stw_findings *findings)
 {
     struct job *job = ctx;
     stw_audit_report_verdict(&job->report, kind, ns, name, findings);
 }
 
-static void trouble(void *ctx, const struct stw_kind *kind, const char *ns,
-                    const struct stw_error *err)
+static void report_trouble(void *ctx, const struct stw_kind *kind, const char *ns,
+                           const struct stw_error *err)
 {
     struct job *job = ctx;
     char what[400];
@@ -139,7 +139,7 @@ static const struct stw_kind *find_kind(const char *word)
     return NULL;
 }
 
-static int look(struct job *job, const struct stw_kind *only)
+static int audit_objects(struct job *job, const struct stw_kind *only)
 {
     struct stw_lookup_lists_config lists = {.controllers = stw_controllers,
                                             .client = job->remote.client,
@@ -154,8 +154,8 @@ static int look(struct job *job, const struct stw_kind *only)
                                       .client = job->remote.client,
                                       .namespaces = lists.namespaces,
                                       .env = &job->env,
-                                      .verdict = verdict,
-                                      .trouble = trouble,
+                                      .verdict = report_verdict,
+                                      .trouble = report_trouble,
                                       .ctx = job};
     stw_audit_report_begin(&job->report);
     stw_audit(&config, only);
@@ -175,12 +175,12 @@ static int connect_and_look(struct job *job, const struct stw_kind *only)
     job->product.zones = stw_zones_create(stw_tz_read);
     job->product.targets = job->targets.targets ? stw_targets_now : NULL;
     job->product.targets_ctx = job->targets.targets;
-    int status = look(job, only);
+    int status = audit_objects(job, only);
     stw_zones_destroy(job->product.zones);
     return status;
 }
 
-static int audit(void *settings, int count, char **operands)
+static int run_audit(void *settings, int count, char **operands)
 {
     const struct options *o = settings;
     struct stw_error err = {0};
@@ -207,5 +207,5 @@ static int audit(void *settings, int count, char **operands)
 int stw_cmd_audit(int argc, char **argv)
 {
     struct options options = {0};
-    return stw_flags_run(flags, usage, &options, argc, argv, audit);
+    return stw_flags_run(flags, usage, &options, argc, argv, run_audit);
 }

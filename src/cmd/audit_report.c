@@ -60,7 +60,7 @@ static void show_text(struct stw_audit_report *r, const struct found *f)
             f->e ? stw_buf_str(&text) : f->warning);
 }
 
-static void show(struct stw_audit_report *r, const struct found *f)
+static void print_finding(struct stw_audit_report *r, const struct found *f)
 {
     (r->json ? show_json : show_text)(r, f);
     r->shown++;
@@ -77,12 +77,12 @@ void stw_audit_report_verdict(struct stw_audit_report *r, const struct stw_kind 
     *(f->error_count ? &r->refused : f->warning_count ? &r->warned : &r->fine) += 1;
     for (size_t i = 0; i < f->error_count; i++) {
         found.e = &f->errors[i];
-        show(r, &found);
+        print_finding(r, &found);
     }
     found.e = NULL;
     for (size_t i = 0; i < f->warning_count && !r->quiet; i++) {
         found.warning = f->warnings[i];
-        show(r, &found);
+        print_finding(r, &found);
     }
 }
 

@@ -17,7 +17,7 @@ void stw_checkup_begin(struct stw_checkup *c)
         fputs("{\"checks\": [", c->out);
 }
 
-static unsigned total(const struct stw_checkup *c)
+static unsigned count_checks(const struct stw_checkup *c)
 {
     return c->count[STW_CHECK_OK] + c->count[STW_CHECK_WARN] + c->count[STW_CHECK_FAIL];
 }
@@ -35,7 +35,7 @@ static void add_json(struct stw_checkup *c, enum stw_verdict verdict, const char
         stw_buf_json_strz(&line, advice);
     }
     stw_buf_addc(&line, '}');
-    fprintf(c->out, "%s\n  %s", total(c) ? "," : "", stw_buf_str(&line));
+    fprintf(c->out, "%s\n  %s", count_checks(c) ? "," : "", stw_buf_str(&line));
 }
 
 void stw_checkup_add(struct stw_checkup *c, enum stw_verdict verdict, const char *check,

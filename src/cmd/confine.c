@@ -46,7 +46,7 @@ struct paths {
 };
 
 /* `path` is copied. */
-static void add(struct paths *p, const char *path)
+static void add_path(struct paths *p, const char *path)
 {
     if (p->count < PATHS_MAX && *path)
         p->list[p->count++] = strdup(path);
@@ -56,7 +56,7 @@ static void add_folder_of(struct paths *p, const char *path)
 {
     stw_autofree char *copy = strdup(path);
     if (copy)
-        add(p, dirname(copy));
+        add_path(p, dirname(copy));
 }
 
 /* The folder in which a file may be replaced, and that of its real path. */
@@ -76,7 +76,7 @@ static void add_certificate(struct paths *p, const char *folder)
     char file[PATH_MAX];
     if (!folder || !*folder)
         return;
-    add(p, folder);
+    add_path(p, folder);
     (void)snprintf(file, sizeof(file), "%s/tls.key", folder);
     add_file(p, file);
 }
@@ -88,7 +88,7 @@ static void add_variable(struct paths *p, const char *name)
     char *rest = NULL;
     for (char *one = copy ? strtok_r(copy, ":", &rest) : NULL; one;
          one = strtok_r(NULL, ":", &rest))
-        add(p, one);
+        add_path(p, one);
 }
 
 static void add_kubeconfig(struct paths *p, const struct stw_kubeconfig *k)
@@ -110,11 +110,11 @@ static void add_targets(struct paths *p, struct stw_target_store *store)
     stw_targets_unref(targets);
 }
 
-static void collect(struct paths *p, const struct stw_settings *s, const struct stw_kubeconfig *k,
-                    struct stw_target_store *targets)
+static void collect_paths(struct paths *p, const struct stw_settings *s,
+                          const struct stw_kubeconfig *k, struct stw_target_store *targets)
 {
     for (size_t i = 0; i < STW_COUNT(system_paths); i++)
-        add(p, system_paths[i]);
+        add_path(p, system_paths[i]);
     for (size_t i = 0; i < STW_COUNT(variables); i++)
         add_variable(p, variables[i]);
     add_file(p, "/etc/resolv.conf");
@@ -135,7 +135,7 @@ static void add_test_files(struct paths *p)
         add_folder_of(p, path);
 #endif
     for (size_t i = 0; writable[i]; i++)
-        add(p, writable[i]);
+        add_path(p, writable[i]);
 }
 
 static void paths_done(struct paths *p)
@@ -151,7 +151,7 @@ void stw_confine(const struct stw_settings *s, const struct stw_kubeconfig *kube
     struct stw_sandbox_result is;
     if (stw_streq(s->sandbox, "off"))
         return;
-    collect(&read, s, kubeconfig, targets);
+    collect_paths(&read, s, kubeconfig, targets);
     add_test_files(&write);
     stw_sandbox_enter(&(struct stw_sandbox){.read = read.list, .write = write.list}, &is);
     paths_done(&read);

@@ -71,7 +71,7 @@ void doctor_unread(struct doctor *d, const char *check, const struct stw_error *
                     "cannot be read: %s", err->text);
 }
 
-static int look(struct doctor *d, const struct options *o)
+static int check_installation(struct doctor *d, const struct options *o)
 {
     static void (*const checks[])(struct doctor *) = {
         doctor_crds,           doctor_deployment, doctor_webhooks, doctor_service,
@@ -92,7 +92,7 @@ static int look(struct doctor *d, const struct options *o)
     return reached == 0 ? status : STW_EXIT_USAGE;
 }
 
-static int doctor(void *settings, int count, char **operands)
+static int run_doctor(void *settings, int count, char **operands)
 {
     const struct options *o = settings;
     struct doctor d = {.ns = o->ns};
@@ -103,7 +103,7 @@ static int doctor(void *settings, int count, char **operands)
     if (stw_flags_output("doctor", o->output, &d.report.json) != 0)
         return STW_EXIT_USAGE;
     d.namespaces = stw_list_split(o->namespaces);
-    int status = look(&d, o);
+    int status = check_installation(&d, o);
     stw_answer_done(&d.deployment);
     stw_list_free(d.namespaces);
     stw_remote_done(&d.remote);
@@ -113,5 +113,5 @@ static int doctor(void *settings, int count, char **operands)
 int stw_cmd_doctor(int argc, char **argv)
 {
     struct options options = {0};
-    return stw_flags_run(flags, usage, &options, argc, argv, doctor);
+    return stw_flags_run(flags, usage, &options, argc, argv, run_doctor);
 }

@@ -38,7 +38,7 @@ static const char *apply_advice(struct doctor *d)
 
 /* --- the certificate */
 
-static char *decode(struct stw_json value)
+static char *decode_pem(struct stw_json value)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(PEM_MAX_BYTES);
     size_t len = 0;
@@ -93,7 +93,7 @@ static char *read_leaf(struct doctor *d)
             doctor_unread(d, "certificate", &err);
         return NULL;
     }
-    char *leaf = decode(stw_json_get(stw_json_get(secret.root, "data"), "tls.crt"));
+    char *leaf = decode_pem(stw_json_get(stw_json_get(secret.root, "data"), "tls.crt"));
     check_expiry(d, leaf ? leaf : "");
     return leaf;
 }
@@ -129,7 +129,7 @@ static void host_of(struct doctor *d, struct stw_json config, char *out, size_t 
         (void)snprintf(out, size, "%s.%s.svc", d->service, d->service_ns);
 }
 
-static bool covers(const char *leaf, const char *host)
+static bool is_cert_for_host(const char *leaf, const char *host)
 {
     const char *const one[] = {host, NULL}, *const none[] = {NULL};
     return is_address(host) ? stw_cert_covers(leaf, none, one) : stw_cert_covers(leaf, one, none);
@@ -145,7 +145,7 @@ static const char *fault_of(const struct door *x, const char *bundle, const char
         return "has a caBundle that is no CA which is valid now";
     if (x->leaf && !stw_cert_signed_by(x->leaf, bundle))
         return "has a caBundle that has not signed the certificate in the Secret";
-    if (x->leaf && *host && !covers(x->leaf, host))
+    if (x->leaf && *host && !is_cert_for_host(x->leaf, host))
         return "is called by a name that the certificate is not for";
     return NULL;
 }
@@ -157,7 +157,7 @@ static bool check_hooks(struct door *x, struct stw_json configuration)
     stw_json_foreach (stw_json_get(configuration, "webhooks"), key, hook) {
         char host[512], name[256] = "";
         struct stw_json config = stw_json_get(hook, "clientConfig");
-        stw_autofree char *bundle = decode(stw_json_get(config, "caBundle"));
+        stw_autofree char *bundle = decode_pem(stw_json_get(config, "caBundle"));
         host_of(x->d, config, host, sizeof(host));
         (void)stw_json_strcpy(stw_json_get(hook, "name"), name, sizeof(name));
         x->hooks++;

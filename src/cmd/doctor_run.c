@@ -134,7 +134,8 @@ static void make_review(const struct rights *r, const struct stw_rule *rule, con
 }
 
 /* 1: granted, 0: not granted, -1: unknown because of an error. */
-static int ask(struct rights *r, const struct stw_rule *rule, const char *verb, const char *ns)
+static int review_access(struct rights *r, const struct stw_rule *rule, const char *verb,
+                         const char *ns)
 {
     stw_autobuf struct stw_buf body = STW_BUF_INIT(8192);
     stw_autobuf struct stw_buf path = STW_BUF_INIT(256);
@@ -158,7 +159,7 @@ static int ask_verbs(struct rights *r, const struct stw_rule *rule, const char *
         size_t len = strcspn(p, ",");
         (void)snprintf(verb, sizeof(verb), "%.*s", (int)len, p);
         p += len + (p[len] == ',');
-        int may = ask(r, rule, verb, ns);
+        int may = review_access(r, rule, verb, ns);
         if (may < 0)
             return -1;
         r->asked++;

@@ -134,7 +134,7 @@ struct comparison {
     bool same;
 };
 
-static int compare(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+static int compare_crd(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
     struct comparison *c = ctx;
     stw_autojson struct stw_json_doc doc = {0};
@@ -152,7 +152,7 @@ static bool is_ours(const struct stw_kind *kind, struct stw_json crd, struct stw
     stw_autobuf struct stw_buf yaml = STW_BUF_INIT(CRD_MAX_BYTES);
     struct comparison c = {.theirs = crd, .path = path};
     stw_kind_crd(kind, &yaml);
-    return stw_yaml_each("crd", stw_buf_str(&yaml), yaml.len, compare, &c, NULL) == 0 && c.same;
+    return stw_yaml_each("crd", stw_buf_str(&yaml), yaml.len, compare_crd, &c, NULL) == 0 && c.same;
 }
 
 static bool is_established(struct stw_json crd)

@@ -18,7 +18,8 @@ struct walk {
     unsigned refused;
 };
 
-static void tell(struct walk *w, const char *ns, const char *name, const struct stw_findings *f)
+static void report_refused_user(struct walk *w, const char *ns, const char *name,
+                                const struct stw_findings *f)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
     if (w->refused++ >= SHOWN_MAX)
@@ -32,7 +33,7 @@ static void tell(struct walk *w, const char *ns, const char *name, const struct 
                     "%s/%s is refused: %s", ns, name, stw_buf_str(&text));
 }
 
-static int judge(void *ctx, struct stw_json object)
+static int check_stored_user(void *ctx, struct stw_json object)
 {
     struct walk *w = ctx;
     char ns[254] = "", name[254] = "";
@@ -50,7 +51,7 @@ static int judge(void *ctx, struct stw_json object)
                                     .quiet = true};
     stw_kind_validate(&a, &f);
     if (f.error_count > 0)
-        tell(w, ns, name, &f);
+        report_refused_user(w, ns, name, &f);
     return 0;
 }
 
@@ -63,7 +64,7 @@ static int walk_namespace(struct walk *w, const char *ns, struct stw_error *err)
                                                  .namespaced = true};
     struct stw_pages q = {
         .resource = &resource, .ns = ns, .timeout_ms = (uint32_t)w->d->remote.timeout_ms};
-    int rc = stw_pages_each(w->d->remote.client, &q, judge, w, err);
+    int rc = stw_pages_each(w->d->remote.client, &q, check_stored_user, w, err);
     return rc < 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc; /* reported by the CRD check */
 }
 

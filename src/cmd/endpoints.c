@@ -12,7 +12,7 @@
 #define LIST_MAX_BYTES (64u << 10)
 
 /* Excludes all addresses of the host. */
-static void exclude(const char *host, struct stw_buf *list)
+static void exclude_host(const char *host, struct stw_buf *list)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
     int rc = getaddrinfo(host, NULL, &hints, &all);
@@ -48,9 +48,9 @@ int stw_endpoints_allow(const char *list, const char *server, struct stw_reach *
     char host[256];
     stw_buf_adds(&text, list ? list : "");
     host_of(server, host);
-    exclude(host, &text);
+    exclude_host(host, &text);
     if (service && *service && !stw_streq(service, host))
-        exclude(service, &text);
+        exclude_host(service, &text);
     if (text.failed)
         return stw_fail(err, STW_ERR_INVALID, "--store-endpoints is too long");
     if (stw_reach_parse(stw_buf_str(&text), ret, err) != 0)

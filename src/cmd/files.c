@@ -56,7 +56,7 @@ static bool is_manifest(const char *name)
            (stw_streq(dot, ".yaml") || stw_streq(dot, ".yml") || stw_streq(dot, ".json"));
 }
 
-static int visible(const struct dirent *e)
+static int is_visible(const struct dirent *e)
 {
     return e->d_name[0] != '.';
 }
@@ -84,7 +84,7 @@ static void read_folder(const struct walk *w, const char *path, unsigned depth)
         w->error(w->ctx, path, "folders nested too deeply");
         return;
     }
-    int n = scandir(path, &entries, visible, alphasort);
+    int n = scandir(path, &entries, is_visible, alphasort);
     if (n < 0) {
         w->error(w->ctx, path, strerror(errno));
         return;

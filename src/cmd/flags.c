@@ -15,7 +15,7 @@
 
 enum { FIRST_VALUE = 256 }; /* getopt values of table rows: above all letters */
 
-static void *member(const struct stw_flag *f, void *settings)
+static void *find_member(const struct stw_flag *f, void *settings)
 {
     return (char *)settings + f->offset;
 }
@@ -23,7 +23,7 @@ static void *member(const struct stw_flag *f, void *settings)
 static int set_string(const struct stw_flag *f, void *settings, const char *text,
                       struct stw_error *err)
 {
-    char **at = member(f, settings);
+    char **at = find_member(f, settings);
     char *copy = strdup(text);
     if (!copy)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
@@ -38,7 +38,7 @@ static int set_bool(const struct stw_flag *f, void *settings, const char *text,
     bool on = stw_streq(text, "true");
     if (!on && !stw_streq(text, "false"))
         return stw_fail(err, STW_ERR_INVALID, "\"%s\" is not true or false", text);
-    *(bool *)member(f, settings) = on;
+    *(bool *)find_member(f, settings) = on;
     return 0;
 }
 
@@ -48,11 +48,12 @@ static int set_number(const struct stw_flag *f, void *settings, int64_t value, c
     bool any = f->min == 0 && f->max == 0;
     if (value < (any ? 0 : f->min) || value > (any ? INT64_MAX : f->max))
         return stw_fail(err, STW_ERR_INVALID, "\"%s\" is out of range", text);
-    *(int64_t *)member(f, settings) = value;
+    *(int64_t *)find_member(f, settings) = value;
     return 0;
 }
 
-static int set(const struct stw_flag *f, void *settings, const char *text, struct stw_error *err)
+static int set_value(const struct stw_flag *f, void *settings, const char *text,
+                     struct stw_error *err)
 {
     int64_t value;
     switch (f->type) {
@@ -117,8 +118,8 @@ static const struct stw_flag *row_of(const struct stw_flag *table, int value)
 
 /* Parses argv and calls `fn` with each option and its text. Returns 1 on --help. */
 typedef int row_fn(void *ctx, const struct stw_flag *f, const char *text, struct stw_error *err);
-static int walk(const struct stw_flag *table, int argc, char **argv, row_fn *fn, void *ctx,
-                struct stw_error *err)
+static int parse_options(const struct stw_flag *table, int argc, char **argv, row_fn *fn, void *ctx,
+                         struct stw_error *err)
 {
     struct option options[FLAGS_MAX + 2];
     char letters[2 * FLAGS_MAX + 3];
@@ -147,16 +148,16 @@ static int walk(const struct stw_flag *table, int argc, char **argv, row_fn *fn,
 static int set_row(void *settings, const struct stw_flag *f, const char *text,
                    struct stw_error *err)
 {
-    return set(f, settings, text, err);
+    return set_value(f, settings, text, err);
 }
 
 int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char **argv,
                     int *ret_operands, struct stw_error *err)
 {
     for (const struct stw_flag *f = table; f->name; f++)
-        if (f->def && set(f, settings, f->def, err) < 0)
+        if (f->def && set_value(f, settings, f->def, err) < 0)
             return stw_error_wrap(err, "default of --%s", f->name);
-    int r = walk(table, argc, argv, set_row, settings, err);
+    int r = parse_options(table, argc, argv, set_row, settings, err);
     if (r == 0)
         *ret_operands = optind;
     return r;
@@ -203,7 +204,7 @@ bool stw_flags_given(const struct stw_flag *table, int argc, char **argv, const 
 {
     struct file file = {.table = table};
     bool given = false;
-    if (walk(table, argc, argv, note_given, &file, NULL) < 0)
+    if (parse_options(table, argc, argv, note_given, &file, NULL) < 0)
         return false;
     for (size_t i = 0; table[i].name; i++)
         given |= file.given[i] && stw_streq(table[i].name, name);
@@ -266,7 +267,7 @@ static int file_entry(struct file *file, struct stw_json key, struct stw_json va
         if (file->given[f - file->table] || !stw_json_there(value))
             return 0;
         if (value_text(f, value, &text, file->err) < 0 ||
-            set(f, file->settings, stw_buf_str(&text), file->err) < 0)
+            set_value(f, file->settings, stw_buf_str(&text), file->err) < 0)
             return fail_at(file, name);
         return 0;
     }
@@ -304,7 +305,7 @@ int stw_flags_file(const struct stw_flag *table, void *settings, const char *pat
     size_t len;
     struct file file = {
         .table = table, .settings = settings, .path = path, .elsewhere = elsewhere, .err = err};
-    if (walk(table, argc, argv, note_given, &file, err) < 0 ||
+    if (parse_options(table, argc, argv, note_given, &file, err) < 0 ||
         stw_read_file(path, FILE_MAX_BYTES, &text, &len, err) < 0)
         return -1;
     struct stw_yaml_marks *marks = stw_yaml_marks_create();
@@ -321,7 +322,7 @@ void stw_flags_done(const struct stw_flag *table, void *settings)
     for (const struct stw_flag *f = table; f->name; f++) {
         if (f->type != STW_FLAG_STRING)
             continue;
-        char **at = member(f, settings);
+        char **at = find_member(f, settings);
         free(*at);
         *at = NULL;
     }

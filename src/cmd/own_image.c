@@ -25,8 +25,8 @@ static struct stw_json find_container(struct stw_json containers)
     return stw_json_at(containers, 0);
 }
 
-static int ask(const struct stw_remote *remote, const char *ns, const char *pod, char **ret,
-               struct stw_error *err)
+static int read_image_of_pod(const struct stw_remote *remote, const char *ns, const char *pod,
+                             char **ret, struct stw_error *err)
 {
     char image[IMAGE_MAX];
     stw_autoanswer struct stw_answer answer = {0};
@@ -39,7 +39,7 @@ static int ask(const struct stw_remote *remote, const char *ns, const char *pod,
     return *ret ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
 }
 
-static bool passes(enum stw_err code)
+static bool is_transient_error(enum stw_err code)
 {
     return code == STW_ERR_UNAVAILABLE || code == STW_ERR_TIMEOUT || code == STW_ERR_THROTTLED;
 }
@@ -49,8 +49,8 @@ int stw_own_image(struct stw_client *client, const char *ns, const char *pod, ui
 {
     const struct stw_remote remote = {.client = client, .timeout_ms = REQUEST_MS};
     uint64_t end = stw_now_ms(&stw_clock_system) + patience_ms;
-    while (ask(&remote, ns, pod, ret, err) < 0) {
-        if (!passes(err->code) || stw_now_ms(&stw_clock_system) >= end)
+    while (read_image_of_pod(&remote, ns, pod, ret, err) < 0) {
+        if (!is_transient_error(err->code) || stw_now_ms(&stw_clock_system) >= end)
             return -1;
         (void)usleep(PAUSE_MS * 1000);
     }

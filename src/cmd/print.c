@@ -204,7 +204,7 @@ static int print_thing(const struct options *o, const char *name)
     return stw_usage_error("print", "print what? crds, webhooks, rbac or user-roles");
 }
 
-static int print(void *settings, int count, char **operands)
+static int run_print(void *settings, int count, char **operands)
 {
     const struct options *o = settings;
     if (count != 1)
@@ -218,5 +218,5 @@ static int print(void *settings, int count, char **operands)
 int stw_cmd_print(int argc, char **argv)
 {
     struct options options = {0};
-    return stw_flags_run(flags, usage, &options, argc, argv, print);
+    return stw_flags_run(flags, usage, &options, argc, argv, run_print);
 }

@@ -17,20 +17,21 @@ struct rules {
     size_t count;
 };
 
-static bool same(const char *a, const char *b)
+static bool is_same_text(const char *a, const char *b)
 {
     return a == b || (a && b && stw_streq(a, b));
 }
 
 /* Several reconcilers may need the same right. */
-static void collect(struct rules *r, const struct stw_rule *table)
+static void collect_rules(struct rules *r, const struct stw_rule *table)
 {
     for (; table && table->resource; table++) {
         bool known = false;
         for (size_t i = 0; i < r->count && !known; i++)
             known = r->all[i]->resource == table->resource &&
-                    same(r->all[i]->subresource, table->subresource) &&
-                    same(r->all[i]->name, table->name) && same(r->all[i]->verbs, table->verbs) &&
+                    is_same_text(r->all[i]->subresource, table->subresource) &&
+                    is_same_text(r->all[i]->name, table->name) &&
+                    is_same_text(r->all[i]->verbs, table->verbs) &&
                     r->all[i]->own_namespace == table->own_namespace;
         if (!known && r->count < RULES_MAX)
             r->all[r->count++] = table;
@@ -88,7 +89,7 @@ static void add_role(const struct rules *rules, bool (*wants)(const struct stw_r
                  role, name, STW_SERVICE_ACCOUNT, steward_ns);
 }
 
-static bool own(const struct stw_rule *r)
+static bool is_in_own_namespace(const struct stw_rule *r)
 {
     return r->own_namespace;
 }
@@ -112,10 +113,10 @@ static bool of_objects(const struct stw_rule *r)
 static void collect_all(struct rules *rules)
 {
     for (size_t i = 0; stw_controllers[i]; i++)
-        collect(rules, stw_controllers[i]->rules);
-    collect(rules, stw_manager_rules);
-    collect(rules, stw_certs_rules);
-    collect(rules, stw_own_image_rules);
+        collect_rules(rules, stw_controllers[i]->rules);
+    collect_rules(rules, stw_manager_rules);
+    collect_rules(rules, stw_certs_rules);
+    collect_rules(rules, stw_own_image_rules);
 }
 
 size_t stw_rights_collect(const struct stw_rule **ret, size_t max)
@@ -140,11 +141,11 @@ void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
         add_role(&rules, of_objects, "steward-manager-role", *n, ns, out);
     stw_list_free(list);
     add_role(&rules, by_name, "steward-webhook-ca-role", NULL, ns, out);
-    add_role(&rules, own, "steward-own-role", ns, ns, out);
+    add_role(&rules, is_in_own_namespace, "steward-own-role", ns, ns, out);
     /* Not with --namespaces, which is for installations without cluster-wide rights. Those have
      * plain metrics or none, and must set the StorageClass if they need one. */
     struct rules access = {0};
-    collect(&access, stw_access_rules);
+    collect_rules(&access, stw_access_rules);
     if (namespaces && *namespaces)
         return;
     add_role(&rules, cluster_wide, "steward-storage-class-role", NULL, ns, out);

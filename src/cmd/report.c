@@ -17,7 +17,7 @@ void stw_report_init(struct stw_report *r, bool json, bool quiet)
 }
 
 /* The position of a field in the file; for "" that of the object. */
-static void place(const struct stw_subject *s, const char *path, size_t *line, size_t *column)
+static void find_place(const struct stw_subject *s, const char *path, size_t *line, size_t *column)
 {
     stw_autobuf struct stw_buf full = STW_BUF_INIT(TEXT_MAX);
     *line = s->line ? s->line : 1;
@@ -40,7 +40,7 @@ static void print_place(const struct stw_subject *s, const char *path)
         printf("%s: ", s->file);
         return;
     }
-    place(s, path, &line, &column);
+    find_place(s, path, &line, &column);
     printf("%s:%zu:%zu: ", s->file, line, column);
 }
 
@@ -72,10 +72,10 @@ static void print_verdict(const struct stw_report *r, const struct stw_subject *
     printf(f->error_count ? " refused\n" : " accepted\n");
 }
 
-static json_t *describe(const struct stw_subject *s, const char *verdict)
+static json_t *build_subject_json(const struct stw_subject *s, const char *verdict)
 {
     size_t line, column;
-    place(s, "", &line, &column);
+    find_place(s, "", &line, &column);
     return json_pack("{s:s?, s:I, s:s, s:s, s:s, s:s, s:s}", "file", s->file, "line",
                      (json_int_t)line, "apiVersion", s->api_version, "kind", s->kind, "namespace",
                      s->ns, "name", s->name, "verdict", verdict);
@@ -86,7 +86,7 @@ static json_t *finding_json(const struct stw_subject *s, const struct stw_findin
     size_t line, column;
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_finding_detail(e, &text);
-    place(s, e->path, &line, &column);
+    find_place(s, e->path, &line, &column);
     return json_pack("{s:s, s:s, s:s, s:I, s:I}", "field", e->path, "reason",
                      stw_finding_cause(e->code), "message", stw_buf_str(&text), "line",
                      (json_int_t)line, "column", (json_int_t)column);
@@ -95,7 +95,7 @@ static json_t *finding_json(const struct stw_subject *s, const struct stw_findin
 static void add_verdict(struct stw_report *r, const struct stw_subject *s,
                         const struct stw_findings *f)
 {
-    json_t *object = describe(s, f->error_count ? "refused" : "accepted");
+    json_t *object = build_subject_json(s, f->error_count ? "refused" : "accepted");
     json_t *errors = json_array(), *warnings = json_array();
     for (size_t i = 0; i < f->error_count; i++)
         json_array_append_new(errors, finding_json(s, &f->errors[i]));
@@ -127,7 +127,7 @@ void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s)
 {
     r->passed_over++;
     if (r->json) {
-        json_array_append_new(r->objects, describe(s, "passedOver"));
+        json_array_append_new(r->objects, build_subject_json(s, "passedOver"));
     } else if (!r->quiet) {
         print_place(s, "");
         print_name(s);
@@ -139,7 +139,7 @@ void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, co
 {
     r->unreadable++;
     if (r->json) {
-        json_t *object = describe(s, "unreadable");
+        json_t *object = build_subject_json(s, "unreadable");
         json_object_set_new(object, "error", json_string(why));
         json_array_append_new(r->objects, object);
         return;
@@ -147,7 +147,7 @@ void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, co
     (void)fflush(stdout); /* keeps both streams in order on a terminal */
     if (s->file && !s->prefixed) {
         size_t line, column;
-        place(s, "", &line, &column);
+        find_place(s, "", &line, &column);
         if (s->marks || s->line)
             fprintf(stderr, "%s:%zu:%zu: ", s->file, line, column);
         else

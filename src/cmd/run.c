@@ -200,7 +200,7 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
     return stw_manager_alive(ctx, why, why_size);
 }
 
-static int start(struct run *r, struct stw_error *err)
+static int start_modules(struct run *r, struct stw_error *err)
 {
     if (read_targets(r, err) < 0 || connect_api(r, err) < 0 || create_manager(r, err) < 0 ||
         open_door(r, err) < 0)
@@ -217,7 +217,7 @@ static int start(struct run *r, struct stw_error *err)
 
 /* Release the lease first, so that another replica takes over while this one still serves admission
  * until the Service's endpoints are updated. */
-static void stop(struct run *r)
+static void stop_controllers(struct run *r)
 {
     uint64_t begin = stw_now_ms(&stw_clock_system);
     stw_target_store_stop(r->targets);
@@ -228,7 +228,7 @@ static void stop(struct run *r)
         (void)usleep((useconds_t)((delay - gone) * 1000));
 }
 
-static void done(struct run *r)
+static void free_modules(struct run *r)
 {
     stw_target_store_stop(r->targets);
     stw_serve_done(&r->serve); /* uses the manager's caches until then */
@@ -246,17 +246,17 @@ static void done(struct run *r)
         stw_buf_done(&r->dns[i]);
 }
 
-static int run(struct stw_settings *settings, struct stw_error *err)
+static int run_steward(struct stw_settings *settings, struct stw_error *err)
 {
     struct run r = {.settings = settings};
     stw_serve_prepare(&r.serve, settings);
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-    int status = start(&r, err);
+    int status = start_modules(&r, err);
     if (status == 0) {
         stw_serve_wait(&r.serve);
-        stop(&r);
+        stop_controllers(&r);
     }
-    done(&r);
+    free_modules(&r);
     return status;
 }
 
@@ -267,7 +267,7 @@ int stw_cmd_run(int argc, char **argv)
     int status = stw_settings_load(true, usage, argc, argv, &settings);
     if (status < 0) {
         status = STW_EXIT_OK;
-        if (run(&settings, &err) < 0) {
+        if (run_steward(&settings, &err) < 0) {
             stw_log(STW_LOG_ERROR, "cannot run", STW_STR("error", err.text));
             status = STW_EXIT_REFUSED;
         }

@@ -85,7 +85,7 @@ static bool certificate_ok(void *ctx, char *why, size_t why_size)
     return stw_certs_ready(s->certs, why, why_size);
 }
 
-static bool listening(void *ctx, char *why, size_t why_size)
+static bool is_webhook_listening(void *ctx, char *why, size_t why_size)
 {
     struct stw_serve *s = ctx;
     bool ok = stw_server_listening(s->server);
@@ -189,7 +189,7 @@ static int open_door(struct stw_serve *s, struct stw_error *err)
     };
     if (stw_server_create(&config, &s->server, err) < 0)
         return stw_error_wrap(err, "webhook on %s", s->settings->webhook_bind);
-    stw_serve_add_ready(s, &(struct stw_probe){"webhook", listening, s});
+    stw_serve_add_ready(s, &(struct stw_probe){"webhook", is_webhook_listening, s});
     stw_log(STW_LOG_INFO, "serving admission", STW_STR("address", s->settings->webhook_bind),
             STW_INT("port", stw_server_port(s->server)));
     return 0;

@@ -267,7 +267,7 @@ void stw_list_free(char **list)
 }
 
 /* Checks option values that are used only later, to name the option in the error. */
-static int settle(struct stw_settings *s, struct stw_error *err)
+static int check_settings(struct stw_settings *s, struct stw_error *err)
 {
     enum stw_log_format format;
     enum stw_log_level level;
@@ -326,8 +326,8 @@ void stw_settings_reread(void *settings, const char *text, size_t len)
                       (const struct stw_log_field[]){STW_STR("logLevel", name), {0}});
 }
 
-static int load(const struct stw_flag *table, const char *usage, int argc, char **argv,
-                struct stw_settings *s)
+static int load_settings(const struct stw_flag *table, const char *usage, int argc, char **argv,
+                         struct stw_settings *s)
 {
     struct stw_error err = {0};
     int operands = argc;
@@ -341,7 +341,7 @@ static int load(const struct stw_flag *table, const char *usage, int argc, char 
         r = stw_flags_file(table, s, s->config, elsewhere, argc, argv, &err);
     s->log_level_given = stw_flags_given(table, argc, argv, "log-level");
     if (r == 0)
-        r = settle(s, &err);
+        r = check_settings(s, &err);
     return r == 0 ? -1 : stw_usage_error(argv[0], "%s", err.text);
 }
 
@@ -351,7 +351,7 @@ int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
     struct stw_flag admission[STW_COUNT(admission_options) + 1];
     select_admission(admission);
     make_metrics_plain(admission);
-    return load(cluster ? options : admission, usage, argc, argv, s);
+    return load_settings(cluster ? options : admission, usage, argc, argv, s);
 }
 
 void stw_settings_done(struct stw_settings *s)

@@ -53,7 +53,7 @@ static void print_snapshot(const struct stw_snapshot *s)
         fprintf(stderr, "steward snapshot: older ones could not be removed: %s\n", s->prune_error);
 }
 
-static int finish(const struct stw_snapshot_work *w, const struct stw_snapshot *s)
+static int report_snapshot(const struct stw_snapshot_work *w, const struct stw_snapshot *s)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(RESULT_MAX_BYTES);
     const struct stw_snapshot_options *o = &w->options;
@@ -76,7 +76,7 @@ static int give_up(const struct stw_snapshot_work *w, const struct stw_error *er
     struct stw_snapshot s = {.fault = STW_SNAPSHOT_OTHER, .reason = "InternalError", .err = *err};
     if (err->code == STW_ERR_INVALID)
         return stw_usage_error("snapshot", "%s", err->text);
-    return finish(w, &s);
+    return report_snapshot(w, &s);
 }
 
 static int give_up_store(const struct stw_snapshot_work *w, enum stw_store_trouble t,
@@ -84,7 +84,7 @@ static int give_up_store(const struct stw_snapshot_work *w, enum stw_store_troub
 {
     struct stw_snapshot s = {.fault = STW_SNAPSHOT_STORE, .err = *err};
     (void)snprintf(s.reason, sizeof(s.reason), "%s", stw_store_trouble_name(t));
-    return finish(w, &s);
+    return report_snapshot(w, &s);
 }
 
 /* --- early end: cancels the running operation, which then cleans up */
@@ -120,7 +120,7 @@ static int heed_signals(struct stw_snapshot_work *w, struct stw_error *err)
 
 /* --- commands */
 
-static struct stw_snapshot_retention retention(const struct stw_snapshot_options *o)
+static struct stw_snapshot_retention make_retention(const struct stw_snapshot_options *o)
 {
     return (struct stw_snapshot_retention){.max_backups = o->max_backups,
                                            .max_age_s = o->max_age_ms / 1000,
@@ -128,7 +128,7 @@ static struct stw_snapshot_retention retention(const struct stw_snapshot_options
                                            .owner = o->owner};
 }
 
-static int save(struct stw_snapshot_work *w)
+static int save_snapshot(struct stw_snapshot_work *w)
 {
     const struct stw_snapshot_options *o = &w->options;
     struct stw_error err = {0};
@@ -145,11 +145,11 @@ static int save(struct stw_snapshot_work *w)
         .named = o->exact,
         .verify = !o->no_verify,
         .timeout_s = (o->timeout_ms + 999) / 1000,
-        .retention = retention(o),
+        .retention = make_retention(o),
         .clock = &stw_clock_system,
     };
     (void)stw_snapshot_save(&wish, &s);
-    return finish(w, &s);
+    return report_snapshot(w, &s);
 }
 
 /* Selects the key. With --newest, also sets the revision and time from its name. */
@@ -199,14 +199,14 @@ static int open_and_find(struct stw_snapshot_work *w, const char *file, struct s
     return 0;
 }
 
-static int verify(struct stw_snapshot_work *w, const char *file)
+static int verify_snapshot(struct stw_snapshot_work *w, const char *file)
 {
     struct stw_snapshot s = {0};
     int status;
     if (open_and_find(w, file, &s, &status) != 0)
         return status;
     (void)stw_snapshot_check(w->store, s.key, NULL, NULL, &s);
-    return finish(w, &s);
+    return report_snapshot(w, &s);
 }
 
 static int to_file(void *ctx, const void *data, size_t len, struct stw_error *err)
@@ -252,7 +252,7 @@ static int fetch_into(struct stw_snapshot_work *w, struct stw_snapshot *s)
     return rc;
 }
 
-static int fetch(struct stw_snapshot_work *w)
+static int fetch_snapshot(struct stw_snapshot_work *w)
 {
     struct stw_snapshot s = {0};
     int status;
@@ -261,7 +261,7 @@ static int fetch(struct stw_snapshot_work *w)
     if (open_and_find(w, NULL, &s, &status) != 0)
         return status;
     (void)fetch_into(w, &s);
-    return finish(w, &s);
+    return report_snapshot(w, &s);
 }
 
 static void print_entry(const struct stw_snapshot_entry *e, bool json, bool first)
@@ -296,12 +296,12 @@ static void print_list(const struct stw_snapshot_work *w, const struct stw_snaps
         puts("]");
 }
 
-static int list(struct stw_snapshot_work *w, bool old_ones)
+static int list_snapshots(struct stw_snapshot_work *w, bool old_ones)
 {
     struct stw_snapshot_list all;
     struct stw_error err = {0};
     enum stw_store_trouble trouble;
-    const struct stw_snapshot_retention r = retention(&w->options);
+    const struct stw_snapshot_retention r = make_retention(&w->options);
     if (stw_snapshot_open_store(w, &err) != 0)
         return give_up(w, &err);
     if (stw_snapshot_list(w->store, w->path, &all, &trouble, &err) != 0)
@@ -315,16 +315,16 @@ static int list(struct stw_snapshot_work *w, bool old_ones)
     return STW_EXIT_OK;
 }
 
-static int prune(struct stw_snapshot_work *w)
+static int prune_snapshots(struct stw_snapshot_work *w)
 {
     struct stw_error err = {0};
     enum stw_store_trouble trouble;
     unsigned count;
-    const struct stw_snapshot_retention r = retention(&w->options);
+    const struct stw_snapshot_retention r = make_retention(&w->options);
     if (r.max_backups <= 0 && r.max_age_s <= 0)
         return stw_usage_error("snapshot", "prune: say what goes: --max-backups, --max-age");
     if (w->options.dry_run)
-        return list(w, true);
+        return list_snapshots(w, true);
     if (stw_snapshot_open_store(w, &err) != 0 || heed_signals(w, &err) != 0)
         return give_up(w, &err);
     if (stw_snapshot_prune(w->store, w->path, &r, NULL, stw_wall_us(&stw_clock_system) / 1000000,
@@ -335,26 +335,27 @@ static int prune(struct stw_snapshot_work *w)
     return STW_EXIT_OK;
 }
 
-static int run(struct stw_snapshot_work *w, const char *command, const char *operand)
+static int run_snapshot_command(struct stw_snapshot_work *w, const char *command,
+                                const char *operand)
 {
     if (operand && !stw_streq(command, "verify"))
         return stw_usage_error("snapshot", "unexpected argument \"%s\"", operand);
     if (!stw_streq(w->options.output, "text") && !stw_streq(w->options.output, "json"))
         return stw_usage_error("snapshot", "--output must be text or json");
     if (stw_streq(command, "save"))
-        return save(w);
+        return save_snapshot(w);
     if (stw_streq(command, "fetch"))
-        return fetch(w);
+        return fetch_snapshot(w);
     if (stw_streq(command, "verify"))
-        return verify(w, operand);
+        return verify_snapshot(w, operand);
     if (stw_streq(command, "list"))
-        return list(w, false);
+        return list_snapshots(w, false);
     if (stw_streq(command, "prune"))
-        return prune(w);
+        return prune_snapshots(w);
     return stw_usage_error("snapshot", "unknown command \"%s\"", command);
 }
 
-static int snapshot(void *settings, int count, char **operands)
+static int run_snapshot(void *settings, int count, char **operands)
 {
     const struct stw_snapshot_options *o = settings;
     struct stw_snapshot_work w = {.options = *o};
@@ -362,7 +363,7 @@ static int snapshot(void *settings, int count, char **operands)
         return stw_usage_error("snapshot", "say what to do: save, fetch, verify, list, prune");
     if (count > 2)
         return stw_usage_error("snapshot", "unexpected argument \"%s\"", operands[2]);
-    int status = run(&w, operands[0], count > 1 ? operands[1] : NULL);
+    int status = run_snapshot_command(&w, operands[0], count > 1 ? operands[1] : NULL);
     stw_snapshot_close(&w);
     return status;
 }
@@ -371,5 +372,5 @@ int stw_cmd_snapshot(int argc, char **argv)
 {
     struct stw_snapshot_options options = {0};
     stw_sandbox_no_dumps(); /* keys of stores and of etcd */
-    return stw_flags_run(stw_snapshot_flags, usage, &options, argc, argv, snapshot);
+    return stw_flags_run(stw_snapshot_flags, usage, &options, argc, argv, run_snapshot);
 }

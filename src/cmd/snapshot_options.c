@@ -136,7 +136,7 @@ const struct stw_flag stw_snapshot_flags[] = {
     {0},
 };
 
-static bool given(const char *text)
+static bool is_given(const char *text)
 {
     return text && *text;
 }
@@ -147,7 +147,7 @@ static int from_environment(struct stw_credentials *c)
 {
     const char *access = getenv("AWS_ACCESS_KEY_ID"), *secret = getenv("AWS_SECRET_ACCESS_KEY");
     const char *token = getenv("AWS_SESSION_TOKEN");
-    if (!given(access) || !given(secret) || strlen(access) >= sizeof(c->access_key) ||
+    if (!is_given(access) || !is_given(secret) || strlen(access) >= sizeof(c->access_key) ||
         strlen(secret) >= sizeof(c->secret_key) ||
         (token && strlen(token) >= sizeof(c->session_token)))
         return -1;
@@ -163,11 +163,11 @@ static int read_credentials(const struct stw_snapshot_options *o, struct stw_cre
     const char *path = o->credentials;
     char *text = NULL;
     size_t len = 0;
-    if (!given(path) && from_environment(c) == 0)
+    if (!is_given(path) && from_environment(c) == 0)
         return 0;
-    if (!given(path))
+    if (!is_given(path))
         path = getenv("AWS_SHARED_CREDENTIALS_FILE");
-    if (!given(path))
+    if (!is_given(path))
         return 0;
     if (stw_read_file(path, STW_CREDENTIALS_MAX_BYTES, &text, &len, err) != 0)
         return -1;
@@ -190,18 +190,18 @@ static int open_s3(struct stw_snapshot_work *w, struct stw_error *err)
     bucket = strndup(o->s3, (size_t)(slash - o->s3));
     if (!w->path || !bucket)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    if ((given(o->s3_ca) && stw_read_file(o->s3_ca, PEM_MAX_BYTES, &ca, &len, err) != 0) ||
+    if ((is_given(o->s3_ca) && stw_read_file(o->s3_ca, PEM_MAX_BYTES, &ca, &len, err) != 0) ||
         read_credentials(o, &c, err) != 0)
         return -1;
     const struct stw_store_s3 config = {
-        .endpoint = given(o->s3_endpoint) ? o->s3_endpoint : NULL,
+        .endpoint = is_given(o->s3_endpoint) ? o->s3_endpoint : NULL,
         .region = o->s3_region,
         .bucket = bucket,
         .access_key = *c.access_key ? c.access_key : NULL,
         .secret_key = c.secret_key,
         .session_token = *c.session_token ? c.session_token : NULL,
         .ca = ca,
-        .sse = given(o->s3_sse) ? o->s3_sse : NULL,
+        .sse = is_given(o->s3_sse) ? o->s3_sse : NULL,
         .path_style = o->s3_path_style,
         .reach = w->reach,
     };
@@ -246,12 +246,13 @@ static int open_folder(struct stw_snapshot_work *w, const char *path, bool make,
 int stw_snapshot_open_store(struct stw_snapshot_work *w, struct stw_error *err)
 {
     const struct stw_snapshot_options *o = &w->options;
-    if (given(o->store_endpoints) && !w->reach &&
+    if (is_given(o->store_endpoints) && !w->reach &&
         stw_reach_parse(o->store_endpoints, &w->reach, err) != 0)
         return stw_error_wrap(err, "--store-endpoints");
-    if (given(o->s3) == given(o->folder))
+    if (is_given(o->s3) == is_given(o->folder))
         return stw_fail(err, STW_ERR_INVALID, "say where: one of --s3, --folder");
-    return given(o->s3) ? open_s3(w, err) : open_folder(w, o->folder, given(o->endpoints), err);
+    return is_given(o->s3) ? open_s3(w, err)
+                           : open_folder(w, o->folder, is_given(o->endpoints), err);
 }
 
 int stw_snapshot_open_file(struct stw_snapshot_work *w, const char *file, struct stw_error *err)
@@ -264,7 +265,7 @@ int stw_snapshot_open_file(struct stw_snapshot_work *w, const char *file, struct
 static int read_optional(const char *path, size_t max, char **ret, struct stw_error *err)
 {
     size_t len;
-    return given(path) ? stw_read_file(path, max, ret, &len, err) : 0;
+    return is_given(path) ? stw_read_file(path, max, ret, &len, err) : 0;
 }
 
 /* Reads a line: files in Secrets often end with a newline. */
@@ -295,8 +296,8 @@ static int make_etcd(struct stw_snapshot_work *w, struct stw_error *err)
     if (read_optional(o->cacert, PEM_MAX_BYTES, &ca, err) == 0 &&
         read_optional(o->cert, PEM_MAX_BYTES, &cert, err) == 0 &&
         read_optional(o->key, PEM_MAX_BYTES, &key, err) == 0 &&
-        (!given(o->user) || (read_line(o->user, "username", &user, err) == 0 &&
-                             read_line(o->user, "password", &password, err) == 0))) {
+        (!is_given(o->user) || (read_line(o->user, "username", &user, err) == 0 &&
+                                read_line(o->user, "password", &password, err) == 0))) {
         const struct stw_etcd_config config = {.tls = {.ca = ca, .cert = cert, .key = key},
                                                .user = user,
                                                .password = password,
@@ -320,7 +321,7 @@ int stw_snapshot_open_etcd(struct stw_snapshot_work *w, struct stw_error *err)
         if (i == STW_SNAPSHOT_ENDPOINTS_MAX)
             return stw_fail(err, STW_ERR_INVALID, "more than %d --endpoints",
                             STW_SNAPSHOT_ENDPOINTS_MAX);
-        if (strncmp(w->urls[i], "https://", 8) == 0 && !given(w->options.cacert))
+        if (strncmp(w->urls[i], "https://", 8) == 0 && !is_given(w->options.cacert))
             return stw_fail(err, STW_ERR_INVALID, "%s needs --cacert", w->urls[i]);
         w->endpoints[w->endpoint_count++] = (struct stw_etcd_endpoint){.url = w->urls[i]};
     }

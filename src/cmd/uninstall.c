@@ -81,7 +81,7 @@ static bool in_time(const struct job *job)
 
 /* --- current state */
 
-static int count(struct job *job, struct stw_error *err)
+static int count_held(struct job *job, struct stw_error *err)
 {
     job->held_all = 0;
     for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++) {
@@ -219,13 +219,13 @@ static int each_held(struct job *job,
     for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++)
         if (job->held[i].held && fn(&job->remote, stw_kinds[i], err) != 0)
             return -1;
-    return count(job, err);
+    return count_held(job, err);
 }
 
-static int release(struct job *job, struct stw_error *err)
+static int release_held(struct job *job, struct stw_error *err)
 {
     uint64_t were = job->held_all;
-    if (scale_down(job, err) != 0 || wait_for_leader(job, err) != 0 || count(job, err) != 0 ||
+    if (scale_down(job, err) != 0 || wait_for_leader(job, err) != 0 || count_held(job, err) != 0 ||
         each_held(job, stw_held_release, err) != 0)
         return -1;
     if (job->held_all)
@@ -243,7 +243,7 @@ static int delete_and_wait(struct job *job, struct stw_error *err)
         return -1;
     while (job->held_all && in_time(job)) {
         (void)usleep(POLL_US);
-        if (count(job, err) != 0)
+        if (count_held(job, err) != 0)
             return -1;
     }
     if (job->held_all) {
@@ -266,32 +266,32 @@ static int carry_out(struct job *job, struct stw_error *err)
         return -1;
     if (!job->held_all)
         return 0;
-    return (job->release ? release : delete_and_wait)(job, err);
+    return (job->release ? release_held : delete_and_wait)(job, err);
 }
 
 /* --- main */
 
-static int fail(int status, const struct stw_error *err)
+static int print_failure(int status, const struct stw_error *err)
 {
     (void)fflush(stdout);
     fprintf(stderr, "steward uninstall: %s\n", err->text);
     return status;
 }
 
-static int go(struct job *job)
+static int uninstall_steward(struct job *job)
 {
     const struct options *o = job->options;
     struct stw_error err = {0};
     if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) != 0 ||
-        count(job, &err) != 0)
-        return fail(STW_EXIT_USAGE, &err);
+        count_held(job, &err) != 0)
+        return print_failure(STW_EXIT_USAGE, &err);
     bool chosen = o->finalizers || !job->held_all;
     if (!o->yes || !chosen)
         tell_plan(job);
     if (o->yes && !chosen)
         return stw_usage_error("uninstall", "--finalizers must say what becomes of these objects");
     if (o->yes && carry_out(job, &err) != 0)
-        return fail(STW_EXIT_REFUSED, &err);
+        return print_failure(STW_EXIT_REFUSED, &err);
     tell_rest(job);
     if (!o->yes)
         printf("Nothing was done; `steward uninstall%s --yes` does it.\n",
@@ -302,7 +302,7 @@ static int go(struct job *job)
     return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
 }
 
-static int uninstall(void *settings, int operand_count, char **operands)
+static int run_uninstall(void *settings, int operand_count, char **operands)
 {
     struct options *o = settings;
     struct job job = {.options = o};
@@ -316,7 +316,7 @@ static int uninstall(void *settings, int operand_count, char **operands)
     job.release = o->finalizers && stw_streq(o->finalizers, "release");
     if (o->finalizers && !job.release && !stw_streq(o->finalizers, "wait"))
         return stw_usage_error("uninstall", "--finalizers is wait or release");
-    int status = go(&job);
+    int status = uninstall_steward(&job);
     stw_remote_done(&job.remote);
     return status;
 }
@@ -324,5 +324,5 @@ static int uninstall(void *settings, int operand_count, char **operands)
 int stw_cmd_uninstall(int argc, char **argv)
 {
     struct options options = {0};
-    return stw_flags_run(flags, usage, &options, argc, argv, uninstall);
+    return stw_flags_run(flags, usage, &options, argc, argv, run_uninstall);
 }

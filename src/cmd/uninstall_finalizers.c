@@ -35,8 +35,8 @@ static int read_name(struct stw_json object, char ns[254], char name[254])
     return stw_json_strcpy(stw_json_get(meta, "name"), name, 254);
 }
 
-static int walk(const struct stw_remote *r, const struct stw_kind *kind, stw_page_fn *fn, void *ctx,
-                struct stw_error *err)
+static int walk_objects(const struct stw_remote *r, const struct stw_kind *kind, stw_page_fn *fn,
+                        void *ctx, struct stw_error *err)
 {
     struct stw_error e = {0};
     struct stw_pages q = {
@@ -75,7 +75,7 @@ int stw_held_count(const struct stw_remote *r, const struct stw_kind *kind, stru
 {
     struct count c = {kind, ret};
     *ret = (struct stw_held){0};
-    return walk(r, kind, count_one, &c, err);
+    return walk_objects(r, kind, count_one, &c, err);
 }
 
 /* --- changing */
@@ -111,14 +111,14 @@ static int release_once(const struct change *c, struct stw_json object, const ch
 }
 
 /* The API server may still call the webhook shortly after its configuration was deleted. */
-static bool passes(enum stw_err code)
+static bool is_retriable_error(enum stw_err code)
 {
     return code == STW_ERR_CONFLICT || code == STW_ERR_UNAVAILABLE || code == STW_ERR_TIMEOUT ||
            code == STW_ERR_THROTTLED;
 }
 
 /* Returns 1 on failure, with c->err. */
-static int release(void *ctx, struct stw_json object)
+static int release_held_object(void *ctx, struct stw_json object)
 {
     const struct change *c = ctx;
     stw_autoanswer struct stw_answer again = {0};
@@ -127,7 +127,7 @@ static int release(void *ctx, struct stw_json object)
     if (!has_ours(c->kind, object) || read_name(object, ns, name) != 0)
         return 0;
     int rc = release_once(c, object, ns, name, &err);
-    for (int i = 0; i < TRIES && rc != 0 && passes(err.code); i++) {
+    for (int i = 0; i < TRIES && rc != 0 && is_retriable_error(err.code); i++) {
         (void)usleep(TRY_EVERY_US);
         rc = stw_remote_get(c->remote, resource_of(c->kind), ns, name, &again, &err);
         if (rc == 0 && has_ours(c->kind, again.root))
@@ -140,7 +140,7 @@ static int release(void *ctx, struct stw_json object)
     return 1;
 }
 
-static int delete (void *ctx, struct stw_json object)
+static int delete_held_object(void *ctx, struct stw_json object)
 {
     const struct change *c = ctx;
     char ns[254], name[254], uid[64] = "";
@@ -163,15 +163,15 @@ static int change_all(const struct stw_remote *r, const struct stw_kind *kind, s
                       struct stw_error *err)
 {
     struct change c = {r, kind, err};
-    return kind->finalizer && walk(r, kind, fn, &c, err) != 0 ? -1 : 0;
+    return kind->finalizer && walk_objects(r, kind, fn, &c, err) != 0 ? -1 : 0;
 }
 
 int stw_held_release(const struct stw_remote *r, const struct stw_kind *kind, struct stw_error *err)
 {
-    return change_all(r, kind, release, err);
+    return change_all(r, kind, release_held_object, err);
 }
 
 int stw_held_delete(const struct stw_remote *r, const struct stw_kind *kind, struct stw_error *err)
 {
-    return change_all(r, kind, delete, err);
+    return change_all(r, kind, delete_held_object, err);
 }

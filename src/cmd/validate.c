@@ -87,7 +87,7 @@ static void fill_subject(const struct job *job, struct stw_json object, const ch
 
 #define NOT_AN_OBJECT "not a Kubernetes object: apiVersion and kind must be set"
 
-static void judge(struct job *job, struct stw_json object, const char *at)
+static void validate_object(struct job *job, struct stw_json object, const char *at)
 {
     char group[512], version[512];
     struct stw_subject subject;
@@ -117,7 +117,7 @@ static void judge(struct job *job, struct stw_json object, const char *at)
 }
 
 /* A document is an object, or a List of objects. */
-static int document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+static int validate_document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
     (void)index;
     struct job *job = ctx;
@@ -135,13 +135,13 @@ static int document(void *ctx, unsigned index, size_t line, const struct stw_buf
     bool list = stw_json_is(stw_json_get(root, "apiVersion"), "v1") &&
                 stw_json_is(stw_json_get(root, "kind"), "List");
     if (!list || stw_json_type(items) != STW_JSON_ARRAY) {
-        judge(job, root, "");
+        validate_object(job, root, "");
         return 0;
     }
     for (uint32_t i = 0; i < stw_json_size(items); i++) {
         char at[32];
         (void)snprintf(at, sizeof(at), "items[%u].", i);
-        judge(job, stw_json_at(items, i), at);
+        validate_object(job, stw_json_at(items, i), at);
     }
     return 0;
 }
@@ -153,13 +153,13 @@ static void read_one(void *ctx, const char *name, const char *text, size_t len)
     job->file = name;
     job->err = &err;
     job->marks = stw_yaml_marks_create();
-    if (stw_yaml_each_marked(name, text, len, document, job, job->marks, &err) < 0)
+    if (stw_yaml_each_marked(name, text, len, validate_document, job, job->marks, &err) < 0)
         stw_report_unreadable(job->report, &(struct stw_subject){.prefixed = true}, err.text);
     stw_yaml_marks_destroy(job->marks);
     job->marks = NULL;
 }
 
-static void unreadable(void *ctx, const char *name, const char *why)
+static void report_unreadable(void *ctx, const char *name, const char *why)
 {
     struct job *job = ctx;
     stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
@@ -169,7 +169,7 @@ static int judge_all(struct job *job, const struct options *o, char **operands)
 {
     stw_report_init(job->report, job->json, o->quiet);
     for (; *operands; operands++)
-        stw_files_each(*operands, read_one, unreadable, job);
+        stw_files_each(*operands, read_one, report_unreadable, job);
     return stw_report_finish(job->report);
 }
 
@@ -189,7 +189,7 @@ static int judge_with(struct job *job, const struct options *o, char **operands)
     return judge_all(job, o, operands);
 }
 
-static int validate(void *settings, int count, char **operands)
+static int run_validate(void *settings, int count, char **operands)
 {
     const struct options *o = settings;
     struct stw_error err = {0};
@@ -214,5 +214,5 @@ static int validate(void *settings, int count, char **operands)
 int stw_cmd_validate(int argc, char **argv)
 {
     struct options options = {0};
-    return stw_flags_run(flags, usage, &options, argc, argv, validate);
+    return stw_flags_run(flags, usage, &options, argc, argv, run_validate);
 }

@@ -37,13 +37,13 @@ static int read_targets(struct door *d, struct stw_error *err)
     return 0;
 }
 
-static void linger(const struct stw_settings *settings)
+static void wait_shutdown_delay(const struct stw_settings *settings)
 {
     if (settings->shutdown_delay_ms)
         (void)usleep((useconds_t)(settings->shutdown_delay_ms * 1000));
 }
 
-static int serve(struct stw_settings *settings, struct stw_error *err)
+static int serve_admission(struct stw_settings *settings, struct stw_error *err)
 {
     struct door d = {.settings = settings};
     struct stw_certs_config certs = {.folder = settings->webhook_cert_path};
@@ -58,7 +58,7 @@ static int serve(struct stw_settings *settings, struct stw_error *err)
         r = stw_serve_probes(&d.serve, err);
     if (r == 0) {
         stw_serve_wait(&d.serve);
-        linger(settings);
+        wait_shutdown_delay(settings);
     }
     stw_serve_done(&d.serve);
     stw_target_store_destroy(d.targets);
@@ -78,7 +78,7 @@ int stw_cmd_webhook(int argc, char **argv)
     }
     if (status < 0) {
         status = STW_EXIT_OK;
-        if (serve(&settings, &err) < 0) {
+        if (serve_admission(&settings, &err) < 0) {
             stw_log(STW_LOG_ERROR, "cannot serve", STW_STR("error", err.text));
             status = STW_EXIT_REFUSED;
         }
