@@ -108,8 +108,8 @@ static int lookup_failed(struct work *w)
     return -1;
 }
 
-static int refuse(struct work *w, enum stw_sql_trouble trouble, enum stw_sql_step step,
-                  const struct stw_error *err)
+static int set_fault_from_error(struct work *w, enum stw_sql_trouble trouble,
+                                enum stw_sql_step step, const struct stw_error *err)
 {
     return stw_fault_set(&w->f, trouble, step, "%s", err->text);
 }
@@ -131,14 +131,14 @@ static bool has_wide_names(const struct stw_account *a)
     return wide;
 }
 
-static int look(struct work *w, struct stw_pool *p)
+static int look_up_account(struct work *w, struct stw_pool *p)
 {
     struct stw_error err = {0};
     if (stw_session_begin(&w->s, p, &w->f) < 0)
         return -1;
     (void)snprintf(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
     if (w->s.ops->check(&w->s.facts, w->a, &err) < 0)
-        return refuse(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP, &err);
+        return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP, &err);
     w->s.wide = has_wide_names(w->a);
     if (w->s.wide && !w->s.facts.utf8)
         return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP,
@@ -157,7 +157,7 @@ static enum owner judge_creating(const struct stw_login *l)
     return l->mark.made[0] != '\0' && stw_streq(l->mark.made, l->verifier_id) ? OURS : OURS_MAYBE;
 }
 
-static enum owner judge(const struct stw_login *l, const struct stw_account *a)
+static enum owner classify_owner(const struct stw_login *l, const struct stw_account *a)
 {
     if (l->mark.state == STW_MARK_NONE)
         return NOBODYS;
@@ -225,7 +225,7 @@ static int check_owners(struct work *w)
     bool adopt = w->a->adopt && stw_target_allows_adoption(w->a->target, w->a->ns, w->a->user);
     for (size_t i = 0; i < w->seen.count; i++) {
         struct stw_login *l = &w->seen.logins[i];
-        enum owner o = judge(l, w->a);
+        enum owner o = classify_owner(l, w->a);
         if (o == OURS || is_free(l, o))
             continue;
         if (!l->wanted || (o == NOBODYS && !l->exists))
@@ -275,7 +275,7 @@ static int check_adoption(struct work *w)
 }
 
 /* Sets the effect of the statements that were added since `from`. */
-static void effect(struct work *w, size_t from, unsigned what)
+static void set_effect(struct work *w, size_t from, unsigned what)
 {
     for (size_t i = from; i < w->script.count; i++)
         w->script.items[i].effect |= (uint8_t)what;
@@ -296,7 +296,7 @@ static void write_new(struct work *w, struct stw_login *l, const struct stw_gran
         write_mark(w, l, STW_MARK_CREATING, &p->before);
     from = w->script.count;
     w->s.ops->create(&w->s.facts, w->a, l, &w->verifier, &w->script);
-    effect(w, from, DID_CREATE | (w->r->found ? DID_HOSTS : 0));
+    set_effect(w, from, DID_CREATE | (w->r->found ? DID_HOSTS : 0));
     write_mark(w, l, STW_MARK_OWNED, &p->before);
 }
 
@@ -304,24 +304,24 @@ static void write_old(struct work *w, struct stw_login *l, const struct stw_gran
 {
     size_t from = w->script.count;
     bool password = l->password == STW_PASSWORD_DIFFERS;
-    bool settled = judge(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
+    bool settled = classify_owner(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
     if (!settled || p->write_before) {
-        bool adopted = judge(l, w->a) != OURS;
+        bool adopted = classify_owner(l, w->a) != OURS;
         write_mark(w, l, STW_MARK_OWNED, &p->before);
-        effect(w, from, adopted ? DID_ADOPT : 0);
+        set_effect(w, from, adopted ? DID_ADOPT : 0);
     }
     from = w->script.count;
     if (password || l->options_differ)
         w->s.ops->alter(&w->s.facts, w->a, l, password ? &w->verifier : NULL, l->options_differ,
                         &w->script);
-    effect(w, from, (password ? DID_PASSWORD : 0) | (l->options_differ ? DID_OPTIONS : 0));
+    set_effect(w, from, (password ? DID_PASSWORD : 0) | (l->options_differ ? DID_OPTIONS : 0));
 }
 
 static int write_wanted(struct work *w, struct stw_login *l)
 {
     struct stw_grants_plan p = {0};
     stw_autorights struct stw_rights nothing = {0}, others = {0};
-    enum owner o = judge(l, w->a);
+    enum owner o = classify_owner(l, w->a);
     bool marked = o == OURS || o == OURS_MAYBE || (o == FORMER_OURS && w->a->adopt);
     const struct stw_rights *have = l->exists ? &l->have : &nothing;
     int r = stw_grants_plan_make(&w->want, have, marked ? &l->mark.rights : &nothing,
@@ -344,7 +344,7 @@ static int write_wanted(struct work *w, struct stw_login *l)
 
 static void write_drop(struct work *w, const struct stw_login *l)
 {
-    if (judge(l, w->a) == OURS)
+    if (classify_owner(l, w->a) == OURS)
         w->s.ops->drop(&w->s.facts, w->a, l, &w->seen, stw_session_target(&w->s)->admin_user,
                        &w->script);
     else
@@ -353,7 +353,7 @@ static void write_drop(struct work *w, const struct stw_login *l)
 
 static bool is_marked_ours(const struct stw_login *l, const struct stw_account *a)
 {
-    enum owner o = judge(l, a);
+    enum owner o = classify_owner(l, a);
     return o == OURS || o == OURS_MAYBE;
 }
 
@@ -367,7 +367,7 @@ static int write_all(struct work *w)
         if (l->wanted || !is_marked_ours(l, w->a))
             continue;
         write_drop(w, l);
-        effect(w, from, DID_HOSTS);
+        set_effect(w, from, DID_HOSTS);
     }
     return 0;
 }
@@ -419,7 +419,7 @@ static int check_past(struct work *w)
 }
 
 /* Checks and computes what the statements depend on. */
-static int prepare(struct work *w)
+static int prepare_statements(struct work *w)
 {
     bool create = false, password = false;
     for (size_t i = 0; i < w->seen.count; i++) {
@@ -438,7 +438,7 @@ static int prepare(struct work *w)
     return w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
 }
 
-static int run(struct work *w)
+static int run_script(struct work *w)
 {
     struct stw_script first = {0};
     if (w->script.count == 0)
@@ -458,7 +458,7 @@ static int run(struct work *w)
     return r < 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
 }
 
-static void report(struct work *w)
+static void write_report(struct work *w)
 {
     struct stw_account_report *r = w->r;
     stw_rights_sort(&w->ours);
@@ -491,7 +491,7 @@ static int look_at_rights(struct work *w)
     struct stw_error err = {0};
     const struct stw_engine_ops *ops = w->s.ops;
     if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) < 0)
-        return refuse(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
+        return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
     if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) < 0)
         return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
     return 0;
@@ -499,15 +499,15 @@ static int look_at_rights(struct work *w)
 
 static int bring_about(struct work *w, struct stw_pool *p)
 {
-    if (check_password(w) < 0 || look(w, p) < 0)
+    if (check_password(w) < 0 || look_up_account(w, p) < 0)
         return -1;
     w->r->password_wanted = wants_password(w);
     if (w->r->password_wanted)
         return 0;
-    if (check_owners(w) < 0 || look_at_rights(w) < 0 || check_adoption(w) < 0 || prepare(w) < 0 ||
-        write_all(w) < 0 || run(w) < 0)
+    if (check_owners(w) < 0 || look_at_rights(w) < 0 || check_adoption(w) < 0 ||
+        prepare_statements(w) < 0 || write_all(w) < 0 || run_script(w) < 0)
         return -1;
-    report(w);
+    write_report(w);
     return 0;
 }
 
@@ -531,11 +531,11 @@ static int look_drop(struct work *w)
 }
 
 /* Drops each account of ours, or only removes its mark. */
-static int leave(struct work *w, struct stw_pool *p, bool drop)
+static int drop_or_unmark_accounts(struct work *w, struct stw_pool *p, bool drop)
 {
     const struct stw_login *others = NULL;
     bool ours = false;
-    if (look(w, p) < 0 || (drop && look_drop(w) < 0))
+    if (look_up_account(w, p) < 0 || (drop && look_drop(w) < 0))
         return -1;
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
@@ -551,8 +551,8 @@ static int leave(struct work *w, struct stw_pool *p, bool drop)
         }
     }
     if (!ours && others && drop)
-        return refuse_owner(w, others, judge(others, w->a));
-    return run(w);
+        return refuse_owner(w, others, classify_owner(others, w->a));
+    return run_script(w);
 }
 
 int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
@@ -560,7 +560,7 @@ int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
 {
     struct work w;
     work_begin(&w, want, r);
-    int result = leave(&w, p, true);
+    int result = drop_or_unmark_accounts(&w, p, true);
     /* The account exists and has no mark. */
     if (result < 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
         w.f.trouble = STW_SQL_NOT_OURS;
@@ -572,5 +572,5 @@ int stw_account_release(struct stw_pool *p, const struct stw_account *want,
 {
     struct work w;
     work_begin(&w, want, r);
-    return work_end(&w, leave(&w, p, false));
+    return work_end(&w, drop_or_unmark_accounts(&w, p, false));
 }

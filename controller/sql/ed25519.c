@@ -29,17 +29,17 @@ static const char constant[] = "52036CEE2B6FFE738CC740797779E89800700A4D4141D8AB
 static const char base_x[] = "216936D3CD6E53FEC0A4E231FDD6DC5C692CC7609525A7B2C9562D608F25D51A";
 static const char base_y[] = "6666666666666666666666666666666666666666666666666666666666666658";
 
-static void mul(struct curve *c, BIGNUM *r, const BIGNUM *a, const BIGNUM *b)
+static void multiply_modulo(struct curve *c, BIGNUM *r, const BIGNUM *a, const BIGNUM *b)
 {
     c->failed |= !BN_mod_mul(r, a, b, c->p, c->ctx);
 }
 
-static void plus(struct curve *c, BIGNUM *r, const BIGNUM *a, const BIGNUM *b)
+static void add_modulo(struct curve *c, BIGNUM *r, const BIGNUM *a, const BIGNUM *b)
 {
     c->failed |= !BN_mod_add(r, a, b, c->p, c->ctx);
 }
 
-static void minus(struct curve *c, BIGNUM *r, const BIGNUM *a, const BIGNUM *b)
+static void subtract_modulo(struct curve *c, BIGNUM *r, const BIGNUM *a, const BIGNUM *b)
 {
     c->failed |= !BN_mod_sub(r, a, b, c->p, c->ctx);
 }
@@ -48,27 +48,27 @@ static void minus(struct curve *c, BIGNUM *r, const BIGNUM *a, const BIGNUM *b)
 static void add_point(struct curve *c, struct point *r, const struct point *q)
 {
     BIGNUM **v = c->v;
-    minus(c, v[0], r->y, r->x);
-    minus(c, v[1], q->y, q->x);
-    mul(c, v[0], v[0], v[1]); /* A */
-    plus(c, v[1], r->y, r->x);
-    plus(c, v[2], q->y, q->x);
-    mul(c, v[1], v[1], v[2]); /* B */
-    mul(c, v[2], r->t, q->t);
-    mul(c, v[2], v[2], c->d2); /* C */
-    mul(c, v[3], r->z, q->z);
-    plus(c, v[3], v[3], v[3]);  /* D */
-    minus(c, v[4], v[1], v[0]); /* E */
-    minus(c, v[5], v[3], v[2]); /* F */
-    plus(c, v[6], v[3], v[2]);  /* G */
-    plus(c, v[7], v[1], v[0]);  /* H */
-    mul(c, r->x, v[4], v[5]);
-    mul(c, r->y, v[6], v[7]);
-    mul(c, r->t, v[4], v[7]);
-    mul(c, r->z, v[5], v[6]);
+    subtract_modulo(c, v[0], r->y, r->x);
+    subtract_modulo(c, v[1], q->y, q->x);
+    multiply_modulo(c, v[0], v[0], v[1]); /* A */
+    add_modulo(c, v[1], r->y, r->x);
+    add_modulo(c, v[2], q->y, q->x);
+    multiply_modulo(c, v[1], v[1], v[2]); /* B */
+    multiply_modulo(c, v[2], r->t, q->t);
+    multiply_modulo(c, v[2], v[2], c->d2); /* C */
+    multiply_modulo(c, v[3], r->z, q->z);
+    add_modulo(c, v[3], v[3], v[3]);      /* D */
+    subtract_modulo(c, v[4], v[1], v[0]); /* E */
+    subtract_modulo(c, v[5], v[3], v[2]); /* F */
+    add_modulo(c, v[6], v[3], v[2]);      /* G */
+    add_modulo(c, v[7], v[1], v[0]);      /* H */
+    multiply_modulo(c, r->x, v[4], v[5]);
+    multiply_modulo(c, r->y, v[6], v[7]);
+    multiply_modulo(c, r->t, v[4], v[7]);
+    multiply_modulo(c, r->z, v[5], v[6]);
 }
 
-static BIGNUM *number(struct curve *c, const char *hex)
+static BIGNUM *parse_hex_number(struct curve *c, const char *hex)
 {
     BIGNUM *n = BN_CTX_get(c->ctx);
     c->failed |= !n || !BN_hex2bn(&n, hex);
@@ -77,39 +77,41 @@ static BIGNUM *number(struct curve *c, const char *hex)
 
 static struct point make_point(struct curve *c, const char *x, const char *y, const char *z)
 {
-    struct point q = {number(c, x), number(c, y), number(c, z), number(c, "0")};
+    struct point q = {parse_hex_number(c, x), parse_hex_number(c, y), parse_hex_number(c, z),
+                      parse_hex_number(c, "0")};
     if (!c->failed)
-        mul(c, q.t, q.x, q.y);
+        multiply_modulo(c, q.t, q.x, q.y);
     return q;
 }
 
 /* y in 32 bytes, little-endian, with the lowest bit of x as the highest bit. */
-static void encode(struct curve *c, const struct point *q, unsigned char out[32])
+static void encode_point(struct curve *c, const struct point *q, unsigned char out[32])
 {
     BIGNUM **v = c->v;
     c->failed |= !BN_mod_inverse(v[0], q->z, c->p, c->ctx);
-    mul(c, v[1], q->x, v[0]);
-    mul(c, v[2], q->y, v[0]);
+    multiply_modulo(c, v[1], q->x, v[0]);
+    multiply_modulo(c, v[2], q->y, v[0]);
     c->failed |= BN_bn2lebinpad(v[2], out, 32) != 32;
     out[31] |= BN_is_odd(v[1]) ? 0x80 : 0;
 }
 
-static void multiply(struct curve *c, const unsigned char scalar[32], unsigned char out[32])
+static void multiply_base_point(struct curve *c, const unsigned char scalar[32],
+                                unsigned char out[32])
 {
-    c->p = number(c, prime);
-    c->d2 = number(c, constant);
+    c->p = parse_hex_number(c, prime);
+    c->d2 = parse_hex_number(c, constant);
     for (size_t i = 0; i < STW_COUNT(c->v); i++)
-        c->v[i] = number(c, "0");
+        c->v[i] = parse_hex_number(c, "0");
     struct point sum = make_point(c, "0", "1", "1"), base = make_point(c, base_x, base_y, "1");
     if (c->failed)
         return;
-    plus(c, c->d2, c->d2, c->d2);
+    add_modulo(c, c->d2, c->d2, c->d2);
     for (int bit = 255; bit >= 0 && !c->failed; bit--) {
         add_point(c, &sum, &sum);
         if (scalar[bit / 8] >> (bit % 8) & 1)
             add_point(c, &sum, &base);
     }
-    encode(c, &sum, out);
+    encode_point(c, &sum, out);
 }
 
 int stw_ed25519_make(const struct stw_sql_secret *p, struct stw_buf *out)
@@ -124,7 +126,7 @@ int stw_ed25519_make(const struct stw_sql_secret *p, struct stw_buf *out)
     digest[0] &= 0xf8;
     digest[31] = (unsigned char)((digest[31] & 0x7f) | 0x40);
     BN_CTX_start(c.ctx);
-    multiply(&c, digest, key);
+    multiply_base_point(&c, digest, key);
     BN_CTX_end(c.ctx);
     BN_CTX_free(c.ctx);
     stw_wipe(digest, sizeof(digest));

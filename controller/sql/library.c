@@ -22,7 +22,7 @@ static int find_functions(struct stw_library *l, void *handle, struct stw_error 
 
 /* The library is never unloaded: what it registers elsewhere (thread exit, OpenSSL) cannot be
  * undone. */
-static int load(struct stw_library *l, struct stw_error *err)
+static int load_shared_library(struct stw_library *l, struct stw_error *err)
 {
     void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle)
@@ -37,7 +37,7 @@ int stw_library_load(struct stw_library *l, struct stw_error *err)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     (void)pthread_mutex_lock(&lock);
     if (!l->loaded)
-        l->loaded = load(l, err) == 0;
+        l->loaded = load_shared_library(l, err) == 0;
     bool loaded = l->loaded;
     (void)pthread_mutex_unlock(&lock);
     return loaded ? 0 : -1;

@@ -80,7 +80,7 @@ static void library_init(void)
     (void)my.mysql_server_init(0, NULL, NULL);
 }
 
-static int load(struct stw_error *err)
+static int load_libmariadb(struct stw_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (stw_library_load(&library, err) < 0)
@@ -236,7 +236,8 @@ static int read_privilege(void *ctx, const struct stw_cell *cells, unsigned coun
     return 0;
 }
 
-static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw_fault *f);
+static int run_statement_text(struct stw_conn *c, const char *text, stw_row_fn *row,
+                              struct stw_fault *f);
 static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_fn *row, void *ctx,
                    struct stw_fault *f);
 
@@ -254,8 +255,9 @@ static int read_charset(void *ctx, const struct stw_cell *cells, unsigned count)
  * a name would end the string that it is in.  The first two statements have no such letter. */
 static int settle_charset(struct stw_conn *c, struct stw_fault *f)
 {
-    if (ask(c, "SET NAMES utf8mb4", NULL, f) < 0 ||
-        ask(c, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results",
+    if (run_statement_text(c, "SET NAMES utf8mb4", NULL, f) < 0 ||
+        run_statement_text(
+            c, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results",
             read_charset, f) < 0)
         return -1;
     if (c->facts.utf8)
@@ -265,7 +267,8 @@ static int settle_charset(struct stw_conn *c, struct stw_fault *f)
                          "connection: names could become other names");
 }
 
-static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
+static int set_up_mysql_connection(struct stw_conn *c, const struct stw_target *t,
+                                   struct stw_fault *f)
 {
     struct stw_facts *k = &c->facts;
     stw_autobuf struct stw_buf setup = STW_BUF_INIT(1024);
@@ -279,10 +282,12 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
     if (settle_charset(c, f) < 0)
         return -1;
     write_setup(c, t, &setup);
-    if (ask(c, stw_buf_str(&setup), NULL, f) < 0 || ask(c, set_isolation, NULL, f) < 0)
+    if (run_statement_text(c, stw_buf_str(&setup), NULL, f) < 0 ||
+        run_statement_text(c, set_isolation, NULL, f) < 0)
         return -1;
     k->no_backslash = c->mysql.server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES;
-    if (ask(c,
+    if (run_statement_text(
+            c,
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names',"
             "'partial_revokes','default_authentication_plugin','strict_password_validation',"
             "'validate_password.policy','validate_password_policy')",
@@ -290,17 +295,18 @@ static int learn(struct stw_conn *c, const struct stw_target *t, struct stw_faul
         return -1;
     /* An admin who may not read the table gets no row; the lookup of an account then reports
      * why. */
-    if (ask(c,
+    if (run_statement_text(
+            c,
             "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='mysql' AND "
             "TABLE_NAME='db' AND COLUMN_NAME LIKE '%_priv'",
             read_privilege, f) < 0)
         return -1;
     if (!k->mariadb || !k->plain_password)
         return 0;
-    return ask(c,
-               "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_TYPE="
-               "'PASSWORD VALIDATION' AND PLUGIN_STATUS='ACTIVE'",
-               read_policy, f);
+    return run_statement_text(c,
+                              "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_TYPE="
+                              "'PASSWORD VALIDATION' AND PLUGIN_STATUS='ACTIVE'",
+                              read_policy, f);
 }
 
 #define FORMER_MAX 256
@@ -357,7 +363,7 @@ static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw
             char text[48];
             struct stw_fault gone = {0};
             (void)snprintf(text, sizeof(text), "KILL CONNECTION %llu", o.ids[i]);
-            if (ask(c, text, NULL, &gone) < 0 && gone.lost)
+            if (run_statement_text(c, text, NULL, &gone) < 0 && gone.lost)
                 return stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT,
                                      "the connection was lost");
         }
@@ -437,7 +443,7 @@ static bool checks_name(const struct stw_target *t)
 /* libmariadb would look the host up with the system's timeouts, and it checks a certificate only
  * for the name that it was given.  So it gets the name when the name is checked, after a lookup has
  * just been answered; otherwise the addresses. */
-static int login(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
+static int connect_to_target(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
 {
     struct stw_addresses found = {0};
     if (stw_target_resolve(as->target, &found, f) < 0)
@@ -460,14 +466,14 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     c->started_ms = now_ms();
     c->limit_ms = (uint64_t)t->connect_timeout_seconds * 1000;
     waiting = c;
-    int r = c->wake >= 0 ? login(c, as, f)
+    int r = c->wake >= 0 ? connect_to_target(c, as, f)
                          : stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no eventfd");
     waiting = NULL;
     forget_password(c);
     if (r == 0 && t->tls_mode != STW_TLS_DISABLE && !my.mysql_get_ssl_cipher(&c->mysql))
         r = stw_fault_set(f, STW_SQL_TLS, STW_SQL_STEP_CONNECT, "the server does not offer TLS");
     if (r == 0 && !as->trial)
-        r = learn(c, t, f);
+        r = set_up_mysql_connection(c, t, f);
     if (r == 0 && !as->trial)
         r = end_former(c, t, f);
     c->opening = false;
@@ -622,7 +628,8 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
     return 0;
 }
 
-static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw_fault *f)
+static int run_statement_text(struct stw_conn *c, const char *text, stw_row_fn *row,
+                              struct stw_fault *f)
 {
     struct stw_statement st = {.step = STW_SQL_STEP_CONNECT, .text = STW_BUF_INIT(4096)};
     stw_buf_adds(&st.text, text);
@@ -631,8 +638,8 @@ static int ask(struct stw_conn *c, const char *text, stw_row_fn *row, struct stw
     return r;
 }
 
-static int seal(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
-                struct stw_fault *f)
+static int compute_mysql_verifier(struct stw_session *s, const struct stw_account *a,
+                                  struct stw_verifier *ret, struct stw_fault *f)
 {
     const struct stw_facts *k = &s->facts;
     struct stw_buf stored = STW_BUF_INIT(256);
@@ -655,7 +662,7 @@ static int seal(struct stw_session *s, const struct stw_account *a, struct stw_v
 }
 
 const struct stw_engine_ops stw_engine_mysql = {
-    .load = load,
+    .load = load_libmariadb,
     .open = conn_open,
     .close = conn_close,
     .alive = conn_alive,
@@ -668,7 +675,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .expand = stw_mysql_expand,
     .look_adoption = stw_mysql_look_adoption,
     .look_create = stw_mysql_look_create,
-    .seal = seal,
+    .seal = compute_mysql_verifier,
     .prepare = stw_mysql_prepare,
     .create = stw_mysql_create,
     .alter = stw_mysql_alter,

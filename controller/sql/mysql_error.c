@@ -70,7 +70,7 @@ static const struct known {
     {4166, STW_SQL_READ_ONLY, "the server is read-only"},
 };
 
-static struct known find(unsigned number)
+static struct known find_error_by_number(unsigned number)
 {
     for (size_t i = 0; i < STW_COUNT(known); i++)
         if (known[i].number == number)
@@ -97,16 +97,16 @@ static bool is_lost(unsigned number)
 void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, const char *message,
                      enum stw_sql_step step)
 {
-    struct known k = number == 1290 ? option_prevents(message) : find(number);
+    struct known k = number == 1290 ? option_prevents(message) : find_error_by_number(number);
     char clean[256];
     if (number == 2026 && step != STW_SQL_STEP_CONNECT) /* TLS has ended, not failed */
-        k = find(2013);
+        k = find_error_by_number(2013);
     if (number == 1053 || number == 1927)
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
     if (number == 4006 && step == STW_SQL_STEP_CREATE)
         k.trouble = STW_SQL_NOT_OURS;
     if (number == 1396 && step != STW_SQL_STEP_CREATE)
-        k = find(1133);
+        k = find_error_by_number(1133);
     /* For a statement, the refusal of a login is the refusal of a right. */
     if (k.trouble == STW_SQL_AUTH && step != STW_SQL_STEP_CONNECT)
         k = (struct known){number, STW_SQL_DENIED, "the admin account lacks a right for this"};

@@ -197,7 +197,7 @@ struct look {
     struct stw_seen *seen;
 };
 
-static const char *text(const struct stw_cell *c)
+static const char *get_cell_text(const struct stw_cell *c)
 {
     return c->data ? c->data : "";
 }
@@ -272,8 +272,8 @@ static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell 
         (void)note_way(l, k->account, way);
     (void)note_way(l, k->account, priv);
     stw_mysql_rights_of_bits((struct stw_right){.level = STW_LEVEL_GLOBAL},
-                             strtoull(text(access), NULL, 10), k->facts, &l->have);
-    l->more_rights = l->have.count == 0 && !stw_streq(text(access), "0");
+                             strtoull(get_cell_text(access), NULL, 10), k->facts, &l->have);
+    l->more_rights = l->have.count == 0 && !stw_streq(get_cell_text(access), "0");
     return 0;
 }
 
@@ -285,9 +285,9 @@ static int read_user(struct look *k, struct stw_login *l, const struct stw_cell 
     (void)limits_of(k->account, want);
     (void)snprintf(limits, sizeof(limits), "%lld,%lld,%lld,%lld", (long long)want[0],
                    (long long)want[1], (long long)want[2], (long long)want[3]);
-    l->options_differ =
-        !stw_streq(limits, text(&c[E])) || !stw_streq(tls[k->account->require_tls], text(&c[D]));
-    note_verifier(l, k->account, text(&c[B]), text(&c[C]), c[C].len);
+    l->options_differ = !stw_streq(limits, get_cell_text(&c[E])) ||
+                        !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
+    note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
     stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,
                              &l->have);
     return 0;
@@ -303,19 +303,19 @@ static int read_account(struct look *k, struct stw_login *l, const struct stw_ce
 
 static int read_mark(struct stw_mark *m, const struct stw_cell *c)
 {
-    m->state = stw_streq(text(&c[C]), "creating") ? STW_MARK_CREATING : STW_MARK_OWNED;
+    m->state = stw_streq(get_cell_text(&c[C]), "creating") ? STW_MARK_CREATING : STW_MARK_OWNED;
     if (c[A].len >= sizeof(m->owner) || c[B].len >= sizeof(m->uid) || c[D].len >= sizeof(m->made))
         return -1;
-    (void)snprintf(m->owner, sizeof(m->owner), "%s", text(&c[A]));
-    (void)snprintf(m->uid, sizeof(m->uid), "%s", text(&c[B]));
-    (void)snprintf(m->made, sizeof(m->made), "%s", text(&c[D]));
-    return stw_mark_parse_rights(text(&c[E]), c[E].len, m);
+    (void)snprintf(m->owner, sizeof(m->owner), "%s", get_cell_text(&c[A]));
+    (void)snprintf(m->uid, sizeof(m->uid), "%s", get_cell_text(&c[B]));
+    (void)snprintf(m->made, sizeof(m->made), "%s", get_cell_text(&c[D]));
+    return stw_mark_parse_rights(get_cell_text(&c[E]), c[E].len, m);
 }
 
 static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
                       const struct stw_cell *c)
 {
-    struct stw_right r = {.database = text(&c[A]), .name = text(&c[B])};
+    struct stw_right r = {.database = get_cell_text(&c[A]), .name = get_cell_text(&c[B])};
     switch (kind) {
     case 'd':
         r.level = STW_LEVEL_DATABASE;
@@ -329,15 +329,16 @@ static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
     case 'c':
     case 'p':
         r.level = kind == 'c' ? STW_LEVEL_COLUMN : STW_LEVEL_ROUTINE;
-        r.column = text(&c[C]);
+        r.column = get_cell_text(&c[C]);
         stw_mysql_rights_of_list(r, &c[D], k, &l->have);
         return 0;
     case 'r':
-        r = (struct stw_right){.level = STW_LEVEL_ROLE, .name = text(&c[A]), .column = text(&c[B])};
+        r = (struct stw_right){
+            .level = STW_LEVEL_ROLE, .name = get_cell_text(&c[A]), .column = get_cell_text(&c[B])};
         r.privilege = "MEMBER";
         break;
     default:
-        r = (struct stw_right){.level = STW_LEVEL_GLOBAL, .privilege = text(&c[A])};
+        r = (struct stw_right){.level = STW_LEVEL_GLOBAL, .privilege = get_cell_text(&c[A])};
         break;
     }
     stw_rights_add(&l->have, &r);
@@ -351,13 +352,14 @@ static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
         return -1;
     char kind = c[KIND].data[0];
     if (kind == 'f') {
-        k->seen->read_only = !stw_streq(text(&c[A]), "0") && !stw_streq(text(&c[A]), "OFF");
+        k->seen->read_only =
+            !stw_streq(get_cell_text(&c[A]), "0") && !stw_streq(get_cell_text(&c[A]), "OFF");
         return 0;
     }
     /* The server compares without trailing blanks, and perhaps without case. */
-    if (!stw_streq(text(&c[USER]), k->account->user))
+    if (!stw_streq(get_cell_text(&c[USER]), k->account->user))
         return 0;
-    struct stw_login *l = stw_seen_login(k->seen, text(&c[HOST]));
+    struct stw_login *l = stw_seen_login(k->seen, get_cell_text(&c[HOST]));
     if (!l)
         return -1;
     if (kind == 'u')
@@ -380,8 +382,8 @@ static int add_hosts(const struct stw_account *a, struct stw_seen *seen)
     return 0;
 }
 
-static int ask(struct stw_session *s, const struct stw_account *a, bool marks,
-               struct stw_seen *seen, struct stw_fault *f)
+static int send_lookup(struct stw_session *s, const struct stw_account *a, bool marks,
+                       struct stw_seen *seen, struct stw_fault *f)
 {
     struct look k = {&s->facts, a, seen};
     stw_autoscript struct stw_script script = {0};
@@ -395,11 +397,11 @@ static int ask(struct stw_session *s, const struct stw_account *a, bool marks,
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                    struct stw_fault *f)
 {
-    int r = ask(s, a, true, seen, f);
+    int r = send_lookup(s, a, true, seen, f);
     if (r < 0 && (f->number == 1146 || f->number == 1049)) { /* no table, no database */
         *f = (struct stw_fault){0};
         stw_seen_done(seen);
-        r = ask(s, a, false, seen, f);
+        r = send_lookup(s, a, false, seen, f);
         seen->no_table = true;
     }
     if (r < 0 && (f->number == 1142 || f->number == 1143 || f->number == 1044))

@@ -78,7 +78,7 @@ bool stw_mysql_privilege_fits(const struct stw_mysql_privilege *p, const struct 
            (!(p->on & MYSQL8) || (!k->mariadb && k->number >= 80000));
 }
 
-static bool same(const char *name, const char *text, size_t len)
+static bool is_same_privilege(const char *name, const char *text, size_t len)
 {
     return strlen(name) == len && strncasecmp(name, text, len) == 0;
 }
@@ -114,7 +114,7 @@ static const struct stw_mysql_more *find_more(const struct stw_facts *k, const c
                                               size_t len)
 {
     for (size_t i = 0; i < k->more_count; i++)
-        if (same(k->more[i].name, text, len))
+        if (is_same_privilege(k->more[i].name, text, len))
             return &k->more[i];
     return NULL;
 }
@@ -123,10 +123,10 @@ const char *stw_mysql_privilege_name(const struct stw_facts *k, const char *text
 {
     const struct stw_mysql_more *more = find_more(k, text, len);
     for (size_t i = 0; i < STW_COUNT(aliases); i++)
-        if (same(aliases[i].alias, text, len))
+        if (is_same_privilege(aliases[i].alias, text, len))
             return aliases[i].name;
     for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++)
-        if (same(p->name, text, len))
+        if (is_same_privilege(p->name, text, len))
             return p->name;
     return more ? more->name : NULL;
 }
@@ -164,7 +164,7 @@ void stw_mysql_pattern(struct stw_buf *out, const char *database, const struct s
     }
 }
 
-static void fold(char *name)
+static void fold_to_lower_case(char *name)
 {
     for (; *name != '\0'; name++)
         if (*name >= 'A' && *name <= 'Z')
@@ -246,8 +246,8 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g,
     if (!database || !name)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory");
     if (k->fold_names) {
-        fold(database);
-        fold(name);
+        fold_to_lower_case(database);
+        fold_to_lower_case(name);
     }
     r.database = database;
     r.name = name;

@@ -75,12 +75,12 @@ int stw_caching_sha2_make(const struct stw_sql_secret *p, struct stw_buf *out)
     return out->failed ? -1 : 0;
 }
 
-static bool equal(const void *a, const void *b, size_t len)
+static bool is_same_digest(const void *a, const void *b, size_t len)
 {
     return CRYPTO_memcmp(a, b, len) == 0;
 }
 
-static enum stw_password_state verdict(bool same)
+static enum stw_password_state convert_match_to_state(bool same)
 {
     return same ? STW_PASSWORD_SAME : STW_PASSWORD_DIFFERS;
 }
@@ -96,9 +96,9 @@ check_made(int (*make)(const struct stw_sql_secret *, struct stw_buf *), const c
         stw_buf_done(&made);
         return STW_PASSWORD_UNKNOWN;
     }
-    bool same = made.len == len && equal(made.data, verifier, len);
+    bool same = made.len == len && is_same_digest(made.data, verifier, len);
     stw_buf_done(&made);
-    return verdict(same);
+    return convert_match_to_state(same);
 }
 
 /* `rest`: salt and digest after the head of the verifier. */
@@ -112,7 +112,7 @@ static enum stw_password_state check_crypt(const char *rest, size_t len, size_t 
     theirs += theirs[0] == '$' && len > salt_len + 43;
     if (stw_sha256_crypt(p->data, p->len, rest, salt_len, rounds, digest) < 0)
         return STW_PASSWORD_UNKNOWN;
-    return verdict(equal(digest, theirs, 43));
+    return convert_match_to_state(is_same_digest(digest, theirs, 43));
 }
 
 /* "$A$005$": three hexadecimal digits of thousands of rounds, a salt of 20 bytes, the digest. */
@@ -193,9 +193,9 @@ static enum stw_password_state check_md5(const char *user, const char *v, size_t
     bool done = !text.failed && EVP_Digest(text.data, text.len, digest, NULL, EVP_md5(), NULL) == 1;
     stw_buf_done(&text);
     put_hex(digest, done ? 16 : 0, "0123456789abcdef", &hex);
-    bool same = done && len == 35 && hex.len == 32 && equal(hex.data, v + 3, 32);
+    bool same = done && len == 35 && hex.len == 32 && is_same_digest(hex.data, v + 3, 32);
     stw_buf_done(&hex);
-    return done ? verdict(same) : STW_PASSWORD_UNKNOWN;
+    return done ? convert_match_to_state(same) : STW_PASSWORD_UNKNOWN;
 }
 
 /* RFC 5803: SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>, where StoredKey is the
@@ -246,7 +246,7 @@ static enum stw_password_state check_scram(const char *v, size_t len,
     if (split_scram(v, len, &iterations, &salt, &stored) == 0)
         state = stored_key(p, iterations, &salt, key) < 0
                     ? STW_PASSWORD_UNKNOWN
-                    : verdict(equal(key, stored.data, sizeof(key)));
+                    : convert_match_to_state(is_same_digest(key, stored.data, sizeof(key)));
     stw_buf_done(&salt);
     stw_buf_done(&stored);
     return state == STW_PASSWORD_DIFFERS && !is_ascii(p) ? STW_PASSWORD_UNKNOWN : state;

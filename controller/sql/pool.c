@@ -223,8 +223,8 @@ static struct slot *empty_slot(struct stw_pool *p)
 }
 
 /* Sets a fault whose text names the target. */
-static int refuse(struct stw_pool *p, struct stw_fault *f, enum stw_sql_trouble trouble,
-                  const char *what)
+static int set_target_fault(struct stw_pool *p, struct stw_fault *f, enum stw_sql_trouble trouble,
+                            const char *what)
 {
     const struct stw_target *t = p->config.target;
     return stw_fault_set(f, trouble, STW_SQL_STEP_CONNECT, "target \"%s\" (%s:%d): %s", t->name,
@@ -238,7 +238,8 @@ static int refuse_open(struct stw_pool *p, struct stw_fault *f)
                          "%s (not tried again for %u s)", p->last, (unsigned)((wait + 999) / 1000));
 }
 
-static struct stw_conn *login(struct stw_pool *p, const char *database, struct stw_fault *f)
+static struct stw_conn *open_admin_connection(struct stw_pool *p, const char *database,
+                                              struct stw_fault *f)
 {
     const struct stw_target *t = p->config.target;
     struct stw_conn *conn = NULL;
@@ -248,7 +249,8 @@ static struct stw_conn *login(struct stw_pool *p, const char *database, struct s
         f->trouble = STW_SQL_AUTH;
         f->step = STW_SQL_STEP_CONNECT;
     } else if (password.len == 0 || password.failed || memchr(password.data, '\0', password.len)) {
-        (void)refuse(p, f, STW_SQL_AUTH, "the admin's password is empty, too long, or holds a NUL");
+        (void)set_target_fault(p, f, STW_SQL_AUTH,
+                               "the admin's password is empty, too long, or holds a NUL");
     } else {
         conn =
             p->ops->open(&(struct stw_login_as){.target = t,
@@ -275,8 +277,8 @@ static bool counts_as_dead(const struct stw_fault *f, const char *database)
     return f->trouble == STW_SQL_CONNECT || f->trouble == STW_SQL_AUTH || f->trouble == STW_SQL_TLS;
 }
 
-static void learn(struct stw_pool *p, bool connected, const char *database,
-                  const struct stw_fault *f)
+static void record_connect_result(struct stw_pool *p, bool connected, const char *database,
+                                  const struct stw_fault *f)
 {
     if (connected || !counts_as_dead(f, database)) {
         stw_breaker_success(&p->breaker);
@@ -302,12 +304,12 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
     char *name = database ? strdup(database) : NULL;
     struct stw_conn *conn = NULL;
     if (database && !name)
-        (void)refuse(p, f, STW_SQL_BUSY, "no memory");
+        (void)set_target_fault(p, f, STW_SQL_BUSY, "no memory");
     else
-        conn = login(p, database, f);
+        conn = open_admin_connection(p, database, f);
     (void)pthread_mutex_lock(&p->lock);
     p->connecting--;
-    learn(p, conn != NULL, database, f);
+    record_connect_result(p, conn != NULL, database, f);
     if (f->trouble == STW_SQL_AUTH && is_of_database(f, database))
         (void)stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
                             "the admin account may not enter the database \"%s\"", database);
@@ -334,7 +336,7 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
     uint64_t now = stw_now_ms(p->config.clock);
     struct slot *s;
     if (p->cancelled) {
-        (void)refuse(p, f, STW_SQL_CONNECT, "steward is stopping");
+        (void)set_target_fault(p, f, STW_SQL_CONNECT, "steward is stopping");
         f->err.code = STW_ERR_CANCELLED;
         return NULL;
     }
@@ -351,13 +353,14 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
     if (p->connecting > 0 && !p->proven) {
         *until_ms = started_ms + FIRST_MS;
         if (now >= *until_ms)
-            (void)refuse(p, f, STW_SQL_CIRCUIT_OPEN, "a first connection is still being made");
+            (void)set_target_fault(p, f, STW_SQL_CIRCUIT_OPEN,
+                                   "a first connection is still being made");
         return NULL;
     }
     if (!(s = empty_slot(p))) {
         *until_ms = started_ms + WAIT_MS;
         if (now >= *until_ms)
-            (void)refuse(p, f, STW_SQL_BUSY, "all connections are in use");
+            (void)set_target_fault(p, f, STW_SQL_BUSY, "all connections are in use");
         return NULL;
     }
     if (!stw_breaker_allow(&p->breaker, now)) {

@@ -184,7 +184,7 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
 }
 
 /* A GRANT without the right to grant only warns. */
-static void notice(void *ctx, const PGresult *result)
+static void receive_notice(void *ctx, const PGresult *result)
 {
     struct stw_conn *c = ctx;
     const char *state = pq.PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -261,8 +261,8 @@ static void fault_of(struct stw_conn *c, const PGresult *result, enum stw_sql_st
     f->lost |= pq.PQstatus(c->pg) != CONNECTION_OK;
 }
 
-static int query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
-                 void *ctx, struct stw_fault *f)
+static int run_query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
+                     void *ctx, struct stw_fault *f)
 {
     uint64_t deadline = now_ms() + c->timeout_ms;
     size_t bytes = 0;
@@ -307,8 +307,8 @@ static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
     return 0;
 }
 
-static int learn(struct stw_conn *c, const struct stw_target *t, uint64_t deadline_ms,
-                 struct stw_fault *f)
+static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
+                                uint64_t deadline_ms, struct stw_fault *f)
 {
     uint64_t now = now_ms();
     long long ms = (long long)t->statement_timeout_seconds * 1000;
@@ -323,7 +323,7 @@ static int learn(struct stw_conn *c, const struct stw_target *t, uint64_t deadli
                    "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)",
                    ms, ms, ms);
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
-    if (query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
+    if (run_query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
         return -1;
     c->timeout_ms = (uint64_t)ms + 2000; /* the server's own limit ends before this */
     if (!c->own_encoding)
@@ -356,7 +356,7 @@ static int end_former(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault
         uint64_t now = now_ms();
         left = 0;
         c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
-        r = query(c, stw_buf_str(&text), STW_SQL_STEP_CONNECT, count_row, &left, f);
+        r = run_query(c, stw_buf_str(&text), STW_SQL_STEP_CONNECT, count_row, &left, f);
         if (r == 0 && left > 0 && now_ms() >= deadline_ms)
             r = stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT,
                               "sessions of an earlier leader are still open");
@@ -377,7 +377,7 @@ static void conn_close(struct stw_conn *c)
     free(c);
 }
 
-static int load(struct stw_error *err)
+static int load_libpq(struct stw_error *err)
 {
     return stw_library_load(&library, err);
 }
@@ -396,7 +396,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     }
     /* The server's messages come in its language; its SQLSTATE does not. */
     (void)pq.PQsetErrorVerbosity(c->pg, PQERRORS_SQLSTATE);
-    (void)pq.PQsetNoticeReceiver(c->pg, notice, c);
+    (void)pq.PQsetNoticeReceiver(c->pg, receive_notice, c);
     int r = 0;
     if ((c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
         r = stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no eventfd");
@@ -407,7 +407,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     if (r == 0)
         r = finish_connect(c, deadline, f);
     if (r == 0 && !as->trial)
-        r = learn(c, as->target, deadline, f);
+        r = set_up_pg_connection(c, as->target, deadline, f);
     if (r == 0 && !as->trial)
         r = end_former(c, deadline, f);
     if (r == 0)
@@ -450,14 +450,14 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
         stw_buf_adds(&text, count > 1 ? ";\n" : "");
     }
     int r = text.failed ? stw_fault_set(f, STW_SQL_FAILED, st->step, "the statements are too long")
-                        : query(c, text.data, st->step, row, ctx, f);
+                        : run_query(c, text.data, st->step, row, ctx, f);
     stw_buf_done(&text);
     return r;
 }
 
 /* Computes the verifier, so that the server and its log do not see the password. */
-static int seal(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
-                struct stw_fault *f)
+static int compute_pg_verifier(struct stw_session *s, const struct stw_account *a,
+                               struct stw_verifier *ret, struct stw_fault *f)
 {
     struct stw_buf password = STW_BUF_INIT(1u << 20);
     password.secret = true;
@@ -478,7 +478,7 @@ static int seal(struct stw_session *s, const struct stw_account *a, struct stw_v
 }
 
 const struct stw_engine_ops stw_engine_postgresql = {
-    .load = load,
+    .load = load_libpq,
     .open = conn_open,
     .close = conn_close,
     .alive = conn_alive,
@@ -491,7 +491,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .expand = stw_pg_expand,
     .look_rights = stw_pg_look_rights,
     .look_adoption = stw_pg_look_adoption,
-    .seal = seal,
+    .seal = compute_pg_verifier,
     .look_drop = stw_pg_look_heir,
     .create = stw_pg_create,
     .alter = stw_pg_alter,

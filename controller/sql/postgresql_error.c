@@ -44,7 +44,7 @@ static const struct known {
     {"57", STW_SQL_CONNECT, "the server is starting or shutting down"},
 };
 
-static const struct known *find(const char *state)
+static const struct known *find_error_by_state(const char *state)
 {
     static const struct known other = {"", STW_SQL_FAILED, NULL};
     for (size_t i = 0; i < STW_COUNT(known); i++)
@@ -70,7 +70,7 @@ static void put_detail(const char *detail, char out[DETAIL_MAX])
 void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, const char *detail,
                   enum stw_sql_step step)
 {
-    const struct known *k = find(state);
+    const struct known *k = find_error_by_state(state);
     char clean[256], names[DETAIL_MAX];
     stw_clean_message(message ? message : "no message", clean, sizeof(clean));
     put_detail(k->trouble == STW_SQL_OWNS_OBJECTS ? detail : NULL, names);

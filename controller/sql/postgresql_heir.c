@@ -78,7 +78,7 @@ static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
     return 0;
 }
 
-static int refuse(struct stw_fault *f, const char *heir, const char *why, const char *advice)
+static int refuse_heir(struct stw_fault *f, const char *heir, const char *why, const char *advice)
 {
     return stw_fault_set(f, STW_SQL_OWNS_OBJECTS, STW_SQL_STEP_DROP,
                          "what it owns cannot go to the role \"%s\", which %s; %s", heir, why,
@@ -89,14 +89,16 @@ static int check_named(const struct stw_account *a, const struct look *k, struct
 {
     const char *role = a->reassign_owned_to;
     if (!stw_target_allows_owner(a->target, a->ns, role))
-        return refuse(f, role, "the target does not allow",
-                      "have it added to allowedOwners of the target, or take "
-                      "spec.reassignOwnedTo out");
+        return refuse_heir(f, role, "the target does not allow",
+                           "have it added to allowedOwners of the target, or take "
+                           "spec.reassignOwnedTo out");
     if (!k->seen->heir_exists)
-        return refuse(f, role, "does not exist", "create it, or take spec.reassignOwnedTo out");
+        return refuse_heir(f, role, "does not exist",
+                           "create it, or take spec.reassignOwnedTo out");
     if (k->wrong[0] != '\0')
-        return refuse(f, role, k->wrong,
-                      "name a role without rights of others, or take spec.reassignOwnedTo out");
+        return refuse_heir(
+            f, role, k->wrong,
+            "name a role without rights of others, or take spec.reassignOwnedTo out");
     return 0;
 }
 
@@ -125,9 +127,10 @@ int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct 
     if (a->reassign_owned_to)
         return check_named(a, &k, f);
     if (k.wrong[0] != '\0')
-        return refuse(f, seen->heir, k.wrong,
-                      "steward makes this role NOLOGIN NOINHERIT and without any right: make it "
-                      "so, or rename it");
+        return refuse_heir(
+            f, seen->heir, k.wrong,
+            "steward makes this role NOLOGIN NOINHERIT and without any right: make it "
+            "so, or rename it");
     return 0;
 }
 

@@ -118,14 +118,14 @@ struct look {
     struct stw_login *login;
 };
 
-static const char *text(const struct stw_cell *c)
+static const char *get_cell_text(const struct stw_cell *c)
 {
     return c->data ? c->data : "";
 }
 
 static bool is_true(const struct stw_cell *c)
 {
-    return stw_streq(text(c), "true");
+    return stw_streq(get_cell_text(c), "true");
 }
 
 static int read_role(struct look *k, const struct stw_cell *c)
@@ -135,15 +135,15 @@ static int read_role(struct look *k, const struct stw_cell *c)
     int64_t most = k->account->max_user_connections;
     l->exists = true;
     l->special = is_true(&c[B]);
-    (void)snprintf(k->seen->role_oid, sizeof(k->seen->role_oid), "%s", text(&c[A]));
+    (void)snprintf(k->seen->role_oid, sizeof(k->seen->role_oid), "%s", get_cell_text(&c[A]));
     (void)snprintf(limit, sizeof(limit), "%lld", (long long)(most > 0 ? most : -1));
-    l->options_differ = !is_true(&c[C]) || !stw_streq(text(&c[D]), limit);
+    l->options_differ = !is_true(&c[C]) || !stw_streq(get_cell_text(&c[D]), limit);
     if (k->facts->reads_verifiers)
         l->password =
             stw_pg_password_state(k->account->user, c[F].data, c[F].len, &k->account->password);
     if (c[F].data)
         stw_login_note(l, "", c[F].data, c[F].len);
-    return stw_mark_parse(text(&c[E]), c[E].len, &l->mark);
+    return stw_mark_parse(get_cell_text(&c[E]), c[E].len, &l->mark);
 }
 
 static void add_right(struct stw_login *l, struct stw_right r, bool option)
@@ -166,20 +166,20 @@ static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
     case 'a':
         add_right(k->login,
                   (struct stw_right){.level = STW_LEVEL_DATABASE,
-                                     .database = text(&c[A]),
-                                     .privilege = text(&c[B])},
+                                     .database = get_cell_text(&c[A]),
+                                     .privilege = get_cell_text(&c[B])},
                   is_true(&c[C]));
         return 0;
     case 'd':
-        return stw_names_add(&seen->databases, &seen->database_count, text(&c[A]));
+        return stw_names_add(&seen->databases, &seen->database_count, get_cell_text(&c[A]));
     case 'm':
-        add_right(
-            k->login,
-            (struct stw_right){.level = STW_LEVEL_ROLE, .name = text(&c[A]), .privilege = "MEMBER"},
-            is_true(&c[B]));
+        add_right(k->login,
+                  (struct stw_right){
+                      .level = STW_LEVEL_ROLE, .name = get_cell_text(&c[A]), .privilege = "MEMBER"},
+                  is_true(&c[B]));
         return 0;
     case 'n':
-        return stw_names_add(&seen->all_databases, &seen->all_count, text(&c[A]));
+        return stw_names_add(&seen->all_databases, &seen->all_count, get_cell_text(&c[A]));
     default:
         seen->read_only = is_true(&c[A]);
         return 0;

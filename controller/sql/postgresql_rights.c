@@ -45,7 +45,7 @@ static unsigned on_of(uint8_t level)
                                        : ON_TABLE | ON_SEQUENCE;
 }
 
-static void add(struct stw_right r, bool option, struct stw_rights *ret)
+static void add_right_and_option(struct stw_right r, bool option, struct stw_rights *ret)
 {
     stw_rights_add(ret, &r);
     r.option = true;
@@ -66,7 +66,7 @@ static int add_privilege(struct stw_right r, const char *name, bool option,
         if (!(p->on & on) || k->number < p->since || (!all && !stw_streq(p->name, name)))
             continue;
         r.privilege = p->name;
-        add(r, option, ret);
+        add_right_and_option(r, option, ret);
         found = true;
     }
     if (found)
@@ -168,7 +168,7 @@ struct look {
     bool adopting; /* all rights must be known */
 };
 
-static const char *text(const struct stw_cell *c)
+static const char *get_cell_text(const struct stw_cell *c)
 {
     return c->data ? c->data : "";
 }
@@ -180,13 +180,13 @@ static void read_all_tables(struct look *k, const struct stw_cell *c)
 {
     struct stw_right r = {.level = STW_LEVEL_TABLE,
                           .database = k->database,
-                          .schema = text(&c[1]),
+                          .schema = get_cell_text(&c[1]),
                           .name = "*",
                           .column = "",
-                          .privilege = text(&c[4]),
-                          .option = stw_streq(text(&c[5]), "true")};
+                          .privilege = get_cell_text(&c[4]),
+                          .option = stw_streq(get_cell_text(&c[5]), "true")};
     const struct stw_cell *has = stw_rights_has(k->want, &r) ? &c[2] : &c[3];
-    if (stw_streq(text(has), "true"))
+    if (stw_streq(get_cell_text(has), "true"))
         stw_rights_add(k->have, &r);
 }
 
@@ -218,11 +218,11 @@ static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
                                    : kind == 'c' ? STW_LEVEL_COLUMN
                                                  : STW_LEVEL_TABLE,
                           .database = k->database,
-                          .schema = text(&c[1]),
-                          .name = text(&c[2]),
-                          .column = text(&c[3]),
-                          .privilege = text(&c[4])};
-    bool option = stw_streq(text(&c[5]), "true");
+                          .schema = get_cell_text(&c[1]),
+                          .name = get_cell_text(&c[2]),
+                          .column = get_cell_text(&c[3]),
+                          .privilege = get_cell_text(&c[4])};
+    bool option = stw_streq(get_cell_text(&c[5]), "true");
     if (!is_covered(k, &r, kind == 'q'))
         stw_rights_add(k->have, &r);
     r.option = true;
@@ -240,7 +240,7 @@ static void write_all(struct stw_buf *out, const struct stw_rights *rights, cons
             write_all_tables(out, &rights->items[i], oid);
 }
 
-static bool concerns(const struct stw_rights *rights, const char *database)
+static bool has_rights_inside_database(const struct stw_rights *rights, const char *database)
 {
     for (size_t i = 0; i < rights->count; i++)
         if (rights->items[i].level > STW_LEVEL_DATABASE &&
@@ -263,7 +263,7 @@ static int look_in(struct stw_session *s, struct look *k, const char *oid, struc
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
     write_have(&st->text, oid);
     write_all(&st->text, k->recorded, k->database, oid);
-    bool wanted = k->adopting || concerns(k->want, k->database);
+    bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
     if (stw_session_ask(s, st, read_row, k, f) == 0)
         return 0;
     if (may_pass(f, wanted)) {

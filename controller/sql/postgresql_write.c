@@ -6,7 +6,8 @@
 
 #include "base/util.h"
 
-static struct stw_buf *add(struct stw_script *s, enum stw_sql_step step, const char *database)
+static struct stw_buf *add_statement(struct stw_script *s, enum stw_sql_step step,
+                                     const char *database)
 {
     return &stw_script_add(s, step, database)->text;
 }
@@ -33,7 +34,7 @@ static void put_password(struct stw_buf *out, const struct stw_verifier *v)
 void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s)
 {
-    struct stw_buf *out = add(s, STW_SQL_STEP_CREATE, NULL);
+    struct stw_buf *out = add_statement(s, STW_SQL_STEP_CREATE, NULL);
     (void)k;
     (void)l;
     stw_buf_adds(out, "CREATE ROLE ");
@@ -45,7 +46,7 @@ void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
 void stw_pg_alter(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                   const struct stw_verifier *v, bool options, struct stw_script *s)
 {
-    struct stw_buf *out = add(s, STW_SQL_STEP_ALTER, NULL);
+    struct stw_buf *out = add_statement(s, STW_SQL_STEP_ALTER, NULL);
     (void)k;
     (void)l;
     stw_buf_adds(out, "ALTER ROLE ");
@@ -59,7 +60,7 @@ void stw_pg_alter(const struct stw_facts *k, const struct stw_account *a, const 
 static void put_comment(struct stw_script *s, enum stw_sql_step step, const char *user,
                         const char *comment)
 {
-    struct stw_buf *out = add(s, step, NULL);
+    struct stw_buf *out = add_statement(s, step, NULL);
     stw_buf_adds(out, "COMMENT ON ROLE ");
     stw_pg_name(out, user);
     stw_buf_adds(out, " IS ");
@@ -147,7 +148,8 @@ static void write_one(struct stw_script *s, bool give, const char *user, const s
 {
     const char *database =
         r->level == STW_LEVEL_DATABASE || r->level == STW_LEVEL_ROLE ? NULL : r->database;
-    struct stw_buf *out = add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database);
+    struct stw_buf *out =
+        add_statement(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database);
     stw_buf_adds(out, give ? "GRANT " : "REVOKE ");
     if (!give && first->option)
         stw_buf_adds(out, r->level == STW_LEVEL_ROLE ? "ADMIN OPTION FOR " : "GRANT OPTION FOR ");
@@ -242,7 +244,7 @@ void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
 static void write_membership(struct stw_script *s, const struct stw_facts *k, const char *role,
                              const char *database)
 {
-    struct stw_buf *out = add(s, STW_SQL_STEP_DROP, database);
+    struct stw_buf *out = add_statement(s, STW_SQL_STEP_DROP, database);
     stw_buf_adds(out, "GRANT ");
     stw_pg_name(out, role);
     stw_buf_adds(out, " TO CURRENT_USER");
@@ -260,13 +262,13 @@ static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
     if (!k->superuser && seen->owns && !a->reassign_owned_to)
         write_membership(s, k, seen->heir, database);
     if (seen->owns) {
-        out = add(s, STW_SQL_STEP_DROP, database);
+        out = add_statement(s, STW_SQL_STEP_DROP, database);
         stw_buf_adds(out, "REASSIGN OWNED BY ");
         stw_pg_name(out, a->user);
         stw_buf_adds(out, " TO ");
         stw_pg_name(out, seen->heir);
     }
-    out = add(s, STW_SQL_STEP_DROP, database);
+    out = add_statement(s, STW_SQL_STEP_DROP, database);
     stw_buf_adds(out, "DROP OWNED BY ");
     stw_pg_name(out, a->user);
 }
@@ -282,7 +284,7 @@ void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const s
     (void)admin;
     if (!l->exists)
         return;
-    out = add(s, STW_SQL_STEP_DROP, NULL);
+    out = add_statement(s, STW_SQL_STEP_DROP, NULL);
     stw_buf_adds(out, "ALTER ROLE ");
     stw_pg_name(out, a->user);
     stw_buf_adds(out, " NOLOGIN");
@@ -295,7 +297,7 @@ void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const s
     for (size_t i = 0; i < seen->database_count; i++)
         write_hand_over(s, k, a, seen, seen->databases[i]);
     write_hand_over(s, k, a, seen, NULL);
-    out = add(s, STW_SQL_STEP_DROP, NULL);
+    out = add_statement(s, STW_SQL_STEP_DROP, NULL);
     stw_buf_adds(out, "DROP ROLE ");
     stw_pg_name(out, a->user);
 }

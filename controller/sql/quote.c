@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* Doubles each `quote` and, if `backslashes`, each backslash. */
-static void put(struct stw_buf *out, const char *text, size_t len, char quote, bool backslashes)
+static void append_quoted(struct stw_buf *out, const char *text, size_t len, char quote,
+                          bool backslashes)
 {
     if (memchr(text, '\0', len)) {
         out->failed = true;
@@ -21,17 +22,17 @@ static void put(struct stw_buf *out, const char *text, size_t len, char quote, b
 
 void stw_mysql_name(struct stw_buf *out, const char *name)
 {
-    put(out, name, strlen(name), '`', false);
+    append_quoted(out, name, strlen(name), '`', false);
 }
 
 void stw_mysql_string(struct stw_buf *out, const char *text, size_t len, bool no_backslash)
 {
-    put(out, text, len, '\'', !no_backslash);
+    append_quoted(out, text, len, '\'', !no_backslash);
 }
 
 void stw_pg_name(struct stw_buf *out, const char *name)
 {
-    put(out, name, strlen(name), '"', false);
+    append_quoted(out, name, strlen(name), '"', false);
 }
 
 void stw_pg_string(struct stw_buf *out, const char *text, size_t len)
@@ -39,5 +40,5 @@ void stw_pg_string(struct stw_buf *out, const char *text, size_t len)
     bool backslash = len > 0 && memchr(text, '\\', len);
     if (backslash)
         stw_buf_addc(out, 'E');
-    put(out, text, len, '\'', backslash);
+    append_quoted(out, text, len, '\'', backslash);
 }

@@ -28,7 +28,7 @@ struct lookup {
 
 static atomic_uint under_way;
 
-static void unref(struct lookup *l)
+static void unref_lookup(struct lookup *l)
 {
     if (atomic_fetch_sub(&l->refs, 1) != 1)
         return;
@@ -65,7 +65,7 @@ static void add_address(struct stw_addresses *to, const struct sockaddr *from)
     }
 }
 
-static void *look(void *ctx)
+static void *run_lookup(void *ctx)
 {
     struct lookup *l = ctx;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -79,12 +79,12 @@ static void *look(void *ctx)
     (void)pthread_mutex_unlock(&l->lock);
     if (list)
         freeaddrinfo(list);
-    unref(l);
+    unref_lookup(l);
     atomic_fetch_sub(&under_way, 1);
     return NULL;
 }
 
-static int begin(struct lookup *l, struct stw_error *err)
+static int start_lookup(struct lookup *l, struct stw_error *err)
 {
     pthread_t thread;
     if (atomic_fetch_add(&under_way, 1) >= STW_LOOKUPS_MAX) {
@@ -94,18 +94,18 @@ static int begin(struct lookup *l, struct stw_error *err)
                         STW_LOOKUPS_MAX);
     }
     atomic_fetch_add(&l->refs, 1);
-    if (stw_thread_start(&thread, "lookup", STACK_BYTES, look, l, err) == 0) {
+    if (stw_thread_start(&thread, "lookup", STACK_BYTES, run_lookup, l, err) == 0) {
         (void)pthread_detach(thread);
         return 0;
     }
-    unref(l);
+    unref_lookup(l);
     atomic_fetch_sub(&under_way, 1);
     err->code = STW_ERR_UNAVAILABLE;
     return -1;
 }
 
-static int await(struct lookup *l, uint64_t timeout_ms, struct stw_addresses *ret,
-                 struct stw_error *err)
+static int wait_for_lookup(struct lookup *l, uint64_t timeout_ms, struct stw_addresses *ret,
+                           struct stw_error *err)
 {
     uint64_t deadline = stw_now_ms(&stw_clock_system) + timeout_ms;
     (void)pthread_mutex_lock(&l->lock);
@@ -141,8 +141,8 @@ int stw_resolve_by(stw_lookup_fn *lookup, const char *host, uint64_t timeout_ms,
     struct lookup *l = make_lookup(lookup, host);
     if (!l)
         return stw_fail(err, STW_ERR_UNAVAILABLE, "no memory to look up the host");
-    int r = begin(l, err) == 0 ? await(l, timeout_ms, ret, err) : -1;
-    unref(l);
+    int r = start_lookup(l, err) == 0 ? wait_for_lookup(l, timeout_ms, ret, err) : -1;
+    unref_lookup(l);
     return r;
 }
 

@@ -12,7 +12,7 @@ void stw_rights_done(struct stw_rights *s)
 }
 
 /* Copies `text` to *at and moves *at to the end of the copy. */
-static const char *put(char **at, const char *text)
+static const char *copy_to_block(char **at, const char *text)
 {
     char *start = *at;
     size_t len = text ? strlen(text) : 0;
@@ -28,7 +28,7 @@ static size_t room_for(const char *text)
     return (text ? strlen(text) : 0) + 1;
 }
 
-static bool grow(struct stw_rights *s)
+static bool grow_rights(struct stw_rights *s)
 {
     size_t cap = s->cap ? s->cap * 2 : 16;
     struct stw_right *items;
@@ -45,7 +45,7 @@ void stw_rights_add(struct stw_rights *s, const struct stw_right *r)
 {
     size_t size = room_for(r->database) + room_for(r->schema) + room_for(r->name) +
                   room_for(r->column) + room_for(r->privilege);
-    char *block = s->failed || !grow(s) ? NULL : malloc(size), *at = block;
+    char *block = s->failed || !grow_rights(s) ? NULL : malloc(size), *at = block;
     if (!block) {
         s->failed = true;
         return;
@@ -54,11 +54,11 @@ void stw_rights_add(struct stw_rights *s, const struct stw_right *r)
     to->block = block;
     to->level = r->level;
     to->option = r->option;
-    to->database = put(&at, r->database);
-    to->schema = put(&at, r->schema);
-    to->name = put(&at, r->name);
-    to->column = put(&at, r->column);
-    to->privilege = put(&at, r->privilege);
+    to->database = copy_to_block(&at, r->database);
+    to->schema = copy_to_block(&at, r->schema);
+    to->name = copy_to_block(&at, r->name);
+    to->column = copy_to_block(&at, r->column);
+    to->privilege = copy_to_block(&at, r->privilege);
 }
 
 void stw_rights_add_all(struct stw_rights *s, const struct stw_rights *more)
@@ -89,7 +89,7 @@ bool stw_right_same_scope(const struct stw_right *a, const struct stw_right *b)
     return scope_cmp(a, b) == 0;
 }
 
-static int cmp(const void *a, const void *b)
+static int compare_rights(const void *a, const void *b)
 {
     return stw_right_cmp(a, b);
 }
@@ -99,7 +99,7 @@ void stw_rights_sort(struct stw_rights *s)
     size_t kept = 0;
     if (s->count == 0)
         return;
-    qsort(s->items, s->count, sizeof(s->items[0]), cmp);
+    qsort(s->items, s->count, sizeof(s->items[0]), compare_rights);
     for (size_t i = 1; i < s->count; i++)
         if (stw_right_cmp(&s->items[kept], &s->items[i]) == 0)
             free(s->items[i].block);
@@ -110,7 +110,7 @@ void stw_rights_sort(struct stw_rights *s)
 
 bool stw_rights_has(const struct stw_rights *s, const struct stw_right *r)
 {
-    return s->count > 0 && bsearch(r, s->items, s->count, sizeof(*r), cmp);
+    return s->count > 0 && bsearch(r, s->items, s->count, sizeof(*r), compare_rights);
 }
 
 bool stw_rights_equal(const struct stw_rights *a, const struct stw_rights *b)

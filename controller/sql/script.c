@@ -14,7 +14,7 @@ void stw_script_done(struct stw_script *s)
 }
 
 /* The statement to write into when there is no memory: its buffer accepts nothing. */
-static struct stw_statement *nowhere(struct stw_script *s)
+static struct stw_statement *get_sink_statement(struct stw_script *s)
 {
     static _Thread_local struct stw_statement sink;
     s->failed = true;
@@ -29,7 +29,7 @@ struct stw_statement *stw_script_add(struct stw_script *s, enum stw_sql_step ste
         size_t cap = s->cap ? s->cap * 2 : 8;
         struct stw_statement *items = realloc(s->items, cap * sizeof(*items));
         if (!items)
-            return nowhere(s);
+            return get_sink_statement(s);
         s->items = items;
         s->cap = cap;
     }
@@ -37,7 +37,7 @@ struct stw_statement *stw_script_add(struct stw_script *s, enum stw_sql_step ste
     *st = (struct stw_statement){.step = step, .text = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES)};
     st->text.secret = true;
     if (database && !(st->database = strdup(database)))
-        return nowhere(s);
+        return get_sink_statement(s);
     s->count++;
     return st;
 }

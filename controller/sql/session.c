@@ -93,7 +93,7 @@ int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_r
 }
 
 /* How many statements, from the first on, are sent together. */
-static size_t group(const struct stw_session *s, const struct stw_statement *st, size_t left)
+static size_t count_group(const struct stw_session *s, const struct stw_statement *st, size_t left)
 {
     size_t n = 1;
     if (!s->ops->transactional || st->may_fail)
@@ -125,7 +125,7 @@ int stw_session_run(struct stw_session *s, struct stw_script *script, struct stw
     for (size_t i = 0, n; i < script->count; i += n) {
         const struct stw_statement *st = &script->items[i];
         struct stw_fault ignored = {0}, *to = st->may_fail ? &ignored : f;
-        n = group(s, st, script->count - i);
+        n = count_group(s, st, script->count - i);
         int r = move_to(s, st->database, to);
         if (r == 0) {
             r = send_group(s, st, n, to);

@@ -16,17 +16,17 @@ struct sum {
     bool failed;
 };
 
-static void begin(struct sum *s)
+static void start_digest(struct sum *s)
 {
     s->failed |= EVP_DigestInit_ex(s->ctx, EVP_sha256(), NULL) != 1;
 }
 
-static void add(struct sum *s, const void *data, size_t len)
+static void add_to_digest(struct sum *s, const void *data, size_t len)
 {
     s->failed |= EVP_DigestUpdate(s->ctx, data, len) != 1;
 }
 
-static void end(struct sum *s, unsigned char out[LEN])
+static void finish_digest(struct sum *s, unsigned char out[LEN])
 {
     s->failed |= EVP_DigestFinal_ex(s->ctx, out, NULL) != 1;
 }
@@ -35,8 +35,8 @@ static void end(struct sum *s, unsigned char out[LEN])
 static void add_repeated(struct sum *s, const unsigned char digest[LEN], size_t len)
 {
     for (; len > LEN; len -= LEN)
-        add(s, digest, LEN);
-    add(s, digest, len);
+        add_to_digest(s, digest, LEN);
+    add_to_digest(s, digest, len);
 }
 
 /* Steps 1 to 12. */
@@ -44,37 +44,37 @@ static void first_digest(struct sum *s, const char *key, size_t key_len, const c
                          size_t salt_len, unsigned char a[LEN])
 {
     unsigned char b[LEN];
-    begin(s);
-    add(s, key, key_len);
-    add(s, salt, salt_len);
-    add(s, key, key_len);
-    end(s, b);
-    begin(s);
-    add(s, key, key_len);
-    add(s, salt, salt_len);
+    start_digest(s);
+    add_to_digest(s, key, key_len);
+    add_to_digest(s, salt, salt_len);
+    add_to_digest(s, key, key_len);
+    finish_digest(s, b);
+    start_digest(s);
+    add_to_digest(s, key, key_len);
+    add_to_digest(s, salt, salt_len);
     add_repeated(s, b, key_len);
     for (size_t n = key_len; n > 0; n >>= 1)
         if (n & 1)
-            add(s, b, LEN);
+            add_to_digest(s, b, LEN);
         else
-            add(s, key, key_len);
-    end(s, a);
+            add_to_digest(s, key, key_len);
+    finish_digest(s, a);
     stw_wipe(b, sizeof(b));
 }
 
 /* Steps 13 to 20: the bytes that replace key and salt in the rounds. */
-static void sequences(struct sum *s, const char *key, size_t key_len, const char *salt,
-                      size_t salt_len, const unsigned char a[LEN], unsigned char p[LEN],
-                      unsigned char q[LEN])
+static void compute_sequences(struct sum *s, const char *key, size_t key_len, const char *salt,
+                              size_t salt_len, const unsigned char a[LEN], unsigned char p[LEN],
+                              unsigned char q[LEN])
 {
-    begin(s);
+    start_digest(s);
     for (size_t i = 0; i < key_len; i++)
-        add(s, key, key_len);
-    end(s, p);
-    begin(s);
+        add_to_digest(s, key, key_len);
+    finish_digest(s, p);
+    start_digest(s);
     for (unsigned i = 0; i < 16u + a[0]; i++)
-        add(s, salt, salt_len);
-    end(s, q);
+        add_to_digest(s, salt, salt_len);
+    finish_digest(s, q);
 }
 
 /* Step 21. */
@@ -82,20 +82,20 @@ static void rounds_of(struct sum *s, unsigned rounds, const unsigned char p[LEN]
                       const unsigned char q[LEN], size_t salt_len, unsigned char a[LEN])
 {
     for (unsigned i = 0; i < rounds; i++) {
-        begin(s);
+        start_digest(s);
         if (i & 1)
             add_repeated(s, p, key_len);
         else
-            add(s, a, LEN);
+            add_to_digest(s, a, LEN);
         if (i % 3)
             add_repeated(s, q, salt_len);
         if (i % 7)
             add_repeated(s, p, key_len);
         if (i & 1)
-            add(s, a, LEN);
+            add_to_digest(s, a, LEN);
         else
             add_repeated(s, p, key_len);
-        end(s, a);
+        finish_digest(s, a);
     }
 }
 
@@ -131,7 +131,7 @@ int stw_sha256_crypt(const char *key, size_t key_len, const char *salt, size_t s
         return -1;
     }
     first_digest(&s, key, key_len, salt, salt_len, a);
-    sequences(&s, key, key_len, salt, salt_len, a, p, q);
+    compute_sequences(&s, key, key_len, salt, salt_len, a, p, q);
     rounds_of(&s, rounds, p, key_len, q, salt_len, a);
     EVP_MD_CTX_free(s.ctx);
     write_digest(a, out);
