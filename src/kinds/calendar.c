@@ -65,7 +65,7 @@ static int minute_until(const struct stw_cron *c, int minute)
     return h < 0 ? -1 : h * 60 + high_bit(c->minutes);
 }
 
-static struct month step(struct month m, int by)
+static struct month add_months(struct month m, int by)
 {
     int64_t months = m.year * 12 + (m.month - 1) + by;
     int64_t year = stw_floor_div(months, 12);
@@ -86,7 +86,7 @@ static int find_day(const struct stw_cron *c, int64_t day, int by, int64_t *ret)
                 stw_days_of(m.year, m.month, (unsigned)(by > 0 ? low_bit(days) : high_bit(days)));
             return 0;
         }
-        m = step(m, by);
+        m = add_months(m, by);
         wanted = ~UINT64_C(0);
     }
     return -1;
@@ -124,7 +124,7 @@ static int minute_up_to(const struct stw_cron *c, int64_t wall, int64_t *ret)
 
 /* The latest local time that the zone's clock has shown up to `at`.  A clock was never put back by
  * more than two offsets can differ, so older periods do not matter. */
-static int64_t furthest(const struct stw_zone *z, int64_t at)
+static int64_t find_latest_local_time(const struct stw_zone *z, int64_t at)
 {
     struct stw_zone_period p;
     int64_t ret;
@@ -139,7 +139,7 @@ static int64_t furthest(const struct stw_zone *z, int64_t at)
 }
 
 /* The first instant at which the zone's clock shows `wall` or later. */
-static int64_t reached(const struct stw_zone *z, int64_t wall)
+static int64_t find_first_instant(const struct stw_zone *z, int64_t wall)
 {
     struct stw_zone_period p;
     for (int64_t at = wall - STW_ZONE_OFFSET_MAX;; at = p.end) {
@@ -154,18 +154,20 @@ int stw_calendar_next(const struct stw_cron *c, const struct stw_zone *z, int64_
                       int64_t *ret)
 {
     int64_t wall;
-    if (after > TIME_MAX || after < -TIME_MAX || minute_after(c, furthest(z, after), &wall) != 0)
+    if (after > TIME_MAX || after < -TIME_MAX ||
+        minute_after(c, find_latest_local_time(z, after), &wall) != 0)
         return -1;
-    *ret = reached(z, wall);
+    *ret = find_first_instant(z, wall);
     return 0;
 }
 
 int stw_calendar_last(const struct stw_cron *c, const struct stw_zone *z, int64_t at, int64_t *ret)
 {
     int64_t wall;
-    if (at > TIME_MAX || at < -TIME_MAX || minute_up_to(c, furthest(z, at), &wall) != 0)
+    if (at > TIME_MAX || at < -TIME_MAX ||
+        minute_up_to(c, find_latest_local_time(z, at), &wall) != 0)
         return -1;
-    *ret = reached(z, wall);
+    *ret = find_first_instant(z, wall);
     return 0;
 }
 

@@ -18,8 +18,8 @@ struct checker {
 static void check_value(struct checker *c, const struct stw_path *p, const struct stw_field *row,
                         struct stw_json v);
 
-static void add(struct checker *c, const struct stw_path *p, enum stw_finding_code code,
-                struct stw_json v, const char *message)
+static void add_finding(struct checker *c, const struct stw_path *p, enum stw_finding_code code,
+                        struct stw_json v, const char *message)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
     if (stw_findings_full(c->f))
@@ -69,7 +69,7 @@ static void out_of_range(struct checker *c, const struct stw_path *p, const stru
         snprintf(text, sizeof(text), "must not be empty");
     else
         snprintf(text, sizeof(text), "must be at least %lld %s", min, unit);
-    add(c, p, STW_INVALID, v, row->range_text ? row->range_text : text);
+    add_finding(c, p, STW_INVALID, v, row->range_text ? row->range_text : text);
 }
 
 static void check_int(struct checker *c, const struct stw_path *p, const struct stw_field *row,
@@ -92,7 +92,7 @@ static void check_enum(struct checker *c, const struct stw_path *p, const struct
     }
     const char *known = row->check ? stw_arena_str(c->arena, v) : NULL;
     const char *more = known ? row->check(known) : NULL;
-    add(c, p, STW_NOT_SUPPORTED, v, more ? more : stw_buf_str(&text));
+    add_finding(c, p, STW_NOT_SUPPORTED, v, more ? more : stw_buf_str(&text));
     c->f->failed |= text.failed;
 }
 
@@ -106,7 +106,7 @@ static void check_rules(struct checker *c, const struct stw_path *p, const struc
     }
     const char *wrong = row->check ? row->check(text) : NULL;
     if (wrong) {
-        add(c, p, STW_INVALID, v, wrong);
+        add_finding(c, p, STW_INVALID, v, wrong);
         return;
     }
     const char *doubt = row->warn ? row->warn(text) : NULL;
@@ -118,7 +118,7 @@ static void check_string(struct checker *c, const struct stw_path *p, const stru
                          struct stw_json v)
 {
     if (row->required && stw_json_size(v) == 0)
-        add(c, p, STW_REQUIRED, STW_JSON_NONE, "");
+        add_finding(c, p, STW_REQUIRED, STW_JSON_NONE, "");
     else if (!in_range(row, stw_json_size(v)))
         out_of_range(c, p, row, v, "bytes");
     else if (row->values)
@@ -135,7 +135,7 @@ static void check_quantity(struct checker *c, const struct stw_path *p, const st
     if (stw_quantity_of(v, &q) != 0) {
         char text[96];
         snprintf(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
-        add(c, p, STW_INVALID, v, text);
+        add_finding(c, p, STW_INVALID, v, text);
     }
 }
 
@@ -156,7 +156,7 @@ static void too_large(struct checker *c, const struct stw_path *p, struct stw_js
 {
     char text[96];
     snprintf(text, sizeof(text), "must be at most %lld %s", max, unit);
-    add(c, p, STW_INVALID, v, text);
+    add_finding(c, p, STW_INVALID, v, text);
     c->f->oversize = true;
 }
 
@@ -222,7 +222,7 @@ static void check_duplicates(struct checker *c, const struct stw_path *p,
     qsort(all, again, sizeof(*all), by_index);
     for (size_t i = 0; i < again && !stw_findings_spent(c->f); i++) {
         at.index = all[i].index;
-        add(c, &at, STW_DUPLICATE, all[i].element, "");
+        add_finding(c, &at, STW_DUPLICATE, all[i].element, "");
     }
 }
 
@@ -298,12 +298,12 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         return;
     }
     if (row->type_text) {
-        add(c, p, STW_INVALID, STW_JSON_NONE, row->type_text);
+        add_finding(c, p, STW_INVALID, STW_JSON_NONE, row->type_text);
         return;
     }
     char text[96];
     snprintf(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
-    add(c, p, STW_INVALID, v, text);
+    add_finding(c, p, STW_INVALID, v, text);
 }
 
 static bool in_table(const struct stw_field *rows, struct stw_json key)
@@ -331,7 +331,7 @@ void stw_check_fields(const struct stw_path *at, const struct stw_field *rows,
         if (stw_json_there(value))
             check_value(&c, &p, row, value);
         else if (row->required)
-            add(&c, &p, STW_REQUIRED, STW_JSON_NONE, "");
+            add_finding(&c, &p, STW_REQUIRED, STW_JSON_NONE, "");
     }
     if (known == stw_json_size(object))
         return;

@@ -183,8 +183,8 @@ struct entry {
     stw_quantity quantity;
 };
 
-static void refuse(const struct entry *e, const char *path, struct stw_findings *f,
-                   const char *message)
+static void refuse_resource(const struct entry *e, const char *path, struct stw_findings *f,
+                            const char *message)
 {
     char at[512];
     snprintf(at, sizeof(at), "%s.%s[%s]", path, e->list, e->name);
@@ -208,7 +208,7 @@ static void check_within_limit(const struct entry *e, struct stw_json limits, co
     if (stw_quantity_of(stw_json_get(limits, e->name), &limit) != 0 || e->quantity <= limit)
         return;
     snprintf(text, sizeof(text), "must be less than or equal to %s limit", e->name);
-    refuse(e, path, f, text);
+    refuse_resource(e, path, f, text);
 }
 
 static void check_entry(const struct entry *e, struct stw_json limits, const char *path,
@@ -216,16 +216,17 @@ static void check_entry(const struct entry *e, struct stw_json limits, const cha
 {
     bool is_limit = stw_streq(e->list, "limits");
     if (!is_known(e->name))
-        refuse(e, path, f,
-               "must be cpu, memory, ephemeral-storage, hugepages-<size> or a name with a domain "
-               "such as example.com/gpu");
+        refuse_resource(
+            e, path, f,
+            "must be cpu, memory, ephemeral-storage, hugepages-<size> or a name with a domain "
+            "such as example.com/gpu");
     else if (e->quantity <= 0)
-        refuse(e, path, f, "must be greater than 0");
+        refuse_resource(e, path, f, "must be greater than 0");
     else if (e->quantity % MILLI != 0) /* the API server rounds it: an endless difference */
-        refuse(e, path, f, "must not be finer than 1m");
+        refuse_resource(e, path, f, "must not be finer than 1m");
     else if (is_limit && stw_streq(e->name, "memory") &&
              e->quantity < (stw_quantity)(4 << 20) * NANO)
-        refuse(e, path, f, "must be at least 4Mi, or no container starts");
+        refuse_resource(e, path, f, "must be at least 4Mi, or no container starts");
     else if (!is_limit)
         check_within_limit(e, limits, path, f);
 }

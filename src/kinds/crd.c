@@ -15,7 +15,7 @@ static const char api_version_help[] =
     "Version of the schema that this object is written in, such as group/v1.";
 static const char kind_help[] = "Kind of the object, in CamelCase; it cannot change.";
 
-static void start(struct stw_buf *out, int indent, const char *key)
+static void print_indented_key(struct stw_buf *out, int indent, const char *key)
 {
     for (int i = 0; i < indent; i++)
         stw_buf_addc(out, ' ');
@@ -23,22 +23,22 @@ static void start(struct stw_buf *out, int indent, const char *key)
     stw_buf_addc(out, ':');
 }
 
-static void parent(struct stw_buf *out, int indent, const char *key)
+static void print_parent_key(struct stw_buf *out, int indent, const char *key)
 {
-    start(out, indent, key);
+    print_indented_key(out, indent, key);
     stw_buf_addc(out, '\n');
 }
 
 /* A value that is not a string: a number, a boolean, JSON. */
-static void plain(struct stw_buf *out, int indent, const char *key, const char *value)
+static void print_plain_value(struct stw_buf *out, int indent, const char *key, const char *value)
 {
-    start(out, indent, key);
+    print_indented_key(out, indent, key);
     stw_buf_addf(out, " %s\n", value);
 }
 
-static void number(struct stw_buf *out, int indent, const char *key, int64_t value)
+static void print_number(struct stw_buf *out, int indent, const char *key, int64_t value)
 {
-    start(out, indent, key);
+    print_indented_key(out, indent, key);
     stw_buf_addf(out, " %lld\n", (long long)value);
 }
 
@@ -57,7 +57,7 @@ static bool is_safe(const char *text)
                              "0123456789 .,;-_/()")] == '\0';
 }
 
-static void scalar(struct stw_buf *out, const char *text)
+static void print_scalar(struct stw_buf *out, const char *text)
 {
     if (is_safe(text)) {
         stw_buf_adds(out, text);
@@ -72,46 +72,47 @@ static void scalar(struct stw_buf *out, const char *text)
     stw_buf_addc(out, '\'');
 }
 
-static void string(struct stw_buf *out, int indent, const char *key, const char *value)
+static void print_string(struct stw_buf *out, int indent, const char *key, const char *value)
 {
     if (!value)
         return;
-    start(out, indent, key);
+    print_indented_key(out, indent, key);
     stw_buf_addc(out, ' ');
-    scalar(out, value);
+    print_scalar(out, value);
     stw_buf_addc(out, '\n');
 }
 
-static void strings(struct stw_buf *out, int indent, const char *key, const char *const *list)
+static void print_string_list(struct stw_buf *out, int indent, const char *key,
+                              const char *const *list)
 {
     if (!list)
         return;
-    parent(out, indent, key);
+    print_parent_key(out, indent, key);
     for (; *list; list++) {
         stw_buf_addf(out, "%*s- ", indent, "");
-        scalar(out, *list);
+        print_scalar(out, *list);
         stw_buf_addc(out, '\n');
     }
 }
 
-static void schema(struct stw_buf *out, int indent, const struct stw_field *row);
+static void print_field_schema(struct stw_buf *out, int indent, const struct stw_field *row);
 
-static void properties(struct stw_buf *out, int indent, const struct stw_field *rows)
+static void print_properties(struct stw_buf *out, int indent, const struct stw_field *rows)
 {
     for (; rows->name; rows++) {
-        parent(out, indent, rows->name);
-        schema(out, indent + 2, rows);
+        print_parent_key(out, indent, rows->name);
+        print_field_schema(out, indent + 2, rows);
     }
 }
 
-static void required(struct stw_buf *out, int indent, const struct stw_field *rows)
+static void print_required(struct stw_buf *out, int indent, const struct stw_field *rows)
 {
     bool any = false;
     for (; rows->name; rows++) {
         if (!rows->required)
             continue;
         if (!any)
-            parent(out, indent, "required");
+            print_parent_key(out, indent, "required");
         any = true;
         stw_buf_addf(out, "%*s- %s\n", indent, "", rows->name);
     }
@@ -119,7 +120,7 @@ static void required(struct stw_buf *out, int indent, const struct stw_field *ro
 
 /* A row counts bytes, a schema counts characters.  The bounds below refuse nothing that the webhook
  * accepts. */
-static void range(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_range(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     static const struct {
         const char *min, *max;
@@ -134,47 +135,47 @@ static void range(struct stw_buf *out, int indent, const struct stw_field *row)
     if (!row->has_range || (size_t)row->type >= STW_COUNT(words) || !words[row->type].min)
         return;
     if (row->max != INT64_MAX)
-        number(out, indent, words[row->type].max, row->max);
+        print_number(out, indent, words[row->type].max, row->max);
     if (row->type == STW_T_INT || row->min > 0)
-        number(out, indent, words[row->type].min, text ? (row->min + 3) / 4 : row->min);
+        print_number(out, indent, words[row->type].min, text ? (row->min + 3) / 4 : row->min);
 }
 
-static void object(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_object_schema(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     if (!row->fields) {
-        plain(out, indent, "x-kubernetes-preserve-unknown-fields", "true");
+        print_plain_value(out, indent, "x-kubernetes-preserve-unknown-fields", "true");
         return;
     }
-    parent(out, indent, "properties");
-    properties(out, indent + 2, row->fields);
-    required(out, indent, row->fields);
+    print_parent_key(out, indent, "properties");
+    print_properties(out, indent + 2, row->fields);
+    print_required(out, indent, row->fields);
 }
 
-static void list(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_list_schema(struct stw_buf *out, int indent, const struct stw_field *row)
 {
-    parent(out, indent, "items");
-    schema(out, indent + 2, row->item);
+    print_parent_key(out, indent, "items");
+    print_field_schema(out, indent + 2, row->item);
     if (!row->list_keys)
         return;
-    strings(out, indent, "x-kubernetes-list-map-keys", row->list_keys);
-    plain(out, indent, "x-kubernetes-list-type", "map");
+    print_string_list(out, indent, "x-kubernetes-list-map-keys", row->list_keys);
+    print_plain_value(out, indent, "x-kubernetes-list-type", "map");
 }
 
-static void map(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_map_schema(struct stw_buf *out, int indent, const struct stw_field *row)
 {
-    parent(out, indent, "additionalProperties");
-    schema(out, indent + 2, row->item);
+    print_parent_key(out, indent, "additionalProperties");
+    print_field_schema(out, indent + 2, row->item);
 }
 
 static void any_of_both(struct stw_buf *out, int indent, const char *pattern)
 {
-    parent(out, indent, "anyOf");
+    print_parent_key(out, indent, "anyOf");
     stw_buf_addf(out, "%*s- type: integer\n%*s- type: string\n", indent, "", indent, "");
-    string(out, indent, "pattern", pattern);
-    plain(out, indent, "x-kubernetes-int-or-string", "true");
+    print_string(out, indent, "pattern", pattern);
+    print_plain_value(out, indent, "x-kubernetes-int-or-string", "true");
 }
 
-static void quantity(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_quantity_schema(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     (void)row;
     any_of_both(out, indent, quantity_pattern);
@@ -183,10 +184,10 @@ static void quantity(struct stw_buf *out, int indent, const struct stw_field *ro
 static void int_or_string(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     (void)row;
-    any_of_both(out, indent, NULL); /* schema() writes the row's own pattern */
+    any_of_both(out, indent, NULL); /* print_field_schema() writes the row's own pattern */
 }
 
-static void nothing(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_nothing(struct stw_buf *out, int indent, const struct stw_field *row)
 {
     (void)out, (void)indent, (void)row;
 }
@@ -195,11 +196,16 @@ static const struct {
     const char *name;
     void (*write)(struct stw_buf *out, int indent, const struct stw_field *row);
 } types[] = {
-    [STW_T_STRING] = {"string", nothing}, [STW_T_TEXT] = {"string", nothing},
-    [STW_T_INT] = {"integer", nothing},   [STW_T_BOOL] = {"boolean", nothing},
-    [STW_T_OBJECT] = {"object", object},  [STW_T_LIST] = {"array", list},
-    [STW_T_MAP] = {"object", map},        [STW_T_QUANTITY] = {NULL, quantity},
-    [STW_T_RAW] = {"object", object},     [STW_T_INT_OR_STRING] = {NULL, int_or_string},
+    [STW_T_STRING] = {"string", print_nothing},
+    [STW_T_TEXT] = {"string", print_nothing},
+    [STW_T_INT] = {"integer", print_nothing},
+    [STW_T_BOOL] = {"boolean", print_nothing},
+    [STW_T_OBJECT] = {"object", print_object_schema},
+    [STW_T_LIST] = {"array", print_list_schema},
+    [STW_T_MAP] = {"object", print_map_schema},
+    [STW_T_QUANTITY] = {NULL, print_quantity_schema},
+    [STW_T_RAW] = {"object", print_object_schema},
+    [STW_T_INT_OR_STRING] = {NULL, int_or_string},
 };
 
 static bool has_default(const struct stw_field *row)
@@ -207,30 +213,31 @@ static bool has_default(const struct stw_field *row)
     return row->def && !row->computed;
 }
 
-static void schema(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_field_schema(struct stw_buf *out, int indent, const struct stw_field *row)
 {
-    string(out, indent, "description", row->help);
+    print_string(out, indent, "description", row->help);
     if (has_default(row))
-        plain(out, indent, "default", row->def);
-    strings(out, indent, "enum", row->values);
-    string(out, indent, "format", row->format);
-    range(out, indent, row);
-    string(out, indent, "pattern", row->pattern);
-    string(out, indent, "type", types[row->type].name);
+        print_plain_value(out, indent, "default", row->def);
+    print_string_list(out, indent, "enum", row->values);
+    print_string(out, indent, "format", row->format);
+    print_range(out, indent, row);
+    print_string(out, indent, "pattern", row->pattern);
+    print_string(out, indent, "type", types[row->type].name);
     types[row->type].write(out, indent, row);
 }
 
-static void status(struct stw_buf *out, int indent, const struct stw_kind *k)
+static void print_status(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
-    parent(out, indent, "status");
-    string(out, indent + 2, "description", "What steward found and did; written by it alone.");
-    parent(out, indent + 2, "default");
-    plain(out, indent + 4, "observedGeneration", "-1");
-    plain(out, indent + 2, "type", "object");
-    parent(out, indent + 2, "properties");
-    properties(out, indent + 4, stw_status_common);
+    print_parent_key(out, indent, "status");
+    print_string(out, indent + 2, "description",
+                 "What steward found and did; written by it alone.");
+    print_parent_key(out, indent + 2, "default");
+    print_plain_value(out, indent + 4, "observedGeneration", "-1");
+    print_plain_value(out, indent + 2, "type", "object");
+    print_parent_key(out, indent + 2, "properties");
+    print_properties(out, indent + 4, stw_status_common);
     if (k->status)
-        properties(out, indent + 4, k->status);
+        print_properties(out, indent + 4, k->status);
 }
 
 static void top_schema(struct stw_buf *out, int indent, const struct stw_kind *k)
@@ -244,78 +251,78 @@ static void top_schema(struct stw_buf *out, int indent, const struct stw_kind *k
         {.name = "spec", .type = STW_T_OBJECT, .help = "What is wanted.", .fields = k->spec},
         {.name = NULL},
     };
-    string(out, indent, "description", k->help);
-    plain(out, indent, "type", "object");
-    parent(out, indent, "properties");
-    properties(out, indent + 2, head);
-    parent(out, indent + 2, "metadata");
-    plain(out, indent + 4, "type", "object");
-    properties(out, indent + 2, spec);
-    status(out, indent + 2, k);
-    parent(out, indent, "required");
+    print_string(out, indent, "description", k->help);
+    print_plain_value(out, indent, "type", "object");
+    print_parent_key(out, indent, "properties");
+    print_properties(out, indent + 2, head);
+    print_parent_key(out, indent + 2, "metadata");
+    print_plain_value(out, indent + 4, "type", "object");
+    print_properties(out, indent + 2, spec);
+    print_status(out, indent + 2, k);
+    print_parent_key(out, indent, "required");
     stw_buf_addf(out, "%*s- spec\n", indent, "");
 }
 
-static void columns(struct stw_buf *out, int indent, const struct stw_column *c)
+static void print_columns(struct stw_buf *out, int indent, const struct stw_column *c)
 {
-    parent(out, indent, "additionalPrinterColumns");
+    print_parent_key(out, indent, "additionalPrinterColumns");
     for (; c->name; c++) {
         stw_buf_addf(out, "%*s- name: %s\n", indent, "", c->name);
-        string(out, indent + 2, "description", c->help);
-        string(out, indent + 2, "format", c->format);
-        string(out, indent + 2, "jsonPath", c->json_path);
+        print_string(out, indent + 2, "description", c->help);
+        print_string(out, indent + 2, "format", c->format);
+        print_string(out, indent + 2, "jsonPath", c->json_path);
         if (c->priority)
-            number(out, indent + 2, "priority", c->priority);
-        string(out, indent + 2, "type", c->type);
+            print_number(out, indent + 2, "priority", c->priority);
+        print_string(out, indent + 2, "type", c->type);
     }
 }
 
-static void names(struct stw_buf *out, int indent, const struct stw_kind *k)
+static void print_names(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
-    strings(out, indent, "categories", k->categories);
-    string(out, indent, "kind", k->kind);
+    print_string_list(out, indent, "categories", k->categories);
+    print_string(out, indent, "kind", k->kind);
     stw_buf_addf(out, "%*slistKind: %sList\n", indent, "", k->kind);
-    string(out, indent, "plural", k->plural);
-    strings(out, indent, "shortNames", k->short_names);
-    string(out, indent, "singular", k->singular);
+    print_string(out, indent, "plural", k->plural);
+    print_string_list(out, indent, "shortNames", k->short_names);
+    print_string(out, indent, "singular", k->singular);
 }
 
-static void scale(struct stw_buf *out, int indent, const struct stw_scale *s)
+static void print_scale(struct stw_buf *out, int indent, const struct stw_scale *s)
 {
     if (!s)
         return;
-    parent(out, indent, "scale");
-    string(out, indent + 2, "labelSelectorPath", s->selector);
-    string(out, indent + 2, "specReplicasPath", s->spec_replicas);
-    string(out, indent + 2, "statusReplicasPath", s->status_replicas);
+    print_parent_key(out, indent, "scale");
+    print_string(out, indent + 2, "labelSelectorPath", s->selector);
+    print_string(out, indent + 2, "specReplicasPath", s->spec_replicas);
+    print_string(out, indent + 2, "statusReplicasPath", s->status_replicas);
 }
 
-static void version(struct stw_buf *out, int indent, const struct stw_kind *k)
+static void print_crd_version(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
     stw_buf_addf(out, "%*s- name: %s\n", indent, "", k->version);
-    columns(out, indent + 2, k->columns);
-    parent(out, indent + 2, "schema");
-    parent(out, indent + 4, "openAPIV3Schema");
+    print_columns(out, indent + 2, k->columns);
+    print_parent_key(out, indent + 2, "schema");
+    print_parent_key(out, indent + 4, "openAPIV3Schema");
     top_schema(out, indent + 6, k);
-    plain(out, indent + 2, "served", "true");
-    plain(out, indent + 2, "storage", "true");
-    parent(out, indent + 2, "subresources");
-    scale(out, indent + 4, k->scale);
-    plain(out, indent + 4, "status", "{}");
+    print_plain_value(out, indent + 2, "served", "true");
+    print_plain_value(out, indent + 2, "storage", "true");
+    print_parent_key(out, indent + 2, "subresources");
+    print_scale(out, indent + 4, k->scale);
+    print_plain_value(out, indent + 4, "status", "{}");
 }
 
 void stw_kind_crd(const struct stw_kind *k, struct stw_buf *out)
 {
     stw_buf_adds(out, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n");
-    parent(out, 0, "metadata");
+    print_parent_key(out, 0, "metadata");
     stw_buf_addf(out, "  name: %s.%s\n", k->plural, k->group);
-    parent(out, 2, "labels");
-    plain(out, 4, "app.kubernetes.io/part-of", "steward");
-    parent(out, 0, "spec");
-    plain(out, 2, "group", k->group);
-    parent(out, 2, "names");
-    names(out, 4, k);
-    plain(out, 2, "scope", "Namespaced");
-    parent(out, 2, "versions");
-    version(out, 2, k);
+    print_parent_key(out, 2, "labels");
+    print_plain_value(out, 4, "app.kubernetes.io/part-of", "steward");
+    print_parent_key(out, 0, "spec");
+    print_plain_value(out, 2, "group", k->group);
+    print_parent_key(out, 2, "names");
+    print_names(out, 4, k);
+    print_plain_value(out, 2, "scope", "Namespaced");
+    print_parent_key(out, 2, "versions");
+    print_crd_version(out, 2, k);
 }

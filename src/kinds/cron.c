@@ -60,10 +60,10 @@ struct range {
 
 #define PIECE(p) (int)STW_MIN((p).len, (size_t)40), (p).at
 
-static int fail(const struct field *f, struct stw_error *err, const char *fmt, ...)
+static int report_field_error(const struct field *f, struct stw_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static int fail(const struct field *f, struct stw_error *err, const char *fmt, ...)
+static int report_field_error(const struct field *f, struct stw_error *err, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -91,11 +91,11 @@ static int read_number(const struct field *f, struct piece p, unsigned *ret, str
 {
     unsigned n = 0;
     if (p.len == 0)
-        return fail(f, err, "a number is missing");
+        return report_field_error(f, err, "a number is missing");
     for (size_t i = 0; i < p.len; i++) {
         if (!isdigit((unsigned char)p.at[i]))
-            return fail(f, err, "\"%.*s\" is not a number%s", PIECE(p),
-                        bounds[f->which].values ? " or a name" : "");
+            return report_field_error(f, err, "\"%.*s\" is not a number%s", PIECE(p),
+                                      bounds[f->which].values ? " or a name" : "");
         n = STW_MIN(n * 10 + (unsigned)(p.at[i] - '0'), HUGE_NUMBER);
     }
     *ret = n;
@@ -114,7 +114,7 @@ static int read_value(const struct field *f, struct piece p, unsigned *ret, stru
     if (read_number(f, p, ret, err) != 0)
         return -1;
     if (*ret < b->min || *ret > b->max)
-        return fail(f, err, "%.*s is outside %u-%u", PIECE(p), b->min, b->max);
+        return report_field_error(f, err, "%.*s is outside %u-%u", PIECE(p), b->min, b->max);
     return 0;
 }
 
@@ -137,14 +137,14 @@ static int read_span(const struct field *f, struct piece text, struct range *r,
         return 0;
     }
     if (rest.at)
-        return fail(f, err, "\"%.*s\" has more than one '-'", PIECE(text));
+        return report_field_error(f, err, "\"%.*s\" has more than one '-'", PIECE(text));
     if (read_value(f, low, &r->low, err) != 0)
         return -1;
     r->high = r->low;
     if (!r->single && read_value(f, high, &r->high, err) != 0)
         return -1;
     if (r->low > r->high)
-        return fail(f, err, "range \"%.*s\" is reversed", PIECE(text));
+        return report_field_error(f, err, "range \"%.*s\" is reversed", PIECE(text));
     return 0;
 }
 
@@ -156,7 +156,7 @@ static int read_step(const struct field *f, struct piece text, struct range *r,
     if (read_number(f, text, &r->step, err) != 0)
         return -1;
     if (r->step == 0)
-        return fail(f, err, "a step must be at least 1");
+        return report_field_error(f, err, "a step must be at least 1");
     if (r->single && !r->star)
         r->high = STW_MAX(r->low, max);
     return 0;
@@ -167,11 +167,11 @@ static int read_item(struct field *f, struct piece item, struct stw_error *err)
     struct range r = {.step = 1};
     struct piece rest = item, span = {0}, step = {0};
     if (item.len == 0)
-        return fail(f, err, "an item of the list is empty");
+        return report_field_error(f, err, "an item of the list is empty");
     (void)next_part(&rest, '/', &span);
     bool stepped = next_part(&rest, '/', &step);
     if (rest.at)
-        return fail(f, err, "\"%.*s\" has more than one '/'", PIECE(item));
+        return report_field_error(f, err, "\"%.*s\" has more than one '/'", PIECE(item));
     if (read_span(f, span, &r, err) != 0 || (stepped && read_step(f, step, &r, err) != 0))
         return -1;
     f->wide_step |= r.step > 1 && r.step > r.high - r.low;
@@ -215,7 +215,7 @@ static void keep_field(const struct field *f, struct stw_cron *c)
         c->wide_steps |= (uint8_t)(1u << f->which);
 }
 
-static unsigned split(const char *text, struct piece parts[STW_CRON_FIELDS])
+static unsigned split_fields(const char *text, struct piece parts[STW_CRON_FIELDS])
 {
     unsigned count = 0;
     for (const char *at = text + strspn(text, BLANKS); *at; at += strspn(at, BLANKS)) {
@@ -229,7 +229,7 @@ static unsigned split(const char *text, struct piece parts[STW_CRON_FIELDS])
 }
 
 /* The five fields of a macro; NULL: an unknown macro. */
-static const char *expand(struct piece name)
+static const char *expand_macro(struct piece name)
 {
     for (size_t i = 0; i < STW_COUNT(macros); i++)
         if (strlen(macros[i].name) == name.len && memcmp(macros[i].name, name.at, name.len) == 0)
@@ -259,9 +259,9 @@ int stw_cron_parse(const char *text, struct stw_cron *ret, struct stw_error *err
     unsigned count;
     if (strlen(text) > STW_CRON_MAX)
         return stw_fail(err, STW_ERR_INVALID, "must be at most %d bytes", STW_CRON_MAX);
-    count = split(text, parts);
-    if (count == 1 && expand(parts[0]))
-        count = split(expand(parts[0]), parts);
+    count = split_fields(text, parts);
+    if (count == 1 && expand_macro(parts[0]))
+        count = split_fields(expand_macro(parts[0]), parts);
     if (check_form(&parts[0], count, err) != 0)
         return -1;
     for (unsigned i = 0; i < STW_CRON_FIELDS; i++) {

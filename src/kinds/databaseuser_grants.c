@@ -30,7 +30,7 @@ static bool is_all(const char *text)
 
 /* --- the place of a grant */
 
-static unsigned place(const struct subject *g)
+static unsigned find_grant_place(const struct subject *g)
 {
     if (g->grant.table && !(is_all(g->grant.table) && !g->s->engine->has_schemas))
         return STW_ON_TABLE;
@@ -151,7 +151,7 @@ static void refuse_privilege(const struct subject *g, uint32_t i, const char *na
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1024);
     stw_buf_adds(&text, "supported values: ");
-    stw_engine_list_privileges(g->s->target->engine, place(g), &text);
+    stw_engine_list_privileges(g->s->target->engine, find_grant_place(g), &text);
     add_privilege(g, i, STW_NOT_SUPPORTED, name, stw_buf_str(&text));
     g->s->f->failed |= text.failed;
 }
@@ -181,7 +181,7 @@ static void check_privilege(const struct subject *g, uint32_t i, const char *nam
         return;
     }
     p = stw_engine_privilege(g->s->target->engine, name);
-    if (!p || !(p->places & place(g))) {
+    if (!p || !(p->places & find_grant_place(g))) {
         refuse_privilege(g, i, name);
         return;
     }
@@ -190,7 +190,7 @@ static void check_privilege(const struct subject *g, uint32_t i, const char *nam
 }
 
 /* Whether `name` is in the list before `end`. */
-static bool has(struct stw_json list, const char *name, uint32_t end)
+static bool has_name_before(struct stw_json list, const char *name, uint32_t end)
 {
     for (uint32_t i = 0; i < end; i++)
         if (stw_json_is(stw_json_at(list, i), name))
@@ -205,11 +205,11 @@ static void check_privileges(const struct subject *g)
     uint32_t count = stw_json_size(list);
     if (count > STW_DATABASEUSER_PRIVILEGES_MAX)
         return; /* the field table reports it */
-    bool all = has(list, "ALL", count);
+    bool all = has_name_before(list, "ALL", count);
     for (uint32_t i = 0; i < count; i++) {
         if (stw_json_strcpy(stw_json_at(list, i), name, sizeof(name)) != 0 || !*name)
             continue; /* the field table reports it */
-        if (has(list, name, i))
+        if (has_name_before(list, name, i))
             add_privilege(g, i, STW_DUPLICATE, name, "");
         else if (all && !stw_streq(name, "ALL"))
             add_privilege(g, i, STW_INVALID, name, "must be left out, for ALL is in the list");

@@ -85,7 +85,7 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
 }
 
 /* Strings of a decoded spec are NULL after an allocation failure. */
-static bool is(const char *text, const char *word)
+static bool is_same_word(const char *text, const char *word)
 {
     return text && stw_streq(text, word);
 }
@@ -284,7 +284,7 @@ static void check_hosts(const struct stw_dbu_scene *s)
 
 static void check_tls(const struct stw_dbu_scene *s)
 {
-    bool none = is(s->user->require_tls, "None");
+    bool none = is_same_word(s->user->require_tls, "None");
     if (!s->engine)
         return;
     if (!none && s->user->require_tls && !s->engine->has_require_tls)
@@ -335,7 +335,7 @@ static void check_reassign(const struct stw_dbu_scene *s)
 
 static void check_adoption(const struct stw_dbu_scene *s)
 {
-    if (s->target && s->a->ns && s->user->user && is(s->user->adoption_policy, "Adopt") &&
+    if (s->target && s->a->ns && s->user->user && is_same_word(s->user->adoption_policy, "Adopt") &&
         !stw_target_allows_adoption(s->target, s->a->ns, s->user->user))
         stw_findings_warn(s->f,
                           "adoptionPolicy is Adopt, and target \"%s\" does not allow the adoption "
@@ -345,7 +345,7 @@ static void check_adoption(const struct stw_dbu_scene *s)
 
 static void advise_on_deletion(const struct stw_dbu_scene *s)
 {
-    if (is(s->user->deletion_policy, "Retain"))
+    if (is_same_word(s->user->deletion_policy, "Retain"))
         stw_findings_warn(s->f, "deletionPolicy is Retain: the account and its rights stay on the "
                                 "server when this object is deleted");
 }

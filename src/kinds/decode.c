@@ -15,7 +15,7 @@ static void decode_fields(struct decoder *d, const struct stw_path *at,
                           const struct stw_field *rows, struct stw_json object, void *ret);
 
 /* Members are written by memcpy, so that no row's offset needs a cast to its type. */
-static void put(void *ret, const struct stw_field *row, const void *value, size_t size)
+static void write_member(void *ret, const struct stw_field *row, const void *value, size_t size)
 {
     memcpy((char *)ret + row->offset, value, size);
 }
@@ -27,7 +27,7 @@ static void put_string(struct decoder *d, void *ret, const struct stw_field *row
         d->no_memory = true;
     else if (row->skip && strncmp(text, row->skip, strlen(row->skip)) == 0)
         text += strlen(row->skip);
-    put(ret, row, &text, sizeof(text));
+    write_member(ret, row, &text, sizeof(text));
 }
 
 /* Default strings in the tables have no escapes. */
@@ -42,7 +42,7 @@ static void put_default_string(struct decoder *d, void *ret, const struct stw_fi
     memcpy(text, row->def + 1, len);
     text[len] = '\0';
     const char *value = text;
-    put(ret, row, &value, sizeof(value));
+    write_member(ret, row, &value, sizeof(value));
 }
 
 static void put_default(struct decoder *d, const struct stw_path *p, void *ret,
@@ -60,10 +60,10 @@ static void put_default(struct decoder *d, const struct stw_path *p, void *ret,
         break;
     case STW_T_INT:
         if (row->def && stw_parse_int(row->def, INT64_MIN, INT64_MAX, &n) == 0)
-            put(ret, row, &n, sizeof(n));
+            write_member(ret, row, &n, sizeof(n));
         break;
     case STW_T_BOOL:
-        put(ret, row, &yes, sizeof(yes));
+        write_member(ret, row, &yes, sizeof(yes));
         break;
     default: /* JSON nodes stay absent */
         break;
@@ -84,20 +84,20 @@ static void put_value(struct decoder *d, const struct stw_path *p, void *ret,
         break;
     case STW_T_INT:
         if (stw_field_int(v, &n) == 0)
-            put(ret, row, &n, sizeof(n));
+            write_member(ret, row, &n, sizeof(n));
         break;
     case STW_T_BOOL:
         yes = stw_json_bool(v, false);
-        put(ret, row, &yes, sizeof(yes));
+        write_member(ret, row, &yes, sizeof(yes));
         break;
     default:
-        put(ret, row, &v, sizeof(v));
+        write_member(ret, row, &v, sizeof(v));
         break;
     }
 }
 
-static void report(struct decoder *d, const struct stw_path *p, const struct stw_field *row,
-                   struct stw_json v)
+static void report_wrong_type(struct decoder *d, const struct stw_path *p,
+                              const struct stw_field *row, struct stw_json v)
 {
     d->wrong++;
     if (!d->f || d->f->error_count)
@@ -120,7 +120,7 @@ static void decode_fields(struct decoder *d, const struct stw_path *at,
         if (!stw_json_there(v)) {
             put_default(d, &p, ret, row);
         } else if (!stw_field_fits(row, v)) {
-            report(d, &p, row, v);
+            report_wrong_type(d, &p, row, v);
             put_default(d, &p, ret, row);
         } else {
             put_value(d, &p, ret, row, v);

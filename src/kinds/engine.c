@@ -156,7 +156,7 @@ const char *stw_engine_name(enum stw_engine e)
     return engines[e].name;
 }
 
-static bool matches(const char *pattern, const char *name)
+static bool is_name_match(const char *pattern, const char *name)
 {
     size_t len = strlen(pattern);
     if (pattern[len - 1] == '*')
@@ -167,7 +167,7 @@ static bool matches(const char *pattern, const char *name)
 static bool is_in(const char *const *patterns, const char *name)
 {
     for (; *patterns; patterns++)
-        if (matches(*patterns, name))
+        if (is_name_match(*patterns, name))
             return true;
     return false;
 }

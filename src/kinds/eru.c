@@ -242,8 +242,8 @@ static void check_deployment(const struct stw_admission *a, const struct stw_eru
                           e->deployment);
 }
 
-static void validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                     struct stw_findings *f)
+static void validate_eru(const struct stw_admission *a, const void *spec, const void *old_spec,
+                         struct stw_findings *f)
 {
     const struct stw_eru *e = spec;
     check_deployment(a, e, !old_spec, f);
@@ -277,5 +277,5 @@ const struct stw_kind stw_kind_eru = {
     .status = status_fields,
     .columns = columns,
     .operations = STW_CREATE | STW_UPDATE,
-    .validate = validate,
+    .validate = validate_eru,
 };

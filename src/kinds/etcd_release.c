@@ -45,7 +45,7 @@ static const struct {
     {7, {{3, 6, 11}, {3, 6, 11}, NULL}},
 };
 
-static bool before(struct stw_semver a, struct stw_semver b)
+static bool is_older_release(struct stw_semver a, struct stw_semver b)
 {
     return stw_semver_compare(a, b) < 0;
 }
@@ -53,7 +53,8 @@ static bool before(struct stw_semver a, struct stw_semver b)
 bool stw_etcd_has(struct stw_semver v, enum stw_etcd_trait trait)
 {
     const struct stw_semver next = {3, 5, 0};
-    return !before(v, before(v, next) ? traits[trait].since_34 : traits[trait].since);
+    return !is_older_release(v, is_older_release(v, next) ? traits[trait].since_34
+                                                          : traits[trait].since);
 }
 
 bool stw_etcd_corrupts(struct stw_semver v)
@@ -63,7 +64,8 @@ bool stw_etcd_corrupts(struct stw_semver v)
 
 const char *stw_etcd_option(struct stw_semver v, enum stw_etcd_option option)
 {
-    return before(v, options[option].renamed) ? options[option].before : options[option].after;
+    return is_older_release(v, options[option].renamed) ? options[option].before
+                                                        : options[option].after;
 }
 
 struct stw_etcd_step stw_etcd_step_to(struct stw_semver to)

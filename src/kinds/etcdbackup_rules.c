@@ -184,8 +184,8 @@ static const struct {
     {{"username", "password", NULL}},
 };
 
-static void advise(const struct stw_admission *a, const struct stw_etcdbackup *b,
-                   const struct stw_etcdbackup *old, struct stw_findings *f)
+static void advise_on_etcdbackup(const struct stw_admission *a, const struct stw_etcdbackup *b,
+                                 const struct stw_etcdbackup *old, struct stw_findings *f)
 {
     if (b->verify && stw_streq(b->verify, "None"))
         stw_findings_warn(f, "spec.verify None: nobody knows whether such backups can be restored");
@@ -209,5 +209,5 @@ void stw_etcdbackup_validate(const struct stw_admission *a, const void *spec, co
     if (old_spec)
         check_changes(a, b, old_spec, f);
     check_place(a, b, f);
-    advise(a, b, old_spec, f);
+    advise_on_etcdbackup(a, b, old_spec, f);
 }

@@ -197,7 +197,7 @@ static const struct {
     {WHOLE, "election-timeout", "options.electionTimeoutMs"},
 };
 
-static bool matches(enum match match, const char *text, const char *name)
+static bool is_reserved_match(enum match match, const char *text, const char *name)
 {
     size_t len = strlen(text), all = strlen(name);
     switch (match) {
@@ -219,7 +219,7 @@ bool stw_etcd_option_reserved(const char *name, const char **ret_use)
     if (strncmp(name, experimental, strlen(experimental)) == 0)
         name += strlen(experimental);
     for (size_t i = 0; i < STW_COUNT(reserved_options); i++) {
-        if (!matches(reserved_options[i].match, reserved_options[i].text, name))
+        if (!is_reserved_match(reserved_options[i].match, reserved_options[i].text, name))
             continue;
         *ret_use = reserved_options[i].use;
         return true;
@@ -300,7 +300,7 @@ static void check_keys(const struct stw_ec_scene *s, const char *field, struct s
             continue;
         for (size_t i = 0; i < STW_COUNT(reserved_keys); i++) {
             if ((annotation && !reserved_keys[i].annotation) ||
-                !matches(reserved_keys[i].match, reserved_keys[i].text, name))
+                !is_reserved_match(reserved_keys[i].match, reserved_keys[i].text, name))
                 continue;
             (void)snprintf(path, sizeof(path), "pod.%s[%s]", field, name);
             stw_ec_forbid(s, path, "reserved %s %s", annotation ? "annotation" : "label", name);

@@ -25,8 +25,8 @@ struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path)
 }
 
 __attribute__((format(printf, 5, 0))) static void
-refuse(const struct stw_ec_scene *s, const char *path, enum stw_finding_code code, const char *json,
-       const char *fmt, va_list ap)
+add_spec_error(const struct stw_ec_scene *s, const char *path, enum stw_finding_code code,
+               const char *json, const char *fmt, va_list ap)
 {
     char text[512];
     (void)vsnprintf(text, sizeof(text), fmt, ap);
@@ -37,7 +37,7 @@ void stw_ec_forbid(const struct stw_ec_scene *s, const char *path, const char *f
 {
     va_list ap;
     va_start(ap, fmt);
-    refuse(s, path, STW_FORBIDDEN, NULL, fmt, ap);
+    add_spec_error(s, path, STW_FORBIDDEN, NULL, fmt, ap);
     va_end(ap);
 }
 
@@ -53,7 +53,7 @@ void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t v
     va_list ap;
     (void)snprintf(json, sizeof(json), "%lld", (long long)value);
     va_start(ap, fmt);
-    refuse(s, path, STW_INVALID, json, fmt, ap);
+    add_spec_error(s, path, STW_INVALID, json, fmt, ap);
     va_end(ap);
 }
 
@@ -64,7 +64,7 @@ void stw_ec_refuse_text(const struct stw_ec_scene *s, const char *path, const ch
     va_list ap;
     stw_buf_json_strz(&json, value);
     va_start(ap, fmt);
-    refuse(s, path, STW_INVALID, stw_buf_str(&json), fmt, ap);
+    add_spec_error(s, path, STW_INVALID, stw_buf_str(&json), fmt, ap);
     va_end(ap);
 }
 

@@ -259,8 +259,8 @@ static void advise_on_backup(const struct stw_admission *a, const struct stw_etc
                           r->backup.name);
 }
 
-static void validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                     struct stw_findings *f)
+static void validate_etcdrestore(const struct stw_admission *a, const void *spec,
+                                 const void *old_spec, struct stw_findings *f)
 {
     const struct stw_etcdrestore *r = spec, *old = old_spec;
     check_source(r, f);
@@ -292,5 +292,5 @@ const struct stw_kind stw_kind_etcdrestore = {
     .status = status_fields,
     .columns = columns,
     .operations = STW_CREATE | STW_UPDATE,
-    .validate = validate,
+    .validate = validate_etcdrestore,
 };

@@ -87,7 +87,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static void shorten(struct stw_buf *out, const char *text, size_t len)
+static void append_shortened(struct stw_buf *out, const char *text, size_t len)
 {
     bool in_string = false;
     size_t unit;
@@ -109,7 +109,7 @@ static void shorten(struct stw_buf *out, const char *text, size_t len)
 static char *short_value(const char *text, size_t len)
 {
     struct stw_buf out = STW_BUF_INIT(VALUE_MAX + 16);
-    shorten(&out, text, len);
+    append_shortened(&out, text, len);
     return stw_buf_take(&out);
 }
 
@@ -122,7 +122,7 @@ __attribute__((format(printf, 1, 0))) static char *message_text(const char *fmt,
 }
 
 /* Makes space for one more after `count` elements; arrays grow by doubling from 8. */
-static bool grow(void **array, size_t count, size_t size)
+static bool grow_array(void **array, size_t count, size_t size)
 {
     if (count != 0 && (count < 8 || (count & (count - 1)) != 0))
         return true;
@@ -136,14 +136,14 @@ static bool grow(void **array, size_t count, size_t size)
 static bool grow_errors(struct stw_findings *f)
 {
     void *array = f->errors;
-    bool ok = grow(&array, f->error_count, sizeof(*f->errors));
+    bool ok = grow_array(&array, f->error_count, sizeof(*f->errors));
     f->errors = array;
     return ok;
 }
 
-__attribute__((format(printf, 6, 0))) static void add(struct stw_findings *f, const char *path,
-                                                      enum stw_finding_code code, const char *value,
-                                                      size_t value_len, const char *fmt, va_list ap)
+__attribute__((format(printf, 6, 0))) static void
+append_error(struct stw_findings *f, const char *path, enum stw_finding_code code,
+             const char *value, size_t value_len, const char *fmt, va_list ap)
 {
     if (f->error_count == ERRORS_MAX) {
         f->errors_left_out++;
@@ -207,7 +207,7 @@ void stw_findings_add(struct stw_findings *f, const char *path, enum stw_finding
 {
     va_list ap;
     va_start(ap, fmt);
-    add(f, path, code, value, value ? strlen(value) : 0, fmt, ap);
+    append_error(f, path, code, value, value ? strlen(value) : 0, fmt, ap);
     va_end(ap);
 }
 
@@ -218,14 +218,14 @@ void stw_findings_at(struct stw_findings *f, const char *path, enum stw_finding_
     size_t len = 0;
     const char *raw = stw_json_type(value) == STW_JSON_ABSENT ? NULL : stw_json_raw(value, &len);
     va_start(ap, fmt);
-    add(f, path, code, raw, len, fmt, ap);
+    append_error(f, path, code, raw, len, fmt, ap);
     va_end(ap);
 }
 
 static void append_warning(struct stw_findings *f, char *text)
 {
     void *array = f->warnings;
-    bool ok = text && grow(&array, f->warning_count, sizeof(*f->warnings));
+    bool ok = text && grow_array(&array, f->warning_count, sizeof(*f->warnings));
     f->warnings = array;
     if (!ok) {
         free(text);

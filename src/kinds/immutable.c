@@ -17,7 +17,7 @@ static bool is_default(const struct stw_field *row, struct stw_json v)
     return stw_json_equal(stw_json_at(stw_json_root(&doc), 0), v);
 }
 
-static bool same(const struct stw_field *row, struct stw_json now, struct stw_json old)
+static bool is_same_value(const struct stw_field *row, struct stw_json now, struct stw_json old)
 {
     bool now_there = stw_json_there(now), old_there = stw_json_there(old);
     if (now_there && old_there)
@@ -27,7 +27,7 @@ static bool same(const struct stw_field *row, struct stw_json now, struct stw_js
     return is_default(row, now_there ? now : old);
 }
 
-static void refuse(const struct stw_path *p, struct stw_json old, struct stw_findings *f)
+static void refuse_change(const struct stw_path *p, struct stw_json old, struct stw_findings *f)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     stw_autofindings struct stw_findings was = {0};
@@ -45,8 +45,8 @@ void stw_check_immutable(const struct stw_path *at, const struct stw_field *rows
     for (const struct stw_field *row = rows; row->name; row++) {
         struct stw_path p = {.up = at, .name = row->name};
         struct stw_json v = stw_json_get(now, row->name), was = stw_json_get(old, row->name);
-        if (row->immutable && !same(row, v, was))
-            refuse(&p, was, f);
+        if (row->immutable && !is_same_value(row, v, was))
+            refuse_change(&p, was, f);
         else if (row->type == STW_T_OBJECT)
             stw_check_immutable(&p, row->fields, v, was, f);
     }

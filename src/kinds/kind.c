@@ -89,7 +89,7 @@ static void check_immutable(const struct stw_admission *a, struct stw_findings *
                         stw_json_get(a->old_object, "spec"), f);
 }
 
-static void validate(const struct stw_admission *a, struct stw_findings *f)
+static void validate_object(const struct stw_admission *a, struct stw_findings *f)
 {
     size_t first = f->error_count;
     bool update = a->operation == STW_UPDATE && stw_json_type(a->old_object) == STW_JSON_OBJECT;
@@ -113,7 +113,7 @@ static void validate(const struct stw_admission *a, struct stw_findings *f)
 
 void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f)
 {
-    validate(a, f);
+    validate_object(a, f);
     if (f->spent)
         stw_findings_too_complex(f);
 }

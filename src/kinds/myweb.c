@@ -162,7 +162,8 @@ static int32_t static_band_end(struct range r)
 }
 
 /* Whether another object of an index has this port. */
-static bool held(const struct stw_admission *a, const char *index, int64_t port, char holder[512])
+static bool is_port_held(const struct stw_admission *a, const char *index, int64_t port,
+                         char holder[512])
 {
     char key[24], self[600];
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
@@ -187,7 +188,7 @@ static void advise_on_port(const struct stw_admission *a, int64_t port, struct r
 {
     char holder[512] = "";
     int32_t end = static_band_end(r);
-    if (held(a, "services.nodePort", port, holder))
+    if (is_port_held(a, "services.nodePort", port, holder))
         stw_findings_warn(f, "node port %lld is in use by Service %s", (long long)port, holder);
     if (port > end)
         stw_findings_warn(f,
@@ -208,7 +209,7 @@ static void check_port(const struct stw_admission *a, int64_t port, bool is_new,
         add_port_error(f, STW_INVALID, port, text);
         return;
     }
-    if (held(a, "mywebs.nodePort", port, holder)) {
+    if (is_port_held(a, "mywebs.nodePort", port, holder)) {
         snprintf(text, sizeof(text), "node port %lld is taken by MyWeb %s", (long long)port,
                  holder);
         add_port_error(f, STW_FORBIDDEN, port, text);
@@ -231,8 +232,8 @@ static void advise_on_page(struct stw_json page, struct stw_findings *f)
                           size, APPLY_ANNOTATION_MAX);
 }
 
-static void validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                     struct stw_findings *f)
+static void validate_myweb(const struct stw_admission *a, const void *spec, const void *old_spec,
+                           struct stw_findings *f)
 {
     const struct stw_myweb *web = spec, *old = old_spec;
     check_port(a, web->node_port, !old || old->node_port != web->node_port, f);
@@ -261,5 +262,5 @@ const struct stw_kind stw_kind_myweb = {
     .dns1035_name = true,
     .name_max = 63,
     .default_more = default_more,
-    .validate = validate,
+    .validate = validate_myweb,
 };

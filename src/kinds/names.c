@@ -104,7 +104,7 @@ struct piece {
 
 /* Splits `s` at its first (or last) `c`: `s` keeps the part before it, the rest is returned.  `at`
  * of the rest is NULL when there is no `c`. */
-static struct piece split(struct piece *s, char c, bool last)
+static struct piece split_at_char(struct piece *s, char c, bool last)
 {
     const char *found = last ? memrchr(s->at, c, s->len) : memchr(s->at, c, s->len);
     struct piece rest = {NULL, 0};
@@ -132,7 +132,7 @@ static bool is_digest(struct piece s)
         const char *name;
         size_t hex;
     } algorithms[] = {{"sha256", 64}, {"sha384", 96}, {"sha512", 128}};
-    struct piece hex = split(&s, ':', false);
+    struct piece hex = split_at_char(&s, ':', false);
     for (size_t i = 0; hex.at && i < STW_COUNT(algorithms); i++)
         if (s.len == 6 && memcmp(s.at, algorithms[i].name, 6) == 0)
             return is_hex(hex, algorithms[i].hex);
@@ -173,7 +173,7 @@ static bool is_path_component(struct piece s)
 static bool is_path(struct piece s)
 {
     while (s.at) {
-        struct piece rest = split(&s, '/', false);
+        struct piece rest = split_at_char(&s, '/', false);
         if (!is_path_component(s))
             return false;
         s = rest;
@@ -213,16 +213,16 @@ static bool is_ipv6(struct piece s)
 static bool is_host(struct piece s)
 {
     if (s.at[0] != '[') {
-        struct piece port = split(&s, ':', false);
+        struct piece port = split_at_char(&s, ':', false);
         if (port.at && !is_port(port))
             return false;
     } else {
-        if (s.at[s.len - 1] != ']' && !is_port(split(&s, ':', true)))
+        if (s.at[s.len - 1] != ']' && !is_port(split_at_char(&s, ':', true)))
             return false;
         return is_ipv6(s);
     }
     while (s.at) {
-        struct piece rest = split(&s, '.', false);
+        struct piece rest = split_at_char(&s, '.', false);
         if (!is_host_part(s))
             return false;
         s = rest;
@@ -243,7 +243,7 @@ static bool looks_like_host(struct piece s)
 
 static bool is_image_name(struct piece s)
 {
-    struct piece host = s, path = split(&host, '/', false);
+    struct piece host = s, path = split_at_char(&host, '/', false);
     if (s.len == 0 || s.len > IMAGE_NAME_MAX ||
         is_hex(s, 64)) /* 64 digits are the ID of an image */
         return false;
@@ -255,7 +255,7 @@ static bool is_image_name(struct piece s)
 /* Splits off the tag: the part after the last ':' that no '/' follows. */
 static struct piece split_tag(struct piece *s)
 {
-    struct piece none = {NULL, 0}, name = *s, tag = split(&name, ':', true);
+    struct piece none = {NULL, 0}, name = *s, tag = split_at_char(&name, ':', true);
     if (!tag.at || memchr(tag.at, '/', tag.len))
         return none;
     *s = name;
@@ -267,7 +267,7 @@ bool stw_is_image(const char *text)
     struct piece s = {text, strlen(text)};
     if (s.len == 0 || s.len > IMAGE_MAX)
         return false;
-    struct piece digest = split(&s, '@', false);
+    struct piece digest = split_at_char(&s, '@', false);
     struct piece tag = split_tag(&s);
     return (!digest.at || is_digest(digest)) && (!tag.at || is_tag(tag)) && is_image_name(s);
 }
@@ -275,7 +275,7 @@ bool stw_is_image(const char *text)
 bool stw_image_floats(const char *text)
 {
     struct piece s = {text, strlen(text)};
-    if (split(&s, '@', false).at)
+    if (split_at_char(&s, '@', false).at)
         return false;
     struct piece tag = split_tag(&s);
     return !tag.at || (tag.len == 6 && memcmp(tag.at, "latest", 6) == 0);
@@ -284,7 +284,7 @@ bool stw_image_floats(const char *text)
 void stw_image_tag(const char *text, char *out, size_t out_size)
 {
     struct piece s = {text, strlen(text)};
-    (void)split(&s, '@', false);
+    (void)split_at_char(&s, '@', false);
     struct piece tag = split_tag(&s);
     size_t len = tag.at ? STW_MIN(tag.len, out_size - 1) : 0;
     if (len)

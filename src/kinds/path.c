@@ -66,7 +66,7 @@ void stw_path_pointer(const struct stw_path *p, struct stw_buf *out)
 }
 
 /* One step: the text between '[' and its ']', or up to the next '.' or '['. */
-static struct stw_json step(struct stw_json at, const char *text, size_t len)
+static struct stw_json follow_path_step(struct stw_json at, const char *text, size_t len)
 {
     char word[512];
     int64_t index;
@@ -87,12 +87,12 @@ struct stw_json stw_path_find(struct stw_json object, const char *text)
     while (*text && stw_json_there(at)) {
         if (*text == '[') {
             size_t len = strcspn(++text, "]");
-            at = step(at, text, len);
+            at = follow_path_step(at, text, len);
             text += len + (text[len] == ']');
         } else {
             text += *text == '.';
             size_t len = strcspn(text, ".[");
-            at = step(at, text, len);
+            at = follow_path_step(at, text, len);
             text += len;
         }
     }

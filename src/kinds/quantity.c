@@ -78,7 +78,7 @@ static int read_suffix(const char *s, struct suffix *ret)
 }
 
 /* Multiplies by 2^power.  Low digits are dropped when the result would not fit in 128 bits. */
-static void shift(struct number *n, int power)
+static void multiply_by_power_of_2(struct number *n, int power)
 {
     while (n->digits >> (127 - power)) {
         n->inexact |= n->digits % 10 != 0;
@@ -89,7 +89,7 @@ static void shift(struct number *n, int power)
 }
 
 /* digits * 10^power, capped at 2^63-1 (in nano) and rounded away from zero. */
-static stw_quantity scale(unsigned __int128 digits, int power, bool inexact)
+static stw_quantity scale_to_nano(unsigned __int128 digits, int power, bool inexact)
 {
     const unsigned __int128 most = (unsigned __int128)INT64_MAX * NANO;
     for (; power > 0 && digits != 0 && digits <= most; power--)
@@ -102,16 +102,17 @@ static stw_quantity scale(unsigned __int128 digits, int power, bool inexact)
     return (stw_quantity)STW_MIN(digits, most);
 }
 
-static int parse(const char *text, struct number *n, struct suffix *suffix, stw_quantity *ret)
+static int parse_quantity(const char *text, struct number *n, struct suffix *suffix,
+                          stw_quantity *ret)
 {
     const char *rest = read_number(text, n);
     if (!rest || read_suffix(rest, suffix) != 0)
         return -1;
     if (suffix->format == BINARY_SI)
-        shift(n, suffix->exponent);
+        multiply_by_power_of_2(n, suffix->exponent);
     else
         n->fraction -= suffix->exponent;
-    stw_quantity q = scale(n->digits, 9 - n->fraction, n->inexact);
+    stw_quantity q = scale_to_nano(n->digits, 9 - n->fraction, n->inexact);
     *ret = n->negative ? -q : q;
     return 0;
 }
@@ -120,7 +121,7 @@ int stw_quantity_parse(const char *s, stw_quantity *ret)
 {
     struct number n = {0};
     struct suffix suffix;
-    return parse(s, &n, &suffix, ret);
+    return parse_quantity(s, &n, &suffix, ret);
 }
 
 int stw_quantity_of(struct stw_json v, stw_quantity *ret)
@@ -209,7 +210,7 @@ int stw_quantity_canonical(const char *s, struct stw_buf *out)
     struct number n = {0};
     struct suffix suffix;
     stw_quantity q;
-    if (parse(s, &n, &suffix, &q) != 0)
+    if (parse_quantity(s, &n, &suffix, &q) != 0)
         return -1;
     bool binary = suffix.format == BINARY_SI && q % ((stw_quantity)1024 * NANO) == 0;
     if (q == 0)

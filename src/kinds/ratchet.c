@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static void demote(struct stw_findings *f, size_t index)
+static void demote_to_warning(struct stw_findings *f, size_t index)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
     stw_finding_text(&f->errors[index], &text);
@@ -26,7 +26,7 @@ static bool same_at(struct stw_json a, struct stw_json b, const char *path)
 
 /* Only a required value may be missing.  Any other path without a value is one that cannot be
  * followed, such as one with a very long key. */
-static bool unchanged(const struct stw_admission *a, const struct stw_finding *e)
+static bool is_value_unchanged(const struct stw_admission *a, const struct stw_finding *e)
 {
     bool there = stw_json_there(stw_path_find(a->object, e->path));
     return (there || e->code == STW_REQUIRED) && same_at(a->object, a->old_object, e->path);
@@ -74,9 +74,10 @@ void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_finding
     f->spent |= before.spent;
     for (size_t i = first; i < f->error_count && !stw_findings_spent(f);) {
         const struct stw_finding *e = &f->errors[i];
-        bool old = (spec_same && is_spec(e->path)) || (was_there(&before, e) && unchanged(a, e));
+        bool old =
+            (spec_same && is_spec(e->path)) || (was_there(&before, e) && is_value_unchanged(a, e));
         if (old)
-            demote(f, i);
+            demote_to_warning(f, i);
         else
             i++;
     }

@@ -16,8 +16,8 @@ static void add_error(struct stw_findings *f, const char *path, const char *valu
     stw_findings_add(f, path, STW_INVALID, stw_buf_str(&json), "%s", message);
 }
 
-static void advise(const char *path, const struct stw_cron *c, const char *what,
-                   struct stw_findings *f)
+static void advise_on_schedule(const char *path, const struct stw_cron *c, const char *what,
+                               struct stw_findings *f)
 {
     for (int i = 0; i < STW_CRON_FIELDS; i++)
         if (c->wide_steps >> i & 1)
@@ -43,7 +43,7 @@ void stw_check_schedule(const char *path, const char *schedule, const char *what
     else if (stw_cron_never(&c))
         add_error(f, path, schedule, "never matches any date");
     else
-        advise(path, &c, what, f);
+        advise_on_schedule(path, &c, what, f);
 }
 
 void stw_check_time_zone(const struct stw_admission *a, const char *path, const char *zone,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* Parses one number up to `end`, which is skipped. */
-static int number(const char **at, char end, uint16_t *ret)
+static int parse_version_number(const char **at, char end, uint16_t *ret)
 {
     const char *c = *at;
     uint32_t n = 0;
@@ -23,8 +23,9 @@ int stw_semver_parse(const char *text, struct stw_semver *ret)
     struct stw_semver v;
     if (*text == 'v')
         text++;
-    if (number(&text, '.', &v.major) != 0 || number(&text, '.', &v.minor) != 0 ||
-        number(&text, '\0', &v.patch) != 0)
+    if (parse_version_number(&text, '.', &v.major) != 0 ||
+        parse_version_number(&text, '.', &v.minor) != 0 ||
+        parse_version_number(&text, '\0', &v.patch) != 0)
         return -1;
     *ret = v;
     return 0;

@@ -313,7 +313,7 @@ static const char *const *copy_list(struct parser *p, struct stw_json list)
     return ret;
 }
 
-static void fill(struct parser *p, const struct written *w, struct stw_target *t)
+static void fill_target(struct parser *p, const struct written *w, struct stw_target *t)
 {
     int64_t engine = place_of(engine_names, w->engine), mode = place_of(tls_modes, w->tls.mode);
     *t = (struct stw_target){
@@ -435,7 +435,7 @@ static void parse_one(struct parser *p, const struct stw_path *at, struct stw_js
     struct stw_target *t = &p->targets->all[at->index];
     stw_check_fields(at, rows, v, p->targets->arena, p->f);
     (void)stw_fields_decode(rows, v, p->targets->arena, &w); /* wrong types are reported already */
-    fill(p, &w, t);
+    fill_target(p, &w, t);
     check_password(p, at->index, stw_json_get(v, "admin"));
     if (place_of(engine_names, w.engine) >= 0) {
         check_privileges(p, at->index, t);
@@ -463,7 +463,7 @@ static void parse_all(struct parser *p, struct stw_json list)
     }
 }
 
-static struct stw_targets *create(size_t count)
+static struct stw_targets *create_targets(size_t count)
 {
     struct stw_targets *t = calloc(1, sizeof(*t));
     if (!t)
@@ -491,7 +491,7 @@ int stw_targets_parse(struct stw_json list, struct stw_targets **ret, struct stw
                          TARGETS_MAX);
         return -1;
     }
-    struct parser p = {.targets = create(count), .f = f};
+    struct parser p = {.targets = create_targets(count), .f = f};
     f->failed |= !p.targets;
     f->strict = true; /* a misspelt key may be one that should have restricted access */
     if (p.targets)
@@ -556,7 +556,7 @@ static void put_pattern(const char *pattern, const char *ns, struct stw_buf *out
 }
 
 /* '*' matches any number of characters: after a mismatch the last '*' takes one more. */
-static bool matches(const char *pattern, const char *text)
+static bool is_glob_match(const char *pattern, const char *text)
 {
     const char *star = NULL, *retry = NULL;
     while (*text) {
@@ -584,7 +584,7 @@ static bool is_allowed(const char *const *patterns, const char *ns, const char *
         if (!ns && strstr(*patterns, NAMESPACE))
             continue;
         put_pattern(*patterns, ns, &pattern);
-        found = !pattern.failed && matches(stw_buf_str(&pattern), name);
+        found = !pattern.failed && is_glob_match(stw_buf_str(&pattern), name);
     }
     return found;
 }
@@ -613,7 +613,7 @@ bool stw_target_allows_privilege(const struct stw_target *t, const char *privile
     return found;
 }
 
-static bool same(const char *a, const char *b)
+static bool is_same_text(const char *a, const char *b)
 {
     return a == b || (a && b && stw_streq(a, b));
 }
@@ -621,10 +621,13 @@ static bool same(const char *a, const char *b)
 bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b)
 {
     return a->engine == b->engine && a->port == b->port && a->tls_mode == b->tls_mode &&
-           same(a->host, b->host) && same(a->admin_user, b->admin_user) &&
-           same(a->admin_database, b->admin_database) && same(a->secret_name, b->secret_name) &&
-           same(a->secret_key, b->secret_key) && same(a->password_file, b->password_file) &&
-           same(a->tls_ca_file, b->tls_ca_file) && a->max_connections == b->max_connections &&
+           is_same_text(a->host, b->host) && is_same_text(a->admin_user, b->admin_user) &&
+           is_same_text(a->admin_database, b->admin_database) &&
+           is_same_text(a->secret_name, b->secret_name) &&
+           is_same_text(a->secret_key, b->secret_key) &&
+           is_same_text(a->password_file, b->password_file) &&
+           is_same_text(a->tls_ca_file, b->tls_ca_file) &&
+           a->max_connections == b->max_connections &&
            a->connect_timeout_seconds == b->connect_timeout_seconds &&
            a->statement_timeout_seconds == b->statement_timeout_seconds;
 }

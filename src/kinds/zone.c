@@ -27,7 +27,7 @@ struct block {
     unsigned time_size;
 };
 
-static uint32_t read32(const unsigned char *p)
+static uint32_t read_uint32(const unsigned char *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
@@ -35,11 +35,11 @@ static uint32_t read32(const unsigned char *p)
 static int64_t read_time(const unsigned char *p, unsigned size)
 {
     if (size == 4)
-        return (int32_t)read32(p);
-    return (int64_t)((uint64_t)read32(p) << 32 | read32(p + 4));
+        return (int32_t)read_uint32(p);
+    return (int64_t)((uint64_t)read_uint32(p) << 32 | read_uint32(p + 4));
 }
 
-static int bad(struct stw_error *err, const char *what)
+static int report_bad_file(struct stw_error *err, const char *what)
 {
     return stw_fail(err, STW_ERR_INVALID, "not a time zone file: %s", what);
 }
@@ -48,18 +48,18 @@ static int read_block(const unsigned char *at, const unsigned char *end, unsigne
                       struct block *b, struct stw_error *err)
 {
     if (end - at < HEADER || memcmp(at, "TZif", 4) != 0)
-        return bad(err, "no header");
-    *b = (struct block){.isutcnt = read32(at + 20),
-                        .isstdcnt = read32(at + 24),
-                        .leapcnt = read32(at + 28),
-                        .timecnt = read32(at + 32),
-                        .typecnt = read32(at + 36),
-                        .charcnt = read32(at + 40),
+        return report_bad_file(err, "no header");
+    *b = (struct block){.isutcnt = read_uint32(at + 20),
+                        .isstdcnt = read_uint32(at + 24),
+                        .leapcnt = read_uint32(at + 28),
+                        .timecnt = read_uint32(at + 32),
+                        .typecnt = read_uint32(at + 36),
+                        .charcnt = read_uint32(at + 40),
                         .time_size = time_size};
     uint64_t size = (uint64_t)b->timecnt * (time_size + 1) + (uint64_t)b->typecnt * 6 + b->charcnt +
                     (uint64_t)b->leapcnt * (time_size + 4) + b->isstdcnt + b->isutcnt;
     if (size > (uint64_t)(end - at - HEADER))
-        return bad(err, "cut short");
+        return report_bad_file(err, "cut short");
     b->times = at + HEADER;
     b->indexes = b->times + (size_t)b->timecnt * time_size;
     b->types = b->indexes + b->timecnt;
@@ -70,10 +70,10 @@ static int read_block(const unsigned char *at, const unsigned char *end, unsigne
 static int type_offset(const struct block *b, unsigned type, int32_t *ret, struct stw_error *err)
 {
     if (type >= b->typecnt)
-        return bad(err, "no such local time type");
-    *ret = (int32_t)read32(b->types + (size_t)type * 6);
+        return report_bad_file(err, "no such local time type");
+    *ret = (int32_t)read_uint32(b->types + (size_t)type * 6);
     if (*ret < -STW_ZONE_OFFSET_MAX || *ret > STW_ZONE_OFFSET_MAX)
-        return bad(err, "an offset is out of range");
+        return report_bad_file(err, "an offset is out of range");
     return 0;
 }
 
@@ -84,9 +84,9 @@ static int read_changes(const struct block *b, struct stw_zone *z, struct stw_er
     for (uint32_t i = 0; i < b->timecnt; i++) {
         z->at[i] = read_time(b->times + (size_t)i * b->time_size, b->time_size);
         if (i > 0 && z->at[i] <= z->at[i - 1])
-            return bad(err, "its times are not in order");
+            return report_bad_file(err, "its times are not in order");
         if (z->at[i] < TIME_MIN || z->at[i] > TIME_MAX)
-            return bad(err, "a time is out of range");
+            return report_bad_file(err, "a time is out of range");
         if (type_offset(b, b->indexes[i], &z->offset[i], err) != 0)
             return -1;
     }
@@ -101,11 +101,11 @@ static int read_footer(const unsigned char *at, const unsigned char *end, struct
     const unsigned char *line = at + 1;
     const unsigned char *stop = end > line ? memchr(line, '\n', (size_t)(end - line)) : NULL;
     if (!stop || *at != '\n')
-        return bad(err, "no footer");
+        return report_bad_file(err, "no footer");
     if (stop == line)
         return 0;
     if (stw_zone_rule_parse((const char *)line, (size_t)(stop - line), &z->rule) != 0)
-        return bad(err, "the rule in its footer is none");
+        return report_bad_file(err, "the rule in its footer is none");
     return 0;
 }
 
@@ -127,7 +127,7 @@ static int read_zone(const struct block *b, const unsigned char *end, struct stw
 {
     struct stw_zone *z;
     if (b->leapcnt > 0)
-        return bad(err, "it counts leap seconds");
+        return report_bad_file(err, "it counts leap seconds");
     z = make_zone(b->timecnt);
     if (!z)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
@@ -145,7 +145,7 @@ int stw_zone_parse(const void *data, size_t len, struct stw_zone **ret, struct s
     const unsigned char *at = data, *end = at + len;
     struct block b;
     if (len > STW_ZONE_FILE_MAX)
-        return bad(err, "it is too large");
+        return report_bad_file(err, "it is too large");
     if (read_block(at, end, 4, &b, err) != 0)
         return -1;
     if (at[4] >= '2' && read_block(b.end, end, 8, &b, err) != 0)

@@ -11,7 +11,7 @@ struct cursor {
     const char *at, *end;
 };
 
-static bool take(struct cursor *c, char ch)
+static bool skip_char(struct cursor *c, char ch)
 {
     if (c->at == c->end || *c->at != ch)
         return false;
@@ -19,7 +19,7 @@ static bool take(struct cursor *c, char ch)
     return true;
 }
 
-static int number(struct cursor *c, int min, int max, int *ret)
+static int parse_zone_number(struct cursor *c, int min, int max, int *ret)
 {
     int n = 0;
     const char *begin = c->at;
@@ -32,9 +32,9 @@ static int number(struct cursor *c, int min, int max, int *ret)
 }
 
 /* "EST" or "<-03>" */
-static int name(struct cursor *c)
+static int parse_zone_name(struct cursor *c)
 {
-    bool quoted = take(c, '<');
+    bool quoted = skip_char(c, '<');
     const char *begin = c->at;
     while (c->at < c->end &&
            (isalpha((unsigned char)*c->at) ||
@@ -42,22 +42,22 @@ static int name(struct cursor *c)
         c->at++;
     if (c->at - begin < 3)
         return -1;
-    return quoted && !take(c, '>') ? -1 : 0;
+    return quoted && !skip_char(c, '>') ? -1 : 0;
 }
 
 /* [+-]hh[:mm[:ss]] */
 static int clock_time(struct cursor *c, int hours_max, int32_t *ret)
 {
     int h, m = 0, s = 0;
-    bool minus = take(c, '-');
+    bool minus = skip_char(c, '-');
     if (!minus)
-        (void)take(c, '+');
-    if (number(c, 0, hours_max, &h) != 0)
+        (void)skip_char(c, '+');
+    if (parse_zone_number(c, 0, hours_max, &h) != 0)
         return -1;
-    if (take(c, ':')) {
-        if (number(c, 0, 59, &m) != 0)
+    if (skip_char(c, ':')) {
+        if (parse_zone_number(c, 0, 59, &m) != 0)
             return -1;
-        if (take(c, ':') && number(c, 0, 59, &s) != 0)
+        if (skip_char(c, ':') && parse_zone_number(c, 0, 59, &s) != 0)
             return -1;
     }
     *ret = (h * 3600 + m * 60 + s) * (minus ? -1 : 1);
@@ -65,12 +65,13 @@ static int clock_time(struct cursor *c, int hours_max, int32_t *ret)
 }
 
 /* Mm.w.d, Jn or n */
-static int date(struct cursor *c, struct stw_zone_day *d)
+static int parse_zone_date(struct cursor *c, struct stw_zone_day *d)
 {
     int month, week, weekday, day;
-    if (take(c, 'M')) {
-        if (number(c, 1, 12, &month) != 0 || !take(c, '.') || number(c, 1, 5, &week) != 0 ||
-            !take(c, '.') || number(c, 0, 6, &weekday) != 0)
+    if (skip_char(c, 'M')) {
+        if (parse_zone_number(c, 1, 12, &month) != 0 || !skip_char(c, '.') ||
+            parse_zone_number(c, 1, 5, &week) != 0 || !skip_char(c, '.') ||
+            parse_zone_number(c, 0, 6, &weekday) != 0)
             return -1;
         *d = (struct stw_zone_day){.form = 'M',
                                    .month = (uint8_t)month,
@@ -78,8 +79,8 @@ static int date(struct cursor *c, struct stw_zone_day *d)
                                    .weekday = (uint8_t)weekday};
         return 0;
     }
-    bool julian = take(c, 'J');
-    if (number(c, julian ? 1 : 0, 365, &day) != 0)
+    bool julian = skip_char(c, 'J');
+    if (parse_zone_number(c, julian ? 1 : 0, 365, &day) != 0)
         return -1;
     *d = (struct stw_zone_day){.form = julian ? 'J' : 'N', .day = (uint16_t)day};
     return 0;
@@ -87,14 +88,14 @@ static int date(struct cursor *c, struct stw_zone_day *d)
 
 static int rule_day(struct cursor *c, struct stw_zone_day *d)
 {
-    if (!take(c, ',') || date(c, d) != 0)
+    if (!skip_char(c, ',') || parse_zone_date(c, d) != 0)
         return -1;
     d->time = 2 * 3600;
-    return take(c, '/') ? clock_time(c, HOURS_MAX, &d->time) : 0;
+    return skip_char(c, '/') ? clock_time(c, HOURS_MAX, &d->time) : 0;
 }
 
 /* POSIX counts the hours west of Greenwich. */
-static int offset(struct cursor *c, int32_t *ret)
+static int parse_zone_offset(struct cursor *c, int32_t *ret)
 {
     if (clock_time(c, 24, ret) != 0)
         return -1;
@@ -106,14 +107,14 @@ int stw_zone_rule_parse(const char *text, size_t len, struct stw_zone_rule *ret)
 {
     struct cursor c = {text, text + len};
     struct stw_zone_rule r = {.there = true};
-    if (name(&c) != 0 || offset(&c, &r.std) != 0)
+    if (parse_zone_name(&c) != 0 || parse_zone_offset(&c, &r.std) != 0)
         return -1;
     if (c.at < c.end) {
         r.has_dst = true;
-        if (name(&c) != 0)
+        if (parse_zone_name(&c) != 0)
             return -1;
         r.dst = r.std + 3600;
-        if (c.at < c.end && *c.at != ',' && offset(&c, &r.dst) != 0)
+        if (c.at < c.end && *c.at != ',' && parse_zone_offset(&c, &r.dst) != 0)
             return -1;
         if (rule_day(&c, &r.begin) != 0 || rule_day(&c, &r.end) != 0)
             return -1;
@@ -153,7 +154,7 @@ static struct change change_in(const struct stw_zone_day *d, int64_t year, int32
 
 /* Insertion sort of a few entries.  It is stable: the end of DST stays before a begin at the same
  * second, so that daylight-saving time all year has no gaps (RFC 8536, 3.3.1). */
-static void sort(struct change *all, int count)
+static void sort_changes(struct change *all, int count)
 {
     for (int i = 1; i < count; i++) {
         struct change c = all[i];
@@ -179,7 +180,7 @@ void stw_zone_rule_period(const struct stw_zone_rule *r, int64_t at, struct stw_
         all[count++] = change_in(&r->end, y, r->dst, r->std);
         all[count++] = change_in(&r->begin, y, r->std, r->dst);
     }
-    sort(all, CHANGES);
+    sort_changes(all, CHANGES);
     for (int i = 0; i < CHANGES; i++) {
         if (all[i].at > at) {
             ret->end = all[i].at;

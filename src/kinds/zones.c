@@ -79,7 +79,7 @@ bool stw_zone_name_ok(const char *name)
     return before != '/';
 }
 
-static struct stw_zone *load(struct stw_zones *z, const char *name)
+static struct stw_zone *load_zone(struct stw_zones *z, const char *name)
 {
     struct stw_zone *ret = NULL;
     struct stw_error err = {0};
@@ -97,7 +97,7 @@ static struct entry *make_entry(struct stw_zones *z, const char *name)
     if (!e)
         return NULL;
     e->name = strdup(name);
-    e->zone = load(z, name);
+    e->zone = load_zone(z, name);
     if (e->name && e->zone && stw_table_size(&z->table) < ZONES_MAX &&
         stw_table_put(&z->table, e, &old) == 0)
         return e;
