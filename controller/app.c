@@ -25,7 +25,7 @@ static void begin_children(struct app *a)
                                .applied_before = app_was_applied(a, i)};
 }
 
-static void ensure(struct app *a, int child, json_t *desired)
+static void ensure_app_child(struct app *a, int child, json_t *desired)
 {
     struct stw_child *c = &a->children[child];
     a->desired[child] = desired;
@@ -38,7 +38,7 @@ static void ensure(struct app *a, int child, json_t *desired)
     }
 }
 
-static void drop(struct app *a, int child)
+static void remove_app_child(struct app *a, int child)
 {
     stw_child_remove(a->run, &a->owner, &a->children[child]);
 }
@@ -57,18 +57,18 @@ static bool ensure_children(struct app *a, struct stw_result *result)
     bool scaling = a->spec.autoscaling.enabled;
     begin_children(a);
     if (!scaling)
-        drop(a, APP_AUTOSCALER);
-    ensure(a, APP_CONFIGMAP, app_configmap(a));
+        remove_app_child(a, APP_AUTOSCALER);
+    ensure_app_child(a, APP_CONFIGMAP, app_configmap(a));
     if (!app_hand_over(a, result))
         return false;
-    ensure(a, APP_DEPLOYMENT, app_deployment(a));
-    ensure(a, APP_SERVICE, app_service(a));
+    ensure_app_child(a, APP_DEPLOYMENT, app_deployment(a));
+    ensure_app_child(a, APP_SERVICE, app_service(a));
     if (app_wants_budget(&a->spec))
-        ensure(a, APP_BUDGET, app_budget(a, version_of(a, APP_BUDGET)));
+        ensure_app_child(a, APP_BUDGET, app_budget(a, version_of(a, APP_BUDGET)));
     else
-        drop(a, APP_BUDGET);
+        remove_app_child(a, APP_BUDGET);
     if (scaling)
-        ensure(a, APP_AUTOSCALER, app_autoscaler(a, version_of(a, APP_AUTOSCALER)));
+        ensure_app_child(a, APP_AUTOSCALER, app_autoscaler(a, version_of(a, APP_AUTOSCALER)));
     return true;
 }
 
@@ -82,7 +82,7 @@ static void forget_children(struct stw_run *run)
 
 /* --- the run */
 
-static void finish(struct app *a, struct stw_result *result)
+static void write_app_result(struct app *a, struct stw_result *result)
 {
     static const char *const numbers[] = {"phase",         "desiredReplicas",   "replicas",
                                           "readyReplicas", "availableReplicas", "updatedReplicas",
@@ -110,11 +110,11 @@ static void keep_children(struct app *a, struct stw_result *result)
     bool whole = ensure_children(a, result);
     stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);
     if (whole)
-        finish(a, result);
+        write_app_result(a, result);
 }
 
 /* The App is being deleted.  It has no finalizer of ours, but one of another client may keep it. */
-static void leave(struct app *a, struct stw_result *result)
+static void handle_app_deletion(struct app *a, struct stw_result *result)
 {
     const char *phase = json_string_value(json_object_get(a->object.status, "phase"));
     struct stw_error err = {0};
@@ -161,7 +161,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     if (stw_object_load(run, &a->object) != 0) {
         forget_children(run); /* the garbage collector deletes the children */
     } else if (a->object.deleting) {
-        leave(a, result);
+        handle_app_deletion(a, result);
     } else {
         a->owner = (struct stw_owner){.kind = stw_kind_app.kind,
                                       .ns = run->ns,

@@ -72,7 +72,7 @@ bool app_wants_budget(const struct stw_app *spec)
     return spec->pdb.enabled && most > 1;
 }
 
-static json_t *head(const struct app *a, const struct stw_resource *r)
+static json_t *build_child_head(const struct app *a, const struct stw_resource *r)
 {
     stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
     stw_resource_api_version(r, &version);
@@ -83,7 +83,7 @@ static json_t *head(const struct app *a, const struct stw_resource *r)
 /* With maxUnavailable instead of minAvailable, so that a drain never waits forever. */
 json_t *app_budget(const struct app *a, const struct stw_resource *r)
 {
-    json_t *budget = head(a, r);
+    json_t *budget = build_child_head(a, r);
     (void)json_object_set_new(budget, "spec",
                               json_pack("{s:i,s:{s:o}}", "maxUnavailable", 1, "selector",
                                         "matchLabels", app_selector(a)));
@@ -92,21 +92,21 @@ json_t *app_budget(const struct app *a, const struct stw_resource *r)
 
 /* --- HorizontalPodAutoscaler */
 
-static json_t *metric(const char *resource, int64_t percent)
+static json_t *build_resource_metric(const char *resource, int64_t percent)
 {
     return json_pack("{s:s,s:{s:s,s:{s:s,s:I}}}", "type", "Resource", "resource", "name", resource,
                      "target", "type", "Utilization", "averageUtilization", (json_int_t)percent);
 }
 
 /* Memory before CPU: servers that store autoscaling/v1 return them in this order. */
-static json_t *metrics(const struct stw_app_autoscaling *s)
+static json_t *build_metric_list(const struct stw_app_autoscaling *s)
 {
     json_t *all = json_array();
     int64_t cpu = stw_app_cpu_target(s);
     if (s->memory)
-        (void)json_array_append_new(all, metric("memory", s->memory));
+        (void)json_array_append_new(all, build_resource_metric("memory", s->memory));
     if (cpu)
-        (void)json_array_append_new(all, metric("cpu", cpu));
+        (void)json_array_append_new(all, build_resource_metric("cpu", cpu));
     return all;
 }
 
@@ -115,7 +115,7 @@ static void set_targets(json_t *spec, const struct stw_app_autoscaling *s, const
 {
     int64_t cpu = stw_app_cpu_target(s);
     if (!stw_streq(version, "v1"))
-        (void)json_object_set_new(spec, "metrics", metrics(s));
+        (void)json_object_set_new(spec, "metrics", build_metric_list(s));
     else if (cpu)
         (void)json_object_set_new(spec, "targetCPUUtilizationPercentage",
                                   json_integer((json_int_t)cpu));
@@ -124,7 +124,7 @@ static void set_targets(json_t *spec, const struct stw_app_autoscaling *s, const
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r)
 {
     const struct stw_app_autoscaling *s = &a->spec.autoscaling;
-    json_t *scaler = head(a, r);
+    json_t *scaler = build_child_head(a, r);
     json_t *spec = json_pack("{s:{s:s,s:s,s:s},s:I,s:I}", "scaleTargetRef", "apiVersion", "apps/v1",
                              "kind", "Deployment", "name", a->owner.name, "minReplicas",
                              (json_int_t)s->min, "maxReplicas", (json_int_t)s->max);

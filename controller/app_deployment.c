@@ -28,7 +28,7 @@ static json_t *security_context(const struct app *a)
     return context;
 }
 
-static json_t *variable(const char *name, json_t *value)
+static json_t *build_env_entry(const char *name, json_t *value)
 {
     return json_pack("{s:s,s:o}", "name", name, "value", value);
 }
@@ -46,7 +46,7 @@ static void own_defaults(json_t *entry)
         (void)json_object_set_new(resource, "divisor", json_string("0"));
 }
 
-static json_t *variables(const struct app *a)
+static json_t *build_env_list(const struct app *a)
 {
     const struct stw_app_config *c = &a->spec.config;
     char port[24];
@@ -55,7 +55,7 @@ static json_t *variables(const struct app *a)
     json_t *entry;
     size_t i;
     (void)snprintf(port, sizeof(port), "%lld", (long long)a->spec.port);
-    (void)json_array_append_new(all, variable("PORT", json_string(port)));
+    (void)json_array_append_new(all, build_env_entry("PORT", json_string(port)));
     if (c->database_url_ref.name)
         (void)json_array_append_new(all, json_pack("{s:s,s:{s:{s:s,s:s}}}", "name", "DATABASE_URL",
                                                    "valueFrom", "secretKeyRef", "name",
@@ -75,7 +75,7 @@ static void set_number(json_t *probe, const char *key, int64_t n)
         (void)json_object_set_new(probe, key, json_integer((json_int_t)n));
 }
 
-static json_t *probe(const struct app *a)
+static json_t *build_http_probe(const struct app *a)
 {
     const struct stw_app_health *h = &a->spec.health;
     json_t *p = json_pack("{s:{s:s,s:I,s:s},s:i}", "httpGet", "path", h->path, "port",
@@ -88,18 +88,18 @@ static json_t *probe(const struct app *a)
     return p;
 }
 
-static json_t *container(const struct app *a)
+static json_t *build_app_container(const struct app *a)
 {
     json_t *c = json_pack("{s:s,s:s,s:o,s:[{s:{s:s}}],s:[{s:s,s:I,s:s}],s:o*,s:o}", "name",
-                          APP_NAME, "image", a->spec.image, "env", variables(a), "envFrom",
+                          APP_NAME, "image", a->spec.image, "env", build_env_list(a), "envFrom",
                           "configMapRef", "name", a->config_name, "ports", "name", "http",
                           "containerPort", (json_int_t)a->spec.port, "protocol", "TCP", "resources",
                           stw_manifest_resources(a->spec.resources), "securityContext",
                           security_context(a));
     if (a->spec.health.path)
-        (void)json_object_set_new(c, "readinessProbe", probe(a));
+        (void)json_object_set_new(c, "readinessProbe", build_http_probe(a));
     if (a->spec.health.path && a->spec.health.liveness)
-        (void)json_object_set_new(c, "livenessProbe", probe(a));
+        (void)json_object_set_new(c, "livenessProbe", build_http_probe(a));
     return c;
 }
 
@@ -112,7 +112,7 @@ static json_t *soft_spread(const struct app *a, const char *key)
                      "ScheduleAnyway", "labelSelector", "matchLabels", app_selector(a));
 }
 
-static json_t *spread(const struct app *a)
+static json_t *build_spread_constraints(const struct app *a)
 {
     json_t *given = stw_manifest_tree(a->spec.spread), *constraint;
     size_t i;
@@ -137,18 +137,18 @@ static json_t *pod_spec(const struct app *a)
 {
     bool account = a->spec.service_account != NULL;
     json_t *pod = json_pack("{s:b,s:[o],s:I}", "automountServiceAccountToken", account,
-                            "containers", container(a), "terminationGracePeriodSeconds",
+                            "containers", build_app_container(a), "terminationGracePeriodSeconds",
                             (json_int_t)a->spec.grace_period_s);
     if (account)
         (void)json_object_set_new(pod, "serviceAccountName", json_string(a->spec.service_account));
     set_if(pod, "imagePullSecrets", stw_manifest_tree(a->spec.image_pull_secrets));
     set_if(pod, "affinity", stw_manifest_tree(a->spec.affinity));
     set_if(pod, "tolerations", stw_manifest_tree(a->spec.tolerations));
-    set_if(pod, "topologySpreadConstraints", spread(a));
+    set_if(pod, "topologySpreadConstraints", build_spread_constraints(a));
     return pod;
 }
 
-static json_t *template(const struct app *a)
+static json_t *build_pod_template(const struct app *a)
 {
     return json_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels",
                      stw_manifest_labels(&a->naming, &a->owner), "annotations", HASH_ANNOTATION,
@@ -157,7 +157,7 @@ static json_t *template(const struct app *a)
 
 /* --- Deployment */
 
-static json_t *share(struct stw_json given, json_t *otherwise)
+static json_t *read_share_or_default(struct stw_json given, json_t *otherwise)
 {
     json_t *value = NULL;
     size_t len;
@@ -174,18 +174,20 @@ static json_t *share(struct stw_json given, json_t *otherwise)
     return json_integer((json_int_t)real);
 }
 
-static json_t *strategy(const struct app *a)
+static json_t *build_rollout_strategy(const struct app *a)
 {
-    return json_pack("{s:s,s:{s:o,s:o}}", "type", "RollingUpdate", "rollingUpdate", "maxSurge",
-                     share(a->spec.strategy.max_surge, json_string(STW_APP_MAX_SURGE)),
-                     "maxUnavailable", share(a->spec.strategy.max_unavailable, json_integer(0)));
+    return json_pack(
+        "{s:s,s:{s:o,s:o}}", "type", "RollingUpdate", "rollingUpdate", "maxSurge",
+        read_share_or_default(a->spec.strategy.max_surge, json_string(STW_APP_MAX_SURGE)),
+        "maxUnavailable", read_share_or_default(a->spec.strategy.max_unavailable, json_integer(0)));
 }
 
 json_t *app_deployment(const struct app *a)
 {
     json_t *spec = json_pack("{s:I,s:{s:o},s:o,s:o}", "progressDeadlineSeconds",
                              (json_int_t)a->spec.strategy.deadline_s, "selector", "matchLabels",
-                             app_selector(a), "strategy", strategy(a), "template", template(a));
+                             app_selector(a), "strategy", build_rollout_strategy(a), "template",
+                             build_pod_template(a));
     if (!app_is_scaled(a) || a->begins)
         (void)json_object_set_new(spec, "replicas", json_integer((json_int_t)app_number(a)));
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "apps/v1", "kind", "Deployment", "metadata",

@@ -23,10 +23,10 @@ static const char *const by_weight[] = {"OOMKilled", "CrashLoopBackOff", "ImageP
 
 /* --- one pod */
 
-static void say(struct app_trouble *t, const char *reason, const char *fmt, ...)
+static void set_trouble(struct app_trouble *t, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void say(struct app_trouble *t, const char *reason, const char *fmt, ...)
+static void set_trouble(struct app_trouble *t, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -57,21 +57,21 @@ static void say_crash(const struct container *c, struct stw_json ended, struct a
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
     if (stw_json_is(stw_json_get(ended, "reason"), "OOMKilled"))
-        say(t, "OOMKilled",
-            "container %s of pod %s was killed because it used more memory than its limit", c->name,
-            c->pod);
+        set_trouble(t, "OOMKilled",
+                    "container %s of pod %s was killed because it used more memory than its limit",
+                    c->name, c->pod);
     else
-        say(t, "CrashLoopBackOff",
-            "container %s of pod %s ends again and again, with exit code %lld", c->name, c->pod,
-            (long long)code);
+        set_trouble(t, "CrashLoopBackOff",
+                    "container %s of pod %s ends again and again, with exit code %lld", c->name,
+                    c->pod, (long long)code);
 }
 
 static void say_image(const struct container *c, struct app_trouble *t)
 {
     char image[300];
     text_of(stw_json_get(c->status, "image"), image, sizeof(image));
-    say(t, "ImagePullBackOff", "container %s of pod %s: cannot pull image \"%s\"", c->name, c->pod,
-        image);
+    set_trouble(t, "ImagePullBackOff", "container %s of pod %s: cannot pull image \"%s\"", c->name,
+                c->pod, image);
 }
 
 /* Reports the kubelet's own message. */
@@ -82,8 +82,8 @@ static void say_other(const struct container *c, struct stw_json waiting, struct
     text_of(stw_json_get(waiting, "message"), message, sizeof(message));
     bool secret = strstr(message, "ecret") &&
                   (strstr(message, "not found") || strstr(message, "couldn't find key"));
-    say(t, secret ? "SecretNotFound" : reason, "container %s of pod %s: %s", c->name, c->pod,
-        *message ? message : reason);
+    set_trouble(t, secret ? "SecretNotFound" : reason, "container %s of pod %s: %s", c->name,
+                c->pod, *message ? message : reason);
 }
 
 static void look_at_waiting(const struct container *c, struct stw_json waiting,
@@ -116,7 +116,7 @@ static void look_at_running(const struct container *c, struct app_trouble *t)
         say_crash(c, before, t);
         return;
     }
-    say(t, "NotReady", "container %s of pod %s runs but is not ready", c->name, c->pod);
+    set_trouble(t, "NotReady", "container %s of pod %s runs but is not ready", c->name, c->pod);
     t->passing = true;
 }
 
@@ -158,12 +158,12 @@ static void look_at_scheduling(struct stw_json pod, struct app_trouble *t)
             continue;
         text_of(stw_json_path(pod, "metadata.name"), name, sizeof(name));
         text_of(stw_json_get(condition, "message"), message, sizeof(message));
-        say(t, "Unschedulable", "pod %s finds no node: %s", name, message);
+        set_trouble(t, "Unschedulable", "pod %s finds no node: %s", name, message);
     }
 }
 
 /* Pods that have ended or are being deleted will be replaced and are ignored. */
-static bool counts(struct stw_json pod)
+static bool is_active_pod(struct stw_json pod)
 {
     struct stw_json phase = stw_json_path(pod, "status.phase");
     return !stw_json_there(stw_json_path(pod, "metadata.deletionTimestamp")) &&
@@ -186,7 +186,7 @@ static void project_pod(const struct stw_controller *const *all, struct stw_json
     struct app_trouble t = {0};
     struct stw_json labels = stw_json_path(pod, "metadata.labels");
     (void)all;
-    if (!counts(pod) ||
+    if (!is_active_pod(pod) ||
         stw_json_strcpy(stw_json_path(pod, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
         stw_json_strcpy(stw_json_get(labels, "app.kubernetes.io/instance"), app, sizeof(app)) != 0)
         return;
@@ -242,7 +242,7 @@ const struct stw_watch app_watch_pods = {
     .changed = pod_changed,
 };
 
-static size_t weight(const struct app_trouble *t)
+static size_t rank_trouble(const struct app_trouble *t)
 {
     size_t i = 0;
     while (i < STW_COUNT(by_weight) && !stw_streq(t->reason, by_weight[i]))
@@ -315,7 +315,7 @@ void app_find_trouble(struct app *a)
         struct app_trouble t;
         if (!read_cached(cache, key, &t) || !stw_streq(t.template, template))
             continue;
-        size_t mine = weight(&t), best = weight(&a->trouble);
+        size_t mine = rank_trouble(&t), best = rank_trouble(&a->trouble);
         if (a->trouble.found && (mine > best || (mine == best && strcmp(key, first) > 0)))
             continue;
         a->trouble = t;

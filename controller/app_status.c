@@ -47,8 +47,8 @@ static const struct {
     [FIND_BUDGET] = {NULL, APP_BUDGET},
 };
 
-static void set(struct stw_aspect *a, enum stw_level level, enum stw_truth truth,
-                const char *reason)
+static void set_aspect(struct stw_aspect *a, enum stw_level level, enum stw_truth truth,
+                       const char *reason)
 {
     a->level = level;
     a->truth = truth;
@@ -67,8 +67,8 @@ static void find_available(const struct app *a, struct stw_aspect *f)
     const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
     int64_t wanted = app_wanted(a), least = wanted - stw_app_max_unavailable(&a->spec, wanted);
     bool enough = wanted > 0 && r->available >= STW_MAX(least, 1);
-    set(f, STW_LEVEL_FINE, enough ? STW_TRUE : STW_FALSE,
-        enough ? STW_REASON_AVAILABLE : REASON_NO_REPLICAS);
+    set_aspect(f, STW_LEVEL_FINE, enough ? STW_TRUE : STW_FALSE,
+               enough ? STW_REASON_AVAILABLE : REASON_NO_REPLICAS);
     if (wanted == 0)
         STW_ASPECT_SAY(f, "scaled to zero");
     else
@@ -107,13 +107,13 @@ static void find_unknown_progress(const struct stw_aspect *available, struct stw
 static void find_degraded(const struct app *a, const struct stw_aspect *progress,
                           struct stw_aspect *f)
 {
-    set(f, STW_LEVEL_FINE, STW_FALSE, REASON_HEALTHY);
+    set_aspect(f, STW_LEVEL_FINE, STW_FALSE, REASON_HEALTHY);
     STW_ASPECT_SAY(f, "no pod is in trouble");
     if (stw_streq(progress->reason, STW_REASON_QUOTA)) {
-        set(f, STW_LEVEL_FINE, STW_TRUE, STW_REASON_QUOTA);
+        set_aspect(f, STW_LEVEL_FINE, STW_TRUE, STW_REASON_QUOTA);
         STW_ASPECT_SAY(f, "%s", progress->message);
     } else if (has_trouble(a)) {
-        set(f, STW_LEVEL_FINE, STW_TRUE, a->trouble.reason);
+        set_aspect(f, STW_LEVEL_FINE, STW_TRUE, a->trouble.reason);
         STW_ASPECT_SAY(f, "%s", a->trouble.message);
     }
 }
@@ -125,7 +125,7 @@ static void find_config(const struct app *a, struct stw_aspect *f)
     if (f->level != STW_LEVEL_FINE || !a->trouble.found ||
         !stw_streq(a->trouble.reason, REASON_SECRET))
         return;
-    set(f, STW_LEVEL_PROGRESSING, STW_FALSE, REASON_SECRET);
+    set_aspect(f, STW_LEVEL_PROGRESSING, STW_FALSE, REASON_SECRET);
     STW_ASPECT_SAY(f, "%s", a->trouble.message);
 }
 
@@ -140,14 +140,14 @@ static void find_service(const struct app *a, struct stw_aspect *f)
 {
     const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
     if (lacks_port(&a->children[APP_SERVICE])) {
-        set(f, STW_LEVEL_WAITING, STW_FALSE, REASON_PORT);
+        set_aspect(f, STW_LEVEL_WAITING, STW_FALSE, REASON_PORT);
         f->again_ms = PORT_AGAIN_MS;
     }
     if (f->level != STW_LEVEL_FINE)
         return;
     bool any = r->ready > 0;
-    set(f, STW_LEVEL_FINE, any ? STW_TRUE : STW_FALSE,
-        any ? REASON_ENDPOINTS : REASON_NO_ENDPOINTS);
+    set_aspect(f, STW_LEVEL_FINE, any ? STW_TRUE : STW_FALSE,
+               any ? REASON_ENDPOINTS : REASON_NO_ENDPOINTS);
     if (any)
         STW_ASPECT_SAY(f, "Service \"%s\" has pods behind it", a->owner.name);
     else
@@ -162,22 +162,22 @@ static void find_scaling(const struct app *a, struct stw_aspect *f)
     if (f->level != STW_LEVEL_FINE)
         return;
     if (*a->foreign) {
-        set(f, STW_LEVEL_FINE, STW_TRUE, APP_REASON_FOREIGN);
+        set_aspect(f, STW_LEVEL_FINE, STW_TRUE, APP_REASON_FOREIGN);
         STW_ASPECT_SAY(f,
                        "HorizontalPodAutoscaler \"%s\", which is not of this App, decides how many "
                        "pods there are; replicas is only the start value",
                        a->foreign);
         return;
     }
-    set(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
+    set_aspect(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
     STW_ASPECT_SAY(f, "HorizontalPodAutoscaler \"%s\" has not looked at the pods yet",
                    a->owner.name);
     if (!s->told)
         return;
-    set(f, STW_LEVEL_FINE, s->active ? STW_TRUE : STW_FALSE,
-        s->active  ? REASON_SCALING
-        : disabled ? REASON_SCALING_DISABLED
-                   : REASON_NO_METRICS);
+    set_aspect(f, STW_LEVEL_FINE, s->active ? STW_TRUE : STW_FALSE,
+               s->active  ? REASON_SCALING
+               : disabled ? REASON_SCALING_DISABLED
+                          : REASON_NO_METRICS);
     if (s->active)
         STW_ASPECT_SAY(f, "HorizontalPodAutoscaler \"%s\" decides how many pods there are",
                        a->owner.name);

@@ -9,7 +9,7 @@ struct audit {
     const struct stw_kind *kind;
 };
 
-static int judge(void *ctx, struct stw_json object)
+static int audit_object(void *ctx, struct stw_json object)
 {
     const struct audit *a = ctx;
     char ns[254] = "", name[254] = "";
@@ -31,11 +31,11 @@ static int judge(void *ctx, struct stw_json object)
     return 0;
 }
 
-static void walk(struct audit *a, const struct stw_resource *resource, const char *ns)
+static void audit_resource(struct audit *a, const struct stw_resource *resource, const char *ns)
 {
     struct stw_error err = {0};
     struct stw_pages q = {.resource = resource, .ns = ns};
-    if (stw_pages_each(a->config->client, &q, judge, a, &err) != 0)
+    if (stw_pages_each(a->config->client, &q, audit_object, a, &err) != 0)
         a->config->trouble(a->config->ctx, a->kind, ns, &err);
 }
 
@@ -48,8 +48,8 @@ void stw_audit(const struct stw_audit_config *config, const struct stw_kind *onl
         if (only && c->kind != only)
             continue;
         if (!ns)
-            walk(&a, c->resource, NULL);
+            audit_resource(&a, c->resource, NULL);
         for (; ns && *ns; ns++)
-            walk(&a, c->resource, *ns);
+            audit_resource(&a, c->resource, *ns);
     }
 }

@@ -159,7 +159,7 @@ static void mask_pointers(char *text)
     *to = '\0';
 }
 
-static void finish(struct task *t, enum stw_child_state state)
+static void set_child_state(struct task *t, enum stw_child_state state)
 {
     if (state == STW_CHILD_FAILED)
         mask_pointers(t->child->err.text);
@@ -254,7 +254,7 @@ static int remove_extras(struct task *t, const struct stw_buf *live_text)
 }
 
 /* Creates when `uid` is NULL; else changes the object of this uid. */
-static int apply(struct task *t, const char *uid)
+static int apply_child(struct task *t, const char *uid)
 {
     struct stw_child *c = t->child;
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
@@ -293,7 +293,7 @@ static bool may_rewrite(struct task *t)
         return true;
     if (answer == STW_GUARD_TRIPPED)
         stw_run_count_hot_loop(t->run);
-    finish(t, STW_CHILD_HOT_LOOP);
+    set_child_state(t, STW_CHILD_HOT_LOOP);
     return false;
 }
 
@@ -354,12 +354,12 @@ static int apply_without_leftovers(struct task *t, const char *uid)
         return -1;
     take_answer(t, &answer);
     t->child->err = (struct stw_error){0};
-    return apply(t, uid);
+    return apply_child(t, uid);
 }
 
 /* Our own object is not as it should be.  `live_text`: all of it, or NULL when the generation
  * changed, because then the differing fields are not reported. */
-static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_text)
+static void rewrite_child(struct task *t, const char *uid, const struct stw_buf *live_text)
 {
     char copy[sizeof(t->child->live.uid)];
     (void)snprintf(copy, sizeof(copy), "%s", uid);
@@ -367,14 +367,14 @@ static void rewrite(struct task *t, const char *uid, const struct stw_buf *live_
         name_drift(t, live_text);
     if (!may_rewrite(t))
         return;
-    if (apply(t, copy) == 0 ||
+    if (apply_child(t, copy) == 0 ||
         (t->child->err.code == STW_ERR_INVALID && apply_without_leftovers(t, copy) == 0)) {
-        finish(t, live_text ? STW_CHILD_REPAIRED : STW_CHILD_UPDATED);
+        set_child_state(t, live_text ? STW_CHILD_REPAIRED : STW_CHILD_UPDATED);
         return;
     }
     if (t->child->err.code == STW_ERR_INVALID && strstr(t->child->err.text, "metadata.uid"))
         t->child->err.code = STW_ERR_CONFLICT; /* another object has this name now */
-    finish(t, STW_CHILD_FAILED);
+    set_child_state(t, STW_CHILD_FAILED);
 }
 
 /* --- objects that the cache does not have, or has in another state */
@@ -393,7 +393,7 @@ static void wait_for_collector(struct task *t)
                    "%s \"%s\" is left from a former %s of this name; it will be made anew when the "
                    "garbage collector has deleted it",
                    t->resource->kind, t->name, t->owner->kind);
-    finish(t, STW_CHILD_TERMINATING);
+    set_child_state(t, STW_CHILD_TERMINATING);
 }
 
 static void name_holder(struct task *t, const char *kind, const char *name)
@@ -401,7 +401,7 @@ static void name_holder(struct task *t, const char *kind, const char *name)
     (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
                    "%s \"%s\" exists and is not controlled by this object (owner: %s%s%s)",
                    t->resource->kind, t->name, *kind ? kind : "none", *kind ? "/" : "", name);
-    finish(t, STW_CHILD_FOREIGN);
+    set_child_state(t, STW_CHILD_FOREIGN);
 }
 
 static void judge_existing(struct task *t, const struct stw_buf *text)
@@ -409,7 +409,7 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
     stw_autojson struct stw_json_doc doc = {0};
     char uid[64] = "", kind[64] = "", name[254] = "", owner_uid[64] = "";
     if (stw_json_scan(&doc, stw_buf_str(text), text->len, &t->child->err) != 0) {
-        finish(t, STW_CHILD_FAILED);
+        set_child_state(t, STW_CHILD_FAILED);
         return;
     }
     struct stw_json root = stw_json_root(&doc), metadata = stw_json_get(root, "metadata");
@@ -417,7 +417,7 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
     bool ours = controlled && stw_streq(owner_uid, t->owner->uid);
     (void)stw_json_strcpy(stw_json_get(metadata, "uid"), uid, sizeof(uid));
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp"))) {
-        finish(t, STW_CHILD_TERMINATING);
+        set_child_state(t, STW_CHILD_TERMINATING);
         return;
     }
     if (!ours && controlled && is_left_behind(t, kind, name)) {
@@ -430,9 +430,9 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
     }
     take_answer(t, text);
     if (ours && as_wanted(t->run, t->what, t->wanted, &t->child->live))
-        finish(t, STW_CHILD_SYNCED);
+        set_child_state(t, STW_CHILD_SYNCED);
     else
-        rewrite(t, uid, ours && t->child->applied_before ? text : NULL);
+        rewrite_child(t, uid, ours && t->child->applied_before ? text : NULL);
 }
 
 /* The object does not exist.  A refusal for another reason than the guard is final.  Otherwise the
@@ -443,11 +443,11 @@ static void create_again(struct task *t, const struct stw_error *refusal)
     struct stw_child *c = t->child;
     if (refusal->code == STW_ERR_INVALID && !strstr(refusal->text, OLD_GUARD)) {
         c->err = *refusal;
-        finish(t, STW_CHILD_FAILED);
+        set_child_state(t, STW_CHILD_FAILED);
         return;
     }
     c->err = (struct stw_error){0};
-    finish(t, apply(t, NULL) == 0 ? STW_CHILD_CREATED : STW_CHILD_FAILED);
+    set_child_state(t, apply_child(t, NULL) == 0 ? STW_CHILD_CREATED : STW_CHILD_FAILED);
 }
 
 static void look_and_judge(struct task *t)
@@ -461,7 +461,7 @@ static void look_and_judge(struct task *t)
     else if (c->err.code == STW_ERR_NOT_FOUND)
         create_again(t, &refusal);
     else
-        finish(t, STW_CHILD_FAILED);
+        set_child_state(t, STW_CHILD_FAILED);
 }
 
 /* A child may have vanished with its owner while the cache still has the owner: they are separate
@@ -486,38 +486,38 @@ static bool owner_is_there(struct task *t)
     return false;
 }
 
-static void create(struct task *t)
+static void create_child(struct task *t)
 {
     struct stw_child *c = t->child;
     if (c->applied_before && !owner_is_there(t)) {
-        finish(t, STW_CHILD_FAILED);
+        set_child_state(t, STW_CHILD_FAILED);
         return;
     }
     if (c->applied_before && !may_rewrite(t))
         return;
-    if (apply(t, NULL) == 0)
-        finish(t, STW_CHILD_CREATED);
+    if (apply_child(t, NULL) == 0)
+        set_child_state(t, STW_CHILD_CREATED);
     else if (refused_as_existing(&c->err))
         look_and_judge(t);
     else
-        finish(t, STW_CHILD_FAILED);
+        set_child_state(t, STW_CHILD_FAILED);
     if (c->state != STW_CHILD_CREATED || !c->applied_before)
         return;
     set_drift(t, STW_DRIFT_DELETED);
-    finish(t, STW_CHILD_REPAIRED);
+    set_child_state(t, STW_CHILD_REPAIRED);
 }
 
 /* Our own child differs, according to the cache. */
-static void correct(struct task *t)
+static void correct_child(struct task *t)
 {
     if (t->child->applied_before)
         look_and_judge(t);
     else
-        rewrite(t, t->child->live.uid, NULL);
+        rewrite_child(t, t->child->live.uid, NULL);
 }
 
 /* Decides from the cache; a settled child causes no request. */
-static void decide(struct task *t)
+static void sync_child(struct task *t)
 {
     struct stw_child *c = t->child;
     bool cached = stw_child_cached(t->run, c->watch, t->key, &c->live) == 0;
@@ -526,13 +526,13 @@ static void decide(struct task *t)
     if (!ours && cached && is_left_behind(t, c->live.owner_kind, owner_name))
         wait_for_collector(t);
     else if (!ours)
-        create(t);
+        create_child(t);
     else if (c->live.terminating)
-        finish(t, STW_CHILD_TERMINATING);
+        set_child_state(t, STW_CHILD_TERMINATING);
     else if (as_wanted(t->run, t->what, t->wanted, &c->live))
-        finish(t, STW_CHILD_SYNCED);
+        set_child_state(t, STW_CHILD_SYNCED);
     else
-        correct(t);
+        correct_child(t);
 }
 
 void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child)
@@ -546,10 +546,10 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     what_of(t.resource, t.key, t.what, sizeof(t.what));
     if (!t.name || find_wanted(run, child, t.what, &t.wanted) != 0) {
         (void)stw_fail(&child->err, STW_ERR_INTERNAL, "out of memory");
-        finish(&t, STW_CHILD_FAILED);
+        set_child_state(&t, STW_CHILD_FAILED);
         return;
     }
-    decide(&t);
+    sync_child(&t);
 }
 
 static void delete_own(struct task *t)
@@ -557,16 +557,16 @@ static void delete_own(struct task *t)
     struct stw_child *c = t->child;
     if (!stw_run_may_write(t->run)) {
         (void)stw_fail(&c->err, STW_ERR_CANCELLED, "steward no longer leads");
-        finish(t, STW_CHILD_FAILED);
+        set_child_state(t, STW_CHILD_FAILED);
     } else if (stw_kube_delete(t->run->client, t->resource, t->owner->ns, t->name, c->live.uid,
                                NULL, &c->err) == 0) {
         stw_informer_saw_delete(t->cache, t->key);
         c->live = (struct stw_child_live){0};
-        finish(t, STW_CHILD_REMOVED);
+        set_child_state(t, STW_CHILD_REMOVED);
     } else if (c->err.code == STW_ERR_NOT_FOUND || c->err.code == STW_ERR_CONFLICT) {
-        finish(t, STW_CHILD_ABSENT); /* already gone, or replaced by another one */
+        set_child_state(t, STW_CHILD_ABSENT); /* already gone, or replaced by another one */
     } else {
-        finish(t, STW_CHILD_FAILED);
+        set_child_state(t, STW_CHILD_FAILED);
     }
 }
 
@@ -581,5 +581,5 @@ void stw_child_remove(struct stw_run *run, const struct stw_owner *owner, struct
     if (cached && is_ours(&t, &child->live) && !child->live.terminating)
         delete_own(&t);
     else
-        finish(&t, STW_CHILD_ABSENT);
+        set_child_state(&t, STW_CHILD_ABSENT);
 }

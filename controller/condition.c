@@ -40,7 +40,7 @@ const char *stw_condition_reason(const json_t *condition)
     return text_of(condition, "reason");
 }
 
-static void append(struct stw_conditions *c, json_t *condition)
+static void append_condition(struct stw_conditions *c, json_t *condition)
 {
     if (!c->list)
         c->list = json_array();
@@ -104,14 +104,15 @@ void stw_condition_set(struct stw_conditions *c, const char *type, enum stw_trut
     stw_message_clean(message, STW_CONDITION_MESSAGE_MAX);
     if (!stw_condition_is(old, truth) || *since == '\0')
         since = c->now;
-    append(c, json_pack("{s:s,s:s,s:I,s:s,s:s,s:s}", "type", type, "status", truth_names[truth],
-                        "observedGeneration", (json_int_t)c->generation, "lastTransitionTime",
-                        since, "reason", reason, "message", message));
+    append_condition(c,
+                     json_pack("{s:s,s:s,s:I,s:s,s:s,s:s}", "type", type, "status",
+                               truth_names[truth], "observedGeneration", (json_int_t)c->generation,
+                               "lastTransitionTime", since, "reason", reason, "message", message));
 }
 
 void stw_condition_keep(struct stw_conditions *c, const char *type)
 {
     const json_t *old = stw_condition_find(c->old, type);
     if (old)
-        append(c, json_deep_copy(old));
+        append_condition(c, json_deep_copy(old));
 }

@@ -19,8 +19,8 @@
 
 static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
 
-static void project(const struct stw_controller *const *all, struct stw_json object,
-                    struct stw_buf *out)
+static void project_database_user(const struct stw_controller *const *all, struct stw_json object,
+                                  struct stw_buf *out)
 {
     (void)all;
     stw_object_project_packed(object, labels, out);
@@ -67,7 +67,7 @@ static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
     index_account(root, target, out);
 }
 
-static bool same(struct stw_json a, struct stw_json b, const char *path)
+static bool is_same_at_path(struct stw_json a, struct stw_json b, const char *path)
 {
     struct stw_json x = stw_json_path(a, path), y = stw_json_path(b, path);
     return stw_json_there(x) == stw_json_there(y) && (!stw_json_there(x) || stw_json_equal(x, y));
@@ -84,7 +84,7 @@ static bool is_news(struct stw_json was, struct stw_json is)
                                             "metadata.labels",
                                             "metadata.annotations"};
     for (size_t i = 0; i < STW_COUNT(of_people); i++)
-        if (!same(was, is, of_people[i]))
+        if (!is_same_at_path(was, is, of_people[i]))
             return true;
     return stw_json_size(stw_json_path(is, "metadata.finalizers")) <
            stw_json_size(stw_json_path(was, "metadata.finalizers"));
@@ -145,7 +145,7 @@ static bool is_moved(const struct dbuser *d, struct stw_buf *out)
     return out->len > 0;
 }
 
-static void fingerprint(struct dbuser *d)
+static void compute_password_fingerprint(struct dbuser *d)
 {
     struct stw_error err = {0};
     if (d->secret.state == DBU_SECRET_FOUND &&
@@ -202,7 +202,7 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
     (void)stw_account_sync(pool, &wish.account, &d->report);
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_wish_done(&wish);
-    fingerprint(d);
+    compute_password_fingerprint(d);
     remember_password(d);
 }
 
@@ -227,7 +227,7 @@ static void sync_again(struct dbuser *d, struct stw_pool *pool)
 }
 
 /* The work during a visit to the target: finalizer, password, account.  -1: `result` is set. */
-static int work(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
+static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
 {
     struct stw_error err = {0};
     recall_password(d);
@@ -263,12 +263,12 @@ static int visit_target(struct dbuser *d, struct stw_result *result)
     default:
         break;
     }
-    int rc = work(d, visit.pool, result);
+    int rc = sync_user_at_target(d, visit.pool, result);
     stw_pools_leave(d->state->pools, &visit, d->asked ? d->report.trouble : STW_SQL_BUSY);
     return rc;
 }
 
-static void finish(struct dbuser *d, struct stw_result *result)
+static void write_user_result(struct dbuser *d, struct stw_result *result)
 {
     struct stw_verdict verdict;
     json_t *status;
@@ -282,14 +282,14 @@ static void finish(struct dbuser *d, struct stw_result *result)
     stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
 }
 
-static void keep(struct dbuser *d, struct stw_result *result)
+static void reconcile_valid_user(struct dbuser *d, struct stw_result *result)
 {
     if (d->target) {
         dbu_claim(d);
         if (d->claim == DBU_CLAIM_OURS && visit_target(d, result) != 0)
             return;
     }
-    finish(d, result);
+    write_user_result(d, result);
 }
 
 static void end_invalid(struct dbuser *d, const struct stw_buf *findings, struct stw_result *result)
@@ -299,7 +299,7 @@ static void end_invalid(struct dbuser *d, const struct stw_buf *findings, struct
                         stw_buf_str(findings), result);
 }
 
-static int decode(struct dbuser *d, struct stw_result *result)
+static int decode_user_spec(struct dbuser *d, struct stw_result *result)
 {
     struct stw_error err = {0};
     d->arena = stw_arena_create();
@@ -325,7 +325,7 @@ static void run_deleting(struct dbuser *d, struct stw_result *result)
     dbu_cleanup(d, result);
 }
 
-static void run(struct dbuser *d, struct stw_result *result)
+static void reconcile_user(struct dbuser *d, struct stw_result *result)
 {
     stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
     if (d->object.deleting) {
@@ -337,12 +337,12 @@ static void run(struct dbuser *d, struct stw_result *result)
         stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
                 STW_STR("object", d->run->key), STW_STR("why", stw_buf_str(&findings)));
         end_invalid(d, &findings, result);
-    } else if (decode(d, result) == 0) {
+    } else if (decode_user_spec(d, result) == 0) {
         find_target(d);
         if (is_moved(d, &findings))
             end_invalid(d, &findings, result);
         else
-            keep(d, result);
+            reconcile_valid_user(d, result);
     }
 }
 
@@ -353,7 +353,7 @@ static void reconcile(struct stw_run *of, struct stw_result *result)
     if (!there || d.object.deleting)
         dbu_compared_forget(d.state->compared, of->key);
     if (there)
-        run(&d, result);
+        reconcile_user(&d, result);
     dbu_secret_done(&d.secret);
     stw_account_report_done(&d.report);
     stw_targets_unref(d.targets);
@@ -371,7 +371,7 @@ static const struct stw_resource resource = {.group = "handsomeguy.cn",
 
 static const struct stw_watch own_watch = {
     .resource = &resource,
-    .project = project,
+    .project = project_database_user,
     .index = index_all,
     .door = true,
     .changed = user_changed,

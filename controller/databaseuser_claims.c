@@ -10,13 +10,13 @@
 
 #define KEYS_MAX (64u << 20)
 
-static bool owns(const struct stw_object *o)
+static bool is_account_owner(const struct stw_object *o)
 {
     return json_is_true(json_object_get(o->status, "owned"));
 }
 
 /* An object that is being deleted holds its account until the account is gone. */
-static bool holds(const struct stw_object *o)
+static bool is_account_holder(const struct stw_object *o)
 {
     return !o->deleting || stw_json_size(stw_json_path(o->root, "metadata.finalizers")) > 0;
 }
@@ -24,10 +24,10 @@ static bool holds(const struct stw_object *o)
 static bool comes_before(const struct stw_object *other, const char *other_key,
                          const struct dbuser *d)
 {
-    if (!holds(other))
+    if (!is_account_holder(other))
         return false;
-    if (owns(other) != owns(&d->object))
-        return owns(other);
+    if (is_account_owner(other) != is_account_owner(&d->object))
+        return is_account_owner(other);
     int order = strcmp(other->created, d->object.created); /* RFC 3339 in UTC sorts as text */
     return order < 0 || (order == 0 && strcmp(other_key, d->run->key) < 0);
 }
@@ -61,7 +61,7 @@ static bool is_full(const struct dbuser *d)
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
     int64_t objects = 0, accounts = 0;
     size_t at = 0;
-    if (d->target->max_users == 0 || owns(&d->object))
+    if (d->target->max_users == 0 || is_account_owner(&d->object))
         return false;
     stw_buf_adds(&index, "target:");
     stw_buf_adds_lower(&index, d->label);
@@ -73,7 +73,7 @@ static bool is_full(const struct dbuser *d)
     for (const char *key; (key = stw_keys_next(&keys, &at));) {
         stw_autoobject struct stw_object other = {0};
         if (!stw_streq(key, d->run->key) && stw_object_load_key(d->run, key, &other) == 0)
-            accounts += owns(&other);
+            accounts += is_account_owner(&other);
     }
     return accounts >= d->target->max_users;
 }

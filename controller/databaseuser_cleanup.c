@@ -23,7 +23,7 @@ static void wake_claimants(const struct dbuser *d)
     stw_manager_wake(d->run->manager, "account", stw_buf_str(&account));
 }
 
-static void release(struct dbuser *d, struct stw_result *result)
+static void remove_user_finalizer(struct dbuser *d, struct stw_result *result)
 {
     struct stw_error err = {0};
     if (stw_finalizer_remove(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0)
@@ -43,7 +43,7 @@ static void release_targetless(struct dbuser *d, struct stw_result *result)
             "runs, account \"%s\" is left on it",
             d->label, account);
     stw_log(STW_LOG_WARN, "a target is gone, its account is let go", STW_STR("target", d->label));
-    release(d, result);
+    remove_user_finalizer(d, result);
 }
 
 static void release_forced(struct dbuser *d, struct stw_result *result)
@@ -55,7 +55,7 @@ static void release_forced(struct dbuser *d, struct stw_result *result)
         d->label, d->report.err.text);
     stw_log(STW_LOG_WARN, "an object is let go by force", STW_STR("target", d->label),
             STW_STR("error", d->report.err.text));
-    release(d, result);
+    remove_user_finalizer(d, result);
 }
 
 /* Another owner's account of this name does not block the deletion, unless it was ours once. */
@@ -85,7 +85,7 @@ static void tell_done(struct dbuser *d)
             STW_STR("target", d->target->name));
 }
 
-static void block(struct dbuser *d, struct stw_result *result)
+static void write_blocked_status(struct dbuser *d, struct stw_result *result)
 {
     struct stw_verdict verdict;
     json_t *status;
@@ -93,19 +93,19 @@ static void block(struct dbuser *d, struct stw_result *result)
     stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
 }
 
-static void finish(struct dbuser *d, struct stw_result *result)
+static void handle_cleanup_outcome(struct dbuser *d, struct stw_result *result)
 {
     if (d->report.err.code == STW_ERR_CANCELLED) {
         stw_run_fail(d->run, &d->report.err, result);
     } else if (d->report.trouble == STW_SQL_FINE) {
         tell_done(d);
-        release(d, result);
+        remove_user_finalizer(d, result);
     } else if (was_never_ours(d)) {
-        release(d, result);
+        remove_user_finalizer(d, result);
     } else if (d->object.force_delete) {
         release_forced(d, result);
     } else {
-        block(d, result);
+        write_blocked_status(d, result);
     }
 }
 
@@ -150,5 +150,5 @@ void dbu_cleanup(struct dbuser *d, struct stw_result *result)
         stw_pools_leave(d->state->pools, &visit, d->report.trouble);
         break;
     }
-    finish(d, result);
+    handle_cleanup_outcome(d, result);
 }

@@ -60,7 +60,7 @@ static const struct {
 };
 enum { RESTORED, CREATED, ADOPTED, ROTATED };
 
-static void tell(const struct dbuser *d, int what, const char *account)
+static void report_account_event(const struct dbuser *d, int what, const char *account)
 {
     stw_object_event(d->run, &d->object, false, news[what].reason, news[what].action,
                      "%saccount \"%s\" on target \"%s\"%s", news[what].before, account,
@@ -92,11 +92,11 @@ void dbu_tell(const struct dbuser *d)
     dbu_account_text(d, &account);
     const char *name = stw_buf_str(&account);
     if (r->created)
-        tell(d, dbu_is_created(&d->object) ? RESTORED : CREATED, name);
+        report_account_event(d, dbu_is_created(&d->object) ? RESTORED : CREATED, name);
     else if (r->adopted)
-        tell(d, ADOPTED, name);
+        report_account_event(d, ADOPTED, name);
     else
         tell_changes(d, name);
     if (!r->created && is_rotated(d))
-        tell(d, ROTATED, name);
+        report_account_event(d, ROTATED, name);
 }

@@ -12,8 +12,8 @@
 
 /* --- the watch */
 
-static void project(const struct stw_controller *const *all, struct stw_json object,
-                    struct stw_buf *out)
+static void project_secret_version(const struct stw_controller *const *all, struct stw_json object,
+                                   struct stw_buf *out)
 {
     size_t len;
     const char *version = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
@@ -23,8 +23,8 @@ static void project(const struct stw_controller *const *all, struct stw_json obj
     stw_buf_addc(out, ']');
 }
 
-static void changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                    const char *old_text, const char *new_text)
+static void secret_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                           const char *old_text, const char *new_text)
 {
     struct dbu_state *state = stw_manager_state(m, &stw_controller_databaseuser);
     (void)w;
@@ -39,8 +39,8 @@ const struct stw_watch dbu_watch_secrets = {
     .resource = &stw_res_secret,
     .metadata_only = true,
     .door = true,
-    .project = project,
-    .changed = changed,
+    .project = project_secret_version,
+    .changed = secret_changed,
 };
 
 /* --- the value */
@@ -53,7 +53,7 @@ static size_t without_newline(const struct stw_buf *value)
     return len;
 }
 
-static int decode(struct stw_json value, struct stw_buf *ret)
+static int decode_secret_value(struct stw_json value, struct stw_buf *ret)
 {
     struct stw_buf stw_autobuf text = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
     stw_json_str(value, &text);
@@ -71,7 +71,7 @@ void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
     if (!stw_json_there(value))
         return;
     ret->state = DBU_SECRET_ERROR;
-    if (decode(value, &ret->value) != 0) {
+    if (decode_secret_value(value, &ret->value) != 0) {
         (void)stw_fail(&ret->err, STW_ERR_INTERNAL, "the value cannot be decoded");
         return;
     }
@@ -82,8 +82,8 @@ void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
         ret->value.len = bare;
 }
 
-static int get(struct stw_client *client, const char *ns, const char *name, struct stw_buf *answer,
-               struct stw_json_doc *doc, struct stw_error *err)
+static int get_secret(struct stw_client *client, const char *ns, const char *name,
+                      struct stw_buf *answer, struct stw_json_doc *doc, struct stw_error *err)
 {
     *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
     if (stw_kube_get(client, &stw_res_secret, ns, name, answer, err) != 0)
@@ -100,7 +100,7 @@ static int get_since(struct stw_run *run, const char *name, const char *version,
     *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
     if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, answer, &behind) !=
         0)
-        return get(run->client, run->ns, name, answer, doc, err);
+        return get_secret(run->client, run->ns, name, answer, doc, err);
     return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
 }
 
@@ -223,7 +223,7 @@ int dbu_secret_text(struct stw_client *client, const char *ns, const char *name,
     stw_autobuf struct stw_buf answer = {0};
     stw_autojson struct stw_json_doc doc = {0};
     struct dbu_secret s = {0};
-    if (get(client, ns, name, &answer, &doc, err) != 0)
+    if (get_secret(client, ns, name, &answer, &doc, err) != 0)
         return stw_error_wrap(err, "the admin's password in Secret %s/%s", ns, name);
     dbu_secret_take(stw_json_root(&doc), key, true, &s);
     if (s.state == DBU_SECRET_FOUND)

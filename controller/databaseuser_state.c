@@ -97,7 +97,7 @@ static void targets_changed(void *ctx, struct stw_targets *now)
 
 /* --- open and close */
 
-static int listen(struct dbu_state *s, struct stw_target_store *store)
+static int subscribe_to_targets(struct dbu_state *s, struct stw_target_store *store)
 {
     if (!store)
         return 0;
@@ -126,7 +126,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
     s->compared = dbu_compared_create();
     if (!s->pools || !s->fingerprints || !s->compared ||
-        listen(s, config->product ? config->product->target_store : NULL) != 0) {
+        subscribe_to_targets(s, config->product ? config->product->target_store : NULL) != 0) {
         dbu_state_close(s);
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     }

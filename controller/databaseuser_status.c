@@ -82,7 +82,7 @@ static const char *reason_of(const struct stw_account_report *r)
 
 /* --- aspects; one that was not checked has no type yet */
 
-static void begin(struct stw_aspect *a, int which)
+static void init_aspect(struct stw_aspect *a, int which)
 {
     a->type = types[which];
     a->level = STW_LEVEL_FINE;
@@ -90,7 +90,7 @@ static void begin(struct stw_aspect *a, int which)
     a->reason = STW_REASON_SYNCED;
 }
 
-static void stall(struct stw_aspect *a, const char *reason)
+static void set_aspect_stalled(struct stw_aspect *a, const char *reason)
 {
     a->level = STW_LEVEL_STALLED;
     a->truth = STW_FALSE;
@@ -98,7 +98,7 @@ static void stall(struct stw_aspect *a, const char *reason)
     a->again_ms = STW_STALLED_AGAIN_MS;
 }
 
-static void await(struct stw_aspect *a, const char *reason, uint64_t again_ms)
+static void set_aspect_waiting(struct stw_aspect *a, const char *reason, uint64_t again_ms)
 {
     a->level = STW_LEVEL_WAITING;
     a->truth = STW_FALSE;
@@ -117,22 +117,22 @@ static void find_secret(const struct dbuser *d, struct stw_aspect *a)
     const char *name = d->spec.password.name, *key = d->spec.password.key;
     if (d->secret.state == DBU_SECRET_UNREAD)
         return;
-    begin(a, SECRET);
+    init_aspect(a, SECRET);
     a->reason = "Resolved";
     STW_ASPECT_SAY(a, "the password is in Secret \"%s\"", name);
     switch (d->secret.state) {
     case DBU_SECRET_MISSING:
-        await(a, "SecretNotFound", SECRET_AGAIN_MS);
+        set_aspect_waiting(a, "SecretNotFound", SECRET_AGAIN_MS);
         STW_ASPECT_SAY(a, "Secret \"%s\" not found; %s", name,
                        dbu_is_created(&d->object) ? "the account keeps the password that it has"
                                                   : "the account is created when it appears");
         break;
     case DBU_SECRET_NO_KEY:
-        await(a, "KeyNotFound", SECRET_AGAIN_MS);
+        set_aspect_waiting(a, "KeyNotFound", SECRET_AGAIN_MS);
         STW_ASPECT_SAY(a, "Secret \"%s\" has no key \"%s\"; %s", name, key, without_password(d));
         break;
     case DBU_SECRET_EMPTY:
-        await(a, "EmptyPassword", SECRET_AGAIN_MS);
+        set_aspect_waiting(a, "EmptyPassword", SECRET_AGAIN_MS);
         STW_ASPECT_SAY(
             a,
             "the value of \"%s\" in Secret \"%s\" is empty, and no account is ever given "
@@ -160,10 +160,10 @@ static void find_secret(const struct dbuser *d, struct stw_aspect *a)
 
 static void find_target(const struct dbuser *d, struct stw_aspect *a)
 {
-    begin(a, TARGET);
+    init_aspect(a, TARGET);
     a->reason = "Reachable";
     if (!d->target) {
-        await(a, "TargetNotFound", TARGET_AGAIN_MS);
+        set_aspect_waiting(a, "TargetNotFound", TARGET_AGAIN_MS);
         STW_ASPECT_SAY(
             a,
             "steward's configuration has no target \"%s\"; correct the label \"target\", "
@@ -173,7 +173,7 @@ static void find_target(const struct dbuser *d, struct stw_aspect *a)
     }
     STW_ASPECT_SAY(a, "target \"%s\" answers", d->target->name);
     if (d->target_err.code != STW_OK) {
-        stall(a, "Unsupported");
+        set_aspect_stalled(a, "Unsupported");
         STW_ASPECT_SAY(a, "%s", d->target_err.text);
     } else if (!d->asked) {
         a->type = NULL; /* not checked */
@@ -253,8 +253,8 @@ static bool came_to_grants(const struct dbuser *d)
 static void find_user(const struct dbuser *d, struct stw_aspect *a)
 {
     if (d->claim == DBU_CLAIM_TAKEN) {
-        begin(a, USER);
-        stall(a, "Conflict");
+        init_aspect(a, USER);
+        set_aspect_stalled(a, "Conflict");
         a->again_ms = CLAIM_AGAIN_MS;
         STW_ASPECT_SAY(
             a,
@@ -262,14 +262,14 @@ static void find_user(const struct dbuser *d, struct stw_aspect *a)
             "the two",
             d->spec.user, d->label, d->holder);
     } else if (d->claim == DBU_CLAIM_FULL) {
-        begin(a, USER);
-        stall(a, STW_REASON_QUOTA);
+        init_aspect(a, USER);
+        set_aspect_stalled(a, STW_REASON_QUOTA);
         STW_ASPECT_SAY(a,
                        "target \"%s\" takes at most %lld accounts, and has them; delete others, or "
                        "have maxUsers raised",
                        d->label, (long long)d->target->max_users);
     } else if (came_to_grants(d)) {
-        begin(a, USER);
+        init_aspect(a, USER);
         STW_ASPECT_SAY(a, "the account is as this object wants it");
     }
 }
@@ -278,7 +278,7 @@ static void find_grants(const struct dbuser *d, struct stw_aspect *a)
 {
     if (!came_to_grants(d))
         return;
-    begin(a, GRANTS);
+    init_aspect(a, GRANTS);
     STW_ASPECT_SAY(a, "the rights are as this object wants them");
 }
 
@@ -292,7 +292,7 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
     find_grants(d, &all[GRANTS]);
     if (d->asked && d->report.trouble != STW_SQL_FINE) {
         int which = aspect_of(&d->report);
-        begin(&all[which], which);
+        init_aspect(&all[which], which);
         find_trouble(d, &all[which]);
     }
 }
@@ -318,7 +318,7 @@ static void set_text(json_t *status, const char *key, const char *text)
         (void)json_object_set_new(status, key, json_string(text));
 }
 
-static json_t *lines(const struct stw_buf *text, size_t max)
+static json_t *build_line_list(const struct stw_buf *text, size_t max)
 {
     json_t *list = json_array();
     for (const char *p = stw_buf_str(text); *p && json_array_size(list) < max;) {
@@ -332,7 +332,7 @@ static json_t *lines(const struct stw_buf *text, size_t max)
 static void set_lines(json_t *status, const char *key, const struct stw_buf *text, size_t max)
 {
     if (text->len > 0)
-        (void)json_object_set_new(status, key, lines(text, max));
+        (void)json_object_set_new(status, key, build_line_list(text, max));
     else
         (void)json_object_del(status, key);
 }
@@ -382,7 +382,7 @@ static void add_fields(const struct dbuser *d, json_t *status, const char *now)
 }
 
 /* A new lastVerifiedTime alone does not cause a write: it is written with other changes. */
-static void stamp(const struct dbuser *d, json_t *status, const char *now)
+static void set_verified_time(const struct dbuser *d, json_t *status, const char *now)
 {
     json_t *last = json_object_get(d->object.status, "lastReconcileTime");
     if (!came_to_grants(d))
@@ -448,7 +448,7 @@ void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
     char now[STW_TIME_LEN];
     memcpy(now, s.now, sizeof(now));
     *ret_status = stw_status_end(&s);
-    stamp(d, *ret_status, now);
+    set_verified_time(d, *ret_status, now);
 }
 
 /* --- a blocked deletion */

@@ -185,7 +185,7 @@ static bool was_written(const struct eru *e, const struct stw_result *result)
             result->err.code == e->err.code);
 }
 
-static void finish(struct eru *e, const char *deployment, struct stw_result *result)
+static void write_eru_result(struct eru *e, const char *deployment, struct stw_result *result)
 {
     struct stw_verdict verdict = {0};
     json_t *status;
@@ -206,7 +206,7 @@ static void finish(struct eru *e, const char *deployment, struct stw_result *res
             eru_keeper_count(e->run->state, (enum eru_result)i);
 }
 
-static void act(struct eru *e, struct stw_result *result)
+static void reconcile_valid_eru(struct eru *e, struct stw_result *result)
 {
     char deployment[STW_KEY_LEN];
     struct eru_wish wish;
@@ -220,7 +220,7 @@ static void act(struct eru *e, struct stw_result *result)
     eru_state_read(e->object.status, &e->state);
     if (!*e->holder)
         eru_plan(e);
-    finish(e, deployment, result);
+    write_eru_result(e, deployment, result);
     eru_state_done(&e->state);
 }
 
@@ -250,7 +250,7 @@ static void reconcile_one(struct eru *e, struct stw_result *result)
     } else if (!decoded || read_schedule(e, &err) != 0) {
         stw_run_fail(run, &err, result);
     } else {
-        act(e, result);
+        reconcile_valid_eru(e, result);
     }
     stw_arena_destroy(e->arena);
 }

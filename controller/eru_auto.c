@@ -14,7 +14,7 @@
 
 /* --- creation */
 
-static json_t *build(const struct stw_run *run, const struct eru_wish *wish)
+static json_t *build_eru(const struct stw_run *run, const struct eru_wish *wish)
 {
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s,s:s,s:s},s:[{s:s,s:s,s:s,s:s,s:b}]},s:{s:s}}",
                      "apiVersion", "mtsre.meitu.com/v1", "kind", "Eru", "metadata", "name",
@@ -59,7 +59,7 @@ void eru_make(struct stw_run *run, struct stw_result *result)
     eru_wish_of(run, run->key, &wish);
     if (!wish.wanted || has_another(run) || !stw_run_may_write(run))
         return;
-    json_auto_t *eru = build(run, &wish);
+    json_auto_t *eru = build_eru(run, &wish);
     if (!eru)
         (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
     if (eru && stw_kube_create(run->client, &eru_resource, run->ns, eru, &answer, &err) == 0) {

@@ -33,7 +33,7 @@ struct eru_keeper {
 
 /* --- the clock */
 
-static int arm(const struct eru_keeper *k)
+static int arm_clock_timer(const struct eru_keeper *k)
 {
     struct itimerspec far_off = {.it_value = {.tv_sec = FAR_OFF}};
     return timerfd_settime(k->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far_off, NULL);
@@ -76,7 +76,7 @@ static void *watch_clock(void *ctx)
             continue;
         stw_log(STW_LOG_INFO, "the clock was set; looking at every Eru");
         stw_manager_enqueue_all(k->manager, &stw_controller_eru);
-        if (arm(k) != 0)
+        if (arm_clock_timer(k) != 0)
             return NULL;
     }
 }
@@ -85,7 +85,7 @@ static int start_watching(struct eru_keeper *k, struct stw_error *err)
 {
     k->timer = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     k->stop = eventfd(0, EFD_CLOEXEC);
-    if (k->timer < 0 || k->stop < 0 || arm(k) != 0)
+    if (k->timer < 0 || k->stop < 0 || arm_clock_timer(k) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "cannot watch the clock: %s",
                         strerrordesc_np(errno));
     if (stw_thread_start(&k->thread, "eru-clock", 0, watch_clock, k, err) != 0)

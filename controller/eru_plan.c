@@ -9,15 +9,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static int64_t now(const struct eru *e)
+static int64_t get_now_seconds(const struct eru *e)
 {
     return e->now_us / 1000000;
 }
 
-static void tell(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+static void add_eru_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-static void tell(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+static void add_eru_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     if (e->event_count == ERU_EVENTS_MAX)
@@ -30,8 +30,8 @@ static void tell(struct eru *e, bool warning, const char *reason, const char *fm
     va_end(ap);
 }
 
-static void note(struct eru *e, int64_t instant, enum eru_result result, const char *reason,
-                 int64_t seconds)
+static void record_instant_result(struct eru *e, int64_t instant, enum eru_result result,
+                                  const char *reason, int64_t seconds)
 {
     eru_state_note(&e->state, e->spec.history_limit, instant, result, reason, seconds);
     e->noted[result]++;
@@ -46,7 +46,7 @@ int64_t eru_plan_jitter(const struct eru *e)
     return (int64_t)(h.lo % (uint64_t)(e->spec.jitter_seconds + 1));
 }
 
-static bool look(struct eru *e)
+static bool read_target_once(struct eru *e)
 {
     if (!e->looked)
         e->looked = e->ops->look(e, &e->err) == 0;
@@ -55,10 +55,10 @@ static bool look(struct eru *e)
 
 /* --- the active schedule */
 
-static int64_t created(const struct eru *e)
+static int64_t get_created_seconds(const struct eru *e)
 {
     int64_t us;
-    return stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : now(e);
+    return stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : get_now_seconds(e);
 }
 
 static void put_into_force(struct eru *e)
@@ -74,7 +74,8 @@ static void put_into_force(struct eru *e)
         stw_streq(s->active.time_zone, e->spec.time_zone))
         return;
     s->active.there = true;
-    s->active.since = STW_MIN(first ? created(e) : e->ops->changed_at(e), now(e));
+    s->active.since =
+        STW_MIN(first ? get_created_seconds(e) : e->ops->changed_at(e), get_now_seconds(e));
     (void)snprintf(s->active.schedule, sizeof(s->active.schedule), "%s", e->spec.schedule);
     (void)snprintf(s->active.time_zone, sizeof(s->active.time_zone), "%s", e->spec.time_zone);
 }
@@ -84,7 +85,7 @@ static void put_into_force(struct eru *e)
 static void end_rollout(struct eru *e, enum eru_result result, const char *reason)
 {
     struct eru_state *s = &e->state;
-    note(e, s->rollout.instant, result, reason, e->took_ms / 1000);
+    record_instant_result(e, s->rollout.instant, result, reason, e->took_ms / 1000);
     s->rollout.there = false;
 }
 
@@ -99,7 +100,7 @@ static void rollout_failed(struct eru *e, const char *reason, const char *fmt, .
     va_end(ap);
     e->rollout_reason = stw_streq(reason, "RolloutTimeout") ? reason : "RolloutFailed";
     end_rollout(e, ERU_FAILED, reason);
-    tell(e, true, "RolloutFailed", "%s", e->rollout_message);
+    add_eru_event(e, true, "RolloutFailed", "%s", e->rollout_message);
 }
 
 static bool is_complete(const struct eru_target *t)
@@ -120,7 +121,7 @@ static void measure_rollout(struct eru *e)
 {
     int64_t begin = e->state.rollout.start;
     if (e->state.rollout.there)
-        e->took_ms = e->ops->took_ms(e, STW_MAX(now(e) - begin, 0) * 1000);
+        e->took_ms = e->ops->took_ms(e, STW_MAX(get_now_seconds(e) - begin, 0) * 1000);
 }
 
 static void follow_rollout(struct eru *e)
@@ -128,7 +129,7 @@ static void follow_rollout(struct eru *e)
     struct eru_state *s = &e->state;
     const struct eru_target *t = &e->target;
     const char *name = e->spec.deployment;
-    if (!s->rollout.there || !look(e))
+    if (!s->rollout.there || !read_target_once(e))
         return;
     if (!t->there) {
         rollout_failed(e, "DeploymentNotFound", "Deployment \"%s\" was deleted during its rollout",
@@ -139,8 +140,8 @@ static void follow_rollout(struct eru *e)
     } else if (is_complete(t)) {
         end_rollout(e, ERU_SUCCEEDED, "RolloutSucceeded");
         e->rollout_reason = "Complete";
-        tell(e, false, "RolloutSucceeded", "Deployment \"%s\" was restarted within %lld s", name,
-             (long long)(e->took_ms / 1000));
+        add_eru_event(e, false, "RolloutSucceeded", "Deployment \"%s\" was restarted within %lld s",
+                      name, (long long)(e->took_ms / 1000));
     } else if (t->stuck && t->observed_generation >= t->generation) {
         rollout_failed(e, "RolloutFailed", "Deployment \"%s\": %s", name, t->stuck_message);
     } else if (e->took_ms >= e->spec.rollout_timeout_seconds * 1000) {
@@ -213,16 +214,17 @@ static void begin_rollout(struct eru *e, int64_t instant)
         end_rollout(e, ERU_FAILED, "Superseded");
     s->rollout.there = true;
     s->rollout.instant = instant;
-    s->rollout.start = now(e);
+    s->rollout.start = get_now_seconds(e);
     e->took_ms = 0;
     s->rollout.generation = e->target.generation;
-    s->last_restart = now(e);
+    s->last_restart = get_now_seconds(e);
     eru_time_text(instant, text);
-    tell(e, false, "Restarted", "restarted Deployment \"%s\" for %s", e->spec.deployment, text);
+    add_eru_event(e, false, "Restarted", "restarted Deployment \"%s\" for %s", e->spec.deployment,
+                  text);
 }
 
 /* Returns true if the Deployment has the stamp, from this run or an earlier one. */
-static bool restart(struct eru *e, int64_t instant)
+static bool restart_deployment(struct eru *e, int64_t instant)
 {
     char stamp[STW_TIME_LEN];
     eru_time_text(instant, stamp);
@@ -237,9 +239,9 @@ static void skip_instant(struct eru *e, int64_t instant, const struct skip *s)
 {
     char text[STW_TIME_LEN];
     eru_time_text(instant, text);
-    note(e, instant, ERU_SKIPPED, s->reason, -1);
-    tell(e, true, s->reason, "did not restart Deployment \"%s\" at %s: %s", e->spec.deployment,
-         text, s->why);
+    record_instant_result(e, instant, ERU_SKIPPED, s->reason, -1);
+    add_eru_event(e, true, s->reason, "did not restart Deployment \"%s\" at %s: %s",
+                  e->spec.deployment, text, s->why);
 }
 
 /* --- instants of the schedule */
@@ -262,21 +264,22 @@ static void note_older(struct eru *e, int64_t newest)
     s->missed_count += count;
     s->last_missed = last;
     eru_time_text(last, text);
-    tell(e, true, "MissedSchedule", "missed %s%u instants, the latest at %s",
-         count == ERU_MISSED_MAX ? "at least " : "", count, text);
+    add_eru_event(e, true, "MissedSchedule", "missed %s%u instants, the latest at %s",
+                  count == ERU_MISSED_MAX ? "at least " : "", count, text);
 }
 
-static void miss(struct eru *e, int64_t instant)
+static void record_missed_instant(struct eru *e, int64_t instant)
 {
     struct eru_state *s = &e->state;
     char text[STW_TIME_LEN];
     eru_time_text(instant, text);
     s->missed_count++;
     s->last_missed = instant;
-    note(e, instant, ERU_MISSED, "MissedSchedule", -1);
-    tell(e, true, "MissedSchedule",
-         "missed the restart of %s: it is %lld s late, and %lld s are allowed", text,
-         (long long)(now(e) - instant), (long long)e->spec.starting_deadline_seconds);
+    record_instant_result(e, instant, ERU_MISSED, "MissedSchedule", -1);
+    add_eru_event(e, true, "MissedSchedule",
+                  "missed the restart of %s: it is %lld s late, and %lld s are allowed", text,
+                  (long long)(get_now_seconds(e) - instant),
+                  (long long)e->spec.starting_deadline_seconds);
 }
 
 /* A restart that is newer than this instant was made by another leader, whose status write we have
@@ -293,19 +296,19 @@ static bool is_obsolete(const struct eru *e, int64_t instant)
 static bool act_on(struct eru *e, int64_t instant)
 {
     struct skip s = {0};
-    if (now(e) - instant > e->spec.starting_deadline_seconds) {
-        miss(e, instant);
+    if (get_now_seconds(e) - instant > e->spec.starting_deadline_seconds) {
+        record_missed_instant(e, instant);
         return true;
     }
-    if (!look(e))
+    if (!read_target_once(e))
         return false;
     if (e->target.there && has_stamp(&e->target, instant))
-        return restart(e, instant);
+        return restart_deployment(e, instant);
     if (e->target.there && is_obsolete(e, instant))
         return true;
     check_scheduled(e, &s);
     if (!s.reason)
-        return restart(e, instant);
+        return restart_deployment(e, instant);
     skip_instant(e, instant, &s);
     return true;
 }
@@ -313,7 +316,7 @@ static bool act_on(struct eru *e, int64_t instant)
 static void follow_schedule(struct eru *e)
 {
     struct eru_state *s = &e->state;
-    int64_t newest, from = now(e) - eru_plan_jitter(e);
+    int64_t newest, from = get_now_seconds(e) - eru_plan_jitter(e);
     s->next_schedule = ERU_NEVER;
     if (!s->active.there)
         return;
@@ -332,7 +335,7 @@ static void follow_schedule(struct eru *e)
 static int64_t new_instant(const struct eru *e)
 {
     const struct eru_state *s = &e->state;
-    int64_t instant = now(e);
+    int64_t instant = get_now_seconds(e);
     while (instant == s->manual.instant || instant == s->last_schedule ||
            instant == s->last_restart)
         instant++;
@@ -355,10 +358,10 @@ static void follow_token(struct eru *e, bool known)
 {
     struct eru_state *s = &e->state;
     struct skip skip = {0};
-    if (s->manual.done || !*s->manual.token || !known || !look(e))
+    if (s->manual.done || !*s->manual.token || !known || !read_target_once(e))
         return;
     if (e->target.there && has_stamp(&e->target, s->manual.instant)) {
-        s->manual.done = restart(e, s->manual.instant);
+        s->manual.done = restart_deployment(e, s->manual.instant);
         return;
     }
     check_target(e, &skip);
@@ -366,7 +369,7 @@ static void follow_token(struct eru *e, bool known)
         skip_instant(e, s->manual.instant, &skip);
         s->manual.done = true;
     } else if (!s->rollout.there && !is_rolling(&e->target)) {
-        s->manual.done = restart(e, s->manual.instant);
+        s->manual.done = restart_deployment(e, s->manual.instant);
     }
 }
 
@@ -396,7 +399,7 @@ bool eru_plan_waits(const struct eru *e)
     return *e->state.manual.token && !e->state.manual.done;
 }
 
-static void sooner(uint64_t *ms, int64_t wait_ms)
+static void set_earlier_wake(uint64_t *ms, int64_t wait_ms)
 {
     uint64_t wait = (uint64_t)STW_MAX(wait_ms, 0) + 1;
     if (*ms == 0 || wait < *ms)
@@ -408,10 +411,11 @@ uint64_t eru_plan_wake_ms(const struct eru *e)
     const struct eru_state *s = &e->state;
     uint64_t ms = 0;
     if (s->next_schedule != ERU_NEVER)
-        sooner(&ms, ((s->next_schedule + eru_plan_jitter(e)) * 1000000 - e->now_us) / 1000);
+        set_earlier_wake(&ms,
+                         ((s->next_schedule + eru_plan_jitter(e)) * 1000000 - e->now_us) / 1000);
     if (s->rollout.there)
-        sooner(&ms, e->spec.rollout_timeout_seconds * 1000 - e->took_ms);
+        set_earlier_wake(&ms, e->spec.rollout_timeout_seconds * 1000 - e->took_ms);
     if (eru_plan_waits(e) && !e->looked) /* so far the token is only stored */
-        sooner(&ms, 0);
+        set_earlier_wake(&ms, 0);
     return ms;
 }

@@ -52,7 +52,7 @@ int eru_target_read(struct stw_json deployment, struct eru_target *t)
     return 0;
 }
 
-static int look(struct eru *e, struct stw_error *err)
+static int read_deployment(struct eru *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
@@ -88,7 +88,7 @@ static int read_written(const struct stw_buf *answer, struct eru_target *t)
     return 0;
 }
 
-static int stamp(struct eru *e, const char *text, struct stw_error *err)
+static int stamp_deployment(struct eru *e, const char *text, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *patch =
@@ -151,5 +151,7 @@ static int64_t took_ms(struct eru *e, int64_t written_ms)
                                 written_ms);
 }
 
-const struct eru_ops eru_ops = {
-    .look = look, .stamp = stamp, .changed_at = changed_at, .took_ms = took_ms};
+const struct eru_ops eru_ops = {.look = read_deployment,
+                                .stamp = stamp_deployment,
+                                .changed_at = changed_at,
+                                .took_ms = took_ms};

@@ -42,8 +42,8 @@ static json_t *new_list(const struct stw_object *o, const char *finalizer, bool 
     return list;
 }
 
-static int patch(struct stw_run *run, const struct stw_object *o, json_t *list,
-                 struct stw_buf *answer, struct stw_error *err)
+static int patch_finalizers(struct stw_run *run, const struct stw_object *o, json_t *list,
+                            struct stw_buf *answer, struct stw_error *err)
 {
     json_auto_t *body = json_pack("{s:{s:s,s:o}}", "metadata", "resourceVersion",
                                   o->resource_version, "finalizers", list);
@@ -71,7 +71,7 @@ int stw_finalizer_add(struct stw_run *run, struct stw_object *o, const char *fin
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     if (stw_finalizer_has(o, finalizer))
         return 0;
-    if (patch(run, o, new_list(o, finalizer, true), &answer, err) != 0)
+    if (patch_finalizers(run, o, new_list(o, finalizer, true), &answer, err) != 0)
         return -1;
     take_answer(run, o, &answer);
     return 1;
@@ -84,7 +84,7 @@ int stw_finalizer_remove(struct stw_run *run, struct stw_object *o, const char *
     struct stw_error e = {0};
     if (!stw_finalizer_has(o, finalizer))
         return 0;
-    if (patch(run, o, new_list(o, finalizer, false), &answer, &e) != 0 &&
+    if (patch_finalizers(run, o, new_list(o, finalizer, false), &answer, &e) != 0 &&
         e.code != STW_ERR_NOT_FOUND) {
         *err = e;
         return -1;

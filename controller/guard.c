@@ -75,7 +75,7 @@ static bool is_stale(const struct record *r, uint64_t now_ms)
 }
 
 /* Removes stale records; at most once a window. */
-static void sweep(struct stw_guard *g, uint64_t now_ms)
+static void remove_stale_records(struct stw_guard *g, uint64_t now_ms)
 {
     uint32_t pos = 0;
     struct record *r;
@@ -90,7 +90,7 @@ static void sweep(struct stw_guard *g, uint64_t now_ms)
     }
 }
 
-static enum stw_guard_answer count(struct record *r, uint64_t now_ms, uint64_t pause_ms)
+static enum stw_guard_answer count_write(struct record *r, uint64_t now_ms, uint64_t pause_ms)
 {
     if (now_ms < r->closed_until_ms)
         return STW_GUARD_CLOSED;
@@ -109,9 +109,9 @@ enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uin
                                       uint64_t pause_ms)
 {
     pthread_mutex_lock(&g->lock);
-    sweep(g, now_ms);
+    remove_stale_records(g, now_ms);
     struct record *r = find_or_make(g, what);
-    enum stw_guard_answer answer = r ? count(r, now_ms, pause_ms) : STW_GUARD_GO;
+    enum stw_guard_answer answer = r ? count_write(r, now_ms, pause_ms) : STW_GUARD_GO;
     pthread_mutex_unlock(&g->lock);
     return answer;
 }

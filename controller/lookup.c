@@ -122,7 +122,7 @@ void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *ke
         (void)stw_queue_add(crew->queue, key, 0);
 }
 
-static bool watches(const struct stw_controller *c, const struct stw_watch *w)
+static bool has_watch(const struct stw_controller *c, const struct stw_watch *w)
 {
     for (size_t i = 0; c->watches && c->watches[i]; i++)
         if (c->watches[i] == w)
@@ -136,7 +136,7 @@ void stw_manager_enqueue_namesakes(struct stw_manager *m, const struct stw_watch
     for (uint32_t i = 0; i < m->crew_count; i++) {
         const struct stw_crew *crew = &m->crews[i];
         stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-        if (watches(crew->controller, w) && crew->own &&
+        if (has_watch(crew->controller, w) && crew->own &&
             stw_informer_get(crew->own->informer, key, &text, NULL) == 0)
             (void)stw_queue_add(crew->queue, key, 0);
     }

@@ -92,7 +92,7 @@ static int add_object(void *ctx, struct stw_json object)
     return l->text.failed || add_own_mark(l, key, at) != 0 || add_index(l, object, at) != 0;
 }
 
-static int order(const void *a, const void *b)
+static int compare_marks(const void *a, const void *b)
 {
     const struct mark *x = a, *y = b;
     if (x->hash.hi != y->hash.hi)
@@ -102,7 +102,8 @@ static int order(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int walk(struct stw_lookup_lists *all, struct list *l, const char *ns, struct stw_error *err)
+static int read_list_pages(struct stw_lookup_lists *all, struct list *l, const char *ns,
+                           struct stw_error *err)
 {
     struct stw_pages q = {.resource = l->watch->resource,
                           .ns = ns,
@@ -115,11 +116,11 @@ static int walk(struct stw_lookup_lists *all, struct list *l, const char *ns, st
 static int walk_all(struct stw_lookup_lists *all, struct list *l, struct stw_error *err)
 {
     const char *const *ns = all->config.namespaces;
-    int rc = walk(all, l, NULL, err);
+    int rc = read_list_pages(all, l, NULL, err);
     if (rc == 0 || !ns || err->code != STW_ERR_FORBIDDEN)
         return rc;
     for (rc = 0; rc == 0 && *ns; ns++)
-        rc = walk(all, l, *ns, err);
+        rc = read_list_pages(all, l, *ns, err);
     return rc;
 }
 
@@ -130,7 +131,7 @@ static void read_list(struct stw_lookup_lists *all, struct list *l)
     if (l->rc != 0 && all->config.trouble)
         all->config.trouble(all->config.ctx, l->watch->resource->plural, &err);
     if (l->count > 0)
-        qsort(l->marks, l->count, sizeof(*l->marks), order);
+        qsort(l->marks, l->count, sizeof(*l->marks), compare_marks);
 }
 
 /* --- look-ups */
@@ -183,7 +184,7 @@ static size_t lower_bound(const struct list *l, struct stw_hash hash)
     size_t low = 0, high = l->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (order(&l->marks[middle], &wanted) < 0)
+        if (compare_marks(&l->marks[middle], &wanted) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -203,7 +204,8 @@ static const char *key_under(const struct list *l, const char *what, const char 
     return NULL;
 }
 
-static bool find(void *ctx, const char *index, const char *key, const char *self, char *ret_holder)
+static bool find_in_lists(void *ctx, const char *index, const char *key, const char *self,
+                          char *ret_holder)
 {
     stw_autobuf struct stw_buf what = STW_BUF_INIT(64u << 10);
     const char *dot = strchr(index, '.');
@@ -217,7 +219,7 @@ static bool find(void *ctx, const char *index, const char *key, const char *self
     return holder != NULL;
 }
 
-static int has(void *ctx, const char *plural, const char *key)
+static int has_in_lists(void *ctx, const char *plural, const char *key)
 {
     char own[STW_KEY_LEN + 2];
     const struct list *l = list_of(ctx, plural, strlen(plural));
@@ -225,8 +227,8 @@ static int has(void *ctx, const char *plural, const char *key)
     return l ? key_under(l, own, NULL) != NULL : -1;
 }
 
-static int secret(void *ctx, const char *ns, const char *name, const char *key,
-                  struct stw_secret_facts *ret)
+static int read_secret_facts(void *ctx, const char *ns, const char *name, const char *key,
+                             struct stw_secret_facts *ret)
 {
     const struct stw_lookup_lists *all = ctx;
     return stw_secret_look(all->config.client, ns, name, key, ret);
@@ -240,7 +242,8 @@ struct stw_lookup_lists *stw_lookup_lists_create(const struct stw_lookup_lists_c
     if (!all)
         return NULL;
     all->config = *config;
-    all->lookup = (struct stw_lookup){.ctx = all, .find = find, .has = has, .secret = secret};
+    all->lookup = (struct stw_lookup){
+        .ctx = all, .find = find_in_lists, .has = has_in_lists, .secret = read_secret_facts};
     return all;
 }
 

@@ -11,8 +11,8 @@
 #define TIMEOUT_MS 1500
 #define SECRET_MAX_BYTES (4u << 20) /* 1 MiB of data in base64, and metadata */
 
-static int ask(struct stw_client *client, const char *ns, const char *name, struct stw_buf *ret,
-               struct stw_error *err)
+static int request_secret(struct stw_client *client, const char *ns, const char *name,
+                          struct stw_buf *ret, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     stw_resource_path(&stw_res_secret, ns, name, NULL, &path);
@@ -64,7 +64,7 @@ int stw_secret_look(struct stw_client *client, const char *ns, const char *name,
     stw_autobuf struct stw_buf answer = {.max = SECRET_MAX_BYTES, .secret = true};
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err = {0};
-    if (ask(client, ns, name, &answer, &err) != 0) {
+    if (request_secret(client, ns, name, &answer, &err) != 0) {
         *ret = (struct stw_secret_facts){0};
         return err.code == STW_ERR_NOT_FOUND ? 0 : -1;
     }

@@ -33,7 +33,7 @@ static void cache_changed(void *ctx, const char *key, const char *old_text, cons
     cache->watch->changed(cache->manager, cache->watch, key, old_text, new_text);
 }
 
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
+static void project_cached_object(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     const struct stw_cache *cache = ctx;
     cache->watch->project(cache->manager->config.controllers, object, out);
@@ -56,7 +56,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
                                          .metadata_only = w->metadata_only,
                                          .tells_gone = w->tells_gone,
                                          .metrics_name = w->metrics_name,
-                                         .project = project,
+                                         .project = project_cached_object,
                                          .changed = m->config.door_only ? NULL : cache_changed,
                                          .index = w->index,
                                          .ctx = cache};
@@ -179,7 +179,7 @@ static void set_working(struct stw_manager *m, bool working)
     }
 }
 
-static bool drain(struct stw_manager *m, uint64_t timeout_ms)
+static bool drain_queues(struct stw_manager *m, uint64_t timeout_ms)
 {
     uint64_t deadline = stw_now_ms(&stw_clock_system) + timeout_ms;
     bool idle = true;
@@ -190,7 +190,7 @@ static bool drain(struct stw_manager *m, uint64_t timeout_ms)
     return idle;
 }
 
-static void lead(void *ctx)
+static void start_leading(void *ctx)
 {
     struct stw_manager *m = ctx;
     stw_log(STW_LOG_INFO, "leading: reconciling begins", STW_STR("identity", m->config.identity));
@@ -210,7 +210,7 @@ static void step_down(void *ctx)
     struct stw_manager *m = ctx;
     set_working(m, false);
     pause_controllers(m);
-    if (!drain(m, LOST_LEASE_DRAIN_MS))
+    if (!drain_queues(m, LOST_LEASE_DRAIN_MS))
         stw_log(STW_LOG_WARN, "a reconcile still waits for the API server; it will write no more");
     stw_log(STW_LOG_INFO, "no longer leading: reconciling stopped");
 }
@@ -220,7 +220,7 @@ static int stand_for_election(struct stw_manager *m, struct stw_error *err)
     struct stw_lease_config config = {.ns = m->config.lease_ns,
                                       .name = m->config.lease_name,
                                       .identity = m->config.identity,
-                                      .started = lead,
+                                      .started = start_leading,
                                       .stopped = step_down,
                                       .ctx = m,
                                       .fence = m->fence};
@@ -252,7 +252,7 @@ static bool all_synced(const struct stw_manager *m)
 }
 
 /* Enqueues every object, in case a change was missed.  Resyncs have the lower priority. */
-static void resync(struct stw_manager *m)
+static void resync_all_objects(struct stw_manager *m)
 {
     for (uint32_t i = 0; i < m->crew_count; i++) {
         struct stw_crew *crew = &m->crews[i];
@@ -271,7 +271,7 @@ static uint64_t next_resync(const struct stw_manager *m)
            stw_dice() % (m->config.resync_ms / 10 + 1);
 }
 
-static void tidy(struct stw_manager *m)
+static void tidy_controllers(struct stw_manager *m)
 {
     for (uint32_t i = 0; i < m->crew_count; i++)
         if (m->crews[i].controller->tidy)
@@ -285,12 +285,12 @@ static bool wait_for_resync(struct stw_manager *m)
     while ((now = stw_now_ms(&stw_clock_system)) < at) {
         if (keeper_sleeps(m, STW_MIN(at, now + TIDY_MS)))
             return true;
-        tidy(m);
+        tidy_controllers(m);
     }
     return false;
 }
 
-static void *keep(void *ctx)
+static void *run_resync_thread(void *ctx)
 {
     struct stw_manager *m = ctx;
     struct stw_error err = {0};
@@ -303,12 +303,12 @@ static void *keep(void *ctx)
             STW_INT("tookMs", stw_now_ms(&stw_clock_system) - begin));
     if (!m->lease) {
         stw_fence_open(m->fence, STW_FENCE_FOREVER, &(struct stw_fence_epoch){0});
-        lead(m);
+        start_leading(m);
     }
     if (m->lease && stw_lease_start(m->lease, &err) != 0)
         stw_log(STW_LOG_ERROR, "cannot stand for election", STW_STR("error", err.text));
     while (!wait_for_resync(m))
-        resync(m);
+        resync_all_objects(m);
     return NULL;
 }
 
@@ -326,7 +326,7 @@ int stw_manager_start(struct stw_manager *m, struct stw_error *err)
             return -1;
     if (m->config.door_only)
         return 0;
-    if (stw_thread_start(&m->keeper, "keeper", 0, keep, m, err) != 0)
+    if (stw_thread_start(&m->keeper, "keeper", 0, run_resync_thread, m, err) != 0)
         return -1;
     m->keeper_started = true;
     return 0;
@@ -371,7 +371,7 @@ void stw_manager_stop(struct stw_manager *m, uint32_t timeout_ms)
     if (m->keeper_started)
         pthread_join(m->keeper, NULL);
     set_working(m, false);
-    bool idle = drain(m, timeout_ms);
+    bool idle = drain_queues(m, timeout_ms);
     for (uint32_t i = 0; i < m->crew_count; i++)
         if (m->crews[i].state && m->crews[i].controller->cancel)
             m->crews[i].controller->cancel(m->crews[i].state);

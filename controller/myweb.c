@@ -120,7 +120,7 @@ static void begin_child(struct myweb *w, int child)
                            .applied_before = myweb_was_applied(w, child)};
 }
 
-static void ensure(struct myweb *w, int child)
+static void ensure_myweb_child(struct myweb *w, int child)
 {
     stw_child_ensure(w->run, &w->owner, &w->children[child]);
 }
@@ -189,7 +189,7 @@ static void ensure_service(struct myweb *w)
             w->children[MYWEB_SERVICE].live = live;
         return;
     }
-    ensure(w, MYWEB_SERVICE);
+    ensure_myweb_child(w, MYWEB_SERVICE);
     read_port_refusal(w);
     /* The watch does not report our own changes. */
     if (w->children[MYWEB_SERVICE].state <= STW_CHILD_REPAIRED)
@@ -199,9 +199,9 @@ static void ensure_service(struct myweb *w)
 static void ensure_children(struct myweb *w)
 {
     begin_child(w, MYWEB_CONFIGMAP);
-    ensure(w, MYWEB_CONFIGMAP); /* first: pods that start must find the page */
+    ensure_myweb_child(w, MYWEB_CONFIGMAP); /* first: pods that start must find the page */
     begin_child(w, MYWEB_DEPLOYMENT);
-    ensure(w, MYWEB_DEPLOYMENT);
+    ensure_myweb_child(w, MYWEB_DEPLOYMENT);
     ensure_service(w);
 }
 
@@ -212,7 +212,7 @@ static void forget_children(struct stw_run *run)
     stw_child_forget(run, &stw_watch_services, run->key);
 }
 
-static void finish(struct myweb *w, struct stw_result *result)
+static void write_myweb_result(struct myweb *w, struct stw_result *result)
 {
     static const char *const numbers[] = {"availableReplicas", NULL};
     struct stw_verdict verdict;
@@ -251,7 +251,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     } else {
         myweb_hash_content(&w);
         ensure_children(&w);
-        finish(&w, result);
+        write_myweb_result(&w, result);
     }
     for (int i = 0; i < MYWEB_CHILDREN; i++)
         stw_child_done(&w.children[i]);

@@ -25,26 +25,26 @@ void myweb_hash_content(struct myweb *w)
                    (unsigned long long)h.hi, (unsigned long long)h.lo);
 }
 
-static struct stw_naming naming(const struct myweb *w)
+static struct stw_naming build_myweb_naming(const struct myweb *w)
 {
     return (struct stw_naming){.app = "myweb", .component = "web", .image = w->spec.image};
 }
 
-static json_t *selector(const struct myweb *w)
+static json_t *build_myweb_selector(const struct myweb *w)
 {
-    struct stw_naming n = naming(w);
+    struct stw_naming n = build_myweb_naming(w);
     return stw_manifest_selector(&n, &w->owner);
 }
 
-static json_t *labels(const struct myweb *w)
+static json_t *build_myweb_labels(const struct myweb *w)
 {
-    struct stw_naming n = naming(w);
+    struct stw_naming n = build_myweb_naming(w);
     return stw_manifest_labels(&n, &w->owner);
 }
 
-static json_t *metadata(const struct myweb *w)
+static json_t *build_myweb_metadata(const struct myweb *w)
 {
-    struct stw_naming n = naming(w);
+    struct stw_naming n = build_myweb_naming(w);
     return stw_manifest_metadata(w->run, &w->owner, &n, w->owner.name);
 }
 
@@ -55,12 +55,13 @@ json_t *myweb_configmap(const struct myweb *w)
     if (page.failed)
         return NULL;
     return json_pack("{s:s,s:s,s:o,s:{s:o}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
-                     metadata(w), "data", "index.html", json_stringn(stw_buf_str(&page), page.len));
+                     build_myweb_metadata(w), "data", "index.html",
+                     json_stringn(stw_buf_str(&page), page.len));
 }
 
 /* --- Deployment */
 
-static json_t *resources(const struct myweb *w)
+static json_t *build_myweb_resources(const struct myweb *w)
 {
     if (stw_json_there(w->spec.resources))
         return stw_manifest_resources(w->spec.resources);
@@ -69,12 +70,12 @@ static json_t *resources(const struct myweb *w)
 
 /* The page is mounted as a directory: a file mounted by subPath would never change
  * (kubernetes#50345). */
-static json_t *container(const struct myweb *w)
+static json_t *build_myweb_container(const struct myweb *w)
 {
     json_int_t port = (json_int_t)w->spec.container_port;
     return json_pack("{s:s,s:s,s:[{s:s,s:I,s:s}],s:o,s:o*,s:[{s:s,s:s,s:b}],s:{s:{s:I}}}", "name",
                      "web", "image", w->spec.image, "ports", "name", "http", "containerPort", port,
-                     "protocol", "TCP", "resources", resources(w), "securityContext",
+                     "protocol", "TCP", "resources", build_myweb_resources(w), "securityContext",
                      stw_manifest_tree(w->spec.security_context), "volumeMounts", "name", "page",
                      "mountPath", w->spec.mount_path, "readOnly", 1, "readinessProbe", "tcpSocket",
                      "port", port);
@@ -82,7 +83,7 @@ static json_t *container(const struct myweb *w)
 
 static json_t *pod_metadata(const struct myweb *w)
 {
-    json_t *all = labels(w);
+    json_t *all = build_myweb_labels(w);
     (void)json_object_set_new(all, "app", json_string(w->owner.name));
     if (!stw_streq(w->spec.content_update, "Roll"))
         return json_pack("{s:o}", "labels", all);
@@ -93,7 +94,7 @@ static json_t *pod_metadata(const struct myweb *w)
 static json_t *pod_spec(const struct myweb *w)
 {
     return json_pack("{s:b,s:[o],s:o*,s:[{s:s,s:{s:s}}]}", "automountServiceAccountToken", 0,
-                     "containers", container(w), "imagePullSecrets",
+                     "containers", build_myweb_container(w), "imagePullSecrets",
                      stw_manifest_tree(w->spec.image_pull_secrets), "volumes", "name", "page",
                      "configMap", "name", w->owner.name);
 }
@@ -101,10 +102,10 @@ static json_t *pod_spec(const struct myweb *w)
 json_t *myweb_deployment(const struct myweb *w)
 {
     return json_pack("{s:s,s:s,s:o,s:{s:I,s:i,s:{s:o},s:{s:o,s:o}}}", "apiVersion", "apps/v1",
-                     "kind", "Deployment", "metadata", metadata(w), "spec", "replicas",
+                     "kind", "Deployment", "metadata", build_myweb_metadata(w), "spec", "replicas",
                      (json_int_t)w->spec.replicas, "revisionHistoryLimit", 3, "selector",
-                     "matchLabels", selector(w), "template", "metadata", pod_metadata(w), "spec",
-                     pod_spec(w));
+                     "matchLabels", build_myweb_selector(w), "template", "metadata",
+                     pod_metadata(w), "spec", pod_spec(w));
 }
 
 /* --- Service */
@@ -114,8 +115,8 @@ json_t *myweb_service(const struct myweb *w)
     int64_t port = w->service_port;
     json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
-                     "kind", "Service", "metadata", metadata(w), "spec", "type", "NodePort",
-                     "selector", selector(w), "ports", "name", "http", "port", 80, "protocol",
-                     "TCP", "targetPort", (json_int_t)w->spec.container_port, "nodePort",
-                     node_port);
+                     "kind", "Service", "metadata", build_myweb_metadata(w), "spec", "type",
+                     "NodePort", "selector", build_myweb_selector(w), "ports", "name", "http",
+                     "port", 80, "protocol", "TCP", "targetPort",
+                     (json_int_t)w->spec.container_port, "nodePort", node_port);
 }

@@ -119,8 +119,8 @@ static void add_labels(struct stw_json all, const char *const *wanted, struct st
     stw_buf_adds(out, any ? "}" : "");
 }
 
-static void project(struct stw_json object, const char *const *labels,
-                    const char *const *annotations, struct stw_buf *out)
+static void project_object(struct stw_json object, const char *const *labels,
+                           const char *const *annotations, struct stw_buf *out)
 {
     struct stw_json m = stw_json_get(object, "metadata");
     add_raw(out, "{\"metadata\":{\"name\":", stw_json_get(m, "name"));
@@ -145,21 +145,21 @@ void stw_object_project(const struct stw_controller *const *all, struct stw_json
                         struct stw_buf *out)
 {
     (void)all;
-    project(object, NULL, NULL, out);
+    project_object(object, NULL, NULL, out);
 }
 
 void stw_object_project_packed(struct stw_json object, const char *const *labels,
                                struct stw_buf *out)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    project(object, labels, NULL, &text);
+    project_object(object, labels, NULL, &text);
     stw_pack(stw_buf_str(&text), text.len, out);
 }
 
 void stw_object_project_keeping(struct stw_json object, const char *const *labels,
                                 const char *const *annotations, struct stw_buf *out)
 {
-    project(object, labels, annotations, out);
+    project_object(object, labels, annotations, out);
 }
 
 /* --- reading */
@@ -257,7 +257,8 @@ size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, s
 
 /* --- writing */
 
-static int refresh(struct stw_run *run, const struct stw_object *o, char *rv, struct stw_error *err)
+static int read_resource_version(struct stw_run *run, const struct stw_object *o, char *rv,
+                                 struct stw_error *err)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
@@ -329,7 +330,7 @@ static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, con
 }
 
 /* Returns NULL when there is none. */
-static json_t *difference(const struct stw_object *o, json_t *status)
+static json_t *build_status_diff(const struct stw_object *o, json_t *status)
 {
     json_t *last = json_object_get(o->status, "lastReconcileTime");
     if (last)
@@ -347,7 +348,7 @@ static void set_time(const struct stw_run *run, json_t *diff)
 int stw_object_write_state(struct stw_run *run, const struct stw_object *o, json_t *status,
                            struct stw_error *err)
 {
-    json_auto_t *diff = difference(o, status);
+    json_auto_t *diff = build_status_diff(o, status);
     if (!diff)
         return 0;
     set_time(run, diff);
@@ -358,7 +359,7 @@ int stw_object_write_status(struct stw_run *run, const struct stw_object *o, jso
                             struct stw_error *err)
 {
     char rv[STW_RV_LEN];
-    json_auto_t *diff = difference(o, status);
+    json_auto_t *diff = build_status_diff(o, status);
     if (!diff || goes_in_circles(run, o, status))
         return 0;
     set_time(run, diff);
@@ -368,7 +369,7 @@ int stw_object_write_status(struct stw_run *run, const struct stw_object *o, jso
         if (rc > 0 || !err || err->code != STW_ERR_CONFLICT || i == STATUS_TRIES)
             return rc;
         *err = (struct stw_error){0};
-        if (refresh(run, o, rv, err) != 0)
+        if (read_resource_version(run, o, rv, err) != 0)
             return -1;
     }
 }

@@ -204,7 +204,7 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
 
 /* --- entering and leaving */
 
-static bool suspect(const struct stw_pools_entry *e, uint64_t now_ms)
+static bool is_suspect_entry(const struct stw_pools_entry *e, uint64_t now_ms)
 {
     return e->troubled || (e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS);
 }
@@ -226,10 +226,10 @@ static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e,
     return e->inside < room_of(p, e, targets);
 }
 
-static enum stw_pools_answer enter(struct stw_pools *p, struct stw_targets *targets,
-                                   const struct stw_target *target, const char *key,
-                                   struct stw_visit *ret, struct stw_pool **ret_old,
-                                   struct stw_error *err)
+static enum stw_pools_answer start_visit(struct stw_pools *p, struct stw_targets *targets,
+                                         const struct stw_target *target, const char *key,
+                                         struct stw_visit *ret, struct stw_pool **ret_old,
+                                         struct stw_error *err)
 {
     struct stw_pools_entry *e = find_or_make(p, target->name);
     uint64_t now = stw_now_ms(p->config.clock);
@@ -240,7 +240,7 @@ static enum stw_pools_answer enter(struct stw_pools *p, struct stw_targets *targ
     }
     if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
         return STW_POOLS_FAILED;
-    bool suspicious = suspect(e, now);
+    bool suspicious = is_suspect_entry(e, now);
     if (!has_room(p, e, suspicious, stw_targets_count(targets))) {
         push_waiting(e, key);
         return STW_POOLS_LATER;
@@ -259,7 +259,7 @@ enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *t
 {
     struct stw_pool *old = NULL;
     pthread_mutex_lock(&p->lock);
-    enum stw_pools_answer answer = enter(p, targets, target, key, ret, &old, err);
+    enum stw_pools_answer answer = start_visit(p, targets, target, key, ret, &old, err);
     pthread_mutex_unlock(&p->lock);
     stw_pool_unref(old);
     return answer;

@@ -226,7 +226,7 @@ static double seconds_since(const struct stw_queue *q, uint64_t since_ms)
 
 /* Hands out the next entry, or returns NULL.  The key is copied first: if out of memory, the entry
  * stays in the queue. */
-static char *take(struct stw_queue *q)
+static char *take_ready_key(struct stw_queue *q)
 {
     struct stw_queue_entry *e = stw_queue_ready_first(&q->ready);
     char *key = e ? strdup(e->key) : NULL;
@@ -376,7 +376,7 @@ char *stw_queue_get(struct stw_queue *q)
     pthread_mutex_lock(&q->lock);
     while (!q->shut) {
         ready_what_is_due(q);
-        key = take(q);
+        key = take_ready_key(q);
         if (key)
             break;
         wait_for_more(q);
@@ -391,7 +391,7 @@ char *stw_queue_try(struct stw_queue *q)
     pthread_mutex_lock(&q->lock);
     if (!q->shut) {
         ready_what_is_due(q);
-        key = take(q);
+        key = take_ready_key(q);
     }
     pthread_mutex_unlock(&q->lock);
     return key;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void place(struct stw_queue_heap *h, uint32_t i, struct stw_queue_entry *e)
+static void place_entry(struct stw_queue_heap *h, uint32_t i, struct stw_queue_entry *e)
 {
     h->at[i] = e;
     e->heap_at = i;
@@ -12,10 +12,10 @@ static void place(struct stw_queue_heap *h, uint32_t i, struct stw_queue_entry *
 static void sift_up(struct stw_queue_heap *h, uint32_t i, struct stw_queue_entry *e)
 {
     while (i > 0 && h->at[(i - 1) / 2]->due_ms > e->due_ms) {
-        place(h, i, h->at[(i - 1) / 2]);
+        place_entry(h, i, h->at[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
-    place(h, i, e);
+    place_entry(h, i, e);
 }
 
 static void sift_down(struct stw_queue_heap *h, uint32_t i, struct stw_queue_entry *e)
@@ -28,10 +28,10 @@ static void sift_down(struct stw_queue_heap *h, uint32_t i, struct stw_queue_ent
             child++;
         if (h->at[child]->due_ms >= e->due_ms)
             break;
-        place(h, i, h->at[child]);
+        place_entry(h, i, h->at[child]);
         i = child;
     }
-    place(h, i, e);
+    place_entry(h, i, e);
 }
 
 int stw_queue_heap_push(struct stw_queue_heap *h, struct stw_queue_entry *e)

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static void begin(struct stw_status *s, const struct stw_run *run, const struct stw_object *o)
+static void init_status(struct stw_status *s, const struct stw_run *run, const struct stw_object *o)
 {
     *s = (struct stw_status){.object = o};
     stw_time_format(stw_wall_us(run->clock), s->now);
@@ -17,7 +17,7 @@ static void begin(struct stw_status *s, const struct stw_run *run, const struct 
 void stw_status_begin(struct stw_status *s, const struct stw_run *run, const struct stw_object *o,
                       const char *const *keep)
 {
-    begin(s, run, o);
+    init_status(s, run, o);
     s->tree = json_object();
     for (; keep && *keep; keep++) {
         json_t *old = json_object_get(o->status, *keep);
@@ -26,7 +26,7 @@ void stw_status_begin(struct stw_status *s, const struct stw_run *run, const str
     }
 }
 
-static json_t *end(struct stw_status *s)
+static json_t *finish_status_tree(struct stw_status *s)
 {
     json_t *tree = stw_take(s->tree), *list = stw_take(s->conditions.list);
     if (!s->conditions.failed && tree && json_object_set_new(tree, "conditions", list) == 0)
@@ -39,7 +39,7 @@ json_t *stw_status_end(struct stw_status *s)
 {
     (void)json_object_set_new(s->tree, "observedGeneration",
                               json_integer((json_int_t)s->object->generation));
-    return end(s);
+    return finish_status_tree(s);
 }
 
 /* Keeps the conditions that are specific to the kind unchanged. */
@@ -55,7 +55,7 @@ json_t *stw_status_invalid(const struct stw_run *run, const struct stw_object *o
                            const char *findings)
 {
     struct stw_status s;
-    begin(&s, run, o);
+    init_status(&s, run, o);
     s.tree = json_copy(o->status);
     (void)json_object_del(s.tree, "retry");
     stw_condition_set(&s.conditions, STW_READY, STW_FALSE, STW_REASON_INVALID_SPEC, "%s", findings);
@@ -69,7 +69,7 @@ json_t *stw_status_invalid(const struct stw_run *run, const struct stw_object *o
 json_t *stw_status_paused(const struct stw_run *run, const struct stw_object *o)
 {
     struct stw_status s;
-    begin(&s, run, o);
+    init_status(&s, run, o);
     const json_t *ready = stw_condition_find(s.conditions.old, STW_READY);
     enum stw_truth truth = stw_condition_is(ready, STW_TRUE)    ? STW_TRUE
                            : stw_condition_is(ready, STW_FALSE) ? STW_FALSE
@@ -81,7 +81,7 @@ json_t *stw_status_paused(const struct stw_run *run, const struct stw_object *o)
                       "reconciling is paused by the annotation steward.dev/paused");
     stw_condition_keep(&s.conditions, STW_STALLED);
     keep_own(&s, run);
-    return end(&s);
+    return finish_status_tree(&s);
 }
 
 static bool is_one_of(const char *text, const char *const *list)

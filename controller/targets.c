@@ -80,7 +80,7 @@ void stw_target_store_forget(struct stw_target_store *s, stw_target_change_fn *f
     pthread_mutex_unlock(&s->listening);
 }
 
-static void tell(struct stw_target_store *s)
+static void notify_listeners(struct stw_target_store *s)
 {
     struct stw_targets *now = stw_target_store_get(s);
     pthread_mutex_lock(&s->listening);
@@ -104,7 +104,7 @@ static void log_lines(enum stw_log_level level, const char *message, const struc
     }
 }
 
-static void take(struct stw_target_store *s, struct stw_target_file *file)
+static void replace_targets(struct stw_target_store *s, struct stw_target_file *file)
 {
     pthread_mutex_lock(&s->lock);
     struct stw_targets *old = s->now;
@@ -118,8 +118,8 @@ static void take(struct stw_target_store *s, struct stw_target_file *file)
             STW_INT("targets", stw_targets_count(s->now)));
 }
 
-static void refuse(struct stw_target_store *s, const struct stw_target_file *file,
-                   const struct stw_error *err)
+static void report_refused_file(struct stw_target_store *s, const struct stw_target_file *file,
+                                const struct stw_error *err)
 {
     stw_series_add(s->bad, 1);
     if (file->errors.len)
@@ -130,24 +130,25 @@ static void refuse(struct stw_target_store *s, const struct stw_target_file *fil
 }
 
 /* Returns 1 if the list has changed. */
-static int load(struct stw_target_store *s, const char *text, size_t len, struct stw_error *err)
+static int load_targets(struct stw_target_store *s, const char *text, size_t len,
+                        struct stw_error *err)
 {
     stw_autotargetfile struct stw_target_file file = {0};
     if (stw_target_file_parse(s->path, text, len, &file, err) < 0) {
-        refuse(s, &file, err);
+        report_refused_file(s, &file, err);
         return -1;
     }
     stw_series_add(s->good, 1);
     if (s->now && stw_hash_equal(s->fingerprint, file.fingerprint))
         return 0; /* another part of the file has changed */
-    take(s, &file);
+    replace_targets(s, &file);
     return 1;
 }
 
-static void complain(struct stw_target_store *s, const struct stw_error *err)
+static void report_unreadable_file(struct stw_target_store *s, const struct stw_error *err)
 {
     const struct stw_target_file none = {0};
-    refuse(s, &none, err);
+    report_refused_file(s, &none, err);
 }
 
 static void pass_on(struct stw_target_store *s, struct stw_hash hash, const char *text, size_t len)
@@ -180,15 +181,15 @@ uint64_t stw_target_store_look(struct stw_target_store *s)
         return POLL_MS; /* reported already */
     s->refused = hash;
     if (rc < 0) {
-        complain(s, &err);
+        report_unreadable_file(s, &err);
         return POLL_MS;
     }
     pass_on(s, hash, text, len);
-    rc = load(s, text, len, &err);
+    rc = load_targets(s, text, len, &err);
     if (rc >= 0)
         s->taken = hash;
     if (rc > 0)
-        tell(s);
+        notify_listeners(s);
     return POLL_MS;
 }
 
@@ -196,7 +197,8 @@ static int first_look(struct stw_target_store *s, struct stw_error *err)
 {
     stw_autofree char *text = NULL;
     size_t len = 0;
-    if (stw_read_file(s->path, FILE_MAX_BYTES, &text, &len, err) < 0 || load(s, text, len, err) < 0)
+    if (stw_read_file(s->path, FILE_MAX_BYTES, &text, &len, err) < 0 ||
+        load_targets(s, text, len, err) < 0)
         return -1;
     s->taken = s->seen = s->refused = s->passed = stw_hash_bytes(text, len);
     return 0;

@@ -27,7 +27,7 @@ static void add_error(struct reading *r, const struct stw_finding *e)
 }
 
 /* Sets the error: the first line and the number of further ones. */
-static int fail(struct reading *r)
+static int set_file_error(struct reading *r)
 {
     const char *all = stw_buf_str(&r->to->errors);
     unsigned more = r->to->error_count - 1;
@@ -37,7 +37,7 @@ static int fail(struct reading *r)
                     more);
 }
 
-static int report(struct reading *r, const struct stw_findings *f)
+static int report_findings(struct reading *r, const struct stw_findings *f)
 {
     for (size_t i = 0; i < f->warning_count; i++)
         stw_buf_addf(&r->to->warnings, "%s: %s\n", r->name, f->warnings[i]);
@@ -46,7 +46,7 @@ static int report(struct reading *r, const struct stw_findings *f)
     r->to->error_count = (unsigned)(f->error_count + f->errors_left_out);
     if (f->failed || r->to->errors.failed)
         return stw_fail(r->err, STW_ERR_INTERNAL, "out of memory");
-    return r->to->error_count ? fail(r) : 0;
+    return r->to->error_count ? set_file_error(r) : 0;
 }
 
 static int take_list(struct reading *r, struct stw_json root)
@@ -57,10 +57,10 @@ static int take_list(struct reading *r, struct stw_json root)
     const char *raw = stw_json_there(list) ? stw_json_raw(list, &len) : "";
     (void)stw_targets_parse(list, &r->to->targets, &f);
     r->to->fingerprint = stw_hash_bytes(raw, len);
-    return report(r, &f);
+    return report_findings(r, &f);
 }
 
-static int document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+static int parse_document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
     struct reading *r = ctx;
     stw_autojson struct stw_json_doc doc = {0};
@@ -83,7 +83,7 @@ int stw_target_file_parse(const char *name, const char *text, size_t len,
     if (!marks)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     r.marks = marks;
-    int rc = stw_yaml_each_marked(name, text, len, document, &r, marks, r.err);
+    int rc = stw_yaml_each_marked(name, text, len, parse_document, &r, marks, r.err);
     stw_yaml_marks_destroy(marks);
     if (rc < 0 && ret->errors.len == 0) { /* invalid YAML has no findings */
         stw_buf_addf(&ret->errors, "%s\n", r.err->text);

@@ -20,8 +20,9 @@ static const char *const result_names[] = {
     [STW_RUN_FAILED] = "error", [STW_RUN_STALLED] = "error",
 };
 
-static struct stw_series *make(struct stw_metrics *m, enum stw_metric_type type, const char *name,
-                               const char *help, const char *controller)
+static struct stw_series *create_crew_series(struct stw_metrics *m, enum stw_metric_type type,
+                                             const char *name, const char *help,
+                                             const char *controller)
 {
     static const char *const labels[] = {"controller", NULL};
     struct stw_family *f =
@@ -40,22 +41,23 @@ void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_
                            "Runs of a reconciler, by how they ended.", labels, NULL);
     for (size_t i = 0; i < STW_COUNT(result_names); i++)
         crew->by_outcome[i] = STW_SERIES(total, name, result_names[i]);
-    crew->errors = make(m, STW_COUNTER, "controller_runtime_reconcile_errors_total",
-                        "Runs of a reconciler that failed.", name);
-    crew->terminal =
-        make(m, STW_COUNTER, "controller_runtime_terminal_reconcile_errors_total",
-             "Runs of a reconciler that failed in a way which only a person can mend.", name);
-    (void)make(m, STW_COUNTER, "controller_runtime_reconcile_panics_total",
-               "Runs of a reconciler that panicked; a program in C has none.", name);
-    crew->seconds = make(m, STW_HISTOGRAM, "controller_runtime_reconcile_time_seconds",
-                         "Seconds that a run of a reconciler took.", name);
-    crew->active = make(m, STW_GAUGE, "controller_runtime_active_workers",
-                        "Workers that run a reconciler now.", name);
-    crew->hot_loops =
-        make(m, STW_COUNTER, "steward_hot_loop_total",
-             "Children that were written again and again until steward stopped.", name);
-    stw_series_set(make(m, STW_GAUGE, "controller_runtime_max_concurrent_reconciles",
-                        "Workers of a controller.", name),
+    crew->errors = create_crew_series(m, STW_COUNTER, "controller_runtime_reconcile_errors_total",
+                                      "Runs of a reconciler that failed.", name);
+    crew->terminal = create_crew_series(
+        m, STW_COUNTER, "controller_runtime_terminal_reconcile_errors_total",
+        "Runs of a reconciler that failed in a way which only a person can mend.", name);
+    (void)create_crew_series(m, STW_COUNTER, "controller_runtime_reconcile_panics_total",
+                             "Runs of a reconciler that panicked; a program in C has none.", name);
+    crew->seconds =
+        create_crew_series(m, STW_HISTOGRAM, "controller_runtime_reconcile_time_seconds",
+                           "Seconds that a run of a reconciler took.", name);
+    crew->active = create_crew_series(m, STW_GAUGE, "controller_runtime_active_workers",
+                                      "Workers that run a reconciler now.", name);
+    crew->hot_loops = create_crew_series(
+        m, STW_COUNTER, "steward_hot_loop_total",
+        "Children that were written again and again until steward stopped.", name);
+    stw_series_set(create_crew_series(m, STW_GAUGE, "controller_runtime_max_concurrent_reconciles",
+                                      "Workers of a controller.", name),
                    workers);
 }
 
@@ -168,14 +170,14 @@ static bool wait_for_turn(struct stw_manager *m)
     return go;
 }
 
-static void *work(void *ctx);
+static void *run_worker(void *ctx);
 
 /* Starts one more worker.  The caller has checked thread_max, and holds the lock or runs before any
  * worker exists. */
 static int add_worker(struct stw_crew *crew, struct stw_error *err)
 {
-    if (stw_thread_start(&crew->threads[crew->thread_count], crew->controller->name, 0, work, crew,
-                         err) != 0)
+    if (stw_thread_start(&crew->threads[crew->thread_count], crew->controller->name, 0, run_worker,
+                         crew, err) != 0)
         return -1;
     crew->thread_count++;
     return 0;
@@ -204,7 +206,7 @@ static void end_work(struct stw_crew *crew)
     pthread_mutex_unlock(&m->lock);
 }
 
-static void *work(void *ctx)
+static void *run_worker(void *ctx)
 {
     struct stw_crew *crew = ctx;
     while (wait_for_turn(crew->manager)) {
