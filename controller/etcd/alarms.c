@@ -9,8 +9,9 @@
 
 #define ALARM_PATH "/v3/maintenance/alarm"
 
-static int ask(struct stw_etcd *e, const struct stw_etcd_endpoint *at, const char *body,
-               struct stw_etcd_alarms *ret, enum stw_etcd_trouble *trouble, struct stw_error *err)
+static int send_alarm_request(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                              const char *body, struct stw_etcd_alarms *ret,
+                              enum stw_etcd_trouble *trouble, struct stw_error *err)
 {
     struct stw_etcd_exchange x = {0};
     int r = stw_etcd_ask(e, &x, at, ALARM_PATH, body);
@@ -30,7 +31,7 @@ int stw_etcd_alarms(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                     struct stw_etcd_alarms *ret, enum stw_etcd_trouble *trouble,
                     struct stw_error *err)
 {
-    return ask(e, at, "{\"action\":\"GET\"}", ret, trouble, err);
+    return send_alarm_request(e, at, "{\"action\":\"GET\"}", ret, trouble, err);
 }
 
 int stw_etcd_alarm_disarm(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
@@ -41,5 +42,5 @@ int stw_etcd_alarm_disarm(struct stw_etcd *e, const struct stw_etcd_endpoint *at
     (void)snprintf(
         body, sizeof(body), "{\"action\":\"DEACTIVATE\",\"memberID\":\"%llu\",\"alarm\":\"%s\"}",
         (unsigned long long)member_id, alarm == STW_ETCD_ALARM_CORRUPT ? "CORRUPT" : "NOSPACE");
-    return ask(e, at, body, NULL, trouble, err);
+    return send_alarm_request(e, at, body, NULL, trouble, err);
 }

@@ -5,18 +5,19 @@
 #include "base/util.h"
 #include "controller/etcd/etcd_priv.h"
 
-static int bad(struct stw_error *err, const char *what)
+static int refuse_answer(struct stw_error *err, const char *what)
 {
     return stw_fail(err, STW_ERR_INVALID, "etcd's answer is not understood: %s", what);
 }
 
-static int scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err)
+static int scan_answer(struct stw_json_doc *doc, const char *text, size_t len,
+                       struct stw_error *err)
 {
     struct stw_error why = {0};
     if (stw_json_scan(doc, text, len, &why) != 0)
-        return bad(err, why.text);
+        return refuse_answer(err, why.text);
     if (stw_json_type(stw_json_root(doc)) != STW_JSON_OBJECT)
-        return bad(err, "it is no object");
+        return refuse_answer(err, "it is no object");
     return 0;
 }
 
@@ -66,7 +67,7 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
                          uint64_t *ret_revision, struct stw_error *err)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    if (scan(&doc, text, len, err) != 0)
+    if (scan_answer(&doc, text, len, err) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc), header = stw_json_get(root, "header");
     struct stw_json downgrade = stw_json_get(root, "downgradeInfo");
@@ -81,9 +82,9 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
         stw_etcd_read_u64(stw_json_get(root, "raftAppliedIndex"), &h.raft_applied_index) |
         read_i64(stw_json_get(root, "dbSize"), &h.db_size) |
         read_i64(stw_json_get(root, "dbSizeInUse"), &h.db_size_in_use))
-        return bad(err, "a number of the status is none");
+        return refuse_answer(err, "a number of the status is none");
     if (h.cluster_id == 0 || h.member_id == 0)
-        return bad(err, "the status names no cluster and no member");
+        return refuse_answer(err, "the status names no cluster and no member");
     h.learner = stw_json_bool(stw_json_get(root, "isLearner"), false);
     read_version(stw_json_get(root, "version"), &h.version);
     read_version(stw_json_get(root, "storageVersion"), &h.storage_version);
@@ -99,13 +100,13 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
 int stw_etcd_read_revision(const char *text, size_t len, uint64_t *ret, struct stw_error *err)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    if (scan(&doc, text, len, err) != 0)
+    if (scan_answer(&doc, text, len, err) != 0)
         return -1;
     struct stw_json header = stw_json_get(stw_json_root(&doc), "header");
     if (stw_json_type(header) != STW_JSON_OBJECT)
-        return bad(err, "it has no header");
+        return refuse_answer(err, "it has no header");
     if (stw_etcd_read_u64(stw_json_get(header, "revision"), ret) != 0)
-        return bad(err, "the revision is no number");
+        return refuse_answer(err, "the revision is no number");
     return 0;
 }
 
@@ -129,11 +130,11 @@ static int read_members(struct stw_json root, struct stw_etcd_members *ret, stru
     struct stw_json header = stw_json_get(root, "header"), key, value;
     if (stw_etcd_read_u64(stw_json_get(header, "cluster_id"), &ret->cluster_id) != 0 ||
         ret->cluster_id == 0)
-        return bad(err, "the list of members names no cluster");
+        return refuse_answer(err, "the list of members names no cluster");
     if (stw_etcd_read_u64(stw_json_get(header, "revision"), &ret->revision) != 0)
-        return bad(err, "the revision is no number");
+        return refuse_answer(err, "the revision is no number");
     if (stw_json_type(list) != STW_JSON_ARRAY || stw_json_size(list) == 0)
-        return bad(err, "the list of members is empty");
+        return refuse_answer(err, "the list of members is empty");
     if (stw_json_size(list) > STW_ETCD_MEMBERS_MAX)
         return stw_fail(err, STW_ERR_TOO_LARGE,
                         "the cluster has %u members, over the %d that are "
@@ -141,7 +142,7 @@ static int read_members(struct stw_json root, struct stw_etcd_members *ret, stru
                         stw_json_size(list), STW_ETCD_MEMBERS_MAX);
     stw_json_foreach (list, key, value)
         if (read_member(value, &ret->all[ret->count++]) != 0)
-            return bad(err, "a member of the list");
+            return refuse_answer(err, "a member of the list");
     return 0;
 }
 
@@ -149,7 +150,7 @@ int stw_etcd_read_members(const char *text, size_t len, struct stw_etcd_members 
                           struct stw_error *err)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    if (scan(&doc, text, len, err) != 0)
+    if (scan_answer(&doc, text, len, err) != 0)
         return -1;
     stw_autofree struct stw_etcd_members *m = calloc(1, sizeof(*m));
     if (!m)
@@ -164,10 +165,10 @@ int stw_etcd_read_added(const char *text, size_t len, uint64_t *ret_id, struct s
 {
     stw_autojson struct stw_json_doc doc = {0};
     uint64_t id = 0;
-    if (scan(&doc, text, len, err) != 0)
+    if (scan_answer(&doc, text, len, err) != 0)
         return -1;
     if (stw_etcd_read_u64(stw_json_path(stw_json_root(&doc), "member.ID"), &id) != 0 || id == 0)
-        return bad(err, "the new member has no ID");
+        return refuse_answer(err, "the new member has no ID");
     *ret_id = id;
     return 0;
 }
@@ -187,7 +188,7 @@ static int read_alarms(struct stw_json list, struct stw_etcd_alarms *ret, struct
         unsigned alarm = alarm_of(stw_json_get(value, "alarm"));
         uint64_t id = 0;
         if (stw_etcd_read_u64(stw_json_get(value, "memberID"), &id) != 0)
-            return bad(err, "an alarm's member");
+            return refuse_answer(err, "an alarm's member");
         if (!alarm || ret->count == STW_ETCD_MEMBERS_MAX)
             continue;
         ret->all[ret->count].member_id = id;
@@ -201,11 +202,11 @@ int stw_etcd_read_alarms(const char *text, size_t len, struct stw_etcd_alarms *r
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_etcd_alarms alarms = {0};
-    if (scan(&doc, text, len, err) != 0)
+    if (scan_answer(&doc, text, len, err) != 0)
         return -1;
     struct stw_json list = stw_json_get(stw_json_root(&doc), "alarms");
     if (stw_json_there(list) && stw_json_type(list) != STW_JSON_ARRAY)
-        return bad(err, "the alarms are no list");
+        return refuse_answer(err, "the alarms are no list");
     if (read_alarms(list, &alarms, err) != 0)
         return -1;
     *ret = alarms;
@@ -218,11 +219,11 @@ int stw_etcd_read_token(const char *text, size_t len, char ret[STW_ETCD_TOKEN_MA
     stw_autojson struct stw_json_doc doc = {0};
     char token[STW_ETCD_TOKEN_MAX] = "";
     int r = 0;
-    if (scan(&doc, text, len, err) != 0)
+    if (scan_answer(&doc, text, len, err) != 0)
         return -1;
     if (stw_json_strcpy(stw_json_get(stw_json_root(&doc), "token"), token, sizeof(token)) != 0 ||
         !token[0] || strpbrk(token, "\r\n"))
-        r = bad(err, "the log-in brought no token");
+        r = refuse_answer(err, "the log-in brought no token");
     else
         memcpy(ret, token, sizeof(token));
     stw_wipe(token, sizeof(token));

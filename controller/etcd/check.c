@@ -72,7 +72,7 @@ int stw_etcd_check_add(struct stw_etcd_check *c, const void *data, size_t len)
     return 0;
 }
 
-static void hex(const unsigned char *bytes, char out[65])
+static void format_sha256(const unsigned char *bytes, char out[65])
 {
     for (size_t i = 0; i < HASH_BYTES; i++) {
         out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
@@ -102,6 +102,6 @@ int stw_etcd_check_end(struct stw_etcd_check *c, uint64_t *ret_size, char ret_sh
                         "the %llu bytes before it",
                         (unsigned long long)(c->size - HASH_BYTES));
     *ret_size = c->size;
-    hex(whole, ret_sha256);
+    format_sha256(whole, ret_sha256);
     return 0;
 }

@@ -15,7 +15,7 @@ static void wipe_free(char *text)
     free(text);
 }
 
-static int copy(const char *text, char **ret)
+static int copy_optional_text(const char *text, char **ret)
 {
     if (!text)
         return 0;
@@ -25,12 +25,14 @@ static int copy(const char *text, char **ret)
 
 static int copy_config(const struct stw_etcd_config *config, struct stw_etcd *e)
 {
-    return copy(config->tls.ca, &e->ca) | copy(config->tls.cert, &e->cert) |
-           copy(config->tls.key, &e->key) | copy(config->user, &e->user) |
-           copy(config->password ? config->password
-                : config->user   ? ""
-                                 : NULL,
-                &e->password);
+    return copy_optional_text(config->tls.ca, &e->ca) |
+           copy_optional_text(config->tls.cert, &e->cert) |
+           copy_optional_text(config->tls.key, &e->key) |
+           copy_optional_text(config->user, &e->user) |
+           copy_optional_text(config->password ? config->password
+                              : config->user   ? ""
+                                               : NULL,
+                              &e->password);
 }
 
 int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,

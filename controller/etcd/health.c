@@ -43,7 +43,7 @@ static void read_answered(struct stw_etcd_exchange *x)
         h->err = (struct stw_error){0};
 }
 
-static void answered(struct stw_etcd_exchange *x)
+static void handle_round_answer(struct stw_etcd_exchange *x)
 {
     if (stw_streq(x->path, STATUS_PATH))
         status_answered(x);
@@ -78,7 +78,7 @@ void stw_etcd_round(struct stw_etcd *e, const struct stw_etcd_endpoint *endpoint
         x[i].path = STATUS_PATH;
         x[i].body = "{}";
         x[i].deadline_ms = deadline_ms;
-        x[i].then = answered;
+        x[i].then = handle_round_answer;
         x[i].ctx = &ret[i];
     }
     stw_etcd_run(e, x, count);

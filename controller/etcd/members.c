@@ -9,8 +9,8 @@
 
 #define LIST_PATH "/v3/cluster/member/list"
 
-static int finish(struct stw_etcd_exchange *x, int r, enum stw_etcd_trouble *trouble,
-                  struct stw_error *err)
+static int finish_member_call(struct stw_etcd_exchange *x, int r, enum stw_etcd_trouble *trouble,
+                              struct stw_error *err)
 {
     if (r != 0 && x->trouble == STW_ETCD_FINE)
         x->trouble = STW_ETCD_FAILED;
@@ -51,7 +51,7 @@ int stw_etcd_member_list(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
         r = stw_etcd_read_members(stw_buf_str(&x.answer), x.answer.len, ret, &x.err);
     if (r == 0)
         ret->revision = revision;
-    return finish(&x, r, trouble, err);
+    return finish_member_call(&x, r, trouble, err);
 }
 
 /* --- changes */
@@ -71,35 +71,36 @@ int stw_etcd_member_add(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                 : stw_etcd_ask(e, &x, at, "/v3/cluster/member/add", body.data);
     if (r == 0)
         r = stw_etcd_read_added(stw_buf_str(&x.answer), x.answer.len, ret_id, &x.err);
-    return finish(&x, r, trouble, err);
+    return finish_member_call(&x, r, trouble, err);
 }
 
-static int change(struct stw_etcd *e, const struct stw_etcd_endpoint *at, const char *path,
-                  const char *key, uint64_t id, enum stw_etcd_trouble *trouble,
-                  struct stw_error *err)
+static int send_change_request(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                               const char *path, const char *key, uint64_t id,
+                               enum stw_etcd_trouble *trouble, struct stw_error *err)
 {
     struct stw_etcd_exchange x = {.change = true};
     char body[64];
     (void)snprintf(body, sizeof(body), "{\"%s\":\"%llu\"}", key, (unsigned long long)id);
-    return finish(&x, stw_etcd_ask(e, &x, at, path, body), trouble, err);
+    return finish_member_call(&x, stw_etcd_ask(e, &x, at, path, body), trouble, err);
 }
 
 int stw_etcd_member_promote(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint64_t id,
                             enum stw_etcd_trouble *trouble, struct stw_error *err)
 {
-    return change(e, at, "/v3/cluster/member/promote", "ID", id, trouble, err);
+    return send_change_request(e, at, "/v3/cluster/member/promote", "ID", id, trouble, err);
 }
 
 int stw_etcd_member_remove(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint64_t id,
                            enum stw_etcd_trouble *trouble, struct stw_error *err)
 {
-    return change(e, at, "/v3/cluster/member/remove", "ID", id, trouble, err);
+    return send_change_request(e, at, "/v3/cluster/member/remove", "ID", id, trouble, err);
 }
 
 int stw_etcd_move_leader(struct stw_etcd *e, const struct stw_etcd_endpoint *leader, uint64_t to,
                          enum stw_etcd_trouble *trouble, struct stw_error *err)
 {
-    return change(e, leader, "/v3/maintenance/transfer-leadership", "targetID", to, trouble, err);
+    return send_change_request(e, leader, "/v3/maintenance/transfer-leadership", "targetID", to,
+                               trouble, err);
 }
 
 int stw_etcd_downgrade(struct stw_etcd *e, const struct stw_etcd_endpoint *at, struct stw_semver to,
@@ -110,5 +111,6 @@ int stw_etcd_downgrade(struct stw_etcd *e, const struct stw_etcd_endpoint *at, s
     if (stw_semver_known(to))
         (void)snprintf(body, sizeof(body), "{\"action\":\"ENABLE\",\"version\":\"%u.%u.0\"}",
                        to.major, to.minor);
-    return finish(&x, stw_etcd_ask(e, &x, at, "/v3/maintenance/downgrade", body), trouble, err);
+    return finish_member_call(&x, stw_etcd_ask(e, &x, at, "/v3/maintenance/downgrade", body),
+                              trouble, err);
 }

@@ -61,7 +61,7 @@ static int write_login(const struct stw_etcd *e, struct stw_buf *out)
 
 /* --- steps */
 
-static void start(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x)
+static void start_exchange(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x)
 {
     char token[STW_ETCD_TOKEN_MAX] = "";
     bool login = needs_login(e, token);
@@ -105,7 +105,8 @@ static bool may_log_in_again(struct stw_etcd *e, struct stw_etcd_exchange *x)
     return true;
 }
 
-static void finish(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x, CURLcode code)
+static void finish_exchange(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x,
+                            CURLcode code)
 {
     bool more;
     stw_etcd_transfer_result(x, code);
@@ -121,7 +122,7 @@ static void finish(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x
         }
     }
     if (more)
-        start(e, multi, x);
+        start_exchange(e, multi, x);
     else
         x->phase = STW_ETCD_DONE;
 }
@@ -140,7 +141,7 @@ static void end_all(CURLM *multi, struct stw_etcd_exchange *x, size_t count)
     }
 }
 
-static void collect(struct stw_etcd *e, CURLM *multi)
+static void collect_finished_exchanges(struct stw_etcd *e, CURLM *multi)
 {
     int left;
     for (CURLMsg *m; (m = curl_multi_info_read(multi, &left)) != NULL;) {
@@ -148,7 +149,7 @@ static void collect(struct stw_etcd *e, CURLM *multi)
         CURLcode code = m->data.result;
         if (m->msg == CURLMSG_DONE &&
             curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x) == CURLE_OK)
-            finish(e, multi, x, code);
+            finish_exchange(e, multi, x, code);
     }
 }
 
@@ -175,7 +176,8 @@ static bool all_done(const struct stw_etcd_exchange *x, size_t count)
     return true;
 }
 
-static void loop(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x, size_t count)
+static void run_exchange_loop(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x,
+                              size_t count)
 {
     int running = 0;
     while (!all_done(x, count)) {
@@ -184,7 +186,7 @@ static void loop(struct stw_etcd *e, CURLM *multi, struct stw_etcd_exchange *x, 
             return;
         }
         (void)curl_multi_perform(multi, &running);
-        collect(e, multi);
+        collect_finished_exchanges(e, multi);
         look_for_stalls(e, multi, x, count);
         if (!all_done(x, count))
             (void)curl_multi_poll(multi, NULL, 0, POLL_MS, NULL);
@@ -200,8 +202,8 @@ void stw_etcd_run(struct stw_etcd *e, struct stw_etcd_exchange *x, size_t count)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        start(e, lane->multi, &x[i]);
-    loop(e, lane->multi, x, count);
+        start_exchange(e, lane->multi, &x[i]);
+    run_exchange_loop(e, lane->multi, x, count);
     stw_etcd_lane_give(e, lane);
 }
 

@@ -33,9 +33,9 @@ static int read_status(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
     return 0;
 }
 
-static int stream(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint32_t timeout_ms,
-                  struct stw_etcd_exchange *x, struct stw_etcd_stream *s,
-                  struct stw_etcd_snapshot *ret)
+static int receive_snapshot_stream(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                                   uint32_t timeout_ms, struct stw_etcd_exchange *x,
+                                   struct stw_etcd_stream *s, struct stw_etcd_snapshot *ret)
 {
     stw_etcd_exchange_done(x);
     *x = (struct stw_etcd_exchange){.at = at,
@@ -64,7 +64,7 @@ int stw_etcd_snapshot(struct stw_etcd *e, const struct stw_etcd_endpoint *at, ui
     if (stw_etcd_stream_init(&s, sink, ctx) != 0)
         (void)stw_etcd_refuse(&x, STW_ETCD_FAILED, STW_ERR_INTERNAL, "out of memory");
     else if (read_status(e, at, &x, &got) == 0)
-        r = stream(e, at, timeout_ms, &x, &s, &got);
+        r = receive_snapshot_stream(e, at, timeout_ms, &x, &s, &got);
     if (r == 0)
         *ret = got;
     else if (err)

@@ -69,7 +69,8 @@ static int take_line(struct stw_etcd_stream *s, struct stw_error *err)
     return take_blob(s, stw_json_get(result, "blob"), err);
 }
 
-static int collect(struct stw_etcd_stream *s, const char *data, size_t len, struct stw_error *err)
+static int append_to_line(struct stw_etcd_stream *s, const char *data, size_t len,
+                          struct stw_error *err)
 {
     stw_buf_add(&s->line, data, len);
     if (!s->line.failed)
@@ -84,7 +85,7 @@ int stw_etcd_stream_add(struct stw_etcd_stream *s, const char *data, size_t len,
     while (len > 0) {
         const char *end = memchr(data, '\n', len);
         size_t n = end ? (size_t)(end - data) : len;
-        if (collect(s, data, n, err) != 0)
+        if (append_to_line(s, data, n, err) != 0)
             return -1;
         if (!end)
             return 0;

@@ -56,7 +56,7 @@ static const struct {
     {16, STW_ETCD_AUTH},        /* Unauthenticated */
 };
 
-static void judge(int http, struct stw_etcd_refusal *r)
+static void classify_refusal(int http, struct stw_etcd_refusal *r)
 {
     r->trouble = STW_ETCD_FAILED;
     for (size_t i = 0; i < STW_COUNT(known); i++)
@@ -117,7 +117,7 @@ void stw_etcd_refusal_read(int http, const char *text, size_t len, struct stw_et
     }
     if (!ret->text[0])
         (void)snprintf(ret->text, sizeof(ret->text), "HTTP status %d without a reason", http);
-    judge(http, ret);
+    classify_refusal(http, ret);
 }
 
 static const char *const words[] = {
