@@ -28,7 +28,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static struct span trim(struct span s)
+static struct span trim_blanks(struct span s)
 {
     while (s.len > 0 && is_blank(s.at[0])) {
         s.at++;
@@ -39,7 +39,7 @@ static struct span trim(struct span s)
     return s;
 }
 
-static bool is(struct span s, const char *text)
+static bool is_span_equal(struct span s, const char *text)
 {
     return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
 }
@@ -53,11 +53,11 @@ static bool is_printable(struct span s)
     return true;
 }
 
-static int take(struct span key, struct span value, struct stw_credentials *c,
-                struct stw_error *err)
+static int store_known_key(struct span key, struct span value, struct stw_credentials *c,
+                           struct stw_error *err)
 {
     for (size_t i = 0; i < STW_COUNT(keys); i++) {
-        if (!is(key, keys[i].name))
+        if (!is_span_equal(key, keys[i].name))
             continue;
         if (value.len >= keys[i].size || !is_printable(value))
             return stw_fail(err, STW_ERR_INVALID,
@@ -73,12 +73,12 @@ static int take(struct span key, struct span value, struct stw_credentials *c,
 static int read_line(struct span line, const char *profile, bool *inside, struct stw_credentials *c,
                      struct stw_error *err)
 {
-    line = trim(line);
+    line = trim_blanks(line);
     if (line.len == 0 || line.at[0] == '#' || line.at[0] == ';')
         return 0;
     if (line.at[0] == '[') {
         struct span name = {line.at + 1, line.len >= 2 ? line.len - 2 : 0};
-        *inside = line.at[line.len - 1] == ']' && is(trim(name), profile);
+        *inside = line.at[line.len - 1] == ']' && is_span_equal(trim_blanks(name), profile);
         return 0;
     }
     const char *equals = memchr(line.at, '=', line.len);
@@ -86,7 +86,7 @@ static int read_line(struct span line, const char *profile, bool *inside, struct
         return 0;
     struct span key = {line.at, (size_t)(equals - line.at)};
     struct span value = {equals + 1, (size_t)(line.at + line.len - equals - 1)};
-    return take(trim(key), trim(value), c, err);
+    return store_known_key(trim_blanks(key), trim_blanks(value), c, err);
 }
 
 int stw_credentials_parse(const char *text, size_t len, const char *profile,

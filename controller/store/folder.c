@@ -137,8 +137,9 @@ static int folder_finish(struct stw_upload *upload, enum stw_store_trouble *trou
 
 /* --- reading */
 
-static int pour(struct stw_store *s, int fd, const char *key, stw_store_sink_fn *sink, void *ctx,
-                enum stw_store_trouble *trouble, struct stw_error *err)
+static int read_file_into_sink(struct stw_store *s, int fd, const char *key,
+                               stw_store_sink_fn *sink, void *ctx, enum stw_store_trouble *trouble,
+                               struct stw_error *err)
 {
     stw_autofree char *piece = malloc(READ_BYTES);
     if (!piece)
@@ -169,7 +170,7 @@ static int folder_read(struct stw_store *s, const char *key, stw_store_sink_fn *
         openat(folder_of(s)->dir, key, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return fail_by_errno(trouble, "open", key, err);
-    return pour(s, fd, key, sink, ctx, trouble, err);
+    return read_file_into_sink(s, fd, key, sink, ctx, trouble, err);
 }
 
 /* --- listing */

@@ -75,7 +75,7 @@ static int hex_of(char c)
 }
 
 /* In place.  -1: it is not URL-encoded, or contains a NUL. */
-static int unescape(char *text)
+static int decode_url_text(char *text)
 {
     char *to = text;
     for (; *text; text++) {
@@ -97,7 +97,7 @@ static int unescape(char *text)
 
 static int end_object(struct page *p, struct stw_error *err)
 {
-    if (p->encoded && unescape(p->key) != 0)
+    if (p->encoded && decode_url_text(p->key) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the store lists a key that is not encoded");
     /* Ignore keys without the requested prefix, even if the server lists them. */
     if (strncmp(p->key, p->prefix, strlen(p->prefix)) != 0 || p->size < 0)
@@ -110,7 +110,7 @@ static int end_upload(struct page *p, struct stw_error *err)
 {
     enum stw_store_trouble trouble;
     int64_t began;
-    if (p->encoded && unescape(p->key) != 0)
+    if (p->encoded && decode_url_text(p->key) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the store lists a key that is not encoded");
     if (strncmp(p->key, p->prefix, strlen(p->prefix)) != 0 || !*p->id ||
         !p->mine->mine(p->mine->ctx, p->key) || stw_time_parse(p->began, &began) != 0 ||
@@ -255,7 +255,7 @@ static int read_pages(struct s3 *s, struct page *p, query_fn *make_query,
         if (!*p->next)
             return stw_store_fail(trouble, STW_STORE_FAILED, err,
                                   "the store lists a part and does not say how to go on");
-        if (p->sweeping && p->encoded && unescape(p->next) != 0)
+        if (p->sweeping && p->encoded && decode_url_text(p->next) != 0)
             return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's marker is no text");
     }
     return stw_store_fail(trouble, STW_STORE_FAILED, err, "more than %d objects under one prefix",
@@ -390,7 +390,8 @@ static int make_base(const struct stw_store_s3 *c, struct stw_buf *out)
 }
 
 /* NULL if `text` is NULL.  Sets `*failed` if out of memory. */
-static char *copy(const char *prefix, const char *text, const char *suffix, bool *failed)
+static char *copy_with_affixes(const char *prefix, const char *text, const char *suffix,
+                               bool *failed)
 {
     char *made = NULL;
     if (!text)
@@ -417,7 +418,7 @@ static bool aws_by_proxy(const struct stw_store_s3 *c)
     return stw_reach_host(c->reach, stw_buf_str(&url)) || (proxy && stw_reach_any(c->reach));
 }
 
-static int fill(struct s3 *s, const struct stw_store_s3 *c, struct stw_error *err)
+static int configure_s3(struct s3 *s, const struct stw_store_s3 *c, struct stw_error *err)
 {
     struct stw_buf base = STW_BUF_INIT(2048);
     bool failed = false;
@@ -427,13 +428,13 @@ static int fill(struct s3 *s, const struct stw_store_s3 *c, struct stw_error *er
                         "the endpoint is not a URL such as https://s3.example.com");
     }
     s->base = stw_buf_take(&base);
-    s->region = copy("", c->region, "", &failed);
-    s->access_key = copy("", c->access_key, "", &failed);
-    s->secret_key = copy("", c->secret_key, "", &failed);
-    s->token_header = copy("x-amz-security-token: ", c->session_token, "", &failed);
-    s->sse_header = copy("x-amz-server-side-encryption: ", c->sse, "", &failed);
-    s->ca = copy("", c->ca, "", &failed);
-    s->bucket = copy("", c->bucket, "", &failed);
+    s->region = copy_with_affixes("", c->region, "", &failed);
+    s->access_key = copy_with_affixes("", c->access_key, "", &failed);
+    s->secret_key = copy_with_affixes("", c->secret_key, "", &failed);
+    s->token_header = copy_with_affixes("x-amz-security-token: ", c->session_token, "", &failed);
+    s->sse_header = copy_with_affixes("x-amz-server-side-encryption: ", c->sse, "", &failed);
+    s->ca = copy_with_affixes("", c->ca, "", &failed);
+    s->bucket = copy_with_affixes("", c->bucket, "", &failed);
     s->reach = c->reach;
     s->trusted =
         !c->reach || (c->endpoint ? stw_reach_host(c->reach, c->endpoint) : aws_by_proxy(c));
@@ -450,7 +451,7 @@ int stw_store_s3_create(const struct stw_store_s3 *config, struct stw_store **re
         free(s);
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     }
-    if (fill(s, config, err) != 0) {
+    if (configure_s3(s, config, err) != 0) {
         s3_destroy(&s->store);
         return -1;
     }

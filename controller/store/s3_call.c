@@ -109,7 +109,7 @@ static int take_words(void *ctx, const char *parent, const char *name, const cha
 
 /* Replaces control characters.  Drops the whole text if the server repeats one of the keys in it.
  */
-static void tame(const struct s3 *s, char *text)
+static void clean_error_text(const struct s3 *s, char *text)
 {
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
@@ -124,8 +124,8 @@ static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const st
 {
     struct words w = {0};
     (void)stw_xml_walk(stw_buf_str(body), body->len, take_words, &w, NULL);
-    tame(s, w.code);
-    tame(s, w.message);
+    clean_error_text(s, w.code);
+    clean_error_text(s, w.message);
     (void)snprintf(c->code, sizeof(c->code), "%s", w.code);
     if (s->reach) { /* the user who chose the endpoint must not see the server's answer */
         stw_log(STW_LOG_DEBUG, "the store refused", STW_STR("bucket", s->bucket),
@@ -393,8 +393,8 @@ static void set_up(struct transfer *t, const char *url, struct curl_slist *heade
 
 /* --- tries */
 
-static int judge(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
-                 struct stw_error *err)
+static int check_try_result(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
+                            struct stw_error *err)
 {
     struct s3_call *c = t->call;
     long status = 0;
@@ -422,7 +422,7 @@ static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_
     c->etag[0] = c->code[0] = '\0';
     *trouble = STW_STORE_FINE;
     set_up(&t, url, headers);
-    int rc = judge(&t, curl_easy_perform(s->easy), trouble, err);
+    int rc = check_try_result(&t, curl_easy_perform(s->easy), trouble, err);
     stw_fault_point("store");
     *ret_again = rc != 0 && *trouble == STW_STORE_CONNECT && !t.delivered;
     stw_buf_done(&t.error);

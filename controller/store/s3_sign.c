@@ -74,7 +74,7 @@ static void make_request(const struct s3 *s, const struct s3_to_sign *r, struct 
     stw_buf_addf(out, "\n%s\n%s", stw_buf_str(names), r->body_hash);
 }
 
-static bool mac(unsigned char key[SHA256_DIGEST_LENGTH], const char *text)
+static bool apply_hmac(unsigned char key[SHA256_DIGEST_LENGTH], const char *text)
 {
     unsigned char out[EVP_MAX_MD_SIZE];
     unsigned len = 0;
@@ -86,8 +86,8 @@ static bool mac(unsigned char key[SHA256_DIGEST_LENGTH], const char *text)
 }
 
 /* Derives the key of this day, region and service, and replaces it by the signature of `text`. */
-static bool sign(const struct s3 *s, const char *day, const char *text,
-                 unsigned char key[SHA256_DIGEST_LENGTH])
+static bool compute_signature(const struct s3 *s, const char *day, const char *text,
+                              unsigned char key[SHA256_DIGEST_LENGTH])
 {
     struct stw_buf secret = {.max = 8192, .secret = true};
     unsigned char out[EVP_MAX_MD_SIZE];
@@ -98,8 +98,8 @@ static bool sign(const struct s3 *s, const char *day, const char *text,
     stw_buf_done(&secret);
     memcpy(key, out, SHA256_DIGEST_LENGTH);
     OPENSSL_cleanse(out, sizeof(out));
-    return ok && mac(key, s->region) && mac(key, "s3") && mac(key, "aws4_request") &&
-           mac(key, text);
+    return ok && apply_hmac(key, s->region) && apply_hmac(key, "s3") &&
+           apply_hmac(key, "aws4_request") && apply_hmac(key, text);
 }
 
 int s3_sign(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *ret)
@@ -114,7 +114,7 @@ int s3_sign(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *ret)
     bool ok = !request.failed && !names.failed;
     stw_buf_done(&request);
     stw_buf_addf(&text, ALGORITHM "\n%s\n%s/%s/s3/aws4_request\n%s", r->date, day, s->region, hash);
-    if (!ok || text.failed || !sign(s, day, stw_buf_str(&text), signature))
+    if (!ok || text.failed || !compute_signature(s, day, stw_buf_str(&text), signature))
         return -1;
     stw_buf_addf(ret,
                  "Authorization: " ALGORITHM " Credential=%s/%s/%s/s3/aws4_request, "

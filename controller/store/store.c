@@ -87,8 +87,8 @@ bool stw_store_pause(struct stw_store *s, uint32_t ms)
 
 /* --- calls through the table of operations */
 
-static int check(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
-                 struct stw_error *err)
+static int check_store_call(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
+                            struct stw_error *err)
 {
     *trouble = STW_STORE_FINE;
     if (stw_store_cancelled(s)) {
@@ -104,7 +104,8 @@ static int check(struct stw_store *s, const char *key, enum stw_store_trouble *t
 int stw_upload_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
                      enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    return check(s, key, trouble, err) == 0 ? s->ops->begin(s, key, ret, trouble, err) : -1;
+    return check_store_call(s, key, trouble, err) == 0 ? s->ops->begin(s, key, ret, trouble, err)
+                                                       : -1;
 }
 
 int stw_upload_write(struct stw_upload *u, const void *data, size_t len,
@@ -129,14 +130,17 @@ void stw_upload_abort(struct stw_upload *u)
 int stw_store_read(struct stw_store *s, const char *key, stw_store_sink_fn *sink, void *ctx,
                    enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    return check(s, key, trouble, err) == 0 ? s->ops->read(s, key, sink, ctx, trouble, err) : -1;
+    return check_store_call(s, key, trouble, err) == 0
+               ? s->ops->read(s, key, sink, ctx, trouble, err)
+               : -1;
 }
 
 int stw_store_list(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
                    enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    return check(s, prefix, trouble, err) == 0 ? s->ops->list(s, prefix, each, ctx, trouble, err)
-                                               : -1;
+    return check_store_call(s, prefix, trouble, err) == 0
+               ? s->ops->list(s, prefix, each, ctx, trouble, err)
+               : -1;
 }
 
 int stw_store_clean(struct stw_store *s, const char *prefix, const struct stw_store_filter *mine,
@@ -144,7 +148,7 @@ int stw_store_clean(struct stw_store *s, const char *prefix, const struct stw_st
                     struct stw_error *err)
 {
     *ret_count = 0;
-    return check(s, prefix, trouble, err) == 0
+    return check_store_call(s, prefix, trouble, err) == 0
                ? s->ops->clean(s, prefix, mine, before_us, ret_count, trouble, err)
                : -1;
 }
@@ -152,7 +156,7 @@ int stw_store_clean(struct stw_store *s, const char *prefix, const struct stw_st
 int stw_store_delete(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
                      struct stw_error *err)
 {
-    return check(s, key, trouble, err) == 0 ? s->ops->remove(s, key, trouble, err) : -1;
+    return check_store_call(s, key, trouble, err) == 0 ? s->ops->remove(s, key, trouble, err) : -1;
 }
 
 void stw_store_destroy(struct stw_store *s)

@@ -20,7 +20,7 @@ struct walk {
     bool begun; /* a root has been seen */
 };
 
-static int bad(struct walk *w, const char *what)
+static int refuse_xml(struct walk *w, const char *what)
 {
     return stw_fail(w->err, STW_ERR_INVALID, "the answer is not the XML of S3: %s", what);
 }
@@ -30,7 +30,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static bool starts(const struct walk *w, const char *with)
+static bool is_at_text(const struct walk *w, const char *with)
 {
     size_t len = strlen(with);
     return (size_t)(w->end - w->at) >= len && memcmp(w->at, with, len) == 0;
@@ -41,7 +41,7 @@ static int skip_behind(struct walk *w, const char *what)
 {
     const char *found = memmem(w->at, (size_t)(w->end - w->at), what, strlen(what));
     if (!found)
-        return bad(w, "it is cut off");
+        return refuse_xml(w, "it is cut off");
     w->at = found + strlen(what);
     return 0;
 }
@@ -51,7 +51,7 @@ static int skip_behind(struct walk *w, const char *what)
 static int add_byte(struct walk *w, char c)
 {
     if (w->text_len == STW_XML_TEXT_MAX)
-        return bad(w, "a text is too long");
+        return refuse_xml(w, "a text is too long");
     w->text[w->text_len++] = c;
     return 0;
 }
@@ -64,7 +64,7 @@ static char tail_byte(uint32_t c)
 static int add_utf8(struct walk *w, uint32_t c)
 {
     if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-        return bad(w, "a character reference names no character");
+        return refuse_xml(w, "a character reference names no character");
     if (c < 0x80)
         return add_byte(w, (char)c);
     if (c < 0x800)
@@ -91,11 +91,11 @@ static int read_number(struct walk *w, const char *p, const char *semicolon)
     uint32_t value = 0;
     p += base == 16;
     if (p == semicolon || semicolon - p > 7)
-        return bad(w, "a character reference names no character");
+        return refuse_xml(w, "a character reference names no character");
     for (; p < semicolon; p++) {
         int d = digit_of(*p, base);
         if (d < 0)
-            return bad(w, "a character reference names no character");
+            return refuse_xml(w, "a character reference names no character");
         value = value * base + (uint32_t)d;
     }
     return add_utf8(w, value);
@@ -109,12 +109,12 @@ static int read_reference(struct walk *w)
     } names[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
     const char *semicolon = memchr(w->at, ';', (size_t)STW_MIN(w->end - w->at, 12));
     for (size_t i = 0; i < STW_COUNT(names); i++)
-        if (starts(w, names[i].name)) {
+        if (is_at_text(w, names[i].name)) {
             w->at += strlen(names[i].name);
             return add_byte(w, names[i].c);
         }
     if (!semicolon || semicolon - w->at < 3 || w->at[1] != '#')
-        return bad(w, "it has an entity that S3 does not use");
+        return refuse_xml(w, "it has an entity that S3 does not use");
     const char *digits = w->at + 2;
     w->at = semicolon + 1;
     return read_number(w, digits, semicolon);
@@ -124,11 +124,12 @@ static int read_text(struct walk *w)
 {
     char c = *w->at;
     if (c == '&')
-        return w->depth == 0 ? bad(w, "there is text outside of all elements") : read_reference(w);
+        return w->depth == 0 ? refuse_xml(w, "there is text outside of all elements")
+                             : read_reference(w);
     w->at++;
     if (w->depth == 0)
-        return is_blank(c) ? 0 : bad(w, "there is text outside of all elements");
-    return c == '\0' ? bad(w, "it holds a NUL") : add_byte(w, c);
+        return is_blank(c) ? 0 : refuse_xml(w, "there is text outside of all elements");
+    return c == '\0' ? refuse_xml(w, "it holds a NUL") : add_byte(w, c);
 }
 
 /* --- elements */
@@ -150,7 +151,7 @@ static int read_name(struct walk *w, char out[STW_XML_NAME_MAX + 1])
     }
     size_t len = (size_t)(w->at - from);
     if (len == 0 || len > STW_XML_NAME_MAX)
-        return bad(w, "an element has no name, or a long one");
+        return refuse_xml(w, "an element has no name, or a long one");
     memcpy(out, from, len);
     out[len] = '\0';
     return 0;
@@ -167,14 +168,14 @@ static int skip_attributes(struct walk *w, bool *ret_empty)
         else if (c == '"' || c == '\'')
             quote = c;
         else if (c == '<')
-            return bad(w, "a tag is not closed");
+            return refuse_xml(w, "a tag is not closed");
         else if (c == '>') {
             w->at++;
             *ret_empty = before == '/';
             return 0;
         }
     }
-    return bad(w, "it is cut off");
+    return refuse_xml(w, "it is cut off");
 }
 
 static int close_element(struct walk *w)
@@ -193,9 +194,9 @@ static int read_open(struct walk *w)
     bool empty = false;
     w->at++;
     if (w->depth == STW_XML_DEPTH_MAX)
-        return bad(w, "elements are nested too deep");
+        return refuse_xml(w, "elements are nested too deep");
     if (w->depth == 0 && w->begun)
-        return bad(w, "there are two outermost elements");
+        return refuse_xml(w, "there are two outermost elements");
     if (w->depth > 0)
         w->open[w->depth - 1].has_children = true;
     w->begun = true;
@@ -216,24 +217,24 @@ static int read_close(struct walk *w)
     while (w->at < w->end && is_blank(*w->at))
         w->at++;
     if (w->at == w->end || *w->at != '>')
-        return bad(w, "a tag is not closed");
+        return refuse_xml(w, "a tag is not closed");
     w->at++;
     if (w->depth == 0 || !stw_streq(w->open[w->depth - 1].name, name))
-        return bad(w, "elements do not end where they should");
+        return refuse_xml(w, "elements do not end where they should");
     return close_element(w);
 }
 
-static int step(struct walk *w)
+static int read_next_token(struct walk *w)
 {
     if (*w->at != '<')
         return read_text(w);
-    if (starts(w, "<?"))
+    if (is_at_text(w, "<?"))
         return skip_behind(w, "?>");
-    if (starts(w, "<!--"))
+    if (is_at_text(w, "<!--"))
         return skip_behind(w, "-->");
-    if (starts(w, "<!"))
-        return bad(w, "it has a DTD or CDATA");
-    return starts(w, "</") ? read_close(w) : read_open(w);
+    if (is_at_text(w, "<!"))
+        return refuse_xml(w, "it has a DTD or CDATA");
+    return is_at_text(w, "</") ? read_close(w) : read_open(w);
 }
 
 int stw_xml_walk(const char *text, size_t len, stw_xml_fn *each, void *ctx, struct stw_error *err)
@@ -242,9 +243,9 @@ int stw_xml_walk(const char *text, size_t len, stw_xml_fn *each, void *ctx, stru
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         w.at += 3;
     while (w.at < w.end)
-        if (step(&w) != 0)
+        if (read_next_token(&w) != 0)
             return -1;
     if (w.depth > 0)
-        return bad(&w, "it is cut off");
-    return w.begun ? 0 : bad(&w, "it is empty");
+        return refuse_xml(&w, "it is cut off");
+    return w.begun ? 0 : refuse_xml(&w, "it is empty");
 }
