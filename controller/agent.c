@@ -77,7 +77,7 @@ static void look_at_pod(struct stw_json pod, struct stw_agent_live *a)
     }
 }
 
-static void add(struct stw_buf *out, const char *key, const char *text)
+static void add_nonempty_text(struct stw_buf *out, const char *key, const char *text)
 {
     if (!*text)
         return;
@@ -85,8 +85,8 @@ static void add(struct stw_buf *out, const char *key, const char *text)
     stw_buf_json_strz(out, text);
 }
 
-static void project(const struct stw_controller *const *all, struct stw_json pod,
-                    struct stw_buf *out)
+static void project_agent(const struct stw_controller *const *all, struct stw_json pod,
+                          struct stw_buf *out)
 {
     char kind[64], name[254], owner_uid[64], uid[64];
     struct stw_json meta = stw_json_get(pod, "metadata");
@@ -99,20 +99,20 @@ static void project(const struct stw_controller *const *all, struct stw_json pod
         return;
     look_at_pod(pod, a);
     stw_buf_addf(out, "{\"p\":%d", (int)a->phase);
-    add(out, "o", kind);
-    add(out, "n", name);
-    add(out, "u", uid);
-    add(out, "w", owner_uid);
-    add(out, "m", a->message);
-    add(out, "x", a->text);
+    add_nonempty_text(out, "o", kind);
+    add_nonempty_text(out, "n", name);
+    add_nonempty_text(out, "u", uid);
+    add_nonempty_text(out, "w", owner_uid);
+    add_nonempty_text(out, "m", a->message);
+    add_nonempty_text(out, "x", a->text);
     if (stw_json_there(stw_json_get(meta, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
     stw_buf_addc(out, '}');
     free(a);
 }
 
-static void changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                    const char *old_text, const char *new_text)
+static void enqueue_agent_owner(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                                const char *old_text, const char *new_text)
 {
     stw_autojson struct stw_json_doc doc = {0};
     const char *text = new_text ? new_text : old_text, *slash = strchr(key, '/');
@@ -131,8 +131,8 @@ const struct stw_watch stw_watch_agents = {
     .resource = &stw_res_pod,
     .label_selector = SELECTOR,
     .metrics_name = "pods/agents",
-    .project = project,
-    .changed = changed,
+    .project = project_agent,
+    .changed = enqueue_agent_owner,
 };
 
 int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent_live *ret)
@@ -198,7 +198,7 @@ json_t *stw_agent_mount(const char *name, const char *path, bool read_only)
     return json_pack("{s:s,s:s,s:b}", "name", name, "mountPath", path, "readOnly", read_only);
 }
 
-static json_t *metadata(const struct stw_run *run, const struct stw_agent *a)
+static json_t *build_agent_metadata(const struct stw_run *run, const struct stw_agent *a)
 {
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:s,s:s,s:s},s:[o]}", "name", a->name, "namespace",
                      a->owner->ns, "labels", "app.kubernetes.io/name", a->app,
@@ -208,7 +208,7 @@ static json_t *metadata(const struct stw_run *run, const struct stw_agent *a)
                      stw_owner_reference(run->controller->resource, a->owner));
 }
 
-static json_t *spec(const struct stw_agent *a)
+static json_t *build_agent_spec(const struct stw_agent *a)
 {
     json_t *s = json_pack(
         "{s:s,s:b,s:I,s:i,s:o,s:o,s:{s:b,s:I,s:I,s:I,s:s,s:{s:s}}}", "restartPolicy", "Never",
@@ -228,7 +228,7 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *pod = json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "Pod", "metadata",
-                                 metadata(run, a), "spec", spec(a));
+                                 build_agent_metadata(run, a), "spec", build_agent_spec(a));
     if (!pod)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     int rc = stw_kube_create(run->client, &stw_res_pod, a->owner->ns, pod, &answer, err);

@@ -117,7 +117,7 @@ static void take_in(struct eb *e)
  * The status write that records the result also closes the phase, and no other backup begins in
  * that run.  So an open phase means that the result was not collected yet, even if caches lag or
  * steward died in between. */
-static bool look(struct eb *e)
+static bool check_transfer(struct eb *e)
 {
     bool verifying = false, volume = stw_streq(e->spec.storage_type, "PVC");
     bool open = e->state.phase == EB_RUNNING || e->state.phase == EB_VERIFYING;
@@ -178,7 +178,7 @@ static bool waits_for_object(const struct eb *e)
 
 /* `early`: ahead of the scheduled retry.  A failure for the same reason is then not reported again.
  */
-static void begin(struct eb *e, bool early)
+static void prepare_backup(struct eb *e, bool early)
 {
     bool same;
     look_for_holder(e);
@@ -212,7 +212,7 @@ static bool was_written(const struct stw_result *result)
 }
 
 /* A backup starts only after the status records it, so that the next leader knows of it. */
-static int start(struct eb *e, struct stw_error *err)
+static int start_prepared_backup(struct eb *e, struct stw_error *err)
 {
     if (!e->began)
         return 0;
@@ -223,7 +223,7 @@ static int start(struct eb *e, struct stw_error *err)
     return eb_keeper_start(e->keeper, e->run->key, e->object.uid, stw_take(e->job), err);
 }
 
-static void finish(struct eb *e, struct stw_result *result)
+static void finish_backup_run(struct eb *e, struct stw_result *result)
 {
     struct stw_verdict v = {0};
     struct stw_error err = {0};
@@ -240,7 +240,7 @@ static void finish(struct eb *e, struct stw_result *result)
         eb_keeper_forget(e->keeper, e->run->key);
         eb_agent_forget(e);
     }
-    if (start(e, &err) != 0)
+    if (start_prepared_backup(e, &err) != 0)
         stw_run_fail(e->run, &err, result);
 }
 
@@ -254,10 +254,10 @@ static void tell_verified(const struct eb *e)
                            e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
 }
 
-static void act(struct eb *e, struct stw_result *result)
+static void reconcile_backup(struct eb *e, struct stw_result *result)
 {
     eb_state_read(e->object.status, &e->state);
-    bool busy = look(e);
+    bool busy = check_transfer(e);
     int64_t instant = e->state.last_schedule;
     bool tried = e->state.phase != EB_PENDING && eb_plan_open(&e->clock, &e->state);
     eb_plan(&e->clock, &e->state, busy, &e->due);
@@ -265,9 +265,9 @@ static void act(struct eb *e, struct stw_result *result)
     bool early = !e->due.start && !busy && !e->clock.suspend && waits_for_object(e) &&
                  eb_plan_open(&e->clock, &e->state);
     if (e->due.start || early)
-        begin(e, early);
+        prepare_backup(e, early);
     tell_verified(e);
-    finish(e, result);
+    finish_backup_run(e, result);
     eb_job_free(e->job);
     json_decref(e->containers);
     json_decref(e->volumes);
@@ -316,7 +316,7 @@ static void reconcile_one(struct eb *e, struct stw_result *result)
     else if (!decoded || wind_clock(e, &err) != 0)
         stw_run_fail(run, &err, result);
     else
-        act(e, result);
+        reconcile_backup(e, result);
     stw_arena_destroy(e->arena);
 }
 

@@ -382,7 +382,7 @@ static char *key_to_keep(const struct eb *e)
     return slash ? strdup(slash + 1) : NULL;
 }
 
-static int fill(struct eb *e, struct eb_job *j, struct stw_snapshot *why)
+static int fill_job(struct eb *e, struct eb_job *j, struct stw_snapshot *why)
 {
     struct eb_source source;
     int rc = eb_source_find(e->run, &e->spec, &source, why);
@@ -406,7 +406,7 @@ int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why)
     struct eb_job *j = calloc(1, sizeof(*j));
     if (!j)
         return eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
-    if (fill(e, j, why) != 0) {
+    if (fill_job(e, j, why) != 0) {
         eb_job_free(j);
         return -1;
     }

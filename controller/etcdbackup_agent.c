@@ -65,9 +65,10 @@ void eb_agent_forget(struct eb *e)
 
 /* --- creating the pod */
 
-static void arg(json_t *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append_save_arg(json_t *args, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void arg(json_t *args, const char *fmt, ...)
+static void append_save_arg(json_t *args, const char *fmt, ...)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(64 * 1024);
     va_list ap;
@@ -81,24 +82,24 @@ static void policy_args(const struct eb *e, json_t *args)
 {
     const struct stw_etcdbackup *spec = &e->spec;
     if (spec->policy.timeout_s > 0)
-        arg(args, "--timeout=%llds", (long long)spec->policy.timeout_s);
+        append_save_arg(args, "--timeout=%llds", (long long)spec->policy.timeout_s);
     if (stw_streq(spec->verify, "None"))
-        arg(args, "--no-verify");
+        append_save_arg(args, "--no-verify");
     if (e->clock.mode == EB_ONCE) {
-        arg(args, "--exact");
+        append_save_arg(args, "--exact");
         return;
     }
     if (spec->policy.max_backups > 0)
-        arg(args, "--max-backups=%lld", (long long)spec->policy.max_backups);
+        append_save_arg(args, "--max-backups=%lld", (long long)spec->policy.max_backups);
     if (spec->policy.max_age_s > 0)
-        arg(args, "--max-age=%llds", (long long)spec->policy.max_age_s);
-    arg(args, "--owner=%s", e->object.uid);
+        append_save_arg(args, "--max-age=%llds", (long long)spec->policy.max_age_s);
+    append_save_arg(args, "--owner=%s", e->object.uid);
     const char *uri = json_string_value(json_object_get(eb_state_verified(&e->state), "uri"));
     if (uri && strrchr(uri, '/'))
-        arg(args, "--keep=%s", strrchr(uri, '/') + 1);
+        append_save_arg(args, "--keep=%s", strrchr(uri, '/') + 1);
 }
 
-static json_t *arguments(const struct eb *e, const struct eb_source *source)
+static json_t *build_save_arguments(const struct eb *e, const struct eb_source *source)
 {
     stw_autobuf struct stw_buf urls = STW_BUF_INIT(64 * 1024);
     const struct stw_reach *reach = stw_product_reach(e->run->env);
@@ -106,17 +107,18 @@ static json_t *arguments(const struct eb *e, const struct eb_source *source)
         json_pack("[s,s,s,s]", "snapshot", "save", "--output=json", "--result=" STW_AGENT_RESULT);
     for (size_t i = 0; i < source->count; i++)
         stw_buf_addf(&urls, "%s%s", i ? "," : "", source->urls[i]);
-    arg(args, "--endpoints=%s", stw_buf_str(&urls));
-    arg(args, "--folder=/backup/%s", e->spec.pvc.path);
+    append_save_arg(args, "--endpoints=%s", stw_buf_str(&urls));
+    append_save_arg(args, "--folder=/backup/%s", e->spec.pvc.path);
     if (reach) /* a cluster's own members are not addresses that a user chose */
-        arg(args, "--store-endpoints=%s", e->spec.cluster ? "*" : stw_reach_text(reach));
+        append_save_arg(args, "--store-endpoints=%s",
+                        e->spec.cluster ? "*" : stw_reach_text(reach));
     if (*source->tls_secret) {
-        arg(args, "--cacert=/tls/etcd-client-ca.crt");
-        arg(args, "--cert=/tls/etcd-client.crt");
-        arg(args, "--key=/tls/etcd-client.key");
+        append_save_arg(args, "--cacert=/tls/etcd-client-ca.crt");
+        append_save_arg(args, "--cert=/tls/etcd-client.crt");
+        append_save_arg(args, "--key=/tls/etcd-client.key");
     }
     if (e->spec.auth_secret)
-        arg(args, "--user=/auth");
+        append_save_arg(args, "--user=/auth");
     policy_args(e, args);
     return args;
 }
@@ -153,8 +155,8 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
         add_secret(volumes, mounts, "tls", source.tls_secret);
     if (e->spec.auth_secret)
         add_secret(volumes, mounts, "auth", e->spec.auth_secret);
-    e->containers = json_pack(
-        "[o]", stw_agent_container("snapshot", image, NULL, arguments(e, &source), mounts));
+    e->containers = json_pack("[o]", stw_agent_container("snapshot", image, NULL,
+                                                         build_save_arguments(e, &source), mounts));
     e->volumes = volumes;
     eb_source_done(&source);
     return e->containers ? 0 : eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");

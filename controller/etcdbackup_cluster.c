@@ -96,7 +96,7 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
     eb_state_done(&state);
 }
 
-static void summarize(const struct stw_run *run, const char *cluster, struct summary *s)
+static void summarize_backups(const struct stw_run *run, const char *cluster, struct summary *s)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
     struct stw_run there = *run; /* a run of the EtcdBackup controller, to load its objects */
@@ -124,7 +124,7 @@ void stw_etcdbackup_tell_cluster(const struct stw_run *run, const char *key,
                                  struct stw_conditions *c)
 {
     struct summary s;
-    summarize(run, key, &s);
+    summarize_backups(run, key, &s);
     json_decref(s.last);
     if (!s.periodic)
         return;
@@ -141,6 +141,6 @@ void stw_etcdbackup_tell_cluster(const struct stw_run *run, const char *key,
 json_t *stw_etcdbackup_last(const struct stw_run *run, const char *key)
 {
     struct summary s;
-    summarize(run, key, &s);
+    summarize_backups(run, key, &s);
     return s.last;
 }

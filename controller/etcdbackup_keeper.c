@@ -79,7 +79,7 @@ static void transfer_free(struct transfer *t)
 
 /* --- on a thread */
 
-static void wake(const struct transfer *t)
+static void enqueue_backup(const struct transfer *t)
 {
     stw_manager_enqueue(t->keeper->manager, stw_kind_etcdbackup.kind, t->key);
 }
@@ -92,10 +92,10 @@ static void on_stage(void *ctx, enum stw_snapshot_stage stage)
     pthread_mutex_lock(&t->keeper->lock);
     t->verifying = true;
     pthread_mutex_unlock(&t->keeper->lock);
-    wake(t);
+    enqueue_backup(t);
 }
 
-static void move(struct transfer *t)
+static void run_transfer(struct transfer *t)
 {
     const struct eb_job *j = t->job;
     const struct stw_snapshot_wish wish = {
@@ -143,7 +143,7 @@ static struct transfer **free_slot(struct eb_keeper *k)
     return NULL;
 }
 
-static void finish(struct eb_keeper *k, struct transfer *t, struct transfer **slot)
+static void finish_transfer(struct eb_keeper *k, struct transfer *t, struct transfer **slot)
 {
     struct eb_job *job = stw_take(t->job);
     *slot = NULL;
@@ -156,7 +156,7 @@ static void finish(struct eb_keeper *k, struct transfer *t, struct transfer **sl
     pthread_mutex_lock(&k->lock);
 }
 
-static void *work(void *ctx)
+static void *run_transfer_thread(void *ctx)
 {
     struct eb_keeper *k = ctx;
     struct transfer *t, **slot;
@@ -165,9 +165,9 @@ static void *work(void *ctx)
         char key[STW_KEY_LEN];
         (void)snprintf(key, sizeof(key), "%s", t->key);
         pthread_mutex_unlock(&k->lock);
-        move(t);
+        run_transfer(t);
         pthread_mutex_lock(&k->lock);
-        finish(k, t, slot);
+        finish_transfer(k, t, slot);
         pthread_mutex_unlock(&k->lock);
         stw_manager_enqueue(k->manager, stw_kind_etcdbackup.kind, key);
         pthread_mutex_lock(&k->lock);
@@ -196,7 +196,7 @@ enum eb_transfer eb_keeper_look(struct eb_keeper *k, const char *key, const char
     return what;
 }
 
-static void enqueue(struct eb_keeper *k, struct transfer *t)
+static void append_to_queue(struct eb_keeper *k, struct transfer *t)
 {
     if (k->last)
         k->last->next = t;
@@ -205,7 +205,7 @@ static void enqueue(struct eb_keeper *k, struct transfer *t)
     k->last = t;
 }
 
-static void dequeue(struct eb_keeper *k, const struct transfer *t)
+static void remove_from_queue(struct eb_keeper *k, const struct transfer *t)
 {
     struct transfer *before = NULL;
     for (struct transfer *p = k->first; p; before = p, p = p->next) {
@@ -226,7 +226,7 @@ static int start_thread(struct eb_keeper *k, struct stw_error *err)
     pthread_t thread;
     if (k->threads >= EB_TRANSFERS_MAX)
         return 0;
-    if (stw_thread_start(&thread, "etcdbackup", 0, work, k, err) != 0)
+    if (stw_thread_start(&thread, "etcdbackup", 0, run_transfer_thread, k, err) != 0)
         return k->threads > 0 ? 0 : -1;
     (void)pthread_detach(thread); /* eb_keeper_close waits until `threads` is 0 */
     k->threads++;
@@ -253,10 +253,10 @@ int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struc
                  ? stw_fail(err, STW_ERR_INTERNAL, "out of memory")
                  : 0;
     if (rc == 0) {
-        enqueue(k, t);
+        append_to_queue(k, t);
         rc = k->stopping ? stw_fail(err, STW_ERR_CANCELLED, "stopped") : start_thread(k, err);
         if (rc != 0) {
-            dequeue(k, t);
+            remove_from_queue(k, t);
             (void)stw_table_remove(&k->transfers, key);
         }
     }
@@ -266,7 +266,7 @@ int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struc
     return rc;
 }
 
-static void cut(const struct transfer *t)
+static void cancel_transfer(const struct transfer *t)
 {
     if (!t->job)
         return;
@@ -275,13 +275,13 @@ static void cut(const struct transfer *t)
 }
 
 /* With the lock held. */
-static void forget(struct eb_keeper *k, const char *key)
+static void remove_transfer(struct eb_keeper *k, const char *key)
 {
     struct transfer *t = stw_table_remove(&k->transfers, key);
     if (t && t->step == WAITING)
-        dequeue(k, t);
+        remove_from_queue(k, t);
     if (t && t->step == MOVING) {
-        cut(t);
+        cancel_transfer(t);
         t->forgotten = true;
     } else {
         transfer_free(t);
@@ -291,7 +291,7 @@ static void forget(struct eb_keeper *k, const char *key)
 void eb_keeper_forget(struct eb_keeper *k, const char *key)
 {
     pthread_mutex_lock(&k->lock);
-    forget(k, key);
+    remove_transfer(k, key);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -312,7 +312,7 @@ void eb_keeper_pause(void *state)
     struct told *told;
     pthread_mutex_lock(&k->lock);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
-        forget(k, t->key);
+        remove_transfer(k, t->key);
     for (uint32_t pos = 0; (told = stw_table_next(&k->told, &pos));)
         told_free(stw_table_remove(&k->told, told->key));
     pthread_mutex_unlock(&k->lock);
@@ -404,7 +404,7 @@ void eb_keeper_cancel(void *state)
     k->stopping = true;
     for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
         if (k->moving[i])
-            cut(k->moving[i]);
+            cancel_transfer(k->moving[i]);
     pthread_mutex_unlock(&k->lock);
 }
 

@@ -14,7 +14,7 @@ bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s)
 }
 
 /* Lowers `*wake` to `at` if that is earlier. */
-static void sooner(int64_t *wake, int64_t at)
+static void lower_wake_time(int64_t *wake, int64_t at)
 {
     if (*wake == EB_NEVER || at < *wake)
         *wake = at;
@@ -71,14 +71,14 @@ void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct
     else if (c->mode == EB_CRON)
         follow_cron(c, s, busy, ret);
     if (s->next_schedule != EB_NEVER)
-        sooner(&ret->wake, s->next_schedule);
+        lower_wake_time(&ret->wake, s->next_schedule);
     if (!eb_plan_open(c, s))
         return;
     bool ready = s->retry_at == EB_NEVER || c->now >= s->retry_at ||
                  s->retry_at > c->now + EB_BACKOFF_MAX_S; /* the clock was set back */
     ret->start = ready && !busy;
     if (!ready)
-        sooner(&ret->wake, s->retry_at);
+        lower_wake_time(&ret->wake, s->retry_at);
 }
 
 int64_t eb_plan_period(const struct eb_clockwork *c)

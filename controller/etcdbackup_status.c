@@ -83,7 +83,7 @@ static void set_conditions(const struct eb *e, struct stw_conditions *c)
 
 /* --- the whole */
 
-static void verdict(struct stw_verdict *v, enum stw_level level, const char *reason)
+static void set_verdict_level(struct stw_verdict *v, enum stw_level level, const char *reason)
 {
     v->level = level;
     v->reason = reason;
@@ -95,11 +95,11 @@ static void judge_open(const struct eb *e, struct stw_verdict *v)
 {
     const struct eb_state *s = &e->state;
     if (s->phase == EB_FAILED) {
-        verdict(v, STW_LEVEL_WAITING, *s->reason ? s->reason : "BackupFailed");
+        set_verdict_level(v, STW_LEVEL_WAITING, *s->reason ? s->reason : "BackupFailed");
         SAY(v, "%s", s->error);
         return;
     }
-    verdict(v, STW_LEVEL_PROGRESSING, STW_REASON_PROGRESSING);
+    set_verdict_level(v, STW_LEVEL_PROGRESSING, STW_REASON_PROGRESSING);
     SAY(v, "%s",
         *e->waiting                ? e->waiting
         : s->phase == EB_VERIFYING ? "the backup is read back from the store"
@@ -110,7 +110,7 @@ static void judge_closed(const struct eb *e, struct stw_verdict *v)
 {
     const struct eb_state *s = &e->state;
     char text[STW_TIME_LEN] = "";
-    verdict(v, STW_LEVEL_FINE, s->phase == EB_SUCCEEDED ? "Succeeded" : "Scheduled");
+    set_verdict_level(v, STW_LEVEL_FINE, s->phase == EB_SUCCEEDED ? "Succeeded" : "Scheduled");
     if (s->next_schedule != EB_NEVER)
         stw_time_format(s->next_schedule * 1000000, text);
     if (s->phase == EB_SUCCEEDED)
@@ -122,10 +122,10 @@ static void judge_closed(const struct eb *e, struct stw_verdict *v)
         SAY(v, "the first backup is made at %s", text);
 }
 
-static void judge(const struct eb *e, struct stw_verdict *v)
+static void compute_backup_verdict(const struct eb *e, struct stw_verdict *v)
 {
     if (e->stalled) {
-        verdict(v, STW_LEVEL_STALLED, e->stalled);
+        set_verdict_level(v, STW_LEVEL_STALLED, e->stalled);
         SAY(v, "%s", e->stalled_text);
         v->again_ms = STW_STALLED_AGAIN_MS;
         return;
@@ -145,7 +145,7 @@ void eb_judge(struct eb *e, struct stw_verdict *v, json_t **ret_status)
 {
     struct stw_status s;
     stw_status_begin(&s, e->run, &e->object, NULL);
-    judge(e, v);
+    compute_backup_verdict(e, v);
     stw_verdict_conditions(v, &s.conditions);
     set_conditions(e, &s.conditions);
     eb_state_write(&e->state, s.tree);

@@ -18,8 +18,8 @@
 
 static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER, NULL};
 
-static void project(const struct stw_controller *const *all, struct stw_json object,
-                    struct stw_buf *out)
+static void project_etcdcluster(const struct stw_controller *const *all, struct stw_json object,
+                                struct stw_buf *out)
 {
     (void)all;
     stw_object_project_keeping(object, NULL, annotations, out);
@@ -73,7 +73,7 @@ static void choose_version(struct ec *e)
     (void)stw_semver_parse(e->spec.version, &e->version);
 }
 
-static void begin(struct ec *e)
+static void load_run_state(struct ec *e)
 {
     e->naming = (struct stw_naming){
         .app = STW_ETCD_APP, .component = "member", .image = e->spec.repository};
@@ -85,7 +85,7 @@ static void begin(struct ec *e)
 }
 
 /* Updates e->state for the move, before the move is carried out. */
-static void remember(struct ec *e)
+static void record_move(struct ec *e)
 {
     const struct ec_move *m = &e->move;
     if (m->intent.kind == EC_REPLACE && !ec_intended(&e->view, m))
@@ -116,7 +116,7 @@ static int write_state(struct ec *e, json_t *status)
 }
 
 /* Loads the object again after our write. */
-static bool reload(struct ec *e)
+static bool reload_object(struct ec *e)
 {
     if (!e->first.status)
         e->first = e->object;
@@ -126,11 +126,11 @@ static bool reload(struct ec *e)
     return stw_object_load(e->run, &e->object) == 0;
 }
 
-static void fail(struct ec *e, struct stw_result *result)
+static void end_run_with_error(struct ec *e, struct stw_result *result)
 {
     struct stw_verdict verdict = {0};
     json_t *status;
-    if (e->err.code == STW_ERR_CONFLICT || e->err.code == STW_ERR_CANCELLED || !reload(e)) {
+    if (e->err.code == STW_ERR_CONFLICT || e->err.code == STW_ERR_CANCELLED || !reload_object(e)) {
         stw_run_fail(e->run, &e->err, result);
         return;
     }
@@ -163,12 +163,12 @@ static void end_idle(struct ec *e, struct stw_result *result)
 }
 
 /* Writes the status with the intent first, then carries out the act. */
-static void act(struct ec *e, struct stw_result *result)
+static void write_state_and_act(struct ec *e, struct stw_result *result)
 {
     struct stw_verdict verdict = {0};
     json_t *status;
     uint64_t again = 0;
-    remember(e);
+    record_move(e);
     bool idle = e->move.act == EC_WAIT || e->move.act == EC_FREEZE;
     if (idle && ec_state_same(&e->was, &e->state)) {
         end_idle(e, result);
@@ -177,13 +177,13 @@ static void act(struct ec *e, struct stw_result *result)
     ec_note_news(e);
     ec_judge(e, &verdict, &status);
     json_auto_t *own = status;
-    if (!own || write_state(e, own) < 0 || !reload(e)) {
+    if (!own || write_state(e, own) < 0 || !reload_object(e)) {
         stw_run_fail(e->run, &e->err, result);
         return;
     }
     ec_tell(e);
     if (ec_act(e, &again) != 0) {
-        fail(e, result);
+        end_run_with_error(e, result);
         return;
     }
     *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = again ? again : NEXT_MS};
@@ -205,7 +205,7 @@ static int drop_annotation(struct ec *e)
         return -1;
     stw_informer_saw(stw_run_cache(e->run, e->run->controller->own), &answer, NULL);
     stw_fault_point("annotation");
-    return reload(e) ? 0 : stw_fail(&e->err, STW_ERR_CONFLICT, "it has changed meanwhile");
+    return reload_object(e) ? 0 : stw_fail(&e->err, STW_ERR_CONFLICT, "it has changed meanwhile");
 }
 
 /* Adds `-n NAMESPACE` to the kubectl commands in the message, so that they can be pasted. */
@@ -231,7 +231,7 @@ static int check_force(struct ec *e)
     return e->move.force_step == EC_FORCE_NOT ? drop_annotation(e) : 0;
 }
 
-static void told(const struct ec *e)
+static void report_child_changes(const struct ec *e)
 {
     for (int i = 0; i < EC_CHILDREN; i++)
         if (e->children[i].state == STW_CHILD_CREATED || e->children[i].state == STW_CHILD_UPDATED)
@@ -239,11 +239,11 @@ static void told(const struct ec *e)
     stw_tell_children(e->run, &e->object, e->owner.name, e->children, EC_CHILDREN);
 }
 
-static void keep(struct ec *e, struct stw_result *result)
+static void reconcile_cluster(struct ec *e, struct stw_result *result)
 {
-    begin(e);
+    load_run_state(e);
     if (ec_latch_storage(e, &e->err) != 0) {
-        fail(e, result);
+        end_run_with_error(e, result);
         return;
     }
     if (!e->spec.paused)
@@ -253,11 +253,11 @@ static void keep(struct ec *e, struct stw_result *result)
     ec_observe(e);
     if (!e->spec.paused)
         ec_ensure_budget(e);
-    told(e);
+    report_child_changes(e);
     if (stw_run_interrupted(e->run, e->children, EC_CHILDREN, result))
         return;
     if (ec_decide(e) != 0) {
-        fail(e, result);
+        end_run_with_error(e, result);
         return;
     }
     name_namespace(e);
@@ -265,10 +265,10 @@ static void keep(struct ec *e, struct stw_result *result)
         e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = EC_ROUND_MS, .reason = "NotReady"};
     bool labelled = e->spec.paused || ec_label_voters(e) == 0;
     if (!labelled || check_force(e) != 0) {
-        fail(e, result);
+        end_run_with_error(e, result);
         return;
     }
-    act(e, result);
+    write_state_and_act(e, result);
 }
 
 static void run_over(struct ec *e, struct stw_result *result)
@@ -288,12 +288,12 @@ static void run_over(struct ec *e, struct stw_result *result)
                                e->arena, &e->spec, &err) != 0) {
         stw_run_fail(run, &err, result);
     } else {
-        keep(e, result);
+        reconcile_cluster(e, result);
     }
 }
 
 /* The garbage collector deletes pods, and claims if volumeRetention.whenDeleted is Delete. */
-static void forget(struct ec *e)
+static void drop_cluster_state(struct ec *e)
 {
     char client[STW_KEY_LEN + 8];
     (void)snprintf(client, sizeof(client), "%s-client", e->run->key);
@@ -315,7 +315,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
     e->run = run;
     e->keeper = run->state;
     if (stw_object_load(run, &e->object) != 0 || e->object.deleting) {
-        forget(e);
+        drop_cluster_state(e);
     } else {
         char uid[sizeof(e->object.uid)]; /* the object may be read again */
         (void)snprintf(uid, sizeof(uid), "%s", e->object.uid);
@@ -368,7 +368,7 @@ static void cluster_changed(struct stw_manager *m, const struct stw_watch *w, co
 
 static const struct stw_watch own_watch = {
     .resource = &ec_resource,
-    .project = project,
+    .project = project_etcdcluster,
     .index = index_secrets,
     .changed = cluster_changed,
 };

@@ -11,10 +11,10 @@
 
 #define ANSWER_MAX (4u << 20)
 
-static void tell(struct ec *e, const char *reason, const char *action, const char *fmt, ...)
+static void report_act(struct ec *e, const char *reason, const char *action, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-static void tell(struct ec *e, const char *reason, const char *action, const char *fmt, ...)
+static void report_act(struct ec *e, const char *reason, const char *action, const char *fmt, ...)
 {
     char note[512];
     va_list ap;
@@ -37,7 +37,7 @@ static int patch_failed(struct ec *e, const char *what, const char *pod)
 }
 
 /* If the name exists already, it was created before and the cache lags: not an error. */
-static int create(struct ec *e, const struct stw_watch *w, const json_t *object)
+static int create_object(struct ec *e, const struct stw_watch *w, const json_t *object)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096), answer = STW_BUF_INIT(ANSWER_MAX);
     stw_autofree char *body = json_dumps(object, JSON_COMPACT);
@@ -61,7 +61,7 @@ static int create_claim(struct ec *e, size_t i)
 {
     json_auto_t *claim = ec_claim_manifest(e, e->move.member);
     (void)i;
-    return create(e, &ec_watch_claims, claim);
+    return create_object(e, &ec_watch_claims, claim);
 }
 
 static int create_pod(struct ec *e, size_t i)
@@ -70,7 +70,7 @@ static int create_pod(struct ec *e, size_t i)
     (void)i;
     if (!stw_semver_known(e->move.version))
         return stw_fail(&e->err, STW_ERR_INTERNAL, "no version for pod \"%s\"", e->move.member);
-    return create(e, &ec_watch_pods, pod);
+    return create_object(e, &ec_watch_pods, pod);
 }
 
 static int delete_object(struct ec *e, const struct stw_watch *w, const char *uid, const char *rv)
@@ -234,12 +234,12 @@ static int move_leader(struct call *c)
     return stw_etcd_move_leader(c->e->etcd, &leader, c->e->move.to_id, &c->trouble, &c->e->err);
 }
 
-static int downgrade(struct call *c)
+static int send_downgrade(struct call *c)
 {
     return stw_etcd_downgrade(c->e->etcd, &c->at, c->e->move.version, &c->trouble, &c->e->err);
 }
 
-static int disarm(struct call *c)
+static int disarm_alarm(struct call *c)
 {
     return stw_etcd_alarm_disarm(c->e->etcd, &c->at, c->e->move.id, STW_ETCD_ALARM_NOSPACE,
                                  &c->trouble, &c->e->err);
@@ -283,28 +283,30 @@ static void tell_change(struct ec *e)
     const char *m = e->move.member;
     switch (e->move.act) {
     case EC_MEMBER_ADD:
-        tell(e, "MemberAdded", "AddMember", "added member %s as a learner", m);
+        report_act(e, "MemberAdded", "AddMember", "added member %s as a learner", m);
         break;
     case EC_MEMBER_PROMOTE:
-        tell(e, "MemberPromoted", "PromoteMember", "member %s votes now", m);
+        report_act(e, "MemberPromoted", "PromoteMember", "member %s votes now", m);
         break;
     case EC_MEMBER_REMOVE:
-        tell(e, "MemberRemoved", "RemoveMember", "removed member %s (%llx)", m,
-             (unsigned long long)e->move.id);
+        report_act(e, "MemberRemoved", "RemoveMember", "removed member %s (%llx)", m,
+                   (unsigned long long)e->move.id);
         break;
     case EC_MOVE_LEADER:
-        tell(e, "LeaderMoved", "MoveLeader", "leadership goes from %s to %s", m, e->move.to);
+        report_act(e, "LeaderMoved", "MoveLeader", "leadership goes from %s to %s", m, e->move.to);
         break;
     case EC_DOWNGRADE:
         if (stw_semver_known(e->move.version))
-            tell(e, "DowngradeEnabled", "Downgrade", "etcd prepares its data for %u.%u",
-                 e->move.version.major, e->move.version.minor);
+            report_act(e, "DowngradeEnabled", "Downgrade", "etcd prepares its data for %u.%u",
+                       e->move.version.major, e->move.version.minor);
         else
-            tell(e, "DowngradeCancelled", "Downgrade", "etcd stays at the version that it has");
+            report_act(e, "DowngradeCancelled", "Downgrade",
+                       "etcd stays at the version that it has");
         break;
     case EC_DISARM:
-        tell(e, "AlarmDisarmed", "Disarm", "there is space again: disarmed NOSPACE of member %llx",
-             (unsigned long long)e->move.id);
+        report_act(e, "AlarmDisarmed", "Disarm",
+                   "there is space again: disarmed NOSPACE of member %llx",
+                   (unsigned long long)e->move.id);
         break;
     default:
         break;
@@ -326,8 +328,8 @@ static const struct {
     [EC_MEMBER_PROMOTE] = {.etcd = promote_member},
     [EC_MEMBER_REMOVE] = {.etcd = remove_member},
     [EC_MOVE_LEADER] = {.etcd = move_leader},
-    [EC_DOWNGRADE] = {.etcd = downgrade},
-    [EC_DISARM] = {.etcd = disarm},
+    [EC_DOWNGRADE] = {.etcd = send_downgrade},
+    [EC_DISARM] = {.etcd = disarm_alarm},
 };
 
 int ec_act(struct ec *e, uint64_t *ret_again_ms)

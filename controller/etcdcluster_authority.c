@@ -66,28 +66,29 @@ static void set_bundle(struct ec_authority *a)
 
 /* --- steps */
 
-static int issue(const char *name, int64_t now_us, struct stw_pem_pair *ret, struct stw_error *err)
+static int issue_authority(const char *name, int64_t now_us, struct stw_pem_pair *ret,
+                           struct stw_error *err)
 {
     stw_pem_pair_done(ret);
     *ret = (struct stw_pem_pair){0};
     return stw_issue_ca(name, now_us, CA_DAYS, ret, err) == 0 ? 1 : -1;
 }
 
-static void succeed(struct ec_authority *a)
+static void promote_next_authority(struct ec_authority *a)
 {
     stw_pem_pair_done(&a->now);
     a->now = a->next;
     a->next = (struct stw_pem_pair){0};
 }
 
-static int step(struct ec_authority *a, const char *name, int64_t now_us, ec_trusted_fn *trusted,
-                void *ctx, struct stw_error *err)
+static int run_authority_step(struct ec_authority *a, const char *name, int64_t now_us,
+                              ec_trusted_fn *trusted, void *ctx, struct stw_error *err)
 {
     bool next = is_good(&a->next, now_us);
     if (!is_good(&a->now, now_us)) {
         if (!next)
-            return issue(name, now_us, &a->now, err);
-        succeed(a); /* too late to wait until all members trust it */
+            return issue_authority(name, now_us, &a->now, err);
+        promote_next_authority(a); /* too late to wait until all members trust it */
         return 1;
     }
     if (next) {
@@ -96,11 +97,11 @@ static int step(struct ec_authority *a, const char *name, int64_t now_us, ec_tru
             return 0;
         free(a->previous);
         a->previous = stw_take(a->now.cert);
-        succeed(a);
+        promote_next_authority(a);
         return 1;
     }
     if (ec_cert_end(a->now.cert) - now_us / 1000000 < CA_LEFT_DAYS * stw_day_s())
-        return issue(name, now_us, &a->next, err);
+        return issue_authority(name, now_us, &a->next, err);
     if (!a->previous || !has_ended(a->previous, now_us))
         return 0;
     free(stw_take(a->previous));
@@ -110,7 +111,7 @@ static int step(struct ec_authority *a, const char *name, int64_t now_us, ec_tru
 int ec_authority_advance(struct ec_authority *a, const char *name, int64_t now_us,
                          ec_trusted_fn *trusted, void *ctx, struct stw_error *err)
 {
-    int rc = step(a, name, now_us, trusted, ctx, err);
+    int rc = run_authority_step(a, name, now_us, trusted, ctx, err);
     if (rc >= 0)
         set_bundle(a);
     return rc;

@@ -10,7 +10,7 @@
 /* --- reads of the API server */
 
 /* 1: an object of that name exists, with any owner; 0: none exists; -1: e->err. */
-static int exists(struct ec *e, const struct stw_resource *r, const char *name)
+static int check_object_exists(struct ec *e, const struct stw_resource *r, const char *name)
 {
     struct stw_error err = {0};
     if (stw_kube_get(e->run->client, r, e->owner.ns, name, NULL, &err) == 0)
@@ -25,7 +25,7 @@ int ec_check_cleared(struct ec *e)
 {
     for (size_t i = 0; i < e->view.count; i++) {
         const char *name = e->view.members[i].name;
-        int there = exists(e, &stw_res_pod, name);
+        int there = check_object_exists(e, &stw_res_pod, name);
         if (there < 0)
             return -1;
         if (there)
@@ -36,8 +36,8 @@ int ec_check_cleared(struct ec *e)
 
 static int name_is_used(struct ec *e, const char *name)
 {
-    int pod = exists(e, &stw_res_pod, name);
-    return pod != 0 ? pod : exists(e, &ec_res_claim, name);
+    int pod = check_object_exists(e, &stw_res_pod, name);
+    return pod != 0 ? pod : check_object_exists(e, &ec_res_claim, name);
 }
 
 /* --- the move */
@@ -45,7 +45,7 @@ static int name_is_used(struct ec *e, const char *name)
 /* Plans the move, with an unused name for a new member.  A pod or claim of that name, not cached
  * yet or of another owner, must not become the new member's: it might have data, or be in deletion.
  */
-static int plan(struct ec *e)
+static int plan_with_unused_name(struct ec *e)
 {
     for (int i = 0; i < NAMES_TRIED; i++) {
         ec_plan(&e->view, &e->move);
@@ -78,7 +78,7 @@ int ec_decide(struct ec *e)
         return stw_fail(&e->err, STW_ERR_INTERNAL, "out of memory");
     bool unsure = is_unsure(e, kept, now);
     if (!unsure)
-        return plan(e);
+        return plan_with_unused_name(e);
     ec_plan(&e->view, &e->move);
     if (!ec_decides(&e->move))
         return 0;

@@ -49,7 +49,7 @@ bool ec_upgrading(const struct ec *e)
     return false;
 }
 
-static bool rolling(const struct ec *e)
+static bool is_roll_in_progress(const struct ec *e)
 {
     for (size_t i = 0; i < e->view.count; i++) {
         const struct ec_member *m = &e->view.members[i];
@@ -59,7 +59,7 @@ static bool rolling(const struct ec *e)
     return each_action(e, EC_ROLL);
 }
 
-static bool stale(const struct ec *e)
+static bool has_stale_certificates(const struct ec *e)
 {
     for (size_t i = 0; i < e->view.count; i++)
         if (e->details[i].stale)
@@ -68,7 +68,7 @@ static bool stale(const struct ec *e)
 }
 
 /* A member whose pod has a problem that a user could fix; NULL: none. */
-static const struct ec_member *troubled(const struct ec *e)
+static const struct ec_member *find_troubled_member(const struct ec *e)
 {
     for (size_t i = 0; i < e->view.count; i++) {
         const struct ec_member *m = &e->view.members[i];
@@ -80,7 +80,7 @@ static const struct ec_member *troubled(const struct ec *e)
 
 /* --- conditions */
 
-static void available(const struct ec *e, struct stw_conditions *c)
+static void set_available_condition(const struct ec *e, struct stw_conditions *c)
 {
     struct ec_quorum q = ec_quorum_of(&e->view);
     bool asked = false, answered = false;
@@ -180,10 +180,10 @@ static void progress_conditions(const struct ec *e, struct stw_conditions *c)
         stw_condition_set(c, "Recovering", STW_TRUE, "RateLimited", "%s", e->move.text);
     else
         stw_condition_set(c, "Recovering", STW_FALSE, IDLE, "no member is being replaced");
-    if (stale(e))
+    if (has_stale_certificates(e))
         stw_condition_set(c, "Rolling", STW_TRUE, "CertRotation",
                           "pods are made anew, one at a time, to serve a new certificate");
-    else if (rolling(e))
+    else if (is_roll_in_progress(e))
         stw_condition_set(c, "Rolling", STW_TRUE, "SpecChange",
                           "pods are made anew, one at a time, as the spec has changed");
     else
@@ -249,7 +249,7 @@ static const char *const trouble_reasons[] = {
     [EC_TROUBLE_CRASH] = "CrashLoop",
 };
 
-static bool overdue(const struct ec *e)
+static bool is_action_overdue(const struct ec *e)
 {
     const struct ec_action *a = &e->state.action;
     return a->kind != EC_IDLE && e->view.now - a->start >= e->spec.progress_deadline_s;
@@ -257,8 +257,8 @@ static bool overdue(const struct ec *e)
 
 static void degraded_condition(const struct ec *e, struct stw_conditions *c)
 {
-    const struct ec_member *m = troubled(e);
-    if (overdue(e))
+    const struct ec_member *m = find_troubled_member(e);
+    if (is_action_overdue(e))
         stw_condition_set(c, "Degraded", STW_TRUE, "DeadlineExceeded",
                           "%s of %s takes longer than %lld s", ec_kind_names[e->state.action.kind],
                           e->state.action.member, (long long)e->spec.progress_deadline_s);
@@ -280,7 +280,7 @@ static void backup_condition(const struct ec *e, struct stw_conditions *c)
 
 void ec_conditions(const struct ec *e, struct stw_conditions *c)
 {
-    available(e, c);
+    set_available_condition(e, c);
     quorum_condition(e, c);
     members_condition(e, c);
     scaling_condition(e, c);

@@ -78,7 +78,7 @@ void ec_keeper_close(void *state)
     free(k);
 }
 
-static struct ec_kept *make(struct ec_keeper *k, const struct stw_run *run)
+static struct ec_kept *create_kept(struct ec_keeper *k, const struct stw_run *run)
 {
     struct ec_kept *one = calloc(1, sizeof(*one));
     void *old;
@@ -98,7 +98,7 @@ struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run)
     pthread_mutex_lock(&k->lock);
     struct ec_kept *one = stw_table_get(&k->kept, run->key);
     if (!one)
-        one = make(k, run);
+        one = create_kept(k, run);
     pthread_mutex_unlock(&k->lock);
     return one;
 }

@@ -115,7 +115,7 @@ static void take_all(struct ec *e, const struct stw_watch *w,
 }
 
 /* Members first: if there are too many entries, others are left out. */
-static void collect(struct ec *e)
+static void collect_entries(struct ec *e)
 {
     struct ec_detail *d;
     for (size_t i = 0; i < e->state.member_count; i++)
@@ -394,7 +394,7 @@ void ec_observe(struct ec *e)
     *v = (struct ec_view){.now = stw_wall_us(e->run->clock) / 1000000};
     set_spec(e);
     set_status(e);
-    collect(e);
+    collect_entries(e);
     ec_ask(e);
     v->listed = ec_ask_members(e);
     const struct ec_seen seen = {.state = &e->state, .durable = v->durable, .now = v->now};

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static bool paused(struct plan *p)
+static bool check_paused(struct plan *p)
 {
     return p->v->paused && plan_wait(p, PLAN_SETTLED_MS, "Paused", "spec.paused is true");
 }
@@ -30,7 +30,7 @@ static bool too_old(struct plan *p)
 
 /* I10: any change to two clusters with one name, or to one with differing data, can only make it
  * worse. */
-static bool identity(struct plan *p)
+static bool check_cluster_identity(struct plan *p)
 {
     plan_each(m, p)
     {
@@ -61,7 +61,7 @@ static bool identity(struct plan *p)
 /* Creating a pod takes nothing away if there is none, or if the present one will never run again,
  * or cannot run with the spec it was created from.  So this is allowed even while the quorum is
  * lost, but never with an empty data folder (I6). */
-static bool starts(struct plan *p)
+static bool start_missing_members(struct plan *p)
 {
     plan_each(m, p)
     {
@@ -78,7 +78,7 @@ static bool starts(struct plan *p)
 
 /* Which member has more of the acknowledged data, as far as known.  Compares as raft compares logs.
  */
-static bool further(const struct ec_member *a, const struct ec_member *b)
+static bool has_more_data(const struct ec_member *a, const struct ec_member *b)
 {
     if (a->answers != b->answers)
         return a->answers;
@@ -92,7 +92,7 @@ static const struct ec_member *best_survivor(const struct plan *p)
     const struct ec_member *best = NULL;
     plan_each(m, p)
     {
-        if (plan_survivor(p, m) && (!best || further(m, best)))
+        if (plan_survivor(p, m) && (!best || has_more_data(m, best)))
             best = m;
     }
     return best;
@@ -165,7 +165,7 @@ static bool unknown_list(struct plan *p)
 
 /* Once a member has been up, its pod must never start with an empty data folder again, however
  * often the kubelet restarts it (I6). */
-static bool guards(struct plan *p)
+static bool guard_started_pods(struct plan *p)
 {
     plan_each(m, p)
     {
@@ -178,7 +178,7 @@ static bool guards(struct plan *p)
 
 /* etcd lists a member that has voted as a learner.  It must not be treated as a learner that
  * failed, and the next upgraded member may have the same problem. */
-static bool demoted(struct plan *p)
+static bool check_demoted_voters(struct plan *p)
 {
     plan_each(m, p)
     {
@@ -195,7 +195,7 @@ static bool demoted(struct plan *p)
 
 /* The same, but only the member itself believes so.  It does not serve, and no other pod is
  * recreated before it does. */
-static bool doubted(struct plan *p)
+static bool check_doubting_voters(struct plan *p)
 {
     plan_each(m, p)
     {
@@ -209,7 +209,7 @@ static bool doubted(struct plan *p)
     return false;
 }
 
-static bool moved(const struct plan *p, const struct ec_member *m)
+static bool has_finished_move(const struct plan *p, const struct ec_member *m)
 {
     bool trimmed = m->pod_trimmed && m->pod_template && plan_action_is(p, EC_ROLL, m);
     return m->healthy && !m->lagging && (trimmed || plan_current(p, m)) &&
@@ -233,7 +233,7 @@ static bool came_true(const struct plan *p)
         return !listed;
     case EC_UPGRADE:
     case EC_ROLL:
-        return !listed || moved(p, m);
+        return !listed || has_finished_move(p, m);
     case EC_LEADER:
         return !listed || !m->leader;
     case EC_ABANDON:
@@ -247,19 +247,19 @@ static bool came_true(const struct plan *p)
     return false;
 }
 
-static bool finish(struct plan *p)
+static bool finish_action(struct plan *p)
 {
     return plan_act(p, EC_FINISH, ec_find(p->v, p->v->action.member));
 }
 
-static bool finished(struct plan *p)
+static bool finish_achieved_action(struct plan *p)
 {
-    return came_true(p) && finish(p);
+    return came_true(p) && finish_action(p);
 }
 
 /* A member that a user added by hand votes like any other, but steward cannot start, stop or
  * replace it.  What spec.size means then is for that user to decide. */
-static bool foreigners(struct plan *p)
+static bool check_foreign_members(struct plan *p)
 {
     plan_each(m, p)
     {
@@ -293,7 +293,7 @@ static bool leftover_learner(struct plan *p)
            plan_act(p, EC_DELETE_CLAIM, m);
 }
 
-static bool sizes(struct plan *p)
+static bool check_spec_size(struct plan *p)
 {
     if (p->v->size >= 1 && p->v->size <= STW_ETCD_SIZE_MAX)
         return false;
@@ -318,7 +318,7 @@ static bool leftover_claims(struct plan *p)
 }
 
 /* An alarm of a member that was replaced since then still applies to all. */
-static bool disarm(struct plan *p)
+static bool disarm_space_alarm(struct plan *p)
 {
     const struct ec_member *full = NULL;
     bool stray = p->v->stray_alarms & STW_ETCD_ALARM_NOSPACE;
@@ -338,7 +338,7 @@ static bool disarm(struct plan *p)
     return true;
 }
 
-static bool refused(struct plan *p)
+static bool check_refused_version(struct plan *p)
 {
     return p->refused && plan_freeze(p, "InvalidSpec", "spec.version: %s", p->why.text);
 }
@@ -346,22 +346,22 @@ static bool refused(struct plan *p)
 /* Its pod is gone, or it is the new pod and has not caught up yet. */
 static bool on_its_way(const struct plan *p, const struct ec_member *m)
 {
-    return plan_voter(m) && plan_moving(p, m) && !moved(p, m) &&
+    return plan_voter(m) && plan_moving(p, m) && !has_finished_move(p, m) &&
            (!m->healthy || plan_current(p, m));
 }
 
 /* Drops an intent that is not needed any more, such as an addition after the size has shrunk again.
  */
-static bool dropped(struct plan *p)
+static bool drop_unneeded_action(struct plan *p)
 {
     const struct ec_action *a = &p->v->action;
     const struct ec_member *m = ec_find(p->v, a->member);
     bool under_way =
         plan_abandoning(p) || (m && m->listed && m->learner) || (m && on_its_way(p, m));
-    return a->kind != EC_IDLE && !under_way && finish(p);
+    return a->kind != EC_IDLE && !under_way && finish_action(p);
 }
 
-static bool settled(struct plan *p)
+static bool wait_for_next_check(struct plan *p)
 {
     if (p->noted)
         return true;
@@ -376,11 +376,33 @@ static bool settled(struct plan *p)
 }
 
 static const plan_step steps[] = {
-    paused,           too_old,   plan_bootstrap, identity,    plan_force,      starts,
-    unknown_list,     guards,    demoted,        finished,    foreigners,      leftover_pods,
-    leftover_learner, sizes,     doubted,        plan_remake, plan_learner,    plan_replace,
-    plan_shrink,      plan_grow, plan_downgrade, plan_roll,   leftover_claims, disarm,
-    dropped,          refused,   settled,
+    check_paused,
+    too_old,
+    plan_bootstrap,
+    check_cluster_identity,
+    plan_force,
+    start_missing_members,
+    unknown_list,
+    guard_started_pods,
+    check_demoted_voters,
+    finish_achieved_action,
+    check_foreign_members,
+    leftover_pods,
+    leftover_learner,
+    check_spec_size,
+    check_doubting_voters,
+    plan_remake,
+    plan_learner,
+    plan_replace,
+    plan_shrink,
+    plan_grow,
+    plan_downgrade,
+    plan_roll,
+    leftover_claims,
+    disarm_space_alarm,
+    drop_unneeded_action,
+    check_refused_version,
+    wait_for_next_check,
 };
 
 /* --- the version (I9) */

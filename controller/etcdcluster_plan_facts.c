@@ -108,7 +108,7 @@ bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m)
 }
 
 /* A continued action keeps its start time; a promotion continues the addition before it. */
-static int64_t started(const struct plan *p, const struct ec_action *intent)
+static int64_t find_action_start(const struct plan *p, const struct ec_action *intent)
 {
     const struct ec_action *a = &p->v->action;
     bool goes_on = same_action(a, intent) || (a->kind == EC_ADD && intent->kind == EC_PROMOTE &&
@@ -122,7 +122,7 @@ bool plan_intend(struct plan *p, enum ec_act act, enum ec_kind kind, const struc
     struct ec_action *intent = &p->move->intent;
     *intent = (struct ec_action){.kind = kind, .id = m->id};
     set_name(intent->member, m->name);
-    intent->start = started(p, intent);
+    intent->start = find_action_start(p, intent);
     return true;
 }
 
@@ -141,10 +141,11 @@ bool plan_create_pod(struct plan *p, const struct ec_member *m, struct stw_semve
     return true;
 }
 
-static void say(struct plan *p, enum ec_act act, const char *reason, const char *fmt, va_list ap)
-    __attribute__((format(printf, 4, 0)));
+static void fill_move_with_text(struct plan *p, enum ec_act act, const char *reason,
+                                const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
 
-static void say(struct plan *p, enum ec_act act, const char *reason, const char *fmt, va_list ap)
+static void fill_move_with_text(struct plan *p, enum ec_act act, const char *reason,
+                                const char *fmt, va_list ap)
 {
     *p->move = (struct ec_move){.act = act, .wait_ms = PLAN_SETTLED_MS, .reason = reason};
     (void)vsnprintf(p->move->text, sizeof(p->move->text), fmt, ap);
@@ -154,7 +155,7 @@ bool plan_wait(struct plan *p, uint64_t wait_ms, const char *reason, const char 
 {
     va_list ap;
     va_start(ap, fmt);
-    say(p, EC_WAIT, reason, fmt, ap);
+    fill_move_with_text(p, EC_WAIT, reason, fmt, ap);
     va_end(ap);
     p->move->wait_ms = wait_ms;
     return true;
@@ -164,7 +165,7 @@ bool plan_freeze(struct plan *p, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say(p, EC_FREEZE, reason, fmt, ap);
+    fill_move_with_text(p, EC_FREEZE, reason, fmt, ap);
     va_end(ap);
     return true;
 }
@@ -175,7 +176,7 @@ bool plan_note(struct plan *p, const char *reason, const char *fmt, ...)
     if (p->noted)
         return false;
     va_start(ap, fmt);
-    say(p, EC_WAIT, reason, fmt, ap);
+    fill_move_with_text(p, EC_WAIT, reason, fmt, ap);
     va_end(ap);
     p->noted = true;
     return false;
@@ -322,7 +323,7 @@ bool plan_current(const struct plan *p, const struct ec_member *m)
 
 /* The newest version of the healthy voters.  A new member added during an upgrade does not try the
  * new version, unless that is its purpose.  With an old log the oldest: others may send the log. */
-static struct stw_semver proven(const struct plan *p)
+static struct stw_semver find_proven_version(const struct plan *p)
 {
     struct stw_semver best = {0};
     plan_each(m, p)
@@ -380,7 +381,7 @@ struct stw_semver plan_version(const struct plan *p, const struct ec_member *m)
         return v->version;
     if (stw_semver_known(m->version))
         return m->version;
-    return first_known(proven(p), v->current, v->version);
+    return first_known(find_proven_version(p), v->current, v->version);
 }
 
 bool plan_misfit(const struct plan *p, const struct ec_member *m)
@@ -390,7 +391,7 @@ bool plan_misfit(const struct plan *p, const struct ec_member *m)
     return there && !same && !m->answers && m->trouble != EC_TROUBLE_NONE;
 }
 
-static bool fine(const struct ec_member *m)
+static bool is_fully_healthy(const struct ec_member *m)
 {
     return m->healthy && !m->doubts && !m->lagging && same_version(m->version, m->pod_version);
 }
@@ -399,7 +400,7 @@ bool plan_calm(const struct plan *p)
 {
     plan_each(m, p)
     {
-        if (plan_voter(m) && !fine(m))
+        if (plan_voter(m) && !is_fully_healthy(m))
             return false;
     }
     return p->q.voters > 0;

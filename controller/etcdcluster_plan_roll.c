@@ -29,7 +29,7 @@ bool plan_hand_over(struct plan *p, const struct ec_member *m)
 /* --- members that are down anyway */
 
 /* Its pod reports a problem, or had enough time to come up. */
-static bool hopeless(const struct plan *p, const struct ec_member *m)
+static bool is_member_hopeless(const struct plan *p, const struct ec_member *m)
 {
     const struct ec_view *v = p->v;
     bool long_down = m->unhealthy_since && v->now - m->unhealthy_since >= v->unhealthy_s &&
@@ -46,7 +46,7 @@ bool plan_remake(struct plan *p)
     plan_each(m, p)
     {
         bool there = m->pod == EC_POD_STARTING || m->pod == EC_POD_RUNNING;
-        if (plan_voter(m) && there && hopeless(p, m) && !plan_current(p, m) &&
+        if (plan_voter(m) && there && is_member_hopeless(p, m) && !plan_current(p, m) &&
             plan_may_take(p, m) && !plan_data_lost(p, m) && plan_can_stop(p, m))
             return plan_intend(p, EC_DELETE_POD, kind_of(p, m), m);
     }
@@ -55,7 +55,7 @@ bool plan_remake(struct plan *p)
 
 /* --- downgrade by a minor version */
 
-static bool prepare(struct plan *p, struct stw_semver to)
+static bool set_downgrade_target(struct plan *p, struct stw_semver to)
 {
     plan_act(p, EC_DOWNGRADE, NULL);
     p->move->version = to;
@@ -76,7 +76,7 @@ bool plan_downgrade(struct plan *p)
     if (p->refused)
         return false;
     if (stw_semver_known(v->downgrade_to) && !same_line(v->downgrade_to, v->version))
-        return prepare(p, (struct stw_semver){0});
+        return set_downgrade_target(p, (struct stw_semver){0});
     plan_each(m, p) down = down || (plan_voter(m) && plan_goes_down(p, m));
     if (!down || plan_prepared(p))
         return false;
@@ -84,7 +84,7 @@ bool plan_downgrade(struct plan *p)
         return plan_note(p, "MembersUnready",
                          "the downgrade to %u.%u begins when all members are healthy: %d of %d are",
                          v->version.major, v->version.minor, p->q.healthy, p->q.voters);
-    return prepare(p, v->version);
+    return set_downgrade_target(p, v->version);
 }
 
 /* --- members that serve */

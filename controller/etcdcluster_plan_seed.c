@@ -82,7 +82,7 @@ static const char *seed_name(const struct ec_view *v)
     return v->action.kind == EC_SEED ? v->action.member : v->fresh;
 }
 
-static struct ec_member named(const struct ec_view *v, const char *name)
+static struct ec_member get_member_by_name(const struct ec_view *v, const char *name)
 {
     const struct ec_member *m = ec_find(v, name);
     struct ec_member none = {.data = EC_DATA_NONE};
@@ -96,7 +96,7 @@ bool plan_bootstrap(struct plan *p)
     if (v->cluster_id)
         return false;
     const char *name = seed_name(v);
-    struct ec_member seed = named(v, name);
+    struct ec_member seed = get_member_by_name(v, name);
     if (status_lost(p, name))
         return true;
     if (v->restored && seed.data != EC_DATA_THERE)
@@ -118,7 +118,8 @@ bool plan_bootstrap(struct plan *p)
 
 static bool force_to(struct plan *p, enum ec_force_step step)
 {
-    struct ec_member m = named(p->v, p->v->force_step ? p->v->force_member : p->v->force);
+    struct ec_member m =
+        get_member_by_name(p->v, p->v->force_step ? p->v->force_member : p->v->force);
     plan_intend(p, EC_FORCE_NEXT, EC_FORCE, &m);
     p->move->force_step = step;
     return true;
@@ -178,7 +179,7 @@ bool plan_force(struct plan *p)
     enum ec_force_step step = p->v->force_step;
     if (step == EC_FORCE_NOT)
         return force_asked(p);
-    struct ec_member m = named(p->v, p->v->force_member);
+    struct ec_member m = get_member_by_name(p->v, p->v->force_member);
     /* The quorum came back by itself, or has removed this member from its list. */
     if (!m.listed || (step == EC_FORCE_CLEAR && p->v->listed))
         return force_to(p, EC_FORCE_NOT);

@@ -16,18 +16,19 @@ static bool one_more_wanted(const struct plan *p)
 }
 
 /* As far as steward can see; etcd decides. */
-static bool ready(const struct ec_member *m)
+static bool is_learner_ready(const struct ec_member *m)
 {
     return m->healthy && !m->lagging && m->pod_guarded;
 }
 
 /* steward may not have run for a while: a learner that is ready gets extra time to be promoted. */
-static bool overdue(const struct plan *p, const struct ec_member *m)
+static bool is_learner_overdue(const struct plan *p, const struct ec_member *m)
 {
     bool ours = plan_action_is(p, EC_ADD, m) || plan_action_is(p, EC_PROMOTE, m);
     int64_t age = ours ? plan_action_age(p) : p->v->now - m->created;
     /* Another one would not get an image either. */
-    return age >= p->v->deadline_s * (ready(m) ? 2 : 1) && m->trouble != EC_TROUBLE_IMAGE;
+    return age >= p->v->deadline_s * (is_learner_ready(m) ? 2 : 1) &&
+           m->trouble != EC_TROUBLE_IMAGE;
 }
 
 static bool learner_pod(struct plan *p, const struct ec_member *m)
@@ -41,10 +42,10 @@ static bool learner_pod(struct plan *p, const struct ec_member *m)
     return false;
 }
 
-static bool promote(struct plan *p, const struct ec_member *m)
+static bool promote_ready_learner(struct plan *p, const struct ec_member *m)
 {
     bool keeps_quorum = p->q.healthy + 1 >= (p->q.voters + 1) / 2 + 1;
-    if (!ready(m))
+    if (!is_learner_ready(m))
         return plan_wait(p, PLAN_SOON_MS, "LearnerCatchingUp", "member %s is catching up", m->name);
     if (!keeps_quorum)
         return plan_wait(p, PLAN_SOON_MS, "Promoting",
@@ -64,9 +65,9 @@ bool plan_learner(struct plan *p)
     }
     if (!learner)
         return false;
-    if (plan_data_lost(p, learner) || overdue(p, learner) || !one_more_wanted(p))
+    if (plan_data_lost(p, learner) || is_learner_overdue(p, learner) || !one_more_wanted(p))
         return plan_intend(p, EC_MEMBER_REMOVE, EC_ABANDON, learner);
-    return learner_pod(p, learner) || promote(p, learner);
+    return learner_pod(p, learner) || promote_ready_learner(p, learner);
 }
 
 /* --- the dead */
@@ -81,7 +82,7 @@ static bool own_fault(const struct plan *p, const struct ec_member *m)
            (placed && m->pod != EC_POD_ABSENT && (plan_moving(p, m) || new_version));
 }
 
-static bool dead(const struct plan *p, const struct ec_member *m)
+static bool is_member_dead(const struct plan *p, const struct ec_member *m)
 {
     if (!plan_voter(m) || m->healthy || m->answers)
         return false;
@@ -91,7 +92,8 @@ static bool dead(const struct plan *p, const struct ec_member *m)
            !own_fault(p, m);
 }
 
-static bool deader(const struct plan *p, const struct ec_member *a, const struct ec_member *b)
+static bool is_replaced_before(const struct plan *p, const struct ec_member *a,
+                               const struct ec_member *b)
 {
     bool lost = plan_data_lost(p, a);
     if (!b || lost != plan_data_lost(p, b))
@@ -99,12 +101,12 @@ static bool deader(const struct plan *p, const struct ec_member *a, const struct
     return a->unhealthy_since < b->unhealthy_since;
 }
 
-static const struct ec_member *deadest(const struct plan *p)
+static const struct ec_member *find_member_to_replace(const struct plan *p)
 {
     const struct ec_member *worst = NULL;
     plan_each(m, p)
     {
-        if (dead(p, m) && deader(p, m, worst))
+        if (is_member_dead(p, m) && is_replaced_before(p, m, worst))
             worst = m;
     }
     return worst;
@@ -113,7 +115,7 @@ static const struct ec_member *deadest(const struct plan *p)
 bool plan_replace(struct plan *p)
 {
     const struct ec_view *v = p->v;
-    const struct ec_member *m = deadest(p);
+    const struct ec_member *m = find_member_to_replace(p);
     if (!m)
         return false;
     if (!v->failover)
@@ -136,15 +138,16 @@ bool plan_replace(struct plan *p)
 /* --- one too many */
 
 /* The voter with the highest value is removed. */
-static int badness(const struct plan *p, const struct ec_member *m)
+static int compute_removal_score(const struct plan *p, const struct ec_member *m)
 {
     return plan_data_lost(p, m) * 16 + !m->healthy * 8 + !plan_current(p, m) * 4 + m->lagging * 2 +
            !m->leader;
 }
 
-static bool worse(const struct plan *p, const struct ec_member *a, const struct ec_member *b)
+static bool is_removed_before(const struct plan *p, const struct ec_member *a,
+                              const struct ec_member *b)
 {
-    int difference = badness(p, a) - badness(p, b);
+    int difference = compute_removal_score(p, a) - compute_removal_score(p, b);
     return difference > 0 || (difference == 0 && a->created > b->created);
 }
 
@@ -155,7 +158,7 @@ bool plan_shrink(struct plan *p)
         return false;
     plan_each(m, p)
     {
-        if (plan_voter(m) && (!worst || worse(p, m, worst)))
+        if (plan_voter(m) && (!worst || is_removed_before(p, m, worst)))
             worst = m;
     }
     if (!worst)
@@ -172,7 +175,7 @@ bool plan_shrink(struct plan *p)
 
 /* Resumes the intended addition, unless its name has been used.  Then the name was listed once, and
  * a pod or claim of that name must not meet a member list that knows it differently. */
-static bool resumed(const struct plan *p, struct ec_member *ret)
+static bool resume_addition(const struct plan *p, struct ec_member *ret)
 {
     const struct ec_action *a = &p->v->action;
     const struct ec_member *m = ec_find(p->v, a->member);
@@ -196,7 +199,7 @@ bool plan_grow(struct plan *p)
         return plan_note(p, "ScalingUp",
                          "a member is added when more members are healthy: %d of %d are",
                          p->q.healthy, p->q.voters);
-    if (!resumed(p, &fresh))
+    if (!resume_addition(p, &fresh))
         (void)snprintf(fresh.name, sizeof(fresh.name), "%s", p->v->fresh);
     return plan_intend(p, EC_MEMBER_ADD, EC_ADD, &fresh);
 }

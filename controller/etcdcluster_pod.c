@@ -60,9 +60,10 @@ json_t *ec_labels(const struct ec *e, const char *member)
 
 /* --- arguments */
 
-static void arg(json_t *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append_etcd_arg(json_t *args, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void arg(json_t *args, const char *fmt, ...)
+static void append_etcd_arg(json_t *args, const char *fmt, ...)
 {
     char text[2 * STW_ETCD_URL_MAX];
     va_list ap;
@@ -75,25 +76,25 @@ static void arg(json_t *args, const char *fmt, ...)
 static void tls_args(const struct ec *e, struct stw_semver v, json_t *args)
 {
     if (e->tls.peer) {
-        arg(args, "--peer-client-cert-auth=true");
-        arg(args, "--peer-trusted-ca-file=" PEER_FOLDER "/peer-ca.crt");
-        arg(args, "--peer-cert-file=" PEER_FOLDER "/peer.crt");
-        arg(args, "--peer-key-file=" PEER_FOLDER "/peer.key");
+        append_etcd_arg(args, "--peer-client-cert-auth=true");
+        append_etcd_arg(args, "--peer-trusted-ca-file=" PEER_FOLDER "/peer-ca.crt");
+        append_etcd_arg(args, "--peer-cert-file=" PEER_FOLDER "/peer.crt");
+        append_etcd_arg(args, "--peer-key-file=" PEER_FOLDER "/peer.key");
         /* The CA authenticates the client; a SAN check would need its address in reverse DNS. */
-        arg(args, "%s", stw_etcd_option(v, STW_ETCD_SKIP_CLIENT_SAN));
+        append_etcd_arg(args, "%s", stw_etcd_option(v, STW_ETCD_SKIP_CLIENT_SAN));
     }
     if (e->tls.client) {
-        arg(args, "--client-cert-auth=true");
-        arg(args, "--trusted-ca-file=" SERVER_FOLDER "/server-ca.crt");
-        arg(args, "--cert-file=" SERVER_FOLDER "/server.crt");
-        arg(args, "--key-file=" SERVER_FOLDER "/server.key");
+        append_etcd_arg(args, "--client-cert-auth=true");
+        append_etcd_arg(args, "--trusted-ca-file=" SERVER_FOLDER "/server-ca.crt");
+        append_etcd_arg(args, "--cert-file=" SERVER_FOLDER "/server.crt");
+        append_etcd_arg(args, "--key-file=" SERVER_FOLDER "/server.key");
     }
 }
 
 static void number_arg(json_t *args, const char *flag, int64_t n)
 {
     if (n > 0)
-        arg(args, "--%s=%lld", flag, (long long)n);
+        append_etcd_arg(args, "--%s=%lld", flag, (long long)n);
 }
 
 /* etcd takes each option once, so the feature gates of the spec are appended to ours. */
@@ -103,7 +104,7 @@ static void check_args(const struct ec *e, struct stw_semver v, json_t *args)
     struct stw_json gates = stw_json_get(e->spec.options.extra_args, STW_ETCD_GATES);
     stw_autofree char *more =
         stw_etcd_has(v, STW_ETCD_FEATURE_GATES) ? stw_json_strdup(gates) : NULL;
-    arg(args, "%s%s%.700s", option, more && *more ? "," : "", more ? more : "");
+    append_etcd_arg(args, "%s%s%.700s", option, more && *more ? "," : "", more ? more : "");
 }
 
 static void option_args(const struct ec *e, struct stw_semver v, json_t *args)
@@ -113,9 +114,10 @@ static void option_args(const struct ec *e, struct stw_semver v, json_t *args)
     if (stw_quantity_of(e->spec.options.quota_backend_bytes, &quota) == 0)
         number_arg(args, "quota-backend-bytes", (int64_t)(quota / NANO));
     if (e->spec.options.auto_compaction_mode)
-        arg(args, "--auto-compaction-mode=%s", e->spec.options.auto_compaction_mode);
+        append_etcd_arg(args, "--auto-compaction-mode=%s", e->spec.options.auto_compaction_mode);
     if (e->spec.options.auto_compaction_retention)
-        arg(args, "--auto-compaction-retention=%s", e->spec.options.auto_compaction_retention);
+        append_etcd_arg(args, "--auto-compaction-retention=%s",
+                        e->spec.options.auto_compaction_retention);
     number_arg(args, "snapshot-count", e->spec.options.snapshot_count);
     number_arg(args, "heartbeat-interval", e->spec.options.heartbeat_interval_ms);
     number_arg(args, "election-timeout", e->spec.options.election_timeout_ms);
@@ -124,7 +126,7 @@ static void option_args(const struct ec *e, struct stw_semver v, json_t *args)
             continue;
         stw_autofree char *name = stw_json_strdup(key), *text = stw_json_strdup(value);
         if (name && text)
-            arg(args, "--%.200s=%.700s", name, text);
+            append_etcd_arg(args, "--%.200s=%.700s", name, text);
     }
 }
 
@@ -135,14 +137,14 @@ static void option_args(const struct ec *e, struct stw_semver v, json_t *args)
  * the database.  If a flag is given twice, the last one counts. */
 static void force_args(json_t *args)
 {
-    arg(args, "--force-new-cluster");
-    arg(args, "--snapshot-count=1");
+    append_etcd_arg(args, "--force-new-cluster");
+    append_etcd_arg(args, "--snapshot-count=1");
 }
 
 /* The first entries after the start trigger a raft snapshot, and the log begins after it. */
 static void trim_args(json_t *args)
 {
-    arg(args, "--snapshot-count=1");
+    append_etcd_arg(args, "--snapshot-count=1");
 }
 
 /* Options of one pod's start. */
@@ -151,28 +153,28 @@ struct start {
     bool forced, trimmed;
 };
 
-static json_t *arguments(const struct ec *e, const char *member, const struct start *s)
+static json_t *build_etcd_arguments(const struct ec *e, const char *member, const struct start *s)
 {
     struct stw_semver v = s->version;
     char url[STW_ETCD_URL_MAX];
     const char *client = e->tls.client ? "https" : "http", *peer = e->tls.peer ? "https" : "http";
     json_t *args = json_array();
-    arg(args, "--name=%s", member);
-    arg(args, "--data-dir=" FOLDER "/data");
-    arg(args, "--listen-peer-urls=%s://0.0.0.0:%d", peer, STW_ETCD_PEER_PORT);
-    arg(args, "--listen-client-urls=%s://0.0.0.0:%d", client, STW_ETCD_CLIENT_PORT);
-    arg(args, "--listen-metrics-urls=http://0.0.0.0:%d", STW_ETCD_METRICS_PORT);
+    append_etcd_arg(args, "--name=%s", member);
+    append_etcd_arg(args, "--data-dir=" FOLDER "/data");
+    append_etcd_arg(args, "--listen-peer-urls=%s://0.0.0.0:%d", peer, STW_ETCD_PEER_PORT);
+    append_etcd_arg(args, "--listen-client-urls=%s://0.0.0.0:%d", client, STW_ETCD_CLIENT_PORT);
+    append_etcd_arg(args, "--listen-metrics-urls=http://0.0.0.0:%d", STW_ETCD_METRICS_PORT);
     ec_peer_url(e, member, url);
-    arg(args, "--initial-advertise-peer-urls=%s", url);
+    append_etcd_arg(args, "--initial-advertise-peer-urls=%s", url);
     client_url(e, member, url);
-    arg(args, "--advertise-client-urls=%s", url);
-    arg(args, "--initial-cluster=$(INITIAL_CLUSTER)");
-    arg(args, "--initial-cluster-state=$(INITIAL_CLUSTER_STATE)");
-    arg(args, "--initial-cluster-token=%s", e->owner.uid);
-    arg(args, "--strict-reconfig-check=true");
-    arg(args, "--pre-vote=true");
+    append_etcd_arg(args, "--advertise-client-urls=%s", url);
+    append_etcd_arg(args, "--initial-cluster=$(INITIAL_CLUSTER)");
+    append_etcd_arg(args, "--initial-cluster-state=$(INITIAL_CLUSTER_STATE)");
+    append_etcd_arg(args, "--initial-cluster-token=%s", e->owner.uid);
+    append_etcd_arg(args, "--strict-reconfig-check=true");
+    append_etcd_arg(args, "--pre-vote=true");
     check_args(e, v, args);
-    arg(args, "--logger=zap");
+    append_etcd_arg(args, "--logger=zap");
     tls_args(e, v, args);
     option_args(e, v, args);
     if (s->forced)
@@ -191,7 +193,7 @@ static json_t *from_annotation(const char *name, const char *annotation)
                      "v1", "fieldPath", json_sprintf("metadata.annotations['%s']", annotation));
 }
 
-static json_t *variables(const struct ec *e)
+static json_t *build_etcd_env(const struct ec *e)
 {
     json_auto_t *given = stw_manifest_tree(e->spec.pod.env);
     json_t *all = json_array();
@@ -207,7 +209,7 @@ static json_t *variables(const struct ec *e)
 
 /* Without /livez, only checks that etcd listens: /health fails while there is no quorum, and
  * killing members would not bring that back. */
-static json_t *liveness(struct stw_semver v)
+static json_t *build_liveness_probe(struct stw_semver v)
 {
     json_t *p = json_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds", 10,
                           "timeoutSeconds", 10, "failureThreshold", 6);
@@ -218,7 +220,7 @@ static json_t *liveness(struct stw_semver v)
     return p;
 }
 
-static json_t *mounts(const struct ec *e)
+static json_t *build_volume_mounts(const struct ec *e)
 {
     json_t *all = json_pack("[{s:s,s:s}]", "name", "data", "mountPath", FOLDER);
     if (e->tls.peer)
@@ -230,26 +232,28 @@ static json_t *mounts(const struct ec *e)
     return all;
 }
 
-static json_t *port(const char *name, int number)
+static json_t *build_container_port(const char *name, int number)
 {
     return json_pack("{s:s,s:i,s:s}", "name", name, "containerPort", number, "protocol", "TCP");
 }
 
-static json_t *container(const struct ec *e, const char *member, const struct start *s)
+static json_t *build_etcd_container(const struct ec *e, const char *member, const struct start *s)
 {
     char version[STW_SEMVER_LEN];
     stw_semver_text(s->version, version);
     json_t *c = json_pack("{s:s,s:o,s:[s],s:o,s:o,s:o,s:[o,o,o],s:s}", "name", "etcd", "image",
                           json_sprintf("%s:v%s", e->spec.repository, version), "command", "etcd",
-                          "args", arguments(e, member, s), "env", variables(e), "volumeMounts",
-                          mounts(e), "ports", port("client", STW_ETCD_CLIENT_PORT),
-                          port("peer", STW_ETCD_PEER_PORT), port("metrics", STW_ETCD_METRICS_PORT),
+                          "args", build_etcd_arguments(e, member, s), "env", build_etcd_env(e),
+                          "volumeMounts", build_volume_mounts(e), "ports",
+                          build_container_port("client", STW_ETCD_CLIENT_PORT),
+                          build_container_port("peer", STW_ETCD_PEER_PORT),
+                          build_container_port("metrics", STW_ETCD_METRICS_PORT),
                           "terminationMessagePolicy", "FallbackToLogsOnError");
     (void)json_object_set_new(c, "readinessProbe",
                               json_pack("{s:{s:s,s:i},s:i,s:i,s:i}", "httpGet", "path", READY_PATH,
                                         "port", STW_ETCD_METRICS_PORT, "periodSeconds", 2,
                                         "timeoutSeconds", 5, "failureThreshold", 3));
-    (void)json_object_set_new(c, "livenessProbe", liveness(s->version));
+    (void)json_object_set_new(c, "livenessProbe", build_liveness_probe(s->version));
     (void)json_object_set_new(
         c, "securityContext",
         json_pack("{s:b,s:{s:[s]}}", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL"));
@@ -266,7 +270,7 @@ static json_t *spread_over(const struct ec *e, const char *key)
                      "ScheduleAnyway", "labelSelector", "matchLabels", ec_selector(e));
 }
 
-static json_t *spread(const struct ec *e)
+static json_t *build_topology_spread(const struct ec *e)
 {
     json_t *given = stw_manifest_tree(e->spec.pod.spread);
     if (given)
@@ -275,7 +279,7 @@ static json_t *spread(const struct ec *e)
                      spread_over(e, "topology.kubernetes.io/zone"));
 }
 
-static json_t *affinity(const struct ec *e)
+static json_t *build_pod_affinity(const struct ec *e)
 {
     if (!e->spec.pod.anti_affinity)
         return stw_manifest_tree(e->spec.pod.affinity);
@@ -284,7 +288,7 @@ static json_t *affinity(const struct ec *e)
                      "matchLabels", ec_selector(e), "topologyKey", "kubernetes.io/hostname");
 }
 
-static json_t *security(const struct ec *e)
+static json_t *build_security_context(const struct ec *e)
 {
     json_t *given = stw_manifest_tree(e->spec.pod.security_context);
     if (given)
@@ -310,7 +314,7 @@ static json_t *secret_volume(const char *name, const char *secret)
     return json_pack("{s:s,s:{s:s}}", "name", name, "secret", "secretName", secret);
 }
 
-static json_t *volumes(const struct ec *e, const char *member)
+static json_t *build_pod_volumes(const struct ec *e, const char *member)
 {
     json_t *all = json_pack("[o]", data_volume(e, member));
     if (e->tls.peer)
@@ -336,23 +340,24 @@ static void set_text(json_t *to, const char *key, const char *text)
 static json_t *pod_spec(const struct ec *e, const char *member, const struct start *s)
 {
     const struct stw_etcd_pod *p = &e->spec.pod;
-    json_t *spec = json_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
-                             p->service_account != NULL, "containers", container(e, member, s),
-                             "hostname", member, "subdomain", e->owner.name, "restartPolicy",
-                             "Always", "terminationGracePeriodSeconds", GRACE_SECONDS,
-                             "securityContext", security(e), "volumes", volumes(e, member));
+    json_t *spec =
+        json_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
+                  p->service_account != NULL, "containers", build_etcd_container(e, member, s),
+                  "hostname", member, "subdomain", e->owner.name, "restartPolicy", "Always",
+                  "terminationGracePeriodSeconds", GRACE_SECONDS, "securityContext",
+                  build_security_context(e), "volumes", build_pod_volumes(e, member));
     set_text(spec, "serviceAccountName", p->service_account);
     set_text(spec, "priorityClassName", p->priority_class);
     set_if(spec, "nodeSelector", stw_manifest_tree(p->node_selector));
-    set_if(spec, "affinity", affinity(e));
+    set_if(spec, "affinity", build_pod_affinity(e));
     set_if(spec, "tolerations", stw_manifest_tree(p->tolerations));
-    set_if(spec, "topologySpreadConstraints", spread(e));
+    set_if(spec, "topologySpreadConstraints", build_topology_spread(e));
     set_if(spec, "imagePullSecrets", stw_manifest_tree(p->image_pull_secrets));
     return spec;
 }
 
 /* Ours are set last, so that the spec cannot override them. */
-static json_t *labels(const struct ec *e, const char *member)
+static json_t *build_pod_labels(const struct ec *e, const char *member)
 {
     json_t *all = stw_manifest_tree(e->spec.pod.labels);
     json_auto_t *ours = ec_labels(e, member);
@@ -362,7 +367,7 @@ static json_t *labels(const struct ec *e, const char *member)
     return all;
 }
 
-static json_t *annotations(const struct ec *e)
+static json_t *build_pod_annotations(const struct ec *e)
 {
     json_t *all = stw_manifest_tree(e->spec.pod.annotations);
     return all ? all : json_object();
@@ -385,8 +390,8 @@ static json_t *hashed_spec(const struct ec *e)
 void ec_hash_template(struct ec *e)
 {
     json_auto_t *all =
-        json_pack("{s:o,s:o,s:o,s:s}", "labels", labels(e, ""), "annotations", annotations(e),
-                  "spec", hashed_spec(e), "trust", e->tls.trust_hash);
+        json_pack("{s:o,s:o,s:o,s:s}", "labels", build_pod_labels(e, ""), "annotations",
+                  build_pod_annotations(e), "spec", hashed_spec(e), "trust", e->tls.trust_hash);
     stw_autofree char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
     struct stw_hash h = stw_hash_bytes(text ? text : "", text ? strlen(text) : 0);
     (void)snprintf(e->template_hash, sizeof(e->template_hash), "%016llx%016llx",
@@ -410,7 +415,7 @@ void ec_initial_cluster(const struct ec *e, const char *member, bool alone, stru
     stw_buf_addf(out, "%s%s=%s", out->len ? "," : "", member, url);
 }
 
-static bool votes(const struct ec *e, const struct ec_move *move)
+static bool is_created_as_voter(const struct ec *e, const struct ec_move *move)
 {
     size_t i = ec_index(e, move->member);
     return move->seed || stw_streq(move->member, e->restored) ||
@@ -421,8 +426,8 @@ json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
 {
     char version[STW_SEMVER_LEN];
     stw_autobuf struct stw_buf initial = STW_BUF_INIT(64 * 1024);
-    json_t *notes = annotations(e), *marks = labels(e, move->member);
-    if (votes(e, move) && !move->forced)
+    json_t *notes = build_pod_annotations(e), *marks = build_pod_labels(e, move->member);
+    if (is_created_as_voter(e, move) && !move->forced)
         (void)json_object_set_new(marks, EC_ROLE, json_string(EC_VOTER));
     ec_initial_cluster(e, move->member, move->seed || move->guarded, &initial);
     stw_semver_text(move->version, version);

@@ -19,7 +19,7 @@
 
 /* --- reading */
 
-static void wipe(char **text)
+static void wipe_and_free_text(char **text)
 {
     if (*text)
         stw_wipe(*text, strlen(*text));
@@ -29,9 +29,9 @@ static void wipe(char **text)
 
 void ec_pem_done(struct ec_pem *p)
 {
-    wipe(&p->key);
-    wipe(&p->cert);
-    wipe(&p->ca);
+    wipe_and_free_text(&p->key);
+    wipe_and_free_text(&p->cert);
+    wipe_and_free_text(&p->ca);
 }
 
 struct secret {
@@ -81,18 +81,18 @@ static char *value_of(const struct secret *s, const char *key)
     return stw_buf_take(&value);
 }
 
-static char *named(const struct secret *s, const char *prefix, const char *suffix)
+static char *read_prefixed_value(const struct secret *s, const char *prefix, const char *suffix)
 {
     char key[64];
     (void)snprintf(key, sizeof(key), "%s%s", prefix, suffix);
     return value_of(s, key);
 }
 
-static void take(const struct secret *s, const char *prefix, struct ec_pem *ret)
+static void read_pem_values(const struct secret *s, const char *prefix, struct ec_pem *ret)
 {
-    *ret = (struct ec_pem){.cert = named(s, prefix, ".crt"),
-                           .key = named(s, prefix, ".key"),
-                           .ca = named(s, prefix, "-ca.crt")};
+    *ret = (struct ec_pem){.cert = read_prefixed_value(s, prefix, ".crt"),
+                           .key = read_prefixed_value(s, prefix, ".key"),
+                           .ca = read_prefixed_value(s, prefix, "-ca.crt")};
 }
 
 int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
@@ -102,7 +102,7 @@ int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec
     *ret = (struct ec_pem){0};
     int rc = read_secret(e, name, &s, err);
     if (rc > 0)
-        take(&s, prefix, ret);
+        read_pem_values(&s, prefix, ret);
     return rc;
 }
 
@@ -143,8 +143,8 @@ static json_t *data_of(const struct entry *entries)
     return data;
 }
 
-static json_t *manifest(const struct ec *e, const char *name, const struct secret *old,
-                        const struct entry *entries)
+static json_t *build_secret_manifest(const struct ec *e, const char *name, const struct secret *old,
+                                     const struct entry *entries)
 {
     json_t *m = stw_manifest_metadata(e->run, &e->owner, &e->naming, name);
     if (*old->resource_version) {
@@ -166,7 +166,7 @@ static bool is_ours(const struct ec *e, const struct secret *s)
 static int write_secret(struct ec *e, const char *name, const struct secret *old,
                         const struct entry *entries, struct stw_error *err)
 {
-    json_auto_t *object = manifest(e, name, old, entries);
+    json_auto_t *object = build_secret_manifest(e, name, old, entries);
     bool there = *old->resource_version;
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
@@ -188,7 +188,7 @@ static int write_secret(struct ec *e, const char *name, const struct secret *old
                                   .secret = true};
     int rc = stw_client_do(e->run->client, &request, NULL, err);
     stw_fault_point("secret");
-    wipe(&body);
+    wipe_and_free_text(&body);
     if (rc == 0)
         stw_log(STW_LOG_INFO, "wrote a Secret of certificates", STW_STR("secret", name));
     return rc == 0 ? 0 : stw_error_wrap(err, "cannot write Secret \"%s\"", name);
@@ -312,7 +312,7 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
     if (read_secret(e, name, &s, err) < 0)
         return -1;
     if (*s.resource_version)
-        take(&s, prefix, &p);
+        read_pem_values(&s, prefix, &p);
     int64_t now_us = stw_wall_us(e->run->clock);
     int64_t early_s = e->spec.tls.auto_.renew_before_days * stw_day_s();
     bool good = ec_leaf_is_good(&p, a->now.cert, n->list, early_s, now_us);

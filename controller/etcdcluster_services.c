@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static json_t *metadata(const struct ec *e, const char *name)
+static json_t *build_child_metadata(const struct ec *e, const char *name)
 {
     json_t *m = stw_manifest_metadata(e->run, &e->owner, &e->naming, name);
     json_t *labels = json_object_get(m, "labels");
@@ -16,7 +16,7 @@ static json_t *metadata(const struct ec *e, const char *name)
     return m;
 }
 
-static json_t *port(const char *name, int number)
+static json_t *build_service_port(const char *name, int number)
 {
     return json_pack("{s:s,s:i,s:s,s:i}", "name", name, "port", number, "protocol", "TCP",
                      "targetPort", number);
@@ -26,9 +26,10 @@ static json_t *port(const char *name, int number)
 json_t *ec_service_headless(const struct ec *e)
 {
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:b,s:o,s:[o,o]}}", "apiVersion", "v1", "kind", "Service",
-                     "metadata", metadata(e, e->owner.name), "spec", "clusterIP", "None",
-                     "publishNotReadyAddresses", 1, "selector", ec_selector(e), "ports",
-                     port("client", STW_ETCD_CLIENT_PORT), port("peer", STW_ETCD_PEER_PORT));
+                     "metadata", build_child_metadata(e, e->owner.name), "spec", "clusterIP",
+                     "None", "publishNotReadyAddresses", 1, "selector", ec_selector(e), "ports",
+                     build_service_port("client", STW_ETCD_CLIENT_PORT),
+                     build_service_port("peer", STW_ETCD_PEER_PORT));
 }
 
 /* Selects only voters: a learner reports itself ready, but rejects reads and writes of keys. */
@@ -39,8 +40,9 @@ json_t *ec_service_client(const struct ec *e)
     (void)json_object_set_new(selector, EC_ROLE, json_string(EC_VOTER));
     stw_buf_addf(&name, "%s-client", e->owner.name);
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[o]}}", "apiVersion", "v1", "kind", "Service",
-                     "metadata", metadata(e, stw_buf_str(&name)), "spec", "type", "ClusterIP",
-                     "selector", selector, "ports", port("client", STW_ETCD_CLIENT_PORT));
+                     "metadata", build_child_metadata(e, stw_buf_str(&name)), "spec", "type",
+                     "ClusterIP", "selector", selector, "ports",
+                     build_service_port("client", STW_ETCD_CLIENT_PORT));
 }
 
 /* minAvailable is the quorum of the present voters, plus learners: the budget counts their pods,
@@ -52,8 +54,9 @@ json_t *ec_budget(const struct ec *e, const struct stw_resource *r)
     struct ec_quorum q = ec_quorum_of(&e->view);
     stw_resource_api_version(r, &version);
     return json_pack("{s:s,s:s,s:o,s:{s:i,s:{s:o}}}", "apiVersion", stw_buf_str(&version), "kind",
-                     r->kind, "metadata", metadata(e, e->owner.name), "spec", "minAvailable",
-                     q.needed + q.learners, "selector", "matchLabels", ec_selector(e));
+                     r->kind, "metadata", build_child_metadata(e, e->owner.name), "spec",
+                     "minAvailable", q.needed + q.learners, "selector", "matchLabels",
+                     ec_selector(e));
 }
 
 /* --- applying them */
@@ -75,7 +78,7 @@ static bool was_applied(const struct ec *e, int child)
             number_of(json_object_get(status, "quorum"), "voters") == q.voters);
 }
 
-static void ensure(struct ec *e, int child, const struct stw_watch *watch, json_t *desired)
+static void ensure_child(struct ec *e, int child, const struct stw_watch *watch, json_t *desired)
 {
     struct stw_child *c = &e->children[child];
     e->desired[child] = desired;
@@ -95,8 +98,8 @@ static void ensure(struct ec *e, int child, const struct stw_watch *watch, json_
 
 void ec_ensure_services(struct ec *e)
 {
-    ensure(e, EC_HEADLESS, &stw_watch_services, ec_service_headless(e));
-    ensure(e, EC_CLIENT, &stw_watch_services, ec_service_client(e));
+    ensure_child(e, EC_HEADLESS, &stw_watch_services, ec_service_headless(e));
+    ensure_child(e, EC_CLIENT, &stw_watch_services, ec_service_client(e));
 }
 
 void ec_ensure_budget(struct ec *e)
@@ -108,7 +111,7 @@ void ec_ensure_budget(struct ec *e)
     if (e->spec.pdb.enabled && q.voters > 1) {
         const struct stw_resource *r =
             stw_informer_resource(stw_run_cache(e->run, &stw_watch_disruption_budgets));
-        ensure(e, EC_BUDGET, &stw_watch_disruption_budgets, ec_budget(e, r));
+        ensure_child(e, EC_BUDGET, &stw_watch_disruption_budgets, ec_budget(e, r));
     } else if (!e->spec.pdb.enabled || (e->view.listed && q.voters == 1)) {
         stw_child_remove(e->run, &e->owner, c);
     }

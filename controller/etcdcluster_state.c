@@ -178,7 +178,7 @@ static json_t *time_json(int64_t at)
     return json_string(text);
 }
 
-static void set(json_t *o, const char *key, json_t *value)
+static void set_or_delete_field(json_t *o, const char *key, json_t *value)
 {
     if (value)
         (void)json_object_set_new(o, key, value);
@@ -206,8 +206,8 @@ static json_t *action_json(const struct ec_action *a)
     if (a->kind == EC_IDLE)
         return NULL;
     json_t *o = json_pack("{s:s,s:s}", "kind", ec_kind_names[a->kind], "member", a->member);
-    set(o, "id", known_id_json(a->id));
-    set(o, "startTime", time_json(a->start));
+    set_or_delete_field(o, "id", known_id_json(a->id));
+    set_or_delete_field(o, "startTime", time_json(a->start));
     return o;
 }
 
@@ -235,22 +235,22 @@ static json_t *storage_json(const struct ec_state *s)
     if (!s->storage.latched)
         return NULL;
     json_t *o = json_pack("{s:s}", "medium", s->storage.durable ? "Persistent" : "EmptyDir");
-    set(o, "class", text_json(s->storage.class));
-    set(o, "size", text_json(s->storage.size));
+    set_or_delete_field(o, "class", text_json(s->storage.class));
+    set_or_delete_field(o, "size", text_json(s->storage.size));
     return o;
 }
 
 void ec_state_write(const struct ec_state *s, json_t *status)
 {
-    set(status, "clusterID", known_id_json(s->cluster_id));
-    set(status, "storage", storage_json(s));
-    set(status, "currentAction", action_json(&s->action));
-    set(status, "forceNewCluster", force_json(s));
-    set(status, "failovers", failovers_json(s));
-    set(status, "quorumLostTime", time_json(s->quorum_lost_since));
-    set(status, "lastRollTime", time_json(s->last_rolled));
-    set(status, "currentVersion", text_json(s->current_version));
-    set(status, "oldestVersion", text_json(s->oldest_version));
+    set_or_delete_field(status, "clusterID", known_id_json(s->cluster_id));
+    set_or_delete_field(status, "storage", storage_json(s));
+    set_or_delete_field(status, "currentAction", action_json(&s->action));
+    set_or_delete_field(status, "forceNewCluster", force_json(s));
+    set_or_delete_field(status, "failovers", failovers_json(s));
+    set_or_delete_field(status, "quorumLostTime", time_json(s->quorum_lost_since));
+    set_or_delete_field(status, "lastRollTime", time_json(s->last_rolled));
+    set_or_delete_field(status, "currentVersion", text_json(s->current_version));
+    set_or_delete_field(status, "oldestVersion", text_json(s->oldest_version));
 }
 
 static bool same_action(const struct ec_action *a, const struct ec_action *b)

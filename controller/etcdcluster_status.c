@@ -12,7 +12,7 @@
 
 /* --- the verdict */
 
-static bool settled(const struct ec *e)
+static bool is_cluster_settled(const struct ec *e)
 {
     return e->move.act == EC_WAIT && e->move.reason && stw_streq(e->move.reason, "Settled") &&
            ec_all_healthy(e);
@@ -34,7 +34,7 @@ static void find_plan(const struct ec *e, struct stw_aspect *a)
     struct ec_quorum q = ec_quorum_of(&e->view);
     *a = (struct stw_aspect){.level = STW_LEVEL_PROGRESSING, .truth = STW_FALSE};
     a->again_ms = e->move.wait_ms ? e->move.wait_ms : EC_SOON_MS;
-    if (settled(e)) {
+    if (is_cluster_settled(e)) {
         a->level = STW_LEVEL_FINE;
         a->truth = STW_TRUE;
         a->reason = "Succeeded";
@@ -133,7 +133,7 @@ static void give_verdict(const struct ec *e, struct stw_verdict *v, struct stw_c
 
 /* --- members */
 
-static void set(json_t *o, const char *key, json_t *value)
+static void set_optional_field(json_t *o, const char *key, json_t *value)
 {
     if (value)
         (void)json_object_set_new(o, key, value);
@@ -189,12 +189,12 @@ static void set_numbers(const struct ec *e, size_t i, json_t *o)
     }
     if (!e->view.members[i].answers)
         return;
-    set(o, "dbSize", json_integer((json_int_t)h->db_size));
-    set(o, "dbSizeInUse", json_integer((json_int_t)h->db_size_in_use));
-    set(o, "raftLag",
-        json_integer(h->raft_index > h->raft_applied_index
-                         ? (json_int_t)(h->raft_index - h->raft_applied_index)
-                         : 0));
+    set_optional_field(o, "dbSize", json_integer((json_int_t)h->db_size));
+    set_optional_field(o, "dbSizeInUse", json_integer((json_int_t)h->db_size_in_use));
+    set_optional_field(o, "raftLag",
+                       json_integer(h->raft_index > h->raft_applied_index
+                                        ? (json_int_t)(h->raft_index - h->raft_applied_index)
+                                        : 0));
 }
 
 static json_t *member_json(const struct ec *e, size_t i)
@@ -209,20 +209,20 @@ static json_t *member_json(const struct ec *e, size_t i)
                           role, "healthy", m->healthy, "since", time_json(since));
     stw_semver_text(m->version, version);
     if (stw_semver_known(m->version))
-        set(o, "version", json_string(version));
+        set_optional_field(o, "version", json_string(version));
     stw_semver_text(m->storage, version);
     if (stw_semver_known(m->storage))
-        set(o, "storageVersion", json_string(version));
+        set_optional_field(o, "storageVersion", json_string(version));
     if (m->learner && m->promoted) /* implied for a voter */
-        set(o, "promoted", json_true());
+        set_optional_field(o, "promoted", json_true());
     if (m->pod != EC_POD_ABSENT)
-        set(o, "pod", json_string(m->name));
+        set_optional_field(o, "pod", json_string(m->name));
     if (m->claim)
-        set(o, "pvc", json_string(m->name));
+        set_optional_field(o, "pvc", json_string(m->name));
     if (m->alarms)
-        set(o, "alarms", alarm_names(m->alarms));
+        set_optional_field(o, "alarms", alarm_names(m->alarms));
     if (e->tls.not_after)
-        set(o, "certNotAfter", time_json(e->tls.not_after));
+        set_optional_field(o, "certNotAfter", time_json(e->tls.not_after));
     set_numbers(e, i, o);
     return o;
 }
@@ -247,9 +247,10 @@ static void add_members(const struct ec *e, json_t *status)
         (void)json_array_append_new(order[i]->healthy ? ready : unready,
                                     json_string(order[i]->name));
     }
-    set(status, "size", json_integer((json_int_t)n));
-    set(status, "members", json_pack("{s:o,s:o}", "ready", ready, "unready", unready));
-    set(status, "memberList", list);
+    set_optional_field(status, "size", json_integer((json_int_t)n));
+    set_optional_field(status, "members",
+                       json_pack("{s:o,s:o}", "ready", ready, "unready", unready));
+    set_optional_field(status, "memberList", list);
 }
 
 /* --- the rest */
@@ -258,9 +259,10 @@ static void add_quorum(const struct ec *e, json_t *status)
 {
     struct ec_quorum q = ec_quorum_of(&e->view);
     struct ec_kept *kept = e->keeper ? ec_keeper_get(e->keeper, e->run) : NULL;
-    set(status, "quorum",
-        json_pack("{s:i,s:i,s:i,s:i}", "voters", q.voters, "healthy", q.healthy, "needed",
-                  q.voters ? q.needed : 0, "margin", q.voters ? q.margin : 0));
+    set_optional_field(status, "quorum",
+                       json_pack("{s:i,s:i,s:i,s:i}", "voters", q.voters, "healthy", q.healthy,
+                                 "needed", q.voters ? q.needed : 0, "margin",
+                                 q.voters ? q.margin : 0));
     if (kept && e->view.cluster_id)
         stw_series_set(kept->margin, q.margin);
 }
@@ -270,38 +272,41 @@ static void add_deadline(const struct ec *e, json_t *status)
     json_t *action = json_object_get(status, "currentAction");
     json_t *failovers = json_object_get(status, "failovers");
     if (action)
-        set(action, "deadline", time_json(e->state.action.start + e->spec.progress_deadline_s));
+        set_optional_field(action, "deadline",
+                           time_json(e->state.action.start + e->spec.progress_deadline_s));
     if (failovers)
-        set(failovers, "lastHour",
-            json_integer((json_int_t)ec_state_failovers(&e->state, e->view.now)));
+        set_optional_field(failovers, "lastHour",
+                           json_integer((json_int_t)ec_state_failovers(&e->state, e->view.now)));
 }
 
 static void add_phase(const struct ec *e, const struct stw_verdict *v, json_t *status)
 {
     bool failed = v->level == STW_LEVEL_STALLED;
-    set(status, "phase",
-        json_string(failed                 ? "Failed"
-                    : !e->state.cluster_id ? "Creating"
-                                           : "Running"));
+    set_optional_field(status, "phase",
+                       json_string(failed                 ? "Failed"
+                                   : !e->state.cluster_id ? "Creating"
+                                                          : "Running"));
     if (failed)
-        set(status, "reason", json_string(v->message));
+        set_optional_field(status, "reason", json_string(v->message));
     if (e->spec.paused)
-        set(status, "controlPaused", json_true());
+        set_optional_field(status, "controlPaused", json_true());
 }
 
 static void add_names(const struct ec *e, json_t *status)
 {
     char version[STW_SEMVER_LEN];
-    set(status, "serviceName", json_sprintf("%s-client", e->owner.name));
-    set(status, "clientPort", json_integer(STW_ETCD_CLIENT_PORT));
-    set(status, "selector",
-        json_sprintf("app.kubernetes.io/name=" STW_ETCD_APP ",app.kubernetes.io/instance=%s",
-                     e->owner.name));
+    set_optional_field(status, "serviceName", json_sprintf("%s-client", e->owner.name));
+    set_optional_field(status, "clientPort", json_integer(STW_ETCD_CLIENT_PORT));
+    set_optional_field(status, "selector",
+                       json_sprintf("app.kubernetes.io/name=" STW_ETCD_APP
+                                    ",app.kubernetes.io/instance=%s",
+                                    e->owner.name));
     if (ec_upgrading(e))
-        set(status, "targetVersion", json_string(e->spec.version));
+        set_optional_field(status, "targetVersion", json_string(e->spec.version));
     stw_semver_text(e->view.cluster_version, version);
     if (stw_semver_known(e->view.cluster_version))
-        set(status, "clusterVersion",
+        set_optional_field(
+            status, "clusterVersion",
             json_sprintf("%d.%d", e->view.cluster_version.major, e->view.cluster_version.minor));
     else if (json_object_get(e->object.status, "clusterVersion"))
         (void)json_object_set(status, "clusterVersion",
@@ -323,7 +328,7 @@ void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status)
     add_names(e, s.tree);
     stw_status_add_repairs(&s, e->children, EC_CHILDREN);
     if (e->run->manager)
-        set(s.tree, "lastBackup", stw_etcdbackup_last(e->run, e->run->key));
+        set_optional_field(s.tree, "lastBackup", stw_etcdbackup_last(e->run, e->run->key));
     *ret_status = stw_status_end(&s);
 }
 
@@ -355,11 +360,11 @@ void ec_note_news(struct ec *e)
     e->news.replacing = m->intent.kind == EC_REPLACE && !ec_intended(&e->view, m);
 }
 
-static void tell(const struct ec *e, bool news, bool warning, const char *reason, const char *fmt,
-                 ...) __attribute__((format(printf, 5, 6)));
+static void report_news(const struct ec *e, bool news, bool warning, const char *reason,
+                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-static void tell(const struct ec *e, bool news, bool warning, const char *reason, const char *fmt,
-                 ...)
+static void report_news(const struct ec *e, bool news, bool warning, const char *reason,
+                        const char *fmt, ...)
 {
     char note[STW_CONDITION_MESSAGE_MAX];
     va_list ap;
@@ -374,17 +379,18 @@ static void tell(const struct ec *e, bool news, bool warning, const char *reason
 void ec_tell(struct ec *e)
 {
     struct ec_quorum q = ec_quorum_of(&e->view);
-    tell(e, e->news.quorum_lost, true, "QuorumLost", "%s",
-         e->move.act == EC_FREEZE ? e->move.text : "fewer members answer than a quorum needs");
-    tell(e, e->news.quorum_restored, false, "QuorumRestored", "%d of %d members are healthy",
-         q.healthy, q.voters);
-    tell(e, e->news.upgrade_started, false, "UpgradeStarted", "members go to version %s",
-         e->spec.version);
-    tell(e, e->news.upgrade_finished, false, "UpgradeFinished", "all members run version %s",
-         e->spec.version);
-    tell(e, e->news.member_upgraded, false, "MemberUpgraded", "member %s runs version %s",
-         e->was.action.member, e->spec.version);
-    tell(e, e->news.replacing, true, "ReplacingDeadMember",
-         "member %s is dead: it is removed, and another one added", e->move.member);
+    report_news(e, e->news.quorum_lost, true, "QuorumLost", "%s",
+                e->move.act == EC_FREEZE ? e->move.text
+                                         : "fewer members answer than a quorum needs");
+    report_news(e, e->news.quorum_restored, false, "QuorumRestored", "%d of %d members are healthy",
+                q.healthy, q.voters);
+    report_news(e, e->news.upgrade_started, false, "UpgradeStarted", "members go to version %s",
+                e->spec.version);
+    report_news(e, e->news.upgrade_finished, false, "UpgradeFinished", "all members run version %s",
+                e->spec.version);
+    report_news(e, e->news.member_upgraded, false, "MemberUpgraded", "member %s runs version %s",
+                e->was.action.member, e->spec.version);
+    report_news(e, e->news.replacing, true, "ReplacingDeadMember",
+                "member %s is dead: it is removed, and another one added", e->move.member);
     memset(&e->news, 0, sizeof(e->news));
 }

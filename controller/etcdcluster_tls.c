@@ -16,7 +16,7 @@
 
 /* --- which Secrets */
 
-static void copy(char out[300], const char *name)
+static void copy_secret_name(char out[300], const char *name)
 {
     (void)snprintf(out, 300, "%s", name ? name : "");
 }
@@ -40,19 +40,19 @@ static void set_wanted(struct ec *e)
         set_own(e);
         return;
     }
-    copy(t->peer_secret, e->spec.tls.static_.member.peer_secret);
-    copy(t->server_secret, e->spec.tls.static_.member.server_secret);
-    copy(t->operator_secret, e->spec.tls.static_.operator_secret);
+    copy_secret_name(t->peer_secret, e->spec.tls.static_.member.peer_secret);
+    copy_secret_name(t->server_secret, e->spec.tls.static_.member.server_secret);
+    copy_secret_name(t->operator_secret, e->spec.tls.static_.operator_secret);
     t->peer = *t->peer_secret;
     t->client = *t->server_secret;
 }
 
 /* --- checking them */
 
-static void say(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
+static void set_tls_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void say(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
+static void set_tls_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -61,13 +61,13 @@ static void say(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
     t->state = state;
 }
 
-static void fail(struct ec_tls *t)
+static void set_tls_failed(struct ec_tls *t)
 {
-    say(t, EC_TLS_FAILED, "%.380s", t->err.text);
+    set_tls_state(t, EC_TLS_FAILED, "%.380s", t->err.text);
 }
 
 /* tell_end reports an expired certificate; this only checks that certificate and key match. */
-static bool fits(struct ec *e, const struct ec_pem *p, const char *name)
+static bool has_matching_pair(struct ec *e, const struct ec_pem *p, const char *name)
 {
     struct stw_cert_info info;
     struct stw_error err = {0};
@@ -76,7 +76,7 @@ static bool fits(struct ec *e, const struct ec_pem *p, const char *name)
         when = info.not_after_us - 1000000;
     if (stw_pair_check(p->cert, p->key, when, &err) == 0)
         return true;
-    say(&e->tls, EC_TLS_BAD, "Secret \"%s\": %.300s", name, err.text);
+    set_tls_state(&e->tls, EC_TLS_BAD, "Secret \"%s\": %.300s", name, err.text);
     return false;
 }
 
@@ -88,7 +88,8 @@ static bool holds_names(struct ec *e, const struct ec_pem *p, const char *name)
     const char *const names[] = {host, NULL};
     if (stw_cert_covers(p->cert, names, NULL))
         return true;
-    say(&e->tls, EC_TLS_SAN,
+    set_tls_state(
+        &e->tls, EC_TLS_SAN,
         "the certificate in Secret \"%s\" does not hold the name *.%s.%s.svc, which the members "
         "have",
         name, e->owner.name, e->owner.ns);
@@ -122,20 +123,20 @@ static bool look_at(struct ec *e, const char *name, const char *prefix, struct e
 {
     int rc = ec_secret_read(e, name, prefix, ret, &e->tls.err);
     if (rc < 0) {
-        fail(&e->tls);
+        set_tls_failed(&e->tls);
         return false;
     }
     if (rc == 0) {
-        say(&e->tls, EC_TLS_MISSING, "Secret \"%s\" does not exist", name);
+        set_tls_state(&e->tls, EC_TLS_MISSING, "Secret \"%s\" does not exist", name);
         return false;
     }
     if (!ret->cert || !ret->key || !ret->ca) {
-        say(&e->tls, EC_TLS_MISSING, "Secret \"%s\" needs %s.crt, %s.key and %s-ca.crt", name,
-            prefix, prefix, prefix);
+        set_tls_state(&e->tls, EC_TLS_MISSING, "Secret \"%s\" needs %s.crt, %s.key and %s-ca.crt",
+                      name, prefix, prefix, prefix);
         return false;
     }
     take_end(&e->tls, ret);
-    return fits(e, ret, name);
+    return has_matching_pair(e, ret, name);
 }
 
 static bool look_at_member(struct ec *e, const char *name, const char *prefix)
@@ -152,39 +153,40 @@ static bool look_at_member(struct ec *e, const char *name, const char *prefix)
     return good;
 }
 
-static int use(struct ec *e, struct ec_kept *kept, const struct ec_pem *p)
+static int replace_client(struct ec *e, struct ec_kept *kept, const struct ec_pem *p)
 {
     struct stw_etcd_config config = {.timeout_ms = TIMEOUT_MS};
     if (p)
         config.tls = (struct stw_etcd_tls){.ca = p->ca, .cert = p->cert, .key = p->key};
     if (ec_keeper_use(e->keeper, kept, &config, &e->tls.err) == 0)
         return 0;
-    fail(&e->tls);
+    set_tls_failed(&e->tls);
     return -1;
 }
 
 static bool look_at_ours(struct ec *e, struct ec_kept *kept)
 {
     struct ec_pem p = {0};
-    bool good = look_at(e, e->tls.operator_secret, "etcd-client", &p) && use(e, kept, &p) == 0;
+    bool good =
+        look_at(e, e->tls.operator_secret, "etcd-client", &p) && replace_client(e, kept, &p) == 0;
     ec_pem_done(&p);
     return good;
 }
 
-static bool look(struct ec *e, struct ec_kept *kept)
+static bool check_certificates(struct ec *e, struct ec_kept *kept)
 {
     struct ec_tls *t = &e->tls;
     t->state = EC_TLS_READY;
     t->look_again = INT64_MAX; /* the watch of Secrets wakes us */
     if (t->own && ec_secrets_ensure(e, &t->err) != 0) {
-        fail(t);
+        set_tls_failed(t);
         return false;
     }
     if (t->peer && !look_at_member(e, t->peer_secret, "peer"))
         return false;
     if (t->client)
         return look_at_member(e, t->server_secret, "server") && look_at_ours(e, kept);
-    return use(e, kept, NULL) == 0;
+    return replace_client(e, kept, NULL) == 0;
 }
 
 /* --- expiry of certificates */
@@ -200,18 +202,18 @@ static void tell_end(struct ec *e)
         return;
     stw_time_format(t->not_after * 1000000, when);
     if (t->not_after <= now)
-        say(t, EC_TLS_EXPIRED, "a certificate ended at %s", when);
+        set_tls_state(t, EC_TLS_EXPIRED, "a certificate ended at %s", when);
     else if (t->not_after - now < early * stw_day_s())
-        say(t, EC_TLS_EXPIRING, "a certificate ends at %s", when);
+        set_tls_state(t, EC_TLS_EXPIRING, "a certificate ends at %s", when);
     else
-        say(t, EC_TLS_READY, "all certificates are good until %s at least", when);
+        set_tls_state(t, EC_TLS_READY, "all certificates are good until %s at least", when);
 }
 
 /* --- what is kept between runs */
 
-static int plain(struct ec *e, struct ec_kept *kept)
+static int use_plain_client(struct ec *e, struct ec_kept *kept)
 {
-    if (!kept->etcd && use(e, kept, NULL) != 0)
+    if (!kept->etcd && replace_client(e, kept, NULL) != 0)
         return -1;
     e->etcd = kept->etcd;
     return 0;
@@ -223,7 +225,7 @@ static bool is_known(const struct ec *e, const struct ec_kept *kept, const char 
     return kept->etcd && stw_streq(kept->secret_versions, versions) && now < kept->tls.look_again;
 }
 
-static void keep(struct ec *e, struct ec_kept *kept, const char *versions)
+static void save_checked_tls(struct ec *e, struct ec_kept *kept, const char *versions)
 {
     int64_t now = stw_wall_us(e->run->clock) / 1000000;
     e->tls.changed_at = stw_streq(e->tls.served, kept->tls.served) ? kept->tls.changed_at : now;
@@ -232,14 +234,14 @@ static void keep(struct ec *e, struct ec_kept *kept, const char *versions)
 }
 
 /* While Secrets are broken, members are queried with the previous client, if there is one. */
-static int prepare(struct ec *e, struct ec_kept *kept)
+static int prepare_tls_client(struct ec *e, struct ec_kept *kept)
 {
     char versions[sizeof(kept->secret_versions)];
     ec_secrets_versions(e, versions, sizeof(versions));
     if (is_known(e, kept, versions)) {
         e->tls = kept->tls;
-    } else if (look(e, kept)) {
-        keep(e, kept, versions);
+    } else if (check_certificates(e, kept)) {
+        save_checked_tls(e, kept, versions);
     } else {
         (void)snprintf(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", kept->tls.trust_hash);
         e->etcd = kept->etcd;
@@ -256,12 +258,12 @@ int ec_tls_prepare(struct ec *e)
     set_wanted(e);
     if (!kept) {
         (void)stw_fail(&e->tls.err, STW_ERR_INTERNAL, "out of memory");
-        fail(&e->tls);
+        set_tls_failed(&e->tls);
         return -1;
     }
     if (!e->tls.peer && !e->tls.client)
-        return plain(e, kept);
-    int rc = prepare(e, kept);
+        return use_plain_client(e, kept);
+    int rc = prepare_tls_client(e, kept);
     ec_keeper_tell_end(e->keeper, e->run, kept, e->tls.not_after);
     return rc;
 }
@@ -333,7 +335,7 @@ void ec_tls_prove(struct ec *e)
         }
         e->details[i].stale = now - e->tls.changed_at > STALE_S;
         if (e->tls.state == EC_TLS_READY)
-            say(&e->tls, EC_TLS_OLD, "member %s does not serve the newest certificate yet",
-                m->name);
+            set_tls_state(&e->tls, EC_TLS_OLD,
+                          "member %s does not serve the newest certificate yet", m->name);
     }
 }

@@ -33,7 +33,7 @@ static void text_of(struct stw_json string, char *out, size_t size)
     stw_message_clean(out, size - 1);
 }
 
-static void say(struct ec_pod_live *p, enum ec_trouble trouble, struct stw_json text)
+static void set_pod_trouble(struct ec_pod_live *p, enum ec_trouble trouble, struct stw_json text)
 {
     p->trouble = trouble;
     text_of(text, p->text, sizeof(p->text));
@@ -79,7 +79,7 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
         p->ran = true;
     for (size_t i = 0; i < STW_COUNT(waits); i++)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i].reason))
-            say(p, waits[i].trouble, stw_json_get(waiting, "message"));
+            set_pod_trouble(p, waits[i].trouble, stw_json_get(waiting, "message"));
     if (p->trouble == EC_TROUBLE_CRASH && p->refused)
         (void)snprintf(p->text, sizeof(p->text),
                        "its data folder is empty, and so etcd does not start");
@@ -97,7 +97,7 @@ static void look_at_scheduling(struct stw_json pod, struct ec_pod_live *p)
         if (!stw_json_is(stw_json_get(c, "type"), "PodScheduled") ||
             !stw_json_is(stw_json_get(c, "reason"), "Unschedulable"))
             continue;
-        say(p, EC_TROUBLE_UNSCHEDULABLE, stw_json_get(c, "message"));
+        set_pod_trouble(p, EC_TROUBLE_UNSCHEDULABLE, stw_json_get(c, "message"));
         if (strstr(p->text, "ersistent") || strstr(p->text, "volume"))
             p->trouble = EC_TROUBLE_VOLUME;
     }
@@ -166,7 +166,7 @@ static int look_at_pod(struct stw_json pod, struct ec_pod_live *p)
 
 /* --- what is kept */
 
-static void add(struct stw_buf *out, const char *key, const char *text)
+static void add_text_key(struct stw_buf *out, const char *key, const char *text)
 {
     stw_buf_addf(out, ",\"%s\":", key);
     stw_buf_json_strz(out, text);
@@ -187,11 +187,11 @@ static void project_pod(const struct stw_controller *const *all, struct stw_json
         return;
     stw_buf_adds(out, "{\"a\":");
     stw_buf_json_strz(out, p.cluster);
-    add(out, "u", p.uid);
-    add(out, "o", p.owner_uid);
-    add(out, "i", p.ip);
-    add(out, "h", p.hash);
-    add(out, "e", p.version);
+    add_text_key(out, "u", p.uid);
+    add_text_key(out, "o", p.owner_uid);
+    add_text_key(out, "i", p.ip);
+    add_text_key(out, "h", p.hash);
+    add_text_key(out, "e", p.version);
     stw_buf_addf(out, ",\"c\":%lld", (long long)p.created);
     add_true(out, "t", p.going);
     add_true(out, "z", p.ended);
@@ -204,7 +204,7 @@ static void project_pod(const struct stw_controller *const *all, struct stw_json
     add_true(out, "v", p.voter);
     if (p.trouble != EC_TROUBLE_NONE) {
         stw_buf_addf(out, ",\"w\":%d", (int)p.trouble);
-        add(out, "m", p.text);
+        add_text_key(out, "m", p.text);
     }
     stw_buf_addc(out, '}');
 }
@@ -222,8 +222,8 @@ static void project_claim(const struct stw_controller *const *all, struct stw_js
                           sizeof(of));
     stw_buf_adds(out, "{\"a\":");
     stw_buf_json_strz(out, cluster);
-    add(out, "u", uid);
-    add(out, "k", of);
+    add_text_key(out, "u", uid);
+    add_text_key(out, "k", of);
     add_true(out, "t", stw_json_there(stw_json_get(m, "deletionTimestamp")));
     add_true(out, "b", stw_json_is(stw_json_path(claim, "status.phase"), "Bound"));
     stw_buf_addc(out, '}');
@@ -231,7 +231,7 @@ static void project_claim(const struct stw_controller *const *all, struct stw_js
 
 /* --- reading it back */
 
-static void copy(struct stw_json root, const char *key, char *out, size_t size)
+static void copy_text_key(struct stw_json root, const char *key, char *out, size_t size)
 {
     out[0] = '\0';
     (void)stw_json_strcpy(stw_json_get(root, key), out, size);
@@ -250,13 +250,13 @@ int ec_pod_read(const char *text, size_t len, struct ec_pod_live *p)
     if (stw_json_scan(&doc, text, len, NULL) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc);
-    copy(root, "a", p->cluster, sizeof(p->cluster));
-    copy(root, "u", p->uid, sizeof(p->uid));
-    copy(root, "o", p->owner_uid, sizeof(p->owner_uid));
-    copy(root, "i", p->ip, sizeof(p->ip));
-    copy(root, "h", p->hash, sizeof(p->hash));
-    copy(root, "e", p->version, sizeof(p->version));
-    copy(root, "m", p->text, sizeof(p->text));
+    copy_text_key(root, "a", p->cluster, sizeof(p->cluster));
+    copy_text_key(root, "u", p->uid, sizeof(p->uid));
+    copy_text_key(root, "o", p->owner_uid, sizeof(p->owner_uid));
+    copy_text_key(root, "i", p->ip, sizeof(p->ip));
+    copy_text_key(root, "h", p->hash, sizeof(p->hash));
+    copy_text_key(root, "e", p->version, sizeof(p->version));
+    copy_text_key(root, "m", p->text, sizeof(p->text));
     (void)stw_json_int(stw_json_get(root, "c"), &p->created);
     (void)stw_json_int(stw_json_get(root, "w"), &trouble);
     p->trouble = (enum ec_trouble)trouble;
@@ -279,9 +279,9 @@ int ec_claim_read(const char *text, size_t len, struct ec_claim_live *c)
     if (stw_json_scan(&doc, text, len, NULL) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc);
-    copy(root, "a", c->cluster, sizeof(c->cluster));
-    copy(root, "u", c->uid, sizeof(c->uid));
-    copy(root, "k", c->cluster_uid, sizeof(c->cluster_uid));
+    copy_text_key(root, "a", c->cluster, sizeof(c->cluster));
+    copy_text_key(root, "u", c->uid, sizeof(c->uid));
+    copy_text_key(root, "k", c->cluster_uid, sizeof(c->cluster_uid));
     c->going = is_true(root, "t");
     c->bound = is_true(root, "b");
     return *c->uid ? 0 : -1;
@@ -297,8 +297,8 @@ static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *
         stw_index_add(out, "cluster", key);
 }
 
-static void changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                    const char *old_text, const char *new_text)
+static void enqueue_member_cluster(struct stw_manager *m, const struct stw_watch *w,
+                                   const char *key, const char *old_text, const char *new_text)
 {
     stw_autojson struct stw_json_doc doc = {0};
     const char *text = new_text ? new_text : old_text;
@@ -322,12 +322,12 @@ const struct stw_watch ec_watch_pods = {
     .metrics_name = "pods/etcd",
     .project = project_pod,
     .index = index_cluster,
-    .changed = changed,
+    .changed = enqueue_member_cluster,
 };
 const struct stw_watch ec_watch_claims = {
     .resource = &ec_res_claim,
     .label_selector = SELECTOR,
     .project = project_claim,
     .index = index_cluster,
-    .changed = changed,
+    .changed = enqueue_member_cluster,
 };

@@ -21,10 +21,10 @@
 
 #define TEXT_MAX (8u << 20)
 
-static void stall(struct er *e, const char *reason, const char *fmt, ...)
+static void stall_restore(struct er *e, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void stall(struct er *e, const char *reason, const char *fmt, ...)
+static void stall_restore(struct er *e, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     e->stalled = reason;
@@ -35,7 +35,7 @@ static void stall(struct er *e, const char *reason, const char *fmt, ...)
 }
 
 /* Call after setting state.reason and state.error. */
-static void fail(struct er *e)
+static void fail_attempt(struct er *e)
 {
     struct er_state *s = &e->state;
     int64_t wait = ER_BACKOFF_S;
@@ -52,7 +52,7 @@ static void fail_by(struct er *e, const char *reason, const char *text)
 {
     (void)snprintf(e->state.reason, sizeof(e->state.reason), "%s", reason);
     (void)snprintf(e->state.error, sizeof(e->state.error), "%.500s", text);
-    fail(e);
+    fail_attempt(e);
 }
 
 /* --- the target cluster */
@@ -185,35 +185,36 @@ static bool too_old(struct er *e)
 static bool may_begin(struct er *e)
 {
     if (e->target_there && !e->target_ours)
-        stall(e, "TargetExists",
-              "EtcdCluster \"%s\" exists and is not touched: delete it, or restore under another "
-              "name",
-              e->spec.cluster);
+        stall_restore(
+            e, "TargetExists",
+            "EtcdCluster \"%s\" exists and is not touched: delete it, or restore under another "
+            "name",
+            e->spec.cluster);
     else if (!stw_json_there(e->spec.template))
-        stall(e, STW_REASON_INVALID_SPEC, "no EtcdCluster \"%s\" to copy; give template",
-              e->spec.cluster);
+        stall_restore(e, STW_REASON_INVALID_SPEC, "no EtcdCluster \"%s\" to copy; give template",
+                      e->spec.cluster);
     else if (!*e->agent_image)
-        stall(e, "AgentImageMissing",
-              "a restore is made by a pod with steward's own image: start steward with "
-              "--agent-image");
+        stall_restore(e, "AgentImageMissing",
+                      "a restore is made by a pod with steward's own image: start steward with "
+                      "--agent-image");
     else if (er_cluster_read(e) != 0)
-        stall(e, STW_REASON_INVALID_SPEC, "spec.template: %.400s",
-              *e->err.text ? e->err.text : "its version cannot be read");
+        stall_restore(e, STW_REASON_INVALID_SPEC, "spec.template: %.400s",
+                      *e->err.text ? e->err.text : "its version cannot be read");
     e->err = (struct stw_error){0};
     return !e->stalled;
 }
 
-static void begin(struct er *e)
+static void begin_attempt(struct er *e)
 {
     if (er_source_find(e) != 0) {
-        fail(e);
+        fail_attempt(e);
         if (!*e->state.seed)
             look_again_soon(&e->state, e->now);
         return;
     }
     if (too_old(e)) {
-        stall(e, "VersionTooOld", "the backup is of etcd %s, and template.version is %s",
-              e->source.version, e->cluster.spec.version);
+        stall_restore(e, "VersionTooOld", "the backup is of etcd %s, and template.version is %s",
+                      e->source.version, e->cluster.spec.version);
         return;
     }
     e->state.reason[0] = e->state.error[0] = '\0';
@@ -231,7 +232,7 @@ static void begin(struct er *e)
         e->state.phase = ER_JOINING;
 }
 
-static void join(struct er *e)
+static void join_target_cluster(struct er *e)
 {
     e->state.phase = ER_JOINING;
     if (!pod_is_gone(e)) /* its deletion wakes us */
@@ -259,7 +260,7 @@ static bool has_its_secret(struct er *e)
     return there;
 }
 
-static void step(struct er *e)
+static void run_next_step(struct er *e)
 {
     if (e->state.phase == ER_SUCCEEDED)
         return;
@@ -267,14 +268,14 @@ static void step(struct er *e)
     if (!may_begin(e))
         return;
     if (e->target_ours || e->state.phase == ER_JOINING)
-        join(e);
+        join_target_cluster(e);
     else if (e->state.phase == ER_FAILED && *e->state.seed)
         clear_away(e);
     else if (e->state.retry_at == EB_NEVER || e->now >= e->state.retry_at || has_its_secret(e))
-        begin(e);
+        begin_attempt(e);
 }
 
-static void tell(const struct er *e)
+static void report_phase_change(const struct er *e)
 {
     if (e->was.phase == e->state.phase)
         return;
@@ -286,7 +287,7 @@ static void tell(const struct er *e)
                          "EtcdCluster \"%s\" was made from %s", e->spec.cluster, e->state.uri);
 }
 
-static void act(struct er *e, struct stw_result *result)
+static void reconcile_restore(struct er *e, struct stw_result *result)
 {
     struct stw_verdict v = {0};
     json_t *status;
@@ -297,12 +298,12 @@ static void act(struct er *e, struct stw_result *result)
         stw_run_fail(e->run, &e->err, result);
         return;
     }
-    step(e);
+    run_next_step(e);
     er_judge(e, &v, &status);
     v.exact = e->was.phase != e->state.phase || !stw_streq(e->was.seed, e->state.seed);
     stw_run_end(e->run, &e->object, &v, status, NULL, result);
     if (result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER)
-        tell(e);
+        report_phase_change(e);
     if (e->err.code != STW_OK)
         stw_run_fail(e->run, &e->err, result);
     er_source_done(&e->source);
@@ -326,7 +327,7 @@ static void reconcile_one(struct er *e, struct stw_result *result)
     else if (!decoded)
         stw_run_fail(run, &err, result);
     else
-        act(e, result);
+        reconcile_restore(e, result);
     stw_arena_destroy(e->arena);
 }
 

@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "controller/etcdrestore_priv.h"
 
-static json_t *owners(const struct er *e)
+static json_t *build_owner_references(const struct er *e)
 {
     const struct stw_owner owner = {.kind = stw_kind_etcdrestore.kind,
                                     .ns = e->run->ns,
@@ -26,7 +26,8 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *claim = ec_claim_manifest(&e->cluster, e->state.seed);
     json_t *metadata = json_object_get(claim, "metadata");
-    if (!metadata || json_object_set_new(metadata, "ownerReferences", owners(e)) != 0)
+    if (!metadata ||
+        json_object_set_new(metadata, "ownerReferences", build_owner_references(e)) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster.h). */
     (void)json_object_del(metadata, "annotations");
@@ -57,7 +58,7 @@ static int set_owners(struct er *e, json_t *whose, struct stw_buf *answer, struc
 }
 
 /* The object exists, with this uid (NULL: any), and is not being deleted. */
-static bool stays(const struct stw_buf *text, const char *uid)
+static bool is_live_object(const struct stw_buf *text, const char *uid)
 {
     stw_autojson struct stw_json_doc doc = {0};
     if (stw_json_scan(&doc, stw_buf_str(text), text->len, NULL) != 0)
@@ -70,7 +71,7 @@ static bool stays(const struct stw_buf *text, const char *uid)
 static int give_away(struct er *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    if (set_owners(e, NULL, &answer, err) == 0 && stays(&answer, NULL))
+    if (set_owners(e, NULL, &answer, err) == 0 && is_live_object(&answer, NULL))
         return 0;
     if (err->code != STW_OK && err->code != STW_ERR_NOT_FOUND)
         return -1;
@@ -86,7 +87,7 @@ static int look_at_self(struct er *e, struct stw_error *err)
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     int rc = stw_kube_get(e->run->client, e->run->controller->resource, e->run->ns, e->run->name,
                           &text, err);
-    if (rc == 0 && stays(&text, e->object.uid))
+    if (rc == 0 && is_live_object(&text, e->object.uid))
         return 0;
     if (rc != 0 && err->code != STW_ERR_NOT_FOUND)
         return -1;
@@ -94,7 +95,7 @@ static int look_at_self(struct er *e, struct stw_error *err)
 }
 
 /* Without an owner reference: the EtcdCluster stays when the EtcdRestore is deleted. */
-static int create(struct er *e, struct stw_error *err)
+static int create_target_cluster(struct er *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *cluster =
@@ -123,10 +124,10 @@ int er_target_create(struct er *e, struct stw_error *err)
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     if (give_away(e, err) != 0)
         return -1;
-    if (look_at_self(e, err) == 0 && create(e, err) == 0)
+    if (look_at_self(e, err) == 0 && create_target_cluster(e, err) == 0)
         return 0;
     if (err->code == STW_ERR_CANCELLED || is_refusal(err)) /* no cluster: own the claim again */
-        (void)set_owners(e, owners(e), &answer, NULL);
+        (void)set_owners(e, build_owner_references(e), &answer, NULL);
     if (err->code == STW_ERR_NOT_FOUND) /* of the namespace; not the claim */
         err->code = STW_ERR_UNAVAILABLE;
     return -1;

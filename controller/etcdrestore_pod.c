@@ -53,9 +53,10 @@ void er_pod_name(const struct er *e, char out[STW_AGENT_NAME_MAX])
     stw_agent_name(&owner, "restore", out);
 }
 
-static void arg(json_t *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append_restore_arg(json_t *args, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void arg(json_t *args, const char *fmt, ...)
+static void append_restore_arg(json_t *args, const char *fmt, ...)
 {
     char text[ER_URI_MAX + STW_ETCD_URL_MAX];
     va_list ap;
@@ -69,29 +70,29 @@ static void s3_args(const struct er *e, const struct er_source *s, bool own_ca, 
 {
     const struct stw_reach *reach = stw_product_reach(e->run->env);
     if (reach)
-        arg(args, "--store-endpoints=%s", stw_reach_text(reach));
-    arg(args, "--s3=%s", s->path);
-    arg(args, "--s3-region=%s", s->s3.region ? s->s3.region : "us-east-1");
+        append_restore_arg(args, "--store-endpoints=%s", stw_reach_text(reach));
+    append_restore_arg(args, "--s3=%s", s->path);
+    append_restore_arg(args, "--s3-region=%s", s->s3.region ? s->s3.region : "us-east-1");
     if (s->s3.endpoint)
-        arg(args, "--s3-endpoint=%s", s->s3.endpoint);
+        append_restore_arg(args, "--s3-endpoint=%s", s->s3.endpoint);
     if (s->s3.force_path_style)
-        arg(args, "--s3-path-style");
+        append_restore_arg(args, "--s3-path-style");
     if (s->s3.aws_secret)
-        arg(args, "--credentials=/s3/credentials");
+        append_restore_arg(args, "--credentials=/s3/credentials");
     if (own_ca)
-        arg(args, "--s3-ca=/s3/ca.crt");
+        append_restore_arg(args, "--s3-ca=/s3/ca.crt");
 }
 
-static json_t *fetch(struct er *e, bool own_ca)
+static json_t *build_fetch_container(struct er *e, bool own_ca)
 {
     const struct er_source *s = &e->source;
     json_t *mounts = json_pack("[o]", stw_agent_mount("data", FOLDER, false));
     json_t *args = json_pack("[s,s,s,s,s]", "snapshot", "fetch", "--output=json",
                              "--result=" STW_AGENT_RESULT, "--to=" SNAPSHOT);
     if (*s->sha256)
-        arg(args, "--sha256=%s", s->sha256);
+        append_restore_arg(args, "--sha256=%s", s->sha256);
     if (s->volume) {
-        arg(args, "--folder=/backup/%s", s->path);
+        append_restore_arg(args, "--folder=/backup/%s", s->path);
         (void)json_array_append_new(mounts, stw_agent_mount("backup", "/backup", true));
     } else {
         s3_args(e, s, own_ca, args);
@@ -101,7 +102,7 @@ static json_t *fetch(struct er *e, bool own_ca)
     return stw_agent_container("fetch", e->agent_image, NULL, args, mounts);
 }
 
-static json_t *restore(struct er *e)
+static json_t *build_restore_container(struct er *e)
 {
     const struct ec *c = &e->cluster;
     char version[STW_SEMVER_LEN], url[STW_ETCD_URL_MAX];
@@ -110,15 +111,16 @@ static json_t *restore(struct er *e)
     stw_autofree char *image = NULL;
     stw_semver_text(c->version, version);
     ec_peer_url(c, e->state.seed, url);
-    arg(args, "--name=%s", e->state.seed);
-    arg(args, "--data-dir=" FOLDER "/data");
-    arg(args, "--initial-cluster=%s=%s", e->state.seed, url);
-    arg(args, "--initial-advertise-peer-urls=%s", url);
-    arg(args, "--initial-cluster-token=%s", e->state.seed); /* determines the new cluster's ID */
+    append_restore_arg(args, "--name=%s", e->state.seed);
+    append_restore_arg(args, "--data-dir=" FOLDER "/data");
+    append_restore_arg(args, "--initial-cluster=%s=%s", e->state.seed, url);
+    append_restore_arg(args, "--initial-advertise-peer-urls=%s", url);
+    append_restore_arg(args, "--initial-cluster-token=%s",
+                       e->state.seed); /* determines the new cluster's ID */
     if (stw_etcd_has(c->version, STW_ETCD_BUMPS) && e->spec.bump_revision > 0) {
-        arg(args, "--bump-revision=%lld", (long long)e->spec.bump_revision);
+        append_restore_arg(args, "--bump-revision=%lld", (long long)e->spec.bump_revision);
         if (e->spec.mark_compacted)
-            arg(args, "--mark-compacted");
+            append_restore_arg(args, "--mark-compacted");
     }
     if (asprintf(&image, "%s:v%s", c->spec.repository, version) < 0)
         return NULL;
@@ -176,8 +178,8 @@ int er_pod_create(struct er *e, struct stw_error *err)
         .app = "etcdrestore",
         .deadline_s = DEADLINE_S,
         .user = user_of(e),
-        .init_containers = json_pack("[o]", fetch(e, e->own_ca)),
-        .containers = json_pack("[o]", restore(e)),
+        .init_containers = json_pack("[o]", build_fetch_container(e, e->own_ca)),
+        .containers = json_pack("[o]", build_restore_container(e)),
         .volumes = volumes,
         .pull_secrets = pull,
     };

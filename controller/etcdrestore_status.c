@@ -118,7 +118,7 @@ static void set_conditions(const struct er *e, struct stw_conditions *c)
 
 #define SAY(v, ...) ((void)snprintf((v)->message, sizeof((v)->message), __VA_ARGS__))
 
-static void judge(const struct er *e, struct stw_verdict *v)
+static void compute_restore_verdict(const struct er *e, struct stw_verdict *v)
 {
     static const char *const steps[ER_PHASES] = {
         [ER_PENDING] = "about to begin",
@@ -154,7 +154,7 @@ void er_judge(struct er *e, struct stw_verdict *v, json_t **ret_status)
 {
     struct stw_status s;
     stw_status_begin(&s, e->run, &e->object, NULL);
-    judge(e, v);
+    compute_restore_verdict(e, v);
     stw_verdict_conditions(v, &s.conditions);
     set_conditions(e, &s.conditions);
     write_state(&e->state, s.tree);

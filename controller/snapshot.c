@@ -10,11 +10,11 @@
 #define TIMEOUT_BASE_S 60
 #define BYTES_PER_S (1 << 20) /* slowest stream allowed for, unless timeout_s is set */
 
-static int fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
-                 enum stw_err code, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static int set_fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
+                     enum stw_err code, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-static int fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
-                 enum stw_err code, const char *fmt, ...)
+static int set_fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
+                     enum stw_err code, const char *fmt, ...)
 {
     va_list ap;
     s->fault = what;
@@ -26,7 +26,8 @@ static int fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const cha
 }
 
 /* The caller has set s->err. */
-static int classify(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason)
+static int set_fault_by_error(struct stw_snapshot *s, enum stw_snapshot_fault what,
+                              const char *reason)
 {
     bool ours = s->err.code == STW_ERR_CANCELLED || s->err.code == STW_ERR_INTERNAL;
     s->fault = ours ? STW_SNAPSHOT_OTHER : what;
@@ -39,8 +40,8 @@ static int classify(struct stw_snapshot *s, enum stw_snapshot_fault what, const 
 
 static int store_fault(struct stw_snapshot *s, enum stw_store_trouble t)
 {
-    return classify(s, t == STW_STORE_DIFFERS ? STW_SNAPSHOT_CONTENT : STW_SNAPSHOT_STORE,
-                    stw_store_trouble_name(t));
+    return set_fault_by_error(s, t == STW_STORE_DIFFERS ? STW_SNAPSHOT_CONTENT : STW_SNAPSHOT_STORE,
+                              stw_store_trouble_name(t));
 }
 
 static const char *source_reason(enum stw_etcd_trouble t)
@@ -73,7 +74,8 @@ int stw_snapshot_choose(struct stw_etcd *e, const struct stw_etcd_endpoint *endp
     stw_autofree struct stw_etcd_health *health = calloc(count ? count : 1, sizeof(*health));
     size_t best = count;
     if (!health)
-        return fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL, "out of memory");
+        return set_fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL,
+                         "out of memory");
     if (count > 0)
         stw_etcd_round(e, endpoints, count, health);
     for (size_t i = 0; i < count; i++)
@@ -86,13 +88,14 @@ int stw_snapshot_choose(struct stw_etcd *e, const struct stw_etcd_endpoint *endp
         return 0;
     }
     if (count == 0)
-        return fault(ret, STW_SNAPSHOT_SOURCE, "NoHealthyEndpoint", STW_ERR_UNAVAILABLE,
-                     "there is no member to ask");
+        return set_fault(ret, STW_SNAPSHOT_SOURCE, "NoHealthyEndpoint", STW_ERR_UNAVAILABLE,
+                         "there is no member to ask");
     const struct stw_etcd_health *first = &health[0];
-    return fault(ret, STW_SNAPSHOT_SOURCE, source_reason(first->trouble), STW_ERR_UNAVAILABLE,
-                 "none of %zu endpoints is a voter that serves reads: %s", count,
-                 *first->err.text ? stw_etcd_words(e, &endpoints[0], first->trouble, &first->err)
-                                  : "they answer, but are learners");
+    return set_fault(ret, STW_SNAPSHOT_SOURCE, source_reason(first->trouble), STW_ERR_UNAVAILABLE,
+                     "none of %zu endpoints is a voter that serves reads: %s", count,
+                     *first->err.text
+                         ? stw_etcd_words(e, &endpoints[0], first->trouble, &first->err)
+                         : "they answer, but are learners");
 }
 
 /* --- reading */
@@ -105,7 +108,7 @@ struct reading {
     bool sink_failed;
 };
 
-static int take(void *ctx, const void *data, size_t len, struct stw_error *err)
+static int receive_stored_bytes(void *ctx, const void *data, size_t len, struct stw_error *err)
 {
     struct reading *r = ctx;
     r->size += len;
@@ -117,16 +120,16 @@ static int take(void *ctx, const void *data, size_t len, struct stw_error *err)
     return -1;
 }
 
-static int compare(struct stw_snapshot *s, uint64_t size, const char *sha256)
+static int compare_with_written(struct stw_snapshot *s, uint64_t size, const char *sha256)
 {
     if (s->size_bytes && s->size_bytes != size)
-        return fault(s, STW_SNAPSHOT_CONTENT, "SizeMismatch", STW_ERR_INVALID,
-                     "the store has %llu bytes of \"%s\", and %llu were written",
-                     (unsigned long long)size, s->key, (unsigned long long)s->size_bytes);
+        return set_fault(s, STW_SNAPSHOT_CONTENT, "SizeMismatch", STW_ERR_INVALID,
+                         "the store has %llu bytes of \"%s\", and %llu were written",
+                         (unsigned long long)size, s->key, (unsigned long long)s->size_bytes);
     if (*s->sha256 && !stw_streq(s->sha256, sha256))
-        return fault(s, STW_SNAPSHOT_CONTENT, "HashMismatch", STW_ERR_INVALID,
-                     "what the store has of \"%s\" has another SHA-256 than what was written",
-                     s->key);
+        return set_fault(s, STW_SNAPSHOT_CONTENT, "HashMismatch", STW_ERR_INVALID,
+                         "what the store has of \"%s\" has another SHA-256 than what was written",
+                         s->key);
     return 0;
 }
 
@@ -136,15 +139,15 @@ static int read_and_check(struct stw_store *store, const char *key, struct readi
     enum stw_store_trouble trouble = STW_STORE_FINE;
     uint64_t size;
     char sha256[65];
-    if (stw_store_read(store, key, take, r, &trouble, &s->err) != 0)
-        return r->sink_failed ? classify(s, STW_SNAPSHOT_OTHER, "WriteFailed")
+    if (stw_store_read(store, key, receive_stored_bytes, r, &trouble, &s->err) != 0)
+        return r->sink_failed ? set_fault_by_error(s, STW_SNAPSHOT_OTHER, "WriteFailed")
                               : store_fault(s, trouble);
     /* Size first: that gives the best message for a truncated snapshot. */
     int whole = stw_etcd_check_end(r->check, &size, sha256, &s->err);
-    if (compare(s, r->size, whole == 0 ? sha256 : s->sha256) != 0)
+    if (compare_with_written(s, r->size, whole == 0 ? sha256 : s->sha256) != 0)
         return -1;
     if (whole != 0)
-        return classify(s, STW_SNAPSHOT_CONTENT, "HashMismatch");
+        return set_fault_by_error(s, STW_SNAPSHOT_CONTENT, "HashMismatch");
     s->size_bytes = size;
     (void)snprintf(s->sha256, sizeof(s->sha256), "%s", sha256);
     s->verified = true;
@@ -158,8 +161,8 @@ int stw_snapshot_check(struct stw_store *store, const char *key, stw_store_sink_
     if (key != ret->key)
         (void)snprintf(ret->key, sizeof(ret->key), "%s", key);
     int rc = r.check ? read_and_check(store, ret->key, &r, ret)
-                     : fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL,
-                             "out of memory");
+                     : set_fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL,
+                                 "out of memory");
     stw_etcd_check_destroy(r.check);
     return rc;
 }
@@ -174,7 +177,7 @@ struct saving {
     bool store_failed;
 };
 
-static int send(void *ctx, const void *data, size_t len, struct stw_error *err)
+static int upload_bytes(void *ctx, const void *data, size_t len, struct stw_error *err)
 {
     struct saving *v = ctx;
     if (stw_upload_write(v->upload, data, len, &v->trouble, err) == 0)
@@ -183,7 +186,7 @@ static int send(void *ctx, const void *data, size_t len, struct stw_error *err)
     return -1;
 }
 
-static void enter(const struct saving *v, enum stw_snapshot_stage stage)
+static void report_stage(const struct saving *v, enum stw_snapshot_stage stage)
 {
     if (v->wish->stage)
         v->wish->stage(v->wish->stage_ctx, stage);
@@ -196,7 +199,7 @@ static int source_fault(struct saving *v, const struct stw_etcd_endpoint *at,
     const char *words = stw_etcd_words(v->wish->etcd, at, trouble, &err);
     if (words != err.text)
         (void)stw_fail(&v->s->err, err.code, "%s: %s", at->url, words);
-    return classify(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
+    return set_fault_by_error(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
 }
 
 static void make_key(struct saving *v)
@@ -228,7 +231,8 @@ static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
     struct stw_etcd_members *members = calloc(1, sizeof(*members));
     enum stw_etcd_trouble trouble = STW_ETCD_FAILED;
     if (!members)
-        return fault(v->s, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL, "out of memory");
+        return set_fault(v->s, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL,
+                         "out of memory");
     int rc = stw_etcd_member_list(w->etcd, at, members, &trouble, &v->s->err);
     stw_fault_point("etcd");
     v->s->revision = members->revision;
@@ -249,7 +253,7 @@ static uint32_t timeout_ms(const struct stw_snapshot_wish *w, int64_t db_size)
     return (uint32_t)STW_MIN(s, 24 * 3600) * 1000;
 }
 
-static int stream(struct saving *v, const struct stw_etcd_endpoint *at, int64_t db_size)
+static int stream_to_store(struct saving *v, const struct stw_etcd_endpoint *at, int64_t db_size)
 {
     const struct stw_snapshot_wish *w = v->wish;
     struct stw_snapshot *s = v->s;
@@ -257,13 +261,13 @@ static int stream(struct saving *v, const struct stw_etcd_endpoint *at, int64_t 
     enum stw_etcd_trouble trouble = STW_ETCD_FINE;
     if (stw_upload_begin(w->store, s->key, &v->upload, &v->trouble, &s->err) != 0)
         return store_fault(s, v->trouble);
-    if (stw_etcd_snapshot(w->etcd, at, timeout_ms(w, db_size), send, v, &got, &trouble, &s->err) !=
-        0) {
+    if (stw_etcd_snapshot(w->etcd, at, timeout_ms(w, db_size), upload_bytes, v, &got, &trouble,
+                          &s->err) != 0) {
         stw_upload_abort(v->upload);
         if (v->store_failed)
             return store_fault(s, v->trouble);
         bool content = trouble == STW_ETCD_FAILED && s->err.code == STW_ERR_INVALID;
-        return content ? classify(s, STW_SNAPSHOT_CONTENT, "HashMismatch")
+        return content ? set_fault_by_error(s, STW_SNAPSHOT_CONTENT, "HashMismatch")
                        : source_fault(v, at, trouble);
     }
     s->size_bytes = got.size_bytes;
@@ -280,7 +284,7 @@ struct sought {
     bool found;
 };
 
-static int seek(void *ctx, const char *key, uint64_t size_bytes)
+static int match_sought_key(void *ctx, const char *key, uint64_t size_bytes)
 {
     struct sought *s = ctx;
     if (stw_streq(key, s->key)) {
@@ -293,19 +297,20 @@ static int seek(void *ctx, const char *key, uint64_t size_bytes)
 static int look_up_size(struct saving *v)
 {
     struct sought sought = {.key = v->s->key};
-    if (stw_store_list(v->wish->store, v->s->key, seek, &sought, &v->trouble, &v->s->err) != 0)
+    if (stw_store_list(v->wish->store, v->s->key, match_sought_key, &sought, &v->trouble,
+                       &v->s->err) != 0)
         return store_fault(v->s, v->trouble);
     if (!sought.found)
-        return fault(v->s, STW_SNAPSHOT_CONTENT, "SizeMismatch", STW_ERR_INVALID,
-                     "the store does not list \"%s\", which was written", v->s->key);
-    return compare(v->s, sought.size_bytes, v->s->sha256);
+        return set_fault(v->s, STW_SNAPSHOT_CONTENT, "SizeMismatch", STW_ERR_INVALID,
+                         "the store does not list \"%s\", which was written", v->s->key);
+    return compare_with_written(v->s, sought.size_bytes, v->s->sha256);
 }
 
 /* Deletes a snapshot with wrong content: it must not be used as a backup. */
 static int read_back(struct saving *v)
 {
     enum stw_store_trouble trouble;
-    enter(v, STW_SNAPSHOT_VERIFYING);
+    report_stage(v, STW_SNAPSHOT_VERIFYING);
     int rc = v->wish->verify ? stw_snapshot_check(v->wish->store, v->s->key, NULL, NULL, v->s)
                              : look_up_size(v);
     if (rc != 0 && v->s->fault == STW_SNAPSHOT_CONTENT)
@@ -314,7 +319,7 @@ static int read_back(struct saving *v)
 }
 
 /* Removes older snapshots only after this one was found good.  A failure does not make it bad. */
-static void tidy(struct saving *v)
+static void prune_old_snapshots(struct saving *v)
 {
     const struct stw_snapshot_wish *w = v->wish;
     char prefix[STW_STORE_KEY_MAX + 8];
@@ -324,7 +329,7 @@ static void tidy(struct saving *v)
     int64_t before_us = stw_wall_us(w->clock) - (int64_t)STW_SNAPSHOT_STALE_S * 1000000;
     if (w->named)
         return;
-    enter(v, STW_SNAPSHOT_PRUNING);
+    report_stage(v, STW_SNAPSHOT_PRUNING);
     (void)snprintf(prefix, sizeof(prefix), "%s_v", w->path);
     if (stw_snapshot_prune(w->store, w->path, &w->retention, v->s->key,
                            stw_wall_us(w->clock) / 1000000, &v->s->pruned, &v->trouble,
@@ -334,7 +339,7 @@ static void tidy(struct saving *v)
 }
 
 /* No upload of ours is running yet, so any unfinished one is from a process that died.  If it
- * cannot be removed now, tidy() removes it when it is a day old. */
+ * cannot be removed now, prune_old_snapshots removes it when it is a day old. */
 static void clear_away(const struct stw_snapshot_wish *w)
 {
     char prefix[STW_STORE_KEY_MAX + 8];
@@ -357,10 +362,10 @@ int stw_snapshot_save(const struct stw_snapshot_wish *w, struct stw_snapshot *re
         return -1;
     const struct stw_etcd_endpoint *at = &w->endpoints[index];
     (void)snprintf(ret->endpoint, sizeof(ret->endpoint), "%s", at->url);
-    enter(&v, STW_SNAPSHOT_SAVING);
+    report_stage(&v, STW_SNAPSHOT_SAVING);
     clear_away(w);
-    if (name_it(&v, at) != 0 || stream(&v, at, db_size) != 0 || read_back(&v) != 0)
+    if (name_it(&v, at) != 0 || stream_to_store(&v, at, db_size) != 0 || read_back(&v) != 0)
         return -1;
-    tidy(&v);
+    prune_old_snapshots(&v);
     return 0;
 }

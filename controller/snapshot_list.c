@@ -102,7 +102,7 @@ struct listing {
     bool failed;
 };
 
-static int add(void *ctx, const char *key, uint64_t size_bytes)
+static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
 {
     struct listing *l = ctx;
     struct stw_snapshot_list *list = l->list;
@@ -145,7 +145,7 @@ int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snap
     struct listing l = {.path = path, .list = ret};
     *ret = (struct stw_snapshot_list){0};
     (void)snprintf(prefix, sizeof(prefix), "%s_v", path);
-    int rc = stw_store_list(store, prefix, add, &l, trouble, err);
+    int rc = stw_store_list(store, prefix, add_listed_snapshot, &l, trouble, err);
     if (l.failed) {
         *trouble = STW_STORE_FAILED;
         rc = stw_fail(err, STW_ERR_TOO_LARGE,

@@ -52,7 +52,7 @@ void stw_snapshot_write(const struct stw_snapshot *s, struct stw_buf *out)
     stw_buf_addc(out, '}');
 }
 
-static uint64_t number(struct stw_json root, const char *name)
+static uint64_t read_number_field(struct stw_json root, const char *name)
 {
     int64_t value = 0;
     (void)stw_json_int(stw_json_get(root, name), &value);
@@ -94,10 +94,10 @@ int stw_snapshot_read(const char *text, size_t len, struct stw_snapshot *ret)
     };
     for (size_t i = 0; i < STW_COUNT(texts); i++)
         (void)stw_json_strcpy(stw_json_get(root, texts[i].name), texts[i].to, texts[i].size);
-    ret->revision = number(root, "revision");
-    ret->size_bytes = number(root, "sizeBytes");
-    ret->time = (int64_t)number(root, "time");
-    ret->pruned = (unsigned)STW_MIN(number(root, "pruned"), (uint64_t)UINT32_MAX);
+    ret->revision = read_number_field(root, "revision");
+    ret->size_bytes = read_number_field(root, "sizeBytes");
+    ret->time = (int64_t)read_number_field(root, "time");
+    ret->pruned = (unsigned)STW_MIN(read_number_field(root, "pruned"), (uint64_t)UINT32_MAX);
     ret->verified = stw_json_bool(stw_json_get(root, "verified"), false);
     ret->fault = fault_of(root);
     if (ret->fault != STW_SNAPSHOT_FINE)

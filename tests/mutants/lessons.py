@@ -13,8 +13,8 @@ RESTORES = "e2e/test_etcdrestore_claim.py"
 
 # (lesson, the guard, file, text, what it becomes, the test)
 _ROWS = [
-    ("E1", "the kubelet starts it again", f"{CLUSTER}_pod.c", '"Always", "termination',
-     '"Never", "termination', f"{POD}:arguments"),
+    ("E1", "the kubelet starts it again", f"{CLUSTER}_pod.c", '"restartPolicy", "Always"',
+     '"restartPolicy", "Never"', f"{POD}:arguments"),
     ("E1", "each has its own volume", f"{CLUSTER}_pod.c",
      '"claimName",\n                         member);', '"claimName",\n e->owner.name);',
      f"{POD}:arguments"),
@@ -65,9 +65,9 @@ _ROWS = [
      "integration/test_etcd_client.py::test_round_with_dead_and_paused_members_is_over_in_time"),
 
     ("E4", "the strict check", f"{CLUSTER}_pod.c",
-     '    arg(args, "--strict-reconfig-check=true");\n', "", f"{POD}:arguments"),
-    ("E4", "pre-vote", f"{CLUSTER}_pod.c", '    arg(args, "--pre-vote=true");\n', "",
-     f"{POD}:arguments"),
+     '    append_etcd_arg(args, "--strict-reconfig-check=true");\n', "", f"{POD}:arguments"),
+    ("E4", "pre-vote", f"{CLUSTER}_pod.c",
+     '    append_etcd_arg(args, "--pre-vote=true");\n', "", f"{POD}:arguments"),
     ("E5", "not in sync yet", "controller/etcd/trouble.c",
      '    {"learner member which is in sync with leader", STW_ETCD_NOT_READY, false},\n', "",
      "controller/etcd/trouble"),
@@ -242,7 +242,7 @@ _ROWS = [
     ("E15", "reads go on under the alarm", f"{CLUSTER}_pod.c", "/health?exclude=NOSPACE", "/health",
      f"{POD}:readiness"),
     ("E15", "the plan's word is carried out", f"{CLUSTER}_act.c",
-     "    [EC_DISARM] = {.etcd = disarm},\n", "",
+     "    [EC_DISARM] = {.etcd = disarm_alarm},\n", "",
      "e2e/test_etcd_played.py::test_a_full_database"),
     ("E15", "etcd is told to disarm", "controller/etcd/alarms.c", "DEACTIVATE", "GET",
      "integration/test_etcd_client.py::test_nospace_is_seen_and_disarmed"),
@@ -293,10 +293,11 @@ _ROWS = [
      "if (!goes[i] || (made && stw_streq(l->all[i].key, made)))", "if (!goes[i])",
      f"{CLI}::test_one_made_now_stays_though_its_time_is_earlier"),
     ("B2", "none goes before the new one is good", "controller/snapshot.c",
-     "    if (name_it(&v, at) != 0 || stream(&v, at, db_size) != 0 || read_back(&v) != 0)\n"
-     "        return -1;\n    tidy(&v);\n    return 0;\n",
-     "    if (name_it(&v, at) != 0 || stream(&v, at, db_size) != 0)\n"
-     "        return -1;\n    tidy(&v);\n    return read_back(&v);\n",
+     "    if (name_it(&v, at) != 0 || stream_to_store(&v, at, db_size) != 0 ||"
+     " read_back(&v) != 0)\n"
+     "        return -1;\n    prune_old_snapshots(&v);\n    return 0;\n",
+     "    if (name_it(&v, at) != 0 || stream_to_store(&v, at, db_size) != 0)\n"
+     "        return -1;\n    prune_old_snapshots(&v);\n    return read_back(&v);\n",
      f"{CLI}::test_a_store_that_lies"),
 
     ("B3", "a cluster that exists", "controller/etcdrestore.c",
@@ -311,7 +312,7 @@ _ROWS = [
      "if (told) {",
      f"{RESTORES}::test_a_snapshot_that_cannot_be_had_becomes_nothing"),
     ("B3", "no cluster without the volume", "controller/etcdrestore_claim.c",
-     "    if (set_owners(e, NULL, &answer, err) == 0 && stays(&answer, NULL))\n",
+     "    if (set_owners(e, NULL, &answer, err) == 0 && is_live_object(&answer, NULL))\n",
      "    if (set_owners(e, NULL, &answer, err) == 0)\n",
      f"{RESTORES}::test_a_volume_that_somebody_deletes_is_restored_again"),
     ("B3", "a failed attempt leaves no volume", "controller/etcdrestore.c",
@@ -330,10 +331,11 @@ _ROWS = [
      f"{RESTORES}::test_a_snapshot_that_cannot_be_had_becomes_nothing"),
 
     ("B5", "revisions are moved on", "controller/etcdrestore_pod.c",
-     '        arg(args, "--bump-revision=%lld", (long long)e->spec.bump_revision);\n', "",
+     '        append_restore_arg(args, "--bump-revision=%lld",'
+     ' (long long)e->spec.bump_revision);\n', "",
      f"{RESTORES}::test_what_the_tool_is_told"),
     ("B5", "what was before is compacted", "controller/etcdrestore_pod.c",
-     '            arg(args, "--mark-compacted");\n', "            (void)0;\n",
+     '            append_restore_arg(args, "--mark-compacted");\n', "            (void)0;\n",
      f"{RESTORES}::test_what_the_tool_is_told"),
     ("B5", "by a tool that can", "src/kinds/etcd_release.c",
      "{{3, 5, 10}, {3, 5, 10}}", "{{3, 4, 0}, {3, 4, 0}}", f"{RESTORES}::test_what_the_tool_is_told"),
@@ -356,13 +358,14 @@ _ROWS = [
      "    if (rc != 0 && v->s->fault == STW_SNAPSHOT_CONTENT)\n", "    if (false)\n",
      f"{CLI}::test_a_store_that_lies"),
     ("B7", "size and hash are those that were sent", "controller/snapshot.c",
-     "    if (compare(s, r->size, whole == 0 ? sha256 : s->sha256) != 0)\n        return -1;\n", "",
+     "    if (compare_with_written(s, r->size, whole == 0 ? sha256 : s->sha256) != 0)\n"
+     "        return -1;\n", "",
      f"{CLI}::test_another_snapshot_than_the_one_that_is_meant"),
     ("B7", "no file of what is damaged", "src/cmd/snapshot.c",
      "    if (rc != 0)\n        (void)unlink(partial);\n", "",
      f"{CLI}::test_one_bit_or_byte_is_found"),
     ("B7", "fetched is what was made", "controller/etcdrestore_pod.c",
-     '        arg(args, "--sha256=%s", s->sha256);\n', "        (void)0;\n",
+     '        append_restore_arg(args, "--sha256=%s", s->sha256);\n', "        (void)0;\n",
      f"{RESTORES}::test_what_is_fetched_is_what_was_made"),
     ("B7", "fetched is one that is verified", "controller/etcdrestore_source.c",
      'stw_json_bool(stw_json_get(one, "verified"), false)', "true",
