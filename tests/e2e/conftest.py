@@ -14,7 +14,7 @@ from support import steward as stw
 
 @pytest.fixture(scope="module")
 def controller(installed, steward_binary, tmp_path_factory):
-    """A steward that reconciles, with no webhook before it: whatever a test writes is stored."""
+    """A steward that reconciles.  No webhook is installed, so all that a test writes is stored."""
     stw.uninstall_webhooks(installed)
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
                       tmp_path_factory.mktemp("controller"), name="controller").start()
@@ -25,7 +25,7 @@ def controller(installed, steward_binary, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def image():
-    """(the archive of steward's image, its digest); $STEWARD_TEST_IMAGE is one that is there already."""
+    """(the archive of steward's image, its digest).  $STEWARD_TEST_IMAGE: an existing archive."""
     given = os.environ.get("STEWARD_TEST_IMAGE")
     if given:
         return pathlib.Path(given), images.digest(given)
@@ -36,7 +36,7 @@ def image():
 
 @pytest.fixture(scope="module")
 def beside(installed, steward_binary, tmp_path_factory):
-    """A support.replicas.Beside: two replicas as processes, that the API server asks."""
+    """A support.replicas.Beside: two replicas as processes, whose webhooks the API server calls."""
     stw.uninstall_webhooks(installed)
     with replica.beside(installed, steward_binary, tmp_path_factory.mktemp("beside")) as two:
         yield two
@@ -44,7 +44,7 @@ def beside(installed, steward_binary, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def in_pods(installed, image):
-    """A support.replicas.InPods: as `kubectl apply -k config/default` installs it."""
+    """A support.replicas.InPods: two replicas, installed by `kubectl apply -k config/default`."""
     stw.uninstall_webhooks(installed)
     with replica.in_pods(installed, image[0]) as two:
         yield two
@@ -52,7 +52,7 @@ def in_pods(installed, image):
 
 @pytest.fixture(params=["beside", pytest.param("in_pods", marks=pytest.mark.node)])
 def replicas(request):
-    """Both, one after the other."""
+    """`beside` and `in_pods`, one after the other."""
     two = request.getfixturevalue(request.param)
     two.refill()
     return two
@@ -65,7 +65,7 @@ def _needs_etcd():
 
 @pytest.fixture(scope="module")
 def stage(installed, steward_binary, tmp_path_factory):
-    """An etcdcluster.Stage: a namespace on a real node, and a steward that looks after it alone."""
+    """An etcdcluster.Stage: a namespace on a real node, and a steward that watches only this."""
     _needs_etcd()
     stw.uninstall_webhooks(installed)
     with etcdcluster.Stage(installed, steward_binary, tmp_path_factory.mktemp("stage")) as one:
@@ -74,7 +74,7 @@ def stage(installed, steward_binary, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def agent_stage(installed, steward_binary, tmp_path_factory):
-    """A stage whose steward has an image of itself for its agents, and a Secret that opens `bucket`."""
+    """A stage whose steward has an agent image, and a Secret with the credentials of `bucket`."""
     _needs_etcd()
     stw.uninstall_webhooks(installed)
     folder = tmp_path_factory.mktemp("stage")
@@ -87,7 +87,7 @@ def agent_stage(installed, steward_binary, tmp_path_factory):
 
 @pytest.fixture
 def clock(tmp_path):
-    """A support.clock.Clock, for stewards that are started with it."""
+    """A support.clock.Clock: the clock of the stewards that are started with it."""
     if clocks.library() is None:
         pytest.skip("libfaketime is not installed (scripts/bootstrap test)")
     return clocks.Clock(tmp_path)
@@ -95,8 +95,7 @@ def clock(tmp_path):
 
 @pytest.fixture
 def pods_stay_pending(installed):
-    """No pod is given to a node, so that a test can say what becomes of it: a real kubelet would say
-    otherwise."""
+    """No pod is scheduled, so that a test can write its status: a kubelet would overwrite it."""
     nodes = [n["metadata"]["name"] for n in installed.list("nodes")]
     for node in nodes:
         installed.cordon(node)
@@ -115,7 +114,7 @@ def _server(kind):
 
 @pytest.fixture(scope="module")
 def mariadb():
-    """A support.databases.MariaDB; a test that stops it starts it again."""
+    """A support.databases.MariaDB.  A test that stops it starts it again."""
     yield from _server(databases.MariaDB)
 
 
@@ -127,7 +126,7 @@ def postgresql():
 
 @pytest.fixture(scope="module")
 def scene(installed, steward_binary, tmp_path_factory, mariadb):
-    """A databaseuser.Scene with the target "main", and no webhook before it."""
+    """A databaseuser.Scene with the target "main".  No webhook is installed."""
     stw.uninstall_webhooks(installed)
     one = databaseuser.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
                              {"main": mariadb})
@@ -139,7 +138,7 @@ def scene(installed, steward_binary, tmp_path_factory, mariadb):
 
 @pytest.fixture
 def shop(scene, namespace):
-    """A namespace whose DatabaseUsers are gone, with their accounts, before it goes."""
+    """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
     yield namespace
     if not scene.steward.running():
         scene.steward.start()

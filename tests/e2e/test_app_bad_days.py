@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong with an App, and whether its status says so."""
+"""Errors of an App, and how its status reports them."""
 
 import pytest
 from support import app, myweb, wait
@@ -22,14 +22,14 @@ FOREIGN = {
 
 
 def quota(cluster, namespace, **hard):
-    """A ResourceQuota that has been counted: before that it refuses nothing."""
+    """A ResourceQuota whose use has been counted: until then it refuses nothing."""
     cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota",
                    "metadata": {"name": "none", "namespace": namespace}, "spec": {"hard": hard}})
     cluster.wait_for("resourcequota", "none", namespace, lambda o: "hard" in o.get("status", {}))
 
 
 def look_again(cluster, name, namespace):
-    """Asks for a pass."""
+    """Requests a reconcile."""
     cluster.annotate(app.KIND, name, namespace, {"steward.dev/reconcile-at": "1"})
 
 
@@ -50,14 +50,14 @@ def test_foreign_objects(controller, installed, namespace, kind):
     assert "ownerReferences" not in after["metadata"] and after["spec" if "spec" in after else "data"] \
         == before["spec" if "spec" in before else "data"]
     installed.delete(kind, name, namespace)
-    if kind not in ("service", "deployment"):  # of these the watches tell
+    if kind not in ("service", "deployment"):  # the watches report these
         look_again(installed, "web", namespace)
     installed.wait_for(app.KIND, "web", namespace, lambda o: not condition(o, "Stalled"))
     assert installed.get(kind, name, namespace)["metadata"]["ownerReferences"]
 
 
 def test_an_app_and_a_myweb_of_one_name(controller, installed, namespace):
-    """The younger has nothing, and takes nothing away."""
+    """The younger object gets no children, and changes nothing."""
     myweb.create_settled(installed, "web", namespace)
     service = installed.get("service", "web", namespace)
     installed.apply(app.manifest("web", namespace))
@@ -69,7 +69,7 @@ def test_an_app_and_a_myweb_of_one_name(controller, installed, namespace):
 
 
 def test_what_was_mended_is_not_told_any_more(controller, installed, namespace):
-    """The old pod stays until a new one is ready, and it is the new one that counts."""
+    """The old pod stays until a new one is ready.  The condition is about the new one."""
     installed.apply(app.manifest("web", namespace, replicas=1))
     [old] = app.wait_pods(installed, "web", namespace, 1)
     app.set_status(installed, old, containerStatuses=app.container_status(
@@ -137,7 +137,7 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state
     assert found["message"].startswith(f'container app of pod {pod["metadata"]["name"]}')
     assert text in found["message"]
     assert installed.wait_event("web", namespace, reason, text) == found["message"]
-    # The Deployment may not know yet that its pod is not available.
+    # The Deployment may not yet report that its pod is unavailable.
     web = installed.wait_for(app.KIND, "web", namespace, lambda o: o["status"]["phase"] == "Degraded")
     ready = condition(web, "Ready")
     assert (ready["status"], ready["reason"]) == ("False", reason)
@@ -145,25 +145,25 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state
     assert condition(web, "Reconciling")["status"] == "True"
     assert (condition(web, "ConfigSynced")["reason"] == "SecretNotFound") == \
         (reason == "SecretNotFound")
-    # It gets well, and nothing of it is left.
+    # When the pod is healthy again, nothing remains in the status.
     app.run_pod(installed, pod)
     web = app.wait_ready(installed, "web", namespace)
     assert condition(web, "Degraded")["status"] == "False"
     assert "lastError" not in web["status"] and web["status"]["phase"] == "Running"
-    # What is healthy is not kept; pods of other tests may still be on their way out.
+    # Healthy pods are not cached; pods of other tests may still be terminating.
     wait.until("no pod to be in the cache",
                lambda: controller.metric("steward_cache_objects", resource="pods") == 0, 30)
 
 
 def test_no_node(controller, installed, namespace):
-    """The real scheduler has none here."""
+    """The real scheduler finds no node: all are cordoned."""
     installed.apply(app.manifest("web", namespace, replicas=1))
     found = app.wait_condition(installed, "web", namespace, "Degraded", "Unschedulable")
     assert "finds no node" in found["message"]
 
 
 def test_a_rollout_that_stands(controller, installed, namespace):
-    """The old pod goes on; after the deadline it is said that only a person can help."""
+    """The old pod keeps running.  After the deadline the App is Stalled."""
     installed.apply(app.manifest("web", namespace, replicas=1,
                                  strategy={"progressDeadlineSeconds": 2}))
     app.run_pods(installed, "web", namespace, 1)
@@ -181,7 +181,7 @@ def test_a_rollout_that_stands(controller, installed, namespace):
 
 
 def test_a_limit_below_the_request(controller, installed, namespace):
-    """It came in while there was no door: the same words, and no child."""
+    """Stored while no webhook was installed: the same error message, and no child."""
     installed.apply(app.manifest("web", namespace, resources={
         "requests": {"cpu": "1"}, "limits": {"cpu": "500m"}}))
     found = app.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
@@ -207,7 +207,7 @@ EDITS = [
 @pytest.mark.parametrize("kind, name, patch, field", EDITS, ids=[e[0] for e in EDITS])
 def test_an_edit_of_ours_and_one_of_theirs(controller, installed, namespace, kind, name, patch,
                                            field):
-    """The field that steward owns is put right and told of; the other one stays."""
+    """A change of a field that steward owns is reverted, with an event; another field is kept."""
     installed.apply(app.manifest("web", namespace, replicas=2))
     app.run_pods(installed, "web", namespace, 2)
     app.wait_ready(installed, "web", namespace)
@@ -267,7 +267,7 @@ def test_paused_and_leaving(controller, installed, namespace):
         "configmap", "web-config", namespace)["data"]["LOG_LEVEL"] == "mine", 1)
     installed.annotate(app.KIND, "web", namespace, {"steward.dev/paused": None})
     app.wait_condition(installed, "web", namespace, "Ready", "Succeeded")
-    # Somebody else's finalizer holds it.
+    # The finalizer of another controller blocks the deletion.
     installed.patch(app.KIND, "web", namespace, {"metadata": {"finalizers": ["example.com/hold"]}})
     installed.delete(app.KIND, "web", namespace, wait_gone=False)
     installed.wait_for(app.KIND, "web", namespace, lambda o: o["status"]["phase"] == "Terminating")

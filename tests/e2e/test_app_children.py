@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An App's children: made, changed with it, gone with it."""
+"""An App's children: created, updated and deleted with it."""
 
 import re
 
@@ -16,7 +16,7 @@ SELECTOR = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"
 
 @pytest.mark.oldest("server-side apply")
 def test_ready_with_few_requests(controller, installed, namespace):
-    """The plain one: ConfigMap, Deployment, Service, an event and the status."""
+    """The minimal App: ConfigMap, Deployment, Service, an event and the status."""
     found = app.create_ready(installed, "web", namespace)
     installed.wait_event("web", namespace, "Created",
                      'ConfigMap "web-config", Deployment and Service "web"')
@@ -35,8 +35,8 @@ def test_ready_with_few_requests(controller, installed, namespace):
 
 
 def count(made):
-    """(requests for children and the event, writes of the status) until all of the pods were ready: then
-    the number of them is left to the autoscaler."""
+    """(requests for children and the event, writes of the status) until all pods were ready.  After
+    that the replica count is left to the autoscaler."""
     paths = [path for _, path, _ in made]
     given_up = next((i for i, path in enumerate(paths) if "steward-app-replicas" in path), None)
     statuses = [path for path in paths[:given_up] if "/status?" in path]
@@ -45,15 +45,15 @@ def count(made):
 
 
 def may_write(pods):
-    """How often the status may change: it is made, then it follows the autoscaler and each pod.  The
-    Deployment controller of 1.20 reports pods together, that of 1.37 often one by one."""
+    """The allowed number of status writes: one at creation, one for the autoscaler, one per pod.
+    The Deployment controller of 1.20 reports pods together, that of 1.37 often one by one."""
     return 2 + pods
 
 
 @pytest.mark.oldest("the Deployment controller, policy/v1beta1")
 def test_all_of_them_with_few_requests(controller, installed, namespace):
-    """With pods that become ready one after the other, a budget and an autoscaler."""
-    installed.component("stop", "scheduler")  # it would say that there is no node
+    """With pods that become ready one after the other, a PodDisruptionBudget and an autoscaler."""
+    installed.component("stop", "scheduler")  # it would report Unschedulable
     try:
         installed.apply(app.manifest("web", namespace, replicas=1,
                                      autoscaling={"enabled": True, "maxReplicas": 4}))
@@ -84,7 +84,7 @@ def test_all_of_them_with_few_requests(controller, installed, namespace):
 
 
 def test_what_an_autoscaler_begins_with_is_given_up_afterwards(controller, installed, namespace):
-    """Each child is applied once until then; afterwards nobody owns the number any more."""
+    """Until then each child is applied once; then steward gives up the replica count."""
     installed.component("stop", "scheduler")
     try:
         installed.apply(app.manifest("web", namespace, replicas=3,
@@ -105,7 +105,7 @@ def test_what_an_autoscaler_begins_with_is_given_up_afterwards(controller, insta
 
 
 def test_fifty_at_once(controller, installed, namespace):
-    """No more requests for each than for one alone."""
+    """No more requests per App than for a single one."""
     names = [f"web{n}" for n in range(50)]
     installed.apply([app.manifest(name, namespace) for name in names])
     wait.until("all of them to be ready", lambda: all(
@@ -115,7 +115,7 @@ def test_fifty_at_once(controller, installed, namespace):
     made = stw.requests(installed, namespace)
     assert len(made) <= 6 * len(names), len(made)
     selectors = {str(s["spec"]["selector"]) for s in installed.list("service", namespace)}
-    assert len(selectors) == len(names)  # nobody's pods get somebody else's requests
+    assert len(selectors) == len(names)  # no Service selects the pods of another App
 
 
 @pytest.mark.oldest("defaults of the server")
@@ -177,7 +177,7 @@ def test_a_database_from_a_secret(controller, installed, namespace):
 
 @pytest.mark.oldest("server-side apply, defaults of the server")
 def test_a_settled_one_costs_nothing(controller, installed, namespace):
-    """Also with everything that an App can have."""
+    """Also with all optional children and fields."""
     app.create_ready(installed, "plain", namespace)
     installed.apply(app.manifest(
         "full", namespace, replicas=2, healthCheck={"path": "/"},
@@ -196,7 +196,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
             "resource": "requests.cpu", "divisor": "1m"}}}]))
     app.run_pods(installed, "full", namespace, 2)
     app.wait_ready(installed, "full", namespace)
-    # The events are on their way still, and the autoscaler has yet to find that there are no metrics.
+    # The events may still be pending, and the autoscaler has not yet reported missing metrics.
     for name in ("plain", "full"):
         installed.wait_event(name, namespace, "Created")
     app.wait_condition(installed, "full", namespace, "AutoscalingActive", "MetricsUnavailable", 60)
@@ -218,7 +218,7 @@ def test_a_new_configuration_rolls_the_pods(controller, installed, namespace):
     assert made["configmap"]["data"] == {"LOG_LEVEL": "info", "A": "1"}
     assert made["deployment"]["spec"]["template"]["metadata"]["annotations"] == {
         "mycompany.com/config-hash": second["status"]["configHash"]}
-    # A mapping that changes twice within a second ends as the second says, in both places.
+    # After two changes within a second, both children have the value of the second one.
     for value in ("2", "3"):
         installed.patch(app.KIND, "web", namespace,
                         {"spec": {"config": {"environment": {"A": value}}}})
@@ -276,8 +276,8 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
 ], ids=["selector", "envFrom"])
 def test_a_key_that_changes_the_meaning_is_removed(controller, installed, namespace, kind, name,
                                                    patch, field, lost):
-    """A Service with one more label in its selector selects nothing; each key of the ConfigMap is a
-    variable of the pods.  A change of the spec at the same time removes it as well."""
+    """A Service with one more label in its selector selects nothing.  Each key of the ConfigMap is
+    a variable of the pods.  A change of the spec at the same time removes the key as well."""
     app.create_ready(installed, "web", namespace, config={"logLevel": "warn"})
     before = installed.get(kind, name, namespace)
     installed.patch(kind, name, namespace, patch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apps at the door: refused with all that is wrong, warned of, and completed."""
+"""Admission of Apps: all errors at once, warnings and defaults."""
 
 import pytest
 from support import app, myweb
@@ -41,7 +41,7 @@ def test_what_is_absent_is_added(steward, cluster, namespace):
     assert spec["service"] == {"type": "ClusterIP", "port": 80}
     assert spec["autoscaling"] == {"enabled": True, "minReplicas": 1, "maxReplicas": 3,
                                    "targetCPUUtilizationPercentage": 80}
-    # What a second pass of the door adds to it: nothing.
+    # A second mutation changes nothing.
     before = cluster.get(app.KIND, "web", namespace)["metadata"]["generation"]
     cluster.annotate(app.KIND, "web", namespace, {"example.com/a": "b"})
     assert cluster.get(app.KIND, "web", namespace)["metadata"]["generation"] == before
@@ -64,7 +64,7 @@ def test_warnings(steward, cluster, namespace):
 
 
 def test_what_the_schema_holds_by_itself(controller, installed, namespace):
-    """With no webhook: what is static is refused all the same."""
+    """Without a webhook: the CRD schema refuses what it can check by itself."""
     for spec, text in (({"replicas": 1001}, "spec.replicas"),
                        ({"service": {"type": "ExternalName"}}, "spec.service.type"),
                        ({"strategy": {"maxSurge": "1"}}, "spec.strategy.maxSurge"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apps whose pods run: probes really fail, images really are not there, and the status says so."""
+"""Running pods of Apps: failing probes, missing images, and what the status reports."""
 
 import pytest
 from support import app, net, wait
@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.node,
               pytest.mark.oldest("the kubelet's states of containers, probes")]
 
 IMAGE = "nginx:1.22"
-# The image has no user of its own, and listens at a port below 1024.
+# The image runs as root, and listens on a port below 1024.
 ROOT = {"runAsNonRoot": False, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
 
 
@@ -24,14 +24,14 @@ def web(namespace, **spec):
 
 
 def fetch(cluster, namespace):
-    """What the node port answers."""
+    """GET of the node port."""
     port = cluster.get("service", "web", namespace)["spec"]["ports"][0]["nodePort"]
     return net.http_get(f"http://127.0.0.1:{port}/")
 
 
 def wait_degraded(cluster, namespace, *reasons, seconds=90):
     """Until the App is degraded for one of these reasons and not Ready; returns the condition.  A
-    container without a probe is Ready for a moment each time it starts again."""
+    container without a probe is Ready for a moment after each restart."""
     found = cluster.wait_for(
         app.KIND, "web", namespace,
         lambda o: condition(o, "Degraded").get("reason") in reasons
@@ -76,7 +76,7 @@ def test_a_probe_that_fails(steward, cluster, namespace):
         app.KIND, "web", namespace,
         lambda o: "runs but is not ready" in condition(o, "Ready").get("message", ""), 60)
     assert condition(found, "ServiceReady")["reason"] == "NoEndpoints"
-    # And with liveness it is started again and again.
+    # With liveness, the container is restarted repeatedly.
     cluster.apply(web(namespace, terminationGracePeriodSeconds=1, healthCheck={
         "path": "/missing", "periodSeconds": 1, "failureThreshold": 1, "liveness": True}))
     wait_degraded(cluster, namespace, "CrashLoopBackOff")
@@ -86,7 +86,7 @@ def test_a_probe_that_fails(steward, cluster, namespace):
 
 
 def test_an_app_that_ends(steward, cluster, namespace):
-    """It cannot write its pid file."""
+    """nginx cannot write its pid file."""
     assert steward.running()
     cluster.apply(web(namespace, securityContext={**ROOT, "readOnlyRootFilesystem": True}))
     found = wait_degraded(cluster, namespace, "CrashLoopBackOff")
@@ -115,7 +115,7 @@ def test_a_secret_that_is_missing(steward, cluster, namespace):
 
 
 def test_too_little_memory(steward, cluster, namespace, tmp_path):
-    """tail keeps the last line, and /dev/zero has a long one."""
+    """tail buffers the last line, and /dev/zero is one endless line."""
     assert steward.running()
     tar = tmp_path / "greedy.tar"
     k8s.cluster_command(cluster.name, "pack", "--user=65532", "greedy:1", tar,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who says how many pods there are: the App, a person through it, or an autoscaler.  They never
-fight, and the number never jumps while it is handed over."""
+"""Who sets the number of pods: spec.replicas of the App, `kubectl scale`, or an autoscaler.  They
+never overwrite each other, and the number does not jump when ownership changes."""
 
 import threading
 
@@ -30,24 +30,24 @@ class Watched:
                 self.values.append(obj["spec"]["replicas"])
 
     def end(self, last):
-        """All of them; it has come as far as `last`, or does so yet."""
+        """All values, after waiting until the newest is `last`."""
         wait.until(f"the watch to tell of {last}", lambda: self.values[-1] == last)
         return self.values
 
 
 @pytest.fixture
 def watched(installed, namespace):
-    """watched(name): begins to watch the Deployment of this name."""
+    """watched(name): starts a watch of the Deployment of this name."""
     return lambda name: Watched(installed, name, namespace)
 
 
 def replicas(cluster, name, namespace):
-    """What the Deployment says."""
+    """spec.replicas of the Deployment."""
     return app.deployment(cluster, name, namespace)["spec"]["replicas"]
 
 
 def wait_replicas(cluster, name, namespace, count, seconds=60):
-    """Until the Deployment says so many."""
+    """Until spec.replicas of the Deployment is `count`."""
     cluster.wait_for("deployment", name, namespace, lambda d: d["spec"]["replicas"] == count,
                      seconds, f"{count} replicas of {namespace}/{name}")
 
@@ -59,7 +59,7 @@ def owners(cluster, name, namespace):
 
 
 def stand_in(cluster, name, namespace, count):
-    """What an autoscaler does: the scale subresource of the Deployment."""
+    """Plays an autoscaler: writes the scale subresource of the Deployment."""
     cluster.patch("deployment", name, namespace, {"spec": {"replicas": count}}, subresource="scale")
 
 
@@ -92,7 +92,8 @@ def test_a_deployment_scaled_by_hand_is_put_right(controller, installed, namespa
 
 @pytest.mark.oldest("ownership of spec.replicas")
 def test_switched_on_and_off(controller, installed, namespace, watched):
-    """3 pods; autoscaling comes, makes 7 of them, an update rolls, autoscaling goes: never a jump."""
+    """3 pods; autoscaling is switched on, scales to 7, an update rolls, autoscaling is switched
+    off: the number never jumps."""
     installed.apply(app.manifest("web", namespace, replicas=3))
     wait_replicas(installed, "web", namespace, 3)
     seen = watched("web")
@@ -102,9 +103,9 @@ def test_switched_on_and_off(controller, installed, namespace, watched):
     assert owners(installed, "web", namespace) == {"steward-app-replicas"}
     stand_in(installed, "web", namespace, 7)
     wait_replicas(installed, "web", namespace, 7)
-    # Whatever else changes, and by whomever.
+    # Other changes, by steward and by another client.
     installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
-    # One write of steward would answer both, and would be an update instead of a repair.
+    # A single write by steward would cover both, and would be an update instead of a repair.
     installed.wait_for("deployment", "web", namespace, lambda d: d["spec"]["template"]["spec"][
         "containers"][0]["image"] == "registry.invalid/none:2.0")
     installed.patch("deployment", "web", namespace, {"spec": {"progressDeadlineSeconds": 77}})
@@ -128,7 +129,7 @@ def test_switched_on_and_off(controller, installed, namespace, watched):
 
 
 def test_switched_off_with_a_number(controller, installed, namespace, watched):
-    """Who says at the same time how many there shall be gets just that."""
+    """spec.replicas written in the same patch takes effect."""
     installed.apply(app.manifest("web", namespace, replicas=2, autoscaling=AUTOSCALING))
     wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
     stand_in(installed, "web", namespace, 6)
@@ -143,8 +144,8 @@ def test_switched_off_with_a_number(controller, installed, namespace, watched):
 
 @pytest.mark.oldest("ownership of spec.replicas")
 def test_what_it_starts_with(controller, installed, namespace, watched):
-    """It is made with that number, which is given up as soon as an autoscaler writes another, and
-    with anything else that is to be written."""
+    """The Deployment is created with that number.  Steward gives up the field at its next write, or
+    when an autoscaler writes another number."""
     for name, given, want in (("few", 1, 2), ("some", 5, 5), ("many", 50, 9)):
         installed.apply(app.manifest(name, namespace, replicas=given, autoscaling=AUTOSCALING))
         wait_replicas(installed, name, namespace, want)
@@ -171,11 +172,11 @@ def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
     assert (found["minReplicas"], found["maxReplicas"]) == (2, 9)
     assert [(m["resource"]["name"], m["resource"]["target"]["averageUtilization"])
             for m in found["metrics"]] == [("memory", 60)]
-    # The real one cannot see any metrics here, and says so.
+    # The real autoscaler gets no metrics here, and reports it.
     scaling = app.wait_condition(installed, "web", namespace, "AutoscalingActive",
                                  "MetricsUnavailable", 60)
     assert scaling["status"] == "False"
-    # Yet it keeps the bounds.
+    # It still enforces the bounds.
     installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"minReplicas": 4}}})
     wait_replicas(installed, "web", namespace, 4, 60)
     installed.patch("hpa", "web", namespace, {"spec": {"maxReplicas": 20}})
@@ -184,7 +185,7 @@ def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
 
 @pytest.mark.oldest("autoscaling/v2beta2")
 def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, namespace, watched):
-    """Such as one that a person or KEDA made: it has its way, instead of a fight without end."""
+    """For instance by hand or by KEDA: it sets the number, and steward does not fight it."""
     installed.apply(app.manifest("web", namespace, replicas=3))
     wait_replicas(installed, "web", namespace, 3)
     installed.wait_for(app.KIND, "web", namespace, lambda o: condition(o, "Available"))
@@ -203,7 +204,7 @@ def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, nam
                                o["status"]["observedGeneration"] == o["metadata"]["generation"])
     assert "steward-app" not in owners(installed, "web", namespace)
     assert "repairs" not in found["status"]
-    # It goes: the number stays, and is the App's own again.
+    # Once it is deleted, the number stays, and the App owns it again.
     installed.delete("hpa", "theirs", namespace)
     installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     installed.wait_for(app.KIND, "web", namespace,
@@ -212,7 +213,7 @@ def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, nam
 
 
 def test_foreign_autoscaler(controller, installed, namespace):
-    """One of the same name that is somebody else's is left alone."""
+    """One of the same name with another owner is not touched."""
     installed.apply({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
                      "metadata": {"name": "web", "namespace": namespace},
                      "spec": {"maxReplicas": 2, "scaleTargetRef": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`steward audit`: what is stored, held against the rules of the door; nothing is written."""
+"""`steward audit`: checks stored objects against the rules of admission, and writes nothing."""
 
 import json
 
@@ -12,14 +12,14 @@ PORT_TAKEN = "Forbidden: node port 30421 is taken by MyWeb"
 
 
 def myweb(name, namespace, port):
-    """One that wants a node port."""
+    """A MyWeb with a fixed node port."""
     return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
             "metadata": {"name": name, "namespace": namespace},
             "spec": {"image": "nginx:1.22", "pageContentHtml": "hello", "nodePortNumber": port}}
 
 
 def eru(name, namespace, schedule):
-    """One for a Deployment that is not there."""
+    """An Eru for a Deployment that does not exist."""
     return {"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru",
             "metadata": {"name": name, "namespace": namespace},
             "spec": {"deploymentname": name, "schedule": schedule}}
@@ -27,14 +27,14 @@ def eru(name, namespace, schedule):
 
 @pytest.fixture(scope="module")
 def no_door(installed):
-    """No webhook: whatever a test writes is stored."""
+    """No webhook is installed: the API server stores all that a test writes."""
     stw.uninstall_webhooks(installed)
     return installed
 
 
 @pytest.fixture
 def audit(no_door, steward_binary, namespace):
-    """audit(*arguments): of the test's namespace, as the account that steward has."""
+    """audit(*arguments): audits the test's namespace, with the account of steward."""
     def call(*arguments):
         return k8s.run([steward_binary, "audit", "--kubeconfig", no_door.kubeconfig_steward,
                         "-n", namespace, *arguments], check=False)
@@ -84,7 +84,7 @@ def test_json(audit, no_door, namespace):
 
 @pytest.mark.oldest("lists in pages")
 def test_many_pages(audit, no_door, namespace):
-    """A page has 250 objects."""
+    """A page of a list has 250 objects."""
     no_door.apply(yaml.safe_dump_all([myweb(f"m{i}", namespace, 0) for i in range(260)] +
                                      [myweb("bad", namespace, 80)]))
     result = audit("--quiet", "mywebs")
@@ -94,8 +94,8 @@ def test_many_pages(audit, no_door, namespace):
 
 
 def test_accounts_and_secrets(audit, no_door, namespace, tmp_path):
-    """The database targets come from a file here; of two DatabaseUsers for one account, each is told
-    of, and a Secret that is not there is warned of."""
+    """The database targets come from a file here.  Two DatabaseUsers for one account are both
+    reported, and a missing Secret is a warning."""
     config = tmp_path / "steward.yaml"
     config.write_text("targets:\n- {name: main, engine: mariadb, host: db, "
                       "admin: {user: root, passwordFile: /nowhere}}\n", encoding="utf-8")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server that shows a certificate at the door, as docs/security.md has it, and one that does
-not."""
+"""An API server with a client certificate, as in docs/security.md, and one without."""
 
 import os
 import re
@@ -19,13 +18,13 @@ def openssl(folder, *args):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files of docs/security.md, with their paths in this folder, and a CA and a pair of it."""
+    """The files of docs/security.md with paths in this folder, a CA and a client certificate."""
     one = tmp_path_factory.mktemp("callers")
     text = (paths.TOP / "docs" / "security.md").read_text("utf-8")
     for name in ("admission.yaml", "webhooks.kubeconfig"):
         block = re.search(rf"```yaml\n# {name}\n(.*?)```", text, re.DOTALL)[1]
         block = re.sub(r"/etc/kubernetes/(pki/)?", f"{one}/", block)
-        # Here the API server reaches steward by URL and not by its Service.
+        # Here the API server calls steward by URL, not through the Service.
         block = block.replace("steward-webhook-service.steward-system.svc", '"*"')
         (one / name).write_text(block, "utf-8")
     (one / "ext").write_text("extendedKeyUsage=clientAuth\n", "utf-8")
@@ -40,7 +39,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def showing(folder, steward_binary):
-    """A cluster whose API server shows the certificate, with steward's kinds in it."""
+    """A cluster with steward's CRDs, whose API server presents the certificate."""
     if os.environ.get("USE_EXISTING_CLUSTER") == "true":
         pytest.skip("the API server of an existing cluster cannot be told")
     name = f"callers-{os.getpid()}"
@@ -68,7 +67,7 @@ def test_it_is_let_in(showing, steward_binary, folder):
                 "--webhook-client-names=kube-apiserver")
     one.wait_door()
     assert one.metric("controller_runtime_webhook_requests_total", code="200") > 0
-    # Only a caller that is known is told of what is in a Secret.
+    # Only an authenticated caller gets warnings about the content of a Secret.
     showing.kubectl("create", "secret", "generic", "half", "--from-literal=peer.crt=hunter2")
     said = showing.apply({
         "apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",

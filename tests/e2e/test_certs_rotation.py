@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new CA while the API server keeps asking: no admission fails, no connection is dropped."""
+"""A CA rotation while admission is in use: no call fails, no connection is closed."""
 
 import base64
 import http.client
@@ -25,7 +25,7 @@ def _bundles(cluster):
 
 
 class Askers:
-    """Threads that ask the API server for what steward must refuse, over and over."""
+    """Threads that repeatedly send the API server a request that steward must refuse."""
 
     def __init__(self, cluster, namespace, count=3):
         self.cluster, self.asked, self.wrong = cluster, 0, []
@@ -74,7 +74,7 @@ def _ask(connection):
 
 
 def test_new_ca_under_load(installed, run_steward, askers):
-    """ca.key is taken out of the Secret, which asks for a new CA."""
+    """ca.key is removed from the Secret, which makes steward create a new CA."""
     one, other = run_steward(door=True), run_steward()
     before = _secret(installed)
     kept = [_connect(s.webhook_port, before["ca.crt"]) for s in (one, other)]
@@ -98,7 +98,7 @@ def test_new_ca_under_load(installed, run_steward, askers):
     assert [_ask(c)[0] for c in kept] == [200, 200], "a connection of before was dropped"
     bundles = _bundles(installed)
     assert len(bundles) == 1 and before["ca.crt"] in bundles.pop()
-    assert before["ca.crt"] in after["ca-old.crt"]  # beside those of an earlier run
+    assert before["ca.crt"] in after["ca-old.crt"]  # together with those of an earlier run
     for replica in (one, other):
         assert replica.readyz()[0] == 200
         assert replica.metric("certwatcher_read_certificate_errors_total") == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every expression of the dashboard and of the alerts, asked of a real Prometheus that reads a
-steward as config/prometheus says."""
+"""Every expression of the dashboard and of the alerts, evaluated by a real Prometheus that scrapes
+a steward as configured in config/prometheus."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ from support.cluster import condition
 DASHBOARD = json.loads((paths.TOP / "config" / "grafana" / "dashboard.json").read_text("utf-8"))
 MONITOR = yaml.safe_load((paths.TOP / "config" / "prometheus" / "monitor.yaml").read_text("utf-8"))
 RULES = yaml.safe_load((paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8"))
-# A backup that was read back needs an etcd in pods: tests/e2e/test_etcd_backup.py asks for it there.
+# A verified backup needs an etcd in pods: tests/e2e/test_etcd_backup.py checks the series there.
 NEEDS_PODS = "steward_etcd_backup_last_verified_timestamp_seconds"
 SAMPLES = paths.TOP / "config" / "samples"
 
@@ -28,7 +28,7 @@ def panels(of=None):
 
 
 def expressions():
-    """(where, expression) of the dashboard, as Grafana asks it; of alerts, without the comparison."""
+    """(where, expression) of the dashboard, as Grafana sends it; of alerts, the left operand."""
     for panel in panels():
         for target in panel.get("targets", []):
             yield (f"panel {panel['title']}",
@@ -40,7 +40,7 @@ def expressions():
 
 
 def scrape(cluster, port, folder, account):
-    """The endpoint of the ServiceMonitor, as Prometheus is told of it."""
+    """The scrape configuration for Prometheus, from the endpoint of the ServiceMonitor."""
     endpoint, = MONITOR["spec"]["endpoints"]
     reference = endpoint["tlsConfig"]["ca"]["secret"]
     secret = cluster.get("secret", reference["name"], stw.NAMESPACE)
@@ -57,7 +57,7 @@ def scrape(cluster, port, folder, account):
 
 @pytest.fixture(scope="module")
 def asked(installed, steward_binary, tmp_path_factory):
-    """A prometheus.Prometheus that has read a steward with objects of all kinds for a while."""
+    """A prometheus.Prometheus that has scraped a steward with objects of all kinds for a while."""
     if not prometheus.program():
         pytest.skip("prometheus is not installed (scripts/bootstrap test)")
     folder = tmp_path_factory.mktemp("live")
@@ -87,7 +87,7 @@ def asked(installed, steward_binary, tmp_path_factory):
         if server:
             server.stop()
         stw.uninstall_webhooks(installed)
-        # Its server was never there: nothing is left behind.
+        # Its server never existed: there is no account to drop.
         for user in installed.list(databaseuser.KIND, "dashboard"):
             installed.annotate(databaseuser.KIND, user["metadata"]["name"], "dashboard",
                                {"steward.dev/force-delete": "true"})
@@ -98,7 +98,7 @@ def asked(installed, steward_binary, tmp_path_factory):
 
 
 def busy(cluster):
-    """An object of each kind, one that is refused, and an etcd with certificates."""
+    """Creates an object of each kind, one that is refused, and an etcd with certificates."""
     cluster.kubectl("apply", "-n", "dashboard", "-f", str(SAMPLES))
     etcdcluster.EtcdCluster(cluster, "dashboard", "safe").apply(
         size=1, TLS={"auto": {"provider": "Steward"}})
@@ -117,14 +117,14 @@ def test_it_returns_a_series(asked, where, expression):
 
 
 def test_what_is_not_there_returns_nothing(asked):
-    """So that the test above can fail."""
+    """Proves that the test above can fail."""
     assert asked.query("steward_no_such_metric") == []
     with pytest.raises(ValueError, match="parse error"):
         asked.query("sum(")
 
 
 def test_series_of_pods_are_made_by_that_name():
-    """What is passed over above is a name that the program has."""
+    """The metric that is skipped above exists in the source."""
     source = (paths.TOP / "controller" / "etcdbackup_keeper.c").read_text("utf-8")
     assert f'"{NEEDS_PODS}"' in source
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tenant who may write any DatabaseUser in one namespace, against real servers and a real API
-server: it gets nothing that the target does not give to that namespace."""
+server: it gets only what the target allows that namespace."""
 
 import json
 
@@ -17,7 +17,7 @@ PASSWORD = "first-Passw0rd-1"
 
 @pytest.fixture(scope="module")
 def pg():
-    """A PostgreSQL of this module's."""
+    """A PostgreSQL for this module."""
     if databases.missing(databases.PostgreSQL):
         pytest.skip(databases.missing(databases.PostgreSQL))
     one = databases.PostgreSQL()
@@ -27,7 +27,7 @@ def pg():
 
 @pytest.fixture(scope="module")
 def plain(installed, steward_binary, tmp_path_factory, mariadb, pg):
-    """A steward whose targets say nothing of what they allow."""
+    """A steward whose targets do not set what they allow."""
     stw.uninstall_webhooks(installed)
     scene = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
                       {"main": mariadb, "pg": pg})
@@ -39,7 +39,7 @@ def plain(installed, steward_binary, tmp_path_factory, mariadb, pg):
 
 
 def targets(mariadb, pg, **more):
-    """The two targets, with the defaults of what they allow."""
+    """The two targets, with the default limits unless `more` sets them."""
     return [{**{k: v for k, v in server.target(name).items()
                 if not k.startswith("allow")}, **more}
             for name, server in (("main", mariadb), ("pg", pg))]
@@ -59,7 +59,7 @@ def create(scene, namespace, name, **more):
 
 
 def test_the_database_of_another_namespace(plain, tenant, mariadb):
-    """M8: refused at admission, and by the controller when admission was not there."""
+    """M8: refused at admission, and by the controller when no webhook was installed."""
     mine = f"{tenant}-app"
     grants = [{"database": "shop", "privileges": ["ALL"]}]
     mariadb.sql(f"CREATE DATABASE IF NOT EXISTS `{mine}`")
@@ -76,7 +76,7 @@ def test_the_database_of_another_namespace(plain, tenant, mariadb):
 
 
 def test_doctor_lists_what_is_refused(plain, tenant, steward_binary, mariadb, pg):
-    """M8: objects from before the rule, by name."""
+    """M8: objects older than the rule are listed by name."""
     cluster = plain.cluster
     create(plain, tenant, "legacy", grants=[{"database": "shop", "privileges": ["ALL"]}])
     config = {"targets": targets(mariadb, pg)}
@@ -93,7 +93,7 @@ def test_doctor_lists_what_is_refused(plain, tenant, steward_binary, mariadb, pg
 
 
 def test_adoption_that_is_not_allowed(plain, tenant, mariadb):
-    """H3: the tenant's word, in the spec or as an annotation, is not enough."""
+    """H3: a request by the tenant, in the spec or as an annotation, is not enough."""
     mariadb.sql("CREATE USER 'dba'@'%' IDENTIFIED BY 'by-hand-1'; "
                 "GRANT ALL ON shop.* TO 'dba'@'%' WITH GRANT OPTION")
     try:
@@ -107,7 +107,7 @@ def test_adoption_that_is_not_allowed(plain, tenant, mariadb):
 
 
 def test_the_name_of_another_namespace(plain, tenant, mariadb):
-    """H4: at another host."""
+    """H4: the same name at another host."""
     mariadb.sql("CREATE USER 'payapp'@'%' IDENTIFIED BY 'by-hand-1'; "
                 "GRANT SELECT ON shop.* TO 'payapp'@'%'")
     try:
@@ -119,7 +119,7 @@ def test_the_name_of_another_namespace(plain, tenant, mariadb):
 
 
 def test_superuser_by_deletion(plain, tenant, pg):
-    """H1: from the object to the function that would make an admin."""
+    """H1: a function owned by the dropped role must not get an administrator as its owner."""
     mine = f"{tenant}-app"
     pg.sql(f'CREATE DATABASE "{mine}"')
     pg.sql("CREATE ROLE accomplice LOGIN PASSWORD 'acc0mplice-Pa55'")

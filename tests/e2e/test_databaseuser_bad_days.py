@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that go away at the wrong moment, a steward that is killed at any, admins and targets that
-change, and two objects that want one account."""
+"""Database servers that fail at any moment, a steward that is killed, admin credentials and targets
+that change, and two objects for one account."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def _server_runs(mariadb):
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_server_down(scene, mariadb, shop, how):
-    """At creation, at a rotation and at a deletion, and back again each time."""
+    """The server is down at creation, at a rotation and at a deletion, and recovers each time."""
     getattr(mariadb, how)()
     scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
     told = scene.wait_condition("app", shop, "TargetReachable", "ConnectFailed", "CircuitOpen")
@@ -44,7 +44,7 @@ def test_server_down(scene, mariadb, shop, how):
     scene.cluster.apply(dbu.secret("app", shop, SECOND))
     wait.until("the trouble to be told", lambda: condition(
         scene.get("app", shop), "TargetReachable").get("status") == "False")
-    assert condition(scene.get("app", shop), "UserSynced")["status"] == "True"  # not looked at
+    assert condition(scene.get("app", shop), "UserSynced")["status"] == "True"  # not checked
     mariadb.start()
     wait.until("the new password", lambda: mariadb.login("app", SECOND), 90)
 
@@ -58,7 +58,7 @@ def test_server_down(scene, mariadb, shop, how):
 
 
 def test_forced(scene, mariadb, shop):
-    """The annotation lets it go after one more try, and says what is left."""
+    """With the annotation the object goes after one more attempt; an event lists the remains."""
     scene.create("app", shop, FIRST)
     mariadb.stop()
     scene.delete("app", shop, wait_gone=False)
@@ -72,8 +72,8 @@ def test_forced(scene, mariadb, shop):
 
 
 def test_server_killed_while_accounts_are_made(scene, mariadb, shop):
-    """Again and again, so that some statements are sent and the next are not: CREATE USER but no
-    GRANT, a mark but no account.  In the end all is as asked for."""
+    """Repeatedly, so that some statements are sent and the next are not: CREATE USER but no GRANT,
+    a mark but no account.  In the end all accounts match their specs."""
     dice = random.Random(3)
     names = [f"u{n:02}" for n in range(40)]
     scene.cluster.apply([m for n in names for m in (dbu.secret(n, shop, FIRST),)])
@@ -94,10 +94,10 @@ def test_server_killed_while_accounts_are_made(scene, mariadb, shop):
 
 
 def test_admin_password_rotated(scene, mariadb, shop):
-    """First on the server, then in the Secret, which wakes who waits."""
+    """First on the server, then in the Secret, whose change triggers waiting reconciles."""
     scene.create("app", shop, FIRST)
     mariadb.set_admin_password("another-admin-Passw0rd")
-    mariadb.stop()  # the connections that are logged in already would go on
+    mariadb.stop()  # existing connections would stay logged in
     mariadb.start()
     scene.patch("app", shop, grants=[])
     told = scene.wait_condition("app", shop, "TargetReachable", "AuthFailed")
@@ -108,7 +108,7 @@ def test_admin_password_rotated(scene, mariadb, shop):
 
 
 def test_admin_secret_changed_to_a_wrong_one(scene, mariadb, shop):
-    """Connections that are logged in go on being used; nobody is locked out by the change."""
+    """Existing connections stay in use; the change causes no lockout."""
     scene.create("app", shop, FIRST)
     scene.admin_secret("main", "wrong-admin-Passw0rd")
     scene.patch("app", shop, grants=[])
@@ -124,7 +124,7 @@ def test_account_that_was_there_before(scene, mariadb, shop):
         assert "adoptionPolicy" in stalled["message"]
         assert mariadb.login("old", SECOND)
         assert mariadb.rights("old") == ["GRANT DELETE ON `shop`.* TO `old`@`%`"]
-        scene.delete("old", shop)  # what was never ours is not dropped, and holds nobody up
+        scene.delete("old", shop)  # not adopted: not dropped, and the deletion is not blocked
         assert mariadb.login("old", SECOND)
         scene.create("old", shop, FIRST, adoptionPolicy="Adopt")
         assert mariadb.login("old", FIRST)
@@ -138,7 +138,7 @@ def test_account_that_was_there_before(scene, mariadb, shop):
 
 
 def test_made_by_hand_after_it_was_ours(scene, mariadb, shop):
-    """The mark went and somebody made the account anew: that is not dropped unasked."""
+    """The mark is gone and the account was recreated by hand: it is not dropped unless forced."""
     scene.create("app", shop, FIRST)
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts; "
                   f"CREATE USER app@'%' IDENTIFIED BY '{SECOND}'")
@@ -152,7 +152,7 @@ def test_made_by_hand_after_it_was_ours(scene, mariadb, shop):
 
 
 def test_two_objects_one_account(scene, mariadb, shop):
-    """The older one has it; the other is passive, and takes nothing along when it goes."""
+    """The older one manages the account; the other is passive, and its deletion changes nothing."""
     scene.create("app", shop, FIRST)
     scene.cluster.apply([dbu.secret("other", shop, SECOND),
                          dbu.manifest("other", shop, target="MAIN", user="app", grants=[])])
@@ -162,7 +162,7 @@ def test_two_objects_one_account(scene, mariadb, shop):
     assert mariadb.login("app", FIRST) and mariadb.rights("app")
     scene.delete("other", shop)
     assert mariadb.login("app", FIRST)
-    # And when the older one goes, the younger takes its turn.
+    # When the older one is deleted, the younger takes over.
     scene.cluster.apply(dbu.manifest("other", shop, user="app", grants=[]))
     scene.wait_condition("other", shop, "Stalled", "Conflict")
     scene.delete("app", shop)
@@ -190,12 +190,12 @@ def test_target_removed_and_back(scene, mariadb, shop):
             scene.wait_condition(name, shop, "TargetReachable", "TargetNotFound")
         wait.until("the metrics of the target to go", lambda: 'target="' not in
                    scene.steward.metrics_text())
-        scene.delete("app", shop)  # there is nobody to ask, now or later
+        scene.delete("app", shop)  # there is no server to connect to
         scene.wait_event("app", shop, "TargetGone")
         assert mariadb.login("app", FIRST)
     finally:
         scene.write_targets(target)
-    scene.wait_ready("late", shop)  # the target is back: what is left of this test can be dropped
+    scene.wait_ready("late", shop)  # the target is back: the remains of this test can be dropped
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user = 'app'")
 
 
@@ -222,12 +222,12 @@ def test_moved_while_the_webhook_was_away(scene, mariadb, shop):
     stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
     assert 'target cannot change from "main" to "other"' in stalled["message"]
     assert mariadb.login("app", FIRST)
-    scene.delete("app", shop)  # the account is dropped where it was made
+    scene.delete("app", shop)  # the account is dropped from the target where it was created
     assert "app@%" not in mariadb.all_accounts()
 
 
 def test_missing_table(scene, mariadb, shop):
-    """Comes by itself, in many a cluster: by a migration."""
+    """In many clusters a migration creates the table later."""
     scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop, grants=[
         {"database": "shop", "table": "later", "privileges": ["SELECT"]}])])
     told = scene.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
@@ -253,7 +253,7 @@ def test_read_only_server(scene, mariadb, shop):
 
 
 def test_a_lookup_that_fails(scene, mariadb, shop):
-    """The catalogue cannot be read: nothing is changed, least of all dropped and made anew."""
+    """The catalogue cannot be read: nothing is changed; above all, no account is recreated."""
     scene.create("app", shop, FIRST)
     mariadb.sql("RENAME TABLE mysql.procs_priv TO mysql.procs_priv_away")
     try:
@@ -268,9 +268,9 @@ def test_a_lookup_that_fails(scene, mariadb, shop):
 
 
 def test_a_dead_server_delays_nobody(installed, steward_binary, tmp_path, mariadb, scene, namespace):
-    """40 users of a server that takes connections and never answers, and one of another."""
+    """40 users of a server that accepts connections but never replies, and one of another."""
     scene.steward.stop()
-    silent = socket.create_server(("127.0.0.1", 0), backlog=128)  # nobody ever accepts
+    silent = socket.create_server(("127.0.0.1", 0), backlog=128)  # accept() is never called
     two = dbu.Scene(installed, steward_binary, tmp_path, {"main": mariadb})
     try:
         live = mariadb.target("main")
@@ -324,7 +324,7 @@ def test_nothing_secret_anywhere(scene, mariadb, shop):
 
 
 def in_memory(pid, needles):
-    """Which of these bytes stand anywhere in the memory that a process can write to."""
+    """Which of these byte strings occur in the writable memory of a process."""
     found = set()
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         for line in pathlib.Path(f"/proc/{pid}/maps").read_text("ascii", "replace").splitlines():
@@ -343,10 +343,10 @@ def in_memory(pid, needles):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a process without core dumps is closed to others")
 def test_nothing_secret_stays_in_memory(scene, mariadb, shop):
-    """What a core dump would hold, if one were made.
+    """Checks what a core dump would contain.
 
-    Not by `kubectl apply`, which writes what it is given into an annotation as well: with that, each
-    event about the Secret tells the password, and libcurl and OpenSSL do not wipe what they receive.
+    Not with `kubectl apply`, which copies the manifest into an annotation: with that, each event
+    about the Secret contains the password, and libcurl and OpenSSL do not wipe what they receive.
     """
     passwords = [f"needle-{n}-Passw0rd-in-memory" for n in range(20)]
     scene.cluster.create(dbu.secret("app", shop, passwords[0]))
@@ -361,6 +361,6 @@ def test_nothing_secret_stays_in_memory(scene, mariadb, shop):
             pytest.skip("a sanitizer keeps for a while what others have freed")
     needles = [p.encode() for p in passwords]
     assert mariadb.login("app", passwords[-1])
-    # It may be at work on the last one still.
+    # steward may still be processing the last one.
     wait.until("none of them to be in memory",
                lambda: not in_memory(scene.steward.process.pid, needles), 20, every=0.5)

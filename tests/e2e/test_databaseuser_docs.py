@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/databaseuser.md, "Try it", followed word for word: the admin's rights that it gives are enough,
-and kubectl prints what it shows."""
+"""Follows docs/databaseuser.md, "Try it", literally: the rights that it grants to the admin
+suffice, and kubectl prints what the page shows."""
 
 import pytest
 import yaml
@@ -13,7 +13,7 @@ PAGE = "docs/databaseuser.md"
 
 @pytest.fixture(scope="module")
 def server():
-    """A MariaDB that nobody has prepared but what the page says."""
+    """A MariaDB with only the preparation that the page shows."""
     if maria.missing():
         pytest.skip(maria.missing())
     one = maria.MariaDB()
@@ -24,7 +24,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def following(installed, steward_binary, tmp_path_factory, server):
-    """A steward behind the door, whose only target is the page's, at our server's address."""
+    """A steward with webhooks, whose only target is the page's, at the test server's address."""
     shown = next(b for b in readme.blocks("yaml", PAGE) if b.startswith("targets:"))
     target = yaml.safe_load(shown)
     target = dict(target["targets"][0], host="127.0.0.1", port=server.port,
@@ -40,7 +40,7 @@ def following(installed, steward_binary, tmp_path_factory, server):
 
 
 def verifier(server):
-    """What the server has for a password."""
+    """The stored password hash."""
     return server.sql("SELECT JSON_VALUE(Priv, '$.authentication_string') FROM mysql.global_priv "
                       "WHERE User = 'shop' AND Host = '10.%'")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DatabaseUser as the API server and kubectl see it: schema, webhooks, warnings, columns."""
+"""DatabaseUser through the API server and kubectl: schema, webhooks, warnings, columns."""
 
 import json
 import re
@@ -22,7 +22,7 @@ SENTENCE = ("spec.password: Invalid value: must be an object {name, key} that na
 
 @pytest.fixture(scope="module")
 def scene(installed, steward_binary, tmp_path_factory):
-    """A steward with targets that nobody answers at, asked by the API server."""
+    """A steward whose targets have no server; the API server calls its webhooks."""
     one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("door"), {})
     one.write_targets(MAIN, OTHER, PG)
     stw.install_webhooks(installed, steward_binary, one.steward.webhook_port)
@@ -40,13 +40,13 @@ def shop(scene, namespace):
 
 
 def apply(scene, *objects, **more):
-    """An apply that leaves unknown fields to the webhook: else the API server would refuse them
-    first."""
+    """An apply without kubectl's validation, so that unknown fields reach the webhook: else the API
+    server would refuse them first."""
     return scene.cluster.apply(list(objects), validate=False, **more)
 
 
 def dry_run(scene, obj):
-    """The answer that an apply would get."""
+    """The response that an apply would get."""
     return scene.cluster.apply(obj, validate=False, dry_run=True, check=False)
 
 
@@ -57,14 +57,14 @@ def refusal(scene, *objects):
 
 
 def user(name, namespace, **more):
-    """As in dbu.manifest, but with no grants and no doubt about hosts."""
+    """Like dbu.manifest, but without grants, and with a host that causes no warning."""
     return dbu.manifest(name, namespace, **{"hosts": ["10.%"], "grants": [], **more})
 
 
 def test_a_plain_password(scene, shop):
     said = refusal(scene, user("app", shop, password="hunter2-in-plain-text"))
     assert SENTENCE in said
-    # As kubectl prints it; the manifest is nowhere in that.
+    # kubectl's output does not contain the manifest.
     reply = scene.cluster.kubectl("create", "-f", "-", "--validate=false", check=False,
                                   stdin=json.dumps(user("app", shop, password="hunter2-in-plain-text")))
     assert SENTENCE in reply.stderr and "hunter2" not in reply.stderr
@@ -107,7 +107,7 @@ def test_one_account_one_object(scene, shop):
 
 @pytest.mark.oldest("webhook calls")
 def test_what_stays(scene, shop):
-    """The user for ever, the target from when there is an account."""
+    """The user is immutable; the target is once there is an account."""
     apply(scene, user("app", shop, annotations={"steward.dev/paused": "true"}))
     assert 'spec.user: Forbidden: field is immutable (was "app")' in \
         refusal(scene, user("app", shop, user="other"))
@@ -129,7 +129,7 @@ def test_what_stays(scene, shop):
 ], ids=["no key", "newline", "trimmed", "short", "empty", "good"])
 @pytest.mark.oldest("warnings")
 def test_what_is_said_of_the_secret(scene, shop, value, more):
-    """Nothing of its keys and their values: this steward cannot tell the API server from others."""
+    """No warnings about keys or values: this steward does not authenticate the API server."""
     reply = apply(scene, dbu.secret("app", shop, value),
                   user("app", shop, password={"name": "app", **more}))
     assert "Warning" not in reply.stderr
@@ -144,14 +144,14 @@ def test_the_secret_is_not_there(scene, shop):
 
 
 def finalizers(scene, obj):
-    """Those that the object would be stored with."""
+    """The finalizers that the object would be stored with."""
     reply = scene.cluster.apply(obj, validate=False, dry_run=True)
     return reply.object["metadata"].get("finalizers", [])
 
 
 @pytest.mark.oldest("webhook calls, finalizers")
 def test_the_finalizer(scene, shop):
-    """Set where an account is about to be made, once; and not where the object waits for something."""
+    """Set once, if an account is about to be created, but not while something is missing."""
     assert finalizers(scene, user("app", shop)) == []
     scene.cluster.apply(dbu.secret("app", shop, "long-enough-and-more"))
     wait.until("the Secret to be seen",
@@ -165,7 +165,7 @@ def test_the_finalizer(scene, shop):
 
 
 def test_seed(scene, shop):
-    """Unchanged, but for what its page lost: blanks, and the s of labels."""
+    """Unchanged except for what its page lost: blanks, and the s of labels."""
     reply = scene.cluster.kubectl("apply", "-n", shop, "-f", "-", stdin=dbu.SEED)
     assert "created" in reply.stdout
     stored = scene.get("cnhandsomeguy", shop)["spec"]
@@ -220,7 +220,7 @@ def test_targets_change_under_a_running_steward(scene, shop):
 ], ids=str)
 @pytest.mark.oldest("the schema")
 def test_the_schema_alone(installed, namespace, spec, word):
-    """With no webhook before it, as when it is down."""
+    """Without a webhook, as when it is down."""
     stw.uninstall_webhooks(installed)
     obj = user("app", namespace, **spec)
     obj["spec"] = {k: v for k, v in obj["spec"].items() if v is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""steward is killed again and again while it makes, changes and drops accounts, on each engine."""
+"""steward is killed repeatedly while it creates, changes and drops accounts, on each engine."""
 
 import random
 import time
@@ -13,7 +13,7 @@ FIRST = "first-Passw0rd-1"
 
 
 class OnMariaDB:
-    """What the test asks of accounts there."""
+    """How the test reads accounts on MariaDB."""
 
     target = "main"
     grants = dbu.SHOP
@@ -34,7 +34,7 @@ class OnMariaDB:
 
 
 class OnPostgreSQL:
-    """The same."""
+    """The same for PostgreSQL."""
 
     target = "pg"
     fewer = [{"database": "shop", "privileges": ["CONNECT"]},
@@ -63,7 +63,7 @@ def engine(request):
 
 @pytest.fixture(scope="module")
 def scene(installed, steward_binary, tmp_path_factory, engine):
-    """A steward that knows this one server, and no webhook before it."""
+    """A steward with this one server as its target.  No webhook is installed."""
     stw.uninstall_webhooks(installed)
     one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
                     {engine.target: engine.server})
@@ -74,8 +74,8 @@ def scene(installed, steward_binary, tmp_path_factory, engine):
 
 
 def test_steward_killed_at_random_moments(engine, scene, shop):
-    """200 reconciles - creations, rotations, fewer rights, deletions - with SIGKILL at random moments:
-    afterwards no account is left over, none is missing, and no right is left over."""
+    """200 reconciles - creations, rotations, fewer rights, deletions - with SIGKILL at random
+    moments: afterwards no account or right is left over, and no account is missing."""
     dice = random.Random(20260101)
     names = [f"k{n:02}" for n in range(50)]
     passwords = {n: FIRST for n in names}
@@ -103,10 +103,10 @@ def test_steward_killed_at_random_moments(engine, scene, shop):
     scene.cluster.apply([dbu.secret(n, shop, passwords[n]) for n in names])
     for _ in range(5):
         kill_soon()
-    scene.cluster.apply(users(names, engine.fewer))  # 50 times fewer rights
+    scene.cluster.apply(users(names, engine.fewer))  # 50 reductions of rights
     for _ in range(5):
         kill_soon()
-    deleted = dice.sample(names, 25)  # and made anew later: 50 more
+    deleted = dice.sample(names, 25)  # and recreated later: 50 more
     for again in range(2):
         for name in deleted:
             scene.cluster.delete(dbu.KIND, name, shop, wait_gone=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a DatabaseUser on a real MariaDB: created, rotated, its rights given and taken, gone."""
+"""The life of a DatabaseUser on a real MariaDB: creation, rotation, GRANT and REVOKE, deletion."""
 
 import time
 
@@ -71,8 +71,8 @@ def test_hosts_limits_and_tls(scene, mariadb, shop):
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
 def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy):
-    """The door set the finalizer, and steward sees the object only when it goes: it lets go of what
-    was never made, and of what is not its own."""
+    """Admission set the finalizer, and the controller sees the object only after its deletion: it
+    drops neither an account that was never created nor one that it does not own."""
     scene.cluster.apply([dbu.secret(name, shop, FIRST) for name in ("app", "other")])
     mariadb.sql(f"CREATE USER other@'%' IDENTIFIED BY '{SECOND}'")
     scene.steward.stop()
@@ -93,7 +93,7 @@ def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy
 
 @pytest.mark.oldest("webhook calls before a reconcile")
 def test_let_in_by_the_door(scene, mariadb, shop):
-    """The finalizer that is there already costs no request."""
+    """A finalizer that admission has set needs no request by the controller."""
     scene.cluster.apply(dbu.secret("app", shop, FIRST))
     scene.steward.stop()
     with scene.door():
@@ -111,7 +111,7 @@ def test_the_secret_comes_later(scene, mariadb, shop):
     secret = scene.wait_condition("app", shop, "SecretResolved", "SecretNotFound")
     assert secret["message"] == 'Secret "app" not found; the account is created when it appears'
     user = scene.get("app", shop)
-    assert not user["metadata"].get("finalizers")  # nothing was sent to the server yet
+    assert not user["metadata"].get("finalizers")  # no statement was sent yet
     assert condition(user, "Ready")["reason"] == "SecretNotFound"
     scene.cluster.apply(dbu.secret("app", shop, None))
     scene.wait_condition("app", shop, "SecretResolved", "KeyNotFound")
@@ -124,7 +124,7 @@ def test_the_secret_comes_later(scene, mariadb, shop):
 
 
 def test_the_secret_goes(scene, mariadb, shop):
-    """Emptied, without its key, deleted: the account keeps the password that it has."""
+    """The value emptied, the key removed, the Secret deleted: the account keeps its password."""
     scene.create("app", shop, FIRST)
     for change, reason in ((lambda: scene.cluster.patch("secret", "app", shop,
                                                         {"data": {"password": ""}}), "EmptyPassword"),
@@ -135,7 +135,7 @@ def test_the_secret_goes(scene, mariadb, shop):
         scene.wait_condition("app", shop, "SecretResolved", reason)
         assert mariadb.login("app", FIRST)
         assert not mariadb.login("app", "")
-    # Rights are looked after meanwhile.
+    # Grants are still reconciled.
     scene.patch("app", shop, grants=[])
     wait.until("no rights", lambda: mariadb.rights("app") == [])
     scene.cluster.apply(dbu.secret("app", shop, SECOND))
@@ -177,7 +177,7 @@ def test_retained(scene, mariadb, shop):
     assert mariadb.login("app", FIRST)
     assert "app@%" not in mariadb.all_marks()
     scene.wait_event("app", shop, "Retained")
-    # Another object may take it over, if it says so.
+    # Another object may adopt the account if its policy allows it.
     scene.cluster.apply([dbu.manifest("next", shop, user="app", secret="app")])
     stalled = scene.wait_condition("next", shop, "Stalled", "AlreadyExists")
     assert "adoptionPolicy" in stalled["message"]
@@ -190,7 +190,7 @@ def test_retained(scene, mariadb, shop):
 
 
 def test_drift(scene, mariadb, shop):
-    """Changed or dropped by hand: as wanted again, and told of."""
+    """Manual changes and drops are reverted, and reported by an event."""
     scene.create("app", shop, FIRST)
     for sql, words in (
             ("SET PASSWORD FOR app@'%' = PASSWORD('by-hand')", "password"),
@@ -201,7 +201,7 @@ def test_drift(scene, mariadb, shop):
         scene.poke("app", shop)
         scene.wait_event("app", shop, "DriftRepaired", words)
         assert mariadb.login("app", FIRST, "INSERT INTO orders VALUES (2)")
-    # A right that others gave stays, and is shown.
+    # A right that another client granted stays, and the status shows it.
     mariadb.sql("GRANT DELETE ON shop.* TO app@'%'")
     scene.poke("app", shop)
     shown = scene.cluster.wait_for(dbu.KIND, "app", shop, lambda o: o["status"].get("foreignGrants"))
@@ -211,7 +211,7 @@ def test_drift(scene, mariadb, shop):
 
 
 def look_again(scene, name, namespace):
-    """Has it looked at, and waits until that is over."""
+    """Triggers a reconcile and waits until it is done."""
     runs = "controller_runtime_reconcile_total"
     before = scene.steward.metric(runs, controller="databaseuser")
     scene.poke(name, namespace)
@@ -219,15 +219,15 @@ def look_again(scene, name, namespace):
 
 
 def secrets_read(scene, namespace):
-    """How often steward has, in this namespace."""
+    """How often steward has read Secrets in this namespace."""
     return sum(verb == "get" and "/secrets/" in path
                for verb, path, _ in stw.requests(scene.cluster, namespace))
 
 
 def test_a_secret_that_was_compared_is_not_read_again(scene, mariadb, shop):
-    """Not before it changes, or what the server stores; and then as ever."""
+    """It is read again when it changes, or when the stored password on the server changes."""
     scene.create("app", shop, FIRST, hosts=["127.0.0.1", "%"])
-    look_again(scene, "app", shop)  # compares what it wrote before
+    look_again(scene, "app", shop)  # compares the server with what steward wrote
     before = secrets_read(scene, shop)
     assert before >= 2
     for _ in range(3):
@@ -261,7 +261,7 @@ def test_a_secret_that_was_compared_is_not_read_again(scene, mariadb, shop):
 
 
 def test_settled_is_left_alone(scene, mariadb, shop):
-    """A look at a settled one writes nothing to the API server, and asks the database little."""
+    """A reconcile of a settled object writes nothing to the API server, sends few statements."""
     scene.create("app", shop, FIRST)
     runs = scene.steward.metric("controller_runtime_reconcile_total", controller="databaseuser")
     sent = scene.steward.metric("steward_sql_statements_total", target="main")

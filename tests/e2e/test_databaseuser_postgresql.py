@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DatabaseUsers on a real PostgreSQL: roles with a login, what they own, and the rights on databases,
-schemas and tables."""
+"""DatabaseUsers on a real PostgreSQL: roles with LOGIN, the objects that they own, and rights on
+databases, schemas and tables."""
 
 import pytest
 from support import databaseuser as dbu
@@ -26,13 +26,13 @@ def pg_scene(installed, steward_binary, tmp_path_factory, postgresql):
 
 @pytest.fixture
 def shop(pg_scene, namespace):
-    """A namespace whose DatabaseUsers are gone, with their roles, before it goes."""
+    """A namespace.  Its DatabaseUsers and their roles are deleted before it is."""
     yield namespace
     pg_scene.forget(namespace)
 
 
 def create(scene, name, namespace, **more):
-    """On the target "pg"."""
+    """A DatabaseUser on the target "pg"."""
     return scene.create(name, namespace, FIRST, **{"target": "pg", "grants": READS, **more})
 
 
@@ -56,7 +56,7 @@ def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
 
 
 def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):
-    """D7: a role that owns something can be dropped all the same, and nothing of it is lost."""
+    """D7: a role that owns objects can still be dropped, and its objects are kept."""
     rights = [READS[0], {"database": "shop", "schema": "public", "privileges": ["USAGE", "CREATE"]}]
     postgresql.sql("CREATE ROLE keeper NOINHERIT")
     create(pg_scene, "maker", shop, grants=rights, reassignOwnedTo="keeper")
@@ -95,7 +95,7 @@ def test_there_before(pg_scene, postgresql, shop):
 
 
 def test_mistakes_of_another_engine(pg_scene, postgresql, shop):
-    """What only MySQL has is refused in the same words as at the door."""
+    """Fields for MySQL only are refused with the same error message as at admission."""
     pg_scene.cluster.apply([dbu.secret("app", shop, FIRST),
                             dbu.manifest("app", shop, target="pg", requireTLS="SSL")])
     stalled = pg_scene.wait_condition("app", shop, "Stalled", "InvalidSpec")

@@ -31,7 +31,7 @@ def server(request):
 
 @pytest.fixture(scope="module")
 def other_scene(installed, steward_binary, tmp_path_factory, server):
-    """A steward whose target "main" is that server."""
+    """A steward whose target "main" is `server`."""
     stw.uninstall_webhooks(installed)
     one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
     one.steward.start()
@@ -42,7 +42,7 @@ def other_scene(installed, steward_binary, tmp_path_factory, server):
 
 @pytest.fixture
 def shop(other_scene, namespace):
-    """A namespace whose DatabaseUsers are gone, with their accounts, before it goes."""
+    """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
     yield namespace
     other_scene.forget(namespace)
 

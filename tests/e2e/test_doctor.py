@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`steward doctor` on an installation that is well, and on ones where one thing is wrong."""
+"""`steward doctor` on a healthy installation, and on ones with one fault each."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ DEPLOYMENT = "steward-controller-manager"
 
 @pytest.fixture(scope="module")
 def leader(installed, steward_binary, tmp_path_factory):
-    """A steward beside the cluster, which leads."""
+    """A steward as a process beside the cluster, which leads."""
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
                       tmp_path_factory.mktemp("steward"), ["--leader-elect"])
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
@@ -33,7 +33,7 @@ def leader(installed, steward_binary, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def well(installed, leader):
-    """Everything is there but the Deployment."""
+    """A healthy installation, except that there is no Deployment."""
     assert leader.running()
     installed.apply({"apiVersion": "v1", "kind": "ConfigMap",
                      "metadata": {"name": "steward-config", "namespace": stw.NAMESPACE},
@@ -44,8 +44,8 @@ def well(installed, leader):
 
 @pytest.fixture
 def doctor(well, steward_binary):
-    """doctor(*arguments): (exit status, {check: (verdict, seen, advice)}) as an administrator sees
-    it.  No secret is ever in it."""
+    """doctor(*arguments): (exit status, {check: (verdict, seen, advice)}), by default with the
+    rights of an administrator.  Checks that the output contains no secret."""
     def call(*arguments, kubeconfig=None, env=None):
         result = k8s.run([steward_binary, "doctor", "-o", "json", "--kubeconfig",
                           kubeconfig or well.kubeconfig, *arguments], check=False, env=env)
@@ -60,7 +60,7 @@ def doctor(well, steward_binary):
 
 
 def run_advice(cluster, binary, advice):
-    """Runs a command as it stands there."""
+    """Runs the command of an advice literally."""
     assert advice.startswith("steward "), advice
     result = subprocess.run(["bash", "-c", advice.replace("steward ", shlex.quote(str(binary)) + " ",
                                                           1)],
@@ -103,7 +103,7 @@ def test_a_crd_of_another_version(doctor, well, steward_binary):
         assert verdict == "warn"
         assert f"{name} differs from what this program" in seen
         assert "schema.openAPIV3Schema.properties.spec.properties" in seen
-        # "apply" does not take away what it has not written: that would be "replace".
+        # "apply" does not remove fields that another client added; "replace" does.
         run_advice(well, steward_binary, advice.replace("apply", "replace"))
         assert "CRD" not in doctor()[1]
     finally:
@@ -126,7 +126,7 @@ def test_rights_are_missing(doctor, well, steward_binary):
 
 @pytest.mark.oldest("rights in single namespaces")
 def test_rights_in_some_namespaces(doctor, namespace):
-    """Cluster-wide ones are enough for those, too."""
+    """Cluster-wide rights suffice for single namespaces."""
     _, checks = doctor("--namespaces", f"default,{namespace}")
     assert checks["rights"][0] == "ok"
 
@@ -146,12 +146,12 @@ def test_the_clock_is_wrong(doctor, steward_binary, tmp_path):
     if clocks.library() is None:
         pytest.skip("libfaketime is not installed (scripts/bootstrap test)")
     clock = clocks.Clock(tmp_path)
-    clock.set(400)  # not behind, when the certificates of a new cluster would not be valid yet
+    clock.set(400)  # ahead: a slow clock would predate the certificates of a new cluster
     _, checks = doctor(env=clock.env(steward_binary))
     verdict, seen, _ = checks["clock"]
     assert verdict == "fail"
     assert " s behind this machine's" in seen
-    assert checks["leader"][0] == "ok"  # as told by the API server's clock
+    assert checks["leader"][0] == "ok"  # compared with the API server's clock
 
 
 def test_targets(doctor, well):
@@ -180,7 +180,7 @@ def test_targets(doctor, well):
 
 
 def test_network_policy_and_service(doctor, well):
-    """With the Deployment there; nothing can run it, so that its pods are never ready."""
+    """With a Deployment whose pods never become ready, as nothing can run them."""
     def manifests(folder):
         text = well.kubectl("kustomize", str(paths.TOP / "config" / folder)).stdout
         return list(yaml.safe_load_all(text))
@@ -214,7 +214,7 @@ def hook_patch(well, changes):
 
 
 def self_signed(folder):
-    """The PEM of another CA."""
+    """The certificate of another CA, as PEM."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder / "key", "-out",
                     folder / "crt", "-days", "2", "-subj", "/CN=other"],
@@ -223,7 +223,7 @@ def self_signed(folder):
 
 
 def endpoints(cluster):
-    """The Service, and two that answer behind it, as far as the API tells."""
+    """Creates the Service and an Endpoints object with two ready addresses."""
     about = {"name": "steward-webhook-service", "namespace": stw.NAMESPACE}
     ports = [{"name": "webhook", "port": 443}]
     cluster.apply([{"apiVersion": "v1", "kind": "Service", "metadata": about,
@@ -234,7 +234,7 @@ def endpoints(cluster):
 
 
 def test_zz_the_door_is_wrong(doctor, well, leader, steward_binary, tmp_path):
-    """Last, as steward has to be gone: it would mend all of it within moments."""
+    """Runs last, as steward must be stopped: it would repair all of this within moments."""
     name = "ValidatingWebhookConfiguration"
     kind, config = stw.WEBHOOK_CONFIGURATIONS[1]
     good = well.get(kind, config)["webhooks"][0]["clientConfig"]
@@ -273,7 +273,7 @@ def test_zz_the_door_is_wrong(doctor, well, leader, steward_binary, tmp_path):
 
 
 def test_no_api_server(steward_binary, tmp_path):
-    """Nobody listens there: one line, and soon."""
+    """Connection refused: one line, and quickly."""
     config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
               "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
               "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -298,7 +298,7 @@ def test_called_wrongly(steward_binary, arguments, text):
 
 
 def test_the_commands_that_are_told(steward_binary):
-    """docs/operations.md: each exists, with its options; and the folder is as it says."""
+    """docs/operations.md: each command and option exists, and the folder matches the page."""
     text = "".join(readme.blocks("sh", "docs/operations.md"))
     commands = [line.split() for line in text.splitlines()
                 if line.startswith(("steward doctor", "steward audit"))]
