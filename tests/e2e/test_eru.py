@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Erus restart Deployments: by hand, by the clock, once; and say what became of it."""
+"""Erus restart Deployments: by hand, by schedule, once; and report the result."""
 
 import pytest
 from support import eru
@@ -17,7 +17,7 @@ def kubelet(installed, namespace, pods_stay_pending):
 
 @pytest.fixture
 def clocked(controller, run_steward, clock):
-    """A steward that goes by `clock`, in place of the module's."""
+    """A steward that uses `clock`, in place of the module's."""
     assert controller.stop() == 0, controller.log_tail()
     one = run_steward(clock=clock)
     yield one
@@ -26,7 +26,7 @@ def clocked(controller, run_steward, clock):
 
 
 def _writes(cluster, namespace, since=0):
-    """What steward wrote, without events."""
+    """The writes of steward, without events."""
     return [r for r in stw.requests(cluster, namespace, changing=True)[since:]
             if "/events" not in r[1]]
 
@@ -96,7 +96,7 @@ def test_restart_now(controller, installed, namespace, kubelet):
     installed.wait_event("web", namespace, "RolloutSucceeded")
     assert eru.revision(installed, "web", namespace) == 2
 
-    # The same token again is no news, also for a steward that starts anew.
+    # The same token again has no effect, also after a restart of steward.
     before = len(_writes(installed, namespace))
     installed.annotate(eru.KIND, "web", namespace, {"steward.dev/reconcile-at": "x"})
     eru.restart_now(installed, "web", namespace, "two")
@@ -106,7 +106,7 @@ def test_restart_now(controller, installed, namespace, kubelet):
 
 
 def test_by_the_clock(clocked, installed, namespace, kubelet, clock):
-    """Due within seconds, by a clock that leaps; no more than three requests until it is told."""
+    """Due within seconds, by a clock that leaps; at most three requests until it is reported."""
     eru.create_available(installed, "web", namespace)
     schedule, instant = eru.next_minute()
     installed.apply(eru.manifest("web", namespace, enabled=True, schedule=schedule))
@@ -149,11 +149,11 @@ def test_skipped(controller, installed, namespace, kubelet, how, reason):
 
 
 def test_failed_rollouts(controller, installed, namespace, kubelet):
-    """Deleted, replaced, and too slow."""
+    """The Deployment is deleted, is replaced, or is too slow."""
     kubelet.hold.clear()
     for name in ("deleted", "replaced", "slow"):
         installed.apply(eru.deployment(name, namespace))
-        # The others are to be over before they can be too slow.
+        # The other rollouts must not reach their timeout.
         seconds = 30 if name == "slow" else 900
         installed.apply(eru.manifest(name, namespace, rolloutTimeoutSeconds=seconds))
     for name in ("deleted", "replaced", "slow"):
@@ -167,7 +167,7 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
     installed.create(eru.deployment("replaced", namespace))
     for name, reasons, shown in (
             ("deleted", ["DeploymentNotFound"], "RolloutFailed"),
-            ("replaced", ["DeploymentNotFound", "Replaced"], "RolloutFailed"),  # as it is seen
+            ("replaced", ["DeploymentNotFound", "Replaced"], "RolloutFailed"),  # depends on timing
             ("slow", ["RolloutTimeout"], "RolloutTimeout")):
         found = eru.wait_eru(installed, name, namespace,
                              lambda s: s.get("lastResult") == "Failed", 90)
@@ -189,7 +189,7 @@ def test_two_for_one(controller, installed, namespace):
 
 
 def test_wrong_specs_stall(controller, installed, namespace):
-    """With the webhook away."""
+    """Without a webhook."""
     for name, spec, reason in (
             ("a", {"schedule": "0 0 31 2 *"}, "NeverMatches"),
             ("b", {"schedule": "often"}, "Unparseable"),
@@ -228,7 +228,7 @@ def test_one_that_was_changed_is_kept(controller, installed, namespace):
     installed.wait_event("web", namespace, "Kept")
     found = installed.get(eru.KIND, "web", namespace)
     assert "app.kubernetes.io/managed-by" not in found["metadata"]["labels"]
-    # and goes with its Deployment
+    # and is deleted with its Deployment
     installed.delete("deployment", "web", namespace)
     wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace), 60)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An instant restarts once: over outages, crashes, with two that both believe they lead, and when
-somebody sets the clock.
+"""An instant restarts a Deployment once: over outages, crashes, with two stewards that both believe
+they lead, and when the clock is set.
 
-The stewards here go by a clock of their own, which leaps to a few seconds before an instant.
+The stewards here use a fake clock, which leaps to a few seconds before an instant.
 """
 
 import datetime
@@ -14,8 +14,8 @@ from support import steward as stw
 
 @pytest.fixture
 def due(installed, namespace, pods_stay_pending):
-    """due(n): Deployments web-0 to web-(n-1), available, and an Eru for each that is due at one
-    and the same instant; returns that."""
+    """due(n): creates Deployments web-0 to web-(n-1), available, and an Eru for each, all due at
+    the same instant; returns the instant."""
     stw.uninstall_webhooks(installed)
     with eru.Kubelet(installed, namespace):
         def create(count, **spec):
@@ -61,7 +61,7 @@ def test_created_and_due_before_steward_is_there(run_steward, installed, namespa
 
 
 def test_killed_in_the_middle(run_steward, installed, namespace, due, clock):
-    """As soon as the first stamp is seen; others are before it, in it or behind it."""
+    """When the first stamp is seen: others are not yet, just being or already stamped."""
     count = 6
     one = run_steward(clock=clock)
     instant = due(count)
@@ -76,7 +76,7 @@ def test_killed_in_the_middle(run_steward, installed, namespace, due, clock):
 
 
 def test_two_that_both_lead(run_steward, installed, namespace, due, clock):
-    """Without election each believes that it alone is there."""
+    """Without leader election each believes that it leads."""
     count = 4
     run_steward(clock=clock)
     run_steward(clock=clock)
@@ -86,7 +86,7 @@ def test_two_that_both_lead(run_steward, installed, namespace, due, clock):
 
 
 def test_the_leader_dies_at_the_instant(run_steward, installed, namespace, due, clock):
-    """Another takes over when the lease has run out, and makes up for it."""
+    """Another takes over when the lease has expired, and restarts what is due."""
     first = run_steward("--leader-elect", clock=clock)
     instant = due(2)
     eru.wait_eru(installed, "web-1", namespace, lambda s: s.get("nextScheduleTime"))
@@ -103,8 +103,8 @@ def _next_half_hour(now):
 
 
 def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, clock):
-    """Forward over an instant, which is then due; back over it, which is then over; and while a
-    rollout goes on, which is no concern of the wall clock's."""
+    """Forward over an instant, which is then due; back over it, which is then past; and during a
+    rollout, which does not depend on the wall clock."""
     stw.uninstall_webhooks(installed)
     one = run_steward(clock=clock)
     schedule, instant = _next_half_hour(clock.now())
@@ -120,7 +120,7 @@ def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, 
         assert eru.stamp(installed, "web", namespace) == eru.iso(instant)
 
         later = instant + datetime.timedelta(hours=1)
-        clock.set(clock.ahead + 1800)  # more than a rollout may take, no instant in between
+        clock.set(clock.ahead + 1800)  # more than rolloutTimeoutSeconds, no instant in between
         eru.wait_log(one, "the clock was set", 2)
         found = eru.wait_eru(installed, "web", namespace,
                              lambda s: s.get("nextScheduleTime") == eru.iso(later))
@@ -147,7 +147,7 @@ def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, 
 
 @pytest.mark.node
 def test_real_pods(run_steward, installed, namespace):
-    """Where pods run: new ones take the place of the old ones."""
+    """On a node: new pods replace the old ones."""
     stw.uninstall_webhooks(installed)
     run_steward()
     installed.apply(eru.deployment("web", namespace, replicas=2, image="nginx:1.22"))

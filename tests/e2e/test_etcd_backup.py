@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdBackups of a real EtcdCluster while somebody writes to it: what was acknowledged before a
-backup began is in it, wherever it is stored."""
+"""EtcdBackups of a real EtcdCluster under write load: each backup contains the writes acknowledged
+before it began, in every kind of store."""
 
 import contextlib
 import hashlib
@@ -29,14 +29,14 @@ def etcd(agent_stage):
 
 @pytest.fixture
 def door(bucket):
-    """The way to the store."""
+    """A proxy in front of the store."""
     one = s3.Door(bucket)
     yield one
     one.close()
 
 
 def check_snapshot(data, writer, count, folder):
-    """The first `count` writes are in it: a member started from it has them."""
+    """The snapshot contains the first `count` writes: a member restored from it serves them."""
     assert hashlib.sha256(data[:-32]).digest() == data[-32:]
     (folder / "db").write_bytes(data)
     client, peer = net.free_port(), net.free_port()
@@ -78,7 +78,7 @@ def test_once_to_s3(etcd, door, tmp_path):
 
 
 def test_members_that_are_down_are_passed_over(etcd, door):
-    """B8: one hangs, one is killed just then."""
+    """B8: a member hangs during the backup."""
     with contextlib.ExitStack() as down:
         victim = etcd.followers()[0]
         down.enter_context(etcd.paused(victim))
@@ -93,8 +93,8 @@ MISBEHAVIOUR = {"down": "ConnectFailed", "denied": "AccessDenied", "full": None,
 
 
 def test_stores_that_misbehave_and_then_do_not(etcd, bucket):
-    """Nothing is called a backup that is none; when the store is well again, one is made.  All of
-    them at the same time, each with a door of its own."""
+    """A damaged upload is never reported as a backup; when the store works again, a backup is made.
+    All modes at the same time, each with its own proxy."""
     doors = {mode: s3.Door(bucket) for mode in MISBEHAVIOUR}
     for mode, door in doors.items():
         door.mode = mode
@@ -120,7 +120,7 @@ def test_a_store_that_is_slow(etcd, door):
 
 
 def test_onto_a_volume_by_an_agent(etcd, tmp_path):
-    """Only a pod has the volume: one of steward's own image writes the snapshot."""
+    """The volume is accessible from a pod only: one with steward's image writes the snapshot."""
     etcd.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
                         "metadata": {"name": "backups", "namespace": etcd.namespace},
                         "spec": {"accessModes": ["ReadWriteOnce"],
@@ -142,7 +142,7 @@ def test_onto_a_volume_by_an_agent(etcd, tmp_path):
 
 
 def test_the_cluster_tells_of_its_backups(etcd, door):
-    """By an interval: BackupReady, and the newest one in its status; B1: when they fail, it says so."""
+    """Backups at an interval: BackupReady, and the newest backup in the status of the cluster."""
     backups.apply(etcd, "hourly", backupPolicy={"backupIntervalInSecond": 3600, "maxBackups": 2},
           **backups.to_s3(door, "hourly"))
     backups.wait_phase(etcd, "hourly", "Succeeded")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates of a real EtcdCluster are renewed, change their authority, and end, while somebody
-writes to it."""
+"""Certificates of a real EtcdCluster are renewed, get a new CA, and expire, under write load."""
 
 import time
 
@@ -12,7 +11,7 @@ from support import wait
 
 @pytest.fixture(scope="module")
 def given(stage, tmp_path_factory):
-    """The Secrets of a cluster of three."""
+    """A cluster of three, and the Secrets with its certificates."""
     etcd = stage.etcd()
     one = certs.Given(etcd, tmp_path_factory.mktemp("certs"))
     one.write()
@@ -23,7 +22,7 @@ def given(stage, tmp_path_factory):
 
 
 def wait_served(given):
-    """Until each member shows what is in the Secret, and steward has seen it."""
+    """Until each member serves the certificate of the Secret, and steward has seen it."""
     etcd, wanted = given.etcd, certs.fingerprint(given.data["server"]["server.crt"])
     wait.until("all members to show it",
                lambda: {certs.shown(etcd, m) for m in etcd.pods()} == {wanted}, 150, 0.5)
@@ -33,7 +32,7 @@ def wait_served(given):
 
 @pytest.mark.node
 def test_another_certificate_of_the_same_authority(given):
-    """etcd reads it by itself: nobody is started anew."""
+    """etcd reloads it by itself: no member is restarted."""
     etcd, uids = given.etcd, given.etcd.uids()
     with etcd.writer() as writer:
         writer.wait_writes()
@@ -46,7 +45,7 @@ def test_another_certificate_of_the_same_authority(given):
 
 @pytest.mark.node
 def test_another_authority(given):
-    """First everybody trusts both, for which members are started anew, one at a time; then it signs."""
+    """First all trust both CAs, with one restart at a time; then the new one signs."""
     etcd, before = given.etcd, set(given.etcd.uids().values())
     both = given.data["peer"]["peer-ca.crt"] + given.new_authority("second")
     with etcd.writer() as writer:
@@ -70,7 +69,7 @@ def test_another_authority(given):
 
 @pytest.mark.node
 def test_a_certificate_that_has_ended(given):
-    """Whoever is connected goes on writing, nobody else gets in; steward says so and touches nothing."""
+    """Existing connections keep writing, new ones fail; steward reports it, changes nothing."""
     etcd, uids = given.etcd, given.etcd.uids()
     with etcd.writer() as writer:
         writer.wait_writes()
@@ -91,7 +90,7 @@ def test_a_certificate_that_has_ended(given):
 
 
 def test_before_they_end(controller, installed, namespace, pods_stay_pending):
-    """Those of steward's own authority are issued anew as early as the spec asks for, and not before."""
+    """Certificates of steward's own CA are reissued as renewBeforeDays requires, not before."""
     assert controller.running()
     etcd = ecs.EtcdCluster(installed, namespace, "own")
 
@@ -119,7 +118,7 @@ def test_before_they_end(controller, installed, namespace, pods_stay_pending):
 
 
 def test_how_long_they_last(controller, installed, namespace, pods_stay_pending, tmp_path):
-    """The end of those that a person made is told 30 days before, of whichever ends first."""
+    """The first expiry of a user's certificates is reported 30 days ahead."""
     assert controller.running()
     etcd = ecs.EtcdCluster(installed, namespace, "given")
     given = certs.Given(etcd, tmp_path)
@@ -136,14 +135,14 @@ def test_how_long_they_last(controller, installed, namespace, pods_stay_pending,
 
 
 def days_left(steward, namespace):
-    """Until the first certificate of the cluster "own" ends, as the metric has it."""
+    """Days until the first certificate of the cluster "own" expires, according to the metric."""
     end = steward.metric("steward_etcd_certificate_not_after_seconds", namespace=namespace,
                          cluster="own")
     return (end - time.time()) / 86400
 
 
 def test_without_certificates_nothing_is_told(controller, installed, namespace, pods_stay_pending):
-    """A metric of 0 would be one that ended in 1970."""
+    """A metric of 0 would mean one that expired in 1970."""
     etcd = ecs.EtcdCluster(installed, namespace, "plain")
     etcd.apply(size=1)
     wait.until("its pod", etcd.pods, 40)

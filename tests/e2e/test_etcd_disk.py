@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The volumes of a real EtcdCluster are full: etcd ends, steward says why and touches nothing, and
-with space again all goes on, with all that was acknowledged."""
+"""The volumes of a real EtcdCluster are full: etcd exits, steward reports why and changes nothing,
+and with space again the cluster recovers, with all acknowledged writes."""
 
 import contextlib
 import os
@@ -18,14 +18,14 @@ SPACE = "200m"  # two files of 64 MiB for etcd's log, and some for its database
 
 
 def within_node(cluster):
-    """What runs a command where the node's mounts are, and how its files are seen from here."""
+    """(command prefix that enters the node's mount namespace, root of its files for this test)"""
     home = pathlib.Path(cluster.audit_log).parent
     pid = (home / "run" / "containerd.pid").read_text().split()[0]
     return ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "--"], f"/proc/{pid}/root"
 
 
 def volume(name, number, folder):
-    """A PersistentVolume of that folder."""
+    """A PersistentVolume for `folder`."""
     return {"apiVersion": "v1", "kind": "PersistentVolume",
             "metadata": {"name": f"{name}-{number}"},
             "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
@@ -35,7 +35,7 @@ def volume(name, number, folder):
 
 @pytest.fixture(scope="module")
 def small(stage, tmp_path_factory):
-    """The name of a class with three small volumes, and how their files are seen from here."""
+    """(name of a StorageClass with three small volumes, root of their files for this test)"""
     name = f"small-{os.getpid()}"
     within, root = within_node(stage.cluster)
     with contextlib.ExitStack() as undo:
@@ -51,7 +51,7 @@ def small(stage, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def etcd(stage, small):
-    """Three members on such volumes."""
+    """Three members on these volumes."""
     one = stage.etcd()
     one.apply(size=3, version=ecs.version("3.5"), failover={"unhealthySeconds": 300},
               storage={"size": "1Gi", "storageClassName": small[0]})
@@ -62,7 +62,7 @@ def etcd(stage, small):
 
 @contextlib.contextmanager
 def full(etcd, root, *members):
-    """No byte more goes onto the volumes of these."""
+    """Fills the volumes of these members."""
     files = [pathlib.Path(f"{root}{etcd.folder(member)}/filler") for member in members]
     try:
         for file in files:
@@ -76,7 +76,7 @@ def full(etcd, root, *members):
 
 
 def write_until_ended(etcd, number):
-    """Large values, until so many members have ended for want of space."""
+    """Writes large values until `number` members have exited for lack of space."""
     client = etcd.client()
 
     def ended():
@@ -88,7 +88,7 @@ def write_until_ended(etcd, number):
 
 
 def says_why(obj):
-    """The object's word on a full volume."""
+    """Whether the condition Degraded reports a full volume."""
     return "its volume is full" in condition(obj, "Degraded").get("message", "")
 
 

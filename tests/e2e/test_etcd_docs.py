@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/etcdcluster.md followed word for word: what it shows is printed, and its way out of a lost quorum
-leads out."""
+"""docs/etcdcluster.md, followed literally: kubectl's output, and the runbook for a lost quorum."""
 
 import pytest
 from support import etcdcluster as ecs
@@ -9,25 +8,25 @@ from support.cluster import condition
 
 PAGE = "docs/etcdcluster.md"
 COMMANDS = readme.commands("kubectl", PAGE)
-BUILT_IN = "3.6.16"  # which need not be on this machine
+BUILT_IN = "3.6.16"  # not necessarily installed on this machine
 PLACEHOLDER = "orders-xxxxxxxxxx"
 
 
 def manifest(folder):
-    """The page's first one in a file, with a version that is here."""
+    """The page's first manifest in a file, with an installed version."""
     path = folder / "orders.yaml"
     path.write_text(readme.blocks("yaml", PAGE)[0].replace(BUILT_IN, ecs.version("3.5")))
     return path
 
 
 def run(etcd, command, folder):
-    """What a command of the page prints, all of it."""
+    """The complete output of a command of the page."""
     return readme.kubectl(etcd.cluster, etcd.namespace, command, folder)
 
 
 @pytest.mark.node
 def test_the_page(stage, tmp_path):
-    """All that it shows of kubectl, in its order."""
+    """All kubectl commands that it shows, in order."""
     etcd = stage.etcd("orders")
     manifest(tmp_path)
     for command, output in COMMANDS:
@@ -40,7 +39,7 @@ def test_the_page(stage, tmp_path):
 
 
 def lost_quorum(etcd, folder):
-    """Two of three have lost their data for good: the page's runbook, step by step."""
+    """Two of three members have lost their data: the page's runbook, step by step."""
     survivor, *lost = [*etcd.followers(), etcd.leader()]
     for name in lost:
         etcd.empty(name)

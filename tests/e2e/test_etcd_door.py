@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdCluster, EtcdBackup and EtcdRestore as the API server and kubectl see them."""
+"""EtcdCluster, EtcdBackup and EtcdRestore through the API server and kubectl."""
 
 
 import pytest
@@ -24,8 +24,8 @@ spec:
 
 @pytest.fixture(scope="module")
 def door(installed, steward_binary, tmp_path_factory):
-    """A cluster whose API server asks a steward that looks after no namespace of the tests, so that
-    their status is theirs to write."""
+    """A cluster whose API server calls a steward that watches no namespace of the tests, so that
+    the tests can write the status of objects."""
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
                       tmp_path_factory.mktemp("door"), ["--namespaces", "default"])
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
@@ -57,8 +57,8 @@ def er(namespace, **spec):
 
 
 def apply(cluster, obj, **more):
-    """An apply that leaves unknown fields to the webhook: else the API server would refuse them
-    first."""
+    """An apply without kubectl's validation, so that unknown fields reach the webhook: else the API
+    server would refuse them first."""
     return cluster.apply(obj, validate=False, **more)
 
 
@@ -78,7 +78,7 @@ def write_status(cluster, namespace, **status):
     cluster.replace(live, "status")
 
 
-# --- refused, with all that is wrong
+# --- refused, with all errors
 
 @pytest.mark.oldest("webhook calls")
 def test_a_cluster_with_all_that_is_wrong(door, namespace):
@@ -189,10 +189,10 @@ def test_a_restore_with_all_that_is_wrong(door, namespace):
         assert text in said
 
 
-# --- taken
+# --- accepted
 
 def test_the_manifest_of_the_article(door, namespace):
-    """Word for word; of what it asks, what is doubtful is said."""
+    """Literally; warnings report what is problematic about it."""
     obj = yaml.safe_load(ARTICLE)
     obj["metadata"]["namespace"] = namespace
     said = door.apply(obj).stderr
@@ -204,7 +204,7 @@ def test_the_manifest_of_the_article(door, namespace):
 
 @pytest.mark.oldest("defaults, the schema")
 def test_what_is_absent_is_added(door, namespace):
-    """The version is written down when the cluster is made, and stays when it is left out later."""
+    """The version is stored at creation, and stays when a later manifest omits it."""
     apply(door, ec(namespace, storage={}, failover={}))
     live = get(door, namespace)
     spec = live["spec"]
@@ -218,7 +218,7 @@ def test_what_is_absent_is_added(door, namespace):
     door.replace(ec(namespace, storage={}, failover={}, paused=True))
     spec = get(door, namespace)["spec"]
     assert spec["version"] == "3.6.17" and spec["paused"]
-    # a second pass of the door adds nothing
+    # a second mutation adds nothing
     before = get(door, namespace)["metadata"]["generation"]
     door.annotate(f"etcdclusters.{GROUP}", "orders", namespace, {"example.com/a": "b"})
     assert get(door, namespace)["metadata"]["generation"] == before
@@ -227,7 +227,7 @@ def test_what_is_absent_is_added(door, namespace):
 @pytest.mark.oldest("the schema")
 @pytest.mark.parametrize("path", sorted(paths.SAMPLES.glob("etcd_*.yaml")), ids=lambda p: p.name)
 def test_samples(door, namespace, path):
-    """With kubectl's own look at the schema."""
+    """With kubectl's validation against the schema."""
     obj = yaml.safe_load(path.read_text("utf-8"))
     obj["metadata"]["namespace"] = namespace
     said = door.apply(obj).stderr
@@ -270,7 +270,7 @@ def test_secrets_of_tls(door, namespace):
 
 @pytest.mark.oldest("the scale subresource")
 def test_scale(door, namespace):
-    """The subresource goes by no webhook: the schema holds what would be fatal."""
+    """No webhook is called for the subresource: the schema refuses sizes that would be fatal."""
     apply(door, ec(namespace, size=1))
     door.kubectl("scale", "etcd", "orders", "-n", namespace, "--replicas=3")
     assert get(door, namespace)["spec"]["size"] == 3
@@ -294,7 +294,7 @@ def test_versions_one_after_another(door, namespace):
     assert ("spec.version: Forbidden: change size and version in separate steps"
             in refusal(door, ec(namespace, version="3.5.16", size=5)))
     apply(door, ec(namespace, version="v3.5.16"))
-    # while the upgrade runs, and one member has moved
+    # while the upgrade runs, and one member has the new version
     write_status(door, namespace, currentVersion="3.4.23", targetVersion="3.5.16",
                  memberList=[{"name": "a", "version": "3.4.23"}, {"name": "b", "version": "3.5.16"}])
     for version in ("3.4.23", "3.6.0"):
@@ -340,11 +340,11 @@ def test_a_one_shot_stays_one(door, namespace):
 
 @pytest.mark.oldest("webhook calls for finalizers and status")
 def test_rules_that_came_later(door, installed, steward_binary, namespace):
-    """What was let in while there was no door does not lock people out, and is told."""
+    """Objects stored without a webhook can still be changed; the webhook warns about them."""
     urls = {kind: installed.get(kind, name) for kind, name in stw.WEBHOOK_CONFIGURATIONS}
     stw.uninstall_webhooks(installed)
     try:
-        # no door: only the schema, which lets the version and the label through
+        # no webhook: only the schema, which accepts the version and the label
         apply(installed, ec(namespace, version="3.5.1", pod={"labels": {"app": "x"}}))
     finally:
         for obj in urls.values():
@@ -423,7 +423,7 @@ def test_columns_and_short_names(door, namespace):
 
 @pytest.mark.oldest("the schema")
 def test_what_the_schema_holds_by_itself(controller, installed, namespace):
-    """With no webhook: what is static is refused all the same."""
+    """Without a webhook: the CRD schema refuses what it can check by itself."""
     for obj, text in (
             (ec(namespace, size=0), "spec.size"), (ec(namespace, size=8), "spec.size"),
             (ec(namespace, version="new"), "spec.version"),
@@ -440,7 +440,7 @@ def test_what_the_schema_holds_by_itself(controller, installed, namespace):
 
 
 def test_what_a_restore_is_made_from(steward, cluster, namespace, pods_stay_pending):
-    """Here steward looks after the namespace, so it knows what is there."""
+    """Here steward watches the namespace, so it knows which objects exist."""
     assert steward.running()
     assert ('spec.template: Required value: no EtcdCluster "orders" to copy; give template'
             in refusal(cluster, er(namespace)))

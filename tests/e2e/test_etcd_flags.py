@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that steward gives to a member, as the etcd of each version knows them: one that a version
-does not have ends it with status 2, for ever."""
+"""The options that steward passes to a member, compared with those of each etcd version: with an
+unknown option, etcd exits with status 2 on every start."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ OPTIONS = {"quotaBackendBytes": "64Mi", "autoCompactionMode": "periodic", "autoC
 
 
 def known_options(line):
-    """{name: what `etcd --help` says of it}"""
+    """{name: its description in `etcd --help`}"""
     text = subprocess.run([etcd.program(line), "--help"], capture_output=True, text=True, timeout=30,
                           check=False)
     parts = re.split(r"^  --([a-z0-9-]+)", text.stdout + text.stderr, flags=re.M)
@@ -27,7 +27,7 @@ def known_options(line):
 
 @pytest.mark.parametrize("line", sorted(etcd.versions()))
 def test_every_option_is_known(controller, installed, namespace, tmp_path, line):
-    """With everything that the spec has; and the member comes up."""
+    """With all options of the spec; the member starts."""
     assert controller.running()
     gates = {"feature-gates": "CompactHashCheck=true"} if line >= "3.6" else {}
     with Played(installed, namespace, tmp_path) as ec:
@@ -46,6 +46,6 @@ def test_every_option_is_known(controller, installed, namespace, tmp_path, line)
 
 
 def test_the_newest_version_is_one_of_the_suite():
-    """What admission calls the newest tested version, and what a cluster gets that names none."""
+    """The newest tested version according to admission, and the default version."""
     assert re.search(r'STW_ETCD_TESTED\s+"([\d.]+)"', HEADER)[1] == versions.newest("ETCD")
     assert re.search(r'STW_ETCD_VERSION\s+"([\d.]+)"', HEADER)[1] in versions.table()["ETCD"]

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Members of a real EtcdCluster fail, one after the other, while somebody writes to it."""
+"""Members of a real EtcdCluster fail, one after the other, under write load."""
 
 import pytest
 from support import wait
 
 pytestmark = pytest.mark.node
 
-UNHEALTHY_SECONDS = 60  # the least that spec.failover takes
+UNHEALTHY_SECONDS = 60  # the minimum of spec.failover
 
 
 @pytest.fixture(scope="module")
 def etcd(stage):
-    """Three members, of which any number may be replaced."""
+    """Three members, with a high limit for replacements."""
     one = stage.etcd()
     one.apply(size=3, failover={"unhealthySeconds": UNHEALTHY_SECONDS, "maxPerHour": 10})
     one.wait_settled(3)
@@ -20,7 +20,7 @@ def etcd(stage):
 
 @pytest.fixture
 def writer(etcd):
-    """Writes all the time; nothing of it is lost, and all members store the same."""
+    """Writes continuously; no write is lost, and all members store the same data."""
     etcd.wait_settled(3)
     with etcd.writer() as one:
         one.wait_writes()
@@ -32,7 +32,7 @@ def writer(etcd):
 
 
 def test_a_process_that_is_killed_comes_back_by_itself(etcd, writer):
-    """Whether it leads or not; no act of steward is needed."""
+    """Leader or not; steward need not act."""
     uids, members = etcd.uids(), set(etcd.members())
     for name in [etcd.followers()[0], etcd.leader()]:
         count = restarts(etcd, name)
@@ -46,7 +46,7 @@ def test_a_process_that_is_killed_comes_back_by_itself(etcd, writer):
 
 
 def restarts(etcd, name):
-    """Of its container."""
+    """The restart count of its container."""
     return etcd.pods()[name]["status"]["containerStatuses"][0]["restartCount"]
 
 
@@ -63,7 +63,7 @@ def test_a_deleted_pod_comes_back_with_its_data(etcd, writer):
 
 
 def test_all_pods_at_once(etcd, writer):
-    """E1: nothing but their volumes is left."""
+    """E1: only the volumes are left."""
     before, members = etcd.uids(), set(etcd.members())
     etcd.delete_pods(*before)
     wait.until("three other pods", lambda: set(etcd.uids()) == set(before) and
@@ -74,7 +74,7 @@ def test_all_pods_at_once(etcd, writer):
 
 
 def test_a_member_without_its_data_is_replaced(etcd, writer):
-    """I6: it never comes up empty; removed first (I3), then another one joins."""
+    """I6: it never starts empty; it is removed first (I3), then another one joins."""
     before = set(etcd.members())
     victim = etcd.followers()[0]
     etcd.empty(victim)
@@ -87,7 +87,7 @@ def test_a_member_without_its_data_is_replaced(etcd, writer):
 
 
 def test_a_short_cut_of_the_network(etcd, writer):
-    """30 s without its network: the two others serve, and nobody is replaced."""
+    """30 s without its network: the two others serve, and no member is replaced."""
     members = set(etcd.members())
     victim = etcd.leader()
     with etcd.cut(victim):
@@ -100,7 +100,7 @@ def test_a_short_cut_of_the_network(etcd, writer):
 
 
 def test_a_long_cut_of_the_network(etcd, writer):
-    """Longer than failover.unhealthySeconds: it is replaced, and does no harm when it is back."""
+    """Longer than failover.unhealthySeconds: it is replaced, and later does no harm."""
     before = set(etcd.members())
     victim = etcd.followers()[0]
     with etcd.cut(victim):
@@ -115,7 +115,7 @@ def test_a_long_cut_of_the_network(etcd, writer):
 
 
 def test_a_member_that_hangs(etcd, writer):
-    """It keeps its connections, and answers nothing; then it goes on."""
+    """It keeps its connections but does not reply; then it resumes."""
     members = set(etcd.members())
     victim = etcd.leader()
     with etcd.paused(victim):
@@ -127,7 +127,7 @@ def test_a_member_that_hangs(etcd, writer):
 
 
 def test_a_lost_volume_claim(etcd, writer):
-    """Deleted together with its pod: the data are gone, and the member is replaced."""
+    """Deleted together with its pod: the data is gone, and the member is replaced."""
     victim = etcd.followers()[0]
     etcd.cluster.delete("pvc", victim, etcd.namespace, wait_gone=False)
     etcd.delete_pods(victim)

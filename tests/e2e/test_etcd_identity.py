@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad days of a real EtcdCluster that only a person can end: data that differ, a member that is in
-another cluster, a member that somebody added by hand.  Nothing is touched, and what is told to be done
-is done word for word."""
+"""Faults of a real EtcdCluster that only an administrator can resolve: corrupt data, a member of
+another cluster, a member added by hand.  Steward changes nothing, and the commands in its messages
+work when run literally."""
 
 import os
 import re
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.node
 
 @pytest.fixture(scope="module")
 def etcd(stage):
-    """Three members, of which any number may be replaced as soon as may be."""
+    """Three members, with a high limit for replacements and the shortest delay."""
     one = stage.etcd()
     one.apply(size=3, failover={"unhealthySeconds": 60, "maxPerHour": 10})
     one.wait_settled(3)
@@ -29,7 +29,7 @@ def etcd(stage):
 
 @pytest.fixture
 def writes(etcd):
-    """What was acknowledged before the bad day is there after it."""
+    """Writes acknowledged before the fault exist after it."""
     etcd.wait_settled(3)
     with etcd.writer() as one:
         one.wait_writes(20)
@@ -43,7 +43,7 @@ def writes(etcd):
 
 
 def wait_stalled(etcd, reason, *words):
-    """Until a person is told, in words that hold these; the message."""
+    """Until Stalled has this reason and these words in its message, which is returned."""
     def told(obj):
         found = condition(obj, "Stalled")
         return found.get("reason") == reason and all(w in found["message"] for w in words)
@@ -53,7 +53,7 @@ def wait_stalled(etcd, reason, *words):
 
 
 def check_untouched(etcd, stage, seconds=12):
-    """Nothing is changed, though the spec asks for more members."""
+    """Nothing is changed, although the spec asks for more members."""
     before, uids = ecs.changes(stage), etcd.uids()
     etcd.patch(size=5)
     wait.stays("nothing is touched", lambda: etcd.uids() == uids, seconds, 1)
@@ -62,19 +62,19 @@ def check_untouched(etcd, stage, seconds=12):
 
 
 def commands(message, program):
-    """Those of this program that a message tells, as lists of arguments."""
+    """The commands of this program in a message, as argument lists."""
     return [shlex.split(c)[1:] for c in re.findall(f"`({program} [^`]*)`", message)]
 
 
 def ctl(etcd, *args):
-    """etcdctl in the leader's pod; what it printed."""
+    """The output of etcdctl in the leader's pod."""
     return etcd.cluster.kubectl("exec", "-n", etcd.namespace, etcd.leader(), "--", "etcdctl",
                                 *args).stdout
 
 
 def test_data_that_differ(etcd, stage, writes):
-    """The alarm CORRUPT: etcd takes no writes, and steward changes nothing until it is disarmed, also
-    when the member that raised it is no member any more."""
+    """The alarm CORRUPT: etcd accepts no writes, and steward changes nothing until it is disarmed,
+    even if the member that raised it was removed."""
     victim = etcd.followers()[0]
     number = int(etcd.members()[victim]["id"], 16)
     etcd.client().post("/v3/maintenance/alarm",
@@ -96,7 +96,7 @@ def test_data_that_differ(etcd, stage, writes):
 
 
 def another_cluster(etcd, member, folder):
-    """The data of a cluster of one whose only member bears this name and this URL."""
+    """The data of a single-member cluster whose member has this name and this URL."""
     url = f"http://{member}.{etcd.name}.{etcd.namespace}.svc:2380"
     client, peer = (f"http://127.0.0.1:{net.free_port()}" for _ in range(2))
     with open(folder / "log", "wb") as log:
@@ -116,7 +116,7 @@ def another_cluster(etcd, member, folder):
 
 
 def replace_data(etcd, member, data):
-    """Its volume gets other data, and its process ends."""
+    """Replaces the data on its volume and kills its process."""
     target = etcd.folder(member) / "data"
     owner = target.stat()
     pid = etcd.pid(member)
@@ -129,12 +129,12 @@ def replace_data(etcd, member, data):
 
 
 def theirs(etcd):
-    """Whether somebody who asks the Service again and again gets to the other cluster."""
+    """Whether a client of the Service ever reaches the other cluster, in 60 attempts."""
     return any(etcd.client().get("theirs") for _ in range(60))
 
 
 def test_a_member_that_is_in_another_cluster(etcd, stage, writes, tmp_path):
-    """Somebody mixed volumes up: a pod of the right name serves other data."""
+    """Mixed-up volumes: a pod of the right name serves other data."""
     victim = etcd.followers()[0]
     replace_data(etcd, victim, another_cluster(etcd, victim, tmp_path))
     message = wait_stalled(etcd, "SplitBrain", victim)
@@ -152,7 +152,7 @@ def test_a_member_that_is_in_another_cluster(etcd, stage, writes, tmp_path):
 
 
 def test_a_member_that_a_person_added(etcd, stage, writes):
-    """It is not steward's to judge: members are kept running, and else nothing is changed."""
+    """Steward does not decide about it: it keeps members running, and changes nothing else."""
     added = wait.until("etcd to take it", lambda: etcd.client().post(
         "/v3/cluster/member/add", {"peerURLs": ["http://192.0.2.1:2380"], "isLearner": True}), 20)
     number = int(added["member"]["ID"])

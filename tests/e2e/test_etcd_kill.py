@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""I14: steward is killed behind every single write, to the API server or to etcd, of growing,
-shrinking, healing and upgrading a real EtcdCluster, and of going on with one member of a lost
-quorum; somebody writes to it all the time."""
+"""I14: steward is killed after every single write, to the API server or to etcd, while it grows,
+shrinks, heals and upgrades a real EtcdCluster, and recovers one from a single member after a lost
+quorum; under write load all the time."""
 
 import pytest
 from support import etcd as processes
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.node
 
 @pytest.fixture(scope="module")
 def stage(installed, tmp_path_factory):
-    """One with a steward that can be made to die."""
+    """A stage with a steward that can be made to die."""
     if processes.missing("3.4", "3.5"):
         pytest.skip(processes.missing("3.4", "3.5"))
     stw.uninstall_webhooks(installed)
@@ -24,7 +24,7 @@ def stage(installed, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def etcd(stage):
-    """Made by stewards that died, too: one member."""
+    """A cluster of one member, created by stewards that died, too."""
     stage.steward.kill()
     one = stage.etcd()
     one.apply(size=1, version=ecs.version("3.4"), upgrade={"pauseBetweenSeconds": 0},
@@ -37,14 +37,14 @@ def etcd(stage):
 
 
 def check_deaths(what, deaths, *kinds):
-    """It died often enough to mean something, behind each of these kinds of writes."""
+    """It died after each of these kinds of writes."""
     print(f"{what}: killed {len(deaths)} times: {' '.join(deaths)}")
     assert set(kinds) <= set(deaths), deaths
 
 
 @pytest.fixture
 def dying(stage, etcd):
-    """dying(what, done, *kinds): stewards die until done(object); then one lives and settles it."""
+    """dying(what, done, *kinds): stewards die until done(object); then one settles it."""
     def run(what, done, *kinds):
         deaths = faults.Dying(stage).until(lambda: done(etcd.get())).deaths
         check_deaths(what, deaths, *kinds)
@@ -82,7 +82,7 @@ def test_upgrading(etcd, dying):
 
 
 def test_a_forced_new_cluster(etcd, stage):
-    """Two of three have lost their data: the whole way on with the third one."""
+    """Two of three have lost their data: the complete recovery with the third one."""
     etcd.patch(size=3)
     etcd.wait_settled(3)
     with etcd.writer(prefix="before/") as writer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An EtcdCluster on real pods: it comes up, is seen by kubectl, idles, pauses and goes."""
+"""An EtcdCluster on real pods: creation, kubectl's output, idling, pause and deletion."""
 
 import os
 import time
@@ -17,7 +17,7 @@ READY_SECONDS = 25
 
 @pytest.fixture(scope="module")
 def etcd(stage):
-    """Three members; how long they took is in `took`."""
+    """Three members; `took` is the time in seconds until they were ready."""
     one = stage.etcd()
     load = os.getloadavg()[0]
     begin = time.monotonic()
@@ -88,7 +88,7 @@ def test_how_kubectl_shows_it(etcd):
 
 
 def test_a_settled_cluster_is_left_alone(etcd, stage):
-    """No request to the API server at all, and at most one round to the members each 10 s."""
+    """No request to the API server, and at most one round of requests to the members each 10 s."""
     etcd.wait_settled(3)
     quiet_since(stage, 12)
     before = len(stw.requests(stage.cluster, stage.namespace))
@@ -102,7 +102,7 @@ def test_a_settled_cluster_is_left_alone(etcd, stage):
 
 
 def quiet_since(stage, seconds):
-    """Until steward has asked nothing for so long."""
+    """Until steward has sent no request for that long."""
     seen = [len(stw.requests(stage.cluster, stage.namespace)), time.monotonic()]
 
     def look():
@@ -114,7 +114,7 @@ def quiet_since(stage, seconds):
 
 
 def rounds(etcd, name):
-    """How often a member was asked for its status so far, by its own count."""
+    """The number of Status requests to a member so far, by its own metric."""
     address = etcd.pods()[name]["status"]["podIP"]
     text = net.http_get(f"http://{address}:2381/metrics")[1]
     return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
@@ -133,7 +133,7 @@ def test_services_and_budget_are_repaired(etcd):
 
 
 def test_a_pause_is_one(etcd, stage):
-    """A scale that is asked for meanwhile waits."""
+    """A change of the size waits until the pause ends."""
     etcd.patch(paused=True)
     etcd.wait(lambda o: o["status"].get("controlPaused"), "it to be paused", 30)
     etcd.patch(size=1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real EtcdCluster goes from line to line of etcd, up to the newest and as far back as etcd can, while
-somebody writes to it."""
+"""A real EtcdCluster changes between minor versions of etcd, up to the newest and back down as far
+as etcd supports it, under write load."""
 
 import contextlib
 
@@ -15,7 +15,7 @@ LINES = ("3.4", "3.5", "3.6", "3.7")
 
 @pytest.fixture(scope="module")
 def etcd(stage):
-    """Three members of the oldest line."""
+    """Three members of the oldest minor version."""
     one = stage.etcd("lines")
     one.apply(size=3, version=ecs.version(LINES[0]), upgrade={"pauseBetweenSeconds": 0})
     one.wait_settled(3)
@@ -24,7 +24,7 @@ def etcd(stage):
 
 @contextlib.contextmanager
 def writing(etcd, what):
-    """Nothing that is acknowledged meanwhile is lost."""
+    """No write that is acknowledged meanwhile is lost."""
     with etcd.writer() as writer:
         writer.wait_writes()
         yield writer
@@ -34,7 +34,7 @@ def writing(etcd, what):
 
 
 def go(etcd, line):
-    """Until all run it; members keep their names and their data."""
+    """Changes the version and waits for all members; they keep their names and their data."""
     before, members = etcd.uids(), set(etcd.members())
     etcd.patch(version=ecs.version(line))
     etcd.wait_settled(3, 180, version=ecs.version(line))
@@ -45,7 +45,7 @@ def go(etcd, line):
 
 
 def wait_stored_for(etcd, line):
-    """The members write their data for this line, as etcd says and as the status says."""
+    """Until all members have this minor storage version, in etcd and in the status."""
     wanted = {f"{line}.0" if line >= "3.6" else None}
     wait.until(f"the members to store as {line}", lambda: {
         etcd.at(name).status().get("storageVersion") for name in etcd.members()} == wanted, 30)
@@ -61,14 +61,14 @@ def test_up(etcd, line):
 
 
 def test_down(etcd):
-    """One line; what etcd writes is of the older one before the first member goes."""
+    """By one minor version; the storage version is lowered before the first replacement."""
     with writing(etcd, "down to 3.6"):
         go(etcd, "3.6")
     wait_stored_for(etcd, "3.6")
 
 
 def test_a_downgrade_is_called_off(etcd):
-    """When one member has gone already."""
+    """When one member already has the older version."""
     new, old = ecs.version("3.6"), ecs.version("3.5")
     def versions():
         return sorted(m["version"] for m in etcd.members().values())
@@ -94,8 +94,8 @@ def test_down_to_the_last_line_that_can(etcd):
 
 
 def test_one_member_alone_does_not_go_back(stage):
-    """It cannot be started anew without an interruption, and etcd lets no older member join; with two
-    more it goes."""
+    """It cannot be restarted without an interruption, and etcd lets no older member join; with two
+    more members the downgrade works."""
     one = stage.etcd("alone")
     one.apply(size=1, version=ecs.version("3.7"), upgrade={"pauseBetweenSeconds": 0})
     one.wait_settled(1)

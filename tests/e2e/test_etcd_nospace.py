@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The database of a real EtcdCluster is full: it says so, stays as it is, and writes again as soon as
-a person has given it more space."""
+"""The database of a real EtcdCluster is full: steward reports it and changes no member; writes
+resume when the quota is raised."""
 
 import pytest
 from support import etcdcluster as ecs
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.node
 
 @pytest.fixture(scope="module")
 def etcd(stage):
-    """Three members with the least quota there is."""
+    """Three members with the minimum quota."""
     one = stage.etcd()
     one.apply(size=3, version=ecs.version("3.5"), upgrade={"pauseBetweenSeconds": 0},
               options={"quotaBackendBytes": "64Mi"})
@@ -21,7 +21,7 @@ def etcd(stage):
 
 
 def ready(etcd):
-    """Whether the kubelet finds all of them so, and the Service leads to all."""
+    """Whether all pods are Ready, and the Service has the addresses of all."""
     pods = etcd.pods().values()
     endpoints = etcd.cluster.get("endpoints", f"{etcd.name}-client", etcd.namespace)
     addresses = [a["ip"] for s in endpoints.get("subsets", []) for a in s.get("addresses", [])]
@@ -39,7 +39,7 @@ def test_full_and_then_not(etcd):
     assert "quotaBackendBytes" in condition(obj, "AlarmActive")["message"]
     assert any("NOSPACE" in m.get("alarms", []) for m in obj["status"]["memberList"])
 
-    # Longer than a readiness probe would need to take them from the Service.
+    # Longer than a readiness probe would need to remove them from the Service.
     reader = etcd.client()
     wait.stays("no member is touched, and all serve reads", lambda: etcd.uids() == uids
                and reader.get("w/00000000") is not None and ready(etcd), 15, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What steward says and does about a real etcd, where there is no node to run pods: a cluster of one
+"""What steward reports and does about a real etcd without a node that runs pods: a cluster of one
 member, whose kubelet the test plays."""
 
 import pytest
@@ -23,7 +23,7 @@ def ec(controller, installed, namespace, tmp_path):
 
 
 def up(ec, **spec):
-    """It is Ready with one member; its pod."""
+    """Creates a cluster of one member and waits until it is Ready; returns its pod."""
     ec.apply(size=1, storage={"medium": "Persistent"}, **spec)
     pod = ec.wait_pod()
     ec.run(pod)
@@ -32,8 +32,8 @@ def up(ec, **spec):
 
 
 def test_its_pod_is_gone_and_comes_again(ec):
-    """Under the same name, with the same volume and all keys (E1); Ready is not said of what was
-    (E12)."""
+    """The pod comes back with the same name, volume and keys (E1).  Ready becomes False while it is
+    gone (E12)."""
     pod = up(ec)
     name = pod["metadata"]["name"]
     claim = ec.claims()[name]["metadata"]["uid"]
@@ -52,7 +52,7 @@ def test_its_pod_is_gone_and_comes_again(ec):
 
 
 def test_a_full_database(ec):
-    """It is told; somebody makes room, and writes go on (E15)."""
+    """NOSPACE is reported; after space is freed in the database, writes resume (E15)."""
     up(ec, options={"quotaBackendBytes": "64Mi"})
     one = ec.wait_answers()
     one.timeout = 10
@@ -69,7 +69,7 @@ def test_a_full_database(ec):
 
 
 def test_data_that_differ(ec):
-    """Under the alarm CORRUPT nothing is changed, also not what the spec asks for (E8)."""
+    """Under the alarm CORRUPT nothing is changed, not even on a change of the spec (E8)."""
     pod = up(ec)
     one = ec.wait_answers()
     member = one.status()["header"]["member_id"]
@@ -82,12 +82,12 @@ def test_data_that_differ(ec):
 
 
 def certificate(ec):
-    """What the Secret of the members holds; None while there is none."""
+    """The server certificate in the Secret of the members, or None."""
     return etcdcerts.secret_data(ec.cluster, ec.namespace, "ec-server-tls").get("server.crt")
 
 
 def make_old(ec):
-    """It runs with a certificate, and another one is in its Secret; its pod."""
+    """The member serves another certificate than the one in its Secret; returns its pod."""
     ec.apply(size=1, storage={"medium": "Persistent"}, TLS={"auto": {"provider": "Steward"}})
     pod = ec.wait_pod()
     ec.run(pod).wait_settled(1)
@@ -100,7 +100,7 @@ def make_old(ec):
 
 
 def test_another_certificate(ec):
-    """It is issued anew when it is gone, and not believed to be served before it is seen (E11)."""
+    """Reissued when its Secret is deleted; TLSReady only when it is seen to be served (E11)."""
     pod = make_old(ec)
     wait.stays("its pod is left alone", lambda: list(ec.uids().values()) == [
         pod["metadata"]["uid"]], 3)
@@ -110,8 +110,8 @@ def test_another_certificate(ec):
 
 
 def test_one_that_does_not_serve_it(controller, run_steward, installed, namespace, tmp_path, clock):
-    """Ten minutes later it still has the old one: its pod is made anew, for which a lone member is
-    relieved by another one first (E11)."""
+    """After ten minutes it still serves the old one: its pod is recreated.  A single member gets a
+    second one first (E11)."""
     assert controller.stop() == 0, controller.log_tail()
     run_steward(clock=clock)
     with Played(installed, namespace, tmp_path) as ec:
@@ -124,7 +124,7 @@ def test_one_that_does_not_serve_it(controller, run_steward, installed, namespac
 
 def test_a_steward_that_dies_behind_each_write(controller, run_steward, installed, namespace,
                                                tmp_path):
-    """While the cluster is made: it becomes one of one member, whose name is chosen once (E14)."""
+    """During the creation: it becomes a cluster of one member, whose name is chosen once (E14)."""
     assert controller.stop() == 0, controller.log_tail()
     log = tmp_path / "faults.log"
     deaths, names = [], set()
@@ -137,7 +137,8 @@ def test_a_steward_that_dies_behind_each_write(controller, run_steward, installe
         return not one.running() or settled(ec.get(), 1)
 
     def calls_to_live():
-        """One, but one more when it died of the same again: some calls are simply made anew."""
+        """The number of the call that kills it: 1, or more after the same death in a row, as some
+        calls are simply repeated."""
         again = [name == deaths[-1] for name in reversed(deaths)] + [False]
         return max(1, again.index(False))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real EtcdCluster loses two members of three: it is left as it is until they are back, or until a
-person says whose data it is to go on with."""
+"""A real EtcdCluster loses two members of three: steward changes nothing until they are back, or
+until an administrator names the survivor whose data will be kept."""
 
 import contextlib
 import re
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.node
 
 @pytest.fixture(scope="module")
 def etcd(stage):
-    """Three members; failover as soon as it may be."""
+    """Three members; failover after the shortest delay."""
     one = stage.etcd()
     one.apply(size=3, failover={"unhealthySeconds": 60, "maxPerHour": 10})
     one.wait_settled(3)
@@ -47,7 +47,7 @@ def test_a_lost_quorum_is_left_alone_until_it_is_back(etcd, stage):
             obj = wait_lost(etcd)
             assert obj["status"]["quorum"]["margin"] < 0
             before = ecs.changes(stage)
-            # Longer than a failover would wait.
+            # Longer than the delay of a failover.
             wait.stays("nothing is touched", lambda: etcd.uids() == uids and
                        set(etcd.claims()) == claims, 65, 3)
             assert ecs.changes(stage) == before
@@ -70,15 +70,15 @@ def test_the_word_means_nothing_while_there_is_a_quorum(etcd):
 
 @contextlib.contextmanager
 def writers(etcd, prefix, count=3):
-    """Several at once; nothing that was acknowledged to them is missing afterwards."""
+    """Several at once; no write acknowledged to them is missing afterwards."""
     with contextlib.ExitStack() as all_of_them:
         yield [all_of_them.enter_context(etcd.writer(prefix=f"{prefix}{number}/"))
                for number in range(count)]
 
 
 def lose_two(etcd, prefix, killed=False):
-    """Writes, and then two lose their data: the one that is left, which may be killed in the same
-    instant, those lost, and the writers."""
+    """Writes, then two members lose their data.  Returns the survivor, which may be killed in the
+    same instant, the lost members, and the writers."""
     with writers(etcd, prefix) as before:
         for writer in before:
             writer.wait_writes(20)
@@ -89,7 +89,7 @@ def lose_two(etcd, prefix, killed=False):
 
 
 def check_forced(etcd, survivor, lost, before):
-    """The survivor and two others have all that was acknowledged, each by itself."""
+    """The survivor and two others have all acknowledged writes, each of them by itself."""
     etcd.wait_settled(3, 180)
     assert survivor in etcd.names() and not set(lost) & etcd.names()
     etcd.annotate(ecs.FORCE, None)
@@ -103,14 +103,14 @@ def check_forced(etcd, survivor, lost, before):
 
 
 def test_a_forced_new_cluster(etcd):
-    """Two of three have lost their data; the third one has all that was acknowledged."""
+    """Two of three have lost their data; the third one has all acknowledged writes."""
     survivor, lost, before = lose_two(etcd, "stopped")
     obj = wait_lost(etcd)
     assert condition(obj, "QuorumLost")["reason"] in ("MembersDown", "StorageLost")
     claims = set(etcd.claims())
     assert claims >= {survivor, *lost}
 
-    # What it tells is done, word for word.
+    # Run the command in its message literally.
     told = re.search(r"`kubectl ([^`]* annotate [^`]*)`", condition(obj, "Stalled")["message"])[1]
     assert told.endswith(f"={survivor}")
     how_far = etcd.at(survivor).status()
@@ -121,8 +121,9 @@ def test_a_forced_new_cluster(etcd):
 
 
 def test_a_forced_new_cluster_of_a_survivor_that_was_killed(stage):
-    """Its log does not note that the last entries are committed; its database has them, and each
-    member has them afterwards.  Of 3.5: the probes of 3.4 make entries of their own, which note it."""
+    """Its log does not note that the last entries are committed.  Its database has them, and
+    afterwards each member has them.  With 3.5: the probes of 3.4 write entries of their own, which
+    note it."""
     etcd = stage.etcd("killed")
     etcd.apply(size=3, version=ecs.version("3.5"))
     etcd.wait_settled(3)

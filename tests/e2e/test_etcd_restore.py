@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdRestores on a real node: a cluster from a backup of another, with all that was acknowledged
-before the backup; and from stores that do not give back what they were given."""
+"""EtcdRestores on a real node: a cluster from a backup of another one, with all writes acknowledged
+before the backup; and from stores that return damaged data."""
 
 import pytest
 from support import etcdbackup as backups
@@ -15,7 +15,7 @@ BUMP = 1000000000
 
 @pytest.fixture(scope="module")
 def door(bucket, installed):
-    """The way to the store, for pods too."""
+    """A proxy in front of the store, reachable from pods."""
     one = backups.node_door(bucket, installed)
     yield one
     one.close()
@@ -23,7 +23,7 @@ def door(bucket, installed):
 
 @pytest.fixture(scope="module")
 def saved(agent_stage, door):
-    """A cluster of one member with a backup; `writer` knows what must be in them."""
+    """A cluster of one member with a backup; `writer_` knows what both must contain."""
     one = agent_stage.etcd()
     one.apply(size=1, version=ecs.version("3.5"))
     one.wait_settled(1)
@@ -36,12 +36,12 @@ def saved(agent_stage, door):
 
 
 def template(size=1):
-    """Of the cluster that is made."""
+    """The template of the restored cluster."""
     return {"size": size, "version": ecs.version("3.5")}
 
 
 def check_restored(saved, new, size):
-    """All is there, with revisions that no client has seen yet (B5); and it is another cluster."""
+    """All keys exist, at revisions no client has seen (B5); the cluster ID is new."""
     new.wait_settled(size, 120)
     assert saved.writer_.check(new.served()) >= 100
     with new.writer(prefix="after/") as more:
@@ -56,7 +56,7 @@ def check_restored(saved, new, size):
 
 
 def test_from_a_backup_into_three_members(saved, agent_stage):
-    """By the EtcdBackup's name, beside the cluster that it is of, which is not touched."""
+    """By the EtcdBackup's name, while the source cluster still runs, which is not changed."""
     uids = saved.uids()
     new = agent_stage.etcd("again")
     backups.restore(new, "again", backupRef={"name": "saved"}, template=template(3))
@@ -72,19 +72,19 @@ def test_from_a_backup_into_three_members(saved, agent_stage):
 
 
 def test_without_a_word_about_the_backup(saved, agent_stage, door):
-    """By the place alone, the EtcdBackup being gone, say."""
+    """By the location in the store, for instance after the EtcdBackup was deleted."""
     new = agent_stage.etcd("place")
     backups.restore(new, "place", backupStorageType="S3", template=template(),
                     **backups.to_s3(door, "saved.db"))
     found = backups.wait_phase(new, "place", "Succeeded", 120, backups.RESTORE)
-    assert set(found["status"]["snapshot"]) == {"sha256", "sizeBytes"}  # no more can be known
+    assert set(found["status"]["snapshot"]) == {"sha256", "sizeBytes"}  # all that is known
     check_restored(saved, new, 1)
     new.delete()
 
 
 @pytest.mark.parametrize("mode", ["short", "flipped"])
 def test_a_snapshot_that_is_not_whole_becomes_nothing(saved, agent_stage, door, mode):
-    """Cut by a byte, or with a bit flipped: no cluster is made of it (B3, B7)."""
+    """One byte short, or with a bit flipped: no cluster is created from it (B3, B7)."""
     new = agent_stage.etcd(f"no-{mode}")
     door.mode = mode
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real EtcdCluster is scaled up and down, also while a member is down, and somebody writes."""
+"""A real EtcdCluster is scaled up and down, also while a member is down, under write load."""
 
 import pytest
 from support import etcdcluster as ecs
@@ -34,8 +34,8 @@ def test_1_3_5_3_1(etcd):
 
 
 def test_the_same_while_a_member_is_down(etcd):
-    """One of three hangs: 5 is reached with it replaced or back, and on the way down the one that
-    is down goes first."""
+    """One of three hangs: size 5 is reached with it replaced or back, and on the way down the
+    member that hangs is removed first."""
     etcd.patch(size=3)
     etcd.wait_settled(3)
     with etcd.writer() as writer, ecs.Witness(etcd):

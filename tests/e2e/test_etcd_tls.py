@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real EtcdClusters whose members and clients show certificates: of steward's own authority, and of
-Secrets that a person made."""
+"""Real EtcdClusters with TLS for members and clients: certificates of steward's own CA, and Secrets
+made by the user."""
 
 import ssl
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.node
 
 
 def check_closed(etcd, folder):
-    """Neither plain HTTP nor a client without a certificate gets in."""
+    """Plain HTTP and a client without a certificate are refused."""
     address = etcd.client().host
     with pytest.raises((OSError, gateway.Refused)):
         gateway.Gateway(address).status()
@@ -24,7 +24,7 @@ def check_closed(etcd, folder):
 
 
 def check_heals(etcd):
-    """Grown to three, and with a member killed and one replaced, everything is still closed."""
+    """Scaled to three, with a member killed and a pod deleted, the cluster still works."""
     with etcd.writer() as writer:
         writer.wait_writes()
         etcd.patch(size=3)
@@ -38,7 +38,7 @@ def check_heals(etcd):
 
 
 def client_of(etcd, folder, secret):
-    """Lets the test in with the operator's Secret."""
+    """Gives the test's client the certificate in the operator's Secret."""
     data = certs.secret_data(etcd.cluster, etcd.namespace, secret)
     etcd.tls = certs.context(folder, data["etcd-client-ca.crt"], data["etcd-client.crt"],
                        data["etcd-client.key"])
@@ -57,8 +57,8 @@ def test_an_authority_of_its_own(stage, tmp_path):
 
 
 def renewed_when_the_certificate_goes(etcd, folder):
-    """Somebody deletes the Secret of the members, or lets what is in it end: it is made again, and what
-    is in it is served."""
+    """The Secret of the members is deleted, or gets an expired certificate: it is reissued, and the
+    new one is served."""
     cluster, where = etcd.cluster, etcd.namespace
 
     def cert():
@@ -81,7 +81,7 @@ def renewed_when_the_certificate_goes(etcd, folder):
 
 
 def test_secrets_that_a_person_made(stage, tmp_path):
-    """They may come after the cluster: until then it waits and says for what."""
+    """They may be created later: until then the cluster waits and reports the missing one."""
     etcd = stage.etcd("given")
     etcd.apply(size=1, TLS={"static": {
         "member": {"peerSecret": "peer", "serverSecret": "server"}, "operatorSecret": "operator"}})

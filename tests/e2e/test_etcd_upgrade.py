@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real EtcdCluster goes from one version to the next while somebody writes to it."""
+"""A real EtcdCluster is upgraded from one version to the next under write load."""
 
 import shutil
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.node
 
 OLD, NEW = "3.4", "3.5"
 ABSENT = "3.5.97"  # no such image
-BROKEN = "3.5.98"  # an image whose etcd ends at once
+BROKEN = "3.5.98"  # an image whose etcd exits immediately
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def etcd(stage):
 
 @pytest.fixture
 def writer(etcd):
-    """Writes all the time; nothing of it is lost."""
+    """Writes continuously; no write is lost."""
     with etcd.writer() as one:
         one.wait_writes()
         yield one
@@ -38,7 +38,7 @@ def writer(etcd):
 
 
 def wait_stalled(etcd, text):
-    """Until only a person can help, and it says why: of the version before it may still say so."""
+    """Until it is Stalled with this text: it may still be Stalled for the version before."""
     def found(obj):
         one = condition(obj, "Stalled")
         return (one.get("status"), one.get("reason")) == ("True", "InvalidSpec") \
@@ -47,7 +47,7 @@ def wait_stalled(etcd, text):
 
 
 def test_what_is_no_upgrade_is_refused(etcd):
-    """Again, by the reconciler: no webhook asks here."""
+    """By the reconciler, as no webhook is installed here."""
     uids = etcd.uids()
     for version, text in (("3.6.1", "upgrade one minor at a time"),
                           ("3.4.1", "is not supported")):
@@ -84,7 +84,7 @@ def test_a_downgrade_is_refused(etcd, writer):
 
 @pytest.mark.parametrize("version", [ABSENT, BROKEN])
 def test_a_member_that_does_not_come_up_stops_the_upgrade(etcd, writer, version, tmp_path):
-    """The two others go on as they are, and the way back is open."""
+    """The two others are not changed, and the version can be set back."""
     if version == BROKEN:
         give_broken_image(etcd.cluster, tmp_path)
     before = etcd.uids()
@@ -102,7 +102,7 @@ def test_a_member_that_does_not_come_up_stops_the_upgrade(etcd, writer, version,
 
 
 def give_broken_image(cluster, folder):
-    """An image of that version whose etcd ends with status 1."""
+    """Loads an image of that version whose etcd exits with status 1."""
     shutil.copy("/usr/bin/false", folder / "etcd")
     tar = folder / "broken.tar"
     k8s.cluster_command(cluster.name, "pack", "--user=65532", f"{ecs.REPOSITORY}:v{BROKEN}", tar,
@@ -111,7 +111,7 @@ def give_broken_image(cluster, folder):
 
 
 def test_a_changed_template_rolls_the_same_way(etcd, writer):
-    """Not the version: a field of the pod."""
+    """A change of a field of the pod, not of the version."""
     before, members = etcd.uids(), set(etcd.members())
     etcd.patch(options={"snapshotCount": 5000})
     wait.until("all pods to be made anew", lambda: len(etcd.uids()) == 3 and

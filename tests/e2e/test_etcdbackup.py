@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdBackups of a real etcd, in a real store, and what goes wrong with both; by etcdEndpoints, so
-that no pod is needed."""
+"""EtcdBackups of a real etcd to a real store, and errors of both; by etcdEndpoints, so that no pod
+is needed."""
 
 import datetime
 import hashlib
@@ -41,7 +41,7 @@ def backup(installed, namespace, members, door):
 
 @pytest.fixture
 def alone(controller, run_steward):
-    """run_steward, with no other steward that would look after the same objects."""
+    """run_steward, while no other steward reconciles the same objects."""
     assert controller.stop() == 0, controller.log_tail()
     yield run_steward
     controller.start()
@@ -88,13 +88,13 @@ def test_interval_with_retention(controller, installed, backup, members):
 
 def test_intervals_go_on_and_old_ones_go(alone, installed, backup, members, clock):
     def look(n):
-        # The program sees its new time within a second, and does not wait for what it cannot know.
-        # Signatures bear the time: a store takes none that is a quarter of an hour ahead.
+        # steward notices a change of the clock within a second; the annotation triggers a look now.
+        # Signatures contain the time: a store refuses one that is a quarter of an hour ahead.
         installed.annotate(KIND, backup.name, backup.namespace,
                            {"steward.dev/reconcile-at": f"{time.monotonic()}"})
         found = installed.get(KIND, backup.name, backup.namespace)
         again = found["status"].get("retry", {}).get("nextTime")
-        if again:  # etcd or the store was too slow for an attempt: the next is 30 s later by the clock
+        if again:  # the attempt was too slow: the next is 30 s later by the fake clock
             clock.leap(datetime.datetime.fromisoformat(again), before=0)
         done = found["status"]["phase"] == "Succeeded"
         return found if done and len(found["status"]["artifacts"]) >= n else None
@@ -180,7 +180,7 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
         installed.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
                          "metadata": {"name": "aws", "namespace": backup.namespace}})
     backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
-    # It does not wait for its next attempt, half a minute later, when the Secret is good.
+    # A correct Secret triggers an attempt at once, before the next one is due in half a minute.
     failed = backup.status()
     backup.secret("aws", credentials=s3.CREDENTIALS)
     found = backup.succeeded(20)
@@ -188,7 +188,7 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
 
 
 def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, members, door):
-    """Past the door: it is told what is wrong, and others go on (B6)."""
+    """Stored without admission: its status reports the error, and others are reconciled (B6)."""
     bad = Backup(installed, namespace, members, door, "bad").apply({"schedule": "61 * * * *"})
     found = bad.wait(lambda s: condition({"status": s}, "Stalled"))
     assert condition(found, "Stalled")["reason"] == "InvalidSpec"
@@ -198,7 +198,7 @@ def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, memb
 
 
 def test_a_cluster_says_that_its_backups_fail(controller, installed, backup, pods_stay_pending):
-    """Nobody has to find out by looking at the store (B1)."""
+    """Reported by a condition of the cluster, without a look into the store (B1)."""
     installed.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
                      "metadata": {"name": "orders", "namespace": backup.namespace},
                      "spec": {"size": 1, "version": "3.5.16"}})
@@ -213,14 +213,14 @@ def test_a_cluster_says_that_its_backups_fail(controller, installed, backup, pod
 
 
 def artifact(age, **more):
-    """A backup that was made so many seconds ago, as a status has it."""
+    """An artifact of a status: a backup made `age` seconds ago."""
     made = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=age)
     return {"uri": "s3://b/k", "revision": 7, "sizeBytes": 1, "verified": True,
             "time": made.strftime("%Y-%m-%dT%H:%M:%SZ"), **more}
 
 
 def test_a_cluster_says_that_its_backups_are_old(controller, installed, backup, pods_stay_pending):
-    """A schedule that rests fails of nothing, and is as bad (B1)."""
+    """A suspended schedule causes no failure, but is as bad (B1)."""
     installed.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
                      "metadata": {"name": "orders", "namespace": backup.namespace},
                      "spec": {"size": 1, "version": "3.5.16"}})
@@ -249,7 +249,7 @@ def test_no_agent_image_for_a_volume(controller, installed, backup):
 
 
 def test_a_killed_steward_begins_again(alone, installed, backup, door):
-    """Nothing is believed of what was under way; and what was done is not done again."""
+    """A backup in progress is started again; a completed one is not repeated."""
     one = alone()
     door.mode, door.pause = "slow", 2
     backup.apply()
@@ -279,7 +279,7 @@ def test_stopping_does_not_wait_for_a_store(alone, installed, backup, door):
 
 
 def test_many_slow_ones_do_not_block_others(controller, installed, namespace, members, door, bucket):
-    """Transfers are on threads of their own: reconciling goes on."""
+    """Transfers run in threads of their own and do not block reconciling."""
     door.mode, door.pause = "slow", 3
     for i in range(8):
         Backup(installed, namespace, members, door, f"slow{i}").apply()

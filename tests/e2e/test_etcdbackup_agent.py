@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of an EtcdBackup on a volume when its pod ends, is deleted, or lingers: each backup
-counts once.  The pods have no node; the tests say what they came to."""
+"""An EtcdBackup onto a volume when its pod ends, is deleted, or lingers: each backup counts once.
+The pods are not scheduled; the tests write their status."""
 
 import json
 import time
@@ -15,7 +15,7 @@ HOLD = "steward.dev/held-by-a-test"  # a finalizer
 
 
 class Volume(agentpod.Owner):
-    """An EtcdBackup onto a claim."""
+    """An EtcdBackup onto a PersistentVolumeClaim."""
 
     kind = etcdbackup.KIND
 
@@ -24,7 +24,7 @@ class Volume(agentpod.Owner):
                            backupPolicy=policy, pvc={"claimName": "disk", "path": "deep/db"})
 
     def end(self, pod, revision=7, **more):
-        """The pod has made a backup; or, told a fault, has not."""
+        """Ends the pod with a backup; or without one, if a fault is given."""
         failed = "fault" in more
         report = {"ok": not failed, "key": f"db_v{revision:012}_2026-01-02-03:04:05",
                   "revision": revision, "sizeBytes": 4096, "sha256": "ab" * 32,
@@ -33,12 +33,12 @@ class Volume(agentpod.Owner):
         self.ended(pod, failed, containerStatuses=[("snapshot", json.dumps(report))])
 
     def hold(self, pod, held=True):
-        """It stays, deleted or not."""
+        """A finalizer keeps the pod after its deletion."""
         self.cluster.patch("pod", pod["metadata"]["name"], self.namespace,
                            {"metadata": {"finalizers": [HOLD] if held else None}})
 
     def poke(self):
-        """Makes steward look."""
+        """Triggers a reconcile."""
         self.cluster.annotate(self.kind, self.name, self.namespace,
                               {"steward.dev/reconcile-at": f"{time.monotonic()}"})
 
@@ -98,7 +98,7 @@ def test_one_that_somebody_deletes_is_made_again(steward_, volume):
 
 
 def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
-    """An old result is none of the instant that has become due since."""
+    """An old result does not count for the instant that has become due since."""
     run_steward(f"--agent-image={agentpod.IMAGE}", clock=clock)
     pod = volume.apply(backupIntervalInSecond=60).wait_pod()
     volume.hold(pod)
@@ -117,7 +117,7 @@ def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
 
 @pytest.mark.parametrize("outcome", ["Succeeded", "Failed"])
 def test_a_steward_that_dies_behind_each_write(run_steward, volume, tmp_path, outcome):
-    """Of a whole backup: no result is taken in twice, no pod is left."""
+    """During a whole backup: no result is counted twice, no pod is left."""
     log = tmp_path / "faults.log"
     fault = {} if outcome == "Succeeded" else {"fault": "Source", "reason": "NoHealthyEndpoint",
                                                "error": "nobody there"}
@@ -136,7 +136,7 @@ def test_a_steward_that_dies_behind_each_write(run_steward, volume, tmp_path, ou
                           env={"STEWARD_FAULT_AT": "1", "STEWARD_FAULT_LOG": str(log)})
         try:
             wait.until("its end", lambda: died_or_done(one))
-            # What it is seen to have done it may have done a moment ago: then it dies of it now.
+            # The condition may have become true just before the death: wait for that.
             if not wait.happens(lambda: not one.running(), 2):
                 return False
         finally:

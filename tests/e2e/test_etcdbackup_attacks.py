@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdBackups of users who mean harm, or step on each other: endpoints that lead inside, one place
-for two, and what retention removes."""
+"""EtcdBackups of malicious users, or of users that collide: endpoints inside the network, two
+objects with one path, and what retention removes."""
 
 import http.server
 import threading
@@ -39,7 +39,7 @@ def backup(installed, namespace, members, door):
 
 
 class Victim(http.server.ThreadingHTTPServer):
-    """On loopback, where only steward is; notes each connection."""
+    """An HTTP server on loopback, which only steward can reach; records each connection."""
 
     daemon_threads = True
 
@@ -50,11 +50,11 @@ class Victim(http.server.ThreadingHTTPServer):
 
     @property
     def url(self):
-        """Where it listens."""
+        """Its URL."""
         return f"http://127.0.0.2:{self.server_address[1]}"
 
     def get_request(self):
-        """One more connection."""
+        """Records a connection."""
         self.calls.append("connection")
         return super().get_request()
 
@@ -70,7 +70,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_DELETE = _answer
 
     def log_message(self, *_):
-        """Not on the terminal."""
+        """Prints nothing."""
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_an_etcd_that_is_inside(controller, backup, victim):
 
 
 def test_retention_touches_only_its_own(controller, installed, backup, members, door):
-    """Under the same prefix: those of another life, of another object, and of no owner."""
+    """Snapshots with the same prefix of another cluster ID, another object, or no owner stay."""
     backup.apply({"backupIntervalInSecond": 60, "maxBackups": 1})
     first = backup.succeeded()["status"]["artifacts"][0]["uri"]
     uid = installed.get(KIND, backup.name, backup.namespace)["metadata"]["uid"]
@@ -119,7 +119,7 @@ def test_retention_touches_only_its_own(controller, installed, backup, members, 
 
 
 def put(door, key):
-    """An object, by a client of the bucket."""
+    """Stores an object, as another client of the bucket."""
     import hashlib
     import subprocess
     import tempfile
@@ -133,7 +133,7 @@ def put(door, key):
 
 
 def test_two_objects_on_one_path(controller, installed, backup, namespace, members, door):
-    """Past admission: the younger one does nothing, and goes on when the path is free."""
+    """Without admission: the younger one does nothing until the path is free."""
     backup.apply().succeeded()
     other = Backup(installed, namespace, members, door, name="db2")
     other.path = backup.path
@@ -147,7 +147,7 @@ def test_two_objects_on_one_path(controller, installed, backup, namespace, membe
 
 def test_two_objects_on_one_path_at_admission(installed, run_steward, backup, namespace, members,
                                               door):
-    """Refused, in this namespace by name and from another without it."""
+    """Refused; the message has the name of the other object only if it is in the same namespace."""
     run_steward("--role=webhook", door=True)
     backup.apply()
     other = Backup(installed, namespace, members, door, name="db2")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/etcdbackup.md followed word for word: a backup, another cluster from it, backups by the clock,
-and a cluster that is lost and comes back under its name."""
+"""Follows docs/etcdbackup.md literally: a backup, another cluster from it, scheduled backups, and a
+lost cluster that is restored under its name."""
 
 import os
 import subprocess
@@ -13,19 +13,19 @@ from support import readme, s3, wait
 PAGE = "docs/etcdbackup.md"
 FILES = readme.named(PAGE)
 COMMANDS = readme.commands("kubectl", PAGE)
-BUILT_IN = "3.6.16"  # which need not be on this machine
+BUILT_IN = "3.6.16"  # not necessarily installed on this machine
 
 
 @pytest.fixture
 def door(bucket, installed):
-    """The way to the store, for pods too."""
+    """A proxy in front of the store, reachable from pods."""
     one = backups.node_door(bucket, installed)
     yield one
     one.close()
 
 
 def write_files(folder, door):
-    """The page's files, with what is different here: etcd's version, the store, and no night."""
+    """The page's files, adapted: etcd's version, the store, and a schedule of every minute."""
     store = f"    endpoint: {door.url}\n    forcePathStyle: true\n"
     for name, text in FILES.items():
         text = text.replace(BUILT_IN, ecs.version("3.5")).replace("30 2 * * *", '"* * * * *"')
@@ -36,7 +36,7 @@ def write_files(folder, door):
 
 
 def follow(stage, commands, folder):
-    """Runs them, in their order; what they print is what the page shows of it."""
+    """Runs the commands in order; their output must be what the page shows."""
     for command, output in commands:
         printed = readme.kubectl(stage.cluster, stage.namespace, command, folder)
         assert output in ("", printed), command
@@ -45,7 +45,7 @@ def follow(stage, commands, folder):
 
 @pytest.mark.node
 def test_the_page(agent_stage, door, tmp_path):
-    """All that it shows of kubectl, in its order; and behind it, what it shows without Kubernetes."""
+    """All kubectl commands that it shows, in order; then those that need no Kubernetes."""
     write_files(tmp_path, door)
     orders = agent_stage.etcd("orders")
     orders.apply(size=1, version=ecs.version("3.5"))
@@ -88,7 +88,7 @@ def test_what_the_door_says(steward, cluster, namespace, body, said):
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_door_lets_them_in(steward, cluster, namespace, name):
-    """And warns of nothing but of what is not there yet."""
+    """Accepted, with warnings only about objects that do not exist yet."""
     assert steward.running()
     result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-",
                              stdin=FILES[name])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""steward is killed behind every single call, to the API server, to etcd and to the store, of a
-backup that goes up in parts; whoever comes next leaves nothing half."""
+"""steward is killed after every single call, to the API server, to etcd and to the store, during a
+multipart backup; the next process leaves no incomplete object or upload."""
 
 import hashlib
 
@@ -13,13 +13,13 @@ CALLS_MAX = 40
 
 @pytest.fixture(scope="module")
 def members():
-    """One member, of more than one part."""
+    """One member, whose snapshot has more than one part."""
     if etcd.missing("3.5"):
         pytest.skip(etcd.missing("3.5"))
     with etcd.Cluster(size=1, version="3.5") as cluster:
         for i in range(10):
             cluster.ctl("put", f"k{i}", "v" * (100 << 10))
-        for i in range(10):  # of old revisions: a command line takes no more at once
+        for i in range(10):  # more data, in old revisions: a command line is limited in length
             for _ in range(9):
                 cluster.ctl("put", f"k{i}", "w" * (100 << 10))
         yield cluster
@@ -27,21 +27,21 @@ def members():
 
 @pytest.fixture
 def store():
-    """In memory: it tells of uploads that were never finished."""
+    """A store in memory, which lists unfinished uploads."""
     one = s3double.S3Double()
     yield one
     one.close()
 
 
 class Dying(Backup):
-    """To the store in memory."""
+    """An EtcdBackup to the store in memory."""
 
     def __init__(self, cluster, namespace, members, store, name):
         super().__init__(cluster, namespace, members, store, name)
         self.secret(SECRET, credentials=s3double.CREDENTIALS)
 
     def kept(self):
-        """{key: bytes} of its own."""
+        """{key: bytes} of its own objects."""
         return {k: v for k, v in self.door.objects.items() if k.startswith(self.path)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdBackups of an etcd that wants certificates and passwords, to a store with a CA of its own."""
+"""EtcdBackups of an etcd that requires certificates and passwords, to a store with a private CA."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ PASSWORD = "r00t-pa55word"
 
 @pytest.fixture(scope="module", params=["3.4", "3.5"])
 def members(request):
-    """One member that takes nobody without a certificate, and then asks for a user."""
+    """One member that requires a client certificate, and later a user as well."""
     if etcd.missing(request.param):
         pytest.skip(etcd.missing(request.param))
     with etcd.Cluster(size=1, version=request.param, tls=True) as cluster:
@@ -21,7 +21,7 @@ def members(request):
             cluster.ctl("put", f"k{i}", "v" * 100)
         cluster.ctl("user", "add", f"root:{PASSWORD}")
         cluster.ctl("user", "grant-role", "root", "root")
-        # As a user, a certificate with a name would be that one: etcd's gateway takes none then.
+        # The CN would be taken as a user: etcd's gateway refuses such a certificate.
         dbserver.make_pair(cluster.folder / "ca", cluster.folder / "nameless", subject="/")
         cluster.ctl("auth", "enable")
         yield cluster
@@ -39,14 +39,14 @@ def authority(tmp_path_factory):
 
 @pytest.fixture
 def door(bucket, authority):
-    """The store behind TLS."""
+    """The store, over TLS."""
     one = s3.Door(bucket, pair=authority / "right")
     yield one
     one.close()
 
 
 class Secured(Backup):
-    """With all Secrets right, unless a test says otherwise."""
+    """With correct Secrets, unless a test changes them."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -68,14 +68,14 @@ class Secured(Backup):
                                            **spec})
 
     def mended(self):
-        """What was wrong is right, and somebody wants it now."""
+        """Triggers an attempt after a correction, and waits for its success."""
         self.cluster.annotate("etcdb", self.name, self.namespace, {"steward.dev/reconcile-at": "now"})
         return self.succeeded(60)
 
 
 @pytest.fixture
 def backup(installed, namespace, members, door, authority):
-    """Secrets and all."""
+    """A Secured with all its Secrets."""
     one = Secured(installed, namespace, members, door)
     one.give_store(authority / "right")
     return one

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backups of real EtcdClusters, in S3 and on volumes, and clusters made from them: real pods."""
+"""Backups of real EtcdClusters to S3 and volumes, and restores from them, with real pods."""
 
 import base64
 
@@ -59,7 +59,7 @@ def source(request, stage):
 
 
 class Scene:
-    """What a test of one cluster's backup and restore needs."""
+    """The objects that a test of one cluster's backup and restore needs."""
 
     def __init__(self, stage, source, door):
         self.cluster, self.namespace = stage.cluster, stage.namespace
@@ -129,7 +129,7 @@ def test_s3_and_back(scene, source):
     for kind in ("Ready", "SourceFetched", "SnapshotVerified", "SeedReady", "ClusterReady"):
         assert condition(found, kind)["status"] == "True", kind
     wait.until("its pod to be gone", lambda: not scene.pods("etcdrestore"), 30)
-    assert one.served().put("more", "1") > artifact["revision"] + 1_000_000_000  # moved on
+    assert one.served().put("more", "1") > artifact["revision"] + 1_000_000_000  # bumped
     one.apply(size=3, version=etcdcluster.version("3.5"))
     one.wait_settled(3)
     one.delete()
@@ -197,8 +197,7 @@ def test_a_cluster_that_exists_is_not_touched(scene, source):
 
 @pytest.mark.parametrize("line, into", [("3.4", "3.7"), ("3.5", "3.6"), ("3.6", "3.7")])
 def test_into_a_later_line(stage, store, line, into):
-    """Backups outlive upgrades; and what is made of them is a cluster of the later line, of which more
-    members and another restart are made."""
+    """A restore into a later minor version; the result can be scaled out."""
     one = filled(stage, line)
     door = s3.Door(store, address=agent.gateway(stage.cluster, stage.namespace))
     try:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose the volume of an EtcdRestore's first member is: it goes with the EtcdRestore until there is
-an EtcdCluster, and with nobody from then on.  The pods have no node; the tests say what they came
-to."""
+"""The owner of the volume of an EtcdRestore's first member: the EtcdRestore until there is an
+EtcdCluster, no object from then on.  The pods are not scheduled; the tests write their status."""
 
 import json
 import time
@@ -19,7 +18,7 @@ HOLD = "steward.dev/held-by-a-test"  # a finalizer
 
 
 class Restore(agentpod.Owner):
-    """An EtcdRestore from a volume, and its claims."""
+    """An EtcdRestore from a volume, and its PersistentVolumeClaims."""
 
     kind = etcdbackup.RESTORE
 
@@ -36,19 +35,19 @@ class Restore(agentpod.Owner):
         return self.cluster.get(CLUSTER, "orders", self.namespace)
 
     def end(self, pod, **fault):
-        """The pod has restored the snapshot; or, told a fault, has not."""
+        """Ends the pod with a restored snapshot; or without one, if a fault is given."""
         report = {"ok": not fault, "key": "db", "sizeBytes": 4096, "sha256": SHA,
                   "verified": not fault, **fault}
         self.ended(pod, bool(fault), initContainerStatuses=[("fetch", json.dumps(report))],
                    containerStatuses=[] if fault else [("restore", "")])
 
     def hold(self, claim, held):
-        """It stays, deleted or not; or may go."""
+        """Adds or removes a finalizer, which keeps the claim after its deletion."""
         self.cluster.patch("pvc", claim["metadata"]["name"], self.namespace,
                            {"metadata": {"finalizers": [HOLD] if held else None}})
 
     def check_joining(self):
-        """One cluster, and one claim that nobody else owns."""
+        """There is one cluster, and one claim without an owner."""
         [claim] = self.claims()
         assert self.target()["metadata"]["annotations"][SEED] == claim["metadata"]["name"]
         assert not claim["metadata"].get("ownerReferences")
@@ -81,7 +80,7 @@ def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restor
 
 
 def test_a_backup_that_is_still_to_come(alone, restore):
-    """Nothing was tried, so that nothing has failed; it is looked for again."""
+    """No attempt was made, so none has failed; the backup is looked up again."""
     restore.create("EtcdRestore", etcdCluster={"name": "orders"}, backupRef={"name": "later"},
                    template={"size": 1, "version": "3.5.16"})
     wait.until("the second look", lambda: restore.status().get("retry", {}).get("count", 0) > 1, 60)
@@ -105,14 +104,14 @@ def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore
 
 
 def test_the_status_tells_what_is_known_of_the_snapshot(alone, restore):
-    """What the pod found, and the revision of the backup's name; of the version nobody said a word."""
+    """What the pod reported, and the revision from the backup's name; the version is unknown."""
     restore.end(restore.apply().wait_pod())
     found = restore.wait("Joining")
     assert found["status"]["snapshot"] == {"revision": 7, "sha256": SHA, "sizeBytes": 4096}
 
 
 def args(containers):
-    """Of the first of some containers."""
+    """The arguments of the first container."""
     return containers[0]["args"]
 
 
@@ -120,7 +119,7 @@ def args(containers):
                                                      ("3.5.9", "etcdutl", False),
                                                      ("3.4.23", "etcdctl", False)])
 def test_what_the_tool_is_told(alone, restore, version, tool, moved_on):
-    """Revisions are moved on, and what was before is compacted, where etcd's tool can do it (B5)."""
+    """Revisions are bumped and older ones marked as compacted, if etcd's tool supports it (B5)."""
     pod = restore.apply(version=version).wait_pod()
     [container] = pod["spec"]["containers"]
     assert container["command"] == [tool]
@@ -131,7 +130,7 @@ def test_what_the_tool_is_told(alone, restore, version, tool, moved_on):
 
 
 def test_what_is_fetched_is_what_was_made(alone, installed, restore):
-    """Of the newest verified backup, by its hash (B7)."""
+    """The newest verified backup is fetched, and checked by its hash (B7)."""
     volume = agentpod.Owner(installed, restore.namespace, "nightly")
     volume.create("EtcdBackup", etcdEndpoints=["http://192.0.2.1:2379"], storageType="PVC",
                   backupPolicy={"backupIntervalInSecond": 3600, "suspend": True},
@@ -152,7 +151,7 @@ def test_what_is_fetched_is_what_was_made(alone, installed, restore):
 @pytest.mark.parametrize("fault, reason, stalls", [("Content", "HashMismatch", True),
                                                    ("Store", "ConnectFailed", False)])
 def test_a_snapshot_that_cannot_be_had_becomes_nothing(alone, restore, fault, reason, stalls):
-    """It is told as it was seen, and neither a cluster nor a volume is left (B3, B4)."""
+    """Its error is reported, and neither a cluster nor a volume is left (B3, B4)."""
     pod = restore.apply().wait_pod()
     [claim] = restore.claims()
     restore.end(pod, fault=fault, reason=reason, error="it is so")
@@ -170,7 +169,7 @@ def test_a_snapshot_that_cannot_be_had_becomes_nothing(alone, restore, fault, re
 
 @pytest.mark.oldest("claims, owners, a whole life")
 def test_it_has_succeeded_when_the_cluster_is_ready(alone, installed, restore):
-    """And not before, though there is nothing left to do (B4)."""
+    """Not before, although no work is left for the restore (B4)."""
     restore.end(restore.apply().wait_pod())
     wait.until("the cluster", restore.target)
 
@@ -185,7 +184,7 @@ def test_it_has_succeeded_when_the_cluster_is_ready(alone, installed, restore):
 
 
 def test_a_cluster_that_exists_is_left_alone(alone, installed, restore):
-    """Whether it runs or not; nothing is made beside it either (B3)."""
+    """Whether it runs or not; no pod or claim is created either (B3)."""
     installed.apply(etcdcluster.manifest("orders", restore.namespace, size=1, version="3.5.16",
                                          paused=True))
     before = wait.until("the cluster to be seen", lambda: restore.target().get("status") and
@@ -197,13 +196,13 @@ def test_a_cluster_that_exists_is_left_alone(alone, installed, restore):
     wait.stays("nothing is made", lambda: not restore.pod() and not restore.claims(), 3)
     assert restore.target()["spec"] == before["spec"]
     assert SEED not in restore.target()["metadata"].get("annotations", {})
-    # The watch tells when it is gone.
+    # The watch reports its deletion.
     installed.delete(f"etcdclusters.{etcdcluster.GROUP}", "orders", restore.namespace)
     restore.wait_pod()
 
 
 def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, installed, restore):
-    """A quota of none: the claim is the EtcdRestore's again, and goes with it."""
+    """Refused by a quota: the EtcdRestore owns the claim again, which is deleted with it."""
     installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
                      "metadata": {"name": "none", "namespace": restore.namespace},
                      "spec": {"hard": {"count/etcdclusters.etcd.database.coreos.com": "0"}}})
@@ -221,8 +220,8 @@ def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, insta
 @pytest.mark.oldest("finalizers of claims")
 @pytest.mark.parametrize("lingers", [False, True])
 def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, restore, lingers):
-    """No cluster is made of a volume that is not there, or about to go; nor is the next attempt, which
-    comes after 15 s, any later for that."""
+    """No cluster is created with a volume that is missing or being deleted.  The next attempt comes
+    after 15 s as usual."""
     pod = restore.apply().wait_pod()
     [claim] = restore.claims()
     restore.hold(claim, True)
@@ -246,7 +245,7 @@ def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, rest
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, fails):
-    """Of a whole restore, or of one whose first attempt fails: one cluster, with its volume."""
+    """During a whole restore, or one whose first attempt fails: one cluster, with its volume."""
     log = tmp_path / "faults.log"
     deaths, ended = [], []
     restore.apply()
@@ -259,7 +258,8 @@ def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, f
         return not one.running() or restore.target() and not restore.pod()
 
     def calls_to_live():
-        """One, but one more when it died of the same again: some calls are simply made anew."""
+        """The number of the call that kills it: 1, or more after the same death in a row, as some
+        calls are simply repeated."""
         again = [name == deaths[-1] for name in reversed(deaths)] + [False]
         return max(1, again.index(False))
 
