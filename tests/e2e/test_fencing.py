@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A leader is suspended in the middle of its work, another one leads meanwhile, and the first one is
-resumed: it must write nothing with what it knew before."""
+"""A leader is suspended during a reconcile, another one leads meanwhile, and the first one is
+resumed: it must not write anything from what it read before."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ LEASE = "steward.steward.dev"
 
 
 class OnMariaDB:
-    """How a lookup of steward is held up there."""
+    """How to block a lookup of steward in MariaDB."""
 
     command = ["mariadb", "--no-defaults", "-N", "-B", "--unbuffered", "--user=root"]
     hold = "LOCK TABLES steward.accounts WRITE; SELECT 'held';\n"
@@ -29,7 +29,7 @@ class OnMariaDB:
 
 
 class OnPostgreSQL:
-    """The same."""
+    """The same for PostgreSQL."""
 
     command = ["psql", "-X", "-A", "-t", "-q"]
     hold = "BEGIN; LOCK TABLE pg_shdescription IN ACCESS EXCLUSIVE MODE; SELECT 'held';\n"
@@ -43,7 +43,7 @@ class OnPostgreSQL:
 
 
 class Hold:
-    """A session of the superuser that keeps a lock."""
+    """A session of the superuser that holds a lock."""
 
     def __init__(self, engine, server):
         self.client = subprocess.Popen([*engine.command, *engine.where(server)], text=True,
@@ -53,7 +53,7 @@ class Hold:
         assert self.client.stdout.readline().strip() == "held"
 
     def release(self):
-        """The lock goes with its session."""
+        """Ends the session, which releases the lock."""
         self.client.stdin.close()
         self.client.wait(20)
 
@@ -65,7 +65,7 @@ def engine(request):
 
 @pytest.fixture(scope="module")
 def scene(installed, steward_binary, tmp_path_factory, request, engine):
-    """Two replicas that know one server."""
+    """Two replicas with the same target."""
     stw.uninstall_webhooks(installed)
     server = request.getfixturevalue(engine.fixture)
     folder = tmp_path_factory.mktemp("scene")
@@ -91,18 +91,18 @@ def shop(scene, namespace):
 
 
 def leads(replica):
-    """By its own metrics."""
+    """Whether it leads, by its own metrics."""
     return replica.metric("leader_election_master_status") == 1
 
 
 def sessions(engine, scene):
-    """Of steward, on the server."""
+    """The sessions of steward on the server."""
     from support import dbserver
     return [row[0] for row in scene.server.sql(engine.sessions.format(admin=dbserver.ADMIN))]
 
 
 def test_a_resumed_leader_does_not_bring_an_old_password_back(scene, engine, shop):
-    """The suspended one has read the second password; while it sleeps the third is set."""
+    """The suspended leader has read the second password; while it sleeps the third one is set."""
     old, new = scene.replicas
     scene.create("payments", shop, FIRST, target=engine.target, grants=engine.grants)
     assert scene.server.logs_in("payments", FIRST)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image that users get, and steward out of it: installed as the README says, in pods."""
+"""The image of a release, and steward from it in pods, installed as the README shows."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ MAX_BYTES = 28 * 1024 * 1024
 
 @pytest.fixture(scope="module")
 def root(image, tmp_path_factory):
-    """What is in it, unpacked, and its configuration."""
+    """(the folder with the unpacked image, its configuration)"""
     folder = tmp_path_factory.mktemp("root")
     with tarfile.open(image[0]) as archive:
         manifest = json.load(archive.extractfile("manifest.json"))[0]
@@ -78,7 +78,7 @@ def test_the_bill_of_materials_names_every_library(root, image):
 
 
 def test_the_program_is_hardened(root):
-    """Position independent, all relocations read-only, no executable stack, guarded frames."""
+    """Position independent, full RELRO, no executable stack, stack protector."""
     def readelf(*what):
         return subprocess.run(["readelf", *what, str(root[0] / "usr/bin/steward")], text=True,
                               capture_output=True, check=True).stdout
@@ -95,7 +95,7 @@ def test_the_program_is_hardened(root):
 
 
 def test_it_is_taken_under_another_name(cluster, image, namespace):
-    """By `scripts/cluster image TAR NAME:TAG`, as who has two versions at hand gives them."""
+    """With `scripts/cluster image TAR NAME:TAG`, which gives two versions different names."""
     cluster.component("image", image[0], "steward:renamed")
     cluster.apply({"apiVersion": "v1", "kind": "Pod",
                    "metadata": {"name": "renamed", "namespace": namespace},

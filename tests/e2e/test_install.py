@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""config/ is what the program prints, and a cluster takes it."""
+"""config/ is what the program prints, and a cluster accepts it."""
 
 import contextlib
 import itertools
@@ -35,7 +35,7 @@ def key(obj):
 
 @contextlib.contextmanager
 def removed_again(cluster, objects):
-    """Afterwards only what the fixture `installed` needs is left."""
+    """Afterwards only what the fixture `installed` needs remains."""
     try:
         yield
     finally:
@@ -48,7 +48,7 @@ def removed_again(cluster, objects):
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_kustomize(cluster, folder):
-    """Twice the same, with nothing secret or random in it, each in its namespace."""
+    """Builds are equal, have no secrets or random data, and the right namespaces."""
     text = kustomize.build(cluster, CONFIG / folder)
     assert text == kustomize.build(cluster, CONFIG / folder)
     found = [o for o in yaml.safe_load_all(text) if o]
@@ -63,7 +63,7 @@ def test_kustomize(cluster, folder):
 
 
 def differences(sent, stored, at=""):
-    """Where a stored object does not hold what was sent: fields that no schema knows, for one."""
+    """The paths at which a stored object lacks what was sent, for instance pruned fields."""
     if isinstance(sent, dict):
         for name, value in sent.items():
             if name not in (stored or {}):
@@ -98,7 +98,7 @@ def test_a_cluster_takes_it(installed):
 
 @pytest.mark.oldest("unknown fields")
 def test_a_field_that_nobody_knows_would_be_seen(installed):
-    """So that the test above can fail."""
+    """Proves that the test above can fail."""
     service = {"apiVersion": "v1", "kind": "ConfigMap", "nonsense": 1,
                "metadata": {"name": "unknown-field", "namespace": "default"}}
     installed.apply(service, validate=False)
@@ -154,7 +154,7 @@ def test_a_drain_leaves_one_replica(cluster, folder):
 
 
 def test_every_port_that_is_named_is_one_of_the_pod(cluster):
-    """In Services, probes, NetworkPolicies; and the ServiceMonitor names one of the Service."""
+    """In Services, probes and NetworkPolicies; the ServiceMonitor names one of the Service."""
     container = in_folder(cluster, "default", "Deployment")["spec"]["template"]["spec"][
         "containers"][0]
     ports = {p["name"] for p in container["ports"]}
@@ -195,7 +195,7 @@ def test_the_namespace_holds_pods_to_the_restricted_standard(cluster):
 
 @pytest.mark.oldest("flow control")
 def test_requests_of_steward_have_queues_of_their_own(installed):
-    """What flow they are in is in the API server's answers."""
+    """The API server's responses contain the UID of the FlowSchema."""
     folder = folder_of(installed)
     if folder == "server-1.21":
         pytest.skip("config/ has no FlowSchemas for this version")
@@ -217,7 +217,7 @@ def test_requests_of_steward_have_queues_of_their_own(installed):
 
 
 def test_the_deployment_starts_steward_as_it_can_be(cluster, steward_binary):
-    """Its flags exist, its ports are the defaults, its grace outlasts a shutdown."""
+    """Its flags exist, its ports are the defaults, its grace period is longer than a shutdown."""
     deployment = next(o for o in kustomize.objects(cluster, "manager") if o["kind"] == "Deployment")
     pod = deployment["spec"]["template"]["spec"]
     container = pod["containers"][0]
@@ -238,7 +238,7 @@ def rules(role):
 
 @pytest.mark.oldest("rights")
 def test_the_account_may_do_no_more_than_its_roles_say(installed):
-    """It makes pods and certificates for EtcdClusters, and gives rights to nobody."""
+    """It creates pods and certificates for EtcdClusters, and cannot grant rights."""
     for verb, what in (("patch", "secrets"), ("delete", "secrets"), ("deletecollection", "pods"),
                        ("create", "pods --subresource=exec"), ("get", "nodes"),
                        ("create", "serviceaccounts --subresource=token"), ("impersonate", "users"),
@@ -274,7 +274,7 @@ def user_roles(installed):
 @pytest.mark.oldest("aggregation of roles")
 @pytest.mark.parametrize("role", ROLES)
 def test_user_roles_are_part_of_the_built_in_ones(user_roles, role):
-    """Of all kinds, and no more than that role is for."""
+    """For all kinds, and with exactly the verbs of that role."""
     def granted():
         found = user_roles.get("clusterrole", role)
         return {(r, verb) for group, r, verb in rules(found) if f"{r.split('/')[0]}.{group}" in KINDS}
@@ -291,7 +291,7 @@ def test_user_roles_are_part_of_the_built_in_ones(user_roles, role):
 
 @pytest.mark.oldest("API versions of the chart, pruning")
 def test_a_cluster_takes_the_chart(installed, tmp_path):
-    """Rendered for its version, with all that it knows the kinds of."""
+    """Rendered for its version, with all optional objects of kinds that it knows."""
     if chart.missing():
         pytest.skip(chart.missing())
     version = installed.api.do("GET", "/version")
@@ -312,14 +312,14 @@ def test_a_cluster_takes_the_chart(installed, tmp_path):
     stw.install(installed, paths.steward_binary())
 
 
-# --- what docs/operations.md tells
+# --- the commands in docs/operations.md
 
 
 OPERATIONS = "docs/operations.md"
 
 
 def told(start):
-    """The shell commands of its examples that begin so."""
+    """The shell commands of its examples that begin with `start`."""
     lines = "".join(readme.blocks("sh", OPERATIONS)).splitlines()
     found = [line for line in lines if line.startswith(start)]
     assert found
@@ -334,7 +334,7 @@ def test_folders_that_are_told_of_are_there():
 
 
 def test_the_overlay_that_is_shown(cluster, tmp_path):
-    """It builds, and changes what it says."""
+    """It builds, and has the changes that the page describes."""
     text, = [b for b in readme.blocks("yaml", OPERATIONS) if b.startswith("# kustomization.yaml")]
     (tmp_path / "config").symlink_to(CONFIG)
     (tmp_path / "kustomization.yaml").write_text(text, "utf-8")
@@ -367,8 +367,7 @@ def test_values_that_helm_is_given_are_there():
 
 
 def test_removing_it_word_for_word(installed, steward_binary):
-    """The commands of that section; of the one that other tests would miss its objects after, what it
-    would delete."""
+    """The commands of that section; as a dry run where other tests need the objects."""
     user = databaseuser.manifest("held", "default")
     user["metadata"]["finalizers"] = [databaseuser.FINALIZER]
     tell, do = told("steward uninstall")
@@ -378,7 +377,7 @@ def test_removing_it_word_for_word(installed, steward_binary):
     with removed_again(installed, objects):
         installed.apply(user)
         kustomize.apply(installed, CONFIG / "default")
-        for command in (tell, do.replace("wait", "release")):  # nobody runs who could clean up
+        for command in (tell, do.replace("wait", "release")):  # no steward runs that could clean up
             result = subprocess.run([steward_binary, *command.split()[1:], "--kubeconfig",
                                      installed.kubeconfig], text=True, capture_output=True,
                                     timeout=120, check=False)
@@ -402,7 +401,7 @@ def test_removing_it_word_for_word(installed, steward_binary):
 
 
 def test_the_chart_goes_without_a_trace(installed, steward_binary, tmp_path):
-    """Its hook's account may do what `steward uninstall` does, on objects that nobody cleans up."""
+    """The account of its hook may do what `steward uninstall` does when no steward runs."""
     if chart.missing():
         pytest.skip(chart.missing())
     hook = chart.objects(chart.build(tmp_path)(), "pre-delete")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A steward with 10,000 objects in its caches, in a control group of the shipped limit of 128 MiB, under
+"""A steward with 10,000 objects in its caches, in a cgroup with the shipped limit of 128 MiB, under
 the attacks on its memory that any client of the admission port can make."""
 
 import os
@@ -17,7 +17,7 @@ LIMIT = 128 << 20
 
 @pytest.fixture(scope="module")
 def objects(installed):
-    """So many MyWebs, which no steward looks after."""
+    """10,000 MyWebs, which no steward reconciles."""
     name = f"many-{os.getpid()}"
     installed.create_namespace(name)
     path = f"/apis/operator.k8s-summit.org/v1/namespaces/{name}/mywebs"
@@ -35,8 +35,7 @@ def objects(installed):
         thread.join()
     assert not failed, failed[:5]
     yield name
-    # The controller that empties namespaces takes minutes, in which it and whatever reconciles have no
-    # time for the tests that follow.
+    # The namespace controller would take minutes, and slow down the tests that follow.
     deadline = time.monotonic() + 300
     while installed.api.call("GET", path + "?limit=1")[1]["items"]:
         assert time.monotonic() < deadline
@@ -46,7 +45,7 @@ def objects(installed):
 
 @pytest.fixture
 def small(objects, installed, run_steward, steward_binary, tmp_path):
-    """(its admission port, itself), behind the limit; it reconciles nothing."""
+    """(its admission port, the steward), inside the limit; it reconciles nothing."""
     assert objects
     try:
         group = cgroup.Memory(f"steward-test-{os.getpid()}", LIMIT)
@@ -67,7 +66,7 @@ def small(objects, installed, run_steward, steward_binary, tmp_path):
 
 @pytest.mark.parametrize("name", ["many_values", "without_end", "a_little_each"])
 def test_it_survives_and_honest_clients_are_answered(small, name):
-    """Each of them; the caches are full meanwhile."""
+    """During each attack; the caches are full meanwhile."""
     peer, one = small
     assert one.metric("steward_cache_objects", resource="mywebs") >= OBJECTS
     assert getattr(attack, name)(peer) == attack.ALL

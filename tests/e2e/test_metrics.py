@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics and the probes of a steward that has work behind it: names that dashboards read."""
+"""/metrics and the probes of a steward that has done some work: names that dashboards use."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ import yaml
 from support import etcdcluster, paths, wait
 from support import steward as stw
 
-# Names and labels of controller-runtime, client-go and component-base, to the letter.
+# The exact names and labels of controller-runtime, client-go and component-base.
 FAMILIES = {
     "controller_runtime_reconcile_total": {"controller", "result"},
     "controller_runtime_reconcile_errors_total": {"controller"},
@@ -55,7 +55,7 @@ FAMILIES = {
 
 @pytest.fixture(scope="module")
 def busy(installed, cluster, steward_binary, tmp_path_factory):
-    """A steward, elected, that has let one MyWeb in and refused another, and an EtcdCluster."""
+    """An elected steward, which has accepted one MyWeb, refused another, and has an EtcdCluster."""
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
                       tmp_path_factory.mktemp("busy"), ["--leader-elect"])
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
@@ -79,7 +79,7 @@ def busy(installed, cluster, steward_binary, tmp_path_factory):
 
 
 def labels_of(text, family):
-    """The label names of each series of a family, without the histograms' own."""
+    """The label names of each series of a family, without "le"."""
     found = []
     for line in text.splitlines():
         match = re.match(rf"{family}(?:_bucket|_sum|_count)?(?:\{{(.*)\}})? ", line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may read /metrics: those whom the API server lets, over HTTPS."""
+"""Access to /metrics: clients that the API server authorizes, over HTTPS."""
 
 import base64
 import contextlib
@@ -18,7 +18,7 @@ READER = "steward-metrics-reader"
 
 
 def token_of(cluster, namespace, account):
-    """A token of this ServiceAccount, which is made when it is not there."""
+    """A token of this ServiceAccount, which is created if it does not exist."""
     if not cluster.get("serviceaccount", account, namespace):
         cluster.create_account(f"{namespace}/{account}")
     return cluster.token_of(f"{namespace}/{account}")
@@ -44,7 +44,7 @@ def read(steward, token=None, path="/metrics", method="GET", ca=None, name="127.
 
 
 def documented_binding():
-    """The command of docs/operations.md that lets Prometheus read, for the account of this test."""
+    """The command of docs/operations.md that lets Prometheus read, for this test's account."""
     text = (paths.TOP / "docs" / "operations.md").read_text("utf-8")
     command = re.search(r"^kubectl (create clusterrolebinding (?:.*\\\n)*.*)$", text,
                         re.MULTILINE)[1]
@@ -54,7 +54,7 @@ def documented_binding():
 
 @pytest.fixture
 def secure(run_steward):
-    """secure(*flags): a steward as it is without any flag about metrics."""
+    """secure(*flags): a steward with the default flags about metrics."""
     def start(*flags):
         one = run_steward("--metrics-secure=true", *flags)
         assert one.running()
@@ -64,7 +64,7 @@ def secure(run_steward):
 
 @pytest.fixture(scope="module")
 def tokens(installed):
-    """Tokens of one who may and of one who may not."""
+    """Tokens of an account with the right and of one without."""
     installed.kubectl("apply", "-k", str(paths.TOP / "config" / "rbac"))
     installed.create_namespace("metrics-readers")
     found = {name: token_of(installed, "metrics-readers", name) for name in ("may", "may-not")}
@@ -101,7 +101,7 @@ def test_who_may_and_who_may_not(secure, tokens):
 
 
 def test_answers_are_remembered(secure, tokens):
-    """A scraper that comes each second costs the API server two requests a minute."""
+    """A scraper that comes every second causes two requests a minute to the API server."""
     one = secure()
     for _ in range(20):
         status, _, text = read(one, tokens["may"])
@@ -117,7 +117,7 @@ def test_answers_are_remembered(secure, tokens):
 
 
 def test_a_right_that_is_taken_away(secure, installed, tokens):
-    """A refusal is looked at again soon, and a permission is given up within a minute."""
+    """A refusal is cached for a short time, a permission for up to a minute."""
     one = secure()
     assert read(one, tokens["may-not"])[0] == 403
     installed.kubectl("create", "clusterrolebinding", "test-metrics-late",
@@ -139,7 +139,7 @@ def test_without_the_api_server_nobody_new_is_let_in(secure, installed, tokens):
         assert status == 503 and "cannot be asked" in text and headers["Retry-After"]
         assert read(one, "guess", ca=ca)[0] == 503
         assert read(one, ca=ca)[0] == 401
-        assert read(one, tokens["may"], ca=ca)[0] == 200  # known before: now is when it is needed
+        assert read(one, tokens["may"], ca=ca)[0] == 200  # cached, so metrics stay readable now
     finally:
         installed.component("start", "apiserver")
     wait.until("the API server to be asked again",
@@ -149,7 +149,7 @@ def test_without_the_api_server_nobody_new_is_let_in(secure, installed, tokens):
 
 @pytest.mark.oldest("rights on TokenReviews")
 def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, steward_binary):
-    """As with `print rbac --namespaces`, which leaves it out."""
+    """As with `print rbac --namespaces`, which omits that right."""
     installed.delete("clusterrolebinding", "steward-metrics-auth-rolebinding")
     try:
         one = secure()
@@ -162,7 +162,7 @@ def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, st
 
 
 def test_a_certificate_of_its_own(secure, tokens, tmp_path):
-    """--metrics-cert-path, and its renewal."""
+    """--metrics-cert-path, and the renewal of its certificate."""
     certs = door.make_pair(tmp_path / "certs", "metrics")
     one = secure("--metrics-cert-path", str(certs))
     pem = (certs / "tls.crt").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pauses, invalid objects, crashes, an API server that goes away, and two replicas."""
+"""Pauses, invalid objects, crashes, an API server that fails, and two replicas."""
 
 import random
 import signal
@@ -38,7 +38,7 @@ def test_paused_from_the_start_and_deleted(controller, installed, namespace):
 
 
 def test_invalid_object_that_is_stored(controller, installed, namespace):
-    """The webhook was away: the same words, as a condition; nothing is made of it."""
+    """Stored without a webhook: the same error as a condition, and no child."""
     installed.apply(myweb.manifest("web", namespace, nodePortNumber=80, mountPath="/a/../b"))
     stalled = myweb.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
     assert "spec.nodePortNumber: Invalid value: 80: must be 0 or between 30000 and 32767" in \
@@ -67,7 +67,7 @@ def test_a_valid_one_made_invalid_keeps_its_children(controller, installed, name
 
 
 def test_killed_at_random_moments(controller, installed, namespace, run_steward):
-    """SIGKILL again and again while 100 MyWebs are made and changed: nothing is lost or doubled."""
+    """Repeated SIGKILL while 100 MyWebs are created and changed: nothing is lost or duplicated."""
     assert controller.stop() == 0
     dice = random.Random(20240101)
     one = None
@@ -104,7 +104,7 @@ def test_killed_at_random_moments(controller, installed, namespace, run_steward)
         assert again.stop() == 0
     finally:
         controller.start()
-        # Not left to the namespace's end: the next test stops the API server in the midst of it.
+        # Not left to the deletion of the namespace: the next test stops the API server during it.
         installed.delete_all(myweb.KIND, namespace, wait_gone=False)
 
 
@@ -129,7 +129,7 @@ def test_api_server_away(controller, installed, namespace, how):
 
 
 def test_api_server_silent_for_a_minute(controller, installed, namespace):
-    """Connections stay open and nobody answers: worse to notice than a refusal."""
+    """Connections stay open without a response, which is harder to detect than a refusal."""
     if not installed.name:
         pytest.skip("the cluster is not ours to stop")
     myweb.create_settled(installed, "web", namespace)
@@ -175,7 +175,7 @@ def test_leader_stops(replicas, installed, namespace):
     assert time.monotonic() - gone <= wait.within(2)
     assert leader.process.returncode == 0
     myweb.create_settled(installed, "second", namespace)
-    # Its caches were warm: what was settled is left alone.
+    # Its caches were filled already: settled objects are not written.
     assert condition(installed.get(myweb.KIND, "first", namespace), "Ready")["status"] == "True"
 
 
@@ -185,13 +185,13 @@ def test_leader_dies(replicas, installed, namespace):
     gone = time.monotonic()
     installed.apply(myweb.manifest("web", namespace))
     wait.until("the other to lead", lambda: leads(other), 60, every=0.1)
-    # A candidate sees a renewal as late as its next try, 2 to 4.4 s, and so it does the end.
+    # A candidate sees a renewal only at its next try, after 2 to 4.4 s; the expiry likewise.
     assert time.monotonic() - gone <= 15 + 2 * 4.4 + 2
     myweb.wait_settled(installed, "web", namespace)
 
 
 def test_leader_is_paused_and_comes_back(replicas, installed, namespace):
-    """A leader that slept through its lease must not go on writing as if nothing had been."""
+    """A leader that was suspended until its lease expired must stop writing."""
     leader, other = replicas
     leader.process.send_signal(signal.SIGSTOP)
     try:

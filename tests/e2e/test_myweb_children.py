@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MyWeb's three children: made, changed with it, gone with it."""
+"""A MyWeb's three children: created, updated and deleted with it."""
 
 import re
 
@@ -54,7 +54,7 @@ def test_children_are_what_they_should_be(controller, installed, namespace):
 
 
 def test_an_empty_page(controller, installed, namespace):
-    """Written out, it is the same as an absent one."""
+    """An explicit empty page is the same as an absent one."""
     web = myweb.create_settled(installed, "web", namespace, pageContentHtml="")
     assert web["spec"]["pageContentHtml"] == ""
     assert installed.get("configmap", "web", namespace)["data"] == {"index.html": ""}
@@ -64,11 +64,11 @@ def test_an_empty_page(controller, installed, namespace):
 def test_a_settled_one_costs_nothing(controller, installed, namespace):
     for n in range(5):
         myweb.create_settled(installed, f"web{n}", namespace)
-    # The events are on their way still.
+    # The events may still be pending.
     for n in range(5):
         installed.wait_event(f"web{n}", namespace, "Created")
     before = stw.quiet_requests(installed, namespace)
-    # A pass over each of them, as a resync makes it.
+    # A reconcile of each of them, as in a resync.
     runs = controller.metric("controller_runtime_reconcile_total")
     for n in range(5):
         installed.annotate(myweb.KIND, f"web{n}", namespace, {"steward.dev/reconcile-at": "now"})
@@ -116,7 +116,7 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
 
 @pytest.mark.oldest("allocation of node ports")
 def test_node_port(controller, installed, namespace):
-    """Moved in place; back to automatic, it stays as it is."""
+    """Changed in place; when it is set back to automatic, the port stays."""
     port = myweb.free_node_port(installed)
     web = myweb.create_settled(installed, "web", namespace)
     cluster_ip = installed.get("service", "web", namespace)["spec"]["clusterIP"]
@@ -127,7 +127,7 @@ def test_node_port(controller, installed, namespace):
     installed.patch(myweb.KIND, "web", namespace, {"spec": {"nodePortNumber": 0}})
     web = myweb.wait_settled(installed, "web", namespace)
     assert web["status"]["nodePort"] == port
-    # Also when the Service changes for another reason.
+    # Also when another field of the Service changes.
     installed.patch(myweb.KIND, "web", namespace, {"spec": {"containerPort": 8080}})
     myweb.wait_settled(installed, "web", namespace)
     service = installed.get("service", "web", namespace)["spec"]
@@ -162,7 +162,7 @@ def test_not_available_is_told(controller, installed, namespace):
     assert condition(web, "Reconciling")["status"] == "True"
     assert condition(web, "ConfigMapSynced")["status"] == "True"
     assert web["status"]["availableReplicas"] == 0
-    # And it does not become complete by itself.
+    # It does not become complete by itself.
     wait.stays("incomplete", lambda: not myweb.is_settled(
         installed.get(myweb.KIND, "web", namespace)), 1)
 

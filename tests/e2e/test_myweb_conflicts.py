@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and ports that somebody else has."""
+"""Conflicts about names and node ports."""
 
 import pytest
 from support import myweb, wait
@@ -19,7 +19,7 @@ FOREIGN = {
 
 
 def foreign(kind, name, namespace, **metadata):
-    """An object that has nothing to do with steward."""
+    """An object that steward does not own."""
     return {**FOREIGN[kind], "metadata": {"name": name, "namespace": namespace, **metadata}}
 
 
@@ -41,7 +41,7 @@ def test_name_conflict_at_creation(controller, installed, namespace, kind):
     assert condition(web, "Ready")["reason"] == "NameConflict"
     assert not condition(web, "Reconciling")
 
-    # It goes.  The watch tells of Services and Deployments, others are looked for each minute.
+    # After its deletion: Services and Deployments are watched, others are looked up each minute.
     installed.delete(kind, "web", namespace)
     if kind == "configmap":
         installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
@@ -49,7 +49,7 @@ def test_name_conflict_at_creation(controller, installed, namespace, kind):
 
 
 def test_name_conflict_later(controller, installed, namespace):
-    """Our child is deleted and somebody else is quicker to take its name."""
+    """A child is deleted, and another client creates an object with its name first."""
     myweb.create_settled(installed, "web", namespace)
     installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": "true"})
     myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
@@ -58,7 +58,7 @@ def test_name_conflict_later(controller, installed, namespace):
     installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": None})
     myweb.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
     assert installed.get("configmap", "web", namespace)["data"] == {"theirs": "kept"}
-    # And deleting the MyWeb takes nothing that is not its own.
+    # The deletion of the MyWeb deletes only its own children.
     installed.delete(myweb.KIND, "web", namespace)
     wait.until("our own children to go", lambda: not any(
         installed.get(k, "web", namespace) for k in ("deployment", "service")), 60)
@@ -67,8 +67,8 @@ def test_name_conflict_later(controller, installed, namespace):
 
 @pytest.mark.parametrize("kind", myweb.CHILDREN)
 def test_what_is_taken_out_of_our_control(controller, installed, namespace, kind):
-    """Neither overwritten nor reported as deleted: a create is a create on every version of the API
-    server."""
+    """Neither overwritten nor reported as deleted: steward's create never updates, on any version
+    of the API server."""
     myweb.create_settled(installed, "web", namespace)
     assert "deletionGracePeriodSeconds" not in installed.get(kind, "web", namespace)["metadata"]
     label = "app.kubernetes.io/managed-by"
@@ -84,7 +84,7 @@ def test_what_is_taken_out_of_our_control(controller, installed, namespace, kind
 def test_owner_is_named(controller, installed, namespace):
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "someone", "controller": True,
              "uid": "11111111-2222-3333-4444-555555555555"}
-    # The garbage collector takes it in a moment, since there is no such Pod: so it holds on.
+    # The finalizer keeps it: the garbage collector deletes it soon, as there is no such Pod.
     installed.apply(foreign("configmap", "web", namespace, ownerReferences=[owner],
                             finalizers=["example.com/hold"]))
     installed.apply(myweb.manifest("web", namespace))
@@ -92,7 +92,7 @@ def test_owner_is_named(controller, installed, namespace):
         o, "ConfigMapSynced").get("reason") in ("NameConflict", "Terminating"))
     if condition(web, "ConfigMapSynced")["reason"] == "NameConflict":
         assert "(owner: Pod/someone)" in condition(web, "ConfigMapSynced")["message"]
-    # While the holder goes, ours is not a case for a person: it waits, and then gets the name.
+    # While the holder is Terminating, the MyWeb is not Stalled: it waits, and then gets the name.
     installed.delete("configmap", "web", namespace, wait_gone=False)
     installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     myweb.wait_condition(installed, "web", namespace, "ConfigMapSynced", "Terminating")
@@ -124,7 +124,7 @@ def test_port_of_a_service(controller, installed, namespace):
     assert condition(web, "Ready")["reason"] == "NodePortUnavailable"
     assert installed.get("deployment", "web", namespace)
     installed.wait_event("web", namespace, "NodePortUnavailable", str(port))
-    # Freed, it is taken without waiting for the next try in a minute.
+    # When it is freed, it is allocated at once, not at the next attempt within a minute.
     installed.delete("service", "holder", namespace)
     assert myweb.wait_settled(installed, "web", namespace, 15)["status"]["nodePort"] == port
 
@@ -154,15 +154,15 @@ def test_two_of_one_port(controller, installed, namespace):
     assert f"MyWeb {namespace}/older" in found["message"]
     assert older["status"]["nodePort"] == port
     assert installed.get("service", "younger", namespace) is None
-    # A tenant does not learn what other namespaces hold.
-    elsewhere = f"{namespace}z"  # of two of one second, the first by name goes before
+    # The status does not reveal names in other namespaces.
+    elsewhere = f"{namespace}z"  # of two objects created in one second, the first by name wins
     installed.create_namespace(elsewhere)
     installed.apply(myweb.manifest("stranger", elsewhere, nodePortNumber=port))
     found = myweb.wait_condition(installed, "stranger", elsewhere, "NodePortAllocated",
                                  "NodePortUnavailable")
     assert "is in use by MyWeb in another namespace;" in found["message"]
     installed.delete_namespace(elsewhere)
-    # The older one moves away: the younger gets it at once.
+    # The older one changes its port: the younger gets the old one at once.
     installed.patch(myweb.KIND, "older", namespace, {"spec": {"nodePortNumber": 0}})
     other = myweb.free_node_port(installed)
     installed.patch(myweb.KIND, "older", namespace, {"spec": {"nodePortNumber": other}})
@@ -170,7 +170,7 @@ def test_two_of_one_port(controller, installed, namespace):
 
 
 def test_port_outside_the_cluster_s_range(controller, installed, namespace, run_steward):
-    """steward was told a wider range than the API server has."""
+    """steward is configured with a wider range than the API server has."""
     controller.stop()
     try:
         run_steward("--node-port-range", "20000-40000")
@@ -184,11 +184,11 @@ def test_port_outside_the_cluster_s_range(controller, installed, namespace, run_
 
 
 def test_permanent_and_passing_refusals(controller, installed, namespace):
-    """A quota stalls; lifted, the next pass goes on."""
+    """A quota makes it Stalled; when the quota is lifted, the next reconcile succeeds."""
     installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
                      "metadata": {"name": "none", "namespace": namespace},
                      "spec": {"hard": {"services": "0"}}})
-    # The quota must have been counted before it refuses anything.
+    # A quota refuses nothing until its use has been counted.
     installed.wait_for("resourcequota", "none", namespace, lambda o: "hard" in o.get("status", {}))
     installed.apply(myweb.manifest("web", namespace))
     found = myweb.wait_condition(installed, "web", namespace, "Stalled", "QuotaExceeded")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Children that somebody changes by hand are put right, once, and it is told what was wrong."""
+"""Manual changes of children are reverted once, with an event that names the fields."""
 
 import pytest
 from support import myweb
@@ -18,7 +18,7 @@ EDITS = [
     ("service", {"spec": {"selector": {"app.kubernetes.io/instance": "other"}}}, "spec.selector"),
     ("service", {"metadata": {"labels": {"app.kubernetes.io/part-of": "mine"}}},
      "metadata.labels"),
-    # Without this label the watches no longer show the object.
+    # Without this label the watches do not report the object.
     ("configmap", {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}},
      "app.kubernetes.io/managed-by"),
     ("deployment", {"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}},
@@ -59,7 +59,7 @@ def test_delete(controller, installed, namespace, kind):
 
 
 def test_only_the_record_of_owners_changed(controller, installed, namespace):
-    """Nothing was deleted and no value differs, so nothing of the kind is told."""
+    """Nothing was deleted and no value differs, so neither is reported."""
     myweb.create_settled(installed, "web", namespace)
     installed.patch("service", "web", namespace,
                     [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
@@ -70,7 +70,7 @@ def test_only_the_record_of_owners_changed(controller, installed, namespace):
 
 
 def test_made_anew_at_once(controller, installed, namespace):
-    """What a former MyWeb of this name left behind is neither a conflict nor a repair."""
+    """Remains of a deleted MyWeb of this name cause neither a conflict nor a repair."""
     uid = myweb.create_settled(installed, "web", namespace)["metadata"]["uid"]
     installed.delete(myweb.KIND, "web", namespace)
     installed.create(myweb.manifest("web", namespace, pageContentHtml="<p>new</p>"))
@@ -84,13 +84,13 @@ def test_made_anew_at_once(controller, installed, namespace):
 
 
 def _child_writes(cluster, namespace):
-    """Requests that change a child; not the status, nor events."""
+    """Requests that change a child; not the status, not events."""
     return [r for r in stw.requests(cluster, namespace, changing=True)
             if "/mywebs/" not in r[1] and "/events" not in r[1]]
 
 
 def test_what_others_own_is_left_alone(controller, installed, namespace):
-    """An annotation, another key and an autoscaler's hint are nobody's business of ours."""
+    """An annotation, another key and a field that steward does not set are kept."""
     version = myweb.create_settled(installed, "web", namespace)["metadata"]["resourceVersion"]
     writes = _child_writes(installed, namespace)
     installed.patch("configmap", "web", namespace, {"data": {"robots.txt": "none"}})
@@ -112,7 +112,7 @@ def test_after_a_repair_all_is_quiet(controller, installed, namespace):
 
 
 def test_a_fight_is_given_up(controller, installed, namespace):
-    """Somebody who changes a field back again and again is not answered for ever."""
+    """steward stops reverting a field that another client changes over and over."""
     myweb.create_settled(installed, "web", namespace)
     loops = controller.metric("steward_hot_loop_total", controller="myweb")
 

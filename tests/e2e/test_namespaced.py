@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""config/namespaced: steward with Roles in its namespaces, and no right on anything else."""
+"""config/namespaced: steward with Roles in its namespaces, and no rights elsewhere."""
 
 import json
 import os
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.oldest("rights in single namespaces, watches of them")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A cluster in which nothing but config/namespaced was applied; its steward runs beside it."""
+    """A cluster with only config/namespaced applied; its steward runs as a process beside it."""
     with k8s.of_its_own(f"ns-{os.getpid()}", "--audit") as one:
         one.kubectl("apply", "-k", str(paths.TOP / "config" / "namespaced"))
         one.wait_established()
         one.delete("deployment", "steward-controller-manager", stw.NAMESPACE)
         one.create_namespace("elsewhere")
-        stw.uninstall_webhooks(one)  # those lead to a Service that nobody stands behind
+        stw.uninstall_webhooks(one)  # they call a Service without endpoints
         one.kubeconfig_steward = one.kubeconfig_of(stw.ACCOUNT,
                                                    tmp_path_factory.mktemp("k") / "kubeconfig")
         yield one
@@ -29,7 +29,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def steward(cluster, steward_binary, tmp_path_factory):
-    """As the shipped account, told what the overlay's Deployment tells it."""
+    """With the shipped account and the flag of the overlay's Deployment."""
     args = deployment_args(cluster)
     assert "--namespaces=default" in args
     one = stw.Steward(steward_binary, cluster, cluster.kubeconfig_steward,
@@ -43,7 +43,7 @@ def steward(cluster, steward_binary, tmp_path_factory):
 
 
 def deployment_args(cluster):
-    """What the overlay starts steward with."""
+    """The arguments of the overlay's Deployment."""
     text = cluster.kubectl("kustomize", str(paths.TOP / "config" / "namespaced")).stdout
     deployment = next(o for o in yaml.safe_load_all(text) if o["kind"] == "Deployment")
     return deployment["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -66,7 +66,7 @@ def test_it_works_there_and_nowhere_else(cluster, steward):
     cluster.apply([myweb.manifest("here", "default"), myweb.manifest("there", "elsewhere")])
     wait.until("the Deployment", lambda: cluster.get("deployment", "here", "default"), 20)
     bad = cluster.apply(myweb.manifest("bad", "elsewhere", nodePortNumber=1), check=False)
-    assert "spec.nodePortNumber: Invalid value: 1" in bad.stderr  # the door is for all
+    assert "spec.nodePortNumber: Invalid value: 1" in bad.stderr  # the webhook is cluster-wide
     assert not cluster.list("deployments", "elsewhere")
     assert steward.readyz()[0] == 200
     for kind, name in stw.WEBHOOK_CONFIGURATIONS:
@@ -76,7 +76,7 @@ def test_it_works_there_and_nowhere_else(cluster, steward):
 
 
 def test_nothing_was_forbidden_and_nothing_asked_of_all(cluster, steward):
-    """From the API server's own audit log: lists and watches, too, stay in the namespaces."""
+    """By the API server's audit log: lists and watches, too, are limited to the namespaces."""
     assert steward.running()
     asked = set()
     with open(cluster.audit_log, encoding="utf-8") as log:
@@ -90,5 +90,5 @@ def test_nothing_was_forbidden_and_nothing_asked_of_all(cluster, steward):
                 asked.add(entry["objectRef"]["resource"])
             else:
                 assert where in ("default", stw.NAMESPACE), entry["requestURI"]
-    asked -= {"selfsubjectaccessreviews"}  # of the test before
+    asked -= {"selfsubjectaccessreviews"}  # from the test above
     assert asked == {kind + "s" for kind, _ in stw.WEBHOOK_CONFIGURATIONS}

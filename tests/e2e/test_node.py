@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that run: the page comes from the node port, and follows what the MyWeb says."""
+"""Running pods: the node port serves the page, and follows the spec of the MyWeb."""
 
 import pathlib
 
@@ -22,7 +22,7 @@ def web(namespace, page, **spec):
 
 
 def wait_ready(cluster, namespace):
-    """The MyWeb once it is complete in its present generation."""
+    """The MyWeb, once it is complete in its current generation."""
     def complete(obj):
         status = obj.get("status", {})
         return (status.get("completed") and condition(obj, "Ready").get("status") == "True"
@@ -31,7 +31,7 @@ def wait_ready(cluster, namespace):
 
 
 def wait_page(port, text, looks=1):
-    """Until the node port answers with this page, so often one after the other."""
+    """Until the node port returns this page `looks` times in a row."""
     wait.until(f"{text!r} on node port {port}", lambda: all(
         net.http_get(f"http://127.0.0.1:{port}/") == (200, text) for _ in range(looks)), 60, every=0.2)
 
@@ -70,7 +70,7 @@ def test_pods_that_cannot_start_are_told_of(steward, cluster, namespace):
 
 
 def test_claims_get_a_folder_and_give_it_back(cluster, namespace):
-    """The node's default StorageClass: what is in a volume goes with its claim."""
+    """The node's default StorageClass: the folder of a volume is deleted with its claim."""
     cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
                    "metadata": {"name": "data", "namespace": namespace},
                    "spec": {"accessModes": ["ReadWriteOnce"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README shows of kubectl is what a user sees, and the samples are accepted."""
+"""kubectl prints what the README shows, and the samples are accepted."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_samples_are_accepted(steward, cluster, namespace):
     assert steward.running()
     result = cluster.kubectl("apply", "-f", str(paths.SAMPLES), "-n", namespace)
     assert "myweb.operator.k8s-summit.org/" in result.stdout
-    # What they name and a fresh cluster does not have: a database server, a Deployment.
+    # They name objects that a fresh cluster lacks: a database server, a Deployment.
     warnings = [line for line in result.stderr.splitlines() if line.startswith("Warning")]
     assert all("is not configured" in w or "not found" in w for w in warnings), warnings
     cluster.kubectl("delete", "-f", str(paths.SAMPLES), "-n", namespace)

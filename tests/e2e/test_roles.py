@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--role: admission and reconciling in processes of their own."""
+"""--role: admission and controllers in separate processes."""
 
 import re
 import socket
@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from support import myweb, wait
 
-# What the rules at the door look things up in, and what its certificate needs.
+# The resources that the admission rules look up, and those that the certificate needs.
 LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "etcdbackups", "services",
            "deployments/metadata"}
 CERTIFICATE = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
@@ -20,19 +20,19 @@ def checks(steward):
 
 
 def resources(steward):
-    """What it keeps in caches."""
+    """The resources in its caches."""
     return set(re.findall(r'^steward_cache_objects\{resource="([^"]+)"\}', steward.metrics_text(),
                           re.MULTILINE))
 
 
 @pytest.fixture
 def door(run_steward):
-    """A steward that only serves admission; --leader-elect means nothing to it."""
+    """A steward that only serves admission; --leader-elect has no effect on it."""
     return run_steward("--role=webhook", "--leader-elect", door=True)
 
 
 def make(name, namespace, port):
-    """A MyWeb that wants a node port."""
+    """A MyWeb with a fixed node port."""
     return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
             "metadata": {"name": name, "namespace": namespace},
             "spec": {"image": "nginx", "nodePortNumber": port}}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas come and go under a stream of creates, updates and deletes, good ones and bad ones: no
-call that is right fails, none that is wrong passes."""
+"""Replicas start and end under a stream of valid and invalid creates, updates and deletes: no valid
+call fails, no invalid one passes."""
 
 import time
 
@@ -26,7 +26,7 @@ def test_rolling_restarts(replicas, namespace):
 
 @pytest.mark.oldest("leases, webhooks while processes change")
 def test_the_leader_goes(replicas, namespace):
-    """Told to end: another one looks at objects within two seconds."""
+    """SIGTERM to the leader: another replica reconciles within two seconds."""
     with Stream(replicas.cluster, namespace) as stream:
         for _ in range(long_run(1, 10)):
             leader = replicas.leader()
@@ -38,7 +38,7 @@ def test_the_leader_goes(replicas, namespace):
                        lambda n=other, c=looked: replicas.reconciles(n) > c, 20, every=0.02)
             took = time.monotonic() - began
             print(f"{took:.2f} s until the other looked at an object")
-            # What the leader has begun, it ends: on a crowded machine that takes a few slow calls.
+            # The leader finishes what it has begun: on a busy machine that takes a few slow calls.
             assert took <= (2 if stream.median() < 0.05 else 6)
             replicas.refill()
             stream.flow()
@@ -46,32 +46,32 @@ def test_the_leader_goes(replicas, namespace):
 
 
 def test_the_leader_dies(replicas, namespace):
-    """Without a word: calls that it was about to answer may fail, the rest goes on, and another
-    process leads once the Lease has run out."""
+    """SIGKILL: calls in flight to it may fail, all others succeed, and another process leads after
+    the Lease has expired."""
     with Stream(replicas.cluster, namespace) as stream:
         leader, holder = replicas.leader(), replicas.holder()
         other = next(n for n in replicas.names() if n != leader)
         looked, began = {other: replicas.reconciles(other)}, time.monotonic()
         replicas.kill(leader)
 
-        def goes_on():  # where the kubelet starts the dead one again, that may be the next leader
+        def goes_on():  # if the kubelet restarts the dead one, that may be the next leader
             now = replicas.holder()
             name = next((n for n in replicas.names() if replicas.is_holder(n, now)), None)
             return now != holder and name and replicas.reconciles(name) > looked.get(name, 0)
         wait.until("another process to look at an object", goes_on, 60, every=0.1)
-        # A candidate sees a renewal as late as its next try, 2 to 4.4 s, and so it does the end.
+        # A candidate sees a renewal only at its next try, after 2 to 4.4 s; the expiry likewise.
         assert time.monotonic() - began <= 15 + 2 * 4.4 + 2
         replicas.refill()
         stream.flow(100)
         stream.end()
     assert not stream.let_in
-    # One request a thread can have been at the one that died; and for a moment it is still listed.
+    # Each thread may have had one request at the dead one, which stays an endpoint for a moment.
     assert all("failed calling webhook" in f for f in stream.failed)
     print(stream.summary())
 
 
 def test_webhook_configurations_are_deleted_and_applied_again(replicas, namespace):
-    """While they are gone everything passes; then all is as before, by itself."""
+    """Without them all objects are accepted; then steward adds the caBundle by itself."""
     cluster = replicas.cluster
     kept = [cluster.get(kind, name) for kind, name in stw.WEBHOOK_CONFIGURATIONS]
     for kind, name in stw.WEBHOOK_CONFIGURATIONS:

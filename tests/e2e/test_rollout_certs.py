@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates are renewed, lost and spoilt under a stream of calls, none of which fails for it."""
+"""Certificates are renewed, lost and damaged under a stream of calls, none of which fails."""
 
 import base64
 
@@ -13,7 +13,7 @@ from support.stream import OpenDoors, Stream
 
 @pytest.fixture
 def stream(replicas, namespace):
-    """A Stream that has to end well."""
+    """A Stream that must end without failed calls."""
     doors = OpenDoors(replicas.cluster)
     with Stream(replicas.cluster, namespace) as one:
         yield one
@@ -49,7 +49,7 @@ def test_new_ca(replicas, stream):
 
 
 def test_the_secret_is_deleted(replicas, stream):
-    """What is served stays in service until what comes new is trusted."""
+    """The old certificate is served until the API server trusts the new one."""
     cluster = replicas.cluster
     for _ in range(long_run(1, 3)):
         old = certs.read(cluster)
@@ -62,7 +62,7 @@ def test_the_secret_is_deleted(replicas, stream):
 
 @pytest.mark.parametrize("bundle", ["", base64.b64encode(b"not a certificate").decode()])
 def test_the_ca_bundle_is_spoilt_by_hand(replicas, namespace, bundle):
-    """The API server trusts nobody then, until steward mends it; nothing bad gets in meanwhile."""
+    """The API server trusts no webhook until steward repairs it; nothing invalid is stored."""
     cluster = replicas.cluster
     good = certs.bundles(cluster)
     assert len(good) == 1

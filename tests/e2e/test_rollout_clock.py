@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clock of the node steps by a day under a stream of calls.
 
-It is steward's clock that does (libfaketime), in processes beside the cluster: that of the machine,
-which the API server goes by, stays as it is.
+Only steward's clock does (libfaketime), in processes beside the cluster.  The clock of the machine,
+which the API server uses, stays as it is.
 """
 
 import json
@@ -19,8 +19,7 @@ DAY = 86400
 
 @pytest.fixture
 def unchecked(installed, tmp_path, monkeypatch):
-    """The API server's certificate is not looked at: it is minutes old here, and so not valid yet by
-    a clock that is behind."""
+    """The API server's certificate is not verified: a slow clock would predate it."""
     with open(installed.kubeconfig_steward, encoding="utf-8") as file:
         config = json.load(file)
     config["clusters"][0]["cluster"].pop("certificate-authority-data")
@@ -33,8 +32,8 @@ def unchecked(installed, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("step", [DAY, -DAY])
 def test_the_clock_steps(installed, unchecked, steward_binary, tmp_path, clock, namespace, step):
-    """The node's, and not the API server's: what is served stays valid, the leader leads on, and
-    certificates that are made meanwhile are good for the others, too."""
+    """Only steward's clock: the served certificate stays valid, the leader keeps leading, and
+    certificates issued meanwhile are valid for the other processes, too."""
     stw.uninstall_webhooks(installed)
     installed.delete("secret", certs.SECRET, stw.NAMESPACE)
     with replica.beside(installed, steward_binary, tmp_path, clock) as two, \
@@ -45,7 +44,7 @@ def test_the_clock_steps(installed, unchecked, steward_binary, tmp_path, clock, 
         stream.flow(100)
         assert all(two.is_ready(n) for n in two.names())
         assert two.leader() == leader
-        two.roll()  # those that start by the new clock find what the old ones left
+        two.roll()  # processes started by the new clock use what the old ones left
         stream.flow(50)
         old = certs.read(installed)["tls.crt"]
         installed.patch("secret", certs.SECRET, stw.NAMESPACE, {"data": {"tls.crt": ""}})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An upgrade from the commit before, with objects of all kinds at work: none is touched by it.
+"""An upgrade from the previous commit, with objects of all kinds: none is changed by it.
 
-STEWARD_UPGRADE_FROM names another commit, and STEWARD_UPGRADE_IMAGE an archive of its image, called
-steward:previous, when there is one already.
+STEWARD_UPGRADE_FROM names another commit, and STEWARD_UPGRADE_IMAGE an existing archive of its
+image, tagged steward:previous.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from support.stream import Stream
 pytestmark = pytest.mark.node
 
 OLD_TAG = "steward:previous"
-# The image of nginx has no user of its own, and listens at a port below 1024.
+# The image of nginx runs as root, and listens on a port below 1024.
 ROOT = {"runAsNonRoot": False, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
 KINDS = (myweb.KIND, app.KIND, eru.KIND, databaseuser.KIND, etcdcluster.KIND, etcdbackup.KIND,
          etcdbackup.RESTORE)
@@ -30,7 +30,7 @@ CHILDREN = ("deployment", "service", "configmap", "persistentvolumeclaim", "podd
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory):
-    """(a work tree of the commit before, its image)"""
+    """(a work tree of the previous commit, its image)"""
     if images.missing() or etcd.missing("3.5"):
         pytest.skip(images.missing() or etcd.missing("3.5"))
     commit = os.environ.get("STEWARD_UPGRADE_FROM", "HEAD~1")
@@ -54,7 +54,7 @@ def before(tmp_path_factory):
 
 @contextlib.contextmanager
 def installed_from(cluster, tree, archive):
-    """The former steward in pods; what could be in the way of others is gone afterwards."""
+    """The previous steward in pods; removed afterwards."""
     cluster.component("image", str(archive))
     cluster.kubectl("apply", "-k", str(tree / "config" / "default"))
     try:
@@ -66,7 +66,7 @@ def installed_from(cluster, tree, archive):
 
 
 def objects(namespace):
-    """One of each kind, and what they need."""
+    """One object of each kind, and what they need, in groups to be applied in order."""
     version = etcdcluster.version("3.5")
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
              "metadata": {"name": "backups", "namespace": namespace},
@@ -93,7 +93,7 @@ def objects(namespace):
 
 
 def look(cluster, namespace):
-    """What must not change: {(kind, name): (uid, generation, spec)}, of pods also the restarts."""
+    """What must not change: {(kind, name): (uid, generation, spec)}; of pods (uid, restarts)."""
     found = {}
     for kind in (*KINDS, *CHILDREN):
         for obj in cluster.list(kind, namespace):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes on around two replicas under a stream of calls: the API server restarts, and
-thousands of objects come at once."""
+"""Events around two replicas under a stream of calls: the API server restarts, and thousands of
+objects are created at once."""
 
 
 import pytest
@@ -10,8 +10,8 @@ from support import replicas as replica
 from support.replicas import long_run
 from support.stream import Stream
 
-# A process that holds so many MyWebs, at its peak, while they come as fast as the API server takes
-# them: measured, and rounded up.
+# Peak memory of a process with that many MyWebs, created as fast as the API server accepts them:
+# measured, and rounded up.
 NEED_MIB = {500: 20, 20000: 36}
 
 
@@ -34,26 +34,26 @@ def test_the_api_server_restarts(replicas, namespace):
 
 
 def mywebs(namespace):
-    """The path of all."""
+    """The path of the collection."""
     return f"/apis/operator.k8s-summit.org/v1/namespaces/{namespace}/mywebs"
 
 
 def burst(cluster, namespace, count):
-    """Creates so many MyWebs as fast as they are taken, paused, so that it is they that count and
-    not what is made of them."""
+    """Creates `count` MyWebs as fast as they are accepted.  They are paused, so that no children
+    are created."""
     pause = {"steward.dev/paused": "true"}
     cluster.api.write_all(("POST", mywebs(namespace), myweb.manifest(f"b{n}", namespace, pause))
                                for n in range(count))
 
 
 def clear(cluster, namespace):
-    """Deletes them one by one: the API server would not find the time for all in one call."""
+    """Deletes them one by one: a single call for all would time out."""
     api, path = cluster.api, mywebs(namespace)
     api.write_all(("DELETE", f"{path}/{o['metadata']['name']}") for o in api.each(path))
 
 
 def test_a_burst_of_creates(replicas, namespace):
-    """Memory for twice what is needed is enough; in pods, that is the limit."""
+    """Twice the memory that is needed suffices; in pods, that is the limit."""
     count = long_run(500, 20000)
     need = NEED_MIB[count]
     replicas.limit_memory(2 * need)
@@ -76,7 +76,7 @@ def test_a_burst_of_creates(replicas, namespace):
 
 
 def test_what_it_costs(replicas, namespace):
-    """Idle, and under the stream: the figures of the documentation, with room."""
+    """Idle, and under the stream: the documented figures, with a margin."""
     def measure(what, seconds):
         before = replicas.usage()
         replica.rest(seconds)

@@ -18,7 +18,7 @@ COMMANDS = "".join(readme.blocks("sh", PAGE)).splitlines()
 
 
 def anchors(text):
-    """Of the headings, as they are made of them."""
+    """The anchors of the headings."""
     return {h.lower().replace(" ", "-").replace(",", "")
             for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
@@ -38,7 +38,7 @@ def test_links_lead_somewhere():
 
 @pytest.fixture(scope="module")
 def looked_after(installed, steward_binary, tmp_path_factory):
-    """config/default is applied, and a steward leads: its Lease and its Secret are there."""
+    """config/default is applied and a steward leads, so its Lease and its Secret exist."""
     kustomize.apply(installed, kustomize.CONFIG / "default")
     stw.uninstall_webhooks(installed)
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tenant with many objects, and the others."""
+"""A tenant with many objects does not delay the others."""
 
 from support import myweb
 
@@ -7,7 +7,7 @@ MANY = 600
 
 
 def test_many_objects_of_one_namespace_hold_up_no_other(installed, namespace, run_steward):
-    """All of them wait when steward starts, and the one of the other namespace is not the last."""
+    """All are queued when steward starts; that of the other namespace is not the last."""
     many = f"a-{namespace}"  # listed first
     installed.create_namespace(many)
     path = f"/apis/operator.k8s-summit.org/v1/namespaces/{many}/mywebs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`steward uninstall`: afterwards everything can be deleted, and nothing hangs."""
+"""`steward uninstall`: afterwards everything can be deleted, and no deletion hangs."""
 
 import os
 import re
@@ -15,7 +15,7 @@ OTHERS = "example.com/other"
 
 
 def with_finalizer(name, namespace=NAMESPACE):
-    """A DatabaseUser as a running steward leaves it, and somebody else, too."""
+    """A DatabaseUser with the finalizers of steward and of another controller."""
     user = dbu.manifest(name, namespace)
     user["metadata"]["finalizers"] = [dbu.FINALIZER, OTHERS]
     return user
@@ -23,8 +23,8 @@ def with_finalizer(name, namespace=NAMESPACE):
 
 @pytest.fixture(scope="module")
 def abandoned(steward_binary):
-    """A cluster of its own, since in the end nothing is left of steward in it.  Users are stored,
-    config/default is installed, and there is no node that could run it: the door is shut."""
+    """A cluster of its own, as in the end nothing of steward is left in it.  Users are stored and
+    config/default is installed; without a node steward does not run, so all webhook calls fail."""
     with k8s.of_its_own(f"gone-{os.getpid()}") as cluster:
         stw.install(cluster, steward_binary)
         cluster.create_namespace(NAMESPACE)
@@ -47,7 +47,7 @@ def uninstall(steward_binary):
 
 
 def users(cluster):
-    """What each is held by, and whether it is going."""
+    """{name: (finalizers, whether it is being deleted)}"""
     return {u["metadata"]["name"]: (u["metadata"].get("finalizers", []),
                                     "deletionTimestamp" in u["metadata"])
             for u in cluster.list(dbu.KIND, NAMESPACE)}
@@ -77,7 +77,7 @@ def test_a_policy_must_be_chosen(abandoned, uninstall):
 
 
 def test_nobody_cleans_up(abandoned, uninstall):
-    """But the webhooks are gone, and the objects that nobody holds up could go."""
+    """The webhooks are removed, and objects without a finalizer can be deleted."""
     result = uninstall(abandoned, "--finalizers=wait", "--yes", "--timeout=2s")
     assert result.returncode == 1
     assert "2 objects are not cleaned up yet" in result.stderr
@@ -94,7 +94,7 @@ def test_nothing_hangs_after_release(abandoned, uninstall):
     assert users(abandoned) == {"ann": ([OTHERS], True), "bob": ([OTHERS], True),
                                 "col": ([], False)}
     assert uninstall(abandoned, "--yes").returncode == 0
-    for name in ("ann", "bob"):  # whoever else has one sees to that
+    for name in ("ann", "bob"):  # the owner of the other finalizer removes it
         abandoned.patch(dbu.KIND, name, NAMESPACE, {"metadata": {"finalizers": None}})
 
     commands = re.findall(r"kubectl (delete .*)", done.stdout)
@@ -110,7 +110,7 @@ def test_nothing_hangs_after_release(abandoned, uninstall):
 
 def test_a_steward_that_leads_is_not_overlooked(installed, steward_binary, run_steward, namespace,
                                                 uninstall):
-    """It is no pod of the Deployment here, so that scaling that down does not end it."""
+    """It is not a pod of the Deployment here, so scaling that down does not stop it."""
     installed.apply(with_finalizer("dan", namespace))
     try:
         leader = run_steward("--leader-elect")
