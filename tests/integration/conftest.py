@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests that need no cluster: the door alone, and accounts on database servers."""
+"""Fixtures of the tests without a cluster: `steward webhook`, and database servers."""
 
 import itertools
 
@@ -14,7 +14,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def door(steward_binary, tmp_path_factory):
-    """A door for the whole module."""
+    """A running `steward webhook` for the whole module."""
     one = Door(steward_binary, tmp_path_factory.mktemp("door")).start()
     yield one
     assert one.stop() == 0, one.log_text()
@@ -22,7 +22,7 @@ def door(steward_binary, tmp_path_factory):
 
 @pytest.fixture
 def make_door(steward_binary, tmp_path):
-    """make_door(*flags): a door of the test's own, stopped at its end."""
+    """make_door(*flags): starts a `steward webhook` for one test, stopped at its end."""
     started = []
 
     def make(*args):
@@ -35,7 +35,7 @@ def make_door(steward_binary, tmp_path):
 
 
 def pytest_generate_tests(metafunc):
-    """Gives each test the versions of its servers."""
+    """Parametrizes each test with the versions of its servers."""
     sampled.parametrize(metafunc)
 
 
@@ -45,8 +45,7 @@ CLASSES = {"mariadb": mariadb.MariaDB, "postgresql": postgres.Postgres, "mysql":
 
 @pytest.fixture(scope="session")
 def shared():
-    """shared(engine, line): a database server for the whole run.  Tests use names of their own, and
-    do not stop it."""
+    """shared(engine, line): a server for the whole run.  Tests use unique names, never stop it."""
     servers = {}
 
     def get(engine, line):
@@ -92,7 +91,7 @@ def hosted(shared, database_with_hosts):
 
 @pytest.fixture(scope="module")
 def version(etcd_line):
-    """The release line of etcd that a test runs on."""
+    """The minor version of etcd that a test runs on."""
     if etcd.missing(etcd_line):
         pytest.skip(etcd.missing(etcd_line))
     return etcd_line
@@ -113,19 +112,19 @@ def _servers(engine, line):
 
 @pytest.fixture
 def make_mariadb(mariadb_line):
-    """make_mariadb(*flags): a server of the test's own."""
+    """make_mariadb(*flags): a server for one test."""
     yield from _servers("mariadb", mariadb_line)
 
 
 @pytest.fixture
 def make_postgres(postgresql_line):
-    """make_postgres(*settings): a server of the test's own."""
+    """make_postgres(*settings): a server for one test."""
     yield from _servers("postgresql", postgresql_line)
 
 
 @pytest.fixture
 def make_probe(tmp_path):
-    """make_probe(*targets, die_after=None, pause_after=None): a sql_probe, ended with the test."""
+    """make_probe(*targets, die_after=None, pause_after=None): a sql_probe for one test."""
     started = []
 
     def make(*targets, **more):

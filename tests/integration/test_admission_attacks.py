@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks by clients that reach the admission port, without any credentials."""
+"""Attacks by clients without credentials that reach the admission port."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ MIB = 1 << 20
 BODY_MAX = 7 * MIB
 
 
-# What a body costs
+# CPU time of a body
 
 
 def _escaped(text):
@@ -24,7 +24,7 @@ def _escaped(text):
 
 @pytest.mark.parametrize("keys", [24, 25, 400, 20000])
 def test_long_escaped_keys(door, keys):
-    """7 MiB of keys that differ only in their middle, all escaped: looking for duplicates is linear."""
+    """7 MiB of escaped keys that differ in their middle: the duplicate check is linear."""
     size = (BODY_MAX - 4096) // keys // 6 - 16
     edge = _escaped("a" * max(size // 2 - 4, 2))
     body = "{" + ",".join(f'"{edge}{i:06}{edge}":1' for i in range(keys)) + "}"
@@ -36,7 +36,7 @@ def test_long_escaped_keys(door, keys):
 
 
 def test_the_second_of_two_escaped_keys_is_found(door):
-    """Long keys that are the same but for their spelling are duplicates still."""
+    """Long keys that differ only in their escapes are still duplicates."""
     key = "k" * 5000
     for others in (1, 100):
         more = ",".join(f'"{key}{i}":1' for i in range(others))
@@ -49,8 +49,8 @@ def test_the_second_of_two_escaped_keys_is_found(door):
 
 @pytest.fixture
 def small_door(steward_binary, tmp_path):
-    """A webhook in a control group with the memory of the shipped limit, less 32 MiB for the cache of
-    10,000 objects that `run` would have; e2e/test_memory_attacks.py has these."""
+    """A webhook in a cgroup with the shipped memory limit, less 32 MiB for the cache of 10,000
+    objects that `run` would have; e2e/test_memory_attacks.py tests with these."""
     if paths.sanitizer():
         pytest.skip("a sanitizer takes more memory than the limit")
     try:
@@ -69,12 +69,12 @@ def small_door(steward_binary, tmp_path):
 
 
 def test_bodies_of_many_values(small_door):
-    """Bodies of [1,1,1...: each byte of them would be ten of ours."""
+    """Bodies of [1,1,1...: each byte would take ten bytes of memory."""
     assert attack.many_values(small_door) == attack.ALL
 
 
 def test_bodies_without_their_end(small_door):
-    """18 bodies of which the last byte never comes."""
+    """18 bodies whose last byte never arrives."""
     assert attack.without_end(small_door) == attack.ALL
 
 
@@ -84,7 +84,7 @@ def test_a_thousand_connections_with_a_little_each(small_door):
 
 
 def test_too_much_at_once_is_said_to_be(small_door):
-    """503 with a sentence, and when to try again."""
+    """503 with a message, and Retry-After."""
     with contextlib.ExitStack() as stack:
         codes = []
         for _ in range(8):
@@ -99,13 +99,13 @@ def test_too_much_at_once_is_said_to_be(small_door):
 
 
 def test_slow_connections_of_another_address(make_door):
-    """All connections are taken by one address; another one is served nevertheless, each time."""
+    """One address takes all connections; requests of another one are still served each time."""
     door = make_door("--webhook-max-connections=64")
     stop = threading.Event()
 
     def hold():
         mine = [door.tcp("127.0.0.2") for _ in range(32)]
-        while not stop.is_set():  # what is cut is dialled again at once
+        while not stop.is_set():  # connections that are closed are opened again at once
             for sock in select.select(mine, [], [], 0.05)[0]:
                 mine.remove(sock)
                 sock.close()
@@ -124,7 +124,7 @@ def test_slow_connections_of_another_address(make_door):
 
 
 def test_kept_connections_stay(make_door):
-    """A flood from another address does not cut the kept connection of a client that is served."""
+    """A flood from another address does not close the kept-alive connection of an active client."""
     door = make_door("--webhook-max-connections=32")
     with contextlib.closing(door.https()) as connection:
         connection.connect()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the program is built, and what the process gives up once it runs."""
+"""How the program is built, and the restrictions of the running process."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_all_relocations_are_read_only_once_it_runs():
 
 
 def test_no_memory_is_writable_and_runs():
-    """The stack, and each segment that is loaded."""
+    """The stack and each loaded segment."""
     segments = [line.split() for line in readelf("-l").splitlines()
                 if re.match(r"\s+(LOAD|GNU_STACK)\s", line)]
     stack = [s for s in segments if s[0] == "GNU_STACK"]
@@ -48,8 +48,8 @@ def test_no_memory_is_writable_and_runs():
 
 
 def test_libraries_come_from_where_the_system_keeps_them():
-    """No RPATH, which somebody could put a library into.  (A build of the suite with another Debian's
-    libraries names their folder.)"""
+    """No RPATH, through which a foreign library could be loaded.  (A build of the suite with
+    another Debian's libraries names their folder.)"""
     if "/debian-" in readelf("-l"):
         pytest.skip("it is linked against libraries of the suite's own folder")
     assert not re.search(r"\((RPATH|RUNPATH)\)", readelf("-d"))
@@ -64,7 +64,7 @@ def test_frames_are_guarded_and_string_functions_checked():
 
 
 def test_nothing_is_exported():
-    """Symbols that a library could take the place of."""
+    """Exported symbols could be interposed by a library."""
     exported = [line.split()[7].partition("@")[0] for line in readelf("--dyn-syms").splitlines()
                 if re.search(r"\b(FUNC|OBJECT)\s+GLOBAL\s+DEFAULT\s+\d+\s", line)]
     assert [s for s in exported if s.startswith("stw_")] == []
@@ -94,7 +94,7 @@ def status(one):
 
 
 def tasks(one):
-    """The same of each of its threads."""
+    """The same for each of its threads."""
     found = []
     for task in os.listdir(f"/proc/{one.process.pid}/task"):
         with open(f"/proc/{one.process.pid}/task/{task}/status", encoding="utf-8") as lines:
@@ -140,12 +140,11 @@ def dumps(one):
 def test_no_core_dumps(running):
     one = running()
     assert dumps(one) == ("0", "0")
-    # Its memory belongs to root, whoever it runs as: that is what not being dumpable means.
+    # Not dumpable: its memory belongs to root, whichever user it runs as.
     assert os.stat(f"/proc/{one.process.pid}/mem").st_uid == 0
 
 
-# What a process that was taken over would try, and the error that it meets: EPERM, EACCES or
-# EAFNOSUPPORT.
+# What a compromised process would try, and the resulting error: EPERM, EACCES or EAFNOSUPPORT.
 REFUSED = {"execve": 1, "fork": 1, "ptrace": 1, "mount": 1, "setuid": 1, "packet-socket": 97,
            "writable-code": 13}
 FENCED = {"read-outside": 13, "write-outside": 13, "write-inside": 13, "make": 13, "remove": 13}
@@ -153,7 +152,7 @@ ALLOWED = {"tcp-socket": 0, "memory": 0, "read-inside": 0}
 
 
 def attempts(folder, *flags):
-    """{name: errno} of what sandbox_probe.c tries within a steward; and that steward, ended."""
+    """({name: errno} of what sandbox_probe.c tries within a steward, that steward, stopped)"""
     log, outside = folder / "attempts", folder / "outside"
     log.touch()
     outside.write_text("x")
@@ -185,14 +184,14 @@ def test_what_the_running_program_is_refused(tmp_path):
 
 @unsanitized
 def test_the_attempts_work_where_nobody_refuses_them(tmp_path):
-    """Else the test above would show nothing."""
+    """Proves that the test above can fail."""
     found, _ = attempts(tmp_path, "--sandbox=off")
     assert not [name for name in ("writable-code", *FENCED) if found[name] != 0], found
     assert not [name for name in ("execve", "fork", "ptrace", "mount") if found[name] == 1], found
 
 
 def test_files_that_are_replaced_are_read(running, tmp_path):
-    """In the folders that it knew at the start: a new certificate, time zones, its own numbers."""
+    """In the folders known at the start: a new certificate, time zones, /proc/self."""
     one = running()
     door.swap_pair(one.certs, door.make_pair(tmp_path / "new", "new"))
     wait.until("the new pair to be taken", lambda: len(
@@ -210,7 +209,7 @@ def test_files_that_are_replaced_are_read(running, tmp_path):
 
 
 def test_a_certificate_by_way_of_a_link(tmp_path, steward_binary):
-    """Its folder holds links to files elsewhere, which are replaced there."""
+    """Its folder contains symbolic links to files elsewhere, which are replaced there."""
     real = door.make_pair(tmp_path / "archive")
     one = door.Door(steward_binary, tmp_path)
     for name in ("tls.crt", "tls.key"):
@@ -219,7 +218,7 @@ def test_a_certificate_by_way_of_a_link(tmp_path, steward_binary):
     one.start()
     try:
         door.swap_pair(real, door.make_pair(tmp_path / "new", "new"))
-        (one.certs / "touched").touch()  # else it looks only within a minute
+        (one.certs / "touched").touch()  # else it is checked only once a minute
         wait.until("the new pair to be taken", lambda: len(
             said(one, "serving certificate taken into service")) == 2, 90)
     finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/bootstrap: what it reports without changing anything.
 
-What it installs and builds is tested by using it: everything else here runs on that.
+What it installs and builds is tested by all other tests, which use it.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from support import paths, versions, wait
 
 
 def bootstrap(cache, *words, **env):
-    """(exit status, what it printed) on a cache folder of its own."""
+    """(exit status, output), with an empty cache folder."""
     env = {**os.environ, "XDG_CACHE_HOME": str(cache), **env}
     done = subprocess.run([paths.SCRIPTS / "bootstrap", *words], env=env, text=True, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -24,7 +24,7 @@ def bootstrap(cache, *words, **env):
 
 
 def of_plan(command, cache, **env):
-    """What a function of scripts/lib/bootstrap-plan.sh prints."""
+    """The result of running functions of scripts/lib/bootstrap-plan.sh."""
     script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib; missing=() parts=() left_out=()
         for part in common apt cache versions debian-next s3-fetch go-build programs bootstrap-plan; do . "$LIB/$part.sh"; done
         {command}"""
@@ -81,7 +81,7 @@ def test_a_version_without_a_go_mod_is_left_out(tmp_path):
 
 @pytest.mark.parametrize("name", ["KUBERNETES", "HELM", "KUSTOMIZE"])
 def test_every_version_can_be_built(tmp_path, name):
-    """The oldest Kubernetes is Debian's source package; all others have a go.mod."""
+    """The oldest Kubernetes is built from Debian's source package; all others have a go.mod."""
     for version in versions.table()[name][1 if name == "KUBERNETES" else 0:]:
         done = of_plan(f"is_root() {{ true; }}; part_impossible {name.lower()}-{version}", tmp_path,
                        KUBEBUILDER_ASSETS="", TEST_ASSET_KUBE_APISERVER="")
@@ -100,7 +100,7 @@ def test_lint_needs_a_kustomize_of_today(tmp_path):
 
 
 def test_who_waits_for_the_cache_says_for_whom(tmp_path):
-    """The other one ends as soon as it is named; the waiting one then finds what it wants."""
+    """The holder ends as soon as it is named; the waiting one then finds the result."""
     path = tmp_path / "steward" / "build.lock"
     path.parent.mkdir()
     path.write_text("process 42 (builds x 1)\n")
@@ -124,7 +124,7 @@ def test_the_time_of_the_last_run_is_the_estimate(tmp_path):
 
 
 def test_an_interrupted_run_goes_on(tmp_path):
-    """What is made has been recorded, and is not made again."""
+    """Completed parts are recorded, and not made again."""
     made = """part_there() { grep -q "^$1 " "$(cache_root)/bootstrap-seconds" 2>/dev/null; }
         part_make() { echo "make $1"; [[ $1 != etcd-2 || -n ${GO_ON:-} ]]; }; groups=(x) mode=install
         group_parts() { echo etcd-1 etcd-2 etcd-3; }; parts_of x; plan_run"""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificates of Secret mode beside a real API server; certs_probe.c is one replica."""
+"""The certificates of Secret mode with a real API server; each certs_probe.c plays a replica."""
 
 import base64
 import datetime
@@ -23,7 +23,7 @@ NO_BUNDLE = {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}
 
 
 class Replica:
-    """certs_probe: one command a line, one line of JSON back."""
+    """certs_probe: one command per line, one line of JSON back."""
 
     def __init__(self, cluster, place, log, kubeconfig=None, names=NAMES):
         binary = paths.steward_binary().parents[1] / "tests" / "integration" / "certs_probe"
@@ -64,7 +64,7 @@ class Replica:
 
 
 def _hook(kind, name, webhooks=2):
-    """A configuration that the API server never calls: no resource is called that way."""
+    """A configuration whose webhooks are never called: its rules match no resource."""
     kind = {"m": "MutatingWebhookConfiguration", "v": "ValidatingWebhookConfiguration"}[kind[0]]
     return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
             "metadata": {"name": name},
@@ -90,7 +90,7 @@ def place(cluster):
 
 @pytest.fixture
 def replica(cluster, place, tmp_path):
-    """replica(): starts one more; all are ended at the end of the test, without a fault."""
+    """replica(): starts another replica; at the end all are stopped and must exit with 0."""
     started = []
 
     def start(**kwargs):
@@ -129,7 +129,7 @@ def _openssl(*args, stdin=None):
 
 
 def _verifies(leaf, bundle, tmp_path, host=("-verify_hostname", HOST)):
-    """What `openssl verify` says, as strictly as it can be asked."""
+    """The result of `openssl verify` with the strictest checks."""
     ca, cert = tmp_path / "bundle.pem", tmp_path / "leaf.pem"
     ca.write_text(bundle)
     cert.write_text(leaf)
@@ -138,7 +138,7 @@ def _verifies(leaf, bundle, tmp_path, host=("-verify_hostname", HOST)):
 
 
 def _settled(cluster, place, *replicas):
-    """True when all serve the Secret's leaf, of its one CA, which is in every caBundle."""
+    """True when all serve the Secret's leaf, whose CA is the only one in every caBundle."""
     secret = _secret(cluster, place)
     return (set(secret) == {"tls.crt", "tls.key", "ca.crt", "ca.key"}
             and set(_all_bundles(cluster, place)) <= {secret["ca.crt"]}
@@ -159,27 +159,27 @@ def one(cluster, place, replica):
 
 @pytest.fixture
 def two(cluster, place, replica):
-    """Two replicas that began at once, settled."""
+    """Two replicas that were started together, settled."""
     both = replica(), replica()
     _wait_settled(cluster, place, *both)
     return both
 
 
 def _serve_one_leaf(cluster, place, replicas):
-    """The replicas serve the Secret's leaf; returns it, or None."""
+    """The Secret's leaf if all replicas serve it, else None."""
     leaf = _secret(cluster, place)["tls.crt"]
     return leaf if {r.cert() for r in replicas} == {leaf} else None
 
 
 def _pass_overlap(cluster, place, *replicas):
-    """The time is over in which the former CA is trusted still."""
+    """Moves the clocks past the time during which the former CA is still trusted."""
     for replica in replicas:
         replica.ask("shift", 3601)
     _wait_settled(cluster, place, *replicas)
 
 
 def test_first_start(cluster, place, two, tmp_path):
-    """Two replicas at once make one Secret, and proper certificates."""
+    """Two replicas at once create one Secret with valid certificates."""
     a, _ = two
     found = cluster.get("secret", "pair", place)
     assert found["type"] == "kubernetes.io/tls"
@@ -211,7 +211,7 @@ def test_first_start(cluster, place, two, tmp_path):
 
 
 def test_owns_only_the_bundle(cluster, place, one):
-    """What the field manager has, and what an update of everything else leaves alone."""
+    """The fields of its field manager; an update of all other fields does not affect them."""
     for kind in HOOKS:
         found = cluster.get(kind, place)
         fields = [m for m in found["metadata"]["managedFields"]
@@ -230,7 +230,7 @@ def test_owns_only_the_bundle(cluster, place, one):
 
 
 def test_waits_for_configurations(cluster, place, replica):
-    """They come later, go, and come again; meanwhile there is a certificate all the same."""
+    """They are created later, deleted and recreated; a certificate is served all the time."""
     for kind in HOOKS:
         cluster.delete(kind, place)
     one = replica()
@@ -244,7 +244,7 @@ def test_waits_for_configurations(cluster, place, replica):
 
 
 def test_wiped_bundle(cluster, place, one):
-    """Repaired at once, by the watch and not by the minute's look."""
+    """Repaired at once through the watch, not by the check each minute."""
     for patch in ({"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": ""},
                   {"op": "remove", "path": "/webhooks/1/clientConfig/caBundle"}):
         for kind in HOOKS:
@@ -260,7 +260,7 @@ def _change(cluster, place, key, value):
 @pytest.mark.parametrize("key, value", [("tls.crt", "garbage"), ("tls.key", "garbage"),
                                         ("tls.crt", "")])
 def test_spoiled_leaf(cluster, place, one, key, value):
-    """Issued anew by the same CA, with a line that says why."""
+    """Reissued by the same CA; the log has the reason."""
     before = _secret(cluster, place)
     _change(cluster, place, key, value)
     wait.until("a new leaf", lambda: _settled(cluster, place, one)
@@ -270,7 +270,7 @@ def test_spoiled_leaf(cluster, place, one, key, value):
 
 
 def test_other_names(cluster, place, one, replica, tmp_path):
-    """The Service was renamed: a leaf with the new name."""
+    """The Service was renamed: a leaf with the new name is issued."""
     assert one.end() == 0
     former = _secret(cluster, place)["tls.crt"]
     two = replica(names=("renamed.test.svc",))
@@ -281,7 +281,7 @@ def test_other_names(cluster, place, one, replica, tmp_path):
 
 
 class Watchman(threading.Thread):
-    """Looks all the time whether each replica's certificate is trusted by every caBundle."""
+    """Checks continuously that every caBundle trusts the certificate of each replica."""
 
     def __init__(self, cluster, place, replicas, folder):
         super().__init__(daemon=True)
@@ -302,7 +302,7 @@ class Watchman(threading.Thread):
         if before != [r.cert() for r in self.replicas]:
             return
         for pair in {(leaf, bundle) for leaf in before for bundle in bundles} - self.known:
-            # The clock of the replicas is ahead: chain and name are what is asked here.
+            # The clock of the replicas is ahead: check only the chain and the name.
             result = _verifies(*pair, self.folder, ("-verify_hostname", HOST, "-no_check_time"))
             if result.returncode != 0:
                 self.faults.append(result.stderr)
@@ -333,11 +333,11 @@ def watchman(cluster, place, tmp_path):
 
 
 def test_rotation(cluster, place, two, watchman):
-    """A new CA, in every caBundle before it signs, and the old one gone after the overlap."""
+    """A new CA is in every caBundle before it signs; the old one is removed after the overlap."""
     first = _secret(cluster, place)
     guard = watchman(*two)
     for replica in two:
-        replica.ask("shift", 2500 * DAY)  # of 3650: due, and the leaf of 90 days has expired
+        replica.ask("shift", 2500 * DAY)  # of 3650: due; the leaf, valid for 90 days, has expired
     wait.until("the new CA", lambda: _secret(cluster, place)["ca.crt"] != first["ca.crt"])
     wait.until("both to serve its leaf", lambda: _serve_one_leaf(cluster, place, two))
     secret = _secret(cluster, place)
@@ -351,7 +351,7 @@ def test_rotation(cluster, place, two, watchman):
 
 
 def test_rotation_asked_for(cluster, place, two, watchman):
-    """Taking ca.key out of the Secret is how a person asks for a new CA."""
+    """The removal of ca.key from the Secret requests a new CA."""
     first = _secret(cluster, place)
     guard = watchman(*two)
     _change(cluster, place, "ca.key", None)
@@ -362,7 +362,7 @@ def test_rotation_asked_for(cluster, place, two, watchman):
 
 
 def test_deleted_secret(cluster, place, two, watchman):
-    """What is served stays trusted while a new CA comes."""
+    """The served certificate stays trusted during the change to a new CA."""
     first = _secret(cluster, place)
     guard = watchman(*two)
     cluster.delete("secret", "pair", place)
@@ -373,7 +373,7 @@ def test_deleted_secret(cluster, place, two, watchman):
 
 
 def test_crashes_during_rotation(cluster, place, two, replica, watchman):
-    """One replica stays; the other is killed again and again, and started again."""
+    """One replica keeps running; the other is repeatedly killed and restarted."""
     a, b = two
     guard = watchman(a)
     for _ in range(4):
@@ -424,7 +424,7 @@ subjects: [{{kind: ServiceAccount, name: certs, namespace: {0}}}]
 
 
 def test_rights(cluster, place, replica, tmp_path):
-    """Without rights it says which; with just those that are documented, it works, watches too."""
+    """A missing right is reported; the documented ones suffice, also for watches."""
     cluster.apply(RIGHTS.format(place))
     account = cluster.kubeconfig_of(f"{place}/certs", tmp_path / "account")
     one = replica(kubeconfig=account)
@@ -444,7 +444,7 @@ def test_rights(cluster, place, replica, tmp_path):
 
 
 def test_api_server_away(cluster, place, one):
-    """Killed and started again: what is served goes on, and the watches come back."""
+    """Killed and restarted: the certificate is still served, and the watches are resumed."""
     if not cluster.name or os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("needs a cluster of scripts/cluster")
     cluster.component("kill", "apiserver")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart makes the same objects as config/, and what its values ask for."""
+"""The Helm chart renders the same objects as config/, and applies its values."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ try:
 except ImportError:
     jsonschema = None
 
-# What a release puts on its objects, and config/ does not.
+# Labels that a release adds to its objects, and config/ does not.
 OF_RELEASE = {"app.kubernetes.io/instance", "app.kubernetes.io/version",
               "app.kubernetes.io/managed-by", "helm.sh/chart"}
 DEFAULTS = yaml.safe_load((chart.CHART / "values.yaml").read_text("utf-8"))
@@ -28,8 +28,8 @@ EVERYTHING = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled":
 @pytest.fixture(scope="module", params=["helm", pytest.param(
     "templates", marks=[] if gotools.missing("helm") else pytest.mark.thorough("helm itself is there"))])
 def render(request, tmp_path_factory):
-    """render(values, namespace=, server=): the objects by (kind, namespace, name), rendered by helm, and
-    by the renderer of this suite, which needs nothing but Debian's packages."""
+    """render(values, namespace=, server=): the objects by (kind, namespace, name), rendered by
+    helm, and by the renderer of this suite, which needs only Debian's packages."""
     folder = tmp_path_factory.mktemp("chart")
     missing = gotools.missing("helm") if request.param == "helm" else chart.missing()
     if missing:
@@ -46,7 +46,7 @@ def render(request, tmp_path_factory):
 
 @pytest.fixture
 def helm(tmp_path):
-    """The real one."""
+    """The real helm."""
     if gotools.missing("helm"):
         pytest.skip(gotools.missing("helm"))
     return chart.Helm(tmp_path)
@@ -63,7 +63,7 @@ def kustomized(*folders):
 
 
 def comparable(obj):
-    """Without what a release adds; the configuration file as what it says."""
+    """The object without what a release adds, and with the configuration file parsed."""
     obj = copy.deepcopy(obj)
     labels = obj["metadata"]["labels"]
     for label in OF_RELEASE | {"grafana_dashboard"}:
@@ -84,7 +84,7 @@ def comparable(obj):
 def test_it_is_what_config_is(render, server, folder):
     ours = render(EVERYTHING, server=server)
     theirs = kustomized(folder, "network-policy", "prometheus", "grafana")
-    theirs.pop(("Namespace", None, "steward-system"))  # helm makes it
+    theirs.pop(("Namespace", None, "steward-system"))  # helm creates it
     if folder == "server-1.21":  # config/ has no FlowSchemas for the versions between
         ours = {k: o for k, o in ours.items()
                 if k[0] not in ("FlowSchema", "PriorityLevelConfiguration")}
@@ -178,7 +178,7 @@ def test_metrics_for_whoever_asks(render):
     ({"extraArgs": ["--webhook-idle-timeout=30s"]}, "--webhook-idle-timeout=30s"),
     ({"certificate": {"mode": "cert-manager"}}, "--webhook-cert-path=/etc/steward-tls")])
 def test_arguments(render, steward_binary, values, argument):
-    """Each leads to its flag, and steward takes it."""
+    """Each value sets its flag, and steward accepts it."""
     arguments = deployment(render(values))[1]["args"]
     assert argument in arguments
     result = subprocess.run([steward_binary, *arguments, "--help"], capture_output=True, text=True,
@@ -242,7 +242,7 @@ def test_what_can_be_left_out(render):
 
 
 def test_before_it_goes(render):
-    """The hook's Job: flags that there are, as restricted as the rest."""
+    """The hook's Job: its flags exist, and its pod is as restricted as the Deployment's."""
     found = {o["kind"]: o for o in chart.objects(render.texts(), "pre-delete")}
     assert set(found) == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
                           "RoleBinding", "Job"}
@@ -385,6 +385,6 @@ def test_the_schema_refuses(values):
 
 @pytest.mark.parametrize("values", REFUSED)
 def test_helm_refuses(helm, values):
-    """It has a reader of schemas of its own."""
+    """helm has its own schema validator."""
     with pytest.raises(chart.Refused, match="schema"):
         helm(values)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cron engine beside two others, on generated expressions, zones and instants: the library of
-the CronJob controller, and systemd-analyze calendar for what both can say.
+"""The cron engine compared with two others, on generated expressions, zones and instants: the
+library of the CronJob controller, and systemd-analyze calendar for what both can express.
 
-Every difference must be one of those that docs/eru.md lists."""
+Every difference must be one that docs/eru.md lists."""
 
 import calendar
 import datetime
@@ -31,7 +31,7 @@ MACROS = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", 
 
 @pytest.fixture(scope="module")
 def ours():
-    """The engine under test: a list of lines to a list of answers."""
+    """The engine under test: takes a list of lines, returns a list of answers."""
     binary = paths.steward_binary().parents[1] / "tests" / "integration" / "cron_probe"
     return lambda lines: _ask([binary], lines)
 
@@ -96,7 +96,7 @@ def _expression(dice):
 
 
 def _broken(dice):
-    """An expression with some bytes of it changed."""
+    """An expression with a few random edits."""
     text = list(_expression(dice))
     for _ in range(dice.randint(1, 3)):
         at = dice.randrange(len(text))
@@ -114,9 +114,9 @@ def _has_seven(expression):
     return re.search(r"(^|[,-])0*7", weekday) is not None
 
 
-# What the library lets pass and we do not: docs/eru.md.
+# What the library accepts and steward does not: see docs/eru.md.
 SLIPS = re.compile(r"(^|\s),|,,|,(\s|$)"        # empty items
-                   r"|[*?]-"                    # what stands behind "*-" is not looked at
+                   r"|[*?]-"                    # the text after "*-" is ignored
                    r"|(^|[\s,/-])\+\d"          # a sign
                    r"|^@every\s|^(CRON_)?TZ=")
 
@@ -131,7 +131,7 @@ def test_the_same_are_valid(ours, theirs):
         text = line[0]
         if we == they or isinstance(we, str) == isinstance(they, str):
             continue
-        if isinstance(they, str):  # only we take it
+        if isinstance(they, str):  # accepted only by steward
             assert _has_seven(text) or text.strip() in MACROS, (text, they)
             more += 1
         else:
@@ -141,7 +141,7 @@ def test_the_same_are_valid(ours, theirs):
 
 
 def _clock_changes(zone, first, last):
-    """Whether the zone's clock is set between two instants, with a day on either side."""
+    """Whether the zone's clock is set between two instants, extended by two days on either side."""
     info = zoneinfo.ZoneInfo(zone)
     day = first - 2 * 86400
     offsets = set()
@@ -152,7 +152,7 @@ def _clock_changes(zone, first, last):
 
 
 def test_the_same_instants(ours, theirs):
-    """One step each: the next instant.  Where they differ, a clock was set nearby."""
+    """The next instant of each.  If they differ, a clock was set nearby."""
     dice = random.Random(SEED + 1)
     lines = []
     while len(lines) < COUNT:
@@ -176,7 +176,7 @@ def test_the_same_instants(ours, theirs):
 
 
 def _changes(zone):
-    """The hours within which the zone's clock is set, 2024 to 2027."""
+    """(hour, whether forward) of each change of the zone's clock, 2024 to 2026."""
     info, at = zoneinfo.ZoneInfo(zone), calendar.timegm((2024, 1, 1, 0, 0, 0))
     found, before = [], None
     while at < calendar.timegm((2027, 1, 1, 0, 0, 0)):
@@ -189,7 +189,7 @@ def _changes(zone):
 
 
 def test_where_clocks_are_set(ours, theirs):
-    """Daily schedules in the hours around: nobody loses a day or doubles it but by the rule."""
+    """Daily schedules around a change: no day is lost or doubled, except by the rule."""
     dice = random.Random(SEED + 5)
     kinds = {}
     for zone in ZONES:
@@ -219,7 +219,7 @@ def test_the_same_series_where_no_clock_is_set(ours, theirs):
 
 
 def test_leap_days(ours, theirs):
-    """The library gives up after five years."""
+    """The library stops its search after five years."""
     after = calendar.timegm((2097, 1, 1, 0, 0, 0))
     line = ("0 0 29 2 *", "UTC", after, 1)
     assert ours([line]) == [[calendar.timegm((2104, 2, 29, 0, 0, 0))]]
@@ -235,7 +235,7 @@ def _members(dice, low, high):
 
 
 def _systemd_pair(dice):
-    """The same schedule in both languages; never both day fields."""
+    """The same schedule in both syntaxes; never both day fields."""
     minutes, hours = _members(dice, 0, 59), _members(dice, 0, 23)
     months = _members(dice, 1, 12) if dice.random() < 0.4 else None
     days = _members(dice, 1, 31) if dice.random() < 0.4 else None
@@ -287,7 +287,7 @@ def test_systemd(ours):
 
 
 def test_quick_enough(ours, steward_binary):
-    """Under 20 us on average and 2 ms at worst; a build with sanitizers is allowed ten times."""
+    """Under 20 us on average and 2 ms at most; ten times that in a build with sanitizers."""
     binary = steward_binary.parents[1] / "tests" / "integration" / "cron_probe"
     dice = random.Random(SEED + 4)
     lines = [(_expression(dice), dice.choice(ZONES), _instant(dice), 1) for _ in range(COUNT)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--webhook-client-ca-file: only whoever shows a certificate of that CA gets an answer."""
+"""--webhook-client-ca-file: only clients with a certificate of that CA get a response."""
 
 import contextlib
 import http.client
@@ -17,13 +17,13 @@ def openssl(folder, *args):
 
 
 def make_ca(folder, name):
-    """NAME.crt and NAME.key."""
+    """Makes NAME.crt and NAME.key."""
     openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.crt")
 
 
 def make_client(folder, ca, name, purpose="clientAuth", subject="", alternative="", days="2"):
-    """A pair of this CA; the paths of its certificate and key."""
+    """A client certificate of this CA; returns the paths of certificate and key."""
     extra = f"subjectAltName=DNS:{alternative}\n" if alternative else ""
     (folder / f"{name}.ext").write_text(f"extendedKeyUsage={purpose}\n{extra}", "utf-8")
     openssl(folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
@@ -36,7 +36,7 @@ def make_client(folder, ca, name, purpose="clientAuth", subject="", alternative=
 
 @pytest.fixture
 def folder(tmp_path):
-    """The CAs "ours" and "theirs", and ca.crt, which is ours."""
+    """A folder with the CAs "ours" and "theirs", and ca.crt, a copy of "ours"."""
     one = tmp_path / "clients"
     one.mkdir()
     for name in ("ours", "theirs"):
@@ -46,7 +46,7 @@ def folder(tmp_path):
 
 
 def answers(door, pair=None, version=None):
-    """Whether a review is answered for whoever shows this pair."""
+    """Whether a client with this pair gets a review answered."""
     context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))
     if pair:
         context.load_cert_chain(*map(str, pair))
@@ -60,7 +60,7 @@ def answers(door, pair=None, version=None):
 
 
 def reasons(door):
-    """Why callers were refused, as the log has it."""
+    """The reasons for refused callers, from the log."""
     return [e["reason"] for e in door.log() if e["msg"] == "a caller at the door was refused"]
 
 
@@ -77,7 +77,7 @@ def test_who_is_answered(make_door, folder):
 
 
 def test_a_session_is_not_resumed_without_a_look(make_door, folder):
-    """The CA may have changed between."""
+    """The CA may have changed in between."""
     door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
     pair = make_client(folder, "ours", "apiserver")
     context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))

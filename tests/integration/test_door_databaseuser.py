@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DatabaseUser at the door of a steward that knows targets, which come and go."""
+"""Admission of DatabaseUsers by a steward with a configuration file of targets, which changes."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ WORD = "hunter2-in-plain-text"
 
 
 def user(target="orders", **spec):
-    """A DatabaseUser that is fine unless `spec` says otherwise."""
+    """A DatabaseUser that is valid unless `spec` changes that."""
     return {"apiVersion": "handsomeguy.cn/v1alpha1", "kind": "DatabaseUser",
             "metadata": {"name": "app", "namespace": "shop", "labels": {"target": target}},
             "spec": {"user": "app", "password": {"name": "s"}, "hosts": ["10.%"], **spec}}
@@ -36,7 +36,7 @@ def review(obj, old=None, operation="CREATE"):
 
 
 class Config:
-    """A configuration file that is replaced as a whole."""
+    """A configuration file that is replaced atomically."""
 
     def __init__(self, path):
         self.path = path
@@ -75,7 +75,7 @@ def test_targets_are_known(make_door, config):
 
 
 def test_targets_are_read_again(make_door, config):
-    """A new list counts without a restart; a wrong one changes nothing and is counted."""
+    """A new list takes effect without a restart; an invalid one changes nothing but a metric."""
     door = make_door("--config", config.path)
     assert says(door, user())[0]
     config.write({**TARGET, "allowedNamespaces": ["other"]})
@@ -98,7 +98,7 @@ def test_targets_are_read_again(make_door, config):
 
 
 def test_a_mounted_config_map(make_door, tmp_path):
-    """The kubelet swaps a link, not the file."""
+    """The kubelet replaces a symbolic link, not the file."""
     folder = tmp_path / "mount"
     for name, target in (("..1", TARGET), ("..2", {**TARGET, "allowedNamespaces": []})):
         (folder / name).mkdir(parents=True)
@@ -113,7 +113,7 @@ def test_a_mounted_config_map(make_door, tmp_path):
 
 
 def test_a_wrong_file_at_the_start(steward_binary, config):
-    """Nothing starts, and each mistake is said with its place."""
+    """steward does not start, and reports each error with its position."""
     config.write({**TARGET, "port": 0}, {**TARGET, "engine": "oracle"})
     for command in (["webhook", "--webhook-cert-path", config.path.parent],
                     ["validate", paths.SAMPLES]):
@@ -127,7 +127,7 @@ def test_a_wrong_file_at_the_start(steward_binary, config):
 
 
 def test_the_shipped_example_is_right(steward_binary, tmp_path):
-    """What config/manager/config.yaml shows as a comment is a list that can be used."""
+    """The commented list in config/manager/config.yaml is valid."""
     shipped = yaml.safe_load((paths.TOP / "config" / "manager" / "config.yaml").read_text("utf-8"))
     text = shipped["data"]["steward.yaml"]
     lines = text.splitlines()
@@ -144,8 +144,8 @@ def test_the_shipped_example_is_right(steward_binary, tmp_path):
 @pytest.mark.parametrize("password", [
     WORD, [WORD], {"name": [WORD]}, {"name": "s", WORD: WORD}], ids=["plain", "list", "name", "key"])
 def test_a_plain_password_goes_nowhere(make_door, config, password):
-    """Refused without being repeated where the password is the value: not to the sender, whose
-    message is kept in logs, and not in a log or a metric of ours."""
+    """Refused.  If the value itself is the password, it is repeated neither to the sender, whose
+    error message may be logged, nor in a log or a metric of steward."""
     door = make_door("--config", config.path)
     obj = user(password=password)
     for path in (MUTATE, VALIDATE):
@@ -161,7 +161,7 @@ def test_a_plain_password_goes_nowhere(make_door, config, password):
 
 
 def test_seed(steward_binary, make_door, config):
-    """The manifest that the kind comes from; before it, with the password in it, refused."""
+    """The manifest that the kind is derived from is accepted, and gets defaults."""
     result = subprocess.run([steward_binary, "validate", "-"], text=True, input=dbu.SEED,
                             capture_output=True, timeout=60, check=False)
     assert result.returncode == 0, result
@@ -186,7 +186,7 @@ def test_deletion_is_commented_on(make_door, config):
 
 
 def test_only_warnings_hang_on_deletions(steward_binary):
-    """A steward that is away holds no deletion up."""
+    """Deletions do not fail when steward is down."""
     printed = subprocess.run([steward_binary, "print", "webhooks"], text=True, capture_output=True,
                              timeout=60, check=True).stdout
     asked = set()

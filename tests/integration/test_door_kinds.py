@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind at the door: whatever JSON its fields hold, the answer is a verdict."""
+"""Admission of all kinds: with any JSON in their fields, the response is a verdict."""
 
 import base64
 import copy
@@ -17,7 +17,7 @@ WRONG = [None, True, 7, -1.5, 1e99, "text", "", "\x01\n'\"", [], ["x"], [None], 
 
 
 def crds():
-    """What is installed: CustomResourceDefinitions by kind."""
+    """The CustomResourceDefinitions of config/crd by kind."""
     found = {}
     for path in sorted((paths.TOP / "config" / "crd" / "bases").glob("*.yaml")):
         crd = yaml.safe_load(path.read_text("utf-8"))
@@ -32,7 +32,7 @@ TARGETS = [{"name": "orders", "engine": "mariadb", "host": "h",
 
 @pytest.fixture(scope="module")
 def door(steward_binary, tmp_path_factory):
-    """A door that knows the target of the sample."""
+    """A `steward webhook` with the target that the sample names."""
     folder = tmp_path_factory.mktemp("kinds")
     config = folder / "steward.yaml"
     config.write_text(yaml.safe_dump({"targets": TARGETS}), "utf-8")
@@ -46,7 +46,7 @@ SAMPLES = {obj["kind"]: obj for path in sorted(paths.SAMPLES.glob("*.yaml"), rev
 
 
 def sample(crd):
-    """The object of the kind's sample, in a namespace."""
+    """The kind's sample object, in a namespace."""
     obj = copy.deepcopy(SAMPLES[crd["spec"]["names"]["kind"]])
     obj["metadata"]["namespace"] = "shop"
     return obj
@@ -81,7 +81,7 @@ def places(schema, at=()):
 
 
 def put(obj, place, value):
-    """Sets a field, making what leads there."""
+    """Sets a field, and creates the objects and lists on the path to it."""
     at = obj
     for step, following in zip(place, place[1:]):
         empty = [] if following == 0 else {}
@@ -105,7 +105,7 @@ FIELDS = [(kind, place) for kind, crd in CRDS.items()
 @pytest.mark.parametrize("kind, place", FIELDS,
                          ids=[f"{kind}.{'.'.join(map(str, place))}" for kind, place in FIELDS])
 def test_fields_of_every_type(door, kind, place):
-    """Both steps give one verdict, a refusal names a place below spec, nothing ends the program."""
+    """Both steps agree, an error names a field of spec, and the process survives."""
     crd = CRDS[kind]
     for value in WRONG:
         obj = sample(crd)
@@ -126,7 +126,7 @@ def test_fields_of_every_type(door, kind, place):
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_specs_of_every_type(door, kind):
-    """A spec that is no object is never repaired."""
+    """A spec that is not an object is never repaired."""
     crd = CRDS[kind]
     for value in [v for v in WRONG if not isinstance(v, dict)]:
         obj = {**sample(crd), "spec": value}
@@ -140,7 +140,7 @@ def test_specs_of_every_type(door, kind):
 @pytest.mark.parametrize("place", [("labels",), ("annotations",), ("labels", "target"), ("name",),
                                    ("finalizers",), ("deletionTimestamp",)], ids=str)
 def test_metadata_of_every_type(door, kind, place):
-    """The API server lets none of these come here; people who send them get a verdict."""
+    """The API server refuses such objects itself; other clients get a verdict."""
     crd = CRDS[kind]
     for value in WRONG:
         obj = sample(crd)
@@ -151,7 +151,7 @@ def test_metadata_of_every_type(door, kind, place):
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_updates_from_every_type(door, kind):
-    """Whatever was stored before, a good object may take its place unless a field must stay."""
+    """After any stored object, a valid one is accepted unless a field is immutable."""
     crd = CRDS[kind]
     for value in WRONG:
         for old in ({**sample(crd), "spec": value}, {**sample(crd), "status": value}):
@@ -165,7 +165,7 @@ def test_updates_from_every_type(door, kind):
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_deletions_are_never_refused(door, kind):
-    """Not even those of objects that are no objects."""
+    """Not even if spec and status are not objects."""
     crd = CRDS[kind]
     for value in WRONG:
         old = {**sample(crd), "spec": value, "status": value}
@@ -194,7 +194,7 @@ def decode(reply):
 
 
 def test_all_kinds_are_served(steward_binary):
-    """What is printed is what was tested here."""
+    """The CRDs that steward prints are those tested here."""
     printed = subprocess.run([steward_binary, "print", "crds"], text=True, capture_output=True,
                              timeout=60, check=True).stdout
     kinds = [d["spec"]["names"]["kind"] for d in yaml.safe_load_all(printed) if d]

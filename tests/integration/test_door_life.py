@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates that change, numbers that are counted, and a stop that nobody notices."""
+"""Certificate reloads, metrics, and a graceful stop."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ GOOD = as_bytes(review())
 
 
 def shown_certificate(door):
-    """What a new client is shown, as DER."""
+    """The certificate that a new client gets, as DER."""
     return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", door.port)))
 
 
@@ -26,7 +26,7 @@ def der(folder):
 
 
 def test_reload_keeps_connections(make_door, tmp_path):
-    """A new pair is served to newcomers; who is connected notices nothing."""
+    """A new pair is served to new connections; existing ones are not affected."""
     door = make_door()
     new = make_pair(tmp_path / "new", "new")
     with contextlib.closing(door.https()) as kept:
@@ -41,7 +41,7 @@ def test_reload_keeps_connections(make_door, tmp_path):
 
 
 def test_broken_pair_is_refused(make_door, tmp_path):
-    """The old pair goes on, the failure is counted and said."""
+    """The old pair stays in use; the failure is counted and logged."""
     door = make_door()
     old = der(door.certs)
     other = make_pair(tmp_path / "other", "other")
@@ -51,16 +51,16 @@ def test_broken_pair_is_refused(make_door, tmp_path):
                lambda: door.metric("certwatcher_read_certificate_errors_total") > before)
     assert shown_certificate(door) == old
     assert "PRIVATE KEY" not in door.log_text()
-    # and the whole pair mends it
+    # A complete pair is then accepted.
     swap_pair(door.certs, other)
     wait.until("the new certificate to be served", lambda: shown_certificate(door) == der(other))
 
 
 def test_rotation_under_load(make_door, tmp_path):
-    """New connections all the while, each with a review: none fails."""
+    """New connections all the time, each with a review: none fails."""
     door = make_door()
     pairs = [make_pair(tmp_path / f"pair-{i}", f"pair-{i}") for i in range(4)]
-    context = ssl._create_unverified_context()  # the certificate changes under its feet
+    context = ssl._create_unverified_context()  # the certificate changes during the test
     failures, count, stop = [], [0], threading.Event()
 
     def client():
@@ -89,7 +89,7 @@ def test_rotation_under_load(make_door, tmp_path):
 
 
 def test_metrics(make_door):
-    """Requests, decisions and findings are counted under the names that dashboards know."""
+    """Requests, decisions and findings are counted under the names that dashboards use."""
     door = make_door()
     requests = "controller_runtime_webhook_requests_total"
     reviews = "steward_admission_reviews_total"
@@ -117,7 +117,7 @@ def test_metrics(make_door):
 
 
 def test_denials_are_logged_without_content(make_door):
-    """Who, what and how many findings; nothing of the object."""
+    """The log has the object's name, the user and the number of findings, but no content."""
     door = make_door()
     door.post(review(my_web(image="No Image", pageContentHtml="s3cret", nodePortNumber=1)))
     line = next(e for e in door.log() if e["msg"] == "admission denied")
@@ -127,7 +127,7 @@ def test_denials_are_logged_without_content(make_door):
 
 
 def test_stop_finishes_what_has_begun(make_door):
-    """SIGTERM in the middle of a request: it is answered, then the connection closed, exit 0."""
+    """SIGTERM during a request: it is answered, then the connection is closed; exit status 0."""
     door = make_door()
     request = raw_post(GOOD)
     with door.tls() as sock:
@@ -144,7 +144,7 @@ def test_stop_finishes_what_has_begun(make_door):
 
 
 def test_stop_with_idle_connections_is_quick(make_door):
-    """Kept connections without a request keep nobody waiting."""
+    """Idle kept-alive connections do not delay it."""
     door = make_door()
     with contextlib.closing(door.https()) as kept:
         assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
@@ -154,7 +154,7 @@ def test_stop_with_idle_connections_is_quick(make_door):
 
 
 def test_readiness_goes_first(make_door):
-    """From SIGTERM on /readyz fails while admission goes on for the shutdown delay."""
+    """After SIGTERM, /readyz fails while admission continues for the shutdown delay."""
     door = make_door("--shutdown-delay", "8s")
     door.terminate()
     wait.until("readiness to go", lambda: door.readyz()[0] == 500)
@@ -165,7 +165,7 @@ def test_readiness_goes_first(make_door):
 
 
 def test_address_in_use(make_door, steward_binary):
-    """Said clearly, and the end of it."""
+    """A clear error message, and steward exits."""
     door = make_door()
     second = subprocess.run(
         [str(steward_binary), "webhook", "--webhook-cert-path", str(door.certs),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow clients, and the time that the caller gives."""
+"""Slow clients, and the `timeout` parameter of the caller."""
 
 import concurrent.futures
 import contextlib
@@ -18,47 +18,47 @@ GOOD = as_bytes(review())
 
 @pytest.mark.parametrize("value", ["10s", "30s", "1m", "1m30s", "2h", "500ms", "1.5s"])
 def test_timeout_in_time(door, value):
-    """What is answered at once is in time for any of them."""
+    """A request that is answered at once is in time for any of them."""
     assert door.post(review(), f"{VALIDATE}?timeout={value}")[0] == 200
 
 
 @pytest.mark.parametrize("query", ["timeout=", "timeout=x", "timeout=10", "timeout=-1s", "timeout=0s",
                                    "timeout=1d", "a=b&timeout=nonsense", "timeout=" + "9" * 100 + "s"])
 def test_bad_timeout(door, query):
-    """A 400 that shows how it is written."""
+    """A 400 that shows the format."""
     status, reply = door.post(review(), f"{VALIDATE}?{query}")
     assert status == 400 and "10s" in reply["message"]
 
 
 @pytest.mark.parametrize("query", ["", "a=b", "xtimeout=x", "a=timeout=x"])
 def test_other_queries(door, query):
-    """Only `timeout` is looked at."""
+    """Only `timeout` is read."""
     assert door.post(review(), f"{VALIDATE}?{query}")[0] == 200
 
 
 def test_timeout_passed(door):
-    """A body that arrives behind the caller's deadline is answered with a named error, not reviewed:
-    the API server has given up by then."""
+    """A body that arrives after the caller's deadline is not reviewed.  The response names the
+    timeout: the API server has given up by then."""
     request = raw_post(GOOD, f"{VALIDATE}?timeout=300ms")
     with door.tls() as sock:
         sock.sendall(request[:-10])
-        time.sleep(1.5)  # the lateness itself is what is tested
+        time.sleep(1.5)  # the delay itself is tested
         sock.sendall(request[-10:])
         status, body = read_reply(sock)
     assert status == 504 and b"timeout" in body
 
 
 def test_a_connection_that_was_kept_before_it_was_used(door):
-    """Go's client dials, and then may not need it: the first request comes seconds later, and counts
-    from then."""
+    """Go's client may open a connection that it does not need yet.  The time counts from the first
+    request, seconds later."""
     with door.tls() as sock:
-        time.sleep(3)  # longer than the caller will wait
+        time.sleep(3)  # longer than the caller's timeout
         sock.sendall(raw_post(GOOD, f"{VALIDATE}?timeout=2s"))
         assert read_reply(sock)[0] == 200
 
 
 def test_a_connection_that_was_kept_for_longer_than_a_request_may_take(make_door):
-    """It is not cut before it was idle for too long: that could be the moment it is chosen at."""
+    """It is not closed before the idle timeout: the client might just be sending a request."""
     door = make_door("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "20s")
     with door.tls() as sock:
         time.sleep(2.5)  # longer than a request may take
@@ -67,7 +67,7 @@ def test_a_connection_that_was_kept_for_longer_than_a_request_may_take(make_door
 
 
 def _last_until_cut(sock, feed):
-    """Seconds until the other side ends the connection, while `feed` is sent each 0.2 s."""
+    """Seconds until the peer closes the connection, while `feed` is sent each 0.2 s."""
     begin = time.monotonic()
     sock.settimeout(0.2)
     while time.monotonic() - begin < 4 * REQUEST_TIMEOUT_S:
@@ -84,7 +84,7 @@ def _last_until_cut(sock, feed):
 
 
 def test_slow_in_every_phase(door):
-    """Silence or a trickle, in the handshake, the head or the body: cut when the time is up."""
+    """Silence or a trickle, in the handshake, the head or the body: closed after the timeout."""
     def handshake(feed):
         sock = door.tcp()
         sock.send(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a ClientHello of 512 bytes
@@ -112,7 +112,7 @@ def test_slow_in_every_phase(door):
 
 
 def test_other_timeouts(make_door):
-    """A request must be in, and a kept connection busy, within the time that the options give."""
+    """The options set the timeouts of a request and of an idle connection."""
     door = make_door("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "2s")
     with door.tcp() as silent:
         assert 0.5 < _last_until_cut(silent, None) < 6  # and not 10
@@ -123,7 +123,7 @@ def test_other_timeouts(make_door):
 
 
 def test_fewer_connections(make_door):
-    """Beyond the limit the oldest that never finished a request goes; one that did stays."""
+    """Above the limit the oldest connection without a finished request is closed; others stay."""
     door = make_door("--webhook-max-connections", "16")
     with contextlib.closing(door.https()) as served:
         assert ask(served, "POST", VALIDATE, GOOD, JSON)[0] == 200
@@ -138,7 +138,7 @@ def test_fewer_connections(make_door):
                                     "--webhook-request-timeout=0", "--webhook-request-timeout=2m",
                                     "--webhook-idle-timeout=10ms"])
 def test_options_out_of_bounds(steward_binary, option):
-    """Refused before anything is served."""
+    """Refused at the start."""
     result = subprocess.run([steward_binary, "webhook", option], capture_output=True, text=True,
                             check=False, timeout=60)
     assert result.returncode != 0 and option.partition("=")[0] in result.stderr
@@ -151,7 +151,7 @@ def _thread_time(pid):
 
 
 def test_stalled_handshakes_cost_nothing(make_door):
-    """Fifty clients that stop in the middle of a handshake keep no processor busy."""
+    """Fifty clients that stop during a handshake use no CPU time."""
     door = make_door()
     socks = [door.tcp() for _ in range(50)]
     for sock in socks:
@@ -169,7 +169,7 @@ CROWD = 10000
 
 @pytest.fixture
 def crowd_size():
-    """As many as the limits allow, 10,000 at most; the limit is put back afterwards."""
+    """10,000, or what the file limit allows; the limit is restored afterwards."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield min(CROWD, hard - 500)
@@ -177,7 +177,7 @@ def crowd_size():
 
 
 def _arrive(door, number):
-    """One slow connection: a third say nothing, a third begin a handshake, a third nearly all."""
+    """A slow connection: a third are silent, a third begin a handshake, a third nearly end it."""
     sock = door.tcp(f"127.{1 + number // 60000}.{number // 250 % 240}.{1 + number % 250}", 30)
     with contextlib.suppress(OSError):
         if number % 3 == 1:
@@ -188,7 +188,7 @@ def _arrive(door, number):
 
 
 def test_ten_thousand_slow_connections(make_door, crowd_size):
-    """While they pour in, an established client and newcomers are served, and nothing is left after."""
+    """Meanwhile an established client and new ones are served, and nothing is leaked afterwards."""
     door = make_door()
     crowd, slowest = [], 0.0
     with contextlib.closing(door.https()) as kept:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the door answers to requests that are no good: a status that says whose fault it is, a Status
-with a sentence, and never the end of the process."""
+"""Responses to invalid requests: a status code that shows whose fault it is, a metav1.Status with a
+message, and never a crash."""
 
 import contextlib
 import json
@@ -16,14 +16,14 @@ BODY_MAX = 7 * MIB
 
 @pytest.fixture(autouse=True)
 def _alive(door):
-    """Whatever a test sends, the next good review is answered."""
+    """After each test, the next valid review is answered."""
     yield
     status, reply = door.post(review())
     assert status == 200 and reply["response"]["allowed"], door.log_text()[-2000:]
 
 
 def assert_status(reply, code, words=""):
-    """A metav1.Status of failure, with a sentence."""
+    """Checks a metav1.Status of failure with a message."""
     assert reply["kind"] == "Status" and reply["apiVersion"] == "v1"
     assert reply["status"] == "Failure" and reply["code"] == code
     assert words in reply["message"]
@@ -47,7 +47,7 @@ def assert_status(reply, code, words=""):
     ("POST", VALIDATE, JSON, b"", 400, "not valid JSON"),
 ])
 def test_transport(door, method, path, headers, body, code, words):
-    """Paths, methods and types."""
+    """Paths, methods and content types."""
     status, reply_headers, reply = door.request(method, path, body, headers)
     assert status == code
     if method != "HEAD":
@@ -60,7 +60,7 @@ def test_transport(door, method, path, headers, body, code, words):
     "application/json", "Application/JSON", "application/json; charset=utf-8",
     "application/json;charset=UTF-8"])
 def test_content_type_may_have_parameters(door, content_type):
-    """Only the type itself counts."""
+    """Only the media type itself matters."""
     assert door.post(review(), headers={"Content-Type": content_type})[0] == 200
 
 
@@ -88,7 +88,7 @@ GOOD = as_bytes(review())
 ])
 @pytest.mark.parametrize("path", [VALIDATE, MUTATE])
 def test_bodies_that_are_no_json(door, path, body, words):
-    """A 400 that names the place, for both webhooks."""
+    """A 400 that names the position, for both webhooks."""
     status, reply = door.post(body, path)
     assert status == 400
     assert_status(reply, 400, words)
@@ -97,7 +97,7 @@ def test_bodies_that_are_no_json(door, path, body, words):
 
 @pytest.mark.parametrize("uid", [None, 7, 1.5, True, [], {}, "", "x" * 65])
 def test_uid_of_a_wrong_type(door, uid):
-    """The answer must name the question; a UID that cannot is refused."""
+    """The response must contain the UID of the request; an unusable one is refused."""
     status, reply = door.post(review(uid=uid))
     assert status == 400
     assert_status(reply, 400, "request.uid")
@@ -108,7 +108,7 @@ WRONG = [None, True, 7, -1.5, "text", [], ["x"], {}, {"a": 1}]
 
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
 def test_specs_of_every_wrong_type(door, value):
-    """Both webhooks say so, in the same words; defaulting repairs nothing."""
+    """Both webhooks report it with the same message; the mutating one repairs nothing."""
     obj = {**my_web(), "spec": value}
     status, reply = door.post(review(obj))
     assert status == 200 and not reply["response"]["allowed"]
@@ -125,7 +125,7 @@ def test_specs_of_every_wrong_type(door, value):
     "contentUpdate", "resources", "imagePullSecrets", "securityContext"])
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
 def test_fields_of_every_wrong_type(door, field, value):
-    """Nothing of a wrong type is repaired, and nothing of it ends the program."""
+    """No value of a wrong type is repaired, and none crashes the program."""
     obj = my_web(**{field: value})
     status, mutated = door.post(review(obj), MUTATE)
     assert status == 200
@@ -141,7 +141,7 @@ def test_fields_of_every_wrong_type(door, field, value):
                                    "namespace", "operation", "dryRun", "subResource", "options"])
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
 def test_requests_with_every_wrong_type(door, where, value):
-    """Answered or refused, with a sentence in either case."""
+    """Answered, or refused with a message."""
     status, reply = door.post(review(**{where: value}))
     assert status in (200, 400)
     if status == 400:
@@ -149,7 +149,7 @@ def test_requests_with_every_wrong_type(door, where, value):
 
 
 def test_all_findings_at_once(door):
-    """One denial lists everything, in the message and as causes."""
+    """One denial lists all errors, in the message and as causes."""
     _, reply = door.post(review(my_web(image="No Image", nodePortNumber=80, replicas="two")))
     status = reply["response"]["status"]
     fields = [cause["field"] for cause in status["details"]["causes"]]
@@ -159,7 +159,7 @@ def test_all_findings_at_once(door):
 
 
 def test_announced_too_large(door):
-    """Refused by its head; nothing of the body need be sent."""
+    """Refused by its head, before the body is sent."""
     with door.tls() as sock:
         sock.sendall(raw_post(b"", length=BODY_MAX + 1))
         status, body = read_reply(sock)
@@ -168,14 +168,14 @@ def test_announced_too_large(door):
 
 
 def test_largest_allowed(door):
-    """Just below the cap it is read, whatever it says."""
+    """Just below the limit it is read, and then parsed."""
     status, reply = door.post(b" " * BODY_MAX)
     assert status == 400
     assert_status(reply, 400)
 
 
 def test_chunked(door):
-    """Chunks of any size are put together."""
+    """Chunks of any size are reassembled."""
     with contextlib.closing(door.https()) as connection:
         pieces = [GOOD[i:i + 7] for i in range(0, len(GOOD), 7)]
         connection.request("POST", VALIDATE, iter(pieces), JSON, encode_chunked=True)
@@ -183,7 +183,7 @@ def test_chunked(door):
 
 
 def test_chunked_too_large(door):
-    """Without an announced size the cap holds while reading; the answer comes behind the end."""
+    """Without a Content-Length the limit applies while reading; the response comes at the end."""
     with contextlib.closing(door.https()) as connection:
         pieces = [b" " * MIB] * 8
         connection.request("POST", VALIDATE, iter(pieces), JSON, encode_chunked=True)
@@ -193,7 +193,7 @@ def test_chunked_too_large(door):
 
 
 def test_endless_chunks_are_cut(door):
-    """Nobody is listened to for ever."""
+    """An endless body is cut off."""
     chunk = b"100000\r\n" + b" " * MIB + b"\r\n"
     with door.tls() as sock:
         sock.sendall(b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\n"
@@ -208,7 +208,7 @@ def test_endless_chunks_are_cut(door):
     b"Transfer-Encoding: gzip\r\n",
 ])
 def test_framing_of_smugglers(door, head):
-    """Two opinions on where the body ends are one too many."""
+    """Ambiguous or unknown framing of a body is refused."""
     with door.tls() as sock:
         sock.sendall(b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\n"
                      b"Content-Type: application/json\r\n" + head + b"\r\n2\r\n{}\r\n0\r\n\r\n")
@@ -226,7 +226,7 @@ def test_framing_of_smugglers(door, head):
     b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 100000 + b"\r\n\r\n",
 ])
 def test_no_http(door, text):
-    """What is not HTTP is refused or cut."""
+    """Input that is not HTTP is refused or the connection closed."""
     with door.tls() as sock:
         with contextlib.suppress(OSError):
             sock.sendall(text)
@@ -236,7 +236,7 @@ def test_no_http(door, text):
 
 
 def test_plain_http_on_the_tls_port(door):
-    """No TLS, no answer."""
+    """Without TLS there is no response."""
     with door.tcp() as sock:
         sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"HTTP" not in sock.recv(1000)
@@ -244,7 +244,7 @@ def test_plain_http_on_the_tls_port(door):
 
 @pytest.mark.parametrize("cut", [1, 10, 100, 300, len(GOOD)])
 def test_client_goes_away(door, cut):
-    """A connection that ends in the middle of a request leaves nothing behind."""
+    """A connection that ends during a request leaks nothing."""
     before = door.metric("controller_runtime_webhook_requests_in_flight")
     with door.tls() as sock:
         sock.sendall(raw_post(GOOD)[:cut])
@@ -254,7 +254,7 @@ def test_client_goes_away(door, cut):
 
 
 def test_refusals_keep_the_connection(door):
-    """The API server must not pay a handshake for each mistake."""
+    """A refused request must not cost the API server a new handshake."""
     with contextlib.closing(door.https()) as connection:
         connection.connect()
         sock = connection.sock
@@ -265,7 +265,7 @@ def test_refusals_keep_the_connection(door):
 
 
 def test_many_reviews_on_one_connection(door):
-    """Kept connections are kept."""
+    """The connection is kept alive."""
     with contextlib.closing(door.https()) as connection:
         connection.connect()
         sock = connection.sock
