@@ -28,7 +28,7 @@ def one(version):
 
 
 def until_fine(probe, op, *at, seconds=15, **command):
-    """A change that the strict check may refuse for some seconds; its answer."""
+    """The answer to a change that the strict check may refuse for some seconds."""
     def ask():
         answer = probe.ask(op, *at, **command)
         assert answer["trouble"] in ("FINE", "UNHEALTHY", "NOT_READY"), answer
@@ -40,7 +40,7 @@ def until_fine(probe, op, *at, seconds=15, **command):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_round_tells_what_each_member_says(three, version):
-    """IDs, sizes, versions and the leader are those that the members tell themselves."""
+    """IDs, sizes, versions and the leader are those that the members report."""
     three.ctl("put", "a", "x" * 1000)
     with Probe.of(three) as probe:
         health = probe.round(*three.members)
@@ -57,8 +57,8 @@ def test_round_tells_what_each_member_says(three, version):
 
 
 def test_round_with_dead_and_paused_members_is_over_in_time(three):
-    """One is dead, one keeps its connections and says nothing: both are told apart from a member
-    that answers without a quorum, and nobody waits for longer than the time of one call."""
+    """A dead member, and one that keeps its connections but does not reply, are distinguished from
+    one that answers without a quorum.  No call waits longer than its own timeout."""
     dead, paused, alive = three.members
     with Probe.of(three, timeout_ms=1500) as probe:
         assert all(h["linearizable"] for h in probe.round(*three.members))
@@ -78,7 +78,7 @@ def test_round_with_dead_and_paused_members_is_over_in_time(three):
 
 
 def test_round_of_many_threads_shares_the_handle(three):
-    """Eight threads, one handle."""
+    """Eight threads share one handle."""
     with Probe.of(three) as probe:
         answer = probe.ask("threads", *three.members, count=8)
     assert answer["fine"] == answer["asked"] == "120"
@@ -101,7 +101,7 @@ def _connections(pid):
 
 
 def test_round_survives_a_restart_of_the_member(one):
-    """A kept connection that the member has closed is no trouble."""
+    """A kept-alive connection that the member has closed causes no error."""
     member = one.members[0]
     with Probe.of(one) as probe:
         assert probe.round(member)[0]["linearizable"]
@@ -112,13 +112,13 @@ def test_round_survives_a_restart_of_the_member(one):
 
 
 def test_round_of_nobody(one):
-    """No endpoint at all."""
+    """Without endpoints the result is empty."""
     with Probe.of(one) as probe:
         assert probe.round() == []
 
 
 def test_round_that_is_cancelled_ends_at_once(one):
-    """And nothing works afterwards."""
+    """All later calls are cancelled as well."""
     member = one.members[0]
     with Probe.of(one, timeout_ms=20000) as probe:
         member.pause()
@@ -134,7 +134,7 @@ def test_round_that_is_cancelled_ends_at_once(one):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_list_is_the_membership(three):
-    """Names, IDs and URLs as etcdctl tells them."""
+    """Names, IDs and URLs as in the output of etcdctl."""
     with Probe.of(three) as probe:
         answer = probe.fine("list", three.members[0])
     told = json.loads(three.ctl("member", "list", "-w", "json"))["members"]
@@ -144,7 +144,7 @@ def test_list_is_the_membership(three):
 
 
 def test_list_knows_the_change_that_was_just_made(three):
-    """Made through one member and read through another, time after time."""
+    """Changed through one member and read through another, repeatedly."""
     with Probe.of(three) as probe:
         leader = three.leader()
         until_fine(probe, "add", leader, url="http://localhost:1")
@@ -161,7 +161,7 @@ def test_list_knows_the_change_that_was_just_made(three):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_list_of_a_member_without_quorum_is_no_list(three):
-    """3.4 would list what it has; that is not the truth."""
+    """3.4 would list its local state, which may be outdated."""
     alive = three.members[0]
     with Probe.of(three, timeout_ms=1500) as probe:
         for member in three.members[1:]:
@@ -172,7 +172,7 @@ def test_list_of_a_member_without_quorum_is_no_list(three):
 
 
 def test_list_of_the_one_that_is_cut_off(three):
-    """The others pause: it may still believe that it leads."""
+    """The others are paused: it may still believe that it leads."""
     leader = three.leader()
     others = three.followers()
     with Probe.of(three, timeout_ms=1500) as probe:
@@ -188,7 +188,7 @@ def test_list_of_the_one_that_is_cut_off(three):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_a_learner_is_added_promoted_and_removed(one):
-    """Promote before it runs: not ready.  Twice: told so.  A second learner: refused."""
+    """Promoted before it runs: NOT_READY.  Repetitions and a second learner are refused."""
     seed = one.members[0]
     with Probe.of(one) as probe:
         joiner = one.new_member()
@@ -204,7 +204,7 @@ def test_a_learner_is_added_promoted_and_removed(one):
         assert health["trouble"] == "FINE" and health["member"] == added
         probe.fails("list", "UNSUPPORTED", joiner)
         until_fine(probe, "promote", seed, id=added)
-        again = probe.ask("promote", seed, id=added)  # which of both depends on the moment
+        again = probe.ask("promote", seed, id=added)  # which of the two depends on timing
         assert again["result"] == -1 and again["trouble"] in ("NOT_READY", "EXISTS")
         joiner.wait_healthy()
         assert [m["learner"] for m in probe.fine("list", joiner)["members"]] == [False, False]
@@ -216,7 +216,7 @@ def test_a_learner_is_added_promoted_and_removed(one):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_the_strict_check_refuses_what_risks_the_quorum(three):
-    """A voter is dead: no other is added or removed; the dead one is."""
+    """With a dead voter, none is added and no other removed; the dead one is removed."""
     with Probe.of(three) as probe:
         dead = three.followers()[0]
         leader = three.leader()
@@ -228,14 +228,14 @@ def test_the_strict_check_refuses_what_risks_the_quorum(three):
 
 
 def test_the_last_voter_stays(one):
-    """etcd itself refuses."""
+    """etcd refuses its removal."""
     with Probe.of(one) as probe:
         probe.fails("remove", "UNHEALTHY", one.members[0], id=one.members[0].id)
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_unknown_members(one):
-    """None of these is there."""
+    """None of these IDs exists."""
     with Probe.of(one) as probe:
         probe.fails("remove", "NOT_FOUND", one.members[0], id="12345")
         probe.fails("promote", "NOT_FOUND", one.members[0], id="18446744073709551615")
@@ -244,7 +244,7 @@ def test_unknown_members(one):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_changes_without_quorum_are_told_apart(three):
-    """The member answers, nothing is behind it; in time."""
+    """A member without a quorum is distinguished from an unreachable one, within the timeout."""
     alive = three.members[0]
     ids = {m.name: m.id for m in three.members}
     with Probe.of(three, timeout_ms=1500) as probe:
@@ -261,7 +261,7 @@ def test_changes_without_quorum_are_told_apart(three):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_the_leader_is_moved(three):
-    """By the leader only."""
+    """Only the leader accepts it."""
     with Probe.of(three) as probe:
         leader, (follower, _) = three.leader(), three.followers()
         refused = probe.fails("move", "FAILED", follower, id=leader.id)
@@ -271,7 +271,7 @@ def test_the_leader_is_moved(three):
 
 
 def test_a_peer_url_that_is_too_long_is_not_sent(one):
-    """A sentence instead of a cut URL."""
+    """An error message instead of a truncated URL."""
     with Probe.of(one) as probe:
         probe.fails("add", "FAILED", one.members[0], url="http://" + "a" * 505)
         assert len(probe.fine("list", one.members[0])["members"]) == 1
@@ -281,7 +281,7 @@ def test_a_peer_url_that_is_too_long_is_not_sent(one):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_nospace_is_seen_and_disarmed(version):
-    """A small quota is filled; a write says NOSPACE, and so does the list of alarms."""
+    """A small quota is filled; a write returns NOSPACE, and the alarm is listed."""
     with etcd.Cluster(1, version, arguments=["--quota-backend-bytes", str(300 << 10)]) as cluster:
         member, value = cluster.members[0], "eHh4" * 12000
         with Probe.of(cluster) as probe:
@@ -309,13 +309,13 @@ def _make_room(cluster, member):
 
 @pytest.fixture
 def secure(version):
-    """One member that asks for a client certificate."""
+    """One member that requires a client certificate."""
     with etcd.Cluster(1, version, tls=True) as cluster:
         yield cluster
 
 
 def test_tls_verifies_the_name_and_connects_to_the_address(secure):
-    """The URL's name needs no resolver; a name that the certificate lacks is refused."""
+    """The URL's name is not resolved; a name that the certificate lacks is refused."""
     member = secure.members[0]
     with Probe.of(secure) as probe:
         assert probe.round(member)[0]["linearizable"]
@@ -326,7 +326,7 @@ def test_tls_verifies_the_name_and_connects_to_the_address(secure):
 
 
 def test_tls_refuses_a_server_of_another_ca(secure):
-    """Also one that the machine trusts would be refused: only the given CA counts."""
+    """Only the given CA is trusted, not those of the machine."""
     member = secure.members[0]
     with etcd.Cluster(1, secure.version, tls=True) as other:
         tls = secure.folder / "tls"
@@ -337,13 +337,13 @@ def test_tls_refuses_a_server_of_another_ca(secure):
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_tls_refuses_us_without_a_certificate(secure):
-    """The server says so only after the handshake (TLS 1.3)."""
+    """The server reports it only after the handshake (TLS 1.3)."""
     with Probe(ca=secure.ca) as probe:
         assert probe.round(secure.members[0])[0]["trouble"] == "TLS"
 
 
 def test_plain_and_tls_do_not_meet(secure, one):
-    """Neither hangs; both are told."""
+    """Neither hangs; both return an error."""
     with Probe.of(secure) as probe:
         plain = secure.members[0].endpoint()
         plain["url"] = plain["url"].replace("https", "http")
@@ -351,12 +351,12 @@ def test_plain_and_tls_do_not_meet(secure, one):
         tls["url"] = tls["url"].replace("http", "https")
         says_plain, says_tls = probe.round(plain, tls)
         assert says_plain["trouble"] == "UNREACHABLE", says_plain
-        assert says_tls["trouble"] in ("TLS", "UNREACHABLE"), says_tls  # it hangs up
+        assert says_tls["trouble"] in ("TLS", "UNREACHABLE"), says_tls  # it closes the connection
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
 def test_users(one, version):
-    """With auth on: nothing without a user, all with root; a restart forgets the tokens."""
+    """With auth enabled, root may do all, no user nothing; a restart of etcd invalidates tokens."""
     member = one.members[0]
     with Probe.of(one, user="root", password='p"ä\\ss') as early:
         assert early.fine("list", member), "a user is no trouble where nobody is asked for one"
@@ -376,7 +376,7 @@ def test_users(one, version):
         health = nobody.round(member)[0]
         if version == "3.4":
             assert health["linearizable"], "the quorum answered all the same"
-        else:  # the status is for users only
+        else:  # the status is only for users
             assert health["trouble"] == "AUTH" and not health["answers"], health
     with Probe.of(one, user="plain", password="plain") as plain:
         assert plain.round(member)[0]["linearizable"]
@@ -387,23 +387,23 @@ def test_users(one, version):
 
 
 class Scripted:
-    """A server that answers each path with fixed bytes."""
+    """An HTTP server with a fixed response for each path."""
 
     def __init__(self, answers, host="127.0.0.1"):
         class Handler(http.server.BaseHTTPRequestHandler):
             """One request."""
 
             def do_POST(self):
-                """As its class says."""
+                """Sends the response for the path."""
                 self.send_response(200)
                 self.end_headers()
                 self.wfile.write(answers.get(self.path, b"x" * (2 << 20)))
 
             def log_message(self, *_):
-                """Says nothing."""
+                """Logs nothing."""
 
         class Server(http.server.ThreadingHTTPServer):
-            """On the family of its address."""
+            """Listens on the address family of `host`."""
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
             daemon_threads = True
 
@@ -420,7 +420,7 @@ class Scripted:
 
 
 def test_somebody_else_at_the_port():
-    """What answers is no etcd: an error, and no hanging."""
+    """A server that is not an etcd: an error, without a hang."""
     answers = {"/v3/maintenance/status": b"<html>", "/v3/kv/range": b'{"header":{}}'}
     with Scripted(answers) as at, Probe(timeout_ms=2000) as probe:
         begin = time.monotonic()
@@ -431,7 +431,7 @@ def test_somebody_else_at_the_port():
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_addresses_of_both_families(host):
-    """Names that no resolver knows; the address stands beside."""
+    """The names cannot be resolved; the address is given separately."""
     status = json.dumps({"header": {"cluster_id": "1", "member_id": "2"}}).encode()
     with Scripted({"/v3/maintenance/status": status, "/v3/kv/range": b"{}"}, host) as at:
         with Probe() as probe:
@@ -442,7 +442,7 @@ def test_addresses_of_both_families(host):
 
 
 def test_a_url_that_is_none():
-    """Told, not sent."""
+    """An invalid URL is an error; no request is sent."""
     with Probe() as probe:
         for url in ("", "x" * 600, "file:///etc/hostname", "ftp://127.0.0.1", "http://", "::"):
             health = probe.round({"url": url[:500], "address": "127.0.0.1"})[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What EtcdCluster relies on that etcd does, held against real members of each version: a release
-that does otherwise must be seen here before anybody's data are."""
+"""The behaviour of etcd that EtcdCluster relies on, checked with real members of each version: a
+release that differs must fail here before it damages user data."""
 
 import pytest
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.every_version("the subject is what each version does")
 
 
 def patiently(ask, seconds=15):
-    """The strict check refuses changes until all voters have been connected for 5 s."""
+    """Repeats a change, which the strict check refuses until all voters are connected for 5 s."""
     def accepted():
         code, answer = ask()
         assert code == 200 or "unhealthy cluster" in str(answer) or "in sync" in str(answer), answer
@@ -19,14 +19,14 @@ def patiently(ask, seconds=15):
 
 
 def alone(member):
-    """As the pod's annotations say once the member has been seen up."""
+    """Sets the flags that the pod's annotations give a member once it has been seen up."""
     member.state, member.initial = "existing", f"{member.name}={member.peer_url}"
 
 
 # --- the guard against starting empty (I6)
 
 def test_without_data_it_never_comes_up_alone(version):
-    """`existing` and nobody else in the list: it ends at once, each time."""
+    """With `existing` and no other member in the list it exits at once, on each start."""
     with etcd.Cluster(3, version) as cluster:
         member = cluster.followers()[0]
         member.stop()
@@ -40,7 +40,7 @@ def test_without_data_it_never_comes_up_alone(version):
 
 
 def test_the_only_member_does_not_come_up_empty_either(version):
-    """A seed whose data are gone would otherwise be a new, empty cluster under the old name."""
+    """A seed without its data would otherwise be a new, empty cluster under the old name."""
     with etcd.Cluster(1, version) as cluster:
         member = cluster.members[0]
         member.stop()
@@ -50,7 +50,7 @@ def test_the_only_member_does_not_come_up_empty_either(version):
 
 
 def test_with_its_data_the_guard_is_no_hindrance(version):
-    """The flags are not looked at then."""
+    """With data these flags are ignored."""
     with etcd.Cluster(3, version) as cluster:
         for member in cluster.members:
             member.stop()
@@ -63,7 +63,7 @@ def test_with_its_data_the_guard_is_no_hindrance(version):
 
 
 def test_an_empty_member_with_the_full_list_breaks(version):
-    """Why the guard is needed: it takes its old identity, without what it has promised under it."""
+    """Why the guard is needed: it takes its old identity, but has lost its raft log and votes."""
     with etcd.Cluster(3, version) as cluster:
         member = cluster.followers()[0]
         member.stop()
@@ -74,7 +74,7 @@ def test_an_empty_member_with_the_full_list_breaks(version):
 
 
 def test_a_member_that_is_known_cannot_begin_anew(version):
-    """`new` again, without data, while the others run."""
+    """With `new` and no data, while the others run."""
     with etcd.Cluster(3, version) as cluster:
         member = cluster.followers()[0]
         member.stop()
@@ -86,8 +86,8 @@ def test_a_member_that_is_known_cannot_begin_anew(version):
 # --- leaving
 
 def test_a_removed_member_ends_by_itself_and_stays_so(version):
-    """With status 0.  Started again with its data it ends so, too; 3.6 and later end with 1 where another
-    member tells it at once that it was removed."""
+    """With status 0.  Restarted with its data it exits with 0, too; 3.6 and later exit with 1 if
+    another member reports at once that it was removed."""
     with etcd.Cluster(3, version) as cluster:
         leader, member = cluster.leader(), cluster.followers()[0]
         identity = member.id
@@ -97,7 +97,7 @@ def test_a_removed_member_ends_by_itself_and_stays_so(version):
 
 
 def test_dead_first_then_the_new_one(version):
-    """A dead voter forbids additions for ever; once it is removed, a learner is taken."""
+    """A dead voter blocks additions; once it is removed, a learner is accepted."""
     with etcd.Cluster(3, version) as cluster:
         leader, dead = cluster.leader(), cluster.followers()[0]
         identity, body = dead.id, {"peerURLs": ["http://localhost:1"], "isLearner": True}
@@ -113,8 +113,8 @@ def test_dead_first_then_the_new_one(version):
 # --- force-new-cluster
 
 def test_force_new_cluster_keeps_the_identities(version):
-    """Cluster and member ID, and what the survivor has: all that was acknowledged, since it is ended
-    as its operator would.  Afterwards it runs on without the flag, and the cluster grows again."""
+    """Cluster ID, member ID and data stay.  All acknowledged writes survive, since the survivor is
+    stopped by SIGTERM.  Afterwards it runs without the flag, and the cluster grows again."""
     with etcd.Cluster(3, version) as cluster:
         survivor = cluster.leader()
         cluster.ctl("put", "key", "value")
@@ -135,11 +135,11 @@ def test_force_new_cluster_keeps_the_identities(version):
 
 
 def forced_after_kills(cluster, version):
-    """(a survivor of killed members that was started with --force-new-cluster, the last revision)"""
+    """(a survivor of killed members, started with --force-new-cluster; the last revision)"""
     survivor, client = cluster.followers()[0], gateway.Gateway("localhost",
                                                                cluster.leader().client_port)
-    # The leader proposes the cluster's version once all members have told theirs: an entry after those
-    # of this test, and with it what was committed before would be in the log.
+    # The leader proposes the cluster's version once all members have reported theirs.  That entry
+    # after those of this test would note in the log that they were committed.
     wait.until("the cluster's version", lambda: _cluster_version(survivor) == f"{version}.0")
     for number in range(20):
         last = client.put(f"key{number}", "value")
@@ -154,18 +154,18 @@ def forced_after_kills(cluster, version):
 
 
 def discards(survivor):
-    """Whether it threw entries of its log away."""
+    """Whether it discarded entries of its log."""
     return "discarding uncommitted WAL entries" in survivor.log_text()
 
 
 def test_what_a_killed_survivor_has_stored_reaches_all(version):
-    """Killed, it has not noted that its last entries were committed, and --force-new-cluster throws
-    them away: out of its log, not out of its database.  With a snapshot, of which the log that
-    joiners get begins, they get the database.  3.5.35 and 3.6 and later keep the entries that the
+    """A killed survivor has not noted that its last entries were committed, and --force-new-cluster
+    discards them from its log, but not from its database.  With a snapshot, at which the log for
+    joiners begins, they get the database.  3.5.35, and 3.6 and later, keep the entries that the
     database has.
 
-    An election between the last write and the kill, as a busy machine has them, also notes what was
-    committed: then there is nothing to throw away, and the members are killed once more."""
+    An election between the last write and the kill, which happens on a busy machine, also notes
+    what was committed.  Then nothing is discarded, and the test is repeated."""
     for left in reversed(range(5)):
         with etcd.Cluster(3, version) as cluster:
             survivor, last = forced_after_kills(cluster, version)
@@ -177,7 +177,7 @@ def test_what_a_killed_survivor_has_stored_reaches_all(version):
 
 
 def check_joiner_has_all(cluster, survivor, last):
-    """A member that joins a survivor stores what it has stored."""
+    """A member that joins a survivor gets all that the survivor stores."""
     survivor.stop()
     survivor.start().wait_healthy()
     joiner = grow(cluster, survivor)
@@ -188,7 +188,7 @@ def check_joiner_has_all(cluster, survivor, last):
 
 
 def grow(cluster, survivor):
-    """A learner is added, and promoted."""
+    """Adds and promotes a learner."""
     joiner = cluster.add()
     learner, = [m["ID"] for m in cluster.member_list() if m.get("isLearner")]
     patiently(lambda: survivor.post("/v3/cluster/member/promote", {"ID": learner}))
@@ -196,14 +196,14 @@ def grow(cluster, survivor):
 
 
 def revision(member):
-    """How far a member has got."""
+    """The revision of a member."""
     return int(member.status()["header"]["revision"])
 
 
 # --- probes
 
 def test_health_of_a_learner_is_good(version):
-    """So readiness alone does not keep clients away from it."""
+    """So readiness alone does not keep clients from using it."""
     with etcd.Cluster(1, version) as cluster:
         learner = cluster.add()
         wait.until("the learner", learner.status)
@@ -215,7 +215,7 @@ def test_health_of_a_learner_is_good(version):
 
 
 def test_health_under_nospace(version):
-    """All members would be taken from their clients, unless the alarm is left out of account."""
+    """The probe must exclude the alarm, else all members would become unready."""
     metrics = net.free_port()
     with etcd.Cluster(1, version, tls=True, arguments=[
             "--quota-backend-bytes", str(300 << 10),
@@ -229,7 +229,7 @@ def test_health_under_nospace(version):
 
 
 def test_health_without_quorum(version):
-    """Not ready; but alive, where there is such a thing."""
+    """Unready, but alive in versions with /livez."""
     with etcd.Cluster(3, version) as cluster:
         alive = cluster.members[0]
         for member in cluster.members[1:]:
@@ -243,7 +243,7 @@ def test_health_without_quorum(version):
 # --- versions
 
 def test_the_next_minor_joins_and_the_last_one_does_not():
-    """3.5 as learner in 3.4; the cluster's version follows the last member; no way back."""
+    """3.5 joins 3.4 as a learner; the cluster's version follows the last member; no downgrade."""
     with etcd.Cluster(1, "3.4") as cluster:
         seed = cluster.members[0]
         newer = cluster.add(version="3.5")
@@ -267,7 +267,7 @@ def test_the_next_minor_joins_and_the_last_one_does_not():
 
 
 def test_questions_for_the_health_of_34_end_36():
-    """They are in the log, until a snapshot takes their place."""
+    """The log contains them until a snapshot replaces it."""
     with etcd.Cluster(1, "3.4") as cluster:
         one = cluster.members[0]
         assert net.http_get(one.client_url + "/health")[0] == 200
@@ -285,7 +285,7 @@ def test_questions_for_the_health_of_34_end_36():
 @pytest.mark.parametrize("line, older", [
     pytest.param("3.6", "3.5", marks=pytest.mark.thorough("3.7 shows the same")), ("3.7", "3.6")])
 def test_a_line_back(line, older):
-    """Once etcd has prepared its data, members with data go one by one, and others do not join."""
+    """After etcd has prepared its data, members go back one by one; older ones cannot join."""
     def downgrade(**what):
         return cluster.members[0].post("/v3/maintenance/downgrade", what)
 

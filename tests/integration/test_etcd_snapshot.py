@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of real members through controller/etcd: whole, and mangled on their way by a proxy that
-stands before the real member."""
+"""Snapshots of real members through controller/etcd: intact, and damaged by a proxy."""
 
 import base64
 import functools
@@ -22,14 +21,14 @@ SNAPSHOT = "/v3/maintenance/snapshot"
 
 @pytest.fixture(scope="module")
 def cluster(version):
-    """One member with some MB in it, for all tests of this file."""
+    """One member with some MB of data, for all tests of this file."""
     with etcd.Cluster(1, version) as c:
         fill(c, "key")
         yield c
 
 
 def fill(c, prefix):
-    """3 MB."""
+    """Writes 3 MB."""
     for i in range(60):
         value = base64.b64encode(bytes([i]) * 50000).decode()
         key = base64.b64encode(f"{prefix}-{i}".encode()).decode()
@@ -39,24 +38,24 @@ def fill(c, prefix):
 
 @pytest.fixture
 def probe(cluster):
-    """Its calls and streams are given up early."""
+    """A probe with short timeouts for calls and streams."""
     with Probe.of(cluster, timeout_ms=2000, stall_ms=1000) as p:
         yield p
 
 
 @functools.cache
 def pieces_of(member):
-    """A member's snapshot as it streams it.  Taken before the probe asks, whose time of silence runs
-    while nothing comes."""
+    """The pieces of a member's snapshot.  Fetched before the probe asks, whose stall timeout would
+    otherwise run meanwhile."""
     request = urllib.request.Request(member.client_url + SNAPSHOT, b"{}")
     with urllib.request.urlopen(request, timeout=60) as reply:
         return [base64.b64decode(json.loads(text)["result"]["blob"]) for text in reply]
 
 
 class Mangler:
-    """Passes everything on to a member; the pieces of a snapshot go through `mangle` first, which
-    yields what is sent: bytes, or seconds to wait.  With `cut`, the connection ends without the end
-    of the answer."""
+    """A proxy in front of a member.  The pieces of a snapshot are passed to `mangle`, which yields
+    what is sent: bytes, or seconds to wait.  With `cut`, the connection is closed before the end of
+    the response."""
 
     def __init__(self, member, mangle, cut=False):
         outer = self
@@ -66,7 +65,7 @@ class Mangler:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                """Passes it on."""
+                """Forwards the request."""
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.path == SNAPSHOT:
                     self.stream(pieces_of(member))
@@ -80,7 +79,7 @@ class Mangler:
                 self.wfile.write(answer)
 
             def stream(self, pieces):
-                """In chunks, as the member does."""
+                """Sends the pieces in chunks, as the member does."""
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
@@ -96,14 +95,14 @@ class Mangler:
                     self.wfile.write(b"0\r\n\r\n")
 
             def handle_one_request(self):
-                """The other end may hang up at any time."""
+                """The client may close the connection at any time."""
                 try:
                     super().handle_one_request()
                 except OSError:
                     self.close_connection = True
 
             def log_message(self, *_):
-                """Says nothing."""
+                """Logs nothing."""
 
         pieces_of(member)
         self.ended = threading.Event()
@@ -112,7 +111,7 @@ class Mangler:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def endpoint(self):
-        """Where it listens."""
+        """Its URL and address."""
         return {"url": f"http://localhost:{self.server.server_port}", "address": "127.0.0.1"}
 
     def __enter__(self):
@@ -125,18 +124,18 @@ class Mangler:
 
 
 def line(piece):
-    """A line of the stream."""
+    """One line of the stream."""
     return json.dumps({"result": {"blob": base64.b64encode(piece).decode()}}).encode() + b"\n"
 
 
 def lines(pieces):
-    """All of them."""
+    """All lines of the stream."""
     return [line(piece) for piece in pieces]
 
 
 @pytest.mark.every_version("the form of the stream")
 def test_a_snapshot_is_that_of_etcdctl(cluster, probe, tmp_path):
-    """The same hash, revision and number of keys as etcdctl's own; its SHA-256 is ours."""
+    """Hash, revision and number of keys equal those of etcdctl; the SHA-256 is the file's."""
     ours, theirs = tmp_path / "ours.db", tmp_path / "theirs.db"
     got = probe.fine("snapshot", cluster.members[0], file=str(ours))
     cluster.ctl("snapshot", "save", theirs)
@@ -151,7 +150,7 @@ def test_a_snapshot_is_that_of_etcdctl(cluster, probe, tmp_path):
 
 @pytest.mark.every_version("the form of the stream")
 def test_what_was_written_before_is_in_it(cluster, probe, tmp_path):
-    """The revision that is told is at least that of the last answered write, and is in the file."""
+    """The reported revision is at least that of the last acknowledged write, and is in the file."""
     member = cluster.members[0]
     _, answer = member.post("/v3/kv/put", {"key": "YQ==", "value": "YQ=="})
     got = probe.fine("snapshot", member, file=str(tmp_path / "s.db"))
@@ -160,8 +159,8 @@ def test_what_was_written_before_is_in_it(cluster, probe, tmp_path):
 
 
 def test_memory_does_not_grow_with_the_snapshot(cluster, tmp_path, monkeypatch):
-    """A line at a time: far less than the 3 MB that were added."""
-    # The address sanitizer would keep what has been freed.
+    """The stream is read line by line: far less than the 3 MB that were added."""
+    # The address sanitizer would keep freed memory.
     monkeypatch.setenv("ASAN_OPTIONS", os.environ.get("ASAN_OPTIONS", "")
                        + ":quarantine_size_mb=0:thread_local_quarantine_size_kb=0")
     with Probe.of(cluster) as probe:
@@ -197,37 +196,37 @@ def one_byte_more(pieces):
 
 
 def one_bit_flipped(pieces):
-    """One bit of the database."""
+    """One bit of the database is flipped."""
     middle = bytearray(pieces[len(pieces) // 2])
     middle[100] ^= 8
     return lines([*pieces[:len(pieces) // 2], bytes(middle), *pieces[len(pieces) // 2 + 1:]])
 
 
 def one_bit_of_the_hash(pieces):
-    """One bit of the hash."""
+    """One bit of the hash is flipped."""
     last = bytearray(pieces[-1])
     last[-1] ^= 1
     return lines([*pieces[:-1], bytes(last)])
 
 
 def no_hash(pieces):
-    """The hash comes in a message of its own: it is left out."""
+    """The hash, a message of its own, is missing."""
     assert len(pieces[-1]) == 32
     return lines(pieces[:-1])
 
 
 def a_piece_lost(pieces):
-    """One message of the stream."""
+    """One message of the stream is missing."""
     return lines(pieces[:1] + pieces[2:])
 
 
 def pieces_swapped(pieces):
-    """Two messages of the stream."""
+    """Two messages of the stream are swapped."""
     return lines([pieces[1], pieces[0], *pieces[2:]])
 
 
 def nothing(_pieces):
-    """No message at all."""
+    """No message."""
     return []
 
 
@@ -240,7 +239,7 @@ DAMAGE = {one_byte_short: "damaged", one_byte_short_in_the_middle: "damaged",
 @pytest.mark.every_version("the form of the stream")
 @pytest.mark.parametrize("mangle", DAMAGE, ids=lambda f: f.__name__)
 def test_damage_is_refused(cluster, probe, tmp_path, mangle):
-    """Each kind, in the stream and in the file that came of it."""
+    """Each kind, in the stream and in the resulting file."""
     file = tmp_path / "s.db"
     with Mangler(cluster.members[0], mangle) as proxy:
         answer = probe.fails("snapshot", "FAILED", proxy, file=str(file))
@@ -251,13 +250,13 @@ def test_damage_is_refused(cluster, probe, tmp_path, mangle):
 
 @pytest.mark.every_version("the form of the stream")
 def test_a_proxy_that_mangles_nothing(cluster, probe, tmp_path):
-    """Otherwise the tests above would prove nothing."""
+    """Proves that the damage in the tests above comes from `mangle`."""
     with Mangler(cluster.members[0], lines) as proxy:
         probe.fine("snapshot", proxy, file=str(tmp_path / "s.db"))
 
 
 def test_lines_may_come_in_any_pieces(cluster, probe, tmp_path):
-    """Chunks of the transport are no lines."""
+    """The chunks of HTTP do not match lines."""
     def mangle(pieces):
         text = b"".join(lines(pieces))
         return [text[i:i + 4999] for i in range(0, len(text), 4999)]
@@ -266,13 +265,13 @@ def test_lines_may_come_in_any_pieces(cluster, probe, tmp_path):
 
 
 def test_a_stream_that_ends_early(cluster, probe, tmp_path):
-    """The connection is closed in the middle."""
+    """The connection is closed within the stream."""
     with Mangler(cluster.members[0], lambda p: lines(p)[:10], cut=True) as proxy:
         probe.fails("snapshot", "UNREACHABLE", proxy, file=str(tmp_path / "s.db"))
 
 
 def test_an_error_in_mid_stream(cluster, probe, tmp_path):
-    """A line that is an error, behind a status of 200."""
+    """An error line after a status of 200."""
     said = {"error": {"grpc_code": 14, "http_code": 503, "message": "etcdserver: no leader"}}
     with Mangler(cluster.members[0],
                  lambda p: [*lines(p)[:3], json.dumps(said).encode() + b"\n"]) as proxy:
@@ -286,14 +285,14 @@ def test_an_error_in_mid_stream(cluster, probe, tmp_path):
     (b"x" * (3 << 20), "over 1048576 bytes")],
     ids=["html", "no-result", "no-base64", "number", "endless"])
 def test_what_is_no_stream(cluster, probe, tmp_path, rubbish, says):
-    """A sentence for each."""
+    """A specific error message for each."""
     with Mangler(cluster.members[0], lambda p: [*lines(p)[:3], rubbish]) as proxy:
         answer = probe.fails("snapshot", "FAILED", proxy, file=str(tmp_path / "s.db"))
     assert says in answer["error"]
 
 
 def test_a_stream_that_stands_still(cluster, probe, tmp_path):
-    """Given up after the time of silence, here 1 s, long before the time of the whole."""
+    """Aborted after the stall timeout, here 1 s, long before the timeout of the whole call."""
     with Mangler(cluster.members[0], lambda p: [*lines(p)[:3], 30]) as proxy:
         answer = probe.fails("snapshot", "UNREACHABLE", proxy, file=str(tmp_path / "s.db"))
     assert answer["code"] == "Timeout" and "nothing came for 1 s" in answer["error"]
@@ -301,7 +300,7 @@ def test_a_stream_that_stands_still(cluster, probe, tmp_path):
 
 
 def test_a_slow_stream_is_waited_for(cluster, probe, tmp_path):
-    """Longer than the time of one call and than the time of silence, as long as something comes."""
+    """Longer than a call's timeout and the stall timeout, as long as data arrives."""
     def mangle(pieces):
         for i, text in enumerate(lines(pieces)):
             yield text
@@ -313,7 +312,7 @@ def test_a_slow_stream_is_waited_for(cluster, probe, tmp_path):
 
 
 def test_the_time_of_the_whole_ends_it(cluster, probe, tmp_path):
-    """Also when something comes all the time."""
+    """Even if data arrives continuously."""
     def mangle(pieces):
         for text in lines(pieces):
             yield text
@@ -325,14 +324,14 @@ def test_the_time_of_the_whole_ends_it(cluster, probe, tmp_path):
 
 
 def test_the_sink_may_end_it(cluster, probe, tmp_path):
-    """Its own words come back, and etcd had no trouble."""
+    """Its error message is returned, without a fault of etcd."""
     answer = probe.fails("snapshot", "FINE", cluster.members[0], file=str(tmp_path / "s.db"),
                          fail_after=100000)
     assert answer["error"] == "the store is full"
 
 
 def test_cancel_ends_a_snapshot(cluster, tmp_path):
-    """At once."""
+    """Immediately."""
     with Probe.of(cluster) as p, Mangler(cluster.members[0],
                                          lambda pieces: [*lines(pieces)[:3], 30]) as proxy:
         p.ask("cancel", after_ms=500)
@@ -342,6 +341,6 @@ def test_cancel_ends_a_snapshot(cluster, tmp_path):
 
 
 def test_a_dead_member_gives_none(cluster, probe, tmp_path):
-    """Nobody listens."""
+    """Connection refused."""
     at = {"url": f"http://localhost:{net.free_port()}", "address": "127.0.0.1"}
     probe.fails("snapshot", "UNREACHABLE", at, file=str(tmp_path / "s.db"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of 3 MiB at admission: for each field that can hold them, an answer costs a fraction of a second.
+"""Objects of 3 MiB at admission: for each field that can hold them, a review takes a fraction of a
+second.
 
-The cases are generated from the schemas that the program prints, so that a new field is covered
-the day it is added."""
+The cases are generated from the CRDs that steward prints, so that new fields are covered."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from support.paths import steward_binary
 
 SIZE = 3 << 20
 LIMIT_S = cpu.allowed(0.3)  # CPU of the whole process for one request, TLS included
-ENTRY = 30     # bytes of an entry where there are many: below the limit on values in one review
+ENTRY = 30     # bytes of one of many entries: keeps the limit on values in one review
 NAME = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 
@@ -52,7 +52,7 @@ def _value(schema, index=0):
 
 
 def _entries(schema, size, count):
-    """`count` entries of a list or a map that weigh `size` together."""
+    """`count` entries of a list or a map, of `size` bytes together."""
     pad = max(size // count - 20, 1)
     if schema.get("type") == "array":
         item = schema["items"]
@@ -66,7 +66,7 @@ def _entries(schema, size, count):
 
 
 def _grown(schema, size):
-    """Values of a field that weigh `size`, by what they are made of; each is made when asked for."""
+    """(shape, function that makes the value) of values of `size` bytes for a field."""
     kind = schema.get("type")
     yield "unlike", lambda: {f"k{i:06}": "x" * 12 for i in range(size // ENTRY)}
     yield "numbers", lambda: [1] * (size // 2)
@@ -84,7 +84,7 @@ def _grown(schema, size):
 
 
 def _put(schema, path, value):
-    """A spec with `value` at `path`, and what is required around it."""
+    """A spec with `value` at `path`, and with the required fields around it."""
     if not path:
         return value
     step, rest = path[0], path[1:]
@@ -135,8 +135,8 @@ HERE = "@@here@@"
 
 
 class _Texts:
-    """JSON texts of grown values.  Fields of one shape share them: to make one takes longer than to
-    have it judged."""
+    """A cache of JSON texts of grown values, shared by fields of one shape: to generate a text
+    takes longer than its review."""
 
     def __init__(self):
         self.made = {}
@@ -162,13 +162,13 @@ KINDS = {crd["spec"]["names"]["kind"]: crd for crd in _kinds()}
     pytest.param(kind, marks=pytest.mark.thorough("ten seconds and more") if kind.startswith("Etcd") else [])
     for kind in sorted(KINDS)])
 def test_every_field_at_3_mib(door, kind):
-    """Each field of a kind, grown in several ways, new and as an update of itself."""
+    """Each field of a kind, grown in several ways, as a create and as an unchanged update."""
     crd = KINDS[kind]
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     slow, asked, texts = [], 0, _Texts()
     for path, field in [((), schema), *_fields(schema)]:
         if path[:1] == ("template",) and len(path) > 2:
-            continue  # the spec of an EtcdCluster, whose turn it is by itself
+            continue  # the spec of an EtcdCluster, which is tested itself
         spec = _put(schema, path, HERE)
         for size, shape, text in [(n, s, t) for n in (SIZE, SIZE // 2) for s, t in texts.of(field, n)]:
             update = size < SIZE
@@ -197,7 +197,7 @@ def _app(**spec):
                            for i in range(200)]), id="env-against-itself"),
 ])
 def test_two_fields_that_are_compared(door, spec):
-    """Entries of one field looked up among those of another, as an object of a tenant may have them."""
+    """A tenant's object where each entry of one field is looked up among those of another."""
     crd = KINDS["App"]
     cost, status, reply = _ask(door, crd, "validate", _review(crd, spec))
     assert cost < LIMIT_S, (cost, status)
@@ -205,7 +205,7 @@ def test_two_fields_that_are_compared(door, spec):
 
 
 def test_others_are_answered_meanwhile(door):
-    """A hundred of the worst objects from eight clients do not keep an honest one waiting."""
+    """Ten of the worst objects, each followed by a valid one, which is answered."""
     crd = KINDS["App"]
     spec = _app(resources={"limits": {f"e.com/{NAME}{i}": "2" for i in range(20000)},
                            "requests": {f"e.com/{NAME}{i}": "1" for i in range(20000)}})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API client and its cache beside a real API server: kube_probe.c is the program driven."""
+"""The API client and its cache with a real API server; the test drives kube_probe.c."""
 
 import json
 import os
@@ -20,7 +20,7 @@ MANAGER = "steward-test"
 
 
 class Probe:
-    """kube_probe: one command a line, one line of JSON back."""
+    """kube_probe: one command per line, one line of JSON back."""
 
     def __init__(self, cluster, resource, namespace, kubeconfig=None):
         binary = paths.steward_binary().parents[1] / "tests" / "integration" / "kube_probe"
@@ -48,7 +48,7 @@ class Probe:
 
 @pytest.fixture
 def place(cluster):
-    """A namespace, without steward in the cluster."""
+    """A namespace; no steward runs in the cluster."""
     name = f"kube-{os.getpid()}-{os.urandom(3).hex()}"
     cluster.create_namespace(name)
     yield name
@@ -72,7 +72,7 @@ def _configmaps(namespace, numbers, text):
 
 
 def _cached(probe, cluster, namespace):
-    """True when the cache holds just what kubectl sees, versions included."""
+    """True when the cache has exactly the objects that kubectl sees, with their versions."""
     real = {f"{namespace}/{o['metadata']['name']}": o["metadata"]["resourceVersion"]
             for o in cluster.list("configmap", namespace)}
     return probe.keys() == set(real) and all(
@@ -80,7 +80,7 @@ def _cached(probe, cluster, namespace):
 
 
 def test_cache_follows_through_crashes(cluster, place, probe):
-    """1,000 objects; the API server is killed, and the world changes while nobody watches."""
+    """1,000 objects; the API server is killed, and objects change while the watch is down."""
     cluster.create(_configmaps(place, range(1000), "first"))
     wait.until("1,000 objects in the cache", lambda: _cached(probe, cluster, place), seconds=120)
 
@@ -97,7 +97,7 @@ def test_cache_follows_through_crashes(cluster, place, probe):
     assert probe.ask("version", f"{place}/cm-105")["object"] == {"data": {"text": "second"}}
     wait.until("the problem to be over", lambda: not probe.ask("problem")["problem"], seconds=60)
 
-    # The watch that follows works as the first did.
+    # The next watch works like the first one.
     cluster.delete("configmap", "cm-500", place)
     wait.until("the deletion", lambda: f"{place}/cm-500" not in probe.keys())
 
@@ -113,7 +113,7 @@ def _desired(cluster, name, namespace, folder):
     return path
 
 
-OWNED = [  # what is applied, its kind, somebody else's edit, an edit of ours, the path that differs
+OWNED = [  # desired object, its kind, edits of a foreign and an owned field, the path that differs
     ("configmap", "configmap", {"data": {"other": "x"}}, {"data": {"index.html": "x"}},
      "data.index.html"),
     ("service", "service", {"spec": {"sessionAffinity": "ClientIP"}},
@@ -155,7 +155,7 @@ def test_own_write_is_seen_at_once(cluster, place, probe, tmp_path):
 
 
 def _client_pair(folder, authority=None):
-    """client.crt and client.key of an administrator; signed by the cluster's CA, or by itself."""
+    """client.crt and client.key of an administrator, signed by the cluster's CA or self-signed."""
     key, cert, request = (folder / f"client.{end}" for end in ("key", "crt", "csr"))
     subject = ["-subj", "/O=system:masters/CN=rotated", "-newkey", "ec", "-pkeyopt",
                "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key]
@@ -169,7 +169,7 @@ def _client_pair(folder, authority=None):
 
 
 def test_a_client_certificate_that_is_rotated(cluster, place, tmp_path):
-    """A certificate that the server does not take is looked at again on disk, as a token is."""
+    """When the server refuses a certificate, the file is read again, as with a token."""
     authority = pathlib.Path(cluster.env.get("STEWARD_CLUSTER_DIR", "")) / "pki"
     if not (authority / "ca.key").exists():
         pytest.skip("the CA of this cluster is not at hand")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom steward takes for the API server: who has a certificate of the kubeconfig's CA, and nobody
-whom the machine trusts besides."""
+"""steward trusts an API server only by the kubeconfig's CA, not by those of the machine."""
 
 import http.server
 import json
@@ -27,7 +26,7 @@ def authority(folder, name):
 
 @pytest.fixture
 def folder(tmp_path):
-    """The CAs "ours" and "theirs", a machine that trusts both, and a server's pair of theirs."""
+    """The CAs "ours" and "theirs", a folder with both, and a server certificate of "theirs"."""
     for name in ("ours", "theirs"):
         authority(tmp_path, name)
     (tmp_path / "names").write_text("subjectAltName=IP:127.0.0.1\n", "utf-8")
@@ -46,7 +45,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def server(folder):
-    """One that notes what it is asked and knows nothing."""
+    """A server that records the requested paths and answers 404."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.server.asked.append(self.path)
@@ -69,7 +68,7 @@ def server(folder):
 
 @pytest.fixture
 def run_against(steward_binary, folder, server):
-    """Starts steward with this CA in its kubeconfig, where the machine trusts both."""
+    """Starts steward with this CA in its kubeconfig, on a machine that trusts both CAs."""
     started = []
 
     def run(ca):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/LESSONS.md names tests that exist, and tests/mutants guards that there are."""
+"""tests/LESSONS.md names only tests that exist, and tests/mutants only guards that exist."""
 
 import re
 
@@ -21,7 +21,7 @@ def named():
 
 
 def found_in(file, name):
-    """Whether there is such a thing in a test."""
+    """Whether a test file contains this name."""
     return re.search(rf"\b{re.escape(name)}\b",
                      (paths.TOP / "tests" / file).read_text(encoding="utf-8"))
 
@@ -34,7 +34,7 @@ def test_each_lesson_has_a_test_that_exists():
 
 
 def wrong_with(mutant):
-    """Texts that are not in their file, or more than once, and tests that are not there."""
+    """Edited texts that do not occur exactly once in their file, and tests that do not exist."""
     for file, text, _ in mutant.edits:
         if (paths.TOP / file).read_text(encoding="utf-8").count(text) != 1:
             yield f"{mutant.lesson} {mutant.what}: {file}: {text}"
@@ -47,7 +47,7 @@ def wrong_with(mutant):
 
 
 def test_each_mutant_can_be_made():
-    """tests/mutants/run.py, which nobody runs each day, must not be out of date when it is needed."""
+    """tests/mutants/run.py does not run every day, but must be up to date when it does."""
     assert not [text for mutant in MUTANTS for text in wrong_with(mutant)]
 
 

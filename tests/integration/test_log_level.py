@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log level in the configuration file counts from the moment it is written."""
+"""A change of the log level in the configuration file takes effect at once."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ def test_it_follows_the_file(steward_binary, tmp_path):
                 if '"log level changed"' in line]
 
     def write(text):
-        """As a mounted ConfigMap changes: another file takes its place."""
+        """Replaces the file atomically, like a mounted ConfigMap."""
         new = tmp_path / "new"
         new.write_text(text, encoding="utf-8")
         new.rename(config)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`steward print` and `steward version`: what they print can be read by machines."""
+"""`steward print` and `steward version`: their output is machine readable."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def test_match_conditions_leave_out_what_is_being_deleted(steward_says):
             about_updates = "UPDATE" in webhook["rules"][0]["operations"]
             assert (conditions is not None) == about_updates, webhook["name"]
             assert not about_updates or "deletionTimestamp" in conditions[0]["expression"]
-    assert asked == plain  # without them, the same
+    assert asked == plain  # equal except for the conditions
 
 
 def kinds_of(text):
@@ -94,7 +94,7 @@ def test_rbac_for_some_namespaces_gives_no_right_elsewhere(steward_says):
 
 
 def test_user_roles(steward_says):
-    """Of each kind; only steward writes a status, and who may view changes nothing."""
+    """For all kinds; only steward may write a status, and the viewer role only reads."""
     crds = objects(steward_says("print", "crds"))
     plurals = {c["spec"]["names"]["plural"] for c in crds}
     roles = {r["metadata"]["name"]: r for r in objects(steward_says("print", "user-roles"))}
@@ -118,8 +118,8 @@ def test_rbac_has_no_stars(steward_says):
 
 
 def test_secrets_of_others_are_read_and_none_is_deleted(steward_says):
-    """Those that DatabaseUsers name can be any.  Certificates of EtcdClusters are made and renewed,
-    which no rule can say without saying it of all Secrets; the controller looks at their owner."""
+    """DatabaseUsers can name any Secret.  Certificates of EtcdClusters are created and renewed,
+    which RBAC can only allow for all Secrets; the controller checks their owner."""
     writing = []
     for role in objects(steward_says("print", "rbac")):
         for rule in role.get("rules") or []:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/lib/proc.sh: when a program has ended."""
+"""scripts/lib/proc.sh: how it detects that a program has exited."""
 
 import subprocess
 
 from support import paths
 
-# Its first thread ends at once; the port is taken until the other one ends, too.
+# Its first thread exits at once; the port stays in use until the other one exits, too.
 LISTENER = """
 import ctypes, os, socket, threading
 taken = socket.create_server(("127.0.0.1", 0))
@@ -23,7 +23,7 @@ proc_state listener
 
 
 def test_a_process_lives_until_its_last_thread_has_ended(tmp_path):
-    """Else a component is started again before the port of the one before is free."""
+    """Otherwise a component would be restarted before its port is free."""
     (tmp_path / "run").mkdir()
 
     def state():
@@ -36,5 +36,5 @@ def test_a_process_lives_until_its_last_thread_has_ended(tmp_path):
         assert state() == "running"
         one.stdin.close()
         one.stdin = None
-        assert one.stdout.read() == b""  # it holds no descriptor any more
+        assert one.stdout.read() == b""  # it has no open descriptors left
         assert state() == "stopped"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README shows of `steward validate` is what it prints."""
+"""`steward validate` prints what the README shows."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def test_there_is_something_to_test():
 
 
 def test_each_claim_of_security_has_its_test():
-    """docs/security.md names tests that there are."""
+    """docs/security.md names tests that exist."""
     text = (paths.TOP / "docs" / "security.md").read_text("utf-8")
     named = re.findall(r"`((?:unit|integration|e2e|contract|rights)/[\w/]+\.(?:py|c))(?:::(\w+))?`", text)
     assert len(named) > 60

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/test itself: how it counts, how workers share files, and that nothing is left of a run that
-was interrupted or killed."""
+"""scripts/test itself: its counts, the distribution of files to workers, and the cleanup after a
+run that was interrupted or killed."""
 
 import json
 import multiprocessing
@@ -17,13 +17,13 @@ from runner import files, plan, plugin, process, results, screen
 from support import cluster as k8s
 from support import paths, wait
 
-# A test that goes on for a minute and kills parts of its cluster meanwhile.
+# A test that runs for a minute and kills components of its cluster meanwhile.
 LONG = "tests/integration/test_kube.py::test_cache_follows_through_crashes"
 
 
 @pytest.fixture
 def start():
-    """start(folder, *words): a run of its own, ended with the test."""
+    """start(folder, *words): starts another run, which is ended with the test."""
     started = []
 
     def one(folder, *words):
@@ -45,18 +45,18 @@ def start():
 
 
 def clusters_of(run):
-    """Its clusters, made or half made."""
+    """The clusters of a run, also incomplete ones."""
     folder = pathlib.Path(os.environ.get("STEWARD_CLUSTERS", f"/tmp/steward-clusters-{os.geteuid()}"))
     return list(folder.glob(f"test-{run.pid}-*"))
 
 
 def processes_of(name):
-    """What a run started, and what those started."""
+    """The processes that a run started, and their children."""
     return [pid for pid in process.pids() if process.run_of(pid) == name]
 
 
 def wait_for_the_test(run, folder):
-    """Until the test runs, and so its cluster."""
+    """Until the test runs; then its cluster runs, too."""
     def look():
         assert run.poll() is None, (folder / "out").read_text("utf-8")
         reports = list((folder / "logs").glob("*.json"))
@@ -105,7 +105,7 @@ def test_files_go_to_one_worker_each(tmp_path):
 
 
 def hold(path, held, ending):
-    """A worker that uses the cluster of another one."""
+    """Plays a worker that uses the cluster of another one."""
     users = files.Users(path)
     users.hold()
     held.set()
@@ -132,7 +132,7 @@ def test_a_shared_cluster_ends_after_its_last_user(tmp_path):
 
 
 def test_stages_share_one_node(tmp_path, monkeypatch):
-    """One worker brings the cluster up, the other joins; what looks after all namespaces is elsewhere."""
+    """One worker starts the cluster, the other joins it; tests for all namespaces run elsewhere."""
     found = {"e2e/test_a.py": ["e2e/test_a.py::test"], "e2e/test_b.py": ["e2e/test_b.py::test"]}
     monkeypatch.setattr(plan.Plan, "collect", lambda *_: (found, ""))
     for name in [n for n in os.environ if n.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_"))]:
@@ -207,7 +207,7 @@ def broken():
 
 
 def run_pytest(folder, *files_of_it, **env):
-    """pytest with the plugin on a folder of its own; returns the report."""
+    """Runs pytest with the plugin on a folder; returns the report."""
     report = folder / "report"
     queue = folder / "queue"
     files.write(queue, files_of_it)
@@ -251,7 +251,7 @@ def test_good(): pass
 
 @pytest.fixture
 def own_tests(tmp_path, monkeypatch):
-    """The runner works on a folder of the test's own, whose suite is called demo."""
+    """The runner works on a temporary folder, whose suite is called demo."""
     for name in ("runner", "support"):
         (tmp_path / name).symlink_to(paths.TOP / "tests" / name)
     (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
@@ -272,7 +272,7 @@ def own_tests(tmp_path, monkeypatch):
     (["--retry"], 1, "2 passed, 1 failed, 0 skipped"),
 ])
 def test_what_failed_runs_once_more(own_tests, monkeypatch, capsys, words, status, last):
-    """It is listed as flaky, with its failure; what fails again has failed."""
+    """It is listed as flaky, with its failure; a test that fails again counts as failed."""
     (own_tests / "test_a.py").write_text(TWICE, "utf-8")
     monkeypatch.setattr(sys, "argv", ["runner", "demo", *words, "--no-node", "--build", str(own_tests),
                                       "--python", sys.executable])

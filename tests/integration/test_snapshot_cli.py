@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""steward snapshot: real etcd members, a real store, and what goes wrong with both."""
+"""steward snapshot: real etcd members, a real store, and errors of both."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def s3_flags(door, tmp_path):
 
 
 def run(*command, fails=False, env=None):
-    """Runs `steward snapshot -o json`; what it printed, read."""
+    """Runs `steward snapshot -o json`; returns the parsed output."""
     done = subprocess.run([paths.steward_binary(), "snapshot", *map(str, command), "-o", "json"],
                           capture_output=True, text=True, timeout=120,
                           env={**os.environ, **(env or {})})
@@ -82,7 +82,7 @@ def test_dead_endpoints_are_passed_over(members, tmp_path):
 
 
 def test_learners_are_passed_over(version, tmp_path):
-    """They serve no snapshot, and may be behind."""
+    """They serve no snapshot, and may lag."""
     with etcd.Cluster(size=1, version=version) as cluster:
         learner = wait.until("a learner to be added", lambda: added(cluster), 15)
         wait.until("it to answer", learner.status)
@@ -96,7 +96,7 @@ def test_learners_are_passed_over(version, tmp_path):
 
 
 def added(cluster):
-    """A learner that runs; None while the strict check refuses it."""
+    """A running learner, or None while the strict check refuses it."""
     try:
         return cluster.add()
     except AssertionError as error:
@@ -133,12 +133,12 @@ def test_a_store_in_trouble(members, bucket, door, s3_flags, mode, reason):
 def test_a_store_that_lies(members, bucket, door, s3_flags, mode, reason):
     own = [*s3_flags[:-1], f"--s3={s3.BUCKET}/lies/{mode}"]
     run("save", urls(members), *own)
-    members.ctl("put", "more", mode)  # else the next one may have the very name, within a second
+    members.ctl("put", "more", mode)  # else the next one could get the same name within a second
     before = set(bucket.objects())
     door.mode = mode
     said = run("save", urls(members), *own, "--max-backups=1", fails=True)
     assert (said["fault"], said["reason"]) == ("Content", reason) and not said["verified"]
-    # Nobody shall take it for a backup, and older ones go only behind one that is good.
+    # A damaged object must not be taken for a backup, and pruning only follows a verified backup.
     assert set(bucket.objects()) == before
 
 
@@ -190,7 +190,7 @@ def test_old_ones_go_by_time_and_none_of_others(members, tmp_path):
 
 
 def test_revisions_are_numbers(tmp_path):
-    """Of one digit more than names have by themselves: as a text it would be the oldest."""
+    """With one digit more than steward's names have: compared as text, it would be the oldest."""
     names = [f"db_v{revision}_2020-01-01-00:00:00" for revision in (10**12 - 1, 10**12)]
     for name in names:
         (tmp_path / name).write_text("x")
@@ -200,7 +200,7 @@ def test_revisions_are_numbers(tmp_path):
 
 
 def test_one_made_now_stays_though_its_revision_is_low(members, tmp_path):
-    """A cluster that was restored may begin with lower revisions: the newest by time counts."""
+    """A restored cluster may begin with lower revisions: the newest is determined by time."""
     high = "db_v999999999999_2020-01-01-00:00:00"
     (tmp_path / high).write_text("x")
     saved = run("save", urls(members), f"--folder={tmp_path}/db", "--max-backups=1")
@@ -208,7 +208,7 @@ def test_one_made_now_stays_though_its_revision_is_low(members, tmp_path):
 
 
 def test_one_made_now_stays_though_its_time_is_earlier(members, tmp_path):
-    """The clock of the machine that made the other one may have been ahead."""
+    """The clock of another writer may have been ahead."""
     ahead = "db_v000000000001_2099-01-01-00:00:00"
     (tmp_path / ahead).write_text("x")
     saved = run("save", urls(members), f"--folder={tmp_path}/db", "--max-backups=1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""controller/sql on real servers: accounts come, change, and go."""
+"""controller/sql on real servers: accounts are created, changed and dropped."""
 
 import pytest
 
@@ -9,17 +9,17 @@ from support.sqlprobe import account, grant
 
 @pytest.fixture
 def probe(make_probe, server):
-    """A probe on it."""
+    """A probe with this server as its target."""
     return make_probe(server.target("db"))
 
 
 def there(server, user):
-    """Does the account exist?"""
+    """Whether the account exists."""
     return bool(server.accounts(user)) if server.engine != "postgresql" else server.exists(user)
 
 
 def by_hand(server, user, password):
-    """An account that steward did not make, with a right."""
+    """Creates an account with a right, as an administrator would."""
     if server.engine != "postgresql":
         server.sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'; "
                    f"GRANT DELETE ON byhand.* TO '{user}'@'%'")
@@ -30,7 +30,7 @@ def by_hand(server, user, password):
 
 
 def drop_by_hand(server, user):
-    """As an administrator would."""
+    """Drops an account, as an administrator would."""
     if server.engine != "postgresql":
         server.sql(f"DROP USER '{user}'@'%'")
     else:
@@ -39,7 +39,7 @@ def drop_by_hand(server, user):
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_create_settle_and_drop(probe, server, user):
-    """Made, then left alone with one look, then gone with its mark."""
+    """Created, then settled with one lookup, then dropped with its mark."""
     report = probe.sync(**account(user))
     assert report["created"] and report["owned"] and not report["found"]
     assert server.logs_in(user, "s3cret-Pa55") and not server.logs_in(user, "wrong")
@@ -52,7 +52,7 @@ def test_create_settle_and_drop(probe, server, user):
 
 @pytest.mark.every_version("statements of passwords and verifiers")
 def test_rotation_and_drift(probe, server, user):
-    """D1, D2: a new password reaches the server, and one changed by hand is set back."""
+    """D1, D2: a new password reaches the server, and a manual change is reverted."""
     probe.sync(**account(user))
     report = probe.sync(**account(user, "an0ther-Pa55"))
     assert report["password_changed"] and report["statements"] == 2
@@ -63,21 +63,21 @@ def test_rotation_and_drift(probe, server, user):
     assert probe.sync(**account(user, "an0ther-Pa55"))["password_changed"]
     assert server.logs_in(user, "an0ther-Pa55")
     assert not probe.sync(**account(user, "an0ther-Pa55"))["password_changed"]
-    # Not known: left as it is, and the rest still checked (D10).
+    # Password unknown: it is left as it is, and the rest is still checked (D10).
     assert probe.sync(**account(user, None))["statements"] == 1
     assert server.logs_in(user, "an0ther-Pa55")
 
 
 @pytest.mark.parametrize("password", ["é-ünï-密码-😀", "a'b\"c\\d`e", " blanks ", "x" * 200, "%s%n"])
 def test_passwords_of_all_sorts(probe, server, user, password):
-    """What the Secret says is what opens the account, and what is seen as unchanged."""
+    """The Secret's value works as the password, and is recognized as unchanged."""
     probe.sync(**account(user, password))
     assert server.logs_in(user, password)
     assert probe.sync(**account(user, password))["statements"] == 1
 
 
 def test_no_password_no_account(probe, server, user):
-    """D10: never an account without a password, nor with an empty one."""
+    """D10: no account is created without a password or with an empty one."""
     assert "password" in probe.fails("sync", "FAILED", **account(user, None))["error"]
     assert "empty" in probe.fails("sync", "POLICY", **account(user, b""))["error"]
     assert "NUL" in probe.fails("sync", "POLICY", **account(user, b"a\0b"))["error"]
@@ -89,7 +89,7 @@ def test_no_password_no_account(probe, server, user):
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_existing_account_is_left_alone(probe, server, user):
-    """One that was there before is neither changed nor dropped, unless it is adopted."""
+    """An account that existed before is neither changed nor dropped, unless it is adopted."""
     by_hand(server, user, "by-hand-1")
     probe.fails("sync", "EXISTS", **account(user))
     probe.fails("drop", "NOT_OURS", **account(user))
@@ -103,7 +103,7 @@ def test_existing_account_is_left_alone(probe, server, user):
 
 
 def test_release_leaves_the_account(probe, server, user):
-    """Retain: the mark goes, the account stays; PostgreSQL's comment is what it was."""
+    """Retain: the mark is removed, the account stays; PostgreSQL's comment is restored."""
     by_hand(server, user, "by-hand-1")
     probe.sync(**account(user, adopt=True))
     assert probe.ask("release", **account(user))["result"] == 0
@@ -116,7 +116,7 @@ def test_release_leaves_the_account(probe, server, user):
 
 
 def test_administrators_are_not_adopted(probe, server):
-    """D9: also with adopt, the server's own administrators keep what they have."""
+    """D9: even with adopt, the server's own administrators are not changed."""
     if server.engine == "postgresql":
         probe.fails("sync", "EXISTS", **account("root", adopt=True))
         for reserved in ("public", "none", "pg_x"):
@@ -126,14 +126,14 @@ def test_administrators_are_not_adopted(probe, server):
 
 
 def test_two_owners(probe, server, user):
-    """D13: the mark decides; whoever is not in it changes and drops nothing."""
+    """D13: the mark decides; an object that it does not name changes and drops nothing."""
     probe.sync(**account(user))
     other = account(user, "other-Pa55", uid="uid-2", owner="shop/other")
     report = probe.fails("sync", "NOT_OURS", **other, adopt=True)
     assert f"shop/{user}" in report["error"]
     probe.fails("drop", "NOT_OURS", **other)
     assert server.logs_in(user, "s3cret-Pa55")
-    # The same object in a restored cluster has another UID; it says adopt.
+    # The same object in a restored cluster has another UID, and must adopt the account.
     again = account(user, uid="uid-3")
     probe.fails("sync", "NOT_OURS", **again)
     assert probe.sync(**again, adopt=True)["adopted"]
@@ -143,7 +143,7 @@ def test_two_owners(probe, server, user):
 
 
 def test_dropped_by_hand(probe, server, user):
-    """It comes again, with its rights."""
+    """It is recreated, with its rights."""
     probe.sync(**account(user))
     drop_by_hand(server, user)
     report = probe.sync(**account(user))
@@ -157,7 +157,7 @@ def test_dropped_by_hand(probe, server, user):
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_limits(probe, server, user):
-    """Only on difference, and back to none."""
+    """Changed only when they differ; then removed."""
     probe.sync(**account(user, limits=[3, 0, 0, 0]))
     assert probe.sync(**account(user, limits=[3, 0, 0, 0]))["statements"] == 1
     report = probe.sync(**account(user))
@@ -170,7 +170,7 @@ def test_limits(probe, server, user):
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_limits_and_tls_of_mariadb(make_probe, maria, user):
-    """All four limits, and what REQUIRE says."""
+    """All four limits, and REQUIRE."""
     probe = make_probe(maria.target("db"))
     full = {"limits": [3, 500, 50, 20], "tls": 2}
     probe.sync(**account(user, **full))
@@ -187,7 +187,7 @@ def test_limits_and_tls_of_mariadb(make_probe, maria, user):
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_hosts(make_probe, maria, user):
-    """D8: added ones are made, removed ones are dropped, all of them have the rights."""
+    """D8: added hosts are created, removed ones are dropped, all of them have the rights."""
     probe = make_probe(maria.target("db"))
     grants = [grant("app", "SELECT")]
     probe.sync(**account(user, hosts=["10.0.0.%", "LocalHost"], grants=grants))
@@ -198,7 +198,7 @@ def test_hosts(make_probe, maria, user):
     assert report["hosts_changed"] and maria.accounts(user) == ["%", "localhost"]
     assert sorted(maria.marks(user)) == ["%", "localhost"]
     probe.sync(**account(user, hosts=["%"], grants=grants))
-    # One that steward did not make stays, and is a conflict: it has the rights of the others.
+    # One that steward did not create stays, and is a conflict: it has the rights of the others.
     maria.sql(f"CREATE USER '{user}'@'192.168.%' IDENTIFIED BY 'x'")
     probe.fails("sync", "NOT_OURS", **account(user, hosts=["%"], grants=grants))
     assert maria.accounts(user) == ["%", "192.168.%"]
@@ -210,7 +210,7 @@ def test_hosts(make_probe, maria, user):
 @pytest.mark.every_version("statements of passwords and verifiers")
 @pytest.mark.parametrize("plugin", ["ed25519", "mysql_native_password", "unix_socket"])
 def test_plugins(make_probe, make_mariadb, user, plugin):
-    """An adopted account keeps ed25519, whose verifier steward computes too."""
+    """An adopted account keeps ed25519, whose verifier steward can compute, too."""
     maria = make_mariadb("--plugin-load-add=auth_ed25519") if plugin == "ed25519" else \
         make_mariadb()
     probe = make_probe(maria.target("db"))
@@ -228,7 +228,7 @@ def test_plugins(make_probe, make_mariadb, user, plugin):
 
 @pytest.mark.every_version("statements of passwords and verifiers")
 def test_password_policy(make_probe, make_mariadb, user):
-    """Where a policy has to see passwords they go as they are, and what it refuses is told."""
+    """With a password policy, passwords are sent in plain text; a refusal is reported."""
     maria = make_mariadb("--plugin-load-add=simple_password_check")
     probe = make_probe(maria.target("db"))
     report = probe.fails("sync", "POLICY", **account(user, "short"))
@@ -241,7 +241,7 @@ def test_password_policy(make_probe, make_mariadb, user):
 
 
 def test_password_policy_of_mysql(make_probe, mysql, user):
-    """The same with MySQL's component, which refuses passwords that it cannot see as well."""
+    """The same with MySQL's component, which also refuses password hashes."""
     mysql.sql("INSTALL COMPONENT 'file://component_validate_password'")
     try:
         probe = make_probe(mysql.target("db"))
@@ -258,7 +258,7 @@ def test_password_policy_of_mysql(make_probe, mysql, user):
 
 
 def test_marks_table(make_probe, make_mariadb, user):
-    """Made on first use; what it cannot be is told; without it nothing is ours."""
+    """Created on first use; a wrong layout is an error; without it steward owns no account."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db"))
     probe.sync(**account(user))
@@ -280,7 +280,7 @@ def test_marks_table(make_probe, make_mariadb, user):
 
 
 def test_drop_ends_sessions(probe, server, user):
-    """Whoever is still logged in is out; MySQL has no statement for it."""
+    """A drop ends existing sessions; MySQL has no statement for it."""
     if server.engine == "mysql":
         pytest.skip("sessions live on until they end")
     probe.sync(**account(user))
@@ -303,7 +303,7 @@ def test_drop_ends_sessions(probe, server, user):
 
 
 def test_metrics(probe, server, user):
-    """Bounded labels: the target's name."""
+    """Labels are bounded: only the target's name."""
     probe.sync(**account(user))
     assert probe.metric("steward_sql_connections{") == ['steward_sql_connections{target="db"} 1']
     assert probe.metric("steward_sql_circuit_open{") == ['steward_sql_circuit_open{target="db"} 0']

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""controller/sql on real servers, attacked by a tenant who may write any DatabaseUser."""
+"""controller/sql on real servers, under attack by a tenant who may write any DatabaseUser."""
 
 import contextlib
 import socket
@@ -19,11 +19,11 @@ PASSWORD = "s3cret-Pa55"
 ACCOMPLICE = "acc0mplice-Pa55"
 
 
-# --- H1: what a dropped role owned never runs with the rights of another
+# --- H1: code owned by a dropped role never runs with the rights of another role
 
 
 class Tenant:
-    """A database of PostgreSQL, a tenant who may create in it, and an accomplice who stays."""
+    """A PostgreSQL database, a tenant who may create objects in it, and an accomplice who stays."""
 
     def __init__(self, pg, probe, user, namespace="shop"):
         self.pg, self.probe, self.user = pg, probe, user
@@ -42,19 +42,19 @@ class Tenant:
                        **more)
 
     def run(self, text, database=None):
-        """Statements of the tenant, which have to work."""
+        """Runs statements as the tenant; they must succeed."""
         result = self.pg.run_client(text, check=False, user=self.user, password=PASSWORD,
                                     database=database or self.database, tcp=True)
         assert result.returncode == 0, result.stderr
 
     def accomplice_runs(self, text, database=None):
-        """What the accomplice gets; None when it is refused."""
+        """The output that the accomplice gets; None if the statement is refused."""
         result = self.pg.run_client(text, check=False, user=self.accomplice, password=ACCOMPLICE,
                                     database=database or self.database, tcp=True)
         return result.stdout.strip() if result.returncode == 0 else None
 
     def plant(self, database=None):
-        """Functions, a view, a rule, a trigger and an index expression that do the tenant's work."""
+        """Creates functions, a view, a rule and an index expression that try to gain rights."""
         self.run(f"""
             CREATE FUNCTION make_admin() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
               BEGIN EXECUTE 'ALTER ROLE {self.accomplice} SUPERUSER'; RETURN 'done'; END $$;
@@ -77,7 +77,7 @@ class Tenant:
             """, database)
 
     def check_harmless(self, database=None):
-        """The accomplice tries all of it, and the server maintains the tenant's tables."""
+        """The accomplice uses all of them, and VACUUM ANALYZE runs on the tenant's tables."""
         for text in ("SELECT make_admin()", "SELECT * FROM secrets",
                      "INSERT INTO notes VALUES ('y')"):
             assert self.accomplice_runs(text, database) in (None, ""), text
@@ -87,7 +87,7 @@ class Tenant:
         assert flags == [["f", "f"]]
 
     def heirs(self, database=None):
-        """Who owns what the tenant made, after the drop."""
+        """The owners of the tenant's objects, after the drop."""
         rows = self.pg.sql(
             "SELECT DISTINCT r.rolname FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid "
             "WHERE s.deptype = 'o' AND s.dbid = (SELECT oid FROM pg_database WHERE datname = "
@@ -96,7 +96,7 @@ class Tenant:
 
 
 def rights_of_role(pg, role):
-    """What makes a role more than a name: attributes, memberships, rights."""
+    """Whether a role has attributes, memberships or rights."""
     return pg.sql(
         "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolcanlogin OR rolreplication OR "
         "rolbypassrls OR rolinherit, EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid), "
@@ -106,7 +106,7 @@ def rights_of_role(pg, role):
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
 def test_dropping_a_role_makes_nobody_admin(pg, make_probe, user):
-    """H1: the new owner is a role without any right, in every database."""
+    """H1: the new owner is a role without any rights, in every database."""
     tenant = Tenant(pg, make_probe(pg.target("db")), user)
     second = f"two_{user}"
     pg.sql(f"CREATE DATABASE {second}")
@@ -122,12 +122,12 @@ def test_dropping_a_role_makes_nobody_admin(pg, make_probe, user):
         tenant.check_harmless(database)
     assert rights_of_role(pg, "steward_heir_shop") == [["f", "f", "f"]]
     assert tenant.accomplice_runs("SELECT who()") == "steward_heir_shop"
-    # The next one inherits to the same role, and one that owned nothing to none.
+    # A later drop uses the same role; a drop of a role without objects needs none.
     assert tenant.probe.drop(**tenant.account())["statements"] == 1
 
 
 def test_heirs_of_two_namespaces_are_two(pg, make_probe, user):
-    """H1: what one namespace left cannot read what another one left."""
+    """H1: objects left by one namespace cannot read those left by another one."""
     probe = make_probe(pg.target("db"))
     victim = Tenant(pg, probe, user, "victim")
     attacker = Tenant(pg, probe, user + "x", "attacker")
@@ -147,7 +147,7 @@ def test_heirs_of_two_namespaces_are_two(pg, make_probe, user):
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("kind", ["superuser", "admin", "member", "managed", "unlisted", "reader"])
 def test_owners_that_a_tenant_may_not_name(pg, make_probe, user, kind):
-    """H1: spec.reassignOwnedTo is what the target lists, and never one with rights of others."""
+    """H1: spec.reassignOwnedTo must be listed by the target, and must not have rights."""
     heir = f"heir_{user}"
     probe = make_probe(pg.target("db", allowedOwners=[] if kind == "unlisted" else ["heir_*",
                                                                                    "steward-*"]))
@@ -166,14 +166,14 @@ def test_owners_that_a_tenant_may_not_name(pg, make_probe, user, kind):
     report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account(reassign=heir))
     assert heir in report["error"]
     assert pg.exists(user) and tenant.heirs() == {user}
-    # Nothing else was lost: without that owner the same account goes.
+    # Nothing else changed: without spec.reassignOwnedTo the same account is dropped.
     tenant.probe.drop(**tenant.account())
     assert tenant.heirs() == {"steward_heir_shop"}
     tenant.check_harmless()
 
 
 def test_an_owner_from_the_list(pg, make_probe, user):
-    """A role that the target lists, without rights of others, gets it all."""
+    """A listed role without rights of its own becomes the owner of all objects."""
     tenant = Tenant(pg, make_probe(pg.target("db", allowedOwners=["heir_*"])), user)
     pg.sql(f"CREATE ROLE heir_{user} NOLOGIN NOINHERIT")
     tenant.plant()
@@ -185,7 +185,7 @@ def test_an_owner_from_the_list(pg, make_probe, user):
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("attribute", ["SUPERUSER", "LOGIN", "CREATEROLE", "member"])
 def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute):
-    """H1: a role of that name with rights is not used."""
+    """H1: a role of the heir's name that has rights is not used."""
     namespace = f"odd-{user}"
     heir = f"steward_heir_{namespace}"
     tenant = Tenant(pg, make_probe(pg.target("db")), user, namespace)
@@ -203,8 +203,8 @@ def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("inherit", ["INHERIT", "NOINHERIT"])
 def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
-    """H1: the heir is the same where steward's admin is an ordinary role with CREATEROLE.  It makes
-    its accounts itself: since 16 it may not change those of others."""
+    """H1: the heir is the same if steward's admin is an ordinary role with CREATEROLE.  This admin
+    must create the accounts itself: since 16 it may not change those of others."""
     admin, file = f"admin_{user}", tmp_path / "password"
     namespace = f"weak-{user}"
     pg.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE {inherit} PASSWORD 'adm1n-Pa55'; "
@@ -216,11 +216,11 @@ def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
     if inherit == "NOINHERIT" and pg.installed.version.startswith("15."):
         report = probe.fails("drop", "DENIED", **tenant.account())
         assert f'ALTER ROLE "{admin}" INHERIT' in report["error"]
-        tenant.run("SELECT 1")  # nothing was done
+        tenant.run("SELECT 1")  # nothing was changed
         pg.sql(f"ALTER ROLE {admin} INHERIT")
         probe = tenant.probe = make_probe(pg.target("weak", admin={"user": admin,
                                                                    "passwordFile": str(file)}))
-    for _ in range(2):  # the second drop finds the heir of the first
+    for _ in range(2):  # the second drop uses the heir of the first
         tenant.run("CREATE TABLE notes (t text); GRANT ALL ON notes TO PUBLIC; "
                    "CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid; "
                    "GRANT ALL ON secrets TO PUBLIC")
@@ -235,17 +235,17 @@ def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
 
 
 def test_the_name_of_an_heir_is_reserved(pg, make_probe):
-    """H1: no tenant logs in as the heir of another namespace."""
+    """H1: no tenant can log in as the heir of another namespace."""
     make_probe(pg.target("db")).fails("sync", "UNSUPPORTED", **account("steward_heir_shop"))
     make_probe(pg.target("db", allowAdoption=["*"])).fails(
         "sync", "UNSUPPORTED", **account("steward_heir_shop", adopt=True))
 
 
-# --- H3: adoption takes over no account that holds more than the target gives
+# --- H3: an account with more rights than the target allows is not adopted
 
 
 def maria_account(maria, user, *statements):
-    """An account that steward did not make."""
+    """Creates an account by hand."""
     maria.sql(f"CREATE DATABASE IF NOT EXISTS hr; CREATE DATABASE IF NOT EXISTS `shop-app`; "
               f"CREATE USER '{user}'@'%' IDENTIFIED BY 'by-hand-1'; "
               + "; ".join(s.format(u=f"'{user}'@'%'", n=user) for s in statements))
@@ -277,7 +277,7 @@ MARIA_TOO_MUCH = {
 @pytest.mark.every_version("columns of the catalogue")
 @pytest.mark.parametrize("what", MARIA_TOO_MUCH)
 def test_adoption_of_more_than_is_given(maria, make_probe, user, what):
-    """H3: refused, with what it holds; the account keeps its password and its rights."""
+    """H3: refused, with the excess rights in the message; password and rights stay."""
     maria_account(maria, user, *MARIA_TOO_MUCH[what])
     probe = make_probe(maria.target("db", allowAdoption=["*"], allowAllDatabases=False,
                                     allowedDatabases=["{namespace}-*"],
@@ -292,7 +292,7 @@ def test_adoption_of_more_than_is_given(maria, make_probe, user, what):
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_adoption_of_what_is_given(maria, make_probe, user):
-    """H3: an account that holds what the target gives is taken over, where its name is listed."""
+    """H3: an account with only allowed rights is adopted if its name is listed."""
     maria_account(maria, user, "GRANT SELECT, INSERT ON `shop-app`.* TO {u}")
     for names in ([], ["other"], [user[:-1]], ["x*"]):
         probe = make_probe(maria.target("db", allowAdoption=names))
@@ -333,7 +333,7 @@ PG_TOO_MUCH = {
 
 @pytest.fixture
 def pg_databases(pg):
-    """The tenant's database, and one of another namespace."""
+    """The tenant's database, and another one."""
     for database in ("shop-app", "hr"):
         if not pg.sql(f"SELECT 1 FROM pg_database WHERE datname = '{database}'"):
             pg.sql(f"CREATE DATABASE {pg_name(database)}")
@@ -356,7 +356,7 @@ def test_adoption_of_more_than_is_given_pg(pg, pg_databases, make_probe, user, w
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
-    """H3: rights and tables in a database that the namespace may ask for."""
+    """H3: rights and tables in a database that the namespace may use."""
     pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; GRANT CREATE ON DATABASE \"shop-app\" "
            f"TO {user};\n\\c shop-app\nCREATE TABLE t_{user} (n int); "
            f"ALTER TABLE t_{user} OWNER TO {user}")
@@ -369,12 +369,12 @@ def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
     assert pg.logs_in(user, PASSWORD)
 
 
-# --- H4: one name, one object, for all hosts
+# --- H4: one object per name, for all hosts
 
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_the_same_name_at_another_host(hosted, make_probe, user):
-    """H4: refused, also through another target that names the same server."""
+    """H4: refused, even through another target for the same server."""
     probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
     hosted.sql("CREATE DATABASE IF NOT EXISTS pay; CREATE TABLE IF NOT EXISTS pay.t (n INT)")
     victim = account(user, grants=[grant("pay", "SELECT")], owner="pay/app", uid="uid-victim")
@@ -388,7 +388,7 @@ def test_the_same_name_at_another_host(hosted, make_probe, user):
                 assert "another namespace" in report["error"] and "pay" not in report["error"]
     assert hosted.accounts(user) == ["%"]
     assert not hosted.logs_in(user, "attack-Pa55", "SELECT * FROM pay.t")
-    # The holder may change its own hosts.
+    # The owner may change its own hosts.
     probe.sync(**{**victim, "hosts": ["127.0.0.1", "10.%"]})
     assert hosted.accounts(user) == ["10.%", "127.0.0.1"]
 
@@ -404,13 +404,13 @@ LEFT_BEHIND = {
 @pytest.mark.every_version("who may be a definer, and where definers are kept")
 @pytest.mark.parametrize("kind", LEFT_BEHIND)
 def test_what_a_dropped_account_left_behind(hosted, make_probe, user, kind):
-    """H1: a definer is kept by name, and would run with the rights of the next of this name."""
+    """H1: a definer is stored by name, and would get the rights of a later account of it."""
     probe = make_probe(hosted.target("db", allowedDatabases=["{namespace}"]))
     hosted.sql("CREATE DATABASE IF NOT EXISTS evil; CREATE DATABASE IF NOT EXISTS shop; "
                "CREATE TABLE IF NOT EXISTS evil.t (n INT); CREATE TABLE IF NOT EXISTS shop.t (n INT)")
     former = account(user, owner="evil/former", uid="uid-former")
     probe.sync(**former)
-    # Another address of the definer is the same account where there is none of this address.
+    # With another address, the definer is still this account if none has that address.
     left = LEFT_BEHIND[kind].format(d=f"'{user}'@'10.0.0.1'", n=f"left_{user}")
     hosted.sql(f"USE evil; {left}")
     report = probe.ask("drop", **former)
@@ -419,7 +419,7 @@ def test_what_a_dropped_account_left_behind(hosted, make_probe, user, kind):
         report = probe.fails("sync", "NOT_OURS", **account(user, owner="shop/app", uid="uid-app"))
         assert "definer" in report["error"] and "evil" not in report["error"]
         assert hosted.accounts(user) == []
-        # What a namespace left in its own database is its own.
+        # A namespace may reuse a name if the definer is in its own database.
         probe.sync(**former)
         probe.ask("drop", **former)
     finally:
@@ -431,7 +431,7 @@ def test_what_a_dropped_account_left_behind(hosted, make_probe, user, kind):
 
 @pytest.mark.every_version("who may be a definer, and where definers are kept")
 def test_what_was_left_behind_as_a_limited_admin_sees_it(hosted, make_probe, user):
-    """The admin of docs/databaseuser.md has no right in the database of the definer."""
+    """The admin of docs/databaseuser.md has no rights in the database of the definer."""
     hosted.sql("CREATE DATABASE IF NOT EXISTS evil; "
                f"USE evil; CREATE DEFINER='{user}'@'%' PROCEDURE left_{user}() SELECT 1")
     admin = f"'limited_{user}'@'%'"
@@ -449,7 +449,7 @@ def test_what_was_left_behind_as_a_limited_admin_sees_it(hosted, make_probe, use
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_rows_that_are_nobodys_mark(maria, make_probe, user):
-    """H4: an account of a person, rights without an account, a role: each is a conflict."""
+    """H4: an account made by hand, rights without an account, a role: each is a conflict."""
     probe = make_probe(maria.target("db", allowAdoption=["*"]))
     attack = account(user, hosts=["127.0.0.1"])
     rows = {
@@ -470,14 +470,14 @@ def test_rows_that_are_nobodys_mark(maria, make_probe, user):
     probe.sync(**attack)
     maria.sql(next(iter(rows)))
     probe.fails("sync", "NOT_OURS", **attack)
-    # It goes all the same, and what is not ours stays.
+    # It can still be dropped, and what steward does not own stays.
     probe.drop(**attack)
     assert maria.accounts(user) == ["10.%"]
 
 
 @pytest.mark.every_version("columns of the catalogue")
 def test_two_creations_at_once(hosted, make_probe, user):
-    """H4: of two objects that ask for one name at the same moment, one gets it."""
+    """H4: of two objects for one name at the same moment, one gets it."""
     probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
     for number in range(20):
         name = f"{user}-{number}"
@@ -507,7 +507,7 @@ def test_one_role_through_two_targets(pg, make_probe, user):
     assert pg.logs_in(user, PASSWORD) and not pg.logs_in(user, "attack-Pa55")
 
 
-# --- M6: a name is the same in every character set that the server prefers
+# --- M6: names are the same in every character set that the server prefers
 
 
 @pytest.mark.parametrize("charset,letter", [("gbk", "密"), ("big5", "寯"), ("sjis", "密"),
@@ -523,13 +523,13 @@ def test_a_server_that_ignores_our_character_set(make_mariadb, make_probe, chars
     rows = maria.sql("SELECT HEX(User) FROM mysql.global_priv WHERE User NOT IN "
                      "('root', 'mysql', 'mariadb.sys', 'steward-admin', 'PUBLIC')")
     assert {r[0] for r in rows} <= {user.encode().hex().upper()}
-    assert report["trouble"] == "UNSUPPORTED"  # the name of a grant, and not of the account
+    assert report["trouble"] == "UNSUPPORTED"  # because of the name in a grant, not of the account
     probe.drop(**account(user))
     assert maria.sql("SELECT COUNT(*) FROM mysql.global_priv") == before
 
 
 class Proxy:
-    """Between steward and a server: it changes what steward sends, as a pooling proxy may."""
+    """A proxy between steward and a server, which changes what steward sends, as a pooler may."""
 
     def __init__(self, port, old, new):
         assert len(old) == len(new)
@@ -539,7 +539,7 @@ class Proxy:
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
-        """Each connection gets one of its own to the server."""
+        """Opens a connection to the server for each client."""
         while True:
             try:
                 front = self.listener.accept()[0]
@@ -550,7 +550,7 @@ class Proxy:
                 threading.Thread(target=self.pump, args=(one, other, change), daemon=True).start()
 
     def pump(self, one, other, change):
-        """One direction."""
+        """Forwards one direction."""
         try:
             while data := one.recv(65536):
                 other.sendall(data.replace(self.old, self.new) if change else data)
@@ -561,13 +561,13 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self):
-        """Takes no more connections."""
+        """Accepts no more connections."""
         self.listener.close()
 
 
 @pytest.fixture
 def without_tls(server):
-    """The server, which lets in a proxy that reads what is said.  Only PostgreSQL is set up to refuse it."""
+    """The server, configured to accept a proxy without TLS, which only PostgreSQL refuses."""
     if server.engine != "postgresql":
         yield server
         return
@@ -588,7 +588,7 @@ CHARACTER_SETS = {
 
 
 def test_a_character_set_that_is_not_ours(without_tls, make_probe, user):
-    """M6: what the server says afterwards counts; nothing else is sent to it."""
+    """M6: the character set that the server reports counts; no statement is sent to it."""
     server = without_tls
     proxy = Proxy(server.port, *CHARACTER_SETS[server.engine])
     try:
@@ -600,7 +600,7 @@ def test_a_character_set_that_is_not_ours(without_tls, make_probe, user):
 
 
 def test_names_where_a_database_is_not_utf8(make_postgres, make_probe):
-    """M6: names of roles are bytes in the encoding of the database that they were written from."""
+    """M6: names of roles are bytes in the encoding of the database where they were created."""
     pg = make_postgres()
     pg.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'; "
            "CREATE DATABASE raw TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'")
@@ -616,11 +616,11 @@ def test_names_where_a_database_is_not_utf8(make_postgres, make_probe):
     assert not pg.exists("ö")
 
 
-# --- the admin's password is not sent to a server that was not authenticated
+# --- the admin's password is not sent to an unauthenticated server
 
 
 class Rogue:
-    """Answers at the server's address with a certificate of its own, and asks for the password."""
+    """A server with its own certificate, which asks for the password."""
 
     def __init__(self, folder, talk):
         self.talk, self.heard = talk, b""
@@ -633,7 +633,7 @@ class Rogue:
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
-        """One client after the other."""
+        """Serves one client after the other."""
         while True:
             try:
                 client = self.listener.accept()[0]
@@ -645,7 +645,7 @@ class Rogue:
             client.close()
 
     def read(self, client, size=65536):
-        """What the client says next, kept."""
+        """Reads from the client, and records it."""
         data = client.recv(size)
         self.heard += data
         return data
@@ -662,7 +662,7 @@ def ask_as_postgresql(rogue, client):
 
 
 def greeting(plugin):
-    """The first packet of a server of MySQL."""
+    """The first packet of a MySQL server."""
     capabilities = 0x000FA20B | 0x800
     body = (b"\x0a8.0.36\0" + struct.pack("<I", 7) + b"12345678\0"
             + struct.pack("<HBHH", capabilities & 0xffff, 45, 2, capabilities >> 16) + b"\x15"
@@ -671,7 +671,7 @@ def greeting(plugin):
 
 
 def ask_as_mysql(plugin, request):
-    """The greeting, TLS, and then the request for the password itself."""
+    """The greeting, TLS, and then the request for the plain password."""
     def talk(rogue, client):
         client.sendall(greeting(plugin))
         rogue.read(client, 36)
@@ -695,7 +695,7 @@ ROGUES = {
 
 @pytest.mark.parametrize("kind", ROGUES)
 def test_a_rogue_server_asks_for_the_password(make_probe, tmp_path, user, kind):
-    """Under tls.mode Require, where any certificate will do, the password stays here."""
+    """With tls.mode Require, which accepts any certificate, the password is not sent."""
     engine, talk = ROGUES[kind]
     rogue = Rogue(tmp_path / "rogue", talk)
     file = tmp_path / "password"
@@ -712,11 +712,11 @@ def test_a_rogue_server_asks_for_the_password(make_probe, tmp_path, user, kind):
         rogue.listener.close()
 
 
-# --- a server that answers a byte at a time
+# --- a server that sends one byte at a time
 
 
 class Drip(Proxy):
-    """Passes on what the server says, a byte at a time once `after` was asked."""
+    """A proxy that forwards responses one byte at a time after it has seen the request `after`."""
 
     def __init__(self, port, after):
         self.slow = threading.Event()
@@ -739,7 +739,7 @@ class Drip(Proxy):
                 end.shutdown(socket.SHUT_RDWR)
 
 
-# What steward sends while it connects, and when it looks an account up.
+# What steward sends when it connects, and when it looks up an account.
 SLOW_AFTER = {"mariadb": (b"SET NAMES", b"global_priv"), "mysql": (b"SET NAMES", b"tables_priv"),
               "postgresql": (b"search_path", b"pg_shdepend")}
 
@@ -747,7 +747,7 @@ SLOW_AFTER = {"mariadb": (b"SET NAMES", b"global_priv"), "mysql": (b"SET NAMES",
 @pytest.mark.parametrize("when", [0, 1], ids=["connecting", "looking"])
 @pytest.mark.parametrize("how", ["deadline", "cancel"])
 def test_a_byte_at_a_time(without_tls, make_probe, user, when, how):
-    """One deadline for the whole answer; and the end of steward does not wait for it."""
+    """A single deadline for the whole response; and steward's shutdown does not wait for it."""
     server = without_tls
     proxy = Drip(server.port, SLOW_AFTER[server.engine][when])
     try:
@@ -767,7 +767,7 @@ def test_a_byte_at_a_time(without_tls, make_probe, user, when, how):
 
 
 def test_a_greeting_a_byte_at_a_time(make_probe, maria, user):
-    """The deadline of a connection is one, too."""
+    """The handshake has a single deadline, too."""
     def talk(client):
         with contextlib.suppress(OSError):
             for byte in greeting(b"mysql_native_password") * 100:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""controller/sql on bad days: killed between any two statements, servers that are down, silent,
-read-only, or not who they say."""
+"""controller/sql under faults: killed between any two statements, and servers that are down,
+silent, read-only, or have a wrong certificate."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from support.sqlprobe import account, grant
 
 
 class MariaState:
-    """What is left of an account on MariaDB."""
+    """The state of an account on MariaDB."""
 
     def __init__(self, server):
         self.server = server
@@ -25,19 +25,19 @@ class MariaState:
         self.hosts = {"hosts": ["%", "10.%"]}
 
     def nothing(self, user):
-        """No account, no mark, no right is left over."""
+        """Checks that no account, mark or right is left."""
         assert self.server.accounts(user) == [] and self.server.marks(user) == {}
         for table in ("db", "tables_priv"):
             assert self.server.sql(f"SELECT COUNT(*) FROM mysql.{table} WHERE User='{user}'") == [
                 ["0"]]
 
     def rights(self, user):
-        """As the server shows them."""
+        """The rights as the server lists them."""
         return self.server.grants(user)
 
 
 class PgState:
-    """What is left of a role on PostgreSQL."""
+    """The state of a role on PostgreSQL."""
 
     def __init__(self, server):
         self.server = server
@@ -51,11 +51,11 @@ class PgState:
         self.hosts = {}
 
     def nothing(self, user):
-        """No role; its rights cannot be without it."""
+        """Checks that the role does not exist; rights cannot exist without it."""
         assert not self.server.exists(user)
 
     def rights(self, user):
-        """What the ACLs say of it."""
+        """The rights of the role in ACLs."""
         text = f"SELECT relname, relacl FROM pg_class WHERE relacl::text LIKE '%{user}=%' UNION ALL " \
             f"SELECT nspname, nspacl FROM pg_namespace WHERE nspacl::text LIKE '%{user}=%' UNION ALL " \
             f"SELECT datname, datacl FROM pg_database WHERE datacl::text LIKE '%{user}=%' ORDER BY 1"
@@ -67,7 +67,7 @@ class PgState:
 
 @pytest.fixture
 def state(server):
-    """Each engine in turn."""
+    """The state for the engine of `server`."""
     return PgState(server) if server.engine == "postgresql" else MariaState(server)
 
 
@@ -75,7 +75,7 @@ SCENES = ["create", "rotate", "shrink", "grow", "delete"]
 
 
 def before(state, scene, user):
-    """What the account is before the steps in which steward is killed; None: not there."""
+    """The account before the steps in which steward is killed, or None."""
     if scene == "create":
         return None
     grants = state.less if scene == "grow" else state.grants
@@ -83,7 +83,7 @@ def before(state, scene, user):
 
 
 def after(state, scene, user):
-    """What it shall be."""
+    """The account as it must be in the end."""
     grants = state.less if scene == "shrink" else state.grants
     hosts = {} if scene == "shrink" else state.hosts
     return account(user, "n3w-Pa55word", grants=grants, **hosts)
@@ -92,7 +92,7 @@ def after(state, scene, user):
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.parametrize("then", ["again", "delete"])
 def test_killed_at_every_statement(state, make_probe, user, scene, then):
-    """SIGKILL behind the n-th statement, for all n; the next run finds the way."""
+    """SIGKILL after the n-th statement, for all n; the next run completes the work."""
     target = state.server.target("db")
     steady = make_probe(target)
     steady.sync(**after(state, "rotate", f"{user}r"))
@@ -123,13 +123,13 @@ def test_killed_at_every_statement(state, make_probe, user, scene, then):
         if report is not None:
             break
     assert killed >= 1 and report is not None and report["result"] == 0
-    # Nobody else's rights went.
+    # The rights of another account are unchanged.
     assert steady.sync(**after(state, "rotate", f"{user}r"))["statements"] <= 3
     steady.drop(**after(state, "rotate", f"{user}r"))
 
 
 def test_server_killed_between_create_and_grant(make_probe, make_mariadb, user):
-    """The connection is lost in the middle; when the server is back all is made good."""
+    """The connection is lost in between; when the server is back, the account is completed."""
     maria = make_mariadb()
     target = maria.target("db")
     make_probe(target).sync(**account("warm-up"))
@@ -150,7 +150,7 @@ def test_server_killed_between_create_and_grant(make_probe, make_mariadb, user):
 
 
 def test_postgres_killed_between_create_and_grant(make_probe, make_postgres, user):
-    """The role is there with its mark; the rights in the other database come later."""
+    """The role exists with its mark; the rights in the other database are granted later."""
     pg = make_postgres()
     pg.sql("CREATE DATABASE app")
     probe = make_probe(pg.target("db"), pause_after=1)
@@ -167,7 +167,7 @@ def test_postgres_killed_between_create_and_grant(make_probe, make_postgres, use
 
 
 def test_an_account_made_by_hand_meanwhile(make_probe, maria, user):
-    """Steward was killed behind its intent, and somebody made the account: it is not ours."""
+    """steward was killed after its mark, then an account was created by hand: it is not owned."""
     make_probe(maria.target("db")).sync(**account("warm-up"))
     mortal = make_probe(maria.target("db"), die_after=1)
     assert mortal.ask("sync", **account(user)) is None
@@ -182,7 +182,7 @@ def test_an_account_made_by_hand_meanwhile(make_probe, maria, user):
 
 @pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
 def test_read_only_mariadb(make_probe, make_mariadb, user):
-    """A replica is not written to, even where the admin could."""
+    """A replica is not written to, even if the admin could do so."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db"))
     probe.sync(**account(user))
@@ -197,7 +197,7 @@ def test_read_only_mariadb(make_probe, make_mariadb, user):
 
 @pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
 def test_read_only_postgresql(make_probe, make_postgres, user):
-    """The same by default_transaction_read_only."""
+    """The same with default_transaction_read_only."""
     pg = make_postgres()
     pg.sql("ALTER ROLE \"steward-admin\" SET default_transaction_read_only = on")
     probe = make_probe(pg.target("db"))
@@ -208,7 +208,7 @@ def test_read_only_postgresql(make_probe, make_postgres, user):
 
 @pytest.mark.every_version("the protocol of the login")
 def test_wrong_admin_password(make_probe, server, tmp_path, user):
-    """Refused once, then left alone for a while; a new password is tried at once when told."""
+    """After a refusal the target is not used for a while; a new password is tried at once."""
     file = tmp_path / "password"
     file.write_text("not-the-Pa55word")
     target = server.target("db")
@@ -230,10 +230,10 @@ def test_wrong_admin_password(make_probe, server, tmp_path, user):
 
 @pytest.mark.every_version("the protocol of the login")
 def test_tls_is_verified(make_probe, server, tmp_path, user):
-    """Another CA, another name: no password is sent; the weaker modes accept what they say."""
+    """Wrong CA or name: no password is sent; weaker modes check less."""
     other = dbserver.make_ca(tmp_path / "other", "another CA")
     good = server.target("db")
-    # MySQL's logins send the password itself, and any certificate will do.
+    # MySQL's logins would send the plain password, and any certificate would be accepted.
     require = "AUTH" if server.engine == "mysql" else ""
     for mode, ca, host, trouble in [
             ("VerifyFull", other, "127.0.0.1", "TLS"), ("VerifyCA", other, "127.0.0.1", "TLS"),
@@ -249,16 +249,16 @@ def test_tls_is_verified(make_probe, server, tmp_path, user):
             probe.sync(**account(user))
     probe = make_probe({**good, "tls": {"mode": "Disable"}})
     if server.engine == "postgresql":
-        probe.fails("sync", "AUTH", **account(user))  # pg_hba.conf says hostssl
+        probe.fails("sync", "AUTH", **account(user))  # pg_hba.conf has only hostssl
     else:
         probe.sync(**account(user))
 
 
 @pytest.mark.parametrize("engine", ["mariadb", "postgresql"])
 def test_tls_for_another_name(make_probe, make_mariadb, make_postgres, engine, user):
-    """A certificate of our CA that is for somebody else: VerifyFull refuses it; VerifyCA does not on
-    PostgreSQL (libmariadb cannot ask for the one without the other).  libmariadb 3.4 does not look at
-    the name of a server at localhost or 127.0.0.1, hence another address."""
+    """A certificate of the right CA for another name: VerifyFull refuses it; VerifyCA accepts it on
+    PostgreSQL (libmariadb cannot check the CA without the name).  libmariadb 3.4 does not check the
+    name of a server at localhost or 127.0.0.1, so another address is used."""
     server = make_mariadb("--bind-address=127.0.0.1,127.0.0.2") if engine == "mariadb" else make_postgres()
     server.kill()
     dbserver.make_pair(server.folder / "ca", server.folder / "tls", "DNS:elsewhere.example")
@@ -274,7 +274,7 @@ def test_tls_for_another_name(make_probe, make_mariadb, make_postgres, engine, u
 
 
 def test_server_without_tls(make_probe, make_mariadb, user):
-    """Asked for TLS and not given it: nothing is sent in the clear."""
+    """If TLS is required but not offered, nothing is sent in plain text."""
     maria = make_mariadb("--skip-ssl")
     for mode in ("Require", "VerifyFull"):
         probe = make_probe(maria.target("db", tls={"mode": mode}))
@@ -282,7 +282,7 @@ def test_server_without_tls(make_probe, make_mariadb, user):
 
 
 def test_dead_servers_do_not_delay_others(make_probe, maria, pg, user):
-    """One refuses, one swallows connections: both are left alone, the living ones do not notice."""
+    """One refuses connections, one does not answer: neither delays the others."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
         hole.listen(64)
@@ -301,7 +301,7 @@ def test_dead_servers_do_not_delay_others(make_probe, maria, pg, user):
         living = [a for a in answers if a["id"] == 100]
         assert [a["result"] for a in living] == [0, 0] and all(a["ms"] < 2000 for a in living)
         dead = [a for a in answers if a["id"] != 100]
-        # One tried for as long as it takes; the others were told after half a second.
+        # One waited for the timeout; the others got an error after half a second.
         assert sorted(a["trouble"] for a in dead) == ["CIRCUIT_OPEN"] * 10 + ["CONNECT"] * 2
         assert all(a["ms"] < 2000 for a in dead if a["trouble"] == "CIRCUIT_OPEN")
         assert all(2500 < a["ms"] < 10000 for a in dead if a["trouble"] == "CONNECT")
@@ -318,7 +318,7 @@ def test_dead_servers_do_not_delay_others(make_probe, maria, pg, user):
 
 
 def test_a_silent_statement(make_probe, make_mariadb, user):
-    """The server stops in the middle of a statement: the time-out of the statement ends it."""
+    """The server stops during a statement: the statement timeout ends it."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db", statementTimeoutSeconds=1, connectTimeoutSeconds=1))
     probe.sync(**account(user))
@@ -331,7 +331,7 @@ def test_a_silent_statement(make_probe, make_mariadb, user):
 
 
 def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
-    """D11: not known is not absent; nothing is created, changed or dropped."""
+    """D11: unknown does not mean absent; nothing is created, changed or dropped."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db", statementTimeoutSeconds=1))
     probe.sync(**account(user))
@@ -347,7 +347,7 @@ def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
     maria.sql(f"KILL {holder}")
     blocker.join()
     assert maria.logs_in(user, "s3cret-Pa55")
-    # The admin may no longer read it.
+    # The admin has lost the right to read it.
     maria.sql("REVOKE ALL PRIVILEGES ON *.* FROM 'steward-admin'@'%'")
     blind = make_probe(maria.target("db"))
     blind.fails("sync", "DENIED", **account(user, "another-Pa55"))
@@ -356,7 +356,7 @@ def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
 
 
 def test_connections_come_back(make_probe, make_mariadb, user):
-    """Idle connections that the server closed are replaced, and nobody notices."""
+    """Idle connections that the server has closed are replaced without an error."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db"))
     probe.sync(**account(user))
@@ -370,7 +370,7 @@ def test_connections_come_back(make_probe, make_mariadb, user):
 
 
 def test_cancel_ends_what_waits(make_probe, maria, user):
-    """At the end of the process nothing hangs on a server."""
+    """A shutdown does not wait for a server."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
         hole.listen(8)
@@ -387,7 +387,7 @@ def test_cancel_ends_what_waits(make_probe, maria, user):
 
 
 def test_many_at_once(make_probe, server, user):
-    """More users of the pool than it has connections: all get their turn, none more than four."""
+    """More calls than connections in the pool: all are served, with at most four connections."""
     probe = make_probe(server.target("db"))
     database = [] if server.engine != "postgresql" else [grant("postgres", "CONNECT"),
                                                      grant("postgres", "CREATE", schema="public")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""controller/sql on real servers: rights come and go, and no others with them."""
+"""controller/sql on real servers: rights are granted and revoked, and no others are changed."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def post(make_probe, pg):
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_levels_on_mariadb(my, maria, user):
-    """Global, database, table; grown, shrunk, repaired; each as the catalogue shows it."""
+    """Global, database, table; extended, reduced, repaired; each as the catalogue shows it."""
     maria.sql("CREATE DATABASE IF NOT EXISTS lv; CREATE TABLE IF NOT EXISTS lv.t (i INT)")
     grants = [grant("*", "PROCESS", "REPLICATION CLIENT"), grant("lv", "SELECT", "CREATE VIEW"),
               grant("lv", "UPDATE", "DELETE", table="t"), grant("other", "ALL", option=True)]
@@ -32,7 +32,7 @@ def test_levels_on_mariadb(my, maria, user):
     assert "BINLOG MONITOR" in "\n".join(r[0] for r in maria.sql(f"SHOW GRANTS FOR '{user}'@'%'"))
     assert my.sync(**account(user, grants=grants))["statements"] == 1
     assert "SELECT ON lv.*" in report["granted"] and report["foreign"] == ""
-    # D8: each list shrinks.
+    # D8: each list is reduced.
     grants = [grant("*", "PROCESS"), grant("lv", "SELECT"), grant("lv", "UPDATE", table="t"),
               grant("other", "INSERT")]
     assert my.sync(**account(user, grants=grants))["revoked"] > 4
@@ -47,7 +47,7 @@ def test_levels_on_mariadb(my, maria, user):
 
 
 def test_wildcards_are_names(my, maria, user):
-    """A database's name in a grant is a pattern: "a_b" must not open "axb"."""
+    """A database name in a grant is a pattern: "a_b" must not match "axb"."""
     maria.sql("CREATE DATABASE IF NOT EXISTS a_b; CREATE DATABASE IF NOT EXISTS axb; "
               "CREATE TABLE IF NOT EXISTS a_b.t (i INT); CREATE TABLE IF NOT EXISTS axb.t (i INT)")
     grants = [grant("a_b", "SELECT"), grant("50%", "SELECT"), grant("back\\slash", "SELECT")]
@@ -59,7 +59,7 @@ def test_wildcards_are_names(my, maria, user):
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_policies_on_mariadb(my, maria, user):
-    """Managed takes back what steward gave; Exact all else; Additive nothing."""
+    """Managed revokes what steward granted; Exact all others as well; Additive nothing."""
     maria.sql("CREATE DATABASE IF NOT EXISTS pol; CREATE TABLE IF NOT EXISTS pol.t (i INT, k INT)")
     app = [grant("pol", "SELECT", "INSERT")]
     my.sync(**account(user, grants=app))
@@ -69,7 +69,7 @@ def test_policies_on_mariadb(my, maria, user):
     report = my.sync(**account(user, grants=app[:1]))
     assert report["statements"] == 1 and "DELETE ON pol.*" in report["foreign"]
     assert "UPDATE ON pol.t(i)" in report["foreign"] and "role r1" in report["foreign"]
-    # Additive: steward's stay too, and are remembered for Managed.
+    # Additive: those of steward stay too, and are remembered for Managed.
     assert my.sync(**account(user, policy="Additive"))["revoked"] == 0
     assert "SELECT, INSERT, DELETE" in maria.grants(user)[0]
     my.sync(**account(user, policy="Managed"))
@@ -82,7 +82,7 @@ def test_policies_on_mariadb(my, maria, user):
 
 
 def test_a_right_that_was_there_is_not_ours(my, maria, user):
-    """Asked for or not, what an administrator gave stays when the object no longer asks for it."""
+    """A right granted by an administrator stays when the object no longer asks for it."""
     my.sync(**account(user))
     maria.sql(f"GRANT SELECT ON old.* TO '{user}'@'%'")
     report = my.sync(**account(user, grants=[grant("old", "SELECT", "INSERT")]))
@@ -92,7 +92,7 @@ def test_a_right_that_was_there_is_not_ours(my, maria, user):
 
 
 def test_what_cannot_be_given(my, maria, user):
-    """Told in a sentence; the account itself is there."""
+    """Reported in an error message; the account itself is created."""
     report = my.fails("sync", "NO_OBJECT", **account(user, grants=[
         grant("nowhere", "SELECT", table="none")]))
     assert report["step"] == "GRANT" and maria.accounts(user) == ["%"]
@@ -125,7 +125,7 @@ def has(pg, user, what):
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_levels_on_postgresql(post, pg, user, tables):
-    """Database, schema, all tables, all sequences, one table; two looks when settled."""
+    """Database, schema, all tables, all sequences, one table; two statements when settled."""
     report = post.sync(**account(user, grants=PG_GRANTS))
     assert "UPDATE WITH GRANT OPTION ON gr.public.one" in report["granted"]
     for what in ("has_database_privilege('{}', 'gr', 'CREATE')",
@@ -136,12 +136,12 @@ def test_levels_on_postgresql(post, pg, user, tables):
         assert has(pg, user, what), what
     report = post.sync(**account(user, grants=PG_GRANTS))
     assert report["statements"] == 2 and report["given"] == 0
-    # A table that came later.
+    # A table that was created later.
     pg.sql('CREATE TABLE "s 1".later (i int)', "gr")
     assert post.sync(**account(user, grants=PG_GRANTS))["given"] > 0
     assert has(pg, user, "has_table_privilege('{}', '\"s 1\".later', 'SELECT')")
     pg.sql('DROP TABLE "s 1".later', "gr")
-    # From all tables to one; from with to without the option.
+    # From all tables to one; from WITH GRANT OPTION to without.
     less = [grant("gr", "SELECT", schema="s 1", table="b"),
             grant("gr", "UPDATE", schema="public", table="one")]
     report = post.sync(**account(user, grants=less))
@@ -162,7 +162,7 @@ def test_levels_on_postgresql(post, pg, user, tables):
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_policies_on_postgresql(post, pg, user, tables):
-    """As on MariaDB."""
+    """The same as on MariaDB."""
     mine = [grant("gr", "SELECT", schema="public", table="one")]
     post.sync(**account(user, grants=mine))
     pg.sql(f"GRANT DELETE ON one TO {user}; GRANT UPDATE (k) ON one TO {user}; "
@@ -180,7 +180,7 @@ def test_policies_on_postgresql(post, pg, user, tables):
 
 
 def test_what_postgresql_cannot_give(post, pg, user, tables):
-    """A place that is not there, a right that is none."""
+    """An object that does not exist, an invalid privilege."""
     for bad in (grant("nowhere", "SELECT", schema="public", table="*"),
                 grant("nowhere", "CONNECT"),
                 grant("gr", "USAGE", schema="none"),
@@ -196,7 +196,7 @@ def test_what_postgresql_cannot_give(post, pg, user, tables):
 
 @pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
 def test_drop_hands_over(post, pg, user, tables):
-    """D7: what it owns, in every database, gets a new owner; nothing is lost."""
+    """D7: its objects, in every database, get a new owner; nothing is lost."""
     pg.sql("CREATE DATABASE second")
     pg.sql("CREATE ROLE heir NOLOGIN NOINHERIT")
     post.sync(**account(user))
@@ -213,7 +213,7 @@ def test_drop_hands_over(post, pg, user, tables):
 
 
 def test_drop_that_is_blocked(post, pg, user):
-    """What stands in the way is named; afterwards the drop goes through."""
+    """The message names the obstacle; when it is removed, the drop succeeds."""
     pg.sql(f"CREATE DATABASE closed{user}")
     post.sync(**account(user))
     pg.sql(f"CREATE TABLE t (i int); ALTER TABLE t OWNER TO {user}", f"closed{user}")
@@ -228,7 +228,7 @@ def test_drop_that_is_blocked(post, pg, user):
 
 
 def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user):
-    """It is that object's trouble; the target's other accounts are looked after as ever."""
+    """Only that object fails; other accounts of the target are still reconciled."""
     pg = make_postgres()
     pg.sql("CREATE DATABASE walled")
     hba = pg.folder / "data" / "pg_hba.conf"
@@ -249,7 +249,7 @@ def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user
 
 @pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
 def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
-    """CREATEROLE is enough; the password is then checked by a login, and drops hand over too."""
+    """CREATEROLE suffices; a login checks the password, and drops reassign objects, too."""
     pg = make_postgres()
     pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE')
     pg.sql('CREATE DATABASE theirs OWNER "steward-admin"')
@@ -260,7 +260,7 @@ def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
     assert probe.sync(**account(user, "r0tated-Pa55"))["password_changed"]
     assert pg.logs_in(user, "r0tated-Pa55")
     assert not probe.sync(**account(user, "r0tated-Pa55"))["password_changed"]
-    # Of a table of others it can give nothing: the server only warns, and steward says so.
+    # It cannot grant on another owner's table: the server only warns, steward fails.
     probe.fails("sync", "DENIED", **account(user, "r0tated-Pa55", grants=[
         grant("theirs", "SELECT", schema="public", table="t")]))
     pg.sql(f"CREATE TABLE s.mine (i int); ALTER TABLE s.mine OWNER TO {user}", "theirs")

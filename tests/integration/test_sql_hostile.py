@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""controller/sql on real servers: names and passwords that would be something else to a careless
-program (D4)."""
+"""controller/sql on real servers: names and passwords that need correct quoting (D4)."""
 
 import random
 
@@ -20,7 +19,7 @@ WIDE = ["😀", "𝔘", "\U0010ffff"]
 
 
 def hostile(count, longest, wide, seed):
-    """That many different texts of at most `longest` characters that do not end in a blank."""
+    """`count` different texts of at most `longest` characters that do not end in a blank."""
     rng, made = random.Random(seed), set()
     pieces = PIECES + (WIDE if wide else [])
     while len(made) < count:
@@ -33,7 +32,7 @@ def hostile(count, longest, wide, seed):
 
 
 def fitting(texts, size):
-    """Those of at most that many bytes, cut by characters where they are longer."""
+    """The texts, truncated to at most `size` bytes at a character boundary."""
     out = set()
     for text in texts:
         while len(text.encode()) > size:
@@ -49,7 +48,7 @@ MODES = [("", "plain"), ("NO_BACKSLASH_ESCAPES", "no-backslash"),
 
 @pytest.mark.parametrize("mode", [m for m, _ in MODES], ids=[i for _, i in MODES])
 def test_mariadb(make_mariadb, make_probe, mode):
-    """Every account is the one that was asked for, with its right, and no other is touched."""
+    """Every account has exactly the requested name and rights, and no other is changed."""
     maria = make_mariadb(f"--sql-mode={mode}")
     count = COUNT if mode in ("", "NO_BACKSLASH_ESCAPES") else 100
     users = hostile(count, 80, False, 1)
@@ -83,12 +82,12 @@ def test_mariadb(make_mariadb, make_probe, mode):
 
 
 def secrets(count, seed):
-    """Hostile passwords, each with a word by which logs can be searched for it."""
+    """Hostile passwords, each with a marker to search logs for."""
     return [f"{text}S3kr{i}t" for i, text in enumerate(hostile(count, 60, True, seed))]
 
 
 def quiet(probe, server):
-    """Neither the server's log nor the probe has said a password or a part of a statement."""
+    """Neither the server's log nor the probe's output has a password or a part of a statement."""
     heard = probe.heard()
     assert "S3kr" not in server.log_text() and "S3kr" not in heard
     for word in ("CREATE USER", "CREATE ROLE", "ALTER ROLE", "IDENTIFIED", "SCRAM-SHA"):
@@ -97,7 +96,7 @@ def quiet(probe, server):
 
 @pytest.mark.parametrize("conforming", ["on", "off"])
 def test_postgresql(make_postgres, make_probe, conforming):
-    """The same, with backslashes that mean something in plain strings and with those that do not."""
+    """The same, with backslashes that are escapes in plain strings, and without."""
     pg = make_postgres(f"standard_conforming_strings={conforming}", "backslash_quote=safe_encoding")
     count = COUNT if conforming == "on" else 200
     users = [u for u in fitting(hostile(count, 63, True, 4), 63) if not u.startswith("pg_")]
@@ -127,7 +126,7 @@ def test_postgresql(make_postgres, make_probe, conforming):
 
 
 def test_names_that_would_become_others(maria, pg, make_probe):
-    """Refused before a statement is sent: what the server would cut, fold or take for another."""
+    """Refused before any statement: names that the server would truncate, fold or reinterpret."""
     my, post = make_probe(maria.target("db")), make_probe(pg.target("db"))
     for user in ("emoji😀", "blank ", "", "x" * 81):
         assert my.fails("sync", "UNSUPPORTED", **account(user))["statements"] == 0
@@ -137,7 +136,7 @@ def test_names_that_would_become_others(maria, pg, make_probe):
         my.fails("sync", "UNSUPPORTED", **account("h", grants=[grant(database, "SELECT")]))
     for user in ("x" * 64, "é" * 32, "", "public", "none", "pg_x"):
         assert post.fails("sync", "UNSUPPORTED", **account(user))["statements"] == 0
-    # The server's own tables, by which an account could give itself anything.
+    # The server's own tables, with which an account could grant itself anything.
     for database in ("mysql", "MySQL", "steward", "performance_schema"):
         my.fails("sync", "UNSUPPORTED", **account("h", grants=[grant(database, "SELECT")]))
     for schema in ("pg_catalog", "information_schema", "pg_toast"):
@@ -146,16 +145,16 @@ def test_names_that_would_become_others(maria, pg, make_probe):
     my.sync(**account("é" * 80))
     assert my.sync(**account("é" * 80))["statements"] == 1
     my.drop(**account("é" * 80))
-    # Another account that differs only in case, or in blanks behind it.
+    # Another account that differs only in case, or in trailing blanks.
     my.sync(**account("Case"))
     assert my.sync(**account("case"))["created"] and maria.accounts("Case") == ["%"]
-    for user in ("Case", "case"):  # the server is shared with the next version of the other one
+    for user in ("Case", "case"):  # the server is shared with tests of other versions of PostgreSQL
         my.drop(**account(user))
     assert mariadb.quote("it's") == "'it''s'"
 
 
 def test_a_database_with_a_hostile_name(pg, make_probe, user):
-    """PostgreSQL: connected to by the same name."""
+    """PostgreSQL: the connection uses the same name."""
     probe = make_probe(pg.target("db"))
     for number, database in enumerate(fitting(hostile(8, 40, True, 7), 63)):
         pg.sql(f"CREATE DATABASE {pg_name(database)}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""controller/store against a real S3-compatible server, against one that misbehaves, and against a
-double that checks every signature; and folders."""
+"""controller/store with a real S3-compatible server, through a faulty proxy, and with a double that
+checks every signature; and with folders."""
 
 import hashlib
 import json
@@ -18,14 +18,14 @@ BIG = 2 * PART + 12345  # three parts
 
 
 class Probe:
-    """tests/integration/store_probe on one configuration."""
+    """Runs tests/integration/store_probe with one configuration."""
 
     def __init__(self, scratch, **config):
         self.file = scratch / "config.json"
         self.file.write_text(json.dumps(config))
 
     def __call__(self, *command, fails=None):
-        """Runs a command; what it said.  `fails`: the trouble that it is to end with."""
+        """Runs a command and returns its output.  `fails`: the expected trouble."""
         done = subprocess.run([paths.build() / "tests" / "integration" / "store_probe", self.file,
                                *map(str, command)], capture_output=True, text=True, timeout=120)
         assert done.returncode == (1 if fails else 0), done.stdout + done.stderr
@@ -39,7 +39,7 @@ class Probe:
 
 
 def blob(folder, size):
-    """A file of so many bytes that no two parts of it are alike."""
+    """A file of `size` bytes, no two parts of which are equal."""
     path = folder / f"blob-{size}"
     piece, data = hashlib.sha256(b"0").digest(), bytearray()
     while len(data) < size:
@@ -78,7 +78,7 @@ def test_what_goes_up_comes_back(probe, tmp_path, size):
     assert probe("list", f"a b/ü+{size}_")["objects"] == {f"a b/ü+{size}_v1": size}
     probe("delete", f"a b/ü+{size}_v1")
     assert probe("list", f"a b/ü+{size}_")["objects"] == {}
-    probe("delete", f"a b/ü+{size}_v1")  # one that is gone is fine
+    probe("delete", f"a b/ü+{size}_v1")  # a missing object is not an error
 
 
 def test_one_part_is_in_memory(probe, tmp_path):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user names as a store what the machine of steward can reach and he cannot: nothing may be sent
-there, and nothing that is said there may come back to him."""
+"""A user names as a store what only steward's machine can reach: nothing may be sent there, and no
+response from there may reach the user."""
 
 import http.server
 import json
@@ -15,7 +15,7 @@ from support import paths, s3
 
 
 class Victim(http.server.ThreadingHTTPServer):
-    """Counts who comes, and answers with a secret; with `location` by a redirect."""
+    """Records connections, and responds with a secret, or with a redirect to `location`."""
 
     daemon_threads = True
     TEXT = "the-victims-own-words"
@@ -28,16 +28,16 @@ class Victim(http.server.ThreadingHTTPServer):
 
     @property
     def port(self):
-        """Where it listens."""
+        """Its port."""
         return self.server_address[1]
 
     def get_request(self):
-        """One more connection."""
+        """Records a connection."""
         self.calls.append("connection")
         return super().get_request()
 
     def close(self):
-        """The port is closed."""
+        """Closes the port."""
         self.shutdown()
         self.server_close()
 
@@ -58,7 +58,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_DELETE = do_CONNECT = _answer
 
     def log_message(self, *_):
-        """Not on the terminal."""
+        """Prints nothing."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def victim():
 
 
 def listing(scratch, endpoint, reach, env=None):
-    """What `store_probe list` says of a store at this endpoint, under this list of the operator."""
+    """The output of `store_probe list` for this endpoint, with `reach` as the operator's list."""
     config = scratch / "config.json"
     config.write_text(json.dumps({
         "endpoint": endpoint, "region": "us-east-1", "bucket": "b", "path_style": True,
@@ -84,7 +84,7 @@ def listing(scratch, endpoint, reach, env=None):
     "127.0.0.1", "localhost", "0.0.0.0", "0", "127.1", "2130706433", "0x7f000001", "017700000001",
     "127.0.0.2", "[::ffff:127.0.0.1]", "[::127.0.0.1]"])
 def test_loopback_by_any_spelling(victim, tmp_path, host):
-    """The name is resolved first, and what counts is the socket."""
+    """The name is resolved first; the address of the socket is checked."""
     said = listing(tmp_path, f"http://{host}:{victim.port}", "*")
     assert not victim.calls
     assert victim.TEXT not in json.dumps(said)
@@ -94,13 +94,13 @@ def test_loopback_by_any_spelling(victim, tmp_path, host):
 
 
 def test_without_the_rule_the_attack_works(victim, tmp_path):
-    """What is attacked is there: a person's own call does reach it, and is told what it says."""
+    """Proves that the attack is possible: without the list the victim's response is returned."""
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", None)
     assert victim.calls and victim.TEXT in said["error"]
 
 
 def test_a_redirect_is_not_followed(victim, tmp_path):
-    """From a store that is allowed to one that is not."""
+    """From an allowed store to one that is not."""
     store = Victim("127.0.0.1", location=f"http://127.0.0.2:{victim.port}/b?list-type=2")
     other = Victim("127.0.0.2", port=victim.port)
     try:
@@ -113,7 +113,7 @@ def test_a_redirect_is_not_followed(victim, tmp_path):
 
 
 def test_a_proxy_does_not_resolve_for_users(victim, tmp_path):
-    """It would look names up, and the address would not be checked."""
+    """The proxy would resolve the name, and the address would not be checked."""
     proxy = f"http://127.0.0.1:{victim.port}"
     env = {"http_proxy": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "no_proxy": ""}
     said = listing(tmp_path, "http://localhost:9", "*", env)
@@ -123,7 +123,7 @@ def test_a_proxy_does_not_resolve_for_users(victim, tmp_path):
 
 
 def test_the_words_of_an_allowed_server_stay_there(victim, tmp_path):
-    """Status, in our words: what an error says goes into an object that its user reads."""
+    """Only the status code: the error message is stored in an object that its user can read."""
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.1")
     assert victim.calls and said["trouble"] == "AccessDenied"
     assert victim.TEXT not in json.dumps(said) and "403" in said["error"]
@@ -132,12 +132,12 @@ def test_the_words_of_an_allowed_server_stay_there(victim, tmp_path):
 @pytest.mark.parametrize("address", ["169.254.169.254", "[fe80::1]", "224.0.0.1", "[ff02::1]",
                                      "100.100.100.200", "[64:ff9b::a9fe:a9fe]"])
 def test_no_packet_goes_there(tmp_path, address):
-    """Where no server can listen in a test: refused at once, by class."""
+    """Addresses where no test server can listen: refused at once, by their class."""
     said = listing(tmp_path, f"http://{address}:80", "*")
     assert said["trouble"] == "EndpointNotAllowed", said
 
 
 def test_what_the_operator_excludes(victim, tmp_path):
-    """As the API server's own address is."""
+    """Like the API server's own address."""
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.0/8,!127.0.0.1")
     assert not victim.calls and said["trouble"] == "EndpointNotAllowed"

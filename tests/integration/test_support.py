@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/support/cluster.py promises the other tests, on a real API server."""
+"""The guarantees of tests/support/cluster.py, checked with a real API server."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ def configmap(place, name="one", **data):
 
 
 def test_apply_changes_what_differs(cluster, place):
-    """A key that the manifest before had goes; one of somebody else stays."""
+    """A key of the previous manifest is removed; a key of another client stays."""
     first = cluster.apply(configmap(place, mine="1", gone="x"))
     assert first.stdout == "one created\n"
     cluster.patch("cm", "one", place, {"data": {"theirs": "2"}})
@@ -37,7 +37,7 @@ def test_apply_changes_what_differs(cluster, place):
 
 
 def test_kubectl_goes_on_from_an_apply(cluster, place):
-    """Both note the manifest alike, so that neither takes a field for somebody else's."""
+    """Both record the manifest alike, so neither takes a field for another client's."""
     cluster.apply(configmap(place, mine="1", gone="x"))
     reply = cluster.kubectl("apply", "-f", "-", stdin=k8s.as_yaml(configmap(place, mine="1")))
     assert "configured" in reply.stdout and "missing" not in reply.stderr
@@ -56,7 +56,7 @@ def test_a_refusal_says_what_was_asked(cluster, place):
     bad = configmap(place, "one", **{"not a key": "x"})
     with pytest.raises(k8s.CommandFailed, match=r"apply ConfigMap/two ConfigMap/one(.|\n)*data\[not a key\]"):
         cluster.apply([configmap(place, "two", fine="1"), bad])
-    assert cluster.get("configmap", "two", place)  # the others are applied all the same
+    assert cluster.get("configmap", "two", place)  # the others are still applied
     reply = cluster.apply(bad, check=False)
     assert reply.returncode == 1 and reply.stderr.startswith("Error from server (Invalid): ")
     with pytest.raises(rest.Refused, match="GET /api/v1/namespaces/.*/nothings: 404"):
@@ -76,7 +76,7 @@ def test_words_for_kinds(cluster):
 
 
 def test_it_waits_until_an_object_is_gone(cluster, place):
-    """And not for another of its name."""
+    """It does not wait for another object of that name."""
     cluster.create(configmap(place))
     cluster.patch("configmap", "one", place, {"metadata": {"finalizers": ["example.com/hold"]}})
     cluster.delete("configmap", "one", place, wait_gone=False)

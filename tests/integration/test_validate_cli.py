@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`steward validate`: the door's verdict on files, without a cluster."""
+"""`steward validate`: the verdict of admission on files, without a cluster."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ ACCEPTED, REFUSED, UNREADABLE = 0, 1, 2
 
 @pytest.fixture
 def validate(steward_binary, tmp_path):
-    """validate(*args, stdin=None, **files): writes the files, runs the command in their folder."""
+    """validate(*args, stdin=None, files=None): writes files, runs the command in their folder."""
     def run(*args, stdin=None, files=None):
         for name, text in (files or {}).items():
             path = tmp_path / name
@@ -48,7 +48,7 @@ def validate(steward_binary, tmp_path):
 
 
 def report(result):
-    """The JSON report, and the one object in it."""
+    """The JSON report, and its first object."""
     parsed = json.loads(result.stdout)
     return parsed, parsed["objects"][0] if parsed["objects"] else None
 
@@ -207,7 +207,7 @@ def test_help(validate):
     "image", "nodePortNumber", "pageContentHtml", "replicas", "containerPort", "mountPath",
     "contentUpdate", "resources", "imagePullSecrets", "securityContext"])
 def test_every_field_with_every_type(validate, field, value):
-    """Never a crash, and a refusal always names the field."""
+    """Never a crash, and an error always names the field."""
     lines = [line for line in GOOD.format(name="web").splitlines() if f" {field}:" not in line]
     result = validate("-", stdin="\n".join(lines) + f"\n  {field}: {value}\n")
     assert result.returncode in (ACCEPTED, REFUSED), result
