@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An API server with its etcd; no controller, no scheduler and no node is needed.
 
-STEWARD_CLUSTER_NAME names a cluster of scripts/cluster that runs already; without it one is started
-for the run, of the version in STEWARD_KUBERNETES.  KUBEBUILDER_ASSETS holds too.
+STEWARD_CLUSTER_NAME names a running cluster of scripts/cluster; without it one is started for the
+run, of the version in STEWARD_KUBERNETES.  KUBEBUILDER_ASSETS applies, too.
 """
 
 import itertools
@@ -39,7 +39,7 @@ def server():
 
 @pytest.fixture
 def does(server):
-    """does("grace-period"): how this server behaves, by support/differences.py."""
+    """does("grace-period"): how this server behaves, according to support/differences.py."""
     return lambda what: differences.of(what, server.minor)
 
 

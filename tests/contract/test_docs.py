@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/contract.md shows the table of differences as it is."""
+"""docs/contract.md shows the current table of differences."""
 
 import pytest
 
@@ -15,5 +15,5 @@ def test_the_table_of_differences():
 @pytest.mark.parametrize("minor, behaviour", [(20, "dropped"), (29, "dropped"), (30, "kept"),
                                               (36, "kept"), (37, "dropped"), (40, "dropped")])
 def test_a_behaviour_of_a_version(minor, behaviour):
-    """A step of the table holds up to the next."""
+    """An entry of the table applies up to the next."""
     assert differences.of("grace-period", minor) == behaviour

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the server says no: src/kube/client_status.c makes codes of these answers, controller/verdict.c
-makes reasons of the codes."""
+"""How the server refuses: src/kube/client_status.c maps these answers to codes,
+controller/verdict.c maps the codes to reasons."""
 
 import json
 import re
@@ -17,8 +17,8 @@ def test_json_that_is_none(server, space):
 
 
 def test_an_object_that_is_not_there(server, space):
-    """404 with reason NotFound and the name; and the same status without a Status of that reason for a
-    resource that is unknown."""
+    """404 with reason NotFound and the name.  An unknown resource is a 404, too, with plain text or
+    with reason NotFound."""
     gone = server.ask("GET", space.path("configmaps", "none"))
     assert gone.status == 404 and gone.reason == "NotFound"
     assert gone.message == 'configmaps "none" not found' and gone.body["details"]["name"] == "none"
@@ -28,12 +28,12 @@ def test_an_object_that_is_not_there(server, space):
 
 
 def test_a_method_that_is_not_allowed(server, space):
-    """405, with which steward never meets, is INVALID."""
+    """405, which steward never meets, is INVALID."""
     assert server.ask("PUT", space.path("configmaps"), space.configmap()).status == 405
 
 
 def test_a_type_that_is_unknown(server, space):
-    """415 for a body, 406 for an answer."""
+    """415 for the type of a body, 406 for the type of an answer."""
     path = space.path("configmaps")
     assert server.ask("POST", path, space.configmap(), "text/plain").status == 415
     assert server.ask("GET", path, accept="text/plain").status == 406
@@ -46,8 +46,8 @@ def test_who_is_unknown(server):
 
 
 def test_what_is_too_large(server, space):
-    """controller/verdict.c: over 3 MiB a body is a 413, reason RequestEntityTooLarge; beneath that the
-    store refuses, which is no 2xx and changes nothing."""
+    """controller/verdict.c: a body over 3 MiB is a 413, reason RequestEntityTooLarge; a smaller one
+    that is too large is a 422, and nothing is stored."""
     huge = server.ask("POST", space.path("configmaps"), space.configmap(data={"a": "x" * (4 << 20)}))
     assert huge.status == 413 and huge.reason == "RequestEntityTooLarge", huge
     large = server.ask("POST", space.path("configmaps"), space.configmap(data={"a": "x" * (2 << 20)}))
@@ -58,7 +58,7 @@ def test_what_is_too_large(server, space):
 @pytest.mark.parametrize("state", ["new", "there"])
 def test_an_apply_of_a_wrong_type(server, space, does, state):
     """controller/verdict.c: "failed to create typed patch object" is the user's mistake, not the
-    server's, whatever the status is."""
+    server's, with any status."""
     path = space.path("deployments", "one")
     if state == "there":
         server.fine(server.apply(path, space.deployment()))
@@ -68,7 +68,7 @@ def test_an_apply_of_a_wrong_type(server, space, does, state):
 
 
 def test_an_apply_of_a_custom_object_of_a_wrong_type(server, space, things):
-    """The same for kinds of a CRD: what is wrong is named, and nothing is stored."""
+    """The same for kinds of a CRD: the message names the field, and nothing is stored."""
     refused = server.apply(things.path(space, "one"), things.object(space, spec={"list": "none"}))
     assert 400 <= refused.status <= 500 and "spec.list" in refused.message, refused
     assert server.ask("GET", things.path(space, "one")).status == 404
@@ -94,8 +94,8 @@ def test_a_value_that_is_not_allowed(server, space):
 
 
 def test_addresses_in_a_message(server, space):
-    """controller/child.c masks addresses of the server's memory in messages, which are others each
-    time: they are written 0x and hexadecimal digits.  Else a status would never settle."""
+    """controller/child.c masks addresses of the server's memory in messages (0x and hexadecimal
+    digits), since they differ each time.  Otherwise a status would never settle."""
     def refused():
         obj = space.configmap(ownerReferences=[{
             "apiVersion": "v1", "kind": "Pod", "name": name, "uid": name, "controller": True}
@@ -139,8 +139,8 @@ def account_token(server, space, name):
 
 
 def test_whose_token_it_is(server, space):
-    """webhook/access.c: a TokenReview tells user and groups; a token that is none is 201 too, and not
-    authenticated."""
+    """webhook/access.c: a TokenReview returns user and groups; an invalid token is a 201, too, but
+    is not authenticated."""
     def review(token):
         return server.fine(server.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
@@ -153,8 +153,8 @@ def test_whose_token_it_is(server, space):
 
 
 def test_what_one_may(server):
-    """webhook/access.c, src/cmd/doctor_run.c: a SubjectAccessReview tells whether a user may read a
-    path; without rights `allowed` is false and there is no error."""
+    """webhook/access.c, src/cmd/doctor_run.c: a SubjectAccessReview returns whether a user may read
+    a path; without rights `allowed` is false and there is no error."""
     def review(user, groups):
         return server.fine(server.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
@@ -218,7 +218,7 @@ def test_versions_of_a_group(server, does):
     ("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"), ("coordination.k8s.io", "v1"),
     ("events.k8s.io", "v1"), ("storage.k8s.io", "v1"), ("networking.k8s.io", "v1")])
 def test_versions_that_are_always_there(server, group, version):
-    """src/kube/resource.c names these without asking."""
+    """src/kube/resource.c uses these without discovery."""
     assert version in [v["version"] for v in server.get(f"/apis/{group}")["versions"]]
 
 

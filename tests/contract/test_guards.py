@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a write from hitting another object than was meant: controller/child.c, object.c,
+"""Preconditions that keep a write from changing the wrong object: controller/child.c, object.c,
 finalizer.c, certs/hooks.c, src/kube/lease.c."""
 
 import pytest
@@ -77,7 +77,7 @@ def test_an_apply_with_a_uid_changes_that_object_only(server, space, kind):
 
 
 def test_an_apply_with_a_uid_never_creates(server, space):
-    """controller/child.c: the object went meanwhile."""
+    """controller/child.c: the object was deleted meanwhile."""
     path = space.path("configmaps", "one")
     wish = space.configmap(uid="00000000-0000-0000-0000-000000000000")
     refused = server.apply(path, wish)
@@ -124,7 +124,7 @@ def test_a_json_patch_whose_test_fails(server, space):
 
 
 def test_a_create_of_what_exists(server, space):
-    """src/kube/client_status.c tells EXISTS from CONFLICT, both 409, by the reason."""
+    """src/kube/client_status.c distinguishes EXISTS from CONFLICT, both 409, by the reason."""
     server.create(space.path("configmaps"), space.configmap())
     again = server.ask("POST", space.path("configmaps"), space.configmap())
     assert again.status == 409 and again.reason == "AlreadyExists"
@@ -132,7 +132,7 @@ def test_a_create_of_what_exists(server, space):
 
 @pytest.mark.parametrize("wrong", ["uid", "resourceVersion"])
 def test_a_delete_with_preconditions(server, space, wrong):
-    """controller/child.c, eru_auto.c, etcdcluster_act.c delete what they looked at, nothing else."""
+    """controller/child.c, eru_auto.c, etcdcluster_act.c delete only the version that they read."""
     path = space.path("configmaps", "one")
     obj = server.create(space.path("configmaps"), space.configmap())["metadata"]
     right = {"uid": obj["uid"], "resourceVersion": obj["resourceVersion"]}
@@ -147,7 +147,7 @@ def test_a_delete_with_preconditions(server, space, wrong):
 
 
 def test_dry_run_stores_nothing(server, space):
-    """src/cmd: what a user tries with --dry-run=server, and the demo."""
+    """src/cmd: what users try with --dry-run=server, and what the demo does."""
     path = space.path("configmaps", "one")
     tried = server.apply(path, space.configmap(), query="&dryRun=All")
     assert tried.status == 201 and tried.body["metadata"]["uid"]

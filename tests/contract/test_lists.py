@@ -22,7 +22,7 @@ def one(resource, **parameters):
 
 
 def test_versions_are_numbers_that_grow(server, space):
-    """src/kube/cache.c compares them as numbers, of one resource and of a list with its objects."""
+    """src/kube/cache.c compares versions as numbers, of objects and of lists with their objects."""
     objects = make(server, space, 3)
     other = server.create(space.path("secrets"), space.object("v1", "Secret", "s"))
     versions = [int(o["metadata"]["resourceVersion"]) for o in [*objects, other]]
@@ -31,8 +31,8 @@ def test_versions_are_numbers_that_grow(server, space):
 
 
 def test_pages(server, space):
-    """A list in pages shows one version of all, also when objects change meanwhile; the last page has
-    no token."""
+    """All pages of a list have one version, even if objects change meanwhile; the last page has no
+    token."""
     make(server, space, 5)
     path = space.path("configmaps")
     first = server.get(query(path, limit=2))
@@ -50,10 +50,10 @@ def test_pages(server, space):
 
 
 def test_a_token_that_is_too_old(server, space):
-    """src/kube/reflector.c begins again from the start: 410, reason Expired.
+    """410, reason Expired: src/kube/reflector.c lists again from the start.
 
-    Of all resources, events alone are never answered from the server's memory: newer servers keep old lists
-    of the others there, for as long as they please."""
+    Only events are never served from the server's memory: newer servers keep old lists of all other
+    resources there, for an unspecified time."""
     path = space.path("events", group=CORE)
 
     def write(name):
@@ -75,7 +75,7 @@ def test_a_token_that_is_none(server, space):
 
 
 def test_a_list_is_of_now(server, space):
-    """Without a resourceVersion a list shows every write that was answered before."""
+    """Without a resourceVersion a list has every write that was acknowledged before."""
     for i in range(20):
         server.create(space.path("configmaps"), space.configmap(f"n{i}"))
         listed = server.get(query(space.path("configmaps"), limit=500))["items"]
@@ -83,7 +83,7 @@ def test_a_list_is_of_now(server, space):
 
 
 def test_a_read_not_older_than(server, space):
-    """stw_kube_get_since: GET with a resourceVersion that a watch has told is at least that new."""
+    """stw_kube_get_since: GET with a resourceVersion from a watch is at least that new."""
     path = space.path("configmaps", "c0")
     make(server, space, 1)
     for i in range(20):
@@ -119,7 +119,7 @@ def test_a_watch(server, space):
 
 
 def test_a_watch_from_a_version_brings_what_came_after(server, space):
-    """A watch that broke goes on where it was, without a list."""
+    """A watch that broke resumes at its last version, without a list."""
     path = space.path("configmaps")
     objects = make(server, space, 3)
     with server.watching(path, resourceVersion=objects[0]["metadata"]["resourceVersion"]) as events:
@@ -130,8 +130,8 @@ def test_a_watch_from_a_version_brings_what_came_after(server, space):
 
 
 def test_an_object_that_leaves_the_selection(server, space):
-    """controller/child_watch.c: a child whose label is taken away is DELETED to a watch by that label,
-    and ADDED when it comes back."""
+    """controller/child_watch.c: a child that loses its label is DELETED for a watch by that label,
+    and ADDED when it has the label again."""
     path, where = space.path("configmaps"), {"labelSelector": "managed=yes"}
     server.create(path, space.configmap(labels={"managed": "yes"}))
     begin = server.get(path)["metadata"]["resourceVersion"]
@@ -143,8 +143,8 @@ def test_an_object_that_leaves_the_selection(server, space):
 
 
 def test_bookmarks(server, space):
-    """A watch with allowWatchBookmarks gets one at least shortly before it ends, with a version that the
-    next watch may begin at, although nothing of its selection has changed."""
+    """A watch with allowWatchBookmarks gets at least one shortly before it ends, with a version at
+    which the next watch may begin, even if no selected object has changed."""
     path = space.path("configmaps")
     begin = server.get(path)["metadata"]["resourceVersion"]
     with server.watching(path, resourceVersion=begin, allowWatchBookmarks="true",
@@ -166,8 +166,8 @@ def test_bookmarks(server, space):
 
 
 def test_a_watch_from_a_version_that_is_gone(server, space, things):
-    """src/kube/reflector.c lists again after a 410, which is an event of type ERROR with a Status.  The
-    definition of a Thing is younger than version 1, and so is what the server remembers of Things."""
+    """src/kube/reflector.c lists again after a 410, which is an event of type ERROR with a Status.
+    The definition of a Thing, and so the server's history of Things, is newer than version 1."""
     server.compact()
     with server.watching(things.path(space), resourceVersion="1") as events:
         kind, status = next(events)
@@ -200,7 +200,7 @@ def test_metadata_only(server, space):
 
 
 def test_all_namespaces(server, space):
-    """A list without a namespace has those of all, each with its own."""
+    """A list without a namespace has the objects of all namespaces, each with its namespace."""
     make(server, space, 1)
     listed = server.get(query("/api/v1/configmaps", limit=500, **one("c0")))
     assert space.name in {o["metadata"]["namespace"] for o in listed["items"]}

@@ -33,7 +33,7 @@ def test_the_record_of_an_apply(server, space):
     assert set(web["f:volumeMounts"]) == {'k:{"mountPath":"/v"}'}
     assert 'k:{"name":"pull"}' in pod["f:imagePullSecrets"]
     assert 'k:{"name":"v"}' in pod["f:volumes"]
-    assert "f:strategy" not in fields["f:spec"]  # what the server defaulted is not ours
+    assert "f:strategy" not in fields["f:spec"]  # fields that the server defaulted are not owned
     server.merge(space.path("deployments", "one"), {"metadata": {"finalizers": None}})
 
 
@@ -57,7 +57,7 @@ def test_the_same_apply_writes_nothing(server, space):
 
 
 def test_a_field_that_is_left_out_goes(server, space):
-    """controller/*_children.c leave out what is wanted no more."""
+    """controller/*_children.c leave out what is no longer wanted."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap(data={"a": "1", "b": "2"}, labels={"x": "y"}))
     less = server.fine(server.apply(path, space.configmap(data={"a": "1"})))
@@ -65,7 +65,7 @@ def test_a_field_that_is_left_out_goes(server, space):
 
 
 def test_a_field_that_another_set_stays(server, space):
-    """The part of an object that steward does not want is left to others."""
+    """Fields that steward does not set are left to other managers."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap())
     server.merge(path, {"data": {"other": "1"}, "metadata": {"labels": {"x": "y"}}},
@@ -76,7 +76,7 @@ def test_a_field_that_another_set_stays(server, space):
 
 
 def test_a_field_that_another_changes_leaves_our_set(server, space):
-    """src/kube/owned.c: drift shows as a digest that differs, because the field is ours no more."""
+    """src/kube/owned.c: drift is a digest that differs, since steward no longer owns the field."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap())
     changed = server.fine(server.merge(path, {"data": {"a": "2"}}, f"?fieldManager={OTHER}"))
@@ -106,16 +106,16 @@ def test_apply_needs_a_manager(server, space):
 
 
 def adds_a_key(server, path, obj, patch):
-    """Applies, lets another add a key by a merge patch, and returns the object after that, and after
-    the same apply again."""
+    """Applies, adds a key as another manager by a merge patch, and applies again.  Returns the
+    object after the patch and after the second apply."""
     server.fine(server.apply(path, obj))
     changed = server.fine(server.merge(path, patch, f"?fieldManager={OTHER}"))
     return changed, server.fine(server.apply(path, obj))
 
 
 def test_a_key_that_is_added_to_the_selector_of_a_service(server, space, does):
-    """controller/child_watch.c owns selectors whole.  Where the map is granular, the key that another
-    added is no conflict, and an apply leaves it there."""
+    """controller/child_watch.c owns selectors as a whole.  Where the map is granular, a key that
+    another manager added is not a conflict, and an apply keeps it."""
     changed, again = adds_a_key(server, space.path("services", "one"), space.service(),
                                 {"spec": {"selector": {"x": "y"}}})
     assert changed["spec"]["selector"] == {"app": "one", "x": "y"}
@@ -152,8 +152,8 @@ def test_the_selector_of_a_deployment(server, space):
 
 @pytest.mark.parametrize("given", ["given", "defaulted"])
 def test_a_value_instead_of_a_reference(server, space, does, given):
-    """controller/app_deployment.c writes fieldRef.apiVersion itself, since what the server filled in
-    stays when the rest goes.  Where even that is refused, the removal of the whole member is not
+    """controller/app_deployment.c writes fieldRef.apiVersion itself, since a defaulted value stays
+    when the rest is removed.  Where even that is refused, the whole member can be removed
     (src/kube/owned_left.c)."""
     path = space.path("deployments", "one")
 
@@ -173,8 +173,8 @@ def test_a_value_instead_of_a_reference(server, space, does, given):
 
 
 def test_a_probe_that_is_left_out(server, space, does):
-    """src/kube/owned_left.c: where defaults of a probe stay when the probe goes, the server refuses
-    that, and takes it after the whole member is removed."""
+    """src/kube/owned_left.c: where defaults of a removed probe stay, the server refuses the apply
+    until the whole member is removed."""
     path = space.path("deployments", "one")
     probe = {"readinessProbe": {"tcpSocket": {"port": 80}}}
     made = server.fine(server.apply(path, space.deployment(container=probe)))
@@ -202,7 +202,7 @@ def test_quantities_are_rewritten(server, space, given, stored):
 
 
 def test_bundles_of_webhooks_are_applied_by_name(server, space):
-    """certs/hooks.c owns clientConfig.caBundle of entries that another manager made, and nothing else."""
+    """certs/hooks.c owns only clientConfig.caBundle of entries that another manager created."""
     with open(server.ca, "rb") as file:
         pem = file.read()
     bundle, both = base64.b64encode(pem).decode(), base64.b64encode(pem + pem).decode()
@@ -223,7 +223,7 @@ def test_bundles_of_webhooks_are_applied_by_name(server, space):
         assert owned(after) == {"f:webhooks": {'k:{"name":"one.steward.test"}': {
             ".": {}, "f:name": {}, "f:clientConfig": {"f:caBundle": {}}}}}
         stale = server.apply(f"{base}/{space.name}", {**head, "webhooks": [part]})
-        assert stale.status in (200, 409)  # the same again writes nothing where that is looked at first
+        assert stale.status in (200, 409)  # 200 where the server first sees that nothing changes
         part["clientConfig"] = {"caBundle": both}
         stale = server.apply(f"{base}/{space.name}", {**head, "webhooks": [part]})
         assert stale.status == 409 and stale.reason == "Conflict", stale

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server makes of a CustomResourceDefinition: src/kinds/crd.c prints them, the webhook and
-the controllers rely on what they keep out."""
+"""How the API server treats a CustomResourceDefinition: src/kinds/crd.c prints them, the webhook
+and the controllers rely on what they refuse."""
 
 import subprocess
 import time
@@ -22,7 +22,7 @@ def conditions(server, name):
 
 @pytest.fixture(scope="module")
 def our_own(server):
-    """What steward print crds prints, applied: [(definition, answer)]; removed again where it was new."""
+    """Applies what steward print crds prints: [(definition, answer)]; removes what was new."""
     printed = subprocess.run([paths.steward_binary(), "print", "crds"], check=True,
                              capture_output=True, text=True).stdout
     definitions = list(yaml.safe_load_all(printed))
@@ -34,7 +34,7 @@ def our_own(server):
 
 
 def test_our_own_definitions(server, our_own):
-    """steward print crds: all are taken as they are, without a warning, and served."""
+    """steward print crds: all are accepted unchanged, without a warning, and served."""
     for definition, answer in our_own:
         name = definition["metadata"]["name"]
         assert answer.status in (200, 201) and answer.warnings == [], answer
@@ -46,7 +46,7 @@ def test_our_own_definitions(server, our_own):
 
 
 def keeps(ours, theirs, path=""):
-    """Where `theirs` lacks something of `ours`; "" for nowhere.  As `steward doctor` compares."""
+    """Where `theirs` lacks something of `ours`, or "".  `steward doctor` compares the same way."""
     if isinstance(ours, dict):
         for key, value in ours.items():
             if not isinstance(theirs, dict) or key not in theirs:
@@ -112,7 +112,7 @@ def test_defaults(server, space, things):
     ("amount", "much"), ("list", [{"port": 80}, {"port": 80}]), ("list", {}), ("map", {"a": 1}),
     ("text", "x" * 9), ("text", "")])
 def test_what_a_schema_refuses(server, space, things, field, bad):
-    """Bad values are a 422 with the field's path, so that the webhook need not see them."""
+    """Bad values are a 422 with the field's path, so that the webhook need not check them."""
     refused = server.ask("POST", things.path(space), things.object(space, spec={field: bad}))
     assert refused.status == 422 and refused.reason == "Invalid", refused
     assert any(at.startswith(f"spec.{field}") for _, at in refused.causes), refused

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server allocates, fills in and refuses for children: controller/myweb.c, app_status.c,
-verdict.c.  Their words are compared with the server's own, so a change of wording has to be seen here."""
+"""What the server allocates, defaults and refuses for children: controller/myweb.c, app_status.c,
+verdict.c.  They match texts of the server's messages; these tests notice when one changes."""
 
 import pytest
 
@@ -13,14 +13,14 @@ def port_of(service):
 
 
 def with_port(space, port, name="one"):
-    """A Service that wants a node port."""
+    """A Service that requests a node port."""
     obj = space.service(name)
     obj["spec"]["ports"][0]["nodePort"] = port
     return obj
 
 
 def test_a_node_port_is_allocated_and_kept(server, space):
-    """controller/myweb.c leaves the port out and goes on having the one that was given."""
+    """controller/myweb.c omits the port and keeps the one that was allocated."""
     path = space.path("services", "one")
     made = server.fine(server.apply(path, space.service()))
     assert 30000 <= port_of(made) <= 32767
@@ -30,7 +30,7 @@ def test_a_node_port_is_allocated_and_kept(server, space):
 
 
 def test_a_node_port_that_is_taken(server, space):
-    """422; the words "port is already allocated" mean NodePortAllocated=False."""
+    """422; "port is already allocated" in the message means NodePortAllocated=False."""
     taken = port_of(server.fine(server.apply(space.path("services", "one"), space.service())))
     refused = server.apply(space.path("services", "two"), with_port(space, taken, "two"))
     assert refused.status == 422 and refused.reason == "Invalid"
@@ -43,7 +43,7 @@ def test_a_node_port_that_is_taken(server, space):
 
 
 def test_a_node_port_is_free_again(server, space):
-    """controller/child_watch.c wakes who waits for a port as soon as its Service is gone."""
+    """controller/child_watch.c wakes what waits for a port as soon as its Service is gone."""
     path = space.path("services", "one")
     port = port_of(server.fine(server.apply(path, space.service())))
     server.fine(server.ask("DELETE", path))
@@ -52,13 +52,13 @@ def test_a_node_port_is_free_again(server, space):
 
 
 def test_a_node_port_out_of_range(server, space):
-    """422 with the words "not in the valid range"."""
+    """422 with "not in the valid range" in the message."""
     refused = server.apply(space.path("services", "one"), with_port(space, 80))
     assert refused.status == 422 and "not in the valid range" in refused.message
 
 
 def test_no_node_port_is_left(server, space, does):
-    """The words "failed to allocate a nodePort: range is full", whatever the status is."""
+    """"failed to allocate a nodePort: range is full" in the message, with any status."""
     def many(name, count):
         ports = [{"name": f"p{i}", "port": 1 + i, "protocol": "TCP"} for i in range(count)]
         return server.ask("POST", space.path("services"), space.service(name, ports=ports))
@@ -76,7 +76,7 @@ def test_no_node_port_is_left(server, space, does):
 
 
 def test_the_selector_of_a_deployment_never_changes(server, space):
-    """controller/verdict.c: INVALID is a refusal that only a person can mend."""
+    """controller/verdict.c: INVALID is a refusal that only a user can resolve."""
     path = space.path("deployments", "one")
     server.fine(server.apply(path, space.deployment()))
     other = space.deployment(selector={"matchLabels": {"app": "two"}})
@@ -87,7 +87,7 @@ def test_the_selector_of_a_deployment_never_changes(server, space):
 
 
 def test_what_the_server_fills_in(server, space):
-    """controller/manifest.c and *_children.c write only what they mean."""
+    """controller/manifest.c and *_children.c leave these fields to the server."""
     made = server.fine(server.apply(space.path("deployments", "one"), space.deployment(
         container={"ports": [{"containerPort": 80}]})))
     assert made["spec"]["strategy"]["type"] == "RollingUpdate"
@@ -99,8 +99,8 @@ def test_what_the_server_fills_in(server, space):
 
 
 def test_a_quota(server, space):
-    """controller/verdict.c: a 403 with the words "exceeded quota" is QuotaExceeded.  The controller that
-    counts is not here, so the test writes what it would."""
+    """controller/verdict.c: a 403 with "exceeded quota" in the message is QuotaExceeded.  The quota
+    controller does not run here, so the test writes the quota's status."""
     path = space.path("resourcequotas")
     quota = space.object("v1", "ResourceQuota", "none", spec={"hard": {"count/configmaps": "0"}})
     server.create(path, quota)
@@ -112,17 +112,17 @@ def test_a_quota(server, space):
 
 
 def test_a_namespace_that_goes(server, space):
-    """controller/verdict.c: a 403 with the words "being terminated" is a wait."""
+    """controller/verdict.c: a 403 with "being terminated" in the message means to wait."""
     server.fine(server.ask("DELETE", f"/api/v1/namespaces/{space.name}"))
     refused = server.apply(space.path("configmaps", "one"), space.configmap())
-    assert refused.status in (403, 404), refused  # 404 when it has gone already
+    assert refused.status in (403, 404), refused  # 404 when it is gone already
     if refused.status == 403:
         assert "being terminated" in refused.message
 
 
 def test_an_owner_that_is_not_there(server, space):
-    """controller/child.c writes ownerReferences with controller and blockOwnerDeletion; the API server
-    takes any uid, and refuses a second controller."""
+    """controller/child.c writes ownerReferences with controller and blockOwnerDeletion; the API
+    server accepts any uid, and refuses a second controller."""
     def reference(uid, name):
         return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": True,
                 "blockOwnerDeletion": True}
@@ -137,8 +137,8 @@ def test_an_owner_that_is_not_there(server, space):
 
 
 def test_secrets(server, space):
-    """controller/fingerprint.c, certs/content.c: text in stringData comes back as data; a Secret of a
-    certificate needs both keys; immutable ones do not change."""
+    """controller/fingerprint.c, certs/content.c: stringData is returned as data; a Secret of a
+    certificate needs both keys; an immutable Secret cannot change."""
     made = server.create(space.path("secrets"), space.object(
         "v1", "Secret", "s", stringData={"key": "text"}, data={"other": "AA=="}))
     assert made["data"] == {"key": "dGV4dA==", "other": "AA=="} and "stringData" not in made
@@ -152,8 +152,8 @@ def test_secrets(server, space):
 
 @pytest.mark.parametrize("scheduled", [False, True])
 def test_a_pod_goes_at_once_only_without_a_node(server, space, scheduled):
-    """controller/etcdcluster_act.c, agent.c: a deleted pod stays, marked, until its kubelet has ended
-    it; one that no node has is gone."""
+    """controller/etcdcluster_act.c, agent.c: a deleted pod stays, marked, until its kubelet has
+    stopped it; a pod without a node is gone at once."""
     account = space.object("v1", "ServiceAccount", "default")
     server.ask("POST", space.path("serviceaccounts"), account)
     more = {"nodeName": "nowhere"} if scheduled else {}

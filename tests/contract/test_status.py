@@ -15,8 +15,8 @@ def thing(server, space, things):
 
 
 def test_a_new_object(server, space, things):
-    """controller/object.c: generation 1; a status that comes along is dropped, and the default of the
-    schema is there (src/kinds/crd.c: observedGeneration -1)."""
+    """controller/object.c: generation 1; a status in a create is dropped, and the schema's default
+    applies (src/kinds/crd.c: observedGeneration -1)."""
     obj = things.object(space, spec={}, status={"phase": "mine"})
     made = server.create(things.path(space), obj)
     assert made["metadata"]["generation"] == 1
@@ -24,7 +24,7 @@ def test_a_new_object(server, space, things):
 
 
 def test_the_status_is_written_by_its_own_path(server, thing):
-    """controller/object.c patches /status; spec and metadata of that request count for nothing, and the
+    """controller/object.c patches /status; spec and metadata of that request are ignored, and the
     generation stays."""
     path, made = thing
     patch = {"metadata": {"labels": {"a": "b"}, "finalizers": ["steward.dev/test"]},
@@ -47,7 +47,7 @@ def test_the_owner_of_a_status(server, thing, does):
 
 
 def test_the_other_path_leaves_the_status(server, thing):
-    """What a user writes into status is dropped."""
+    """A status written by the path of the object is dropped."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"phase": "Ready"}}))
     after = server.fine(server.merge(path, {"status": {"phase": "mine"}, "spec": {"count": 2}}))
@@ -55,7 +55,7 @@ def test_the_other_path_leaves_the_status(server, thing):
 
 
 def test_generations(server, thing):
-    """Only a change of spec counts; labels, annotations and finalizers do not."""
+    """Only a change of spec increments it; labels, annotations and finalizers do not."""
     path, _ = thing
 
     def after(patch):
@@ -67,7 +67,7 @@ def test_generations(server, thing):
 
 
 def test_a_patch_that_changes_nothing(server, thing):
-    """controller/object.c: no event comes of it, so nothing runs in circles."""
+    """controller/object.c: there is no watch event, and so no endless loop of reconciles."""
     path, _ = thing
     patch = {"status": {"phase": "Ready"}}
     first = server.fine(server.merge(path + "/status", patch))
@@ -101,8 +101,8 @@ def test_scale(server, thing):
 
 
 def test_finalizers(server, thing):
-    """controller/finalizer.c: a delete marks, the last finalizer's removal deletes, and no finalizer is
-    added to what is being deleted."""
+    """controller/finalizer.c: a delete sets deletionTimestamp, removal of the last finalizer
+    deletes, and no finalizer can be added meanwhile."""
     path, _ = thing
     server.fine(server.merge(path, {"metadata": {"finalizers": ["steward.dev/a", "steward.dev/b"]}}))
     assert server.ask("DELETE", path).status == 200

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the API server asks a webhook and what it makes of the answer: webhook/*, certs/hooks.c and
-`steward print webhooks`."""
+"""How the API server calls a webhook and uses its answer: webhook/*, certs/hooks.c and `steward
+print webhooks`."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ def hooks(server, tmp_path):
 
 @pytest.fixture
 def thing(space, things):
-    """thing(name="one", **members): a Thing that the webhooks are asked about."""
+    """thing(name="one", **members): a Thing for which the webhooks are called."""
     def make(name="one", **members):
         return things.object(space, name, metadata={"labels": {"space": space.name}},
                              **{"spec": {"count": 1}, **members})
@@ -51,7 +51,7 @@ def test_what_is_asked_at_a_create(server, space, things, hooks, thing):
     assert "subResource" not in request and request["oldObject"] is None
     assert request["userInfo"]["username"] == "admin"
     assert request["options"]["kind"] == "CreateOptions"
-    # What the schema makes of it is done already: defaults are in, unknown fields are out.
+    # The schema has been applied already: defaults are set, unknown fields are removed.
     assert request["object"]["spec"] == {"count": 1, "word": "a"}
     assert request["object"]["metadata"]["name"] == "one"
 
@@ -69,8 +69,8 @@ def test_a_name_that_is_generated(server, space, things, hooks, thing):
 
 
 def test_what_is_asked_afterwards(server, space, things, hooks, thing):
-    """UPDATE has both objects, DELETE the old one; an apply and a patch are a CREATE or an UPDATE with
-    the whole object; the status is not asked about."""
+    """UPDATE has both objects, DELETE the old one; an apply and a patch are a CREATE or an UPDATE
+    with the whole object; a change of status does not call the webhook."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     path = things.path(space, "one")
     server.fine(server.apply(path, thing()))
@@ -88,7 +88,7 @@ def test_what_is_asked_afterwards(server, space, things, hooks, thing):
 
 
 def test_the_removal_of_a_finalizer_is_an_update(server, space, things, hooks, thing):
-    """src/kinds/kind.c lets an object that is being deleted pass: else it would never go."""
+    """src/kinds/kind.c allows an object that is being deleted; otherwise it would stay forever."""
     path = things.path(space, "one")
     obj = thing()
     obj["metadata"]["finalizers"] = ["steward.dev/test"]
@@ -102,7 +102,7 @@ def test_the_removal_of_a_finalizer_is_an_update(server, space, things, hooks, t
 
 
 def test_a_denial(server, space, things, hooks, thing):
-    """webhook/reply.c: code, reason and message come through; kubectl prints the sentence."""
+    """webhook/reply.c: code, reason and message reach the client; kubectl prints the message."""
     entry = hooks.entry("a", CHECK, space)
     hooks.install("Validating", space, entry)
     hooks.answers[CHECK] = lambda _: {"allowed": False, "status": {
@@ -115,7 +115,7 @@ def test_a_denial(server, space, things, hooks, thing):
 
 
 def test_warnings(server, space, things, hooks, thing):
-    """webhook/reply.c: each warning becomes a header, also of an object that is let in."""
+    """webhook/reply.c: each warning becomes a header, also when the object is allowed."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     texts = ["spec.count: two would be better", 'a "quoted" word']
     hooks.answers[CHECK] = lambda _: {"allowed": True, "warnings": texts}
@@ -124,8 +124,8 @@ def test_warnings(server, space, things, hooks, thing):
 
 
 def test_a_patch(server, space, things, hooks, thing):
-    """webhook/patch.c: a JSON patch of the object; what it makes is validated by the schema, and by the
-    validating webhooks."""
+    """webhook/patch.c: a JSON patch of the object; its result is validated by the schema, and by
+    the validating webhooks."""
     hooks.install("Mutating", space, hooks.entry("m", "/change", space))
     hooks.install("Validating", space, hooks.entry("v", CHECK, space))
     hooks.answers["/change"] = h.patch({"op": "replace", "path": "/spec/count", "value": 7},
@@ -139,8 +139,8 @@ def test_a_patch(server, space, things, hooks, thing):
 
 
 def test_asked_again(server, space, things, hooks, thing):
-    """reinvocationPolicy IfNeeded: after another webhook has changed the object, the first is asked
-    once more, and sees the change."""
+    """reinvocationPolicy IfNeeded: after another webhook has changed the object, the first is
+    called again and sees the change."""
     hooks.install("Mutating", space,
                   hooks.entry("a", "/first", space, reinvocationPolicy="IfNeeded"),
                   hooks.entry("b", "/second", space))
@@ -153,7 +153,7 @@ def test_asked_again(server, space, things, hooks, thing):
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_a_webhook_that_is_not_there(server, space, things, hooks, thing, policy):
-    """failurePolicy of `steward print webhooks`: Ignore lets pass, Fail is a 500 that names the webhook."""
+    """failurePolicy of `steward print webhooks`: Ignore allows, Fail is a 500 with its name."""
     entry = hooks.entry("a", CHECK, space, failurePolicy=policy, clientConfig={
         "url": "https://127.0.0.1:1/none", "caBundle": hooks.bundle})
     hooks.install("Validating", space, entry)
@@ -167,12 +167,12 @@ def test_a_webhook_that_is_not_there(server, space, things, hooks, thing, policy
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_a_webhook_that_is_slow(server, space, things, hooks, thing, policy):
-    """timeoutSeconds: the API server waits no longer, and then does as failurePolicy says."""
+    """timeoutSeconds: the API server waits that long, and then applies failurePolicy."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space, failurePolicy=policy,
                                                    timeoutSeconds=1))
 
     def slow(_request):
-        time.sleep(3)  # longer than the timeout: what the test is about
+        time.sleep(3)  # longer than the timeout, which is what this tests
         return {"allowed": False}
     hooks.answers[CHECK] = slow
     begin = time.monotonic()
@@ -191,7 +191,7 @@ def test_an_answer_that_is_none(server, space, things, hooks, thing, response):
 
 
 def test_another_bundle(server, space, things, hooks, thing, tmp_path):
-    """certs/rota.c: a new caBundle is used without a restart; a certificate that it does not vouch for
+    """certs/rota.c: a new caBundle is used without a restart; a certificate that it does not trust
     is refused."""
     path = hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     config = server.get(path)
@@ -213,7 +213,7 @@ def test_another_bundle(server, space, things, hooks, thing, tmp_path):
 
 
 def test_selectors(server, space, things, hooks, thing):
-    """objectSelector and namespaceSelector choose what is asked about."""
+    """objectSelector and namespaceSelector choose the objects for which the webhook is called."""
     server.fine(server.merge(f"/api/v1/namespaces/{space.name}", {"metadata": {"labels": {"a": "b"}}}))
     hooks.install("Validating", space,
                   hooks.entry("a", "/yes", space, namespaceSelector={"matchLabels": {"a": "b"}}),
@@ -231,8 +231,8 @@ def test_selectors(server, space, things, hooks, thing):
 
 
 def test_another_version(server, space, things, hooks):
-    """matchPolicy Equivalent: a rule for v1 is asked about a request in v2, which is converted; `kind`
-    and `resource` are those of the rule (webhook/envelope.c)."""
+    """matchPolicy Equivalent: a rule for v1 matches a request in v2, which is converted; `kind` and
+    `resource` are those of the rule (webhook/envelope.c)."""
     hooks.install("Validating", space, hooks.entry("a", "/all", space),
                   hooks.entry("b", "/exact", space, matchPolicy="Exact"))
     obj = things.object(space, version="v2", metadata={"labels": {"space": space.name}}, spec={})
@@ -245,8 +245,8 @@ def test_another_version(server, space, things, hooks):
 
 
 def test_conditions(server, space, things, hooks, thing, does):
-    """config/server-1.29: matchConditions spare the webhook what it would let pass; older servers drop
-    the member, so that they ask."""
+    """config/server-1.29: matchConditions save calls that the webhook would only allow; older
+    servers drop the member, and call."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space, matchConditions=[
         {"name": "two", "expression": "object.spec.count == 2"}]))
     server.create(things.path(space), thing())
@@ -257,7 +257,7 @@ def test_conditions(server, space, things, hooks, thing, does):
 
 @pytest.mark.parametrize("effects", ["Some", "Unknown"])
 def test_side_effects_have_to_be_none(server, space, hooks, effects):
-    """`steward print webhooks` says None: v1 takes nothing else that has effects."""
+    """`steward print webhooks` has None: v1 refuses any value that permits side effects."""
     path = f"{h.API}/{h.PLURALS['Validating']}"
     refused = server.ask("POST", path, {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -268,8 +268,8 @@ def test_side_effects_have_to_be_none(server, space, hooks, effects):
 
 @pytest.mark.parametrize("conditions", [[], ["--match-conditions"]])
 def test_our_own_configurations(server, does, conditions):
-    """steward print webhooks: taken by every server, without a warning; what it drops is
-    matchConditions alone."""
+    """steward print webhooks: accepted by every server without a warning; only matchConditions may
+    be dropped."""
     printed = subprocess.run([paths.steward_binary(), "print", "webhooks", *conditions], check=True,
                              capture_output=True, text=True).stdout
     dropped = does("match-conditions") == "dropped"
