@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of what libmicrohttpd and GnuTLS can do is left with steward's work on top.
+"""Compares steward's admission throughput with what libmicrohttpd and GnuTLS reach alone.
 
-`steward webhook` and a bare handler that answers a constant run side by side, pinned to one core, the
-load generator to another.  They take turns in short rounds, so that whatever else the machine does
-meets both; the medians of the rounds are compared.
+`steward webhook` and a bare handler that returns a constant run side by side, pinned to one core,
+the load generator to another.  They take turns in short rounds, so that other load on the machine
+affects both.  The medians of the rounds are compared.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def say(text):
 
 
 def pinned(cpu):
-    """For preexec_fn: the child runs on this core alone."""
+    """For preexec_fn: the child runs on this core only."""
     return lambda: os.sched_setaffinity(0, {cpu})
 
 
@@ -65,13 +65,13 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def stop(self):
-        """SIGTERM, and the end of it."""
+        """Sends SIGTERM and waits for the exit."""
         self.process.terminate()
         self.process.wait(30)
 
 
 def start_bare(build, folder, cpu, mode):
-    """The ceiling; it prints its port."""
+    """Starts the bare handler, which sets the upper bound; it prints its port."""
     process = subprocess.Popen(
         [build / "tests" / "bench" / "bare", folder / "tls.crt", folder / "tls.key", "2", mode,
          PRIORITIES], stdout=subprocess.PIPE, text=True, preexec_fn=pinned(cpu))
@@ -79,7 +79,7 @@ def start_bare(build, folder, cpu, mode):
 
 
 def start_steward(binary, folder, cpu):
-    """steward webhook; its log says the port."""
+    """Starts `steward webhook`; the port is read from its log."""
     log_path = folder / "steward.log"
     with open(log_path, "w", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -106,7 +106,7 @@ class Load:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=pinned(cpu))
 
     def run(self, seconds):
-        """One round, with the CPU seconds of the server for 10,000 requests."""
+        """One round; the result has the server's CPU seconds per 10,000 requests."""
         before = self.server.cpu_seconds()
         print(seconds, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
@@ -126,7 +126,7 @@ class Load:
 
 
 def measure(loads, rounds, seconds):
-    """Rounds in turn; the medians for each contender."""
+    """Runs rounds in turn; returns the medians of each contender."""
     results = {name: [] for name in loads}
     for load in loads.values():
         load.run(WARM_UP_S)
@@ -139,7 +139,7 @@ def measure(loads, rounds, seconds):
 
 
 def cases(options):
-    """Every combination asked for."""
+    """Every requested combination."""
     for webhook in options.webhooks:
         for size in options.sizes:
             for connections in options.connections:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""500 new MyWebs or Apps until all are complete: how long, and how many API requests for each.
+"""Time until 500 new MyWebs or Apps are all complete, and API requests for each.
 
 The API server is a real one.  kube-controller-manager is stopped, and the benchmark marks the
-Deployments as available in its place (see fleet.py); with --real-controllers it is left to do so
-itself, at its own 20 requests a second.  Requests are counted by steward's rest_client_requests_total,
-those for lists, watches and its certificate before the first object taken off.
+Deployments as available in its place (see fleet.py).  With --real-controllers it does so itself, at
+its own 20 requests a second.  Requests are counted by steward's rest_client_requests_total, less
+those for lists, watches and its certificate before the first object.
 """
 
 import argparse
@@ -29,12 +29,12 @@ def by_method(steward):
 
 
 def difference(after, before):
-    """What came in between."""
+    """The difference for each method."""
     return {m: after[m] - before[m] for m in after}
 
 
 def quiet(steward):
-    """Once the last request (events are sent behind the rest) is two seconds ago."""
+    """The counts by method, once no request was sent for two seconds (events are sent last)."""
     seen = [(by_method(steward), time.monotonic())]
 
     def look():
@@ -87,7 +87,7 @@ def main():
     args = parser.parse_args()
     replicas = 0 if args.real_controllers else args.replicas
     f = measure(args.kind, args.count, replicas, args.real_controllers)
-    # A watch that is renewed in this minute is a GET and no request for an object.
+    # A watch renewed in this minute is a GET, not a request for an object.
     idle = sum(n for m, n in f["requests_in_settled_minute"].items() if m != "GET")
     most = REQUESTS_MAX[args.kind]
     good = f["requests_per_object"] <= most and idle == 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""10,000 Erus: memory for each, CPU between instants; and 500 that are due at the same instant: how
-long until all are stamped, and API requests for each.
+"""10,000 Erus: memory for each, and CPU while none is due; and 500 that are due at the same
+instant: time until all are stamped, and API requests for each.
 
-The API server is a real one.  The controller manager is stopped, since it would only add its own
-load; the Deployments of the 500 are marked as available here.
+The API server is a real one.  The controller manager is stopped, since it would only add load of
+its own; the benchmark marks the Deployments of the 500 as available.
 """
 
 import argparse
@@ -30,17 +30,17 @@ FLEET, DUE = "fleet", "due"
 
 
 def deployments(ns):
-    """Their collection."""
+    """The path of their collection."""
     return f"/apis/apps/v1/namespaces/{ns}/deployments"
 
 
 def erus(ns):
-    """Their collection."""
+    """The path of their collection."""
     return f"/apis/mtsre.meitu.com/v1/namespaces/{ns}/erus"
 
 
 class Bench:
-    """A cluster, and a steward beside it."""
+    """A cluster, and a steward process for it."""
 
     def __init__(self, cluster, folder):
         self.cluster, self.api = cluster, cluster.api
@@ -53,11 +53,11 @@ class Bench:
                                    ["--log-level", "warn"])
 
     def wait_ready(self, count):
-        """Until so many are Ready by steward's own metric."""
+        """Waits until `count` are Ready, by steward's own metric."""
         wait.until(f"{count} to be Ready", lambda: self.ready() >= count, 900, every=0.5)
 
     def ready(self):
-        """How many are, by steward's own metric."""
+        """How many are Ready, by steward's own metric."""
         return int(self.steward.metric("steward_objects", kind="Eru", condition="Ready",
                                        status="True"))
 
@@ -89,7 +89,7 @@ def measure_fleet(bench, count, seconds):
     grown = steady_rss_kib(bench.steward)
     say(f"{seconds} s in which nothing is due")
     before = bench.cpu_seconds()
-    time.sleep(seconds)  # the time itself is what is measured
+    time.sleep(seconds)  # CPU is measured over exactly this time
     cpu = bench.cpu_seconds() - before
     bench.steward.stop()
     bench.steward.start()
@@ -103,7 +103,7 @@ def measure_fleet(bench, count, seconds):
 
 
 def available(found):
-    """The status of a Deployment that is through."""
+    """The status of a Deployment whose rollout is complete."""
     wanted = found["spec"]["replicas"]
     return {"status": {"observedGeneration": found["metadata"]["generation"], "replicas": wanted,
                        "updatedReplicas": wanted, "availableReplicas": wanted,
@@ -111,7 +111,7 @@ def available(found):
 
 
 def requests_for_each(cluster, found):
-    """How many until the stamp is told in the status, by the API server's audit log."""
+    """Requests for each until its status has the stamp, from the API server's audit log."""
     counts, done = collections.Counter(), set()
     for verb, path, _ in stw.requests(cluster, DUE):
         name = next((part for part in path.split("?")[0].split("/") if part in found), None)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster and a fleet of MyWebs or Apps for the benchmarks.
 
-Pods are not what is measured, and kube-controller-manager allows itself 20 requests a second, which
-would hide everything else.  So it is stopped, and `Deployments` plays its part: it marks the
-Deployments of the real API server as available.
+Pods are not measured, and kube-controller-manager limits itself to 20 requests a second, which
+would hide everything else.  It is therefore stopped, and `Deployments` marks the Deployments of the
+real API server as available in its place.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from support import app, myweb, wait
 from support import steward as stw
 from support.rest import MERGE
 
-# The kinds that a fleet can be of: its collection, and a manifest.
+# The kinds of a fleet: the path of the collection, and a function that makes a manifest.
 KINDS = {"MyWeb": ("/apis/operator.k8s-summit.org/v1/namespaces/fleet/mywebs", myweb.manifest),
          "App": ("/apis/mycompany.com/v1/namespaces/fleet/apps", app.manifest)}
 DEPLOYMENTS = "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dsteward"
@@ -44,7 +44,7 @@ def rss_kib(steward):
 
 
 def steady_rss_kib(steward):
-    """Its resident memory, once that no longer moves."""
+    """Its resident memory, once that is stable."""
     seen = []
 
     def look():
@@ -55,7 +55,7 @@ def steady_rss_kib(steward):
 
 
 class Deployments(threading.Thread):
-    """Says of each Deployment that all of it is available, as soon as it is there."""
+    """Marks each Deployment as completely available as soon as it exists."""
 
     def __init__(self, api, workers=4):
         super().__init__(daemon=True)
@@ -93,7 +93,7 @@ class Deployments(threading.Thread):
 
 
 class Fleet:
-    """Objects of a kind in a cluster of their own, and one steward beside it."""
+    """Objects of one kind in a cluster of their own, and one steward process."""
 
     def __init__(self, cluster, binary, folder, kind="MyWeb"):
         self.cluster, self.binary, self.folder, self.kind = cluster, binary, folder, kind
@@ -103,7 +103,7 @@ class Fleet:
         self.steward = None
 
     def prepare(self):
-        """CRDs, rights, and whoever plays the Deployment controller."""
+        """Installs CRDs and rights, and replaces the Deployment controller."""
         stw.install(self.cluster, self.binary)
         self.kubeconfig = self.cluster.kubeconfig_of(stw.ACCOUNT, self.folder / "kubeconfig")
         self.cluster.create_namespace("fleet")
@@ -126,14 +126,14 @@ class Fleet:
             raise RuntimeError(self.steward.log_tail())
 
     def grow(self, count, **spec):
-        """Creates objects until there are so many."""
+        """Creates objects until there are `count`."""
         path, manifest = KINDS[self.kind]
         self.api.write_all(("POST", path, manifest(f"web-{n:05}", "fleet", **spec))
                            for n in range(self.count, count))
         self.count = count
 
     def clear(self):
-        """Removes every object, its children and its events: garbage collection is stopped, too."""
+        """Removes all objects, children and events, since garbage collection is stopped."""
         namespace, kinds = "/namespaces/fleet/", KINDS[self.kind][0]
         for path in (kinds, f"/apis/apps/v1{namespace}deployments", f"/api/v1{namespace}services",
                      f"/api/v1{namespace}configmaps", f"/api/v1{namespace}events",
@@ -149,7 +149,7 @@ class Fleet:
                                    status="True")
 
     def wait_completed(self, seconds):
-        """Until all are; returns when that was."""
+        """Waits until all are complete; returns the time."""
         last = [0.0]
 
         def look():
@@ -164,7 +164,7 @@ class Fleet:
 
 @contextlib.contextmanager
 def fleet(binary, kind="MyWeb"):
-    """A Fleet in a fresh cluster that is gone afterwards; $STEWARD_CLUSTER_NAME names another."""
+    """A Fleet in a new cluster that is removed afterwards, or in that of $STEWARD_CLUSTER_NAME."""
     name = os.environ.get("STEWARD_CLUSTER_NAME") or f"bench-{os.getpid()}"
     mine = "STEWARD_CLUSTER_NAME" not in os.environ
     say(f"Cluster {name}: starting")

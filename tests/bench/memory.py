@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resident memory of steward with no MyWebs, with 1,000 and with 10,000, and how long it takes to start.
+"""Resident memory of steward with no MyWebs, with 1,000 and with 10,000, and its start time.
 
-The API server is a real one.  steward makes all children; kube-controller-manager is stopped, and the
-benchmark marks the Deployments as available in its place (see fleet.py).  Each size is measured
-twice: as it grew, with steward having created everything, and after a restart, with all of it read
-into the caches.
+The API server is a real one.  steward creates all children; kube-controller-manager is stopped, and
+the benchmark marks the Deployments as available in its place (see fleet.py).  Each size is measured
+twice: as grown, after steward has created everything, and after a restart, with all of it read into
+the caches.
 """
 
 import argparse
@@ -25,7 +25,7 @@ START_MAX_MS = 150
 
 
 def restarted(one, times):
-    """Starts afresh that often: (median milliseconds to ready, resident memory)."""
+    """Restarts `times` times: (median milliseconds to ready, resident memory)."""
     took = []
     for _ in range(times):
         one.stop()
@@ -34,9 +34,9 @@ def restarted(one, times):
 
 
 def measure(sizes):
-    """One dict a size, the first with no MyWebs at all."""
+    """One dict for each size, the first without MyWebs."""
     with fleet(paths.steward_binary()) as one:
-        one.start()  # its first start makes the certificate, too
+        one.start()  # the first start also creates the certificate
         start_ms, idle = restarted(one, 5)
         found = [{"mywebs": 0, "rss_kib": idle, "start_ms": round(start_ms, 1)}]
         for size in sizes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new MyWeb costs: CPU, wake-ups and writes of steward, from its creation until it is complete.
+"""What a new MyWeb costs steward until it is complete: CPU, wake-ups and writes.
 
 The API server is a real one of the newest version.  kube-controller-manager is stopped, and the
 benchmark marks the Deployments as available in its place (see fleet.py).  With --reference the
@@ -26,7 +26,7 @@ def writes(steward):
 
 
 def one_round(one, count):
-    """The figures of one steward that meets `count` new objects."""
+    """The figures of one steward for `count` new objects."""
     one.start()
     pid = one.steward.process.pid
     before, written = versus.settled_usage(pid), writes(one.steward)
@@ -50,7 +50,7 @@ def measure(reference, count, rounds):
     programs = versus.binaries(reference)
     found = {name: [] for name in programs}
     with fleet(next(iter(programs.values()))) as one:
-        one.start()  # makes the certificate
+        one.start()  # creates the certificate
         one.stop()
         for n, name in versus.in_turns(list(programs), rounds):
             one.binary = programs[name]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between steward and an API server: lets everything through, and on demand ends every watch with the
-event that a server sends which has forgotten the watch's resourceVersion.
+"""A relay between steward and an API server.  On demand it ends every watch with the event that a
+server sends when it no longer has the watch's resourceVersion.
 
-It decrypts and encrypts again, so that it sees requests; answers pass as the server sent them.
+It terminates TLS on both sides, so that it sees requests; answers pass unchanged.
 """
 
 import contextlib
@@ -29,14 +29,14 @@ def _chunk(event):
 
 
 class Watch:
-    """A watch that passes through: its client, and the connection to the server it comes from."""
+    """A relayed watch: its client, and its connection to the server."""
 
     def __init__(self, client, server, version):
         self.client, self.server, self.version = client, server, version
         self.lock, self.ended = threading.Lock(), False
 
     def end(self):
-        """A bookmark, so that the watch counts as one that worked, then a 410, and the answer's end."""
+        """Sends a bookmark, which makes the watch count as successful, then a 410 and the end."""
         bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": self.version}}}
         with self.lock, contextlib.suppress(OSError):
             self.client.sendall(_chunk(bookmark) + _chunk(GONE) + b"0\r\n\r\n")
@@ -44,7 +44,7 @@ class Watch:
             self.server.shutdown(socket.SHUT_RDWR)
 
     def send(self, data):
-        """False: the client was told that the answer is over."""
+        """False: the answer to the client has already ended."""
         with self.lock:
             if not self.ended:
                 self.client.sendall(data)
@@ -52,7 +52,7 @@ class Watch:
 
 
 class Relay:
-    """One relay on loopback; `api` is a support.rest.Api with its address and its CA."""
+    """One relay on loopback; `api` is a support.rest.Api with the server's address and CA."""
 
     def __init__(self, api, folder):
         self.host, self.port = api.url.rsplit(":", 1)
@@ -70,7 +70,7 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def kubeconfig(self, source, target):
-        """A kubeconfig like `source` that leads through here."""
+        """Writes a kubeconfig like `source` that points to this relay."""
         config = yaml.safe_load(pathlib.Path(source).read_text("utf-8"))
         for cluster in config["clusters"]:
             cluster["cluster"] = {"server": f"https://127.0.0.1:{self.listener.getsockname()[1]}",
@@ -80,7 +80,7 @@ class Relay:
         return target
 
     def relist(self, seconds=120):
-        """Has everything listed again; seconds that each resource took, from 410 to the next watch."""
+        """Forces a relist of everything: {collection: seconds from its 410 to the next watch}."""
         with self.lock:
             self.took, ending, self.watches = {}, self.watches, {}
             self.begun = dict.fromkeys(ending, time.monotonic())
@@ -105,7 +105,7 @@ class Relay:
                     pass
 
     def _exchange(self, client, requests):
-        """One request and its answer; False: the connection is over."""
+        """Relays one request and its answer; False: the connection must be closed."""
         head, fields = _read_head(requests)
         if not head:
             return False

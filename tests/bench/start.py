@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restarts of steward in a cluster that has objects: time to ready, CPU, and peak and steady memory.
+"""Restarts of steward in a cluster that has objects: time to ready, CPU, and peak and steady
+memory.
 
-The API server is a real one of the newest version (see fleet.py).  The objects are made by the
-program itself, or by the reference, whose memory as grown is told as well.  Each start counts as
-over when all objects have been judged; the CPU is that of listing, of one look at each object, and
-of nothing else, since all of them are settled.
+The API server is a real one of the newest version (see fleet.py).  Each program first creates the
+objects itself; its memory as grown is reported, too.  A start ends when the metric has all objects
+as complete.  Its CPU is that of listing and of one reconcile of each settled object.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from bench.relay import Relay  # noqa: E402
 from support import wait  # noqa: E402
 
 
-REST_S = 60  # connections that were needed are closed after 30 s
+REST_S = 60  # idle connections are closed after 30 s
 
 
 def one_start(one):
-    """The figures of one start: ready is when all lists are in; memory is steady a minute later."""
+    """The figures of one start: ready when all lists are read; steady memory a minute later."""
     ready = one.start() / 1000
     pid = one.steward.process.pid
     listed = versus.usage(pid)
@@ -44,7 +44,7 @@ def one_start(one):
 
 
 def grown(one, count):
-    """Resident memory of the steward that has made all of them."""
+    """Resident memory of the steward that has created all objects."""
     one.start()
     one.grow(count)
     one.wait_completed(3600)
@@ -83,7 +83,7 @@ def measure(reference, count, rounds):
 
 
 def spread(took):
-    """What tells a stall: the slowest, as against the median."""
+    """Shows a stall: the slowest, compared with the median."""
     median = statistics.median(took)
     return {"times": len(took), "median_s": median,
             "p99_s": sorted(took)[max(0, len(took) * 99 // 100 - 1)], "max_s": max(took),
@@ -91,7 +91,7 @@ def spread(took):
 
 
 def relists(count, times):
-    """How long it takes until every resource is listed again after its watch was answered 410."""
+    """Time until every resource is listed again after its watch was answered 410."""
     took = []
     with fleet(versus.binaries(None)["now"]) as one:
         grown(one, count)
@@ -107,7 +107,7 @@ def relists(count, times):
 
 
 def stalls(reference, count, starts):
-    """How long each of many starts takes: one that waits for something is seen at once."""
+    """How long each of many starts takes: a stalled one is seen at once."""
     programs = versus.binaries(reference)
     took = {name: [] for name in programs}
     with fleet(next(iter(programs.values()))) as one:
@@ -123,7 +123,7 @@ def stalls(reference, count, starts):
 
 
 def show(found, names):
-    """A table: a line a figure, a column a program."""
+    """Prints a table: one line per figure, one column per program."""
     print(f"{'':18}" + "".join(f"{n:>12}" for n in names))
     for key in found["now"]:
         print(f"{key:18}" + "".join(f"{found[n].get(key, 0):>12.3f}" for n in names))

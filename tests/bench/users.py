@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""1,000 DatabaseUsers on one MariaDB: how fast steward makes their accounts, beside a plain loop that
-sends the very same statements over one connection; and what a look at settled ones costs.
+"""1,000 DatabaseUsers on one MariaDB: how fast steward creates their accounts, compared with a loop
+that sends the same statements over one connection; and what reconciling settled ones costs.
 
-API server and MariaDB are real ones, the latter as durable as it is by default.  The objects and their
-Secrets are there before steward starts, let in by the webhook of another one, and 50 of them are settled.
-The statements are taken from the server's own log of steward's run, with other names of accounts, and
-sent to it again by its own client.
+API server and MariaDB are real, the latter with its default durability.  Another steward admits the
+objects before the run, and 50 of them are settled.  The statements are taken from the server's log
+of steward's run and sent again by its own client, with other account names.
 """
 
 import argparse
@@ -27,7 +26,7 @@ from support import steward as stw  # noqa: E402
 RATE_MIN = 0.70
 STATEMENTS_MAX = 2
 GROWTH_MAX_KIB = 1.5
-FEW = 50  # are there before: with them steward has its connections, and memory is compared with that
+FEW = 50  # exist before the run, so that steward has its connections; the baseline of memory
 NS = "users"
 USERS = f"/apis/handsomeguy.cn/v1alpha1/namespaces/{NS}/databaseusers"
 SECRETS = f"/api/v1/namespaces/{NS}/secrets"
@@ -48,7 +47,7 @@ class Users:
         self.steward.args += ["--log-level", "warn"]
 
     def create(self, first, count):
-        """Secrets and objects, by a few connections.  A steward that reconciles nothing lets them in."""
+        """Creates Secrets and objects; a steward that reconciles nothing admits them."""
         names = [f"steward-{n:05}" for n in range(first, count)]
         with self.scene.door():
             self.api.write_all(
@@ -57,36 +56,36 @@ class Users:
             self.api.write_all(("POST", USERS, databaseuser.manifest(name, NS)) for name in names)
 
     def ready(self):
-        """How many are, by steward's own metric."""
+        """How many are ready, by steward's own metric."""
         return int(self.steward.metric("steward_objects", kind="DatabaseUser", condition="Ready",
                                        status="True"))
 
     def wait_ready(self, count, seconds=600):
-        """Until all are; returns when that was."""
+        """Waits until `count` are ready; returns the time."""
         wait.until(f"{count} to be ready", lambda: self.ready() >= count, seconds, every=0.3)
         return time.monotonic()
 
     def start(self):
-        """Starts steward; returns when that was."""
+        """Starts steward; returns the time of the start."""
         begin = time.monotonic()
         self.steward.start()
         return begin
 
     def restarted_rss(self, count):
-        """Resident memory with so many settled ones, all of which were looked at; steward is ended."""
+        """Resident memory with `count` settled objects, each reconciled once; stops steward."""
         self.start()
         self.wait_ready(count)
         self.steward.stop()
         self.start()
         wait.until("a look at each", lambda: self.runs() >= count, 300, every=0.3)
         steady_rss_kib(self.steward)
-        resync(self, FEW)  # code that was let go of after the start is there again, with few and with all
+        resync(self, FEW)  # code pages dropped after the start are resident again in both cases
         rss = steady_rss_kib(self.steward)
         self.steward.stop()
         return rss
 
     def statements(self):
-        """Sent so far."""
+        """SQL statements sent so far."""
         return int(self.steward.metric("steward_sql_statements_total", target="main"))
 
     def runs(self):
@@ -109,13 +108,13 @@ def cpu_seconds(users):
 
 
 def cpu_of(pid):
-    """CPU seconds that a process has had, in user and system mode."""
+    """User and system CPU seconds of a process."""
     stat = pathlib.Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def log_size(server):
-    """Where the server's log of statements ends now."""
+    """The current size of the server's general log."""
     return (server.folder / "general.log").stat().st_size
 
 
@@ -135,7 +134,7 @@ def logged(server, begin, end):
 
 
 def replay(server, statements):
-    """Seconds that one connection takes for them, with other names."""
+    """Seconds that one connection takes for them, with other account names."""
     script = "".join(s.replace("steward-0", "plainer-0") + ";\n" for s in statements)
     begin = time.monotonic()
     result = server.run_client("--force", check=False, stdin=script, user=databases.dbserver.ADMIN,
@@ -147,7 +146,7 @@ def replay(server, statements):
 
 
 def resync(users, count):
-    """(statements, writes to the API server) of one look at each of the settled."""
+    """(statements, writes to the API server) of one reconcile of each settled object."""
     runs, sent, wrote = users.runs(), users.statements(), users.writes()
     now = str(time.monotonic_ns())
     for n in range(count):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two stewards in one run: the one of a commit, built once, beside the one that is being worked on.
+"""Two stewards in one run: that of a commit, built once, and that of the work tree.
 
 Seconds differ from machine to machine and from hour to hour; the ratio of two programs that are
 measured in turns differs much less.
@@ -70,7 +70,7 @@ def usage(pid):
 
 
 def settled_usage(pid):
-    """The same, once a second of it costs next to nothing."""
+    """The same, once steward uses next to no CPU for two seconds."""
     seen = [usage(pid)]
 
     def look():
@@ -81,7 +81,7 @@ def settled_usage(pid):
 
 
 def less(after, before):
-    """What came in between."""
+    """The difference of each figure."""
     return {key: after[key] - before[key] for key in after}
 
 
@@ -91,13 +91,13 @@ def medians(rounds):
 
 
 def ratios(now, reference):
-    """`now` as parts of `reference`."""
+    """`now` divided by `reference`, for each figure."""
     return {key: round(now[key] / reference[key], 3) for key in now
             if isinstance(now[key], (int, float)) and reference.get(key)}
 
 
 def in_turns(names, rounds):
-    """(round, name): each round begins with the other one."""
+    """(round, name): the order alternates from round to round."""
     for n in range(rounds):
         for name in names if n % 2 == 0 else reversed(names):
             yield n, name
