@@ -2,9 +2,9 @@
 """Reads what `kubectl kustomize` printed on standard input and writes one manifest, the same for
 every version of kubectl.
 
-Its order serves both ways: `kubectl apply -f` makes what others need before them, and `kubectl
-delete -f`, which goes through it from the top too, takes the webhooks away first, so that nothing is
-refused for want of a steward."""
+The order suits both directions.  `kubectl apply -f` creates an object before those that need it.
+`kubectl delete -f` also goes from top to bottom: it removes the webhooks first, so that no request
+is refused because steward is gone."""
 
 import sys
 
@@ -13,11 +13,11 @@ import yaml
 ORDER = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Namespace",
          "PriorityClass", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole",
          "RoleBinding", "ClusterRoleBinding", "ConfigMap", "Service", "Deployment"]
-FIRST = ["apiVersion", "kind", "metadata"]  # of each object; other fields by name
+FIRST = ["apiVersion", "kind", "metadata"]  # of each object; other fields follow by name
 
 
 class Dumper(yaml.SafeDumper):
-    """Texts of several lines as they are, and no references."""
+    """Dumps multi-line strings as literal blocks, and writes no aliases."""
 
     def ignore_aliases(self, data):
         return True
@@ -32,7 +32,7 @@ Dumper.add_representer(str, _text)
 
 
 def place(obj):
-    """What an object is sorted by; a kind that is not in the list fails, so that somebody thinks."""
+    """The sort key of an object.  A kind that ORDER lacks fails: its place has to be decided."""
     return ORDER.index(obj["kind"]), obj["metadata"]["name"]
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The root folder of steward's image, and what is in it as SPDX.
+"""Writes the root folder of steward's image, and its SBOM as SPDX.
 
 Usage: rootfs.py PROGRAM ROOT SBOM
 
-Copies PROGRAM, every library that it needs or loads when asked to, CA certificates and time zones to
+Copies PROGRAM, every library that it needs or loads on demand, CA certificates and time zones to
 the empty folder ROOT, and writes to SBOM (SPDX 2.3, JSON) which Debian package each file is from.
-What it writes depends on those files alone, so that two builds give one image.
+The output depends on those files only, so that two builds give the same image.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ import sys
 PLUGINS = ("caching_sha2_password", "client_ed25519", "mysql_clear_password", "sha256_password")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 ZONES = "/usr/share/zoneinfo"
-NOT_ZONES = ("posix", "right")  # the same once more, and with leap seconds
+NOT_ZONES = ("posix", "right")  # copies of the same zones, and zones with leap seconds
 USER = 65532
 ACCOUNTS = {
     "etc/passwd": f"root:x:0:0:root:/:/sbin/nologin\nsteward:x:{USER}:{USER}::/:/sbin/nologin\n",
@@ -31,7 +31,7 @@ ACCOUNTS = {
 
 
 def libraries_of(file):
-    """Those that the loader finds for it, the loader included."""
+    """The libraries that the dynamic loader finds for the file, and the loader."""
     text = subprocess.run(["ldd", file], check=True, capture_output=True, text=True).stdout
     if "not found" in text:
         sys.exit(f"rootfs: {file}: {text}")
@@ -39,7 +39,7 @@ def libraries_of(file):
 
 
 def opened_later(program):
-    """Libraries that the program loads by name, as far as they are installed here."""
+    """Libraries that the program loads by name; some may not be installed."""
     folder = pathlib.Path("/usr/lib") / subprocess.run(
         ["gcc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
     names = set(re.findall(rb"\blib(?:mariadb|pq)\.so\.\d+\b", pathlib.Path(program).read_bytes()))
@@ -48,7 +48,7 @@ def opened_later(program):
 
 
 def files_of(program):
-    """What goes in, by the path that it has there."""
+    """{path in the image: source path}."""
     files = {"/usr/bin/steward": program}
     later = [f for f in opened_later(program) if os.path.exists(f)]
     for file in [program, *later]:
@@ -62,7 +62,7 @@ def files_of(program):
 
 
 def copy(files, root):
-    """With the usual links, so that /lib is /usr/lib."""
+    """Copies the files, and makes the usual links, such as /lib to usr/lib."""
     for name in ("bin", "sbin", "lib", "lib64"):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")
@@ -77,7 +77,7 @@ def copy(files, root):
 
 
 def owner_of(file):
-    """(package, version, architecture) of a file of Debian; None for others."""
+    """(package, version, architecture) of a Debian file; None for others."""
     for path in (file, file.removeprefix("/usr")):
         found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True,
                                check=False)
@@ -125,7 +125,7 @@ def sbom(files, root, version):
         sorted(t for t in files if not t.startswith(ZONES) and t != CERTIFICATES))]
     owners = {entry["SPDXID"]: owner_of(os.path.realpath(files[entry["fileName"][1:]]))
               for entry in listed}
-    # The bundle of certificates is made when they are installed, and belongs to no package.
+    # The certificate bundle is generated at installation and belongs to no package.
     named = {owner_of(f) for f in (f"{ZONES}/Etc/UTC", "/usr/sbin/update-ca-certificates")}
     entries = {o: debian_entry(o) for o in sorted(o for o in {*owners.values(), *named} if o)}
     others = entries.values()

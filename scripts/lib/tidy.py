@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy on C files, several at a time, and on none that it found clean before.
+"""Runs clang-tidy on C files, several at a time, except on those that it found clean before.
 
 Usage: tidy.py BUILD-DIR CACHE-DIR FILE...
 
-A result depends on clang-tidy, .clang-tidy, the compiler's arguments, and the bytes of the file and of
-all that it includes, which ninja knows from the last build.  Their hash names an empty file in the
-cache when the result was clean.  Exit status 1 when something was found; a finding is not kept, so
-that it is shown again.
+A result depends on clang-tidy, .clang-tidy, the compiler's arguments, and the bytes of the file and
+of all that it includes, which ninja has recorded in the last build.  For a clean result an empty
+file, named by the hash of all these, is kept in the cache.  Findings are not cached, so that they
+are shown again.  The exit status is 1 when there is a finding.
 """
 
 import concurrent.futures
@@ -49,7 +49,7 @@ def includes(build):
 
 
 def keys(build, files):
-    """{file: hash or ""}; "" for a file of which it is not known what it includes."""
+    """{file: hash or ""}; "" for a file whose includes are unknown."""
     tool = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True, text=True).stdout
     same = tool + digest(".clang-tidy")
     dependencies = includes(build)
@@ -73,7 +73,7 @@ def check(build, file):
 
 
 def forget_old(cache):
-    """Results of files that have changed since are of no use."""
+    """Removes results not used for KEEP_SECONDS: their files have changed since."""
     for path in cache.iterdir():
         if time.time() - path.stat().st_mtime > KEEP_SECONDS:
             path.unlink(missing_ok=True)
