@@ -13,7 +13,7 @@ from . import leftovers, plan, process, results, scheduler, screen
 
 RETRIED_AT_MOST = 20
 
-# The order is that of starting: what takes longest, and what nothing else can run beside, comes first.
+# In starting order: parts that take longest, or that nothing can run beside, come first.
 QUICK = ("node@newest", "integration", "e2e@newest", "lint", "unit")
 ALL = ("stages@newest", "node@newest", "e2e@newest", "node@oldest", "demo", "integration", "e2e@oldest", "integration13",
        "lint", "unit", "unit13", "contract@ci", "rights", "tested")
@@ -33,7 +33,7 @@ SUITES = {
 
 
 def arguments():
-    """What scripts/test passes on; it has checked most of it."""
+    """The options from scripts/test, which has checked most of them."""
     parser = argparse.ArgumentParser(prog="scripts/test", add_help=False)
     parser.add_argument("words", nargs="*")
     parser.add_argument("-k", dest="filter", default="")
@@ -65,7 +65,7 @@ def arguments():
 
 
 def suites_of(tests):
-    """The suites that have these tests: tests/e2e/test_x.py::test_y is of e2e."""
+    """The suites of these tests: tests/e2e/test_x.py::test_y belongs to e2e."""
     found = []
     for test in tests:
         folder = test.split("/")[1]
@@ -76,7 +76,7 @@ def suites_of(tests):
 
 
 def parts_of(suites, options):
-    """The names of parts, each once, with versions put in."""
+    """The names of parts, without duplicates, with versions filled in."""
     found = []
     for suite in suites:
         for part in SUITES.get(suite, (suite,)):
@@ -96,12 +96,12 @@ def parts_of(suites, options):
 
 
 def one_server(options):
-    """Whether the environment decides which Kubernetes there is."""
+    """Whether the environment determines the Kubernetes version."""
     return options.assets or bool(options.given_cluster)
 
 
 def say(text):
-    """For people."""
+    """Prints a message for people."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -133,8 +133,8 @@ def main():
 
 
 def retry(planned, runs, options, run):
-    """Runs tests of pytest that failed once more, when nothing else runs: those that pass now are
-    flaky.  Where many failed it is not the machine's fault, and nothing runs again."""
+    """Runs failed tests of pytest again, alone: those that pass now are flaky.  If many failed, the
+    machine is not the cause, and nothing runs again."""
     failed = {}
     for part in runs.parts:
         if any(isinstance(w.report, results.PytestReport) for w in part.workers):
@@ -154,7 +154,7 @@ def retry(planned, runs, options, run):
 
 
 def report(runs, logs):
-    """Everything that people want to know at the end; the last line is for programs too."""
+    """Prints the summary, whose last line programs read, too; returns the exit status."""
     text = screen.failures(runs) + screen.flaky(runs) + screen.slowest(runs) + screen.table(runs)
     sums = screen.sums(runs)
     if sums["xfailed"]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers share through files: a queue of test files (one path a line, locked while it is changed),
-and the use of one cluster."""
+"""State that workers share through files: a queue of test files (one path a line, locked while it
+is changed), and the users of one cluster."""
 
 import contextlib
 import fcntl
@@ -36,31 +36,31 @@ def take(path):
 
 
 class Users:
-    """The workers of one cluster.  One of them brings it up and says so; the others hold the file while
-    they use the cluster, and the first one waits for them before it ends the cluster."""
+    """The workers of one cluster.  One brings it up and writes that to the file.  The others lock
+    the file while they use the cluster; the first one waits for them before it ends the cluster."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self.file = open(path, "a+", encoding="utf-8")
 
     def tell(self, state):
-        """"up", or "down" for good."""
+        """Writes "up", or "down", which is final."""
         self.file.write(f"{state}\n")
         self.file.flush()
 
     def wait_up(self, seconds):
-        """Whether the cluster is there, as soon as that is known."""
+        """Waits until the state is known; returns whether the cluster is up."""
         deadline = time.monotonic() + seconds
         while not left(self.path) and time.monotonic() < deadline:
             time.sleep(0.1)
         return left(self.path) == ["up"]
 
     def hold(self):
-        """Until this process ends."""
+        """Locks the file, shared, until this process ends."""
         fcntl.flock(self.file, fcntl.LOCK_SH)
 
     def wait_alone(self, seconds):
-        """Until no other worker holds it; false when one still does after so long."""
+        """Waits until no other worker locks the file; false when one still does after that time."""
         deadline = time.monotonic() + seconds
         while True:
             try:

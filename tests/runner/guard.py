@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parent of one worker: brings its cluster up, runs the worker, and ends all that it started.
 
-It adopts what the worker and its cluster leave to themselves, so that all of it can be found and
-ended, and so that the CPU time of all of it is counted.  It ends when the run ends, also when that is
-killed.
+It adopts orphans of the worker and of its cluster, so that all of them can be found and ended, and
+so that their CPU time is counted.  It ends when the run ends, also when that is killed.
 
 Usage: python3 -m runner.guard SPECIFICATION (a JSON file, see main)
 """
@@ -20,11 +19,11 @@ import time
 from . import files, process
 
 CLUSTER_FAILED = 70  # exit status: the cluster did not come up
-TOO_LONG = 71        # the worker was ended because its time was over
-UNCLEAN = 72         # the tests passed, and the worker left processes or clusters behind
+TOO_LONG = 71        # the worker was ended at its time limit
+UNCLEAN = 72         # the tests passed, but processes or clusters remained
 INTERRUPTED = 130
 TEARDOWN_SECONDS = 30
-UP_SECONDS = 900       # a first one may have to wait until a build has ended
+UP_SECONDS = 900       # the first may have to wait until a build has ended
 
 
 class Interrupted(Exception):
@@ -32,7 +31,7 @@ class Interrupted(Exception):
 
 
 class TimeOver(Exception):
-    """The worker has had its time."""
+    """The worker has reached its time limit."""
 
 
 def _interrupted(_number, _frame):
@@ -85,7 +84,7 @@ class Guard:
 
     def attend(self, command, seconds, number=signal.SIGTERM):
         """The exit status of a command.  When its time is over or the run ends, the command gets a
-        signal and time to clean up, and the exception goes on."""
+        signal and time to clean up, and the exception is raised again."""
         child = self.start(command)
         try:
             return self.wait(child, seconds)
@@ -114,7 +113,7 @@ class Guard:
         if self.spec.get("joins"):
             self.users.hold()
         if queue and not files.left(queue):
-            return 0  # other workers were faster
+            return 0  # other workers have taken all files
         if self.spec.get("joins") and not self.users.wait_up(UP_SECONDS):
             return CLUSTER_FAILED
         if self.cluster and not self.up():
@@ -128,7 +127,7 @@ class Guard:
             return TOO_LONG
 
     def clusters_left(self):
-        """Names of clusters of which a process descends from this one."""
+        """Names of clusters with a process that descends from this one."""
         ours, found = process.descendants(os.getpid()), set()
         for path in glob.glob(f"{self.clusters}/*/run/*.pid"):
             try:
@@ -147,7 +146,7 @@ class Guard:
         return bool(given) and path.startswith(f"{self.clusters}/{given}/")
 
     def given_pids(self):
-        """Components of the given cluster that a test has started again: they stay."""
+        """Components of the given cluster that a test has restarted: they stay."""
         given, found = self.spec.get("given_cluster"), set()
         for path in glob.glob(f"{self.clusters}/{given}/run/*.pid") if given else ():
             found.add(int(pathlib.Path(path).read_text("utf-8").split()[0]))
@@ -166,7 +165,7 @@ class Guard:
         return process.descendants(os.getpid()) - self.given_pids()
 
     def clean(self):
-        """Ends everything; true when there was nothing to end but the worker's own cluster."""
+        """Ends everything; true when only the worker's own cluster had to be ended."""
         clean = True
         if self.cluster and self.users:
             self.users.wait_alone(self.spec["seconds"])
@@ -176,7 +175,7 @@ class Guard:
                 self.say(f"The tests left the cluster '{name}' behind.")
                 clean = False
             clean = self.down(name) and clean
-        # What ends by itself right after its parent is not left behind.
+        # Processes that end by themselves right after their parent do not count.
         deadline = time.monotonic() + 5
         while self.others() and time.monotonic() < deadline:
             process.reap()
@@ -189,10 +188,10 @@ class Guard:
 
 
 def main(path):
-    """Runs what the file says: command, folder, env, log, seconds, scripts, cluster (or null: name and
-    arguments of `scripts/cluster up`), joins (the name of another worker's cluster, or ""), users (a
-    file that the workers of a shared cluster have in common, or ""), given_cluster, queue (or null),
-    parent (the run's pid)."""
+    """Runs the worker that the file specifies: command, folder, env, log, seconds, scripts, cluster
+    (or null: name and arguments of `scripts/cluster up`), joins (the name of another worker's
+    cluster, or ""), users (a file that the workers of a shared cluster have in common, or ""),
+    given_cluster, queue (or null), parent (the run's pid)."""
     spec = json.loads(pathlib.Path(path).read_text("utf-8"))
     signal.signal(signal.SIGTERM, _interrupted)
     signal.signal(signal.SIGINT, _interrupted)

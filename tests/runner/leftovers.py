@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends what a run left that was killed together with its guards."""
+"""Ends what remains of a run that was killed together with its guards."""
 
 import glob
 import os
@@ -29,7 +29,7 @@ def _guards():
 
 
 def _clusters_of(folder, dead):
-    """Names of clusters with a process of a dead run, and of those that a run made and is gone."""
+    """Names of clusters with a process of a dead run, and of those made by a run that is gone."""
     found = set()
     for path in glob.glob(f"{folder}/*/run/*.pid"):
         words = pathlib.Path(path).read_text("utf-8").split()
@@ -43,7 +43,7 @@ def _clusters_of(folder, dead):
 
 
 def clean(scripts, say):
-    """Called at the start of a run: what earlier ones left is ended, what others use stays."""
+    """Called at the start of a run: ends what earlier runs left, and keeps what others use."""
     if _guards():
         say("Waiting until an interrupted run has ended its clusters ...")
     deadline = time.monotonic() + WAIT_SECONDS

@@ -13,8 +13,8 @@ from . import files, results
 
 TESTS = paths.TOP / "tests"
 QUICK_LIST = TESTS / "quick.txt"
-THOROUGH = "thorough"  # a marker of pytest and a suite of meson: what quick leaves to all
-# What the libraries have no part in: files of integration that integration13 leaves to integration.
+THOROUGH = "thorough"  # a marker of pytest and a suite of meson: left out of quick
+# Files of integration that the libraries do not affect: integration13 leaves them out.
 NOT_OF_LIBRARIES = ("test_bootstrap.py", "test_chart.py", "test_cron.py", "test_etcd_facts.py", "test_hostile_sizes.py",
                     "test_lessons.py", "test_readme.py", "test_runner.py", "test_sql_hostile.py", "test_support.py")
 SECONDS_OF_A_TEST = 3  # an estimate for files that never ran here
@@ -31,26 +31,26 @@ class Worker:
     env: dict = dataclasses.field(default_factory=dict)
     cluster: dict = None
     joins: str = ""         # the name of a cluster that another worker of the part brings up
-    users: pathlib.Path = None  # tells the workers of one cluster about each other (files.Users)
+    users: pathlib.Path = None  # shared by the workers of one cluster (files.Users)
     queue: pathlib.Path = None
 
 
 @dataclasses.dataclass
 class Part:
-    """One line for people: a suite, on one version of Kubernetes if it needs that."""
+    """One line of the output: a suite, on one version of Kubernetes if it needs that."""
 
     name: str
     workers: list
     total: int = 0          # tests, or programs of several tests
-    again: str = ""         # runs one of its tests again: {name} is the test's
-    after: tuple = ()       # names of parts that must have ended before; those that do not run are skipped
+    again: str = ""         # the command that runs one of its tests, {name}, again
+    after: tuple = ()       # parts that must have ended before, if they run
     node: bool = False      # needs the machine's only node
     error: str = ""         # why it cannot run
     whole: bool = False     # all tests of its suite are in it
 
 
 class Plan:
-    """Makes parts from what scripts/test was asked for."""
+    """Makes the parts of a command line of scripts/test."""
 
     def __init__(self, options, logs, run):
         self.options = options
@@ -70,7 +70,7 @@ class Plan:
     # --- suites without pytest ---
 
     def part_lint(self, name, _version):
-        """scripts/lint; what else runs waits most of the time, so it gets what is left of the cores."""
+        """scripts/lint with nice: the other parts mostly wait, and it uses the idle cores."""
         if self.options.filter or self.options.tests:
             return None
         log = self.logs / "lint.log"
@@ -113,12 +113,12 @@ class Plan:
     # --- suites of pytest ---
 
     def part_integration(self, name, _version):
-        """The real program beside real servers; an API server is enough for a cluster."""
+        """The real program with real servers; the cluster has no node."""
         env = {"STEWARD_TEST_VERSIONS": "all"} if self.options.all_versions else {}
         return self.pytest(name, "integration", workers=3, cluster=self.cluster(False), env=env)
 
     def part_integration13(self, name, _version):
-        """Those that start what was built, with Debian's next libraries; servers are those of this machine."""
+        """The tests of built programs, with Debian's next libraries and this machine's servers."""
         if not self.options.next:
             return None
         return self.pytest(name, "integration", f"not {THOROUGH}", workers=2, cluster=self.cluster(False),
@@ -126,26 +126,26 @@ class Plan:
                            words=[f"--ignore={TESTS / 'integration' / file}" for file in NOT_OF_LIBRARIES])
 
     def part_e2e(self, name, version):
-        """Those that need no node."""
+        """End-to-end tests that need no node."""
         marks = "not node" if version != "oldest" else "not node and oldest"
         return self.pytest(name, "e2e", marks, workers=3 if version != "oldest" else 1,
                            cluster=self.cluster(False))
 
     def part_node(self, name, version):
-        """Those that need pods that run, without those of part_stages if there is one.  Without a node
-        they count as skipped."""
+        """Tests that need pods that run, without those of part_stages if there is one.  Without a
+        node they count as skipped."""
         marks = "node" if version != "oldest" else "node and oldest"
         if f"stages@{version}" in self.options.parts:
             marks += " and not stage"
         return self.on_node(self.pytest(name, "e2e", marks, cluster=self.cluster(self.options.node)))
 
     def part_stages(self, name, _version):
-        """Those that keep to a namespace of their own: two workers share the node."""
+        """Tests that keep to a namespace of their own: two workers share the node."""
         return self.on_node(self.pytest(name, "e2e", "node and stage", workers=2, shared=True,
                                         cluster=self.cluster(self.options.node)))
 
     def on_node(self, part):
-        """The part, which has the machine's only node to itself."""
+        """Marks the part as one that needs the machine's only node."""
         if part:
             part.node = self.options.node
         return part
@@ -170,7 +170,7 @@ class Plan:
                            after=("integration", "e2e", "node", "stages", "contract", "demo"))
 
     def cluster(self, node):
-        """Arguments of `scripts/cluster up`; {} when the tests get a cluster that is there already."""
+        """Arguments of `scripts/cluster up`; {} when the tests get an existing cluster."""
         if self.options.given_cluster:
             return {}
         return {"arguments": ["--audit", *(["--node"] if node else [])]}
@@ -221,7 +221,7 @@ class Plan:
         return part
 
     def once_more(self, part, names):
-        """A part of those tests of a part of pytest, in one worker with a cluster of its own."""
+        """A part with these tests of a pytest part, in one worker with a cluster of its own."""
         first, label = part.workers[0], f"{part.name}.again"
         only, queue, report = (self.logs / f"{label}.{end}" for end in ("only", "queue", "json"))
         only.write_text("".join(f"{name}\n" for name in names), "utf-8")
@@ -237,13 +237,13 @@ class Plan:
                                    total=len(names), whole=False)
 
     def where(self, folder):
-        """What pytest is to look at."""
+        """The paths of the tests for pytest."""
         if not self.options.tests:
             return [TESTS / folder]
         return [paths.TOP / test for test in self.options.tests if test.split("/")[1] == folder]
 
     def named(self, cluster):
-        """With a name that no other worker has."""
+        """The cluster's arguments, with a name that no other worker has."""
         if not cluster:
             return None
         self.clusters += 1
@@ -260,7 +260,7 @@ class Plan:
         return " ".join([*words, "'tests/{name}'"])
 
     def collect(self, name, command, env):
-        """({file: [test, ...]}, error): pytest itself tells."""
+        """({file: [test, ...]}, error), from pytest's own collection."""
         path = self.logs / f"{name}.tests"
         done = subprocess.run([str(word) for word in [*command, "--collect-only", "-q"]], check=False,
                               env=dict(os.environ, **env, STEWARD_TEST_COLLECT=str(path)), text=True,
@@ -302,7 +302,7 @@ def _read_json(path):
 
 
 def versions_of(text):
-    """The versions of Kubernetes that a name stands for."""
+    """The versions of Kubernetes that a name means."""
     if text == "ci":
         return versions.table()["KUBERNETES_CI"]
     if text == "all":

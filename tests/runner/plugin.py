@@ -40,7 +40,7 @@ def is_named(nodeid, names):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves only what a list names."""
+    """Keeps only the tests that a list names."""
     path = os.environ.get("STEWARD_TEST_ONLY")
     if path:
         names = names_in(path)
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """Writes which tests there are."""
+    """Writes the tests that were found."""
     path = os.environ.get("STEWARD_TEST_COLLECT")
     if path:
         found = {file: [i.nodeid for i in items] for file, items in _groups(session.items).items()}
@@ -58,7 +58,7 @@ def pytest_collection_finish(session):
 
 
 def pytest_runtestloop(session):
-    """Runs file after file, as the queue gives them out."""
+    """Runs one file after the other, in the order of the queue."""
     queue = os.environ.get("STEWARD_TEST_QUEUE")
     if not queue or session.config.option.collectonly or session.testsfailed:
         return None
@@ -116,7 +116,7 @@ def _reason(report):
 
 
 def pytest_configure(config):
-    """Reports, if the environment says where."""
+    """Registers the report if the environment names a file for it."""
     path = os.environ.get("STEWARD_TEST_REPORT")
     if path and not config.option.collectonly:
         config.pluginmanager.register(_Report(path))

@@ -14,7 +14,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def die_with_parent(parent):
-    """SIGTERM for this process when its parent ends, however that ends."""
+    """Has the kernel send SIGTERM to this process when its parent ends, in any way."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
         raise SystemExit("the run has ended")
@@ -68,7 +68,7 @@ def descendants(of):
 
 
 def command_line(pid):
-    """Its words; [] when it has ended."""
+    """Its arguments; [] when it has ended."""
     try:
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace") \
             .split("\0")[:-1]
@@ -77,7 +77,7 @@ def command_line(pid):
 
 
 def run_of(pid):
-    """The identity of the run that started a process; "" when no run did, or when it is not ours."""
+    """The identity of the run that started a process; "" when none did or it is unreadable."""
     try:
         variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -89,7 +89,7 @@ def run_of(pid):
 
 
 def send(processes, number):
-    """A signal for each of these; those that have ended already are skipped."""
+    """Sends a signal to each of these; those that have ended already are skipped."""
     for pid in processes:
         try:
             os.kill(pid, number)
@@ -107,7 +107,7 @@ def reap():
 
 
 def end(find, grace=5):
-    """Ends all processes that find() names: asks them to, and forces them after `grace` seconds."""
+    """Ends all processes that find() returns: SIGTERM first, and SIGKILL after `grace` seconds."""
     for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10)):
         deadline = time.monotonic() + seconds
         asked = set()

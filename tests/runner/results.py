@@ -55,7 +55,7 @@ class PytestReport:
         self.running = ""
 
     def look(self):
-        """Reads on."""
+        """Reads the new lines."""
         for line in self.lines.new():
             found = json.loads(line)
             if "start" in found:
@@ -98,7 +98,7 @@ class MesonReport:
         self.running = ""
 
     def look(self):
-        """Reads on."""
+        """Reads the new lines."""
         self.tests += [of_program(json.loads(line)) for line in self.lines.new()]
 
 
@@ -114,7 +114,7 @@ class LintReport:
         self.running = ""
 
     def look(self):
-        """Reads on."""
+        """Reads the new lines."""
         outcomes = {"ok": "passed", "FAILED": "failed", "skipped": "skipped"}
         for line in self.lines.new():
             found = _VERDICT.match(line)

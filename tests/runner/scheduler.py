@@ -31,7 +31,7 @@ class Running:
 
 
 class Scheduler:
-    """Runs parts; `show` is called some times a second, with this object."""
+    """Runs parts; `show` is called several times a second, with this object."""
 
     def __init__(self, parts, options, run, show, limit=0):
         self.parts = parts
@@ -44,7 +44,7 @@ class Scheduler:
         self.interrupted = 0
 
     def run(self):
-        """Until all have ended, or a signal came."""
+        """Runs until all have ended, or until a signal arrives."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.interrupt)
         while (self.waiting or self.active()) and not self.interrupted:
@@ -73,13 +73,13 @@ class Scheduler:
             not any(one.part is part for one in self.active())
 
     def can_start(self, part):
-        """Whether what it needs is free, and what it comes after has ended."""
+        """Whether the node is free if needed, and the parts in `after` have ended."""
         before = [p for p in self.parts if p.name.partition("@")[0] in part.after]
         node_taken = part.node and any(one.part.node and one.part is not part for one in self.active())
         return not node_taken and all(self.has_ended(p) for p in before)
 
     def start_what_can(self):
-        """The first ones first."""
+        """Starts waiting workers in their order, up to the limit."""
         for part, worker in list(self.waiting):
             if len(self.active()) >= self.limit:
                 return
@@ -88,7 +88,7 @@ class Scheduler:
                 self.start(part, worker)
 
     def start(self, part, worker):
-        """A guard, which starts the worker."""
+        """Starts a guard, which starts the worker."""
         one = Running(part, worker)
         specification = {
             "command": [str(word) for word in worker.command], "folder": str(self.options.top),
@@ -99,7 +99,7 @@ class Scheduler:
             "queue": str(worker.queue or ""), "parent": os.getpid()}
         path = worker.log.with_suffix(".worker")
         path.write_text(json.dumps(specification, indent=1), "utf-8")
-        # Several clusters start at the same time.
+        # Several clusters start at the same time, so each start takes longer.
         env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", **os.environ, "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]),
                "PYTHONDONTWRITEBYTECODE": "1", process.RUN: self.run_name}
         with open(worker.log, "a", encoding="utf-8") as log:
@@ -109,7 +109,7 @@ class Scheduler:
         self.started.append(one)
 
     def look(self):
-        """Reads what was reported, and who has ended."""
+        """Reads new reports, and the exit status of workers that have ended."""
         for one in self.active():
             one.worker.report.look()
             pid, status, usage = os.wait4(one.process.pid, os.WNOHANG)
@@ -159,6 +159,6 @@ def unfinished(scheduler, part):
 
 
 def cpu_of_this():
-    """CPU seconds of this process and of children that are no workers."""
+    """CPU seconds of this process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime

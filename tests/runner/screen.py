@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run shows: one line a part while it runs, then failures, the slowest tests and the sum."""
+"""What a run shows: a line per part while it runs, then failures, the slowest tests and the sum."""
 
 import shutil
 import sys
@@ -20,7 +20,7 @@ def duration(seconds):
 
 
 class Numbers:
-    """The sums of a part, now."""
+    """The current sums of a part."""
 
     def __init__(self, runs, part):
         ones = runs.of(part)
@@ -41,7 +41,7 @@ class Numbers:
         self.outcomes["failed"] += len(self.trouble)
 
     def counts(self):
-        """In words, without what is zero."""
+        """The counts as text, without those that are zero."""
         return ", ".join(f"{n} {o}" for o, n in self.outcomes.items() if n) or "nothing ran"
 
 
@@ -60,7 +60,7 @@ def line(runs, part):
 
 
 class Terminal:
-    """All lines, written again in their place."""
+    """All lines, redrawn in place."""
 
     def __init__(self, out=sys.stderr):
         self.out = out
@@ -72,7 +72,7 @@ class Terminal:
             self.draw(runs)
 
     def draw(self, runs):
-        """Now."""
+        """Redraws now."""
         self.last = time.monotonic()
         columns = shutil.get_terminal_size().columns - 1
         text = [line(runs, part)[:columns] for part in runs.parts]
@@ -107,7 +107,7 @@ class Log:
 
 
 def indented(text, lines=LINES_OF_A_FAILURE):
-    """The end of a text, as a quotation."""
+    """The last lines of a text, indented."""
     return "".join(f"    | {one}\n" for one in text.rstrip().splitlines()[-lines:])
 
 
