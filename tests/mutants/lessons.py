@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards behind the lessons E1 to E15 and B1 to B8 of tests/LESSONS.md, but for those of the plan
+"""Guards of the lessons E1 to E15 and B1 to B8 of tests/LESSONS.md, except those of the plan
 (plan.py)."""
 
 from . import Mutant
@@ -11,7 +11,7 @@ STATUS, KIND = "controller/etcdcluster_status", "kinds/etcdcluster"
 BACKUPS, CLI = "e2e/test_etcdbackup.py", "integration/test_snapshot_cli.py"
 RESTORES = "e2e/test_etcdrestore_claim.py"
 
-# (lesson, the guard, file, text, what it becomes, the test)
+# (lesson, guard, file, text, its replacement, test)
 _ROWS = [
     ("E1", "the kubelet starts it again", f"{CLUSTER}_pod.c", '"restartPolicy", "Always"',
      '"restartPolicy", "Never"', f"{POD}:arguments"),

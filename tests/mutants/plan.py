@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards of the plan of EtcdClusters (controller/etcdcluster_plan*.c), which its tables of cases and
-the check of all worlds hold."""
+"""Guards of the plan of EtcdClusters (controller/etcdcluster_plan*.c).  Its tables of cases and its
+model test check them."""
 
 from . import Mutant
 
 TESTS = ["controller/etcdcluster_plan_model", "controller/etcdcluster_plan"]
 
-# (the guard, file, text, what it becomes), and where one thing is looked at twice, the next file,
-# text and what it becomes
+# (guard, file, text, its replacement), and where one thing is checked twice, the next file, text
+# and replacement
 _ROWS = [
     ("I1: a removal leaves a quorum", "facts",
      "return voters >= 1 && p->q.margin >= 0 && healthy >= voters / 2 + 1;", "return voters >= 1;"),

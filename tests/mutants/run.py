@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes one guard after the other out of steward, and says which test notices.
+"""Removes one guard after the other from steward, and reports which test notices.
 
 Each edit is made in a copy of the tree; what the test needs is built there, and the test has to
-fail.  Without any edit it has to pass: that is looked at first.  An edit whose text is no longer in
-its file ends this with the file and the text: find out what became of the guard, and mend the list
-(tests/mutants/plan.py, lessons.py).  A test that does not notice is what is looked for: mend it.
+fail.  Without any edit it has to pass: that is checked first.  An edit whose text is no longer in
+its file ends this with the file and the text: find out what became of the guard, and correct the
+list (tests/mutants/plan.py, lessons.py).  A test that does not notice is the finding: correct it.
 
-Tests of tests/e2e run in the cluster that $STEWARD_CLUSTER_NAME names, else in one that is brought
-up for them, without a node; what needs one is passed over then, and said to be."""
+Tests of tests/e2e run in the cluster that $STEWARD_CLUSTER_NAME names, or in a new one without a
+node.  There, tests that need a node are skipped and reported as such."""
 
 import argparse
 import contextlib
@@ -27,7 +27,7 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests"))
 
-# Only now is the folder on the path.
+# These imports need the path set above.
 from mutants import lessons, plan  # noqa: E402
 from support import cluster as k8s  # noqa: E402
 
@@ -40,8 +40,8 @@ class Skipped(Exception):
 
 
 def ended(command, folder, env):
-    """(exit status, what was said).  Whatever it began is gone with it, also when it takes too long,
-    which is a failure."""
+    """(exit status, output).  All processes that it started are killed at the end.  A time-out is a
+    failure."""
     with subprocess.Popen(command, cwd=folder, env={**os.environ, **env}, text=True,
                           errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           start_new_session=True) as process:
@@ -59,7 +59,7 @@ def ended(command, folder, env):
 
 
 class Copy:
-    """A copy of the tree, and what is built of it."""
+    """A copy of the tree, and its build."""
 
     def __init__(self, folder, jobs):
         self.tree, self.build, self.jobs = folder / "tree", folder / "build", jobs
@@ -92,7 +92,7 @@ class Copy:
 
     @contextlib.contextmanager
     def without(self, edits):
-        """While it lasts the guard is gone."""
+        """Applies the edits for as long as the context lasts."""
         before = {name: (self.tree / name).read_text("utf-8") for name, _, _ in edits}
         after = dict(before)
         for name, old, new in edits:
@@ -110,7 +110,7 @@ class Copy:
             (self.tree / name).write_text(text, "utf-8")
 
     def failure(self, test):
-        """What a test says when it fails; None: it passes."""
+        """The message of a test that fails; None: it passes."""
         return self._python(test) if ".py" in test else self._unit(*test.partition(":")[::2])
 
     def _ninja(self, *targets):
@@ -122,7 +122,7 @@ class Copy:
         self._ninja(program)
         status, said = ended([program], self.build, self.tests[name]["env"])
         failed = set(re.findall(r"\[  FAILED  \] (\w+)", said))
-        if status < 0:  # ended by a signal: in the last one that began
+        if status < 0:  # killed by a signal: in the last test that began
             failed.update(re.findall(r"\[ RUN      \] (\w+)", said)[-1:])
         if status == 0 or (function and function not in failed):
             return None
@@ -145,13 +145,13 @@ class Copy:
 
 
 def chosen(words):
-    """All, or those of these lessons or with these words in their text."""
+    """All, or those of these lessons or with such a text in their description."""
     return [m for m in MUTANTS if not words or any(
         word in m.lesson.split(", ") or len(word) > 3 and word in m.what for word in words)]
 
 
 class Trial:
-    """Mutants against tests; `missed` and `skipped` are those that nobody noticed, or tried."""
+    """Runs mutants against tests; `missed`: no test failed, `skipped`: a test cannot run here."""
 
     def __init__(self, copy):
         self.copy, self.missed, self.skipped = copy, [], []
@@ -176,7 +176,7 @@ class Trial:
         return f"NOT NOTICED by {', '.join(mutant.tests)}"
 
     def take(self, mutant):
-        """Tries it, and tells."""
+        """Tries one mutant, and prints the result."""
         began = time.monotonic()
         try:
             said = self._noticed(mutant)
@@ -189,7 +189,7 @@ class Trial:
 
 @contextlib.contextmanager
 def cluster_for(mutants):
-    """$STEWARD_CLUSTER_NAME names one, where a test needs one."""
+    """Sets $STEWARD_CLUSTER_NAME when a test needs a cluster."""
     needed = any(test.startswith("e2e/") for m in mutants for test in m.tests)
     if not needed or os.environ.get("STEWARD_CLUSTER_NAME"):
         yield
@@ -204,7 +204,7 @@ def cluster_for(mutants):
 
 @contextlib.contextmanager
 def folder_of(given):
-    """Where the copy is."""
+    """The folder of the copy."""
     if given:
         yield pathlib.Path(given).resolve()
         return
