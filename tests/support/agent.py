@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""steward's own image on the node, for the pods that work on volumes."""
+"""steward's image on the node, for the pods that work on volumes."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ from . import paths, wait
 
 
 def load(cluster, binary, folder):
-    """Packs the program under test and gives it to the node; the image's name."""
+    """Packs the program under test and loads it on the node; returns the image's name."""
     name = f"steward-agent:t{os.getpid()}"
     program = pathlib.Path(folder) / "steward"
     shutil.copy(binary, program)

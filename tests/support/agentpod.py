@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdBackups and EtcdRestores on volumes, whose pods no node runs: a test says what they came to."""
+"""EtcdBackups and EtcdRestores on volumes, whose pods no node runs: the test sets their results."""
 
 from . import wait
 from .app import set_status
@@ -8,7 +8,7 @@ IMAGE = "steward/agent:none"
 
 
 class Owner:
-    """One of them, and its pod."""
+    """An EtcdBackup or EtcdRestore, and its pod."""
 
     kind = None
 
@@ -16,7 +16,7 @@ class Owner:
         self.cluster, self.namespace, self.name = cluster, namespace, name
 
     def create(self, kind, **spec):
-        """kubectl apply; itself."""
+        """kubectl apply; returns self."""
         self.cluster.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": kind,
                             "metadata": {"name": self.name, "namespace": self.namespace},
                             "spec": spec})
@@ -31,7 +31,7 @@ class Owner:
         return self.get().get("status", {})
 
     def wait(self, phase, also=lambda status: True):
-        """Until it is in this phase, and something else holds of its status; the object."""
+        """Waits until it is in this phase and also(status) is true; the object."""
         def look(obj):
             status = obj.get("status", {})
             return status.get("phase") == phase and also(status)
@@ -44,12 +44,12 @@ class Owner:
         return pods[0] if pods else None
 
     def wait_pod(self, besides=None):
-        """The pod; `besides`: another than the one of this UID."""
+        """Waits for the pod; `besides`: one with another UID than this."""
         return wait.until("an agent", lambda: next(
             (p for p in [self.pod()] if p and p["metadata"]["uid"] != besides), None))
 
     def ended(self, pod, failed, **containers):
-        """The pod has come to its end.  `containers`: of status, {kind of list: [(name, message)]}."""
+        """Writes the pod's end.  `containers`: of status, {kind of list: [(name, message)]}."""
         lists = {kind: [{"name": name, "image": IMAGE, "imageID": "", "ready": False,
                          "restartCount": 0, "state": {"terminated": {
                              "exitCode": int(failed), "message": message}}}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single requests to an API server, with everything that a caller sees of the answer: status, headers,
-warnings.  For tests/contract, which asks the server itself and never through kubectl."""
+"""Single requests to an API server, with all of the answer that a caller sees: status, headers,
+warnings.  For tests/contract, which sends requests itself and never through kubectl."""
 
 import contextlib
 import http.client
@@ -46,7 +46,7 @@ class Answer:
 
     @property
     def message(self):
-        """The message of a Status, else all of the answer."""
+        """The message of a Status, otherwise all of the answer."""
         return self.body.get("message", "") if isinstance(self.body, dict) else self.body
 
     @property
@@ -60,7 +60,7 @@ class Answer:
 
 
 class Server(rest.Api):
-    """An administrator's requests.  `env` is what `scripts/cluster env` printed, as a dict."""
+    """Requests of an administrator.  `env` is what `scripts/cluster env` printed, as a dict."""
 
     def __init__(self, env):
         super().__init__(env["KUBECONFIG"])
@@ -72,7 +72,7 @@ class Server(rest.Api):
         self.minor = int(re.match(r"\d+", version["minor"])[0])
 
     def ask(self, method, path, body=None, kind=rest.JSON, accept=rest.JSON, token=None):
-        """An Answer, whatever its status is.  `body`: an object, or bytes that go out as they are."""
+        """An Answer, with any status.  `body`: an object, or bytes that are sent unchanged."""
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         headers = {**self.headers, "Accept": accept}
@@ -89,7 +89,7 @@ class Server(rest.Api):
             raise
 
     def get(self, path, **more):
-        """GET that has to be answered with the object."""
+        """GET that has to return the object."""
         return self.fine(self.ask("GET", path, **more))
 
     def create(self, path, body):
@@ -106,14 +106,14 @@ class Server(rest.Api):
 
     @staticmethod
     def fine(answer):
-        """The object of an answer that has to be one of success."""
+        """The object of an answer that has to be a success."""
         assert answer.status < 300, answer
         return answer.body
 
     @contextlib.contextmanager
     def watching(self, path, accept=rest.JSON, **query):
-        """A generator of (type, object); ends when the server ends the watch.  Without one of the
-        caller's, `timeoutSeconds` makes sure that this is soon."""
+        """A generator of (type, object); ends when the server ends the watch.  `timeoutSeconds` is
+        10 unless the caller sets it."""
         query = {"watch": "1", "timeoutSeconds": "10", **query}
         connection = self.connect()
         connection.request("GET", f"{path}?{urllib.parse.urlencode(query)}",
@@ -124,7 +124,7 @@ class Server(rest.Api):
             yield ((e["type"], e["object"]) for e in map(json.loads, reply))
 
     def compact(self):
-        """Makes etcd forget all but the newest revision."""
+        """Makes etcd discard all but the newest revision."""
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.etcd, timeout=20)) as c:
             def post(path, body):
                 c.request("POST", path, json.dumps(body))
@@ -133,7 +133,7 @@ class Server(rest.Api):
             return post("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def etcd_version(self):
-        """Of the etcd that it stores in."""
+        """The version of the server's etcd."""
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.etcd, timeout=20)) as c:
             c.request("GET", "/version")
             return json.loads(c.getresponse().read())["etcdserver"]
@@ -176,7 +176,7 @@ class Space:
                 **(pod or {})}}, **spec})
 
     def pod(self, name="one", **spec):
-        """A Pod that asks for no account."""
+        """A Pod without a token of its account."""
         return self.object("v1", "Pod", name, spec={
             "automountServiceAccountToken": False,
             "containers": [{"name": "web", "image": "web:1"}], **spec})

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apps in tests: manifests, what to wait for, and pods that say what a test wants them to say."""
+"""Apps in tests: manifests, what to wait for, and pods with a status that the test sets."""
 
 from . import wait
 from .cluster import is_ready
 
 KIND = "apps.mycompany.com"
-# Nothing can be pulled from there, so a pod of it never becomes ready.
+# Nothing can be pulled from there, so a pod with this image never becomes ready.
 IMAGE = "registry.invalid/none:1.0"
 RESOURCES = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
 
 
 def manifest(name, namespace, annotations=None, **spec):
-    """An App.  Without pods (replicas 0) unless told otherwise: the real Deployment controller then
-    says at once that all of them are available, on any cluster."""
+    """An App.  By default it has no pods (replicas 0): the real Deployment controller then reports
+    at once that all of them are available, on any cluster."""
     metadata = {"name": name, "namespace": namespace}
     if annotations:
         metadata["annotations"] = annotations
@@ -50,7 +50,7 @@ def children(cluster, name, namespace):
 
 
 def pods(cluster, name, namespace):
-    """The pods of an App that are to stay."""
+    """The pods of an App that are not being deleted."""
     return _staying(cluster.list("pod", namespace, _labelled(name)))
 
 
@@ -63,7 +63,7 @@ def _staying(found):
 
 
 def wait_pods(cluster, name, namespace, count):
-    """Until there are so many pods; returns them."""
+    """Waits until there are `count` pods; returns them."""
     def look(found):
         found = _staying(found)
         return found if len(found) == count else None
@@ -72,7 +72,7 @@ def wait_pods(cluster, name, namespace, count):
 
 
 def set_status(cluster, pod, **status):
-    """Plays the kubelet: writes a pod's status, again when somebody else wrote meanwhile."""
+    """Acts as the kubelet: writes a pod's status, again after a conflict."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
 
     def write():
@@ -91,7 +91,7 @@ def container_status(ready=False, restarts=0, **state):
 
 
 def run_pod(cluster, pod):
-    """The pod runs and is ready."""
+    """Sets the pod to running and ready."""
     started = "2026-01-01T00:00:00Z"
     set_status(cluster, pod, phase="Running", conditions=[
         {"type": "Ready", "status": "True", "lastTransitionTime": started}],
@@ -99,6 +99,6 @@ def run_pod(cluster, pod):
 
 
 def run_pods(cluster, name, namespace, count):
-    """Waits for so many pods, and lets all of them run."""
+    """Waits for `count` pods, and sets all of them to running."""
     for pod in wait_pods(cluster, name, namespace, count):
         run_pod(cluster, pod)

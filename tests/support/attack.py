@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client without credentials can do to the admission port's memory, while honest ones ask.
+"""What a client without credentials can do to the admission port's memory during honest reviews.
 
 A peer has tls(source, timeout) and https(timeout), as support.door.Door."""
 
@@ -13,11 +13,11 @@ from .door import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
 
 BODY_MAX = 7 << 20
 GOOD = as_bytes(review())
-ALL = 40  # honest reviews beside each attack
+ALL = 40  # honest reviews during each attack
 
 
 class Port:
-    """A peer: the admission port of a steward whose certificate is not looked at."""
+    """A peer: the admission port of a steward, whose certificate is not verified."""
 
     def __init__(self, port):
         self.port = port
@@ -36,7 +36,7 @@ class Port:
 
 
 def honest(peer, times):
-    """How many of some honest reviews, each on a connection of its own, were answered."""
+    """Sends `times` honest reviews, each on a connection of its own; how many were answered."""
     good = 0
     for _ in range(times):
         with contextlib.suppress(OSError, ssl.SSLError), contextlib.closing(peer.https(10)) as c:
@@ -45,8 +45,8 @@ def honest(peer, times):
 
 
 def flood(peer, clients, send):
-    """Runs `send(socket)` on that many connections from another address, all kept until the end; how many
-    honest reviews were answered meanwhile and afterwards, of ALL."""
+    """Runs `send(socket)` on that many connections from another address, all kept until the end;
+    returns how many of ALL honest reviews were answered, meanwhile and afterwards."""
     sockets, lock = [], threading.Lock()
 
     def work(count):
@@ -69,7 +69,7 @@ def flood(peer, clients, send):
 
 
 def many_values(peer):
-    """Bodies of [1,1,1...: each byte of them would be ten of ours."""
+    """Bodies of [1,1,1...: parsed as values, each byte would take ten bytes of memory."""
     body = raw_post(b"[" + b"1," * (BODY_MAX // 2 - 2) + b"1]")
 
     def send(sock):
@@ -79,7 +79,7 @@ def many_values(peer):
 
 
 def without_end(peer):
-    """Bodies of which the last byte never comes."""
+    """Bodies whose last byte is never sent."""
     body = raw_post(b" " * (BODY_MAX - 1), length=BODY_MAX)
     return flood(peer, 32, lambda sock: sock.sendall(body))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Secret that holds steward's certificates, and what the API server trusts."""
+"""The Secret with steward's certificates, and the certificates that the API server trusts."""
 
 import base64
 
@@ -16,13 +16,13 @@ def read(cluster):
 
 
 def bundles(cluster):
-    """What the API server trusts, of each webhook."""
+    """The bundle that the API server trusts, of each webhook."""
     return {base64.b64decode(w["clientConfig"].get("caBundle", "")).decode()
             for kind, name in WEBHOOK_CONFIGURATIONS for w in cluster.get(kind, name)["webhooks"]}
 
 
 def wait_other(cluster, key, old, seconds=30):
-    """Until the Secret has another one than `old` under this key; returns all of it."""
+    """Waits until the Secret has another value than `old` under this key; returns all of it."""
     def look():
         found = read(cluster)
         return found if found.get(key) not in (None, "", old) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A memory control group of a test's own, v1 or v2."""
+"""A memory control group for a test, v1 or v2."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ _ROOT = pathlib.Path("/sys/fs/cgroup")
 
 
 class Memory:
-    """A group with a limit; processes join by its `join` before they start the program."""
+    """A group with a limit; processes enter it by `join` before they start the program."""
 
     def __init__(self, name, limit):
         first = (_ROOT / "memory").is_dir()
@@ -27,7 +27,7 @@ class Memory:
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
     def peak(self):
-        """The most that was in use at a time, 0 where the kernel does not tell."""
+        """The peak of the memory in use, 0 where the kernel does not report it."""
         return int(self._peak.read_text()) if self._peak.exists() else 0
 
     def close(self):

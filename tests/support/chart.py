@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart, rendered by helm, and by tests/integration/chart_render where there is no helm: it is
-not a package of Debian."""
+"""The Helm chart, rendered by helm, or by tests/integration/chart_render where there is no helm,
+since Debian has no package of it."""
 
 import json
 import os
@@ -18,7 +18,7 @@ NEEDS = [f"{GOPATH}/src/{name}" for name in ("github.com/Masterminds/sprig", "si
 
 
 class Refused(Exception):
-    """The chart does not render with these values; says why."""
+    """The chart does not render with these values; the text is the reason."""
 
 
 def missing():
@@ -30,9 +30,9 @@ def missing():
 
 def build(folder):
     """Compiles the renderer into a folder; returns it as render(values, namespace, server), which
-    gives {file: text}."""
+    returns {file: text}."""
     source = paths.TOP / "tests" / "integration" / "chart_render" / "main.go"
-    cache = paths.cache_root() / "go-chart-render"  # the next one takes a moment only
+    cache = paths.cache_root() / "go-chart-render"  # the next build takes a moment only
     env = dict(os.environ, GO111MODULE="off", GOPATH=GOPATH, GOFLAGS="",
                GOCACHE=str(cache), CGO_ENABLED="0")
     subprocess.run(["go", "build", "-o", folder / "render", source], check=True, env=env,
@@ -50,10 +50,10 @@ def build(folder):
 
 
 class Helm:
-    """The real one, called as what build() returns."""
+    """The real helm, called like what build() returns."""
 
     def __init__(self, folder):
-        # It reads nothing of the user's, and asks no cluster.
+        # It reads no file of the user, and uses no cluster.
         self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": "/dev/null"}
 
     def __call__(self, values=None, namespace="steward-system", server="v1.30.0"):
@@ -68,11 +68,11 @@ class Helm:
         return found
 
     def lint(self, values=None, server="v1.30.0"):
-        """`helm lint --strict`, which takes warnings for errors."""
+        """`helm lint --strict`, which treats warnings as errors."""
         return self._run(values, "lint", CHART, "--strict", "--kube-version", server)
 
     def notes(self, values=None, namespace="steward-system"):
-        """What a user reads after the installation."""
+        """The notes that a user reads after the installation."""
         return self._run(values, "install", "steward", CHART, "--namespace", namespace,
                          "--dry-run=client").partition("NOTES:\n")[2]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of scripts/cluster: its objects, by kind and name, its components, and kubectl on it."""
+"""A cluster of scripts/cluster: its objects by kind and name, its components, and kubectl."""
 
 import contextlib
 import dataclasses
@@ -14,13 +14,13 @@ import yaml
 
 from . import kinds, merge, paths, rest, wait
 
-# The one in C, where Debian's PyYAML has it: CustomResourceDefinitions are long.
+# The loader in C, where Debian's PyYAML has it: CustomResourceDefinitions are long.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BUSY_SECONDS = 10
 
 
 class CommandFailed(AssertionError):
-    """A command that had to succeed did not; says what it printed."""
+    """A command that had to succeed failed; the text has its output."""
 
     def __init__(self, result):
         self.result = result
@@ -48,8 +48,8 @@ def as_yaml(manifest):
 
 @dataclasses.dataclass
 class Result:
-    """What became of requests, in the form of a finished kubectl: `objects` is what the server
-    answered with."""
+    """The result of requests, in the form of a finished kubectl: `objects` are the server's
+    answers."""
 
     args: list
     returncode: int = 0
@@ -64,7 +64,7 @@ class Result:
         return one
 
     def add(self, reply, said):
-        """Takes in a reply; `said` is what kubectl says when it is good."""
+        """Adds a reply; `said` is what kubectl prints on success."""
         self.stderr += "".join(f"Warning: {w}\n" for w in reply.warnings)
         if reply.status < 300:
             self.objects.append(reply.object)
@@ -78,8 +78,8 @@ class Result:
 class Cluster:
     """An API server with an administrator's rights, and the components of scripts/cluster.
 
-    `env` is what `scripts/cluster env` printed, as a dict.  All but kubectl() asks the API server
-    over a kept connection.  A `kind` is a word that kubectl knows, too.
+    `env` is what `scripts/cluster env` printed, as a dict.  All but kubectl() sends requests to the
+    API server over a kept connection.  A `kind` is a name that kubectl knows, too.
     """
 
     def __init__(self, env):
@@ -92,7 +92,7 @@ class Cluster:
         self.kinds = kinds.Kinds(self.api)
 
     def kubectl(self, *args, check=True, stdin=None, timeout=120, kubeconfig=None):
-        """Runs kubectl, where that is the subject; `stdin` is its standard input.  Returns the
+        """Runs kubectl, where that is what is tested; `stdin` is its standard input.  Returns the
         finished process."""
         env = dict(os.environ, KUBECONFIG=str(kubeconfig or self.kubeconfig))
         return run([self.env.get("KUBECTL", "kubectl"), *args], check=check, input=stdin,
@@ -109,9 +109,9 @@ class Cluster:
     # --- writing
 
     def apply(self, manifest, check=True, dry_run=False, validate=True):
-        """What `kubectl apply` does to text, a dict or a list of dicts: it creates an object, or
-        changes in it what is different from the manifest and from the manifest before.  With
-        validate=False unknown fields are pruned; else they are an error."""
+        """What `kubectl apply` does with text, a dict or a list of dicts: it creates an object, or
+        changes what differs from this manifest and from the previous one.  With validate=False
+        unknown fields are pruned; otherwise they are an error."""
         query = {"fieldManager": "kubectl-client-side-apply",
                  "dryRun": "All" if dry_run else None,
                  "fieldValidation": "Strict" if validate else "Ignore"}
@@ -128,8 +128,8 @@ class Cluster:
         return self._each("create", manifest, create, check)
 
     def replace(self, obj, subresource="", check=True):
-        """Puts the object, or its status, in place of what is stored: at its resourceVersion, or,
-        as kubectl does, at whatever is stored now."""
+        """Replaces the stored object, or its status: at the resourceVersion of `obj`, or, as
+        kubectl does, at the one that is stored now."""
         path = f"{self._home(obj)}/{obj['metadata']['name']}"
         result = Result(["replace", path])
         if "resourceVersion" not in obj["metadata"]:
@@ -148,7 +148,7 @@ class Cluster:
         return _checked(result, check)
 
     def annotate(self, kind, name, namespace, annotations, check=True):
-        """Sets annotations from a dict; None takes one away."""
+        """Sets annotations from a dict; None removes one."""
         return self.patch(kind, name, namespace, {"metadata": {"annotations": annotations}}, check)
 
     def create_account(self, account):
@@ -162,16 +162,16 @@ class Cluster:
         self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     def delete_namespace(self, name):
-        """Has it deleted, with all that is in it, and waits for nothing."""
+        """Deletes it with all that is in it, without waiting."""
         self.delete("namespace", name, wait_gone=False)
 
     def cordon(self, node, unschedulable=True):
-        """Has the scheduler leave the node alone, or use it again."""
+        """Makes the scheduler ignore the node, or use it again."""
         self.patch("node", node, None, {"spec": {"unschedulable": unschedulable or None}})
 
     def delete(self, kind, name, namespace=None, check=True, wait_gone=True, seconds=120,
                grace_seconds=None):
-        """Deletes and waits until it is gone; no object is fine."""
+        """Deletes it and waits until it is gone; a missing object is not an error."""
         path = self._path(kind, namespace, name)
         result = Result(["delete", path])
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -186,8 +186,8 @@ class Cluster:
         return _checked(result, check)
 
     def delete_all(self, kind, namespace=None, selector=None, wait_gone=True, seconds=120, **options):
-        """Deletes all of a kind, of those that the labels select, one after the other, and waits
-        until they are gone."""
+        """Deletes all objects of a kind, or those that the labels select, one after the other, and
+        waits until they are gone."""
         found = [o["metadata"] for o in self.list(kind, namespace, selector)]
         for metadata in found:
             self.delete(kind, metadata["name"], metadata.get("namespace"), wait_gone=False, **options)
@@ -235,7 +235,7 @@ class Cluster:
         return self._observe(what, kind, namespace, look, seconds, labelSelector=selector)
 
     def wait_gone(self, kind, name, namespace=None, seconds=60, uid=None):
-        """Until there is no such object, or one of another UID."""
+        """Waits until there is no such object, or one with another UID."""
         self._observe(f"{kind} {namespace}/{name} to be gone", kind, namespace,
                       lambda objects: all(uid and o["metadata"]["uid"] != uid for o in objects),
                       seconds, fieldSelector=f"metadata.name={name}")
@@ -248,14 +248,14 @@ class Cluster:
         return condition(found, about)
 
     def wait_event(self, name, namespace, reason, text="", seconds=60):
-        """Until there is an event of this reason with this text; returns its message."""
+        """Waits for an event with this reason and this text; returns its message."""
         def look(events):
             return next((m for _, r, m in _told(events) if r == reason and text in m), None)
         return self.api.observe(f"event {reason} {text!r} of {namespace}/{name}",
                                 _events_about(namespace, name), look, seconds)
 
     def wait_established(self, seconds=30):
-        """Until every CustomResourceDefinition is served."""
+        """Waits until every CustomResourceDefinition is served."""
         self.wait_list("the kinds to be served", "crd", None, lambda crds: all(
             condition(c, "Established").get("status") == "True" for c in crds), seconds)
 
@@ -266,18 +266,18 @@ class Cluster:
         return one.path(namespace or ("default" if name else None), name)
 
     def _home(self, obj):
-        """The collection that an object is of."""
+        """The collection of an object."""
         return self.kinds.of_manifest(obj).path(obj["metadata"].get("namespace", "default"))
 
     def _observe(self, what, kind, namespace, look, seconds, **query):
-        """Api.observe of a kind, which may not be served yet."""
+        """Api.observe of a kind that may not be served yet."""
         wait.until(f"kind {kind} to be served", lambda: self.kinds.of_word(kind), seconds)
         path = rest.with_query(self._path(kind, namespace), **query)
         return self.api.observe(what, path, look, seconds)
 
     def _ask(self, *request):
-        """A Reply; where nobody answers, one that says so.  A server that is too busy, or whose kind
-        is new, is asked again, as kubectl does."""
+        """A Reply; without an answer, one with that as its message.  A request to a server that is
+        too busy, or whose kind is new, is repeated, as kubectl does."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -349,7 +349,7 @@ def _private(path, flags):
 
 
 def _objects(manifest):
-    """The objects of text, of a dict or of a list of dicts; those of a List one by one."""
+    """The objects of text, of a dict or of a list of dicts; a List is flattened."""
     if isinstance(manifest, str):
         manifest = list(yaml.load_all(manifest, LOADER))
     for obj in manifest if isinstance(manifest, list) else [manifest]:
@@ -389,13 +389,13 @@ def condition(obj, kind):
 
 
 def is_ready(obj):
-    """Ready, at this generation."""
+    """Whether it is Ready at its current generation."""
     return condition(obj, "Ready").get("status") == "True" and \
         obj["status"].get("observedGeneration") == obj["metadata"]["generation"]
 
 
 def is_rolled_out(deployment):
-    """All of its pods are of its present template and available, and no others are left."""
+    """Whether all its pods have its current template and are available, and there are no others."""
     status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
     return status.get("observedGeneration") == deployment["metadata"]["generation"] and \
         status.get("updatedReplicas", 0) == status.get("availableReplicas", 0) == \
@@ -410,7 +410,7 @@ def cluster_command(name, *args, check=True, timeout=900):
 
 @contextlib.contextmanager
 def of_its_own(name, *args):
-    """A cluster for one test or module, that may do to it what it likes; taken down at the end.  It has
+    """A cluster for one test or module, which may do anything to it; taken down at the end.  It has
     the version of the cluster that the tests were given."""
     if os.environ.get("USE_EXISTING_CLUSTER") == "true":
         raise unittest.SkipTest("it needs a cluster of its own")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time of a process, exact to the nanosecond: what a busy machine cannot stretch."""
+"""CPU time of a process in nanoseconds, which does not depend on the load of the machine."""
 
 import contextlib
 import pathlib
@@ -8,12 +8,12 @@ from . import paths
 
 
 def allowed(limit_s):
-    """A limit for a release in seconds; a build with a sanitizer is allowed ten times."""
+    """The limit in seconds: as given for a release, ten times that with a sanitizer."""
     return 10 * limit_s if paths.sanitizer() else limit_s
 
 
 def seconds(pid):
-    """User and system time of all its threads that run still."""
+    """User and system time of all its running threads."""
     total = 0
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):

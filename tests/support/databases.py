@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The database servers of the end-to-end tests: those of mariadb.py and postgres.py with a database
-to give rights on, what the tests ask them, and what goes wrong with them."""
+on which to grant rights, what the tests read from them, and how the tests disturb them."""
 
 import signal
 
@@ -10,7 +10,7 @@ SYSTEM_USERS = {"root", "mariadb.sys", "mysql", "PUBLIC", "", dbserver.ADMIN}
 
 
 class _Unruly:
-    """How a server ends, and where steward finds its admin's password."""
+    """How a server is ended, and where steward finds its admin's password."""
 
     def target(self, name, **more):
         """Its entry in the list of targets; the password is in a Secret."""
@@ -19,11 +19,11 @@ class _Unruly:
         return super().target(name, **{"admin": admin, **more})
 
     def running(self):
-        """Whether it was not ended."""
+        """Whether its process runs."""
         return self.process is not None and self.process.poll() is None
 
     def stop(self):
-        """Ends it in order."""
+        """Ends it in an orderly way."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
 
@@ -38,7 +38,7 @@ class _WithHosts(_Unruly):
                  "INSERT INTO shop.orders VALUES (1)")
 
     def login(self, user, password, sql="SELECT 1", database="shop"):
-        """Whether a client that logs in so may run this."""
+        """Whether a client with this login may run the statement."""
         return self.run_client("-D", database, "-e", sql, check=False, user=user,
                                password=password, tcp=True).returncode == 0
 
@@ -49,7 +49,7 @@ class _WithHosts(_Unruly):
         return {f"{u}@{h}" for u, h in self.sql("SELECT user, host FROM steward.accounts")}
 
     def rights(self, user, host="%"):
-        """SHOW GRANTS without the line that all have."""
+        """SHOW GRANTS without the line that all accounts have."""
         return self.grants(user, host)
 
 
@@ -57,12 +57,12 @@ class MariaDB(_WithHosts, mariadb.MariaDB):
     """mariadbd."""
 
     def all_accounts(self):
-        """{user@host} of all that are no part of the installation."""
+        """{user@host} of all that are not part of the installation."""
         rows = self.sql("SELECT User, Host FROM mysql.global_priv")
         return {f"{u}@{h}" for u, h in rows if u not in SYSTEM_USERS}
 
     def set_admin_password(self, password):
-        """On the server only."""
+        """Changes it on the server only."""
         self.sql(f"SET PASSWORD FOR '{dbserver.ADMIN}'@'%' = PASSWORD({mariadb.quote(password)})")
         self.admin_password = password
 
@@ -77,12 +77,12 @@ class PostgreSQL(_Unruly, postgres.Postgres):
         self.sql("CREATE TABLE orders (n INT); INSERT INTO orders VALUES (1)", "shop")
 
     def login(self, user, password, sql="SELECT 1", database="shop"):
-        """Whether a client that logs in so may run this."""
+        """Whether a client with this login may run the statement."""
         return self.run_client(sql, check=False, user=user, password=password, database=database,
                                tcp=True).returncode == 0
 
     def all_accounts(self):
-        """Roles that are no part of the installation."""
+        """Roles that are not part of the installation."""
         rows = self.sql("SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_'")
         return {r[0] for r in rows if r[0] not in SYSTEM_USERS}
 
@@ -98,6 +98,6 @@ class MySQL(_WithHosts, mysql8.MySQL):
 
 
 def missing(kind, line=None):
-    """Why there can be no such server, of the newest line unless told otherwise; "" when there can."""
+    """Why there can be no such server, of the newest line by default; "" when there can."""
     module = {"mariadb": mariadb, "postgresql": postgres, "mysql": mysql8}[kind.engine]
     return module.missing(line or sampled.newest(kind.engine.upper()))

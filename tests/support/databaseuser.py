@@ -14,7 +14,7 @@ KIND = "databaseusers.handsomeguy.cn"
 FINALIZER = "mygroup.handsomeguy.cn/databaseuser"
 SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT"]}]
 
-# The article's, with the blanks that its page lost, and `labels` as Kubernetes calls them.
+# The article's, with the indentation that its page lost, and `labels` as Kubernetes calls them.
 SEED = """\
 apiVersion: handsomeguy.cn/v1alpha1
 kind: DatabaseUser
@@ -31,7 +31,7 @@ spec:
 
 
 def manifest(name, namespace, target="main", secret=None, annotations=None, **spec):
-    """A DatabaseUser, whose account and Secret are called after it unless told otherwise."""
+    """A DatabaseUser; by default its account and its Secret have its name."""
     metadata = {"name": name, "namespace": namespace, "labels": {"target": target}}
     if annotations:
         metadata["annotations"] = annotations
@@ -46,7 +46,7 @@ def secret(name, namespace, password, key="password"):
 
 
 class Scene:
-    """One steward beside the cluster, with targets in its configuration file."""
+    """One steward process for the cluster, with targets in its configuration file."""
 
     def __init__(self, cluster, binary, folder, servers):
         self.cluster, self.binary, self.folder = cluster, binary, folder
@@ -60,7 +60,7 @@ class Scene:
 
     @contextlib.contextmanager
     def door(self):
-        """Admission by another steward, which knows these targets and reconciles nothing."""
+        """Admission by another steward, which has these targets and reconciles nothing."""
         door = stw.Steward(self.binary, self.cluster, self.cluster.kubeconfig_steward, self.folder,
                            ["--config", self.config, "--role", "webhook"], name="door")
         stw.install_webhooks(self.cluster, self.binary, door.webhook_port)
@@ -73,14 +73,14 @@ class Scene:
             door.stop()
 
     def let_in(self, name, namespace, **more):
-        """A DatabaseUser by a door that has seen its Secret."""
+        """Creates a DatabaseUser once the webhook has seen its Secret."""
         obj = manifest(name, namespace, **more)
         wait.until("the Secret to be seen", lambda: FINALIZER in self.cluster.apply(
             obj, dry_run=True).object["metadata"].get("finalizers", ()))
         self.cluster.apply(obj)
 
     def write_targets(self, *targets):
-        """Replaces the list, as a mounted ConfigMap would be: by another file.  A steward that runs
+        """Replaces the list by another file, as a mounted ConfigMap is replaced.  A running steward
         has read it when this returns."""
         text = yaml.safe_dump({"targets": list(targets)})
         if self.config.exists() and self.config.read_text("utf-8") == text:
@@ -96,11 +96,11 @@ class Scene:
         return self.steward.metric("steward_config_reloads_total")
 
     def admin_secret(self, target, password):
-        """The admin's password, where the target looks for it."""
+        """Writes the admin's password to where the target reads it."""
         self.cluster.apply(secret(f"{target}-admin", stw.NAMESPACE, password))
 
     def create(self, name, namespace, password="first-Passw0rd-1", **more):
-        """A Secret and a DatabaseUser, until it is ready; returns the object."""
+        """Creates a Secret and a DatabaseUser, and waits until it is ready; returns the object."""
         self.cluster.apply([secret(name, namespace, password), manifest(name, namespace, **more)])
         return self.wait_ready(name, namespace)
 
@@ -113,24 +113,24 @@ class Scene:
         self.cluster.patch(KIND, name, namespace, {"spec": spec})
 
     def poke(self, name, namespace):
-        """Has it looked at again."""
+        """Triggers a reconcile."""
         self.annotate(name, namespace, {"steward.dev/reconcile-at": f"{time.monotonic_ns()}"})
 
     def annotate(self, name, namespace, annotations):
-        """Sets annotations from a dict; None takes one away."""
+        """Sets annotations from a dict; None removes one."""
         self.cluster.annotate(KIND, name, namespace, annotations)
 
     def wait_ready(self, name, namespace, seconds=60):
-        """Until it is ready at its generation; returns the object."""
+        """Waits until it is ready at its generation; returns the object."""
         return self.cluster.wait_for(KIND, name, namespace, is_ready, seconds,
                                      f"DatabaseUser {namespace}/{name} to be ready")
 
     def wait_condition(self, name, namespace, kind, *reasons, seconds=60):
-        """Until a condition has one of these reasons; returns it."""
+        """Waits until a condition has one of these reasons; returns it."""
         return self.cluster.wait_condition(KIND, name, namespace, kind, *reasons, seconds=seconds)
 
     def wait_event(self, name, namespace, reason, text="", seconds=60):
-        """Until there is an event of this reason with this text; returns its message."""
+        """Waits for an event with this reason and this text; returns its message."""
         return self.cluster.wait_event(name, namespace, reason, text, seconds)
 
     def delete(self, name, namespace, wait_gone=True):
@@ -138,12 +138,12 @@ class Scene:
         return self.cluster.delete(KIND, name, namespace, wait_gone=wait_gone, seconds=30)
 
     def forget(self, namespace):
-        """Lets all that is left of a test go, whatever state its server is in."""
+        """Removes all that is left of a test, in any state of its server."""
         for user in self.cluster.list(KIND, namespace):
             self.annotate(user["metadata"]["name"], namespace, {"steward.dev/force-delete": "true"})
         self.cluster.delete_all(KIND, namespace, seconds=60)
 
 
 def writes(cluster, namespace):
-    """What steward has changed in this namespace, without events."""
+    """The changes that steward has made in this namespace, without events."""
     return [r for r in stw.requests(cluster, namespace, changing=True) if "/events" not in r[1]]

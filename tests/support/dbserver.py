@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the database servers of the tests share: a CA, folders, starting and stopping."""
+"""Common code of the tests' database servers: a CA, folders, starting and stopping."""
 
 import functools
 import os
@@ -27,7 +27,7 @@ def make_ca(folder, name="test CA"):
 
 def make_pair(ca_folder, folder, names="DNS:localhost,IP:127.0.0.1", days=2,
               subject="/CN=database"):
-    """folder/tls.crt and folder/tls.key, signed by the CA; with no days it has ended already."""
+    """folder/tls.crt and folder/tls.key, signed by the CA; with days=0 it has expired already."""
     folder.mkdir(parents=True, exist_ok=True)
     extensions = folder / "san"
     extensions.write_text(f"subjectAltName={names}\n")
@@ -44,7 +44,7 @@ def _openssl(*args):
 
 
 def free_user(*names):
-    """The first of these users that there is, for servers that will not run as root; else nobody."""
+    """The first of these users that exists, or `nobody`, for servers that refuse to run as root."""
     for name in (*names, "nobody"):
         try:
             return pwd.getpwnam(name)
@@ -54,29 +54,29 @@ def free_user(*names):
 
 
 def as_user(user):
-    """The beginning of a command that runs as `user` (None: as we are)."""
+    """The beginning of a command that runs as `user` (None: as the current user)."""
     if user is None:
         return []
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
 
 
 def program(name):
-    """Where a server's program is, or None; /usr/sbin is in no ordinary user's PATH."""
+    """The path of a server's program, or None; /usr/sbin is not in an ordinary user's PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin")
 
 
 class Install(typing.NamedTuple):
     """A server of one version on this machine."""
 
-    version: str  # as it reports it
+    version: str  # as the program reports it
     root: pathlib.Path  # "/", or the folder into which it was unpacked
     program: str
 
 
 @functools.cache
 def install(engine, line, path):
-    """The server of a release line, its program being at `path` in the folder into which
-    scripts/bootstrap unpacked it, or installed: an Install, or None."""
+    """The server of a release line, installed or unpacked by scripts/bootstrap, with its program at
+    `path` below the root: an Install, or None."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "steward")
     unpacked = max(cache.glob(f"{engine}-{line}.*"), default=None,
                    key=lambda folder: [int(n) for n in re.findall(r"\d+", folder.name)])
@@ -99,10 +99,10 @@ def missing(engine, line, path):
 
 
 class Server:
-    """A server on loopback, in a folder of its own which goes with it."""
+    """A server on loopback, in a folder of its own that is removed with it."""
 
     engine = None
-    user = None  # whom it runs as, where that is not us
+    user = None  # the user that it runs as, None: the current user
 
     def __init__(self, installed):
         self.installed = installed
@@ -139,15 +139,15 @@ class Server:
         wait.until(f"{type(self).__name__} to answer", ready, 60)
 
     def pause(self):
-        """It takes connections and never answers."""
+        """It accepts connections and never answers."""
         pause.pause(self.process)
 
     def resume(self):
-        """After pause()."""
+        """Undoes pause()."""
         pause.resume(self.process)
 
     def kill(self):
-        """As a power cut would."""
+        """Ends it as a power cut would."""
         if self.process and self.process.poll() is None:
             self.process.kill()
         if self.process:
@@ -159,12 +159,12 @@ class Server:
                          if path.is_file())
 
     def close(self):
-        """Ends it, and takes its folder away."""
+        """Ends it, and removes its folder."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def target(self, name, **more):
-        """An entry of the list of targets; it allows what the tests ask for, unless told otherwise."""
+        """An entry of the list of targets; by default it allows all that the tests need."""
         return {"name": name, "engine": self.engine, "host": "127.0.0.1", "port": self.port,
                 "admin": {"user": ADMIN, "passwordFile": str(self.admin_file)},
                 "tls": {"mode": "VerifyFull", "caFile": str(self.ca)},

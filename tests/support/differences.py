@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the versions of Kubernetes differ where steward relies on them: docs/contract.md shows this table,
-and tests/contract holds each server to it.
+"""How the versions of Kubernetes differ where steward relies on them.  docs/contract.md shows this
+table, and tests/contract checks each server against it.
 
-Each entry is {name: (what, [(minor, behaviour), ...])}: a behaviour holds from that minor version of
-Kubernetes 1 on, up to the next one of the list.  The versions are those of the sweep, so the change may
-have come with a version between two of them.
+Each entry is {name: (what, [(minor, behaviour), ...])}: a behaviour applies from that minor version
+of Kubernetes 1 on, up to the next one of the list.  The versions are those of the sweep, so the
+change may have come with a version between two of them.
 """
 
 TABLE = {

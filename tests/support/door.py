@@ -32,7 +32,7 @@ def make_pair(folder, name="localhost", days=2):
 
 
 def my_web(name="web", **spec):
-    """A MyWeb that is fine unless `spec` says otherwise."""
+    """A valid MyWeb, unless `spec` makes it invalid."""
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND,
             "metadata": {"name": name, "namespace": "shop"},
             "spec": {"image": "nginx:1.25", "pageContentHtml": "<p>hello</p>", **spec}}
@@ -61,7 +61,7 @@ class Door:
         self.kept = None
 
     def start(self):
-        """Starts it, learns its ports from the log, waits until it is ready."""
+        """Starts it, reads its ports from the log, and waits until it is ready."""
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [str(self.binary), "webhook", "--webhook-cert-path", str(self.certs),
@@ -82,13 +82,13 @@ class Door:
         return self
 
     def terminate(self):
-        """SIGTERM, once: a second one ends it at once."""
+        """Sends SIGTERM, once: a second one would end it at once."""
         if not self.stopping and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.stopping = True
 
     def stop(self, seconds=30):
-        """Asks it to end, and waits for that; the exit status."""
+        """Sends SIGTERM, and waits for the end; the exit status."""
         self.terminate()
         try:
             return self.process.wait(seconds)
@@ -98,7 +98,7 @@ class Door:
             raise AssertionError(f"steward did not end:\n{self.log_text()}") from None
 
     def log_text(self):
-        """Its log as it is."""
+        """Its log as text."""
         return self.log_path.read_text("utf-8", "replace")
 
     def log(self):
@@ -147,7 +147,7 @@ class Door:
             return ask(connection, method, path, body, headers)
 
     def keep(self):
-        """From now on post() uses one connection; with TLS a new one costs more than most reviews."""
+        """Makes post() use one connection: with TLS a new one costs more than most reviews."""
         self.kept = self.https()
         return self
 
@@ -174,7 +174,7 @@ def ask(connection, method, path, body=None, headers=None):
 
 
 def raw_post(body, path=VALIDATE, length=None):
-    """The bytes of a POST; `length` when Content-Length shall say something else."""
+    """The bytes of a POST; `length` is for a Content-Length that differs from the body's."""
     return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body) if length is None else length}\r\n\r\n").encode() + body
 
@@ -205,7 +205,7 @@ def _receive(sock):
 
 
 def swap_pair(certs, other):
-    """Puts the pair of another folder in place, the key first, each by a rename."""
+    """Installs the pair of another folder, the key first, each by a rename."""
     for name in ("tls.key", "tls.crt"):
         new = certs / f".{name}.new"
         shutil.copy(other / name, new)

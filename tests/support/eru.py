@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Erus in tests: manifests, Deployments whose pods count as running, and what to wait for."""
+"""Erus in tests: manifests, Deployments with pods marked as running, and what to wait for."""
 
 import datetime
 import threading
@@ -11,11 +11,11 @@ KIND = "erus.mtsre.meitu.com"
 STAMP = "mtsre.meitu.com/restarted-at"
 RESTART_NOW = "mtsre.meitu.com/restart-now"
 WANTED = "mtsre.meitu.com/eru"
-SOON = 9  # seconds: a clock that was set is noticed after at most 5, and read each second
+SOON = 9  # seconds: steward notices a clock that was set after at most 5, and reads it each second
 
 
 def manifest(name, namespace, annotations=None, **spec):
-    """An Eru for the Deployment of its name, disabled unless told otherwise."""
+    """An Eru for the Deployment of its name, disabled by default."""
     metadata = {"name": name, "namespace": namespace}
     if annotations:
         metadata["annotations"] = annotations
@@ -35,10 +35,10 @@ def deployment(name, namespace, replicas=1, annotations=None, image=myweb.NO_IMA
 
 
 class Kubelet:
-    """Plays the node's part where there is none: says of each pod of a namespace that it is
-    ready, so that the real Deployment controller sees rollouts through.
+    """Acts as the kubelet where there is no node: marks each pod of a namespace as ready, so that
+    the real Deployment controller completes rollouts.
 
-    Used with `with`; `hold` set: new pods stay as they are.
+    Used with `with`; while `hold` is set, new pods stay unchanged.
     """
 
     def __init__(self, cluster, namespace):
@@ -69,13 +69,13 @@ class Kubelet:
 
 
 def create_available(cluster, name, namespace, **more):
-    """A Deployment, rolled out (a Kubelet runs); returns the object."""
+    """A Deployment, rolled out (needs a running Kubelet); returns the object."""
     cluster.apply(deployment(name, namespace, **more))
     return wait_available(cluster, name, namespace)
 
 
 def wait_available(cluster, name, namespace, seconds=60):
-    """Until its rollout is through."""
+    """Waits until its rollout is complete."""
     return cluster.wait_for("deployment", name, namespace, is_rolled_out, seconds)
 
 
@@ -92,7 +92,7 @@ def revision(cluster, name, namespace):
 
 
 def wait_eru(cluster, name, namespace, check, seconds=60, what=None):
-    """Until check(status) is true of an Eru that has been looked at; returns the object."""
+    """Waits until check(status) is true of a reconciled Eru; returns the object."""
     def look(found):
         status = found.get("status", {})
         return status.get("observedGeneration") == found["metadata"]["generation"] and check(status)
@@ -106,20 +106,20 @@ def ready_reason(status):
 
 
 def restart_now(cluster, name, namespace, token):
-    """Asks for a restart by hand."""
+    """Requests a restart by hand."""
     cluster.annotate(KIND, name, namespace, {RESTART_NOW: f"{token}"})
 
 
 def next_minute(room=30):
-    """(cron expression, instant) of the next whole minute that is at least `room` seconds off: time to
-    tell steward of it."""
+    """(cron expression, instant) of the next whole minute that is at least `room` seconds away:
+    time to write it to the Eru."""
     now = datetime.datetime.now(datetime.timezone.utc)
     at = (now + datetime.timedelta(seconds=60 + room)).replace(second=0, microsecond=0)
     return f"{at.minute} {at.hour} {at.day} {at.month} *", at
 
 
 def wait_log(steward, text, times):
-    """Until its log has lines with this text, so many."""
+    """Waits until its log has `times` lines with this text."""
     wait.until(f"{times} times {text!r} in the log",
                lambda: sum(text in str(line) for line in steward.log()) >= times, every=0.2)
 
@@ -130,7 +130,7 @@ def iso(instant):
 
 
 def wait_until(instant, seconds=2):
-    """Until the clock is past an instant."""
+    """Waits until the clock is past an instant."""
     limit = (instant - datetime.datetime.now(datetime.timezone.utc)).total_seconds() + seconds
     wait.until(f"{iso(instant)}", lambda: datetime.datetime.now(datetime.timezone.utc) >= instant,
                max(limit, 1))

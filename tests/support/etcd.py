@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real etcd members as processes on loopback, of any version that is on this machine.
+"""Real etcd members as processes on loopback, of any version that this machine has.
 
     with etcd.Cluster(size=3, version="3.4") as c:
         c.members[0].kill()
@@ -61,7 +61,7 @@ def program(version, name="etcd"):
 
 
 def snapshot_status(version, file):
-    """What etcd's own tool reads in a snapshot: etcdutl, and etcdctl in 3.4, which has no other."""
+    """What etcd's own tool reads from a snapshot: etcdutl, or etcdctl in 3.4, which lacks it."""
     command = [program(version, "etcdctl" if version == "3.4" else "etcdutl"), "snapshot", "status",
                str(file), "-w", "json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60,
@@ -69,8 +69,8 @@ def snapshot_status(version, file):
 
 
 class Member:
-    """One member; it has a name, two ports and a data folder, and may be started anew with others
-    arguments or another version."""
+    """One member; it has a name, two ports and a data folder, and can be restarted with other
+    arguments or as another version."""
 
     def __init__(self, cluster, name, version):
         self.cluster, self.name, self.version = cluster, name, version
@@ -78,26 +78,26 @@ class Member:
         self.data = cluster.folder / name
         self.log_path = cluster.folder / f"{name}.log"
         self.process = None
-        self.initial = None  # what --initial-cluster says; None: of the cluster's first members
+        self.initial = None  # value of --initial-cluster; None: the cluster's first members
         self.state = "new"
 
     @property
     def client_url(self):
-        """Where clients reach it."""
+        """The URL for clients."""
         return f"{self.cluster.scheme}://localhost:{self.client_port}"
 
     @property
     def peer_url(self):
-        """Where the others reach it."""
+        """The URL for peers."""
         return f"{self.cluster.scheme}://localhost:{self.peer_port}"
 
     def endpoint(self, name="localhost", port=None):
-        """For a probe: the URL with a name, and the address beside it."""
+        """For a probe: the URL with a name, and the address to connect to."""
         return {"url": f"{self.cluster.scheme}://{name}:{port or self.client_port}",
                 "address": "127.0.0.1"}
 
     def command(self, *more):
-        """What is run."""
+        """The command line."""
         listen = f"{self.cluster.scheme}://127.0.0.1"
         initial = self.initial or self.cluster.initial()
         return [program(self.version), "--name", self.name, "--data-dir", str(self.data),
@@ -112,7 +112,7 @@ class Member:
                 *self.cluster.tls_arguments(), *self.cluster.arguments, *more]
 
     def start(self, *more, version=None):
-        """Starts it (again), perhaps as another version, and does not wait."""
+        """Starts it (again), perhaps as another version, without waiting."""
         assert not self.running(), f"{self.name} runs already"
         self.version = version or self.version
         started.note("etcd", _found()[self.version][0])
@@ -123,15 +123,15 @@ class Member:
         return self
 
     def running(self):
-        """Is the process there?"""
+        """Whether its process runs."""
         return self.process is not None and self.process.poll() is None
 
     def ended(self, seconds=20):
-        """Waits until it ends by itself; its exit status (minus a signal)."""
+        """Waits until it ends by itself; its exit status (negative: a signal)."""
         return self.process.wait(seconds)
 
     def stop(self):
-        """Ends it as its operator would."""
+        """Ends it as an operator would."""
         self._end(signal.SIGTERM)
 
     def kill(self):
@@ -150,11 +150,11 @@ class Member:
         pause.pause(self.process)
 
     def resume(self):
-        """After pause()."""
+        """Undoes pause()."""
         pause.resume(self.process)
 
     def wipe(self):
-        """Its data are gone, as those of an emptyDir."""
+        """Removes its data, as those of an emptyDir."""
         assert not self.running()
         shutil.rmtree(self.data, ignore_errors=True)
 
@@ -163,7 +163,7 @@ class Member:
         return self.log_path.read_text("utf-8", "replace") if self.log_path.exists() else ""
 
     def post(self, path, body=None, timeout=10, **headers):
-        """(HTTP status, answer) of the JSON gateway; status 0 when there is none."""
+        """(HTTP status, answer) of the JSON gateway; status 0 without an answer."""
         request = urllib.request.Request(self.client_url + path, json.dumps(body or {}).encode(),
                                          {"Content-Type": "application/json", **headers})
         try:
@@ -180,21 +180,21 @@ class Member:
             return 0, {"text": str(error)}
 
     def status(self):
-        """What POST /v3/maintenance/status says; {} when it does not answer."""
+        """The answer of POST /v3/maintenance/status; {} when it does not answer."""
         code, answer = self.post("/v3/maintenance/status", timeout=2)
         return answer if code == 200 else {}
 
     def healthy(self):
-        """Does it answer a linearizable read?"""
+        """Whether it answers a linearizable read."""
         return self.post("/v3/kv/range", {"key": "AA=="}, timeout=2)[0] == 200
 
     @property
     def id(self):
-        """Its member ID, decimal, as it says itself."""
+        """Its member ID, decimal, as it reports it."""
         return self.status()["header"]["member_id"]
 
     def wait_healthy(self, seconds=30):
-        """Waits until it does."""
+        """Waits until it is healthy."""
         def check():
             assert self.running(), f"{self.name} ended:\n{self.log_text()[-2000:]}"
             return self.healthy()
@@ -203,7 +203,7 @@ class Member:
 
 
 class Cluster:
-    """Members that know each other; ends them all, and removes what they left, at the end."""
+    """Members of one cluster; ends them all, and removes their files, at the end."""
 
     def __init__(self, size=1, version="3.5", tls=False, arguments=()):
         self.folder = scratch.folder("etcd")
@@ -243,7 +243,7 @@ class Cluster:
         return ",".join(f"{m.name}={m.peer_url}" for m in self.first)
 
     def tls_arguments(self):
-        """Clients and peers must show a certificate of the CA."""
+        """Makes clients and peers present a certificate of the CA."""
         if not self.tls:
             return []
         tls = self.folder / "tls"
@@ -275,7 +275,7 @@ class Cluster:
         return wait.until("a leader", find)
 
     def followers(self):
-        """The others that run."""
+        """The other running members."""
         leader = self.leader()
         return [m for m in self.running() if m is not leader]
 
@@ -297,7 +297,7 @@ class Cluster:
         return member
 
     def joins(self, member, known=None):
-        """Lets a member that is in the list already start with all that it has to know."""
+        """Prepares a member that is in the list already for its start."""
         known = known if known is not None else [m for m in self.member_list() if m.get("name")]
         member.state = "existing"
         member.initial = ",".join([*(f"{m['name']}={m['peerURLs'][0]}" for m in known),
@@ -306,11 +306,11 @@ class Cluster:
             self.members.append(member)
 
     def new_member(self, version=None):
-        """A member that nobody knows yet; joins() makes it startable."""
+        """A member that is not in the list yet; joins() makes it startable."""
         return self._member(version or self.version)
 
     def ctl(self, *args, check=True, endpoints=None, version=None, tool="etcdctl"):
-        """etcdctl; what it printed."""
+        """Runs etcdctl; its output."""
         endpoints = endpoints or [m.client_url for m in self.running()]
         tls = self.folder / "tls"
         secure = [f"--cacert={self.ca}", f"--cert={tls}/tls.crt",
@@ -323,11 +323,11 @@ class Cluster:
         return result.stdout
 
     def snapshot_status(self, file):
-        """What etcd's own tool reads in a snapshot."""
+        """What etcd's own tool reads from a snapshot."""
         return snapshot_status(self.version, file)
 
     def close(self):
-        """Ends all, and takes the folder away."""
+        """Ends all, and removes the folder."""
         for member in self.members:
             member.kill()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdBackups and EtcdRestores of EtcdClusters on a node, and what they store."""
+"""EtcdBackups and EtcdRestores of EtcdClusters on a node, and the snapshots that they store."""
 
 import base64
 import json
@@ -14,41 +14,41 @@ SECRET = "aws"
 
 
 def give_secret(cluster, namespace):
-    """The Secret that opens the store."""
+    """Creates the Secret with the credentials of the store."""
     cluster.apply({"apiVersion": "v1", "kind": "Secret",
                    "metadata": {"name": SECRET, "namespace": namespace},
                    "data": {"credentials": base64.b64encode(s3.CREDENTIALS.encode()).decode()}})
 
 
 def node_door(store, cluster):
-    """A door to the store where pods find it: on the node's own bridge."""
+    """An s3.Door to the store that pods can reach: on the node's own bridge."""
     [node] = cluster.list("nodes")
     address = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
     return s3.Door(store, address)
 
 
 def to_s3(door, key):
-    """Where a snapshot lies, for a spec."""
+    """The place of a snapshot, for a spec."""
     return {"s3": {"path": f"{s3.BUCKET}/{key}", "awsSecret": SECRET, "endpoint": door.url,
                    "forcePathStyle": True}}
 
 
 def apply(etcd, name, **spec):
-    """An EtcdBackup of an EtcdCluster: to S3, unless told otherwise."""
+    """An EtcdBackup of an EtcdCluster, by default to S3."""
     etcd.cluster.apply({"apiVersion": f"{ecs.GROUP}/v1beta2", "kind": "EtcdBackup",
                         "metadata": {"name": name, "namespace": etcd.namespace},
                         "spec": {"clusterRef": {"name": etcd.name}, "storageType": "S3", **spec}})
 
 
 def restore(etcd, name, **spec):
-    """An EtcdRestore that makes an EtcdCluster."""
+    """An EtcdRestore that creates an EtcdCluster."""
     etcd.cluster.apply({"apiVersion": f"{ecs.GROUP}/v1beta2", "kind": "EtcdRestore",
                         "metadata": {"name": name, "namespace": etcd.namespace},
                         "spec": {"etcdCluster": {"name": etcd.name}, **spec}})
 
 
 def wait_phase(etcd, name, phase, seconds=60, kind=KIND):
-    """Until a backup (or a restore) is so far; the object."""
+    """Waits until a backup (or a restore) is in this phase; the object."""
     try:
         return etcd.cluster.wait_for(kind, name, etcd.namespace,
                                      lambda o: o.get("status", {}).get("phase") == phase, seconds,
@@ -61,8 +61,7 @@ def wait_phase(etcd, name, phase, seconds=60, kind=KIND):
 
 
 def remember(cluster, namespace, name, *artifacts):
-    """Writes backups that were made into the status of an EtcdBackup, again when steward wrote
-    meanwhile."""
+    """Writes artifacts into the status of an EtcdBackup, again when steward wrote meanwhile."""
     def write():
         now = cluster.get(KIND, name, namespace)
         now["status"]["artifacts"] = list(artifacts)
@@ -71,7 +70,7 @@ def remember(cluster, namespace, name, *artifacts):
 
 
 class Backup:
-    """One EtcdBackup by etcdEndpoints, its Secret, and where it stores: no pod is needed."""
+    """One EtcdBackup by etcdEndpoints, its Secret, and its store: no pod is needed."""
 
     def __init__(self, cluster, namespace, members, door, name="db"):
         self.cluster, self.namespace, self.name, self.door = cluster, namespace, name, door
@@ -80,14 +79,14 @@ class Backup:
         self.secret(SECRET, credentials=s3.CREDENTIALS)
 
     def secret(self, name, **values):
-        """A Secret with these texts; in a key "_" stands for "-", and "__" for "."."""
+        """A Secret with these texts; in a key "_" means "-", and "__" means "."."""
         data = {key.replace("__", ".").replace("_", "-"): base64.b64encode(
             value.encode()).decode() for key, value in values.items()}
         self.cluster.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
                             "metadata": {"name": name, "namespace": self.namespace}})
 
     def manifest(self, policy=None, **spec):
-        """Of the members to the store; more fields of the spec, or others."""
+        """A backup of the members to the store; `spec` adds or replaces fields."""
         return {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdBackup",
                 "metadata": {"name": self.name, "namespace": self.namespace},
                 "spec": {"etcdEndpoints": [m.client_url for m in self.members.members],
@@ -96,7 +95,7 @@ class Backup:
                                 "endpoint": self.door.url, "forcePathStyle": True}, **spec}}
 
     def apply(self, policy=None, **spec):
-        """kubectl apply; itself."""
+        """kubectl apply; returns self."""
         self.cluster.apply(self.manifest(policy, **spec))
         return self
 
@@ -109,19 +108,19 @@ class Backup:
         return (self.cluster.get(KIND, self.name, self.namespace) or {}).get("status", {})
 
     def wait(self, check, seconds=30):
-        """Until check(status) is true; the object."""
+        """Waits until check(status) is true; the object."""
         return self.cluster.wait_for(KIND, self.name, self.namespace,
                                      lambda o: check(o.get("status", {})), seconds)
 
     def succeeded(self, seconds=30):
-        """Until a backup has been made; the object."""
+        """Waits until a backup has been made; the object."""
         return self.wait(lambda s: s.get("phase") == "Succeeded", seconds)
 
     def failed(self, reason, seconds=40):
-        """Until one has failed for this reason; the object."""
+        """Waits until one has failed for this reason; the object."""
         return self.wait(lambda s: s.get("phase") == "Failed" and s.get("Reason") == reason,
                          seconds)
 
     def objects(self):
-        """{key: path} of what it has in the store."""
+        """{key: path} of its objects in the store."""
         return {k: v for k, v in self.door.s3.objects().items() if k.startswith(self.path)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates of EtcdClusters in tests: Secrets that a person made, and clients that show one."""
+"""Certificates of EtcdClusters in tests: Secrets made by a user, and clients that present one."""
 
 import base64
 import hashlib
@@ -8,14 +8,14 @@ import ssl
 
 from . import dbserver
 
-# Secret, and what the names of its keys begin with
+# Secret, and the prefix of its keys
 SECRETS = (("peer", "peer"), ("server", "server"), ("operator", "etcd-client"))
 STATIC = {"static": {"member": {"peerSecret": "peer", "serverSecret": "server"},
                      "operatorSecret": "operator"}}
 
 
 def encoded(data):
-    """As a Secret has it."""
+    """As a value of a Secret's data."""
     return base64.b64encode(data).decode()
 
 
@@ -26,7 +26,7 @@ def secret_data(cluster, namespace, name):
 
 
 def context(folder, ca, cert, key):
-    """For clients that show a certificate; the Service's address is no name of it."""
+    """For clients that present a certificate; the server's does not name the Service's address."""
     folder = folder / "client"
     folder.mkdir(exist_ok=True)
     for name, text in (("ca", ca), ("crt", cert), ("key", key)):
@@ -38,7 +38,7 @@ def context(folder, ca, cert, key):
 
 
 def names_of(etcd):
-    """All that members and clients are called, for openssl."""
+    """All names of members and clients, for openssl."""
     name, namespace = etcd.name, etcd.namespace
     hosts = [f"*.{name}.{namespace}.svc", f"*.{name}.{namespace}.svc.cluster.local",
              f"{name}-client.{namespace}.svc", "localhost"]
@@ -46,7 +46,7 @@ def names_of(etcd):
 
 
 def shown(etcd, member):
-    """The fingerprint of the certificate that a member shows to whoever connects."""
+    """The fingerprint of the certificate that a member presents to any client."""
     naked = ssl.create_default_context()
     naked.check_hostname, naked.verify_mode = False, ssl.CERT_NONE
     with socket.create_connection((etcd.pods()[member]["status"]["podIP"], 2379), 5) as raw:
@@ -55,13 +55,13 @@ def shown(etcd, member):
 
 
 def fingerprint(pem):
-    """The same of a certificate in a file's text."""
+    """The fingerprint of a certificate in PEM."""
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode())).hexdigest()
 
 
 class Given:
-    """The three Secrets of spec.TLS.static, as the article and the documentation have them, and the
-    authorities that sign what is in them."""
+    """The three Secrets of spec.TLS.static, with the names of the article and the documentation,
+    and the authorities that sign their certificates."""
 
     def __init__(self, etcd, folder):
         self.etcd, self.folder = etcd, folder
@@ -70,17 +70,17 @@ class Given:
         self.sign("first")
 
     def new_authority(self, name):
-        """One more; nobody trusts it yet."""
+        """A new authority, which nothing trusts yet."""
         dbserver.make_ca(self.folder / name, name)
         return (self.folder / name / "ca.crt").read_bytes()
 
     def trust(self, bundle):
-        """Everybody is to trust these."""
+        """Makes all three Secrets trust these."""
         for secret, prefix in SECRETS:
             self.data[secret][f"{prefix}-ca.crt"] = bundle
 
     def sign(self, authority, secrets=SECRETS, days=90):
-        """Gives them certificates of this authority; what they trust stays."""
+        """Gives them certificates of this authority; what they trust does not change."""
         ca = (self.folder / authority / "ca.crt").read_bytes()
         for secret, prefix in secrets:
             made = self.folder / secret
@@ -90,7 +90,7 @@ class Given:
             data[f"{prefix}.key"] = (made / "tls.key").read_bytes()
 
     def write(self):
-        """To the API server; and the kubelet looks at the pods at once, not within two minutes."""
+        """Writes them to the API server, and makes the kubelet sync at once, not after minutes."""
         cluster, namespace = self.etcd.cluster, self.etcd.namespace
         for secret, data in self.data.items():
             cluster.apply({"apiVersion": "v1", "kind": "Secret",
@@ -101,7 +101,7 @@ class Given:
             cluster.annotate("pod", name, namespace, {"test.steward.dev/secrets": f"{revision}"})
 
     def client(self):
-        """A context for clients, of what is in the Secrets now."""
+        """A context for clients, of the current data."""
         data = self.data["operator"]
         return context(self.folder, data["etcd-client-ca.crt"], data["etcd-client.crt"],
                        data["etcd-client.key"])

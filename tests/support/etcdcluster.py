@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdClusters in tests: manifests, what to wait for, and how to hurt them on a real node."""
+"""EtcdClusters in tests: manifests, what to wait for, and how to disturb them on a real node."""
 
 import contextlib
 import itertools
@@ -23,14 +23,14 @@ FORCE = f"{GROUP}/force-new-cluster"
 
 
 def version(line="3.5"):
-    """The whole version of a line that is on this machine: "3.5" -> "3.5.35"."""
+    """The full version of a line that this machine has: "3.5" -> "3.5.35"."""
     program = etcd.versions()[line]
     text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     return re.search(r"etcd Version: (\S+)", text)[1]
 
 
 def manifest(name, namespace, annotations=None, **spec):
-    """An EtcdCluster of the older of the two versions, unless told otherwise."""
+    """An EtcdCluster, by default of the older of the two versions."""
     metadata = {"name": name, "namespace": namespace}
     if annotations:
         metadata["annotations"] = annotations
@@ -40,7 +40,7 @@ def manifest(name, namespace, annotations=None, **spec):
 
 
 def settled(obj, size=None, version=None):
-    """Ready at this generation with `size` healthy voters, and nothing is being done."""
+    """Ready at this generation with `size` healthy voters, and no action in progress."""
     status = obj.get("status", {})
     wanted = obj["spec"]["size"] if size is None else size
     quorum = status.get("quorum", {})
@@ -60,7 +60,7 @@ class EtcdCluster:
     # --- the object
 
     def apply(self, check=True, annotations=None, **spec):
-        """kubectl apply; what it says."""
+        """kubectl apply; its result."""
         return self.cluster.apply(manifest(self.name, self.namespace, annotations, **spec),
                                   check=check)
 
@@ -74,7 +74,7 @@ class EtcdCluster:
                            {"metadata": {"annotations": {key: value}}})
 
     def get(self):
-        """As it is now."""
+        """The current object."""
         return self.cluster.get(KIND, self.name, self.namespace)
 
     def status(self):
@@ -82,26 +82,26 @@ class EtcdCluster:
         return self.get()["status"]
 
     def delete(self):
-        """It, and its claims, which outlive it."""
+        """Deletes it, and its claims, which outlive it."""
         self.cluster.delete(KIND, self.name, self.namespace)
         self.cluster.delete_all("pvc", self.namespace, f"etcd_cluster={self.name}", wait_gone=False)
 
     # --- waiting
 
     def wait(self, check, what, seconds=60):
-        """Until check(object) is true; the object."""
+        """Waits until check(object) is true; the object."""
         try:
             return self.cluster.wait_for(KIND, self.name, self.namespace, check, seconds, what)
         except wait.TimedOut as error:
             raise wait.TimedOut(f"{error}\n{self.story()}") from error
 
     def wait_settled(self, size=None, seconds=90, version=None):
-        """Until it is Ready at this generation with `size` healthy voters; the object."""
+        """Waits until it is Ready at this generation with `size` healthy voters; the object."""
         return self.wait(lambda obj: settled(obj, size, version),
                          f"EtcdCluster {self.name} to be settled", seconds)
 
     def wait_condition(self, about, status, *reasons, seconds=60):
-        """Until a condition is so; the condition."""
+        """Waits until a condition has this status and one of the reasons; the condition."""
         def found(obj):
             one = condition(obj, about)
             return one.get("status") == status and (not reasons or one.get("reason") in reasons)
@@ -110,7 +110,7 @@ class EtcdCluster:
         return condition(obj, about)
 
     def story(self):
-        """What can be said when something did not happen."""
+        """The details for a failure message."""
         obj = self.get() or {}
         pods = self.cluster.kubectl("get", "pods", "-n", self.namespace, "-o", "wide").stdout
         events = [f"{r}: {m}" for _, r, m in self.cluster.events(self.namespace, self.name)]
@@ -123,7 +123,7 @@ class EtcdCluster:
         return {m["name"]: m for m in self.status().get("memberList", [])}
 
     def leader(self):
-        """The name of the member that leads, from etcd itself; waits for one."""
+        """The name of the leader, from etcd itself; waits for one."""
         def find():
             for name, pod in sorted(self.pods().items()):
                 with contextlib.suppress(OSError, gateway.Refused, KeyError):
@@ -134,7 +134,7 @@ class EtcdCluster:
         return wait.until(f"a leader of EtcdCluster {self.name}", find, 30)
 
     def followers(self):
-        """The names of the other members that came up."""
+        """The names of the other members that have started."""
         leader = self.leader()
         return sorted(self.names() - {leader, ""})
 
@@ -149,7 +149,7 @@ class EtcdCluster:
                 self.cluster.list("pvc", self.namespace, f"etcd_cluster={self.name}")}
 
     def uids(self):
-        """{name: uid} of pods: whoever is made anew has another."""
+        """{name: uid} of pods: a recreated pod has another."""
         return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
 
     def at(self, member, timeout=3):
@@ -163,7 +163,7 @@ class EtcdCluster:
         return gateway.Gateway(service["spec"]["clusterIP"], tls=self.tls, timeout=timeout)
 
     def served(self):
-        """The same, once the Service leads there: kubelet and proxy follow a little behind."""
+        """client(), once the Service reaches a member: kubelet and proxy need a moment."""
         one = self.client()
 
         def look():
@@ -179,8 +179,8 @@ class EtcdCluster:
         return gateway.Writer(self.client(), **more)
 
     def check_same(self, *writers):
-        """Each member by itself stores the same, up to one revision, and of what was acknowledged to
-        these writers it has lost nothing; returns the members' names."""
+        """Each member by itself stores the same, up to one revision, and has lost nothing of what
+        was acknowledged to these writers; returns the members' names."""
         revision = int(self.served().status()["header"]["revision"])
         held = {}
         for name in sorted(self.names()):
@@ -196,22 +196,22 @@ class EtcdCluster:
         return list(held)
 
     def wait_has_all(self, member):
-        """Until a member stores all that has been written so far."""
+        """Waits until a member stores all that has been written so far."""
         revision = int(self.served().status()["header"]["revision"])
         one = self.at(member)
         wait.until(f"{member} to reach revision {revision}",
                    lambda: int(one.status()["header"]["revision"]) >= revision, 20)
 
     def names(self):
-        """Of its members, from etcd's own list; those that never came up are called ""."""
+        """The names of its members, from etcd's own list; "" for those that never started."""
         return {m.get("name", "") for m in self.listed()}
 
     def listed(self):
-        """etcd's own list.  The Service may still lead to a member that is away: asked again."""
+        """etcd's own list, with retries: the Service may still lead to a member that is away."""
         return wait.until("etcd's list of members", lambda: self.client(2).members(), 20)
 
     def check_claims(self):
-        """Nobody's claim is left over, and each member has its own."""
+        """No claim is left over, and each member has its own."""
         try:
             wait.until("the claims of members and no others",
                        lambda: set(self.claims()) == self.names(), 90)
@@ -222,7 +222,7 @@ class EtcdCluster:
     # --- bad days
 
     def delete_pods(self, *names):
-        """As an eviction or a node that ends would, without grace; all at once."""
+        """Deletes pods without grace, all at once, as an eviction or the end of a node would."""
         for name in names:
             self.cluster.delete("pod", name, self.namespace, wait_gone=False, grace_seconds=0)
 
@@ -242,7 +242,7 @@ class EtcdCluster:
 
     @contextlib.contextmanager
     def paused(self, member):
-        """Its process keeps its connections and answers nothing."""
+        """Pauses its process, which keeps its connections and answers nothing."""
         pid = self.pid(member)
         subprocess.run(["kill", "-STOP", str(pid)], check=True)
         try:
@@ -251,13 +251,13 @@ class EtcdCluster:
             subprocess.run(["kill", "-CONT", str(pid)], check=False, capture_output=True)
 
     def folder(self, member):
-        """Where its volume lies on this machine."""
+        """The folder of its volume on this machine."""
         claim = self.cluster.get("pvc", member, self.namespace)
         volume = self.cluster.get("pv", claim["spec"]["volumeName"])
         return pathlib.Path(volume["spec"]["hostPath"]["path"])
 
     def empty(self, *members, killed=()):
-        """Their data are gone, and their processes end, in one instant with those of `killed`."""
+        """Removes their data, and kills their processes together with those of `killed`."""
         pids = [str(self.pid(member)) for member in (*members, *killed)]
         for folder in map(self.folder, members):
             assert (folder / "data" / "member" / "wal").is_dir(), f"{folder} holds no data of etcd"
@@ -266,7 +266,7 @@ class EtcdCluster:
 
     @contextlib.contextmanager
     def cut(self, member):
-        """Nothing reaches it, and nothing comes from it: its cable on the node is unplugged."""
+        """Cuts it off in both directions: sets its link on the node down."""
         link = self.cable(member)
         k8s.run(["ip", "link", "set", link, "down"])
         try:
@@ -275,8 +275,8 @@ class EtcdCluster:
             k8s.run(["ip", "link", "set", link, "up"], check=False)
 
     def cable(self, member):
-        """The node's end of a pod's network.  Only a port of the node's own bridge will do: any
-        other link is the machine's."""
+        """The node's end of a pod's network link.  It has to be a port of the node's own bridge:
+        any other link is the machine's."""
         inside = k8s.run(["nsenter", f"--net=/proc/{self.pid(member)}/ns/net", "ip", "-o", "link",
                           "show", "eth0"]).stdout
         index = re.search(r"eth0@if(\d+):", inside)[1]
@@ -288,8 +288,8 @@ class EtcdCluster:
 
 
 class Witness:
-    """Looks at etcd's own list all the time: what it must never show is in `wrong`, and `sizes` tells
-    how many voted.  Two changes may come between two looks."""
+    """Reads etcd's own list all the time: `wrong` has what must never be in it, `sizes` the numbers
+    of voters.  Two changes may happen between two reads."""
 
     def __init__(self, etcd):
         self.client, self.wrong, self.sizes = etcd.client(), [], []
@@ -308,7 +308,7 @@ class Witness:
             assert self.sizes, "nothing was seen at all"
 
     def check_path(self, *path):
-        """What was seen of it is in its order, from its beginning to its end."""
+        """The sizes seen are in the order of the path, from its first to its last."""
         wait.until("the end to be seen", lambda: self.sizes[-1] == path[-1], 20)
         assert self.sizes[0] == path[0], self.sizes
         rest = iter(path)
@@ -329,13 +329,13 @@ class Witness:
 
 
 def changes(stage):
-    """What steward has changed in a stage so far, besides status and events."""
+    """What steward has changed in a stage so far, except status and events."""
     return [r for r in stw.requests(stage.cluster, stage.namespace, changing=True)
             if "/status" not in r[1] and "/events" not in r[1]]
 
 
 def give_agent(cluster, folder, name):
-    """The node gets an image of the program under test, for agents."""
+    """Loads an image of the program under test on the node, for agents."""
     tar = folder / "agent.tar"
     k8s.cluster_command(cluster.name, "pack", "--user=65532", name, tar,
                         paths.steward_binary().resolve())
@@ -343,8 +343,8 @@ def give_agent(cluster, folder, name):
 
 
 class Stage:
-    """A namespace on the node, and a steward that looks after it alone, so that several stages can
-    stand side by side.  Whatever was in it is gone at the end."""
+    """A namespace on the node, and a steward that watches only that, so that several stages can run
+    side by side.  All that was in it is gone at the end."""
 
     _numbers = itertools.count(1)
 
@@ -371,12 +371,12 @@ class Stage:
             self.cluster.delete_namespace(self.namespace)
 
     def start(self, *args, env=None, ready=True):
-        """Starts a steward, the one before having ended; `env` is added to its environment."""
+        """Starts a steward after the previous one has ended; `env` is added to its environment."""
         self.steward = stw.Steward(self.binary, self.cluster, self.cluster.kubeconfig_steward,
                                    self.folder, ["--namespaces", self.namespace, *self.args, *args],
                                    env=env)
         return self.steward.start(ready=ready)
 
     def etcd(self, name="ec", tls=None):
-        """An EtcdCluster here, which has not been applied yet."""
+        """An EtcdCluster here, not applied yet."""
         return EtcdCluster(self.cluster, self.namespace, name, tls)

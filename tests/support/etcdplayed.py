@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EtcdClusters of one member where there is no node: the kubelet is played, and etcd itself runs as a
-process, on a loopback address of its own.  One member, since nobody finds another by its name."""
+"""EtcdClusters of one member without a node: the test acts as the kubelet, and etcd itself runs as
+a process, on a loopback address of its own.  Only one member, since names do not resolve."""
 
 import contextlib
 import itertools
@@ -15,7 +15,7 @@ _numbers = itertools.count(1)
 
 
 class Played(etcdcluster.EtcdCluster):
-    """One of them; its data stay in `folder`, as on a volume."""
+    """One such EtcdCluster; its data stay in `folder`, as on a volume."""
 
     def __init__(self, cluster, namespace, folder, name="ec"):
         super().__init__(cluster, namespace, name)
@@ -30,13 +30,13 @@ class Played(etcdcluster.EtcdCluster):
         self.delete()
 
     def wait_pod(self, besides=None):
-        """The pod; `besides`: another than the one of this UID."""
+        """Waits for the pod; `besides`: one with another UID than this."""
         return wait.until("its pod", lambda: next((
             p for p in self.pods().values() if p["metadata"]["uid"] != besides and
             "deletionTimestamp" not in p["metadata"]), None), 40)
 
     def run(self, pod):
-        """The kubelet has started the pod, and etcd comes up in it."""
+        """Starts etcd as the kubelet would start the pod."""
         self.bring_secrets(pod)
         line = ".".join(pod["metadata"]["annotations"]["etcd.version"].split(".")[:2])
         with open(self.folder_ / "log", "ab") as log:
@@ -46,18 +46,18 @@ class Played(etcdcluster.EtcdCluster):
         return self
 
     def kill(self):
-        """Its process is no more; the kubelet has not said so yet."""
+        """Kills its process; the pod's status does not show that yet."""
         if self.process:
             self.process.kill()
             self.process.wait(20)
 
     def gone(self, pod):
-        """Nor is its pod."""
+        """Kills its process, and deletes its pod."""
         self.kill()
         self.delete_pods(pod["metadata"]["name"])
 
     def bring_secrets(self, pod):
-        """What is in its Secrets now gets to its files."""
+        """Writes the current data of its Secrets to its files."""
         secrets = {v["name"]: v["secret"]["secretName"] for v in pod["spec"]["volumes"]
                    if "secret" in v}
         for path, volume in self._mounts(pod):
@@ -72,7 +72,7 @@ class Played(etcdcluster.EtcdCluster):
         return gateway.Gateway(self.address, tls=self.tls, timeout=timeout)
 
     def wait_answers(self):
-        """Until it does; the Gateway."""
+        """Waits until etcd answers; the Gateway."""
         one = self.at()
 
         def look():

@@ -12,7 +12,7 @@ def _binary():
 
 
 class Probe:
-    """One probe process; `config` as etcd_probe.c says."""
+    """One probe process; etcd_probe.c documents `config`."""
 
     def __init__(self, **config):
         config = {key: value if isinstance(value, (int, str)) else str(value)
@@ -45,7 +45,7 @@ class Probe:
         return json.loads(line)
 
     def fine(self, op, *at, **command):
-        """A command that has to go well; its answer."""
+        """A command that has to succeed; its answer."""
         answer = self.ask(op, *at, **command)
         assert answer["result"] == 0 and answer["trouble"] == "FINE", answer
         return answer
@@ -57,11 +57,11 @@ class Probe:
         return answer
 
     def round(self, *at):
-        """A health round; what it tells of each."""
+        """A health round; its result for each."""
         return self.ask("round", *at)["round"]
 
     def close(self):
-        """Ends it; a sanitizer's complaint makes this fail."""
+        """Ends it; the exit status, which is not 0 after a sanitizer's report."""
         if self.process.poll() is None:
             self.process.stdin.close()
         status = self.process.wait(30)

@@ -5,11 +5,11 @@
     fake_api.py [--cert PEM --key PEM]
 
 prints "PORT\n" and serves on 127.0.0.1 until standard input ends.  It knows nothing of Kubernetes:
-tests post steps, and each request is answered by the first step left whose "match" (a regular
-expression on "METHOD TARGET") fits; no step fits: 404.
+tests post steps, and each request is answered by the first remaining step whose "match" (a regular
+expression on "METHOD TARGET") matches; without one: 404.
 
-    POST /_steps    [step, ...] are added at the end
-    POST /_go/NAME  lets every answer go on that waits for NAME, now or later
+    POST /_steps    [step, ...] are appended
+    POST /_go/NAME  releases every answer that waits for NAME, now or later
     GET  /_log      {"requests": [{"request": "GET /x", "body": "...", "authorization": "..."}]}
 
 A step:
@@ -18,8 +18,8 @@ A step:
     stream    instead of body, sent in chunks, a list of {"json": x} (a line), {"raw": text},
               {"wait": name} and {"repeat": text, "bytes": n}
     pace      [bytes, milliseconds]: the answer, its headers and its last chunk are sent in pieces
-              of so many bytes, each after a pause
-    then      "end" (default), "cut" (close within the answer), "stall" (keep the socket, say
+              of that many bytes, each after a pause
+    then      "end" (default), "cut" (close within the answer), "stall" (keep the socket, send
               nothing), "reset" (RST); with no status, before any answer
 """
 
@@ -147,7 +147,7 @@ class Handler(BaseHTTPRequestHandler):
         if then != "end":
             self.close_connection = True
             if then == "reset":
-                # Closing the files behind the socket is what makes it a reset.
+                # Closing the files after the socket makes it a reset.
                 self.connection.close()
 
     def answer(self, step):

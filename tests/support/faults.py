@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A steward that ends by SIGKILL behind a write of one's choice (src/base/fault.h)."""
+"""A steward that is killed by SIGKILL after a chosen write (src/base/fault.h)."""
 
 import fcntl
 import os
@@ -11,8 +11,8 @@ from .cluster import run
 
 
 def binary():
-    """$STEWARD_FAULTS_BINARY, else built beside the build under test, which takes half a minute the
-    first time.  Workers that want it at the same time wait for the first one."""
+    """$STEWARD_FAULTS_BINARY, or one built next to the build under test, which takes half a minute
+    the first time.  Only one worker builds; others wait for it."""
     given = os.environ.get("STEWARD_FAULTS_BINARY")
     if given:
         return pathlib.Path(given)
@@ -27,8 +27,8 @@ def binary():
 
 
 class Dying:
-    """Starts steward on a stage again and again, each of which ends behind its first write, until
-    something has come about; `deaths` names the writes."""
+    """Starts steward on a stage again and again, each killed after its first write, until a state
+    is reached; `deaths` names the writes."""
 
     def __init__(self, stage, limit=120):
         self.stage, self.limit = stage, limit
@@ -36,7 +36,7 @@ class Dying:
         self.deaths = []
 
     def until(self, done):
-        """One after the other, until done() is true and none has to write any more."""
+        """Starts one after the other, until done() is true and none has anything left to write."""
         while len(self.deaths) < self.limit:
             self.log.write_text("")
             one = self.stage.start(ready=False, env={"STEWARD_FAULT_AT": "1",

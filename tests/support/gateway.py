@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""etcd as its clients see it, through its JSON gateway; and a writer that keeps count."""
+"""etcd as its clients see it, through its JSON gateway; and a writer that counts."""
 
 import base64
 import http.client
@@ -9,34 +9,34 @@ import time
 
 
 def b64(text):
-    """As the gateway wants keys and values."""
+    """Keys and values in the form of the gateway."""
     return base64.b64encode(text.encode()).decode()
 
 
 def text_of(encoded):
-    """The other way round."""
+    """The inverse of b64()."""
     return base64.b64decode(encoded).decode()
 
 
 class Refused(Exception):
-    """It answered, and did not do it."""
+    """etcd answered, and refused the request."""
 
 
 class Gateway:
-    """One address of etcd; keeps its connection.  Not for two threads."""
+    """One address of etcd; keeps its connection.  Not for use by two threads."""
 
     def __init__(self, host, port=2379, tls=None, timeout=3):
         self.host, self.port, self.tls, self.timeout = host, port, tls, timeout
         self.connection = None
 
     def close(self):
-        """Lets the connection go."""
+        """Closes the connection."""
         if self.connection:
             self.connection.close()
         self.connection = None
 
     def post(self, path, body=None):
-        """The answer as a dict.  Refused: etcd said no.  OSError: nobody knows."""
+        """The answer as a dict.  Refused: etcd refused.  OSError: the result is unknown."""
         if self.connection is None:
             kind = http.client.HTTPSConnection if self.tls else http.client.HTTPConnection
             more = {"context": self.tls} if self.tls else {}
@@ -64,7 +64,7 @@ class Gateway:
         return text_of(found[0].get("value", "")) if found else None
 
     def prefix(self, prefix, serializable=False):
-        """{key: value} of all keys that begin so."""
+        """{key: value} of all keys with this prefix."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         found, key = {}, prefix
         while True:
@@ -77,7 +77,7 @@ class Gateway:
             key = pairs[-1][0] + "\0"
 
     def status(self):
-        """What it says of itself."""
+        """Its own status."""
         return self.post("/v3/maintenance/status")
 
     def members(self):
@@ -87,9 +87,9 @@ class Gateway:
     def contents(self, revision):
         """{key: (value, created, changed, how often)} as this member has it at a revision.
 
-        The hash would not do: what the gateways of 3.4 and 3.5 answer at /v3/maintenance/hash is not
-        HashKV but the hash of the whole file, whatever the revision, and that differs between members
-        which are not at the very same entry of the log."""
+        The hash cannot be used: /v3/maintenance/hash of the gateways of 3.4 and 3.5 is not HashKV
+        but the hash of the whole file, for any revision, and that differs between members which are
+        not at the same entry of the log."""
         found, key = {}, "\0"
         while True:
             answer = self.post("/v3/kv/range", {
@@ -105,10 +105,10 @@ class Gateway:
 
 
 class Writer:
-    """Puts numbered keys, one after the other, and notes each that was acknowledged.
+    """Puts numbered keys, one after the other, and records each that was acknowledged.
 
-    A put without an answer may have happened or not, and is not tried again: the next number is.
-    As a context manager: at a good end, nothing of what was acknowledged may be missing.
+    A put without an answer may have happened or not; it is not repeated, the next number follows.
+    As a context manager: after a block without an exception, no acknowledged key may be missing.
     """
 
     def __init__(self, gateway, prefix="w/", pause=0.02):
@@ -147,29 +147,29 @@ class Writer:
             self._ending.wait(self.pause)
 
     def stop(self):
-        """Ends it; the silence up to now counts as a gap, too."""
+        """Ends it; the time since the last acknowledgement counts as a gap, too."""
         self._ending.set()
         self._thread.join(30)
         if self._last is not None:
             self.longest_gap = max(self.longest_gap, time.monotonic() - self._last)
 
     def lost(self, gateway=None):
-        """The numbers that were acknowledged and are not there."""
+        """The acknowledged numbers that are not stored."""
         return self.lost_in((gateway or self.gateway).prefix(self.prefix))
 
     def lost_in(self, found):
-        """The same of {key: value}."""
+        """The same, of {key: value}."""
         return [n for n in self.acknowledged if found.get(f"{self.prefix}{n:08}") != str(n)]
 
     def check(self, gateway=None):
-        """Nothing is lost; how many there are."""
+        """Asserts that nothing is lost; returns how many were acknowledged."""
         assert self.acknowledged, f"nothing could be written at all: {self.last_error}"
         lost = self.lost(gateway)
         assert not lost, f"{len(lost)} of {len(self.acknowledged)} writes are lost: {lost[:10]} ..."
         return len(self.acknowledged)
 
     def wait_writes(self, more=5, seconds=60):
-        """Until so many more are acknowledged."""
+        """Waits until `more` further writes are acknowledged."""
         aim, deadline = len(self.acknowledged) + more, time.monotonic() + seconds
         while len(self.acknowledged) < aim:
             assert time.monotonic() < deadline, \
@@ -178,8 +178,8 @@ class Writer:
 
 
 def fill(client):
-    """Writes until etcd says that it is full; how many values of 1 MiB went in, of keys "big/...".
-    For clusters whose quota is 64 MiB."""
+    """Writes until etcd reports that it is full; how many values of 1 MiB were stored, with keys
+    "big/...".  For clusters whose quota is 64 MiB."""
     for number in range(200):
         try:
             client.put(f"big/{number:03}", "x" * (1 << 20))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""helm and kustomize, the tools that people apply steward's files with, as scripts/lib/go-build.sh left
-them in the cache."""
+"""helm and kustomize, the tools with which users apply steward's files, as scripts/lib/go-build.sh
+put them into the cache."""
 
 import functools
 import re

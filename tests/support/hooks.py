@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A webhook in Python on loopback, whose answers a test sets, and which keeps what it was asked."""
+"""A webhook in Python on loopback, whose answers a test sets, and which records its requests."""
 
 import base64
 import http.server
@@ -15,7 +15,7 @@ PLURALS = {"Validating": "validatingwebhookconfigurations", "Mutating": "mutatin
 
 
 def allow(_request):
-    """The answer that lets everything in."""
+    """The answer that allows everything."""
     return {"allowed": True}
 
 
@@ -40,8 +40,8 @@ class Call:
 
 
 class Hooks:
-    """Serves https://127.0.0.1:PORT/ANY; `answers` maps a path to a function from the request to the
-    response (without its uid).  Paths are told to the API server by `install`."""
+    """Serves https://127.0.0.1:PORT/ANY; `answers` maps a path to a function from the request to
+    the response (without its uid).  `install` makes the API server call the paths."""
 
     def __init__(self, server, folder):
         self.server, self.calls, self.answers, self.installed = server, [], {}, []
@@ -54,7 +54,7 @@ class Hooks:
         self.thread.start()
 
     def pair(self, folder):
-        """Another certificate, for connections that begin from now on."""
+        """Sets another certificate, for connections that begin from now on."""
         door.make_pair(folder, "127.0.0.1")
         if not hasattr(self, "tls"):
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -84,7 +84,7 @@ class Hooks:
                     self.end_headers()
                     self.wfile.write(body)
                 except OSError:
-                    self.close_connection = True  # the API server waits no longer
+                    self.close_connection = True  # the API server has stopped waiting
 
             def log_message(self, *_):  # the arguments are http.server's
                 """Nothing on standard error."""
@@ -96,7 +96,7 @@ class Hooks:
         return [c for c in self.calls if c.path == path]
 
     def entry(self, name, path, space, **members):
-        """An entry of `webhooks` that asks for Things of this namespace, by their version v1."""
+        """An entry of `webhooks` for Things of this namespace, in their version v1."""
         return {"name": f"{name}.{space.name}.steward.dev", "admissionReviewVersions": ["v1"],
                 "sideEffects": "None", "timeoutSeconds": 10, "failurePolicy": "Fail",
                 "matchPolicy": "Equivalent",
@@ -107,8 +107,8 @@ class Hooks:
                            "resources": ["things"]}], **members}
 
     def install(self, kind, space, *entries):
-        """Creates a configuration ("Validating" or "Mutating") and waits until the API server uses it:
-        one more entry, which denies a ConfigMap of this namespace, shows that.  Returns its path."""
+        """Creates a configuration ("Validating" or "Mutating") and waits until the API server uses
+        it: one more entry then denies a ConfigMap of this namespace.  Returns its path."""
         self.answers["/probe"] = lambda _: {"allowed": False, "status": {"message": "it is used"}}
         rule = {"operations": ["CREATE"], "scope": "Namespaced", "apiGroups": [""],
                 "apiVersions": ["v1"], "resources": ["configmaps"]}
@@ -127,7 +127,7 @@ class Hooks:
         return f"{path}/{name}"
 
     def end(self):
-        """Takes the configurations away and stops serving."""
+        """Removes the configurations and stops serving."""
         for path in self.installed:
             self.server.ask("DELETE", path)
         self.http.shutdown()

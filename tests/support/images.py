@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image that users get, built by scripts/image."""
+"""The container image for users, built by scripts/image."""
 
 import fcntl
 import hashlib
@@ -13,32 +13,32 @@ from . import paths
 from .cluster import run
 
 
-KEPT = 3  # images that may be of use again
+KEPT = 3  # images kept for reuse
 
 
 def missing():
-    """What stands in the way of building one; None if nothing does."""
+    """Why no image can be built here; None when one can."""
     if os.geteuid() != 0 or not shutil.which("buildah") or not shutil.which("mmdebstrap"):
         return "building an image needs root, and 'scripts/bootstrap image'"
     return None
 
 
 def digest(path):
-    """Of the image in an archive."""
+    """The digest of the image in an archive."""
     with tarfile.open(path) as archive:
         return json.load(archive.extractfile("manifest.json"))[0]["Config"][:64]
 
 
 def build(path, top=paths.TOP, tag=None):
-    """Of the work tree at `top`; returns the image's digest."""
+    """Builds the image of the work tree at `top`; returns its digest."""
     more = ["--tag", tag] if tag else []
     result = run([top / "scripts" / "image", "--output", path, *more], timeout=900)
     return result.stdout.split()[1]
 
 
 def _contents(top, tag):
-    """One word for all that goes into the image of a work tree: the commit, each file as it is, and
-    the packages."""
+    """A hash of all that goes into the image of a work tree: the commit, the content of each file,
+    and the packages."""
     def git(*words):
         return subprocess.run(["git", "-C", top, *words], check=True, capture_output=True).stdout
     found = hashlib.sha256(git("describe", "--always", "--dirty", "--abbrev=12"))
@@ -54,8 +54,8 @@ def _contents(top, tag):
 
 
 def shared(top=paths.TOP, tag=None):
-    """(an archive of that work tree's image, its digest).  It is built once for all parts of a run, and
-    for runs to come until something changes."""
+    """(an archive of that work tree's image, its digest).  It is built once for all parts of a run,
+    and reused by later runs until something changes."""
     folder = paths.build() / "test-images"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="ascii") as lock:

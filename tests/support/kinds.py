@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which resource of the API server a word of a test means: discovery, as kubectl does it."""
+"""Finds the resource of the API server for a name in a test: discovery, as kubectl does it."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ class Resource:
     version: str  # of its group: "v1", "apps/v1"
     kind: str
     plural: str
-    words: tuple  # what it is called, in lower case
+    words: tuple  # its names, in lower case
     namespaced: bool
 
     @property
@@ -41,7 +41,7 @@ class UnknownKind(AssertionError):
 
 
 class Kinds:
-    """The resources of one API server, asked for once; again when one is not known."""
+    """The resources of one API server, read once; again when one is not known."""
 
     def __init__(self, api):
         self.api = api
@@ -69,7 +69,7 @@ class Kinds:
         raise UnknownKind(f"the API server has no {kind} of {version}")
 
     def forget(self):
-        """Asks again at the next question."""
+        """Makes the next lookup read the resources again."""
         self.versions.clear()
         self.found.clear()
 
@@ -98,7 +98,7 @@ class Kinds:
             try:
                 listed = self.api.do("GET", root + version)["resources"]
             except Refused as error:
-                if error.status not in (404, 503):  # gone, or of a server behind this one
+                if error.status not in (404, 503):  # gone, or of an aggregated API server
                     raise
                 return []
             self.versions[version] = [

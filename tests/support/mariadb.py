@@ -21,7 +21,7 @@ def missing(line=None):
 
 
 def _unpacked_flags(installed):
-    """Where one that is not installed has its files."""
+    """The flags for the files of a server that is unpacked, not installed."""
     return [f"--basedir={installed.root}/usr", f"--plugin-dir={installed.root}/usr/lib/mysql/plugin"
             ] if installed.root != pathlib.Path("/") else []
 
@@ -49,7 +49,7 @@ def quote(text):
 
 
 class MariaDB(dbserver.Server):
-    """One server of a release line, the newest unless told otherwise; `flags` go to mariadbd."""
+    """One server of a release line, by default the newest; `flags` go to mariadbd."""
 
     engine = "mariadb"
     path = PROGRAM
@@ -68,7 +68,7 @@ class MariaDB(dbserver.Server):
     def start(self, *more):
         """Starts it (again) and waits until it answers."""
         tls = self.folder / "tls"
-        # Another server that starts removes the temporary tables of this one from a folder they share.
+        # A server that starts removes temporary tables of other servers from a folder they share.
         self.spawn([self.installed.program, "--no-defaults", f"--datadir={self.folder}/data",
                     f"--tmpdir={self.folder}",
                     f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
@@ -86,7 +86,7 @@ class MariaDB(dbserver.Server):
         return super().target(name, **{"allowAllDatabases": True, **more})
 
     def answers(self):
-        """Does it?"""
+        """Whether it answers."""
         return self.run_client("-e", "SELECT 1", check=False).returncode == 0
 
     def run_client(self, *args, check=True, user="root", password=None, tcp=False, stdin=None,
@@ -107,12 +107,12 @@ class MariaDB(dbserver.Server):
         return [line.split("\t") for line in result.stdout.splitlines()]
 
     def logs_in(self, user, password, statement="SELECT 1"):
-        """Does this login work, and may it do this?"""
+        """Whether this login works, and may run the statement."""
         return self.run_client("-e", statement, check=False, user=user, password=password,
                                tcp=True).returncode == 0
 
     def accounts(self, user):
-        """Its hosts."""
+        """The hosts of an account."""
         rows = self.sql(f"SELECT Host FROM mysql.global_priv WHERE BINARY User={quote(user)}")
         return sorted(row[0] for row in rows)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The patch that `kubectl apply` sends: what a manifest, the one before it and the object differ in."""
+"""The patch that `kubectl apply` sends: how a manifest, the previous one and the object differ."""
 
 import json
 
@@ -20,15 +20,15 @@ def merged(obj, patch):
 
 
 def three_way(live, manifest, wanted):
-    """The JSON merge patch that makes `wanted` of a live object and takes away what the manifest
-    before had and this one has not; {} when it is so already.  Lists are taken as a whole."""
+    """The JSON merge patch that turns a live object into `wanted` and removes what the previous
+    manifest had and this one lacks; {} when nothing differs.  Lists are replaced as a whole."""
     noted = live["metadata"].get("annotations", {}).get(LAST_APPLIED)
     before = json.loads(noted) if noted else {}
     return merged(_taken_away(before, manifest, live), _changed(live, wanted))
 
 
 def _changed(live, wanted):
-    """What of `wanted` is not so in the live object."""
+    """The part of `wanted` that differs from the live object."""
     patch = {}
     for key, value in wanted.items():
         have = live.get(key)
@@ -42,7 +42,7 @@ def _changed(live, wanted):
 
 
 def _taken_away(before, manifest, live):
-    """None for each field of the manifest before that this one does not have and the object has."""
+    """None for each field of the previous manifest that this one lacks and the object has."""
     patch = {}
     for key, value in before.items():
         if key not in live:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MySQL server (8.0 or newer) on loopback for tests.  Debian 12 has none: it is one that
-scripts/bootstrap unpacked."""
+"""A MySQL server (8.0 or newer) on loopback for tests.  Debian 12 has none; scripts/bootstrap
+unpacks one."""
 
 import atexit
 import functools
@@ -59,6 +59,6 @@ class MySQL(mariadb.MariaDB):
         self.wait_ready()
 
     def accounts(self, user):
-        """Its hosts."""
+        """The hosts of an account."""
         rows = self.sql(f"SELECT Host FROM mysql.user WHERE User={mariadb.quote(user)}")
         return sorted(row[0] for row in rows)

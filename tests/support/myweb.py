@@ -3,13 +3,13 @@
 
 KIND = "mywebs.operator.k8s-summit.org"
 CHILDREN = ("configmap", "deployment", "service")
-# Nothing can be pulled from there, so a pod of it never becomes ready.
+# Nothing can be pulled from there, so a pod with this image never becomes ready.
 NO_IMAGE = "registry.invalid/none:1.0"
 
 
 def manifest(name, namespace, annotations=None, **spec):
-    """A MyWeb.  Without pods (replicas 0) unless told otherwise: the real Deployment controller
-    then says at once that all of them are available, on any cluster."""
+    """A MyWeb.  By default it has no pods (replicas 0): the real Deployment controller then reports
+    at once that all of them are available, on any cluster."""
     metadata = {"name": name, "namespace": namespace}
     if annotations:
         metadata["annotations"] = annotations
@@ -18,14 +18,14 @@ def manifest(name, namespace, annotations=None, **spec):
 
 
 def is_settled(web):
-    """Complete, at this generation."""
+    """Whether it is complete at its current generation."""
     status = web.get("status", {})
     return status.get("completed") is True and \
         status.get("observedGeneration") == web["metadata"]["generation"]
 
 
 def wait_settled(cluster, name, namespace, seconds=60):
-    """Until it is complete; returns the object."""
+    """Waits until it is complete; returns the object."""
     return cluster.wait_for(KIND, name, namespace, is_settled, seconds,
                             f"MyWeb {namespace}/{name} to be complete")
 
@@ -37,12 +37,12 @@ def create_settled(cluster, name, namespace, **spec):
 
 
 def wait_condition(cluster, name, namespace, kind, reason, seconds=60):
-    """Until a condition has this reason; returns the condition."""
+    """Waits until a condition has this reason; returns the condition."""
     return cluster.wait_condition(KIND, name, namespace, kind, reason, seconds=seconds)
 
 
 def children(cluster, name, namespace):
-    """{kind: object or None} of the three."""
+    """{kind: object or None} of its three children."""
     return {kind: cluster.get(kind, name, namespace) for kind in CHILDREN}
 
 
@@ -50,7 +50,7 @@ _given_ports = set()
 
 
 def free_node_port(cluster):
-    """A node port of the static band (30000-30085) that no Service has, another one each time."""
+    """A node port of the static band (30000-30085) that no Service has, another each time."""
     used = {p.get("nodePort") for s in cluster.list("service") for p in s["spec"]["ports"]}
     port = next(p for p in range(30001, 30086) if p not in used | _given_ports)
     _given_ports.add(port)

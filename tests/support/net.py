@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports on loopback, and what answers there."""
+"""Ports on loopback, and HTTP requests to them."""
 
 import random
 import socket
 import urllib.error
 import urllib.request
 
-# Below the ports of outgoing connections and of node ports: nothing else takes one meanwhile.
+# Below the ports of outgoing connections and of node ports, so that nothing else takes one.
 PORTS = range(12000, 20000)
 _claims = []
 
 
 def free_port():
-    """A TCP port that nobody listens on, and that no test run of this machine hands out again while
-    this one lives."""
+    """A TCP port without a listener, which no test run on this machine hands out again while this
+    process lives."""
     while True:
         port = random.choice(PORTS)
         claim = socket.socket(socket.AF_UNIX)
         try:
-            claim.bind(f"\0steward-test-port-{port}")  # the kernel gives it up with this process
+            claim.bind(f"\0steward-test-port-{port}")  # released with this process
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
         except OSError:
@@ -29,7 +29,7 @@ def free_port():
 
 
 def http_get(url, timeout=5):
-    """(status, text) of a plain HTTP GET; status 0 and the reason when nobody answers."""
+    """(status, text) of a plain HTTP GET; status 0 and the reason without an answer."""
     try:
         with urllib.request.urlopen(url, timeout=timeout) as reply:
             return reply.status, reply.read().decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are: the checkout, and the program under test."""
+"""Paths of the checkout and of the program under test."""
 
 import functools
 import os
@@ -27,7 +27,7 @@ def steward_binary():
 
 @functools.cache
 def sanitizer():
-    """Whether the program is built with one: it then needs what a release does without."""
+    """Whether the program is built with a sanitizer, and so needs more than a release."""
     linked = subprocess.run(["ldd", steward_binary()], capture_output=True, text=True,
                             check=True).stdout
     return re.search(r"lib[atu]+san", linked) is not None

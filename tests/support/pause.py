@@ -9,13 +9,13 @@ from . import wait
 
 
 def pause(process):
-    """SIGSTOP, and waits until all threads have stopped: each may finish what it is doing first."""
+    """SIGSTOP, and waits until all threads have stopped: each may finish its work first."""
     process.send_signal(signal.SIGSTOP)
     wait.until(f"process {process.pid} to be stopped", lambda: stopped(process.pid))
 
 
 def resume(process):
-    """After pause()."""
+    """Undoes pause()."""
     process.send_signal(signal.SIGCONT)
 
 

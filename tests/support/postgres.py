@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PostgreSQL server on loopback for tests: TLS on, all statements logged, a data folder of its
-own.  It does not run as root, and so runs as postgres or nobody when the tests do."""
+own.  It refuses to run as root: if the tests do, it runs as the user postgres or nobody."""
 
 import atexit
 import functools
@@ -13,7 +13,7 @@ import tempfile
 
 from . import dbserver, sampled, scratch
 
-# Debian's psql on the path is a script of Perl that finds this one: five times as slow.
+# psql in Debian's PATH is a Perl script that starts this program: five times as slow.
 PSQL = next((str(path) for path in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/psql"))), "psql")
 HBA = """local all all trust
 hostssl all all 127.0.0.1/32 scram-sha-256
@@ -36,18 +36,18 @@ def _user():
 
 @functools.cache
 def _install(line):
-    """The server, at a place where the user that it runs as can read it."""
+    """The server, in a folder that the user it runs as can read."""
     installed, user = dbserver.install("postgresql", line, _path(line)), _user()
     if not user or installed.root == pathlib.Path("/"):
         return installed
-    # Memory may be mounted without the right to run programs.
+    # /dev/shm may be mounted noexec.
     folder = _kept(pathlib.Path(tempfile.mkdtemp(prefix="steward-postgres-")))
     subprocess.run(["cp", "--archive", installed.root / "usr", folder], check=True)
     return installed._replace(root=folder, program=str(folder / _path(line)))
 
 
 def _kept(folder):
-    """A folder of the user that the servers run as; it goes with the run."""
+    """Gives a folder to the user that the servers run as; it is removed at the end of the run."""
     atexit.register(shutil.rmtree, folder, True)
     user = _user()
     if user:
@@ -76,7 +76,7 @@ def name(text):
 
 
 class Postgres(dbserver.Server):
-    """One server of a release line, the newest unless told otherwise; `settings` are name=value."""
+    """One server of a release line, by default the newest; `settings` are name=value."""
 
     engine = "postgresql"
 
@@ -116,7 +116,7 @@ class Postgres(dbserver.Server):
         return super().target(name, **{"allowedOwners": ["*"], **more})
 
     def answers(self):
-        """Does it?"""
+        """Whether it answers."""
         return self.run_client("SELECT 1", check=False).returncode == 0
 
     def run_client(self, text, check=True, user="root", database="postgres", password=None,
@@ -137,12 +137,12 @@ class Postgres(dbserver.Server):
         return [line.split("\t") for line in result.stdout.splitlines()]
 
     def logs_in(self, user, password, database="postgres"):
-        """Does this login work?"""
+        """Whether this login works."""
         return self.run_client("SELECT 1", check=False, user=user, password=password,
                                database=database, tcp=True).returncode == 0
 
     def exists(self, role):
-        """Is there such a role?"""
+        """Whether there is such a role."""
         return bool(self.sql(f"SELECT 1 FROM pg_roles WHERE rolname = {quote(role)}"))
 
     def comment(self, role):

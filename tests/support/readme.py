@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the README and of pages in docs/: files they show, and commands with what they
-print."""
+"""The examples of the README and of pages in docs/: files they show, and commands with their
+output."""
 
 import re
 import shlex
@@ -39,7 +39,7 @@ def commands(program, page="README.md"):
 
 
 def named(page):
-    """{name: text} of blocks before which a paragraph ends in "`NAME`", with whatever it adds."""
+    """{name: text} of blocks after a paragraph with "`NAME`" and a colon at its end."""
     text = (paths.TOP / page).read_text("utf-8")
     found = re.findall(r"`([\w-]+\.yaml)`(?:(?!\n\n).)*:\n\n```yaml\n(.*?)^```$", text,
                        re.MULTILINE | re.DOTALL)
@@ -47,14 +47,14 @@ def named(page):
 
 
 def answers(page):
-    """[(manifest, what the door says to it)], one block after the other on the page."""
+    """[(manifest, the webhook's answer)], from consecutive blocks of the page."""
     text = (paths.TOP / page).read_text("utf-8")
     block = r"((?:(?!```).)*)```\n"
     return re.findall(rf"```yaml\n{block}```text\n{block}", text, re.DOTALL)
 
 
 def kubectl(cluster, namespace, command, folder):
-    """What a command prints, all of it, in this namespace; its files and its home are in `folder`."""
+    """All output of a command in this namespace; its files and its home are in `folder`."""
     arguments = [str(folder / a) if (folder / a).is_file() else a.replace("$HOME", str(folder))
                  for a in shlex.split(command)[1:]]
     at = arguments.index("--") if "--" in arguments else len(arguments)
@@ -63,13 +63,13 @@ def kubectl(cluster, namespace, command, folder):
 
 
 def printed(result, namespace):
-    """What a kubectl has printed, without what only some versions of it print: since 1.33 it says where
-    it has deleted an object."""
+    """The output of a kubectl, without what only some versions print: since 1.33 it names the
+    namespace of a deleted object."""
     return (result.stdout + result.stderr).replace(f" deleted from {namespace} namespace", " deleted")
 
 
 def check_answer(cluster, namespace, body, said):
-    """The door says to a manifest of `answers` what the page says."""
+    """Asserts that the webhook's answer to a manifest of `answers` is that of the page."""
     result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body,
                              check=False)
     for line in said.splitlines():

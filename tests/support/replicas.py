@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two replicas of steward that the API server asks: as processes beside the cluster, or in its pods.
+"""Two replicas of steward that serve the API server: as processes, or in the cluster's pods.
 
-Both have the same methods, so that one test of a bad day is played on either.
+Both have the same methods, so that one test of failures runs on either.
 """
 
 import contextlib
@@ -26,24 +26,24 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def long_run(usual, full):
-    """How often a test does what it does: `full`, the number of the promise, with STEWARD_TEST_LONG."""
+    """How often a test repeats its work: `full`, the promised number, with STEWARD_TEST_LONG."""
     return full if os.environ.get("STEWARD_TEST_LONG") else usual
 
 
 def memory_of(pid):
-    """(resident now, at its peak) in bytes."""
+    """(resident memory now, its peak) in bytes."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text("ascii")
     return tuple(int(re.search(rf"{key}:\s+(\d+) kB", text)[1]) * 1024 for key in ("VmRSS", "VmHWM"))
 
 
 def cpu_of(pid):
-    """Seconds of processor time so far."""
+    """CPU seconds so far."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def sum_of(text, name, **labels):
-    """The sum of all series of a metric that have these labels, of /metrics."""
+    """The sum of all series of a metric with these labels, in the text of /metrics."""
     total = 0.0
     for match in re.finditer(rf"^{name}(?:\{{(.*)\}})? (\S+)$", text, re.MULTILINE):
         found = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[1] or ""))
@@ -59,7 +59,7 @@ class Replicas:
         self.cluster = cluster
 
     def names(self):
-        """Of those that are to stay."""
+        """The names of the replicas that are not being ended."""
         raise NotImplementedError
 
     def pid(self, name):
@@ -75,12 +75,12 @@ class Replicas:
         return sum_of(self.metrics(name), metric, **labels)
 
     def holder(self):
-        """Who the Lease says leads, a process; "" for nobody."""
+        """The holderIdentity of the Lease; "" without a holder."""
         lease = self.cluster.get("lease", LEASE, stw.NAMESPACE) or {}
         return lease.get("spec", {}).get("holderIdentity") or ""
 
     def leader(self):
-        """The one that reconciles; waits for it."""
+        """The leader; waits for one."""
         def look():
             holder = self.holder()
             return next((n for n in self.names() if self.is_holder(n, holder)), None)
@@ -91,23 +91,23 @@ class Replicas:
         raise NotImplementedError
 
     def is_ready(self, name):
-        """By its own word."""
+        """Whether it reports that it is ready."""
         raise NotImplementedError
 
     def wait_door(self, seconds=60):
-        """Until the API server asks them."""
+        """Waits until the API server calls them."""
         stw.wait_door(self.cluster, seconds)
 
     def reconciles(self, name):
-        """How often it has looked at an object."""
+        """How many reconciles it has run."""
         return self.metric(name, "controller_runtime_reconcile_total")
 
     def restarts(self):
-        """How often a process was started again, in whose place nobody asked for another."""
+        """How often a process was restarted without a request for it."""
         return 0
 
     def limit_memory(self, mib):
-        """In pods; None: as it was.  What is there already keeps what it has."""
+        """Sets the memory limit, in pods only; None: the original one.  Other resources stay."""
 
     def usage(self):
         """{name: (resident bytes, peak bytes, processor seconds)}"""
@@ -115,7 +115,7 @@ class Replicas:
 
 
 class Beside(Replicas):
-    """Processes behind a support.service.Service."""
+    """Processes that a support.service.Service forwards to."""
 
     def __init__(self, cluster, start, service, count=2):
         super().__init__(cluster)
@@ -123,7 +123,7 @@ class Beside(Replicas):
         self.running = []
 
     def open(self):
-        """Starts them, and leads the API server to them."""
+        """Starts them, and makes the API server call them."""
         self.refill()
         stw.install_webhooks(self.cluster, self.running[0].binary, self.service.port)
         self.wait_door()
@@ -154,7 +154,7 @@ class Beside(Replicas):
         return self.metric(name, "leader_election_master_status") == 1
 
     def delete(self, name):
-        """Ends one as a rollout does: the endpoints hear of it a moment after it does."""
+        """Ends one as a rollout does: the endpoints change a moment after it has begun to end."""
         one = self._one(name)
         one.process.send_signal(signal.SIGTERM)
         self.running.remove(one)
@@ -163,19 +163,19 @@ class Beside(Replicas):
         return one
 
     def kill(self, name):
-        """SIGKILL; the API server is led to the others only."""
+        """SIGKILL; the API server reaches only the others."""
         one = self._one(name)
         self.service.remove(one.webhook_port)
         self.running.remove(one)
         one.kill()
 
     def refill(self):
-        """Until there are as many as there should be."""
+        """Starts replicas until there are `count`."""
         while len(self.running) < self.count:
             self._add()
 
     def roll(self):
-        """Each is replaced by a new one, which is ready before."""
+        """Replaces each by a new one, which is ready first."""
         for name in self.names():
             self._add()
             old = self.delete(name)
@@ -195,12 +195,12 @@ class InPods(Replicas):
         return self
 
     def settle(self, seconds=120):
-        """Until the rollout is over and nothing of a former one is left to answer."""
+        """Waits until the rollout is complete and no pod of a former one is left."""
         self.cluster.wait_for("deployment", DEPLOYMENT, stw.NAMESPACE, is_rolled_out, seconds,
                               "the rollout of steward")
 
     def pods(self):
-        """Those that are to stay, as objects."""
+        """The running pods that are not being deleted, as objects."""
         found = self.cluster.list("pods", stw.NAMESPACE, "control-plane=controller-manager")
         return [p for p in found if "deletionTimestamp" not in p["metadata"]
                 and p["status"].get("phase") == "Running"]
@@ -209,7 +209,7 @@ class InPods(Replicas):
         return [p["metadata"]["name"] for p in self.pods()]
 
     def pid(self, name):
-        """The steward whose control group is the pod's."""
+        """The steward process in the pod's control group."""
         uid = next(p["metadata"]["uid"] for p in self.pods() if p["metadata"]["name"] == name)
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -224,7 +224,7 @@ class InPods(Replicas):
             port = next(p["containerPort"] for p in pod["spec"]["containers"][0]["ports"]
                         if p["name"] == "metrics")
             self.addresses[name] = f"{pod['status']['podIP']}:{port}"
-        trusting = ssl.create_default_context()  # who answers is another test's question
+        trusting = ssl.create_default_context()  # another test verifies certificates
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
         request = urllib.request.Request(f"https://{self.addresses[name]}/metrics",
                                          headers=self.api.headers)
@@ -239,16 +239,16 @@ class InPods(Replicas):
         return holder.split("_")[0] == name
 
     def delete(self, name):
-        """kubectl delete pod, which tells the process to end."""
+        """kubectl delete pod, which makes the process end."""
         self.cluster.delete("pod", name, stw.NAMESPACE, wait_gone=False)
 
     def kill(self, name):
-        """SIGKILL to the process, as the kernel does when memory is short; the kubelet starts it
-        again in the same pod."""
+        """SIGKILL to the process, as the kernel does when memory is short; the kubelet restarts it
+        in the same pod."""
         os.kill(self.pid(name), signal.SIGKILL)
 
     def refill(self):
-        """The ReplicaSet does that."""
+        """Waits for the ReplicaSet, which does that."""
         self.settle()
 
     def roll(self):
@@ -278,14 +278,14 @@ class InPods(Replicas):
 
 
 def rest(seconds):
-    """Waits for a time to pass in which something is measured."""
+    """Waits for this time, during which something is measured."""
     end = time.monotonic() + seconds
     wait.until(f"{seconds} s to pass", lambda: time.monotonic() >= end, seconds + 5, every=0.1)
 
 
 @contextlib.contextmanager
 def beside(cluster, binary, folder, clock=None):
-    """A Beside that is open; all of it is gone afterwards."""
+    """An open Beside; all of it is removed at the end."""
     numbers, started, service = itertools.count(1), [], Service()
 
     def start(*args):
@@ -304,7 +304,7 @@ def beside(cluster, binary, folder, clock=None):
 
 @contextlib.contextmanager
 def in_pods(cluster, archive):
-    """An InPods that is open; what could be in the way of others is gone afterwards."""
+    """An open InPods; what could disturb other tests is removed at the end."""
     cluster.component("image", str(archive))
     cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
     try:
@@ -314,7 +314,7 @@ def in_pods(cluster, archive):
 
 
 def remove(cluster):
-    """What is installed in pods goes, as far as it could be in the way of others."""
+    """Removes what is installed in pods, as far as it could disturb other tests."""
     stw.uninstall_webhooks(cluster)
     for kind, name in (("deployment", DEPLOYMENT), ("service", "steward-webhook-service"),
                        ("service", "steward-metrics-service")):

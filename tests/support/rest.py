@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API server's REST interface over one kept connection for each thread.
 
-`Api` speaks in paths, `observe` waits with a watch; support/cluster.py speaks in kinds and names.
+`Api` takes paths, `observe` waits with a watch; support/cluster.py takes kinds and names.
 """
 
 import base64
@@ -27,15 +27,15 @@ from .wait import TimedOut
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-# What a request meets when the server goes away in the middle of it.
+# What a request raises when the server goes away during it.
 GONE = (OSError, http.client.HTTPException)
-# A check may look at more than the object that is watched.
+# A check may depend on more than the object that is watched.
 LOOK_AGAIN_SECONDS = 0.25
 
 
 @dataclasses.dataclass
 class Reply:
-    """What the server answered."""
+    """The server's answer."""
 
     status: int
     object: dict
@@ -43,7 +43,7 @@ class Reply:
 
 
 class Refused(AssertionError):
-    """A request that had to succeed did not: says which, and what the server answered."""
+    """A request that had to succeed failed; the text has the request and the answer."""
 
     def __init__(self, method, path, reply):
         self.status, self.object = reply.status, reply.object
@@ -52,7 +52,7 @@ class Refused(AssertionError):
 
 
 class _WatchEnded(Exception):
-    """The server ended a watch, or says that its resourceVersion is too old."""
+    """The server ended a watch, or reported that its resourceVersion is too old."""
 
 
 class Api:
@@ -67,7 +67,7 @@ class Api:
         return http.client.HTTPSConnection(self.url, context=self.tls, timeout=60)
 
     def request(self, method, path, body=None, content_type=JSON):
-        """A Reply, whatever its status.  OSError or HTTPException: nobody knows."""
+        """A Reply, with any status.  OSError or HTTPException: the result is unknown."""
         connection = self._kept()
         headers = dict(self.headers, **({"Content-Type": content_type} if body else {}))
         try:
@@ -81,7 +81,7 @@ class Api:
                      [_text_of_warning(w) for w in reply.headers.get_all("Warning", ())])
 
     def call(self, method, path, body=None, content_type=JSON):
-        """(status, object).  OSError or HTTPException: nobody knows."""
+        """(status, object).  OSError or HTTPException: the result is unknown."""
         reply = self.request(method, path, body, content_type)
         return reply.status, reply.object
 
@@ -103,7 +103,7 @@ class Api:
         return connection
 
     def write_all(self, calls):
-        """Sends (method, path, body, content type) by a few connections; all have to be taken."""
+        """Sends (method, path, body, content type) over a few connections; all have to succeed."""
         todo = queue.Queue()
         for call in calls:
             todo.put(call)
@@ -152,8 +152,8 @@ class Api:
         """Calls look([object, ...]) with the collection of `path`, again after each change of it,
         until it returns something true, and returns that.
 
-        A server that goes away is asked again.  An exception of look() counts as false; the last one
-        is shown at the deadline, with `what`, which ends the sentence "timed out waiting for ...".
+        A request to a server that goes away is repeated.  An exception of look() counts as false;
+        the last one is shown at the deadline, with `what`, which completes "still waiting for ...".
         """
         deadline = time.monotonic() + seconds
         state = _Looks(look)
@@ -176,7 +176,7 @@ class Api:
 
 
 class _Looks:
-    """What look() said last."""
+    """The last result of look()."""
 
     def __init__(self, look):
         self.look, self.result, self.failure = look, None, None
@@ -202,7 +202,7 @@ class _Collection:
         self.version = listed["metadata"]["resourceVersion"]
 
     def follow(self, seconds):
-        """Waits for a change, at most so long, and takes in all that came."""
+        """Waits up to `seconds` for a change, and applies all that have arrived."""
         if self.connection is None:
             self.connection = self.api.connect()
             threading.Thread(target=self._read, daemon=True).start()
@@ -231,7 +231,7 @@ class _Collection:
             for change in self.api._events(self.connection, path):
                 self.changes.put(change)
             self.changes.put(_WatchEnded("the server ended the watch"))
-        except Exception as error:  # for the thread that waits; after close(), for nobody
+        except Exception as error:  # for the thread that waits; unread after close()
             self.changes.put(error)
 
     def close(self):
@@ -268,7 +268,7 @@ def _text_of_warning(header):
 
 
 def _is_readable(sock):
-    """Whether an idle connection has something to read: only that the server has ended it."""
+    """Whether an idle connection is readable, which only means that the server has closed it."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))
@@ -298,7 +298,7 @@ def _named(entries, name):
 
 
 def _give_pair(tls, user, base):
-    """The client certificate of a user who has one."""
+    """Loads the client certificate of a user who has one."""
     if user.get("client-certificate"):
         tls.load_cert_chain(*(os.path.join(base, user[k])
                               for k in ("client-certificate", "client-key")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What steward may do, as its roles say, and what it has done, as the API server's audit log says.
+"""What steward may do, by its roles, and what it has done, by the API server's audit log.
 
 A grant is (role, apiGroup, resource or resource/subresource, verb, resourceNames or ()); a use is
 (namespace or "", apiGroup, resource or resource/subresource, verb, name or "").
@@ -16,7 +16,7 @@ import yaml
 from . import cluster as k8s
 from . import steward as stw
 
-FOLDER = "STEWARD_TEST_RIGHTS"  # where a run leaves what it has seen
+FOLDER = "STEWARD_TEST_RIGHTS"  # the folder in which a run records what it has seen
 
 
 def granted(binary):
@@ -35,7 +35,7 @@ def granted(binary):
 
 
 def permits(grant, where, use):
-    """Whether a grant, which holds in the namespace `where` or everywhere, is enough for a use."""
+    """Whether a grant, valid in the namespace `where` or everywhere, is enough for a use."""
     _, group, resource, verb, names = grant
     return (use[1:4] == (group, resource, verb) and where in (None, use[0])
             and (not names or use[4] in names))
@@ -48,29 +48,29 @@ def _uses(entry):
         return
     resource = ref["resource"] + (f"/{ref['subresource']}" if "subresource" in ref else "")
     name = ref.get("name", "") or _selected(entry["requestURI"])
-    # An apply that makes an object is a patch that needs the right to create, too.
+    # An apply that creates an object is a patch that needs the right to create, too.
     made = entry["verb"] == "patch" and entry.get("responseStatus", {}).get("code") == 201
     for verb in [entry["verb"], *(["create"] if made else [])]:
         yield ref.get("namespace", ""), ref.get("apiGroup", ""), resource, verb, name
 
 
 def _selected(uri):
-    """The name that a list or watch is limited to: it counts as the object's for its rights."""
+    """The name that a list or watch is limited to: authorization treats it as the object's name."""
     _, found, rest = uri.partition("fieldSelector=metadata.name%3D")
     return rest.partition("&")[0] if found else ""
 
 
 def _by_steward(entry, since):
-    """By the program and not by a test in its name; who acts as somebody else has that one's
-    rights."""
+    """Whether the program sent it, not a test in its name.  An impersonated request has the rights
+    of the other user."""
     return (entry["user"]["username"] == stw.USER and "impersonatedUser" not in entry
             and entry.get("userAgent", "").startswith("steward/")
             and entry["requestReceivedTimestamp"] >= since)
 
 
 def used(audit_log, since=""):
-    """(uses that went through, uses that were forbidden) by steward's ServiceAccount, since a time
-    as the log has it."""
+    """(allowed uses, forbidden uses) by steward's ServiceAccount, since a time in the log's
+    format."""
     through, forbidden = set(), set()
     with open(audit_log, encoding="utf-8", errors="replace") as log:
         for line in log:
@@ -87,12 +87,12 @@ def used(audit_log, since=""):
 
 
 def now():
-    """The time as the audit log has it."""
+    """The time in the audit log's format."""
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def leave(audit_log, since):
-    """Notes for a later look what this run has seen, in the folder that the environment names."""
+    """Records what this run has seen, in the folder that the environment names."""
     folder = os.environ.get(FOLDER)
     if folder and os.path.exists(audit_log):
         os.makedirs(folder, exist_ok=True)
@@ -103,7 +103,7 @@ def leave(audit_log, since):
 
 
 def left(folder):
-    """All that was noted: (through, forbidden)"""
+    """All that was recorded: (allowed, forbidden)"""
     through, forbidden = set(), set()
     for path in pathlib.Path(folder).glob("*.json"):
         seen = json.loads(path.read_text("utf-8"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An S3-compatible server (s3rver, which scripts/bootstrap keeps), and a door before it that can
-misbehave as stores do: away, slow, cutting, full, lying."""
+"""An S3-compatible server (s3rver, installed by scripts/bootstrap), and a proxy in front of it that
+can misbehave as stores do: down, slow, cut off, full, corrupting."""
 
 import http.client
 import http.server
@@ -27,7 +27,7 @@ def program():
 
 
 class S3:
-    """The server, on loopback, with an empty bucket; what it stores lies below `folder`."""
+    """The server, on loopback, with an empty bucket; its data is below `folder`."""
 
     def __init__(self, folder, bucket=BUCKET):
         self.folder, self.bucket = pathlib.Path(folder), bucket
@@ -45,7 +45,7 @@ class S3:
         return self
 
     def stop(self):
-        """Ends it; what it stores stays."""
+        """Ends it; its data stays."""
         if self.process and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -55,27 +55,27 @@ class S3:
                 self.process.wait()
 
     def objects(self):
-        """{key: path of the file that holds its bytes} of what is in the bucket."""
+        """{key: path of the file with its content} of the objects in the bucket."""
         top, suffix = self.folder / "data" / self.bucket, "._S3rver_object"
         return {str(path.relative_to(top))[:-len(suffix)]: path
                 for path in top.rglob("*" + suffix) if path.is_file()}
 
 
 class Door(http.server.ThreadingHTTPServer):
-    """Passes requests on to an S3, on an address of its own; `mode` says how it behaves, from the
+    """Forwards requests to an S3, on an address of its own; `mode` sets how it behaves, from the
     next request on:
 
-    fine    as it is
+    fine    unchanged
     down    connections end before an answer
     broken  503 for everything
-    slow    `pause` seconds before each request is passed on, and between pieces of what is sent
+    slow    `pause` seconds before a request is forwarded, a tenth of it after each piece of body
     cut     an upload ends after the first `cut_bytes` of its body, without an answer
     full    507 for what stores something
     denied  403 for everything
-    short   what is read back lacks its last byte, and its size says so
+    short   what is read back lacks its last byte, also in its size
     flipped one bit of what is read back differs
 
-    With a pair (a folder of tls.crt and tls.key) it speaks TLS.
+    With a pair (a folder of tls.crt and tls.key) it uses TLS.
     """
 
     daemon_threads = True
@@ -96,17 +96,17 @@ class Door(http.server.ThreadingHTTPServer):
 
     @property
     def url(self):
-        """Where it listens."""
+        """Its URL."""
         return f"{self.scheme}://{self.server_address[0]}:{self.server_address[1]}"
 
     def close(self):
-        """Nobody listens there any more."""
+        """Stops serving."""
         self.shutdown()
         self.server_close()
         self.thread.join()
 
     def handle_error(self, request, client_address):
-        """Clients that go away are nothing to report."""
+        """Ignores clients that go away."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -114,7 +114,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     HOP = ("connection", "transfer-encoding", "keep-alive", "expect")
 
     def log_message(self, *_):
-        """Not on the terminal."""
+        """Writes nothing to the terminal."""
 
     def _body(self):
         """The whole body; None when it is cut."""

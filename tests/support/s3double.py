@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3's protocol in memory, for what a small real server does not do: it takes multipart uploads
-back, lists those that were never finished, lists in pages, and checks every signature by the book
+"""S3's protocol in memory, for what a small real server lacks: it aborts multipart uploads, lists
+unfinished ones, lists in pages, and verifies every signature as specified
 (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html)."""
 
 import datetime
@@ -21,8 +21,8 @@ def _quote(text, safe=""):
 
 
 class S3Double(http.server.ThreadingHTTPServer):
-    """`objects` {key: bytes} and `uploads` {id: Upload} are there to look at.  `fault(request)` may
-    answer instead: a status and a word, "close", or None for the usual."""
+    """Tests may read `objects` {key: bytes} and `uploads` {id: Upload}.  `fault(request)` may
+    answer instead: a status and an error code, "close", or None for the usual answer."""
 
     daemon_threads = True
     block_on_close = False
@@ -32,34 +32,34 @@ class S3Double(http.server.ThreadingHTTPServer):
         self.bucket, self.region, self.page = bucket, region, page
         self.objects, self.uploads, self.log, self.headers = {}, {}, [], []
         self.fault = lambda request: None
-        self.after = lambda request: None  # likewise, once the work is done
+        self.after = lambda request: None  # the same, after the work is done
         self.lock = threading.Lock()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 
     @property
     def url(self):
-        """Where it listens."""
+        """Its URL."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def close(self):
-        """Nobody listens there any more."""
+        """Stops serving."""
         self.shutdown()
         self.server_close()
         self.thread.join()
 
     def handle_error(self, request, client_address):
-        """Clients that go away are nothing to report."""
+        """Ignores clients that go away."""
 
     def begin(self, key, age_s=0):
-        """An upload that somebody began so long ago; its id."""
+        """Adds an upload that another client began `age_s` seconds ago; its id."""
         upload = Upload(key, datetime.timedelta(seconds=age_s))
         self.uploads[upload.id] = upload
         return upload.id
 
 
 class Upload:
-    """A multipart upload that is not finished."""
+    """An unfinished multipart upload."""
     count = 0
 
     def __init__(self, key, age=datetime.timedelta()):
@@ -73,7 +73,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
-        """Not on the terminal."""
+        """Writes nothing to the terminal."""
 
     # --- signatures
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which versions of a server a test runs on.
 
-A test asks for a version by one of the arguments of ARGUMENTS, most of them by way of a fixture of its
-server.  It runs on the newest version.  A test whose subject depends on the version is marked
+A test requests a version by one of the arguments of ARGUMENTS, most of them through a fixture of
+its server.  It runs on the newest version.  A test whose subject depends on the version is marked
 
     @pytest.mark.every_version("why")
 
-and runs on the oldest too.  With STEWARD_TEST_VERSIONS=all each test runs on all versions.
+and runs on the oldest, too.  With STEWARD_TEST_VERSIONS=all each test runs on all versions.
 """
 
 import os
@@ -48,7 +48,7 @@ def chosen(name, marked):
 
 
 def parametrize(metafunc):
-    """What a conftest's pytest_generate_tests does for the arguments above."""
+    """The pytest_generate_tests of a conftest, for the arguments above."""
     marked = metafunc.definition.get_closest_marker("every_version") is not None
     for argument, names in ARGUMENTS.items():
         if argument not in metafunc.fixturenames:

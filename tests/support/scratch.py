@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders for the data of servers, in memory where there is room.
+"""Temporary folders for the data of servers, in memory if enough is free.
 
-Servers sync their files with the disk at each write.  Tests kill processes and never the machine, so
-this proves nothing, and costs minutes on a disk that others use.
+Servers sync their files with the disk at each write.  Tests kill processes and never the machine,
+so syncing proves nothing here, and costs minutes on a disk that others use.
 """
 
 import functools
@@ -13,12 +13,12 @@ import shutil
 import tempfile
 
 MEMORY = pathlib.Path("/dev/shm")
-ROOM = 2 << 30  # that much has to be free there
+ROOM = 2 << 30  # bytes that have to be free there
 
 
 def folder(purpose):
-    """A new folder; the caller removes it.  Its name tells whose it is, so that the next run finds what
-    a killed one left."""
+    """A new folder; the caller removes it.  Its name has the process ID of its owner, so that the
+    next run finds what a killed one left."""
     base = _base()
     _sweep(base)
     return pathlib.Path(tempfile.mkdtemp(prefix=f"steward-{purpose}-{os.getpid()}-", dir=base))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Service is to a webhook, for stewards that run beside the cluster: one port before several."""
+"""The Service of a webhook, for stewards that are processes: one port in front of several."""
 
 import contextlib
 import itertools
@@ -11,8 +11,8 @@ from . import net
 
 
 class Service:
-    """Forwards each connection to one of `ports`, by turns, and lets it live when that port is
-    taken out: as iptables rules do."""
+    """Forwards each connection to one of `ports`, in turn, and keeps it when that port is removed,
+    as iptables rules do."""
 
     def __init__(self):
         self.port, self.ports = net.free_port(), []
@@ -26,17 +26,17 @@ class Service:
         self.thread.start()
 
     def add(self, port):
-        """From now on it gets its share of new connections."""
+        """Adds a port, which gets its share of new connections."""
         with self.lock:
             self.ports.append(port)
 
     def remove(self, port):
-        """No new ones any more."""
+        """Removes a port: it gets no new connections."""
         with self.lock, contextlib.suppress(ValueError):
             self.ports.remove(port)
 
     def close(self):
-        """Ends all."""
+        """Closes everything."""
         self.over = True
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
             pass

@@ -14,7 +14,7 @@ def _binary():
 
 
 def account(user, password="s3cret-Pa55", **more):
-    """A command's account; `password` may be bytes, or None for not known."""
+    """A command's account; `password` may be bytes, or None for unknown."""
     raw = password.encode("utf-8", "surrogateescape") if isinstance(password, str) else password
     return {"user": user, "hosts": ["%"], "owner": f"shop/{user}"[:300], "uid": "uid-1",
             **({} if raw is None else {"password": base64.b64encode(raw).decode()}), **more}
@@ -59,7 +59,7 @@ class Probe:
         return json.loads(line) if line else None
 
     def ask(self, op, **command):
-        """Sends a command; its answer, or None when the probe died of it."""
+        """Sends a command; its answer, or None when the probe ended during it."""
         try:
             self.send(op, **command)
         except BrokenPipeError:
@@ -67,7 +67,7 @@ class Probe:
         return self.read()
 
     def sync(self, **command):
-        """stw_account_sync, which has to go well."""
+        """stw_account_sync, which has to succeed."""
         report = self.ask("sync", **command)
         assert report and report["result"] == 0, report
         return report
@@ -79,7 +79,7 @@ class Probe:
         return report
 
     def drop(self, **command):
-        """stw_account_drop, which has to go well."""
+        """stw_account_drop, which has to succeed."""
         report = self.ask("drop", **command)
         assert report and report["result"] == 0, report
         return report
@@ -90,11 +90,11 @@ class Probe:
         return [line for line in text.splitlines() if line.startswith(name)]
 
     def heard(self):
-        """All that it has said, on both streams."""
+        """All its output, on both streams."""
         return "".join(self.said) + self.stderr_path.read_text("utf-8", "replace")
 
     def close(self):
-        """Ends it; a sanitizer's complaint makes this fail."""
+        """Ends it; the exit status, which is not 0 after a sanitizer's report."""
         if self.process.poll() is None:
             self.process.stdin.close()
         status = self.process.wait(30)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes which server a test run really started, in which version: tests/tested compares the notes with
-README's table "Tested with"."""
+"""Records which servers a test run really started, and their versions: tests/tested compares this
+with README's table "Tested with"."""
 
 import os
 import pathlib
 
-FILE = "STEWARD_TEST_STARTED"  # names the file that a run appends to; unset: no notes
+FILE = "STEWARD_TEST_STARTED"  # the file that a run appends to; unset: nothing is recorded
 
 
 def note(server, version):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs steward into a cluster and runs it beside it, as its own ServiceAccount."""
+"""Installs steward into a cluster and runs it as a process, as its own ServiceAccount."""
 
 import functools
 import json
@@ -22,8 +22,8 @@ WEBHOOK_CONFIGURATIONS = (
 
 
 def install(cluster, binary):
-    """CRDs, the namespace, the ServiceAccount and its rights; not the webhooks.  Says whether any of
-    the kinds is new."""
+    """CRDs, the namespace, the ServiceAccount and its rights; not the webhooks.  Returns whether
+    any of the kinds is new."""
     said = cluster.apply(k8s.run([binary, "print", "crds"]).stdout).stdout
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(k8s.run([binary, "print", "rbac"]).stdout)
@@ -38,7 +38,7 @@ def install_webhooks(cluster, binary, port):
 
 
 def uninstall_webhooks(cluster):
-    """Without a steward behind them they would refuse everything."""
+    """Removes the webhook configurations: without a steward they would refuse everything."""
     for kind, name in WEBHOOK_CONFIGURATIONS:
         cluster.delete(kind, name)
 
@@ -47,13 +47,13 @@ DOOR_SETTLED_SECONDS = 0.5
 
 
 def _trusted(cluster):
-    """Whether each webhook that is configured names the authority that steward's certificate is of."""
+    """Whether each configured webhook has a caBundle for steward's certificate."""
     found = [cluster.get(kind, name) or {} for kind, name in WEBHOOK_CONFIGURATIONS]
     return all(hook["clientConfig"].get("caBundle") for obj in found for hook in obj.get("webhooks", ()))
 
 
 def wait_door(cluster, seconds=60):
-    """Until the API server asks steward, and has done so for a moment: it sees new webhook
+    """Waits until the API server has called steward for a moment: it sees new webhook
     configurations only some time after they are written, and uses the former ones until then."""
     probe = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
              "metadata": {"name": "door-probe", "namespace": "default"},
@@ -73,7 +73,7 @@ def wait_door(cluster, seconds=60):
 
 
 class _AuditLog:
-    """What steward's account has asked for, by namespace: reads on from where it was."""
+    """The requests of steward's account, by namespace; continues from its last position."""
 
     def __init__(self, path):
         self.path, self.offset, self.found = path, 0, {}
@@ -101,14 +101,14 @@ _audit_log = functools.cache(_AuditLog)
 
 
 def requests(cluster, namespace, changing=False):
-    """What steward has asked the API server for in this namespace, as (verb, path, status): from
-    the server's own audit log.  Watches span namespaces and are not in it."""
+    """steward's requests to the API server in this namespace, as (verb, path, status), from the
+    server's own audit log.  Watches span namespaces and are not in it."""
     return [r for r in _audit_log(cluster.audit_log).of(namespace)
             if not changing or r[0] not in ("get", "list", "watch")]
 
 
 def wait_requests(cluster, namespace, least):
-    """requests(), as soon as there are so many: the audit log is a moment behind."""
+    """requests(), as soon as there are `least`: the audit log lags a moment."""
     def look():
         found = requests(cluster, namespace)
         return found if len(found) >= least else None
@@ -116,7 +116,7 @@ def wait_requests(cluster, namespace, least):
 
 
 def quiet_requests(cluster, namespace):
-    """requests(), when none has come for a second."""
+    """requests(), once there was none for a second."""
     seen, since = None, time.monotonic()
 
     def look():
@@ -129,17 +129,17 @@ def quiet_requests(cluster, namespace):
     return seen
 
 
-# The stores of tests are on loopback, where nothing that an object names leads to by itself.
+# The stores of tests are on loopback, where objects may not direct steward by default.
 _STORES = ["--store-endpoints", "*,127.0.0.1"]
 
 
 class Steward:
     """One `steward run`, on ports of its own on loopback.
 
-    cluster     what it talks to
-    kubeconfig  as whom: the ServiceAccount's, unless a test wants to see rights go wrong
+    cluster     its cluster
+    kubeconfig  its identity: the ServiceAccount's, unless a test is about missing rights
     folder      for its log
-    clock       a support.clock.Clock, when it is to go by another than the machine's
+    clock       a support.clock.Clock, to replace the machine's clock
     env         more variables of its environment
     """
 
@@ -148,7 +148,7 @@ class Steward:
         self.binary, self.cluster = binary, cluster
         self.env = {**(clock.env(binary) if clock else os.environ), **(env or {})}
         self.kubeconfig = kubeconfig
-        # libfaketime reads its file again and again, wherever that is.
+        # libfaketime reads its file again and again, in any folder.
         self.args = [*(["--sandbox=off"] if clock else []), *args]
         self.log_path = folder / f"{name}.log"
         self.webhook_port, self.health_port, self.metrics_port = (net.free_port() for _ in range(3))
@@ -165,7 +165,7 @@ class Steward:
             "--log-level", "debug", *_STORES, *self.args]]
 
     def start(self, ready=True):
-        """Starts it and, unless told not to, waits until /readyz says ok."""
+        """Starts it and, unless ready is false, waits until /readyz returns 200."""
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT, start_new_session=True,
@@ -175,7 +175,7 @@ class Steward:
         return self
 
     def wait_ready(self, seconds=60):
-        """Until /readyz says ok; fails at once when the process has ended."""
+        """Waits until /readyz returns 200; fails at once when the process has ended."""
         def look():
             if not self.running():
                 raise RuntimeError(f"steward ended:\n{self.log_tail()}")
@@ -186,11 +186,11 @@ class Steward:
             raise wait.TimedOut(f"{error}\n{self.readyz()[1]}\n{self.log_tail()}") from error
 
     def wait_door(self, seconds=60):
-        """Until the API server asks this steward."""
+        """Waits until the API server calls this steward."""
         wait_door(self.cluster, seconds)
 
     def running(self):
-        """Whether the process lives."""
+        """Whether the process runs."""
         return self.process is not None and self.process.poll() is None
 
     def stop(self, sig=signal.SIGTERM, seconds=60):

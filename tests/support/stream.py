@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates, updates and deletes without a pause, of good objects and of bad ones, and who kept count."""
+"""Creates, updates and deletes good and bad objects without a pause, and counts the results."""
 
 import collections
 import contextlib
@@ -12,9 +12,9 @@ import time
 from . import app, eru, myweb, wait
 from .rest import MERGE
 
-# Of each kind: the path of its resource, a manifest, a change of its spec that is fine, one that is
-# not and that no schema knows of, and what steward says to that.  The last names a field that only
-# the mutating webhook fills in.
+# For each kind: the path of its resource, a manifest, a valid change of its spec, an invalid one
+# that the schema does not detect, and steward's message about that.  The last names a field that
+# only the mutating webhook fills in.
 Kind = collections.namedtuple("Kind", "group plural manifest good bad words filled")
 KINDS = (
     Kind("operator.k8s-summit.org/v1", "mywebs", myweb.manifest, {"pageContentHtml": "<p>new</p>"},
@@ -29,13 +29,13 @@ GONE = (OSError, http.client.HTTPException)
 
 
 class Stream:
-    """Threads that create, change and delete, each object twice with a change that must be refused.
+    """Threads that create, change and delete, each object also with two bad requests.
 
     asked     calls made
-    failed    what should have passed and did not, or was refused for want of an answer
-    let_in    what should have been refused and was not
-    unfilled  objects that the mutating webhook had not seen
-    away      calls that met no API server, counted apart where `outages` are expected
+    failed    valid calls that failed, and bad ones refused without steward's message
+    let_in    bad calls that were allowed
+    unfilled  objects without the mutating webhook's default
+    away      calls without an answer, counted apart where `outages` are expected
     """
 
     def __init__(self, cluster, namespace, threads=3, outages=False, kinds=KINDS):
@@ -57,18 +57,18 @@ class Stream:
         self.end()
 
     def end(self):
-        """No more calls; those that are out are waited for."""
+        """Starts no more calls, and waits for those in progress."""
         self.over.set()
         for thread in self.threads:
             thread.join(timeout=90)
 
     def flow(self, calls=20, seconds=120):
-        """Until so many more calls were made."""
+        """Waits until `calls` more calls were made."""
         asked = self.asked
         wait.until(f"{calls} more calls", lambda: self.asked >= asked + calls, seconds)
 
     def check(self):
-        """Ends it; nothing may have gone wrong."""
+        """Ends it; asserts that nothing went wrong."""
         self.end()
         print(self.summary())
         assert not self.let_in, f"{len(self.let_in)} bad objects were let in: {self.let_in[:3]}"
@@ -77,7 +77,7 @@ class Stream:
         assert self.asked > 0
 
     def median(self):
-        """Seconds that a call took."""
+        """Median seconds of a call."""
         return sorted(self.seconds)[len(self.seconds) // 2] if self.seconds else 0
 
     def summary(self):
@@ -98,7 +98,7 @@ class Stream:
                 self._one(kind, f"s{number}-{turn}")
 
     def _one(self, kind, name):
-        """The life of one object; three of its five calls are fine."""
+        """The life of one object; three of its five calls are valid."""
         many = f"/apis/{kind.group}/namespaces/{self.namespace}/{kind.plural}"
         one = f"{many}/{name}"
         self._refused(kind, "POST", many, kind.manifest(name, self.namespace, **kind.bad))
@@ -113,7 +113,7 @@ class Stream:
 
     def _taken(self, method, path, body=None):
         status, reply = self._call(method, path, body)
-        # After an outage nobody knows what became of a call.
+        # After an outage the result of a call may be unknown.
         unsure = self.outages and status in (404, 409)
         if status < 300:
             return reply
@@ -147,7 +147,7 @@ class Stream:
 
     @staticmethod
     def _is_outage(status, reply):
-        """No answer, or one of an API server that is about to end or not quite there."""
+        """No answer, or one of an API server that is about to end or not ready yet."""
         said = str(reply.get("message", ""))
         return status == 0 or "not yet ready to handle request" in said or \
             (status in (429, 500, 503, 504) and "webhook" not in said)
@@ -157,12 +157,12 @@ class Stream:
 
 
 class _NoAnswer(Exception):
-    """The API server is away, as it may be."""
+    """The API server is away, which is expected."""
 
 
 class OpenDoors:
-    """How often the API server let something pass since the mutating webhook did not answer: only its
-    log tells."""
+    """How often the API server admitted an object because the mutating webhook did not answer: only
+    its log shows that."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -172,5 +172,5 @@ class OpenDoors:
         return self.cluster.component("log", "apiserver").stdout.count("failing open")
 
     def check(self):
-        """None since this was made."""
+        """Asserts that this has not happened since the object was made."""
         assert self._count() == self.before

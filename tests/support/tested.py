@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's table "Tested with", made of the versions in scripts/lib/versions.sh.
+"""README's table "Tested with", generated from the versions in scripts/lib/versions.sh.
 
 `PYTHONPATH=tests python3 -m support.tested` prints it.
 """
@@ -29,7 +29,7 @@ def listed(server):
 
 
 def table():
-    """The text of README."""
+    """The table in README."""
     rows = ["| server | oldest | newest | also |", "|---|---|---|---|"]
     for server in servers():
         lines = listed(server)

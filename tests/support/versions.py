@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The versions of foreign servers, from scripts/lib/versions.sh: {"ETCD": ["3.4.23", ...], ...}."""
+"""The versions of other servers, from scripts/lib/versions.sh: {"ETCD": ["3.4.23", ...], ...}."""
 
 import functools
 import re

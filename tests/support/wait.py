@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for things that happen by themselves: polled with a deadline, never a bare sleep.
+"""Waiting for asynchronous results: polled with a deadline, never a bare sleep.
 
-A deadline is for what never happens, also on a machine that is slow and busy with other things: it
-is generous.  Where it is the point how long something takes, a test measures that.
+A deadline only catches what never happens, and is generous, for machines that are slow and busy
+with other things.  A test that is about how long something takes measures that.
 """
 
 import os
@@ -16,8 +16,8 @@ class TimedOut(AssertionError):
 def until(what, check, seconds=60, every=0.1):
     """Calls check() until it returns something true, and returns that.
 
-    It looks often at first, and then each `every` seconds.  For an object of the API server there is
-    Cluster.wait_for, which watches.  `what` ends the sentence "timed out waiting for ..."; an
+    The first calls follow quickly, later ones each `every` seconds.  For an object of the API
+    server there is Cluster.wait_for, which watches.  `what` completes "still waiting for ..."; an
     exception that check() raises at the end is shown with it.
     """
     deadline = time.monotonic() + seconds
@@ -39,19 +39,18 @@ def until(what, check, seconds=60, every=0.1):
 
 
 def within(seconds):
-    """How long it may take what is promised within so many seconds: longer where more wants to run
-    than can."""
+    """The limit for what is promised within `seconds`: longer while the load exceeds the CPUs."""
     return seconds * (3 if os.getloadavg()[0] > os.cpu_count() else 1)
 
 
 def another_second(stamp):
-    """Until a time that Kubernetes wrote is over: it writes whole seconds."""
+    """Waits until a time that Kubernetes wrote is over: it writes whole seconds."""
     until(f"{stamp} to be over",
           lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > stamp, 10)
 
 
 def stays(what, check, seconds=1, every=0.05):
-    """check() must hold for that long: the opposite of until()."""
+    """Asserts that check() stays true for that long: the opposite of until()."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         assert check(), f"did not stay so: {what}"
