@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the integration and the end-to-end tests: the program, a real cluster, steward in it.
 
-The cluster is brought up once for the whole run, or the one that $STEWARD_CLUSTER_NAME names is
-used (scripts/test sets it).  `steward` is started for each module that asks for it, since it takes
-only a moment; a test that kills it, or needs other flags, uses `run_steward`.
+One cluster serves the whole run: the one that $STEWARD_CLUSTER_NAME names (scripts/test sets it),
+or a new one.  `steward` is started once per module that uses it, since a start takes only a moment.
+A test that kills it, or needs other flags, uses `run_steward`.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-# Only now is the folder on the path.
+# These imports need the path set above.
 from support import cluster as k8s  # noqa: E402
 from support import paths, rights, s3, started  # noqa: E402
 from support import steward as stw  # noqa: E402
 
-yaml.SafeLoader = yaml.CSafeLoader  # what yaml.safe_load uses: by libyaml, in a tenth of the time
+yaml.SafeLoader = yaml.CSafeLoader  # for yaml.safe_load: libyaml takes a tenth of the time
 
 _numbers = itertools.count(1)
-# What uses one of these needs pods that run.
+# Tests that use one of these fixtures need running pods.
 NODE_FIXTURES = {"stage", "agent_stage", "in_pods"}
-# What uses one of these, on a node, keeps to a namespace of its own, unless it also uses a steward
-# that looks after all namespaces.
+# On a node, a test that uses one of these stays in a namespace of its own, unless it also uses a
+# steward that watches all namespaces.
 STAGE_FIXTURES = {"stage", "agent_stage"}
 EVERYWHERE_FIXTURES = {"in_pods", "beside", "steward", "run_steward", "controller"}
 
@@ -59,8 +59,8 @@ def cluster():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Marks `node` what uses a fixture that runs pods, and skips it, fixtures and all, where no pod
-    can run; marks `stage` what can run beside others on one node."""
+    """Marks tests whose fixtures run pods as `node`, and skips them with their fixtures where no
+    pod can run.  Marks tests that can share one node with others as `stage`."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         if NODE_FIXTURES & names:
@@ -83,7 +83,7 @@ def _has_node():
 
 
 def _given():
-    """(the name of the cluster to use, whether it is one that is not ours)"""
+    """(name of the cluster to use, whether it is an existing one that the tests do not own)"""
     return (os.environ.get("STEWARD_CLUSTER_NAME", ""),
             os.environ.get("USE_EXISTING_CLUSTER") == "true")
 
@@ -98,7 +98,7 @@ def installed(cluster, steward_binary, tmp_path_factory):
     with _one_at_a_time(cluster):
         new = stw.install(cluster, steward_binary)
         if new and cluster.name and not os.environ.get("KUBEBUILDER_ASSETS"):
-            # The garbage collector looks for new kinds each 30 s; started again, it knows them at once.
+            # The garbage collector looks for new kinds every 30 s, and at its start.
             cluster.component("stop", "controller-manager")
             cluster.component("start", "controller-manager")
     path = tmp_path_factory.mktemp("account") / "kubeconfig"
@@ -109,9 +109,9 @@ def installed(cluster, steward_binary, tmp_path_factory):
 
 @contextlib.contextmanager
 def _one_at_a_time(cluster):
-    """Workers that share a cluster wait for each other."""
+    """Serializes test workers that share a cluster."""
     if not os.path.exists(cluster.audit_log):
-        yield  # a cluster that is not ours: no other worker uses it
+        yield  # an existing cluster: no other worker uses it
         return
     with open(cluster.audit_log, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -146,7 +146,7 @@ def _end(installed, started):
 
 @pytest.fixture(scope="module")
 def steward(installed, steward_binary, tmp_path_factory):
-    """A steward that is ready and that the API server asks."""
+    """A ready steward that serves the API server's webhook calls."""
     start, started = _factory(installed, steward_binary, tmp_path_factory.mktemp("steward"))
     try:
         yield start(door=True)
@@ -158,7 +158,7 @@ def steward(installed, steward_binary, tmp_path_factory):
 def run_steward(installed, steward_binary, tmp_path):
     """run_steward(*flags, ready=True, door=False): starts one more; all are stopped at the end.
 
-    With door=True the webhook configurations lead to this one; with a clock it goes by that.
+    With door=True the webhook configurations point to this one; with a clock it uses that clock.
     """
     start, started = _factory(installed, steward_binary, tmp_path)
     try:
@@ -169,7 +169,7 @@ def run_steward(installed, steward_binary, tmp_path):
 
 @pytest.fixture
 def namespace(installed):
-    """A namespace of its own for the test; everything in it goes with it."""
+    """A namespace for this test; it is deleted at the end with all that it contains."""
     name = f"t{os.getpid()}-{next(_numbers)}"
     installed.create_namespace(name)
     yield name

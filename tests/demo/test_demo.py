@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/demo, as a newcomer runs it: it must succeed and leave nothing behind.
+"""Runs scripts/demo as a newcomer does: it must succeed and leave nothing running.
 
-Apart from the end-to-end tests, because it brings up a cluster of its own, and only one at a time
-can have a node.
+Separate from the end-to-end tests, because it brings up a cluster of its own, and only one at a
+time can have a node.
 """
 
 import os
@@ -25,7 +25,7 @@ def demo(binary, *args, **kwargs):
 
 
 def processes_that_name(what):
-    """The command line of every process in which this text stands."""
+    """(pid, command line) of every process whose command line contains the text."""
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -38,14 +38,14 @@ def processes_that_name(what):
 
 
 def assert_nothing_is_left(process):
-    """Its cluster is called after its process id, and so is the folder of all that it started."""
+    """The cluster, and the folder of all that the demo started, are named after its process ID."""
     name = f"demo-{process.pid}"
     assert name not in k8s.cluster_command("", "list").stdout
     assert processes_that_name(f"/{name}/") == set()
 
 
 def can_have_a_node():
-    """As root, and only one cluster of a machine."""
+    """Only as root, and only one cluster on a machine."""
     rows = [line.split() for line in k8s.cluster_command("", "list").stdout.splitlines()]
     taken = any("yes" in row for row in rows)
     return os.geteuid() == 0 and not os.environ.get("STEWARD_TEST_NO_NODE") and not taken

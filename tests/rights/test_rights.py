@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What steward may do against what it was seen to do: no more, no fewer.
+"""Compares the rights that steward has with those that it was seen to use: no more, no fewer.
 
-scripts/test runs this behind all suites, whose clusters leave what their audit logs say in the folder
-$STEWARD_TEST_RIGHTS.
+scripts/test runs this after all suites.  Their clusters write the uses found in their audit logs to
+the folder $STEWARD_TEST_RIGHTS.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from support import rights
 
-# Rights that no test uses on every resource, with what they are for.
+# Rights that the tests do not use on every resource, with their purpose.
 FINALIZERS = "asked for by the admission plug-in OwnerReferencesPermissionEnforcement, which is off " \
              "by default and leaves no line: an owner reference that blocks its owner's end"
 WHOLE_CHILD = "a child that was refused is read whole, to take out what an earlier apply left behind"
@@ -33,7 +33,7 @@ RARE = {
 
 @pytest.fixture(scope="module")
 def seen():
-    """(uses that went through, uses that were forbidden)"""
+    """(allowed uses, forbidden uses)"""
     folder = os.environ.get(rights.FOLDER, "")
     if not os.path.isdir(folder) or not os.listdir(folder):
         pytest.skip("no suite has left what it saw: run 'scripts/test e2e'")
@@ -41,7 +41,7 @@ def seen():
 
 
 def test_it_does_nothing_that_it_may_not(steward_binary, seen):
-    """Also what was forbidden, where a test took rights away, is a right that it has."""
+    """Includes uses that were forbidden because a test had removed rights."""
     grants = rights.granted(steward_binary)
     assert rights.beyond(grants, seen[0] | seen[1]) == []
 
@@ -55,7 +55,7 @@ def test_it_may_do_nothing_that_it_does_not(steward_binary, seen):
 
 
 def test_what_is_rare_is_granted(steward_binary):
-    """A right that is gone is gone from the list above."""
+    """A right that is no longer granted must be removed from the list above."""
     granted = {grant[1:4] for grant in rights.granted(steward_binary)}
     assert set(RARE) <= granted
 

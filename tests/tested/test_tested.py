@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's table "Tested with": it has the versions of scripts/lib/versions.sh, and the suites that ran
-before this one started just these.
+"""README's table "Tested with" has the versions of scripts/lib/versions.sh, and the suites that ran
+before this one started exactly these.
 
-scripts/test runs this after all suites, which leave in $STEWARD_TEST_STARTED what they started.
+scripts/test runs this after all suites, which record what they started in $STEWARD_TEST_STARTED.
 """
 
 import os
