@@ -347,7 +347,7 @@ static void set_quorum(struct ec *e)
     struct ec_view *v = &e->view;
     struct ec_quorum q = ec_quorum_of(v);
     bool lost = v->cluster_id && (!v->listed || q.healthy < q.needed);
-    if (!e->etcd) /* nobody could be asked: nothing is known */
+    if (!e->etcd) /* no member could be asked: nothing is known */
         lost = e->state.quorum_lost_since != 0;
     if (lost && e->state.quorum_lost_since == 0) {
         e->state.quorum_lost_since = v->now;

@@ -40,7 +40,7 @@ _ROWS = [
     ("E2", "healthy by a linearizable read", f"{CLUSTER}_observe.c",
      "(m->learner || h->linearizable)", "true", f"{OBSERVE}:health"),
     ("E2", "who was not asked is not lost", f"{CLUSTER}_observe.c",
-     "    if (!e->etcd) /* nobody could be asked: nothing is known */\n"
+     "    if (!e->etcd) /* no member could be asked: nothing is known */\n"
      "        lost = e->state.quorum_lost_since != 0;\n", "", f"{MEMBERS}:who_is_a_quorum"),
     ("E2", "frozen, with the next commands", f"{CLUSTER}_plan.c", "    return quorum_lost(p);\n",
      '    return plan_wait(p, PLAN_SOON_MS, "NoQuorum", "a quorum");\n',
