@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Asks Debian's archive for what the machine's own apt does not: source packages, and packages of
-# another suite.  With a source list and a state folder of its own, so that the machine's apt
-# configuration stays as it is and no root is needed.  Sourced, never run.
+# Fetches source packages and packages of another suite from Debian's archive.  Uses its own source
+# list and state folder, so that the machine's apt configuration is not changed and no root is
+# needed.  Sourced, never run.
 
-# apt_private FOLDER ARGUMENT...: apt-get that knows FOLDER/apt/sources.list and nothing else.
+# apt_private FOLDER ARGUMENT...: apt-get with only FOLDER/apt/sources.list as its source.
 apt_private() {
     local folder=$1
     shift
@@ -14,11 +14,11 @@ apt_private() {
         -o APT::Sandbox::User="$(id -un)" -o Acquire::Languages=none "$@"
 }
 
-# apt_private_sources FOLDER SED-PROGRAM: FOLDER/apt/sources.list, of the lines "URI RELEASE COMPONENT"
-# of Debian in the machine's own sources, which say where the archive is.
+# apt_private_sources FOLDER SED-PROGRAM: writes FOLDER/apt/sources.list: the output of the sed
+# program for lines "URI RELEASE COMPONENT", one for each Debian source of the machine.
 apt_private_sources() {
     mkdir -p "$1/apt/lists/partial" "$1/apt/cache/archives/partial"
-    # shellcheck disable=SC2016 # the fields are apt's
+    # shellcheck disable=SC2016 # apt expands the fields
     apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' \
         'Created-By: Packages' | sort -u | sed -n 's/^Debian //p' | sed -n "$2" | sort -u >"$1/apt/sources.list"
     if [[ ! -s $1/apt/sources.list ]]; then
@@ -30,8 +30,8 @@ apt_private_sources() {
 
 readonly DEBIAN_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# apt_private_suite FOLDER SUITE: the index of another suite of Debian, from where this machine's main
-# archive is.
+# apt_private_suite FOLDER SUITE: fetches the index of another suite of Debian, from the machine's
+# mirror.
 apt_private_suite() {
     if [[ ! -r $DEBIAN_KEYRING ]]; then
         echo "$DEBIAN_KEYRING is missing, and with it the key of $2:"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What is to be done for the groups of scripts/bootstrap, in which order, how long it takes and what
-# it weighs.  Sourced by scripts/bootstrap.
+# The work for the groups of scripts/bootstrap: its order, duration and size.  Sourced by
+# scripts/bootstrap.
 #
-# A part is "packages" or NAME-VERSION of the cache.  $(cache_root)/bootstrap-seconds keeps "PART
-# SECONDS" of each that was made here.
+# A part is "packages" or NAME-VERSION of the cache.  $(cache_root)/bootstrap-seconds contains "PART
+# SECONDS" for each part that was made on this machine.
 
-# part_facts PART: "MINUTES MB" on two cores, where it has never been made.
+# part_facts PART: "MINUTES MB", an estimate for two cores if the part was never made here.
 part_facts() {
     case $1 in
     packages) echo "$((1 + $(packages_mb) / 100)) $(packages_mb)" ;;
@@ -22,7 +22,7 @@ part_facts() {
     esac
 }
 
-# group_parts GROUP: what of the cache it needs, one a line.
+# group_parts GROUP: the parts of the cache that it needs, one a line.
 group_parts() {
     local version
     case $1 in
@@ -45,7 +45,7 @@ group_parts() {
     esac
 }
 
-# kubernetes_parts VERSION...: each after the etcd that it runs on.
+# kubernetes_parts VERSION...: each version, preceded by the etcd that it runs on.
 kubernetes_parts() {
     local version etcd
     for version; do
@@ -54,7 +54,7 @@ kubernetes_parts() {
     done
 }
 
-# part_there PART: what was made has its name only when it is complete.
+# part_there PART: true when it exists; a part gets its name only when it is complete.
 part_there() {
     local name=${1%%-*}
     case $name in
@@ -77,7 +77,7 @@ part_make() {
     esac
 }
 
-# parts_of GROUP...: fills `parts` with what is missing, packages first.
+# parts_of GROUP...: fills `parts` with the missing parts, packages first.
 parts_of() {
     local group part
     [[ ${#missing[@]} -eq 0 ]] || parts=(packages)
@@ -88,7 +88,7 @@ parts_of() {
     done
 }
 
-# plan_leave_out: moves what cannot be made here from `parts` to `left_out`, as "PART: WHY".
+# plan_leave_out: moves parts that cannot be made here from `parts` to `left_out`: "PART: REASON".
 plan_leave_out() {
     local part why kept=()
     for part in "${parts[@]}"; do
@@ -102,7 +102,7 @@ plan_leave_out() {
     parts=("${kept[@]}")
 }
 
-# part_impossible PART: why it cannot be made; nothing when it can.
+# part_impossible PART: the reason why it cannot be made; empty when it can.
 part_impossible() {
     case $1 in
     packages) is_root || echo "only root can install them: sudo apt-get install --no-install-recommends ${missing[*]}" ;;
@@ -122,8 +122,8 @@ part_impossible() {
     esac
 }
 
-# module_impossible NAME-VERSION [COMMAND...]: why it cannot be built from Go modules; a machine without a
-# Go that is new enough gets one.
+# module_impossible NAME-VERSION [COMMAND...]: the reason why it cannot be built from Go modules.
+# Go itself is not required: a recent one is fetched if necessary.
 module_impossible() {
     if go_buildable "${1%%-*}" "${1#*-}"; then
         tools_missing dpkg-deb curl openssl jq "${@:2}"
@@ -132,7 +132,7 @@ module_impossible() {
     fi
 }
 
-# tools_missing COMMAND...: names those that are missing, unless root installs them first.
+# tools_missing COMMAND...: names the missing ones; empty as root, which installs them first.
 tools_missing() {
     local command gone=()
     ! is_root || return 0
@@ -142,13 +142,13 @@ tools_missing() {
     [[ ${#gone[@]} -eq 0 ]] || echo "it needs ${gone[*]}, whose packages only root can install"
 }
 
-# packages_mb: what apt would download, in MB.
+# packages_mb: the size of apt's downloads, in MB.
 packages_mb() {
     apt-get -q --print-uris -y --no-install-recommends install "${missing[@]}" 2>/dev/null |
         awk '/^'"'"'/ { bytes += $3 } END { print int(bytes / 1000000) }'
 }
 
-# part_seconds PART: as long as it took here the last time, else as in the table.
+# part_seconds PART: its last duration on this machine, else that of part_facts.
 part_seconds() {
     local seconds facts
     seconds=$(sed -n "s/^$1 //p" "$(cache_root)/bootstrap-seconds" 2>/dev/null | tail -n 1) || true
@@ -189,7 +189,7 @@ left_out_say() {
     printf '  %s\n' "${left_out[@]}" >&2
 }
 
-# left_out_report: exit status 1, unless only Kubernetes is left out because it is there already.
+# left_out_report: exits with 1, unless only Kubernetes is left out, because assets are set.
 left_out_report() {
     local one
     left_out_say
@@ -198,7 +198,7 @@ left_out_report() {
     done
 }
 
-# plan_run: each part in its turn, with the time that is left.
+# plan_run: makes each part in order, and prints the remaining time.
 plan_run() {
     local i j begin left
     for ((i = 0; i < ${#parts[@]}; i++)); do
@@ -225,8 +225,8 @@ part_record() {
     mv "$file.$$" "$file"
 }
 
-# lock_holder FILE: the pid of a process that holds a lock on it; false when it is free.  The kernel
-# names the holder among all locks, by the numbers of the device and of the file.
+# lock_holder FILE: the pid of a process that holds a lock on it; false when there is none.
+# /proc/locks identifies files by device and inode.
 lock_holder() {
     local inode pid
     inode=$(stat -c %i "$1" 2>/dev/null) || return 1

@@ -3,8 +3,8 @@
 #
 # Configures and compiles steward with meson.  Sourced by scripts/test, demo, lint and others.
 
-# build DIR [SANITIZER] [COMPILER]: the whole build, in DIR, which is made when it does not exist.
-# On failure shows what the compiler said and ends the script.
+# build DIR [SANITIZER] [COMPILER]: the whole build, in DIR, which is created when it does not
+# exist.  On failure shows the end of the log and ends the script.
 build() {
     local dir=$1 options=(-Dwerror=true) compiler=${3:-} cache=''
     case ${2:-} in

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# One process at a time builds into the cache, and only where there is room.  Sourced by scripts/cluster.
+# The lock of the cache, so that one process at a time builds into it, and a check of its free
+# space.  Sourced by scripts/cluster.
 #
 # File descriptor 7 holds the lock, and the lock file names the process that has it.
 

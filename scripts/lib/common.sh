@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Words, errors and timed steps, shared by every script in scripts/.  Sourced, never run.
+# Messages, errors and timed steps for all scripts in scripts/.  Sourced, never run.
 
-# say TEXT: one line to the person at the terminal; standard output stays free for data.
+# say TEXT: prints one line to standard error; standard output is for data.
 say() {
     printf '%s\n' "$*" >&2
 }
 
-# die TEXT [NEXT-STEP]: says what is wrong and what to do about it, then ends the script.
+# die TEXT [NEXT-STEP]: prints the error and what to do about it, then ends the script.
 die() {
     printf '%s: %s\n' "${0##*/}" "$1" >&2
     [[ $# -lt 2 ]] || printf '  -> %s\n' "$2" >&2
@@ -29,7 +29,7 @@ have() {
     done
 }
 
-# need_commands GROUP COMMAND...: ends the script when one is missing; GROUP is bootstrap's.
+# need_commands GROUP COMMAND...: ends the script when one is missing; GROUP is one of bootstrap's.
 need_commands() {
     local group=$1 missing=() command
     shift
@@ -44,7 +44,7 @@ is_root() {
     [[ $EUID -eq 0 ]]
 }
 
-# now_ms: milliseconds, for measuring only.
+# now_ms: the time in milliseconds, only for measuring durations.
 now_ms() {
     local micros=${EPOCHREALTIME/[.,]/}
     printf '%s' "${micros%???}"
@@ -60,7 +60,7 @@ duration() {
     fi
 }
 
-# wait_until SECONDS COMMAND...: polls until the command succeeds; false when time is up.
+# wait_until SECONDS COMMAND...: polls until the command succeeds; false after the timeout.
 wait_until() {
     local deadline=$(($(now_ms) + $1 * 1000))
     shift
@@ -70,14 +70,14 @@ wait_until() {
     done
 }
 
-# indent_tail FILE LINES: the end of a log, indented so that it reads as a quotation.
+# indent_tail FILE LINES: prints the end of a log, indented.
 indent_tail() {
     [[ -s $1 ]] || return 0
     tail -n "$2" "$1" | sed 's/^/    | /' >&2
 }
 
-# step LABEL COMMAND...: runs a command whose output goes to $STEP_LOG, and shows one line with
-# the time it took.  On failure shows the end of the log, names the file and ends the script.
+# step LABEL COMMAND...: runs a command with its output in $STEP_LOG, and shows one line with its
+# duration.  On failure shows the end of the log, names the file and ends the script.
 step() {
     local label=$1 begin ticker='' status=0
     shift
@@ -117,7 +117,7 @@ step_ticker_end() {
     printf '\r\033[K' >&2
 }
 
-# Where what is built or fetched once is kept, for all checkouts of a user.
+# The folder of builds and downloads, shared by all checkouts of a user.
 cache_root() {
     printf '%s/steward' "${XDG_CACHE_HOME:-$HOME/.cache}"
 }

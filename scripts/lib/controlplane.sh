@@ -4,7 +4,7 @@
 # etcd, the API server, the controller manager and the scheduler, on loopback.  Needs no root.
 # Sourced by scripts/cluster.
 
-# api PATH [CURL-OPTION...]: asks the API server as administrator.
+# api PATH [CURL-OPTION...]: sends a request to the API server as administrator.
 api() {
     local path=$1
     shift
@@ -28,7 +28,7 @@ start_timeout() {
     esac
 }
 
-# controlplane_create AUDIT [APISERVER-ARGUMENT...]: writes what a new cluster needs.
+# controlplane_create AUDIT [APISERVER-ARGUMENT...]: writes the files of a new cluster.
 controlplane_create() {
     local audit=$1
     shift
@@ -49,8 +49,8 @@ controlplane_create() {
     fi
 }
 
-# Pods get 10.244.X.0/24, and the node .1 of it, X from the cluster's ports: known before there is
-# a node, so that one can join later.
+# Pods get 10.244.X.0/24, and the node its address .1.  X depends on the cluster's ports, so it is
+# known before there is a node, and a node can join later.
 settings_create() {
     local subnet
     ports_choose
@@ -62,7 +62,8 @@ settings_create() {
     setting ETCD "$(etcd_version)"
 }
 
-# One token for each user, so that the audit log tells who asked.  Everybody here may do anything.
+# One token for each user, so that the audit log shows which user sent a request.  All users have
+# all rights.
 identities_create() {
     local user
     for user in admin system:kube-controller-manager system:kube-scheduler system:kube-proxy \
@@ -107,7 +108,8 @@ etcd_define() {
     etcd=$(program etcd)
     client=http://127.0.0.1:$(port etcd)
     peer=http://127.0.0.1:$(port etcd-peer)
-    # The data need not outlive the machine.  Debian's 3.4 knows the option, unlike its --help.
+    # The data need not survive a crash of the machine.  Debian's 3.4 has the option, though not in
+    # --help.
     ! "$etcd" --unsafe-no-fsync --version >/dev/null 2>&1 || no_fsync=(--unsafe-no-fsync)
     proc_define etcd "$etcd" --name=default --data-dir="$CLUSTER/etcd" "${no_fsync[@]}" \
         --listen-client-urls="$client" --advertise-client-urls="$client" \
@@ -127,11 +129,11 @@ apiserver_define() {
 			rules:
 			- level: Metadata
 		END
-        # One file: who asks what steward has done wants all of it.
+        # One file, without rotation: readers of the log need all of it.
         extra+=(--audit-policy-file="$CLUSTER/run/audit-policy.yaml"
             --audit-log-path="$CLUSTER/audit.log" --audit-log-maxsize=100000)
     fi
-    # Without a controller manager nobody makes the accounts that this plugin asks for.
+    # This plugin requires ServiceAccounts that only a controller manager creates.
     program kube-controller-manager >/dev/null ||
         extra+=(--disable-admission-plugins=ServiceAccount)
     proc_define apiserver "$(program kube-apiserver)" \
@@ -151,7 +153,7 @@ apiserver_define() {
         --kubelet-preferred-address-types=InternalIP "${extra[@]}" "$@"
 }
 
-# The request limits are high, so that tests measure steward and not these two.
+# The request limits are high, so that tests do not measure the limits of these controllers.
 controller_manager_define() {
     local pki=$CLUSTER/pki
     proc_define controller-manager "$(program kube-controller-manager)" \
@@ -173,7 +175,7 @@ scheduler_define() {
         --kube-api-qps=500 --kube-api-burst=1000 "$(insecure_port_off)"
 }
 
-# Up to 1.23 these two also open a port of a fixed number; later versions refuse the flag.
+# Up to 1.23 both also open an insecure port with a fixed number.  Later versions refuse the flag.
 insecure_port_off() {
     if ((MINOR < 24)); then
         printf '%s' --port=0
@@ -182,7 +184,7 @@ insecure_port_off() {
     fi
 }
 
-# controlplane_start: starts, in order, what is defined and not running, and waits for it.
+# controlplane_start: starts the defined components that do not run, in order, and waits for them.
 controlplane_start() {
     local name
     for name in etcd apiserver controller-manager scheduler; do
@@ -190,7 +192,7 @@ controlplane_start() {
             continue
         fi
         proc_launch "$name"
-        # The two controllers start side by side; their health is waited for below.
+        # Controller manager and scheduler start in parallel; the loop below waits for them.
         [[ $name == etcd || $name == apiserver ]] || continue
         proc_wait_ready "$name" "$(start_timeout)" component_healthy "$name"
     done
@@ -202,14 +204,14 @@ controlplane_start() {
         proc_wait_ready controller-manager "$(start_timeout)" default_account_ready
 }
 
-# Pods are refused until the default account exists, up to 1.23 with its token.
+# Pods are refused until the default ServiceAccount exists; up to 1.23 it also needs its token.
 default_account_ready() {
     local account
     account=$(api /api/v1/namespaces/default/serviceaccounts/default 2>/dev/null) || return 1
     ((MINOR >= 24)) || [[ $account == *'"secrets"'* ]]
 }
 
-# component_healthy NAME: it answers its health question.
+# component_healthy NAME: its health endpoint returns success, if it has one.
 component_healthy() {
     local path=/healthz
     case $1 in
@@ -225,7 +227,7 @@ component_healthy() {
             "$(component_url "$1")$path"
 }
 
-# component_url NAME: where it answers; empty when it has no such place.
+# component_url NAME: base URL of its health endpoint; empty when it has none.
 component_url() {
     case $1 in
     etcd) printf 'http://127.0.0.1:%s' "$(port etcd)" ;;

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The newest database servers, from Debian's unstable suite, unpacked into the cache beside the
-# installed ones: ENGINE-VERSION/usr/...  Each comes with the C library and all other libraries that
-# it needs, and runs through the loader among them.  Nothing is installed, and no root is needed.
-# Sourced by scripts/bootstrap, after common.sh, apt.sh, lock.sh and versions.sh.
+# The newest database servers, from Debian's unstable suite, unpacked into the cache as
+# ENGINE-VERSION/usr/...  Each includes the C library and all other libraries that it needs, and is
+# started with its own loader.  Nothing is installed, and no root is needed.
+# Sourced by scripts/bootstrap, after common.sh, apt.sh, cache.sh and versions.sh.
 
 readonly DATABASE_SUITE=sid
-# What each takes in the cache, and how long it takes on two cores with nothing else to do.
+# Size of each in the cache, and duration on two idle cores.
 # shellcheck disable=SC2034 # bootstrap reads them
 readonly MYSQL_MB=175 MARIADB_MB=65 POSTGRESQL_MB=100
 # shellcheck disable=SC2034
@@ -20,8 +20,8 @@ mariadb_fetch() { database_fetch mariadb; }
 postgresql_cached() { database_cached postgresql; }
 postgresql_fetch() { database_fetch postgresql; }
 
-# database_line ENGINE: the release line that is tested, "9.7" of "9.7.4" and "18" of "18.6": the
-# archive has only the newest release of a line.
+# database_line ENGINE: the tested release line, "9.7" of "9.7.4" and "18" of "18.6".  The archive
+# has only the newest release of a line.
 database_line() {
     local versions=${1^^}_VERSIONS
     versions=${!versions##* }
@@ -29,7 +29,7 @@ database_line() {
 }
 
 # database_cached ENGINE: prints the folder of its newest line; false when there is none.  A folder
-# gets its name only when it is complete, so to exist is to be usable.
+# gets its name only when it is complete, so an existing folder is usable.
 database_cached() {
     local dirs
     dirs=$(compgen -G "$(cache_root)/$1-$(database_line "$1").*" | sort -V | tail -n 1) || return 1
@@ -37,7 +37,7 @@ database_cached() {
     printf '%s' "$dirs"
 }
 
-# database_fetch ENGINE: leaves it in the cache.  What an interrupted one has downloaded is used.
+# database_fetch ENGINE: puts it into the cache.  Reuses the downloads of an interrupted call.
 database_fetch() {
     local engine=$1 root work
     root=$(cache_root)
@@ -53,7 +53,7 @@ database_fetch() {
         step "start $engine once" database_publish "$engine" "$work" "$root"
         rm -rf "${work:?}/$engine"
     fi
-    # The index serves all three.
+    # All three use this index.
     if mysql_cached && mariadb_cached && postgresql_cached; then
         rm -rf "$root/database.partial"
     fi >/dev/null
@@ -62,12 +62,12 @@ database_fetch() {
 
 database_index() {
     apt_private_suite "$1" "$DATABASE_SUITE"
-    # As on a machine where nothing is installed: all that a package needs is taken from the suite.
+    # An empty status, so that all dependencies of a package are taken from the suite.
     : >"$1/apt/status"
 }
 
-# database_packages ENGINE: the package of the server first, with all that it depends on; after it
-# those of which only some files are needed.
+# database_packages ENGINE: first the package of the server, which is fetched with its dependencies;
+# then packages of which only some files are needed.
 database_packages() {
     case $1 in
     mysql) echo mysql-server-core ;;
@@ -76,7 +76,7 @@ database_packages() {
     esac
 }
 
-# database_programs ENGINE: those that are run, as paths in its folder.
+# database_programs ENGINE: the programs that are run, as paths in its folder.
 database_programs() {
     local bin
     bin=usr/lib/postgresql/$(database_line postgresql)/bin
@@ -87,7 +87,7 @@ database_programs() {
     esac
 }
 
-# database_files ENGINE: what else is kept, beside the libraries.
+# database_files ENGINE: other files to keep, in addition to the libraries.
 database_files() {
     case $1 in
     mysql) echo usr/lib/mysql usr/share/mysql ;;
@@ -118,12 +118,12 @@ database_download() {
     fi
     database_apt "$work" "$engine" --yes --download-only install "$server"
     cd "$work/$engine/archives"
-    # shellcheck disable=SC2086 # words are meant
+    # shellcheck disable=SC2086 # word splitting is intended
     [[ -z $more ]] || database_apt "$work" "$engine" download $more
     printf '%s' "$version" >"$work/$engine/version"
 }
 
-# database_unpack ENGINE WORK: what is kept of the packages goes to WORK/ENGINE/out.
+# database_unpack ENGINE WORK: copies the needed files of the packages to WORK/ENGINE/out.
 database_unpack() {
     local engine=$1 package path libraries program
     cd "$2/$engine"
@@ -134,7 +134,7 @@ database_unpack() {
     done
     cd all
     libraries=$(echo usr/lib/*-linux-gnu)
-    # shellcheck disable=SC2046 # words are meant
+    # shellcheck disable=SC2046 # word splitting is intended
     cp --archive --parents $(database_files "$engine") "$libraries"/*.so* ../out
     for program in $(database_programs "$engine"); do
         path=../out/$program
@@ -147,8 +147,8 @@ database_unpack() {
     rm -rf ../all
 }
 
-# database_starter LIBRARIES: a program's place is taken by a script that runs it through the loader
-# of its own C library.  The folder may be anywhere.
+# database_starter LIBRARIES: prints the script that replaces a program: it runs the program with
+# the loader of its own C library.  The folder can be moved.
 database_starter() {
     local loader
     loader=$(cd "$1" && echo ld-linux*.so.*)
@@ -160,13 +160,13 @@ exec "\$libraries/$loader" --argv0 "\$0" \\
 END
 }
 
-# The rename is what puts it into the cache, whole or not at all.
+# The final rename puts it into the cache atomically.
 database_publish() {
     local engine=$1 work=$2 root=$3 trial
     trial=$(mktemp --directory --tmpdir steward-database.XXXXXX)
-    # shellcheck disable=SC2064 # the path of now is meant
+    # shellcheck disable=SC2064 # expanded now: trial is local
     trap "rm -rf '$trial'" EXIT
-    # A place that a server which will not run as root can read.
+    # Readable by a server that does not run as root.
     chmod 755 "$trial"
     cp --archive "$work/$engine/out/usr" "$trial"
     "${engine}_try" "$trial" "$trial/data"
@@ -205,7 +205,7 @@ postgresql_try() {
         -c listen_addresses= -c unix_socket_directories="$2"
 }
 
-# database_try LOG WORDS COMMAND...: runs a server until its log has the words, and stops it.
+# database_try LOG TEXT COMMAND...: runs a server until its log contains the text, and stops it.
 database_try() {
     local log=$1 words=$2 server status=0
     shift 2
@@ -218,7 +218,7 @@ database_try() {
     grep -q "$words" "$log" && ((status == 0))
 }
 
-# True also when it has ended: there is nothing to wait for.
+# Also true when the server has ended, to stop waiting.
 database_says() {
     grep -q "$2" "$1" || ! kill -0 "$3" 2>/dev/null
 }

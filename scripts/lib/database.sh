@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# A MariaDB on loopback beside a cluster, with a data folder of its own in $CLUSTER and as one of the
-# processes there (proc.sh), so that it ends with them.  Sourced by scripts/demo.
+# A MariaDB on loopback for a cluster.  Its data folder is in $CLUSTER, and it is one of the
+# processes there (proc.sh).  Sourced by scripts/demo.
 
 database_there() {
     type -P mariadbd mariadb-install-db mariadb >/dev/null
@@ -26,7 +26,8 @@ database_up() {
         GRANT ALL PRIVILEGES ON *.* TO '$2'@'%' WITH GRANT OPTION;"
 }
 
-# database_ask STATEMENTS: as the superuser; from standard input, where no list of processes shows it.
+# database_ask STATEMENTS: runs them as the superuser.  They are passed on standard input, so that
+# process lists do not show them.
 database_ask() {
     mariadb --no-defaults --user=root --socket="$CLUSTER/mariadb/socket" <<<"$1"
 }

@@ -2,20 +2,20 @@
 # shellcheck shell=bash
 #
 # The compiler and the libraries of the next Debian, in a root folder of the cache, and a build of
-# steward by them.  Its programs run outside of that folder too, beside the servers of this machine: they
-# name the loader and the libraries of the folder by their whole paths.
-# Sourced by scripts/bootstrap and scripts/test, after common, apt and cache.
+# steward with them.  The built programs also run outside that folder, with the servers of this
+# machine, because they name the folder's loader and libraries by absolute paths.  Sourced by
+# scripts/bootstrap and scripts/test, after common, apt and cache.
 
 readonly NEXT_SUITE=trixie
 readonly NEXT_VERSION=13
 # shellcheck disable=SC2034 # bootstrap reads them
 readonly NEXT_MB=560 NEXT_MINUTES=3
-# As those of the group build, and what tests start.
+# The packages of the group build, and of programs that tests start.
 readonly NEXT_PACKAGES=(gcc libc6-dev meson ninja-build pkg-config git ca-certificates python3 python3-yaml
     libmicrohttpd-dev libgnutls28-dev libssl-dev libjansson-dev libyaml-dev libcurl4-openssl-dev
     libxxhash-dev libmariadb-dev libpq-dev zlib1g-dev libcmocka-dev openssl tzdata)
 
-# next_folder: its place in the cache, whether it is there or not.
+# next_folder: its path in the cache, whether it exists or not.
 next_folder() {
     printf '%s/debian-%s.r1-%s' "$(cache_root)" "$NEXT_VERSION" \
         "$(printf '%s ' "${NEXT_PACKAGES[@]}" | sha256sum | cut -c 1-8)"
@@ -25,7 +25,7 @@ next_cached() {
     [[ -d $(next_folder) ]]
 }
 
-# next_fetch: leaves the folder in the cache; it gets its name only when it is complete.
+# next_fetch: creates the folder in the cache; it gets its name only when it is complete.
 next_fetch() {
     local root work
     root=$(cache_root)
@@ -33,7 +33,7 @@ next_fetch() {
     if ! next_cached; then
         STEP_LOG=$root/debian-next.log
         : >"$STEP_LOG"
-        # Only the holder of the lock fetches: other folders are what a killed one left.
+        # Only the holder of the lock fetches, so other folders are left from a killed process.
         rm -rf "$root"/debian-next.??????
         work=$(mktemp -d "$root/debian-next.XXXXXX")
         step "read the index of Debian's $NEXT_SUITE" apt_private_suite "$work" "$NEXT_SUITE"
@@ -50,13 +50,13 @@ next_unpack() {
     mmdebstrap --variant=apt --include="$(IFS=,; echo "${NEXT_PACKAGES[*]}")" "$NEXT_SUITE" "$1/root" - \
         <"$1/apt/sources.list"
     chroot "$1/root" gcc --version
-    # Its programs name the loader by the path that it has outside: there it must be inside, too.
+    # Its programs name the loader by its path outside, so that path must also exist inside.
     mkdir -p "$1/root/${target%/*}"
     ln -sT / "$1/root/$target"
 }
 
-# next_build DIR: the whole build by Debian's next compiler, in DIR; the tree and DIR have the same paths
-# inside.
+# next_build DIR: the whole build with the next Debian's compiler, in DIR.  The tree and DIR have
+# the same paths inside the root folder.
 next_build() {
     local dir=$1 root loader
     root=$(next_folder)
@@ -64,25 +64,25 @@ next_build() {
     mkdir -p "$dir"
     STEP_LOG=$dir/build.log
     : >"$STEP_LOG"
-    # shellcheck disable=SC2016 # the inner shell's
+    # shellcheck disable=SC2016 # expanded by the inner shell
     [[ -f $dir/build.ninja ]] || step 'configure' next_run "$dir" meson setup "$dir" "$TOP" -Dwerror=true \
         "-Dc_link_args=-Wl,--dynamic-linker=$root$loader,--disable-new-dtags,-rpath,$root/usr/lib/$(uname -m)-linux-gnu"
     step "build (${dir#"$TOP"/}, Debian $NEXT_VERSION)" next_run "$dir" ninja -C "$dir"
 }
 
-# next_loader ROOT: /lib64/ld-linux-x86-64.so.2, or what it is on this machine.
+# next_loader ROOT: the path of the loader, such as /lib64/ld-linux-x86-64.so.2.
 next_loader() {
     chroot "$1" readelf -l /usr/bin/true | sed -n 's|.*program interpreter: \(.*\)\]|\1|p'
 }
 
-# next_run DIR COMMAND...: in the root folder; the tree cannot be changed there but for DIR.  The mounts
-# are this command's alone.
+# next_run DIR COMMAND...: runs it in the root folder.  The tree is read-only there, except DIR.
+# The mounts are private to this command.
 next_run() {
     local dir=$1 root
     root=$(next_folder)
     shift
     mkdir -p "$root$TOP" "$root$dir"
-    # shellcheck disable=SC2016 # the inner shell's
+    # shellcheck disable=SC2016 # expanded by the inner shell
     unshare --mount --propagation private sh -euc '
         root=$1 top=$2 dir=$3
         shift 3

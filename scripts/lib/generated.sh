@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The files under config/ that `steward print` writes, and what is made of config/: dist/install.yaml
-# and chart/files.  Sourced by scripts/lint, which stands in the top folder.
+# The files below config/ with the output of `steward print`, and those that are made from config/:
+# dist/install.yaml and chart/files.  Sourced by scripts/lint, which runs in the top folder.
 
 # generated_write STEWARD DIR: writes all of them below DIR, in the layout of the top folder.
 generated_write() {
@@ -22,7 +22,8 @@ generated_config() {
     generated_webhooks "$steward" "$dir/server-1.29"
 }
 
-# generated_webhooks STEWARD FOLDER: one document a file, as kubectl before 1.31 wants its patches.
+# generated_webhooks STEWARD FOLDER: one document per file, because kubectl before 1.31 requires
+# that of patches.
 generated_webhooks() {
     local steward=$1 folder=$2 kind
     for kind in Mutating Validating; do
@@ -48,7 +49,7 @@ generated_header() {
     printf '# Written by "steward print %s"; "scripts/lint --fix" writes it again.\n' "$1"
 }
 
-# One file a kind, called GROUP_PLURAL.yaml as kubebuilder does.
+# One file per kind, named GROUP_PLURAL.yaml like kubebuilder's.
 generated_crds() {
     local steward=$1 dir=$2 all document name
     all=$("$steward" print crds)
@@ -63,8 +64,8 @@ generated_crds() {
     done < <(printf '%s\n---\n' "$all" | sed 's/^---$/\f/')
 }
 
-# kustomize_build FOLDER: by the kustomize of the cache, else by kubectl's own, which is new enough since
-# 1.27 (that of Debian 12 is not).
+# kustomize_build FOLDER: uses the kustomize of the cache, else kubectl's, which is recent enough
+# since 1.27 (Debian 12's is not).
 kustomize_build() {
     local cached
     cached=$(compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/steward/kustomize-[0-9]*/kustomize" |
@@ -87,7 +88,7 @@ generated_install() {
         "$python" scripts/lib/manifest.py >"$1/install.yaml"
 }
 
-# The machine's own python3 may be one without Debian's modules.
+# The python3 of PATH may lack Debian's modules.
 python_with_yaml() {
     local python
     for python in python3 /usr/bin/python3; do
@@ -99,7 +100,7 @@ python_with_yaml() {
     die 'no python3 has yaml' "run 'scripts/bootstrap lint'"
 }
 
-# A chart can take files only from its own folder.
+# A chart can read files only from its own folder.
 readonly GENERATED_CHART='grafana/dashboard.json manager/metrics_service.yaml
     manager/priority_class.yaml network-policy/allow-metrics-traffic.yaml
     network-policy/allow-webhook-traffic.yaml prometheus/monitor.yaml prometheus/rules.yaml
@@ -116,7 +117,8 @@ generated_chart() {
     generated_file "$steward" webhooks --match-conditions >"$dir/webhooks.yaml"
 }
 
-# generated_differences STEWARD: a diff of what is there and what should be; false if any.
+# generated_differences STEWARD: prints a diff between the existing and the expected files; false if
+# they differ.
 generated_differences() {
     local fresh file different=0
     fresh=$(mktemp -d)

@@ -3,42 +3,42 @@
 #
 # Builds programs that are Go modules: Kubernetes, etcd, helm and kustomize, each in the versions of
 # versions.sh.  A folder gomod/NAME-VERSION has the go.mod and go.sum of one build: a requirement, its
-# replacements, and a `tool` line for each program.  No source of them is in this repository.
-# Sourced by scripts/cluster and scripts/bootstrap, after common, apt, versions and lock.
+# replacements, and a `tool` line for each program.  This repository contains none of their sources.
+# Sourced by scripts/cluster and scripts/bootstrap, after common, apt, versions and cache.
 #
-# $(cache_root)/NAME-VERSION.rN  one complete and tried build; of etcd without .rN
-# $(cache_root)/go-build         the module cache, the build cache and half-made builds.  Removed after
-#                                the last build; what an interrupted build left is used by the next.
+# $(cache_root)/NAME-VERSION.rN  one complete and tested build; without .rN for etcd
+# $(cache_root)/go-build         the module cache, the build cache and incomplete builds: removed after
+#                                the last build, reused after an interrupted one
 
 readonly GO_MODULES=$LIB/gomod
-# Counts up when the way of building changes, so that earlier builds are not used any more.
+# Increased when the build procedure changes, so that earlier builds are no longer used.
 readonly -A GO_RECIPE=([kubernetes]=.r2 [etcd]='' [helm]=.r1 [kustomize]=.r1)
 readonly -A GO_MAIN_MODULE=([kubernetes]=k8s.io/kubernetes [etcd]=go.etcd.io/etcd/server/v3
     [helm]=helm.sh/helm/v4 [kustomize]=sigs.k8s.io/kustomize/kustomize/v5)
 readonly GO_BUILD_NEEDS_MB=9000
-# The API server with what it needs to run pods; the versions before the newest serve contract tests,
-# which need the API server alone.
+# All programs of a cluster that runs pods.  Versions before the newest are for contract tests,
+# which need only the API server.
 readonly KUBE_PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl)
 
-# program_folder NAME VERSION: its place in the cache, whether it is there or not.
+# program_folder NAME VERSION: its path in the cache, whether it exists or not.
 program_folder() {
     printf '%s/%s-%s%s' "$(cache_root)" "$1" "$2" "${GO_RECIPE[$1]}"
 }
 
-# program_cached NAME VERSION: prints the folder; false when it is not there.  A folder gets its name
-# only when it is complete, so a folder that exists can be used.
+# program_cached NAME VERSION: prints the folder; false when it does not exist.  A folder gets its
+# name only when it is complete, so an existing folder is usable.
 program_cached() {
     local folder
     folder=$(program_folder "$1" "$2")
     [[ -d $folder ]] && printf '%s' "$folder"
 }
 
-# go_buildable NAME VERSION: there is a go.mod for it.
+# go_buildable NAME VERSION: true when it has a go.mod.
 go_buildable() {
     [[ -f $GO_MODULES/$1-$2/go.mod ]]
 }
 
-# go_build_all NAME-VERSION...: builds those that are missing, one after the other.
+# go_build_all NAME-VERSION...: builds the missing ones, one after the other.
 go_build_all() {
     local build
     for build; do
@@ -47,7 +47,7 @@ go_build_all() {
     go_build_clean
 }
 
-# go_build NAME VERSION [FORCE]: leaves one tried build in the cache.
+# go_build NAME VERSION [FORCE]: puts a tested build into the cache.
 go_build() {
     local name=$1 version=$2 begin tree package
     if [[ -z ${3:-} ]] && program_cached "$name" "$version" >/dev/null; then
@@ -77,7 +77,7 @@ go_build() {
     done
     printf '%s\n' "$version" >"$tree/VERSION"
     step 'try it' "go_try_$name" "$tree" "$version"
-    # The rename is what puts a build into the cache, whole or not at all.
+    # The rename puts a build into the cache atomically.
     rm -rf "$(program_folder "$name" "$version")"
     mv -T "$tree" "$(program_folder "$name" "$version")"
     say "$name $version is in $(program_folder "$name" "$version") ($(duration $(($(now_ms) - begin))))"
@@ -88,7 +88,8 @@ go_build_folder() {
     printf '%s/go-build' "$(cache_root)"
 }
 
-# go_build_clean: STEWARD_KEEP_GO_CACHE=1 keeps the caches of modules and packages, for more builds.
+# go_build_clean: removes the caches of modules and packages, unless STEWARD_KEEP_GO_CACHE=1 keeps
+# them for more builds.
 go_build_clean() {
     [[ -z ${STEWARD_KEEP_GO_CACHE:-} && -d $(go_build_folder) ]] || return 0
     cache_lock 'removes build caches'
@@ -96,7 +97,7 @@ go_build_clean() {
     cache_unlock
 }
 
-# go_private ARGUMENT...: go with caches of its own.
+# go_private ARGUMENT...: runs go with separate caches.
 go_private() {
     local folder
     folder=$(go_build_folder)
@@ -123,7 +124,7 @@ go_program() {
 
 go_fetch_modules() {
     cd "$GO_MODULES/$1-$2"
-    # shellcheck disable=SC2046 # words are meant
+    # shellcheck disable=SC2046 # word splitting is intended
     go_private list -mod=readonly -deps $(go_packages "$1" "$2") >/dev/null
 }
 
@@ -134,7 +135,8 @@ go_build_package() {
         -o "$4/$(go_program "$3")" "$3"
 }
 
-# go_stamps NAME VERSION: how the programs learn their version, which their own builds take from git.
+# go_stamps NAME VERSION: linker flags that set the programs' version, which their own builds take
+# from git.
 go_stamps() {
     local package
     case $1 in
@@ -150,7 +152,7 @@ go_stamps() {
     esac
 }
 
-# go_try_NAME FOLDER VERSION: the programs run, and are of this version.
+# go_try_NAME FOLDER VERSION: checks that the programs run and report this version.
 
 go_try_kubernetes() {
     "$1/kube-apiserver" --version | grep -xF "Kubernetes v$2"
@@ -171,7 +173,7 @@ go_try_kustomize() {
     "$1/kustomize" version | grep -F "v$2"
 }
 
-# --- a new version: the one-time work of a maintainer, with the module proxy's help
+# --- adding a new version, with the module proxy; a maintainer does this once
 
 # go_vendor NAME VERSION: writes gomod/NAME-VERSION/go.mod and go.sum.
 go_vendor() {
@@ -195,7 +197,7 @@ go_vendor() {
 go_vendor_write() {
     local tree=$1 name=$2 version=$3 module=$4 package
     cd "$tree"
-    # `tool` lines came with Go 1.24.
+    # `tool` lines need Go 1.24.
     printf '// SPDX-License-Identifier: Apache-2.0\n\nmodule steward/%s\n\ngo 1.24.0\n' \
         "$name-$version" >go.mod
     go_private mod edit -require="$module@v$version"
@@ -207,7 +209,8 @@ go_vendor_write() {
     done
 }
 
-# Kubernetes requires its own parts at v0.0.0 and replaces them by folders; released they are v0.MINOR.PATCH.
+# Kubernetes requires its own modules at v0.0.0 and replaces them with folders; released they are
+# v0.MINOR.PATCH.
 go_vendor_replace() {
     local theirs part
     theirs=$(go_private mod download -json "k8s.io/kubernetes@v$1" | jq -r .GoMod)
@@ -216,7 +219,7 @@ go_vendor_replace() {
     done
 }
 
-# The newest Kubernetes gets all programs, the others the API server alone.
+# All programs for the newest Kubernetes, only the API server for others.
 go_vendor_packages() {
     local package
     case $1 in

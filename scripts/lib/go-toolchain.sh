@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# A Go that is new enough for today's Kubernetes: the machine's own, or the one of Debian's sid,
-# unpacked into the cache.  Nothing of it is installed.  Sourced by go-build.sh.
+# A Go that is new enough for current Kubernetes versions: the machine's own, or that of Debian's
+# sid, unpacked into the cache.  It is not installed.  Sourced by go-build.sh.
 
 readonly GO_DEBIAN=1.26
 readonly GO_DEBIAN_PACKAGES=("golang-$GO_DEBIAN-go" "golang-$GO_DEBIAN-src")
@@ -21,8 +21,8 @@ go_use() {
         "install a newer Go, or raise GO_DEBIAN in scripts/lib/go-toolchain.sh"
 }
 
-# go_run ARGUMENT...: the chosen Go.  It never fetches another one, and asks the proxy that the machine
-# is set to.
+# go_run ARGUMENT...: runs the selected Go.  It never downloads another toolchain, and uses the
+# machine's configured module proxy.
 go_run() {
     GOTOOLCHAIN=local nice "$GO" "$@"
 }
@@ -40,7 +40,7 @@ go_at_least() {
 # go_fetch FOLDER
 go_fetch() {
     local folder=$1 tree
-    # Only the holder of the lock fetches: other trees are what a killed one left.
+    # Only the holder of the lock fetches, so other trees are left from a killed process.
     rm -rf "$folder".??????
     tree=$(mktemp -d "$folder.XXXXXX")
     step "read the index of Debian's $GO_SUITE" apt_private_suite "$tree" "$GO_SUITE"
@@ -60,7 +60,7 @@ go_unpack() {
     done
 }
 
-# go_try GOROOT: its links into /usr/share are whole, and it compiles.
+# go_try GOROOT: checks that its links into /usr/share are not broken, and that it compiles.
 go_try() {
     local broken
     broken=$(find "$1" -xtype l | head -n 3)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Container images from programs of this machine, with neither docker nor a registry: a root folder
-# becomes a docker-archive, which `ctr images import` reads.  Sourced by scripts/cluster.
+# Container images from programs of this machine, without docker and without a registry: a root
+# folder becomes a docker-archive, which `ctr images import` reads.  Sourced by scripts/cluster.
 
 readonly IMAGE_SOURCES=$LIB/../../tests/images
 readonly PAUSE_IMAGE=steward/pause:1
@@ -10,7 +10,7 @@ readonly PAUSE_IMAGE=steward/pause:1
 readonly ETCD_REPOSITORY=quay.io/coreos/etcd # spec.repository of an EtcdCluster that names none
 readonly WEB_IMAGES=(nginx:1.22 nginx:1.23 nginx:latest)
 
-# image_root DIR: an empty root with the folders that every program expects.
+# image_root DIR: creates a root with the folders and accounts that programs expect.
 image_root() {
     local name
     mkdir -p "$1"/{etc,tmp,root,run,var/log,usr/{bin,sbin,lib,lib64}}
@@ -22,8 +22,8 @@ image_root() {
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$1/etc/group"
 }
 
-# image_add_program ROOT FILE [DESTINATION]: with the libraries and the loader that it names; a static
-# program names none.
+# image_add_program ROOT FILE [DESTINATION]: adds it with its libraries and its loader; a static
+# program has none.
 image_add_program() {
     local root=$1 file=$2 library
     install -D "$file" "$root${3:-$file}"
@@ -59,7 +59,7 @@ image_pause() {
     rm -rf "$root"
 }
 
-# image_web TAR: Debian's nginx, and a shell to look around.
+# image_web TAR: Debian's nginx, and a shell for debugging.
 image_web() {
     local root=$1.root program
     image_root "$root"
@@ -76,8 +76,8 @@ image_web() {
     rm -rf "$root"
 }
 
-# image_etcd TAR FOLDER: etcd and its tools from FOLDER, in the places of the official image, and a
-# shell to look around.  Named as EtcdCluster names it, by the version that it says it is.
+# image_etcd TAR FOLDER: etcd and its tools from FOLDER, at the paths of the official image, and a
+# shell for debugging.  Named as EtcdCluster expects, with the version that etcd reports.
 image_etcd() {
     local root=$1.root name program version
     version=$("$2/etcd" --version | sed -n 's/^etcd Version: //p')
@@ -106,8 +106,8 @@ image_pack() {
     rm -rf "$root"
 }
 
-# image_rename TAR NAME:TAG NEW-TAR: the same image under another name.  Packed anew, since
-# 'tar --delete' was seen to drop other members too (GNU tar 1.34, archives of buildah).
+# image_rename TAR NAME:TAG NEW-TAR: the same image under another name.  It is packed again, because
+# 'tar --delete' also dropped other members (GNU tar 1.34, archives of buildah).
 image_rename() {
     local manifest folder=$3.root
     manifest=$(tar -xOf "$1" manifest.json 2>/dev/null) ||
@@ -121,7 +121,7 @@ image_rename() {
     rm -rf "$folder"
 }
 
-# image_import TAR: into the node of the selected cluster.
+# image_import TAR: imports it into the node of the selected cluster.
 image_import() {
     node_ctr images import "$1" >>"$CLUSTER/log/images.log" 2>&1 || {
         indent_tail "$CLUSTER/log/images.log" 5

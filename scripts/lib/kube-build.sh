@@ -2,14 +2,14 @@
 # shellcheck shell=bash
 #
 # Builds the oldest Kubernetes from Debian's source package `kubernetes` and keeps it in the cache.
-# No registry carries prebuilt servers for Debian, but its archive carries the source with all vendored
-# dependencies.  Go 1.19 (Debian 12's) and 1.26 were seen to build it.  Sourced by scripts/cluster.
+# No registry has prebuilt servers for Debian, but its archive has the source with all vendored
+# dependencies.  It was built with Go 1.19 (Debian 12's) and 1.26.  Sourced by scripts/cluster.
 
 readonly KUBE_CONTROL_PLANE=(kube-apiserver kube-controller-manager kube-scheduler)
 readonly KUBE_NODE=(kubelet kube-proxy)
 readonly KUBE_BUILD_NEEDS_MB=4500
 
-# kube_build VERSION [FORCE]: leaves a smoke-tested build of Debian's source in the cache.
+# kube_build VERSION [FORCE]: puts a smoke-tested build of Debian's source into the cache.
 kube_build() {
     local version=$1 tree begin
     if [[ -z ${2:-} ]] && program_cached kubernetes "$version" >/dev/null; then
@@ -27,7 +27,7 @@ kube_build() {
     : >"$STEP_LOG"
     tree=$(go_build_folder)/debian-$version
     say "Building Kubernetes $version from Debian's source package (once; 7 minutes on 2 cores)"
-    # What a killed build has compiled is not compiled again.
+    # Files compiled by an interrupted build are not compiled again.
     if [[ ! -e $tree/prepared ]]; then
         rm -rf "$tree"
         mkdir -p "$tree"
@@ -41,7 +41,7 @@ kube_build() {
     step "build ${KUBE_NODE[*]}" kube_make "$tree/src" 1 "${KUBE_NODE[@]}"
     step 'collect the programs' kube_collect "$tree" "$version"
     step 'smoke test' smoke_test "$tree/out"
-    # The rename is what puts a build into the cache, whole or not at all.
+    # The rename puts a build into the cache atomically.
     rm -rf "$(program_folder kubernetes "$version")"
     mv -T "$tree/out" "$(program_folder kubernetes "$version")"
     rm -rf "$tree"
@@ -50,7 +50,7 @@ kube_build() {
         "($(duration $(($(now_ms) - begin))))"
 }
 
-# deb-src lines for the machine's own suites.
+# Fetches the source index of the machine's own suites.
 kube_apt_update() {
     apt_private_sources "$1" 's/^/deb-src /p'
     apt_private "$1" update
@@ -75,8 +75,8 @@ kube_mend() {
     kube_mend_validate "$1"
 }
 
-# reflect2 1.0.1 reads Go's map layout of before 1.18: the API server would crash at the first
-# custom resource.  Debian packages 1.0.2.
+# reflect2 1.0.1 assumes the map layout of Go before 1.18, so the API server would crash at the
+# first custom resource.  Debian packages 1.0.2.
 kube_replace_reflect2() {
     local from=/usr/share/gocode/src/github.com/modern-go/reflect2
     local to=$1/vendor/github.com/modern-go/reflect2
@@ -89,9 +89,9 @@ kube_replace_reflect2() {
     rm -f "$to"/*_test.go
 }
 
-# kube-openapi asks DeepEqual whether a value and the zero of its type are the same, pointers included.
-# Since Go 1.19 every empty string is where reflect.Zero has its zero: "" in a custom resource would be
-# refused as a null.  Later releases of Kubernetes ask for nil alone, too.
+# kube-openapi compares a value with the zero of its type by DeepEqual, which includes pointers.
+# Since Go 1.19 an empty string has the same address as the zero of reflect.Zero, so "" in a custom
+# resource would be refused as null.  Later releases of Kubernetes also compare only with nil.
 kube_mend_validate() {
     local file=$1/vendor/k8s.io/kube-openapi/pkg/validation/validate/type.go
     local question='if data == nil || reflect\.DeepEqual(reflect\.Zero(.*{$'
@@ -102,7 +102,7 @@ kube_mend_validate() {
     sed -i "s/$question/if data == nil {/" "$file"
 }
 
-# Kubernetes takes its version from git; the archive has none.
+# Kubernetes takes its version from git; the source package has no git repository.
 kube_prepare() {
     local src=$1 version=$2
     mkdir -p "$src/.go/src/k8s.io" "$src/.home"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Removes from the packet filter what kube-proxy and kubelet put there, and nothing else.  Their
-# chains are all named KUBE-..., and a node is refused where such chains exist already, so all of
-# them are ours.  Sourced by scripts/cluster.
+# Removes only the rules of kube-proxy and kubelet from the packet filter.  All their chains are
+# named KUBE-..., and no node is started on a machine that already has such chains, so all of them
+# are ours.  Sourced by scripts/cluster.
 
 readonly NETFILTER=(iptables ip6tables)
 
@@ -15,7 +15,7 @@ netfilter_has_kubernetes() {
     return 1
 }
 
-# netfilter_record: which tables there were.
+# netfilter_record: records the existing tables.
 netfilter_record() {
     local tool
     for tool in "${NETFILTER[@]}"; do
@@ -36,8 +36,8 @@ netfilter_restore() {
     done
 }
 
-# netfilter_drop_tables TOOL: those that were not there before, if nobody else has put anything in.
-# Only nftables can do that; with the legacy backend they are kernel modules, and stay.
+# netfilter_drop_tables TOOL: removes tables that did not exist before, if they have no other rules.
+# Only nftables can do that; with the legacy backend tables are kernel modules, and stay.
 netfilter_drop_tables() {
     local tool=$1 family=ip table used
     [[ $tool == iptables ]] || family=ip6
@@ -49,8 +49,8 @@ netfilter_drop_tables() {
     done
 }
 
-# netfilter_removal: reads iptables-save, writes what iptables-restore needs to remove our part:
-# first the rules of other chains that jump into ours, then our chains' rules, then the chains.
+# netfilter_removal: reads the output of iptables-save, and writes input for iptables-restore that
+# removes the rules of other chains that jump into ours, our chains' rules, and our chains.
 netfilter_removal() {
     awk '
         /^\*/ { table = $0; jumps = flushes = deletes = "" }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# next-run.sh DIR COMMAND...: runs a command in the root folder of the next Debian (debian-next.sh), where
-# DIR, a build folder, can be written to.
+# next-run.sh DIR COMMAND...: runs a command in the root folder of the next Debian (debian-next.sh).
+# DIR, a build folder, is writable there.
 set -euo pipefail
 
 TOP=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# node-dns.sh CLUSTER-DIR APISERVER-URL ADDRESS DOMAIN: the names of Services for pods.  dnsmasq
-# answers from a list that is written anew whenever Endpoints change.  Run by
-# `scripts/cluster up --node`.
+# node-dns.sh CLUSTER-DIR APISERVER-URL ADDRESS DOMAIN: DNS for the names of Services, for pods.
+# dnsmasq answers from a list that is rewritten whenever Endpoints change.
+# Run by `scripts/cluster up --node`.
 set -euo pipefail
 
 readonly CLUSTER=$1 URL=$2 ADDRESS=$3 DOMAIN=$4
@@ -34,7 +34,7 @@ api() {
     curl -sS --fail --config "$CLUSTER/run/curlrc" "$URL$1"
 }
 
-# names_write FILE: prints the version of the Endpoints that it saw.
+# names_write FILE: writes the list, and prints the resourceVersion of the Endpoints.
 names_write() {
     local services endpoints
     services=$(api /api/v1/services) && endpoints=$(api /api/v1/endpoints) || return 1
@@ -49,7 +49,7 @@ names_write() {
     jq -r .metadata.resourceVersion <<<"$endpoints"
 }
 
-# change_wait VERSION: until Endpoints change, or half a minute has passed.
+# change_wait VERSION: waits until Endpoints change, at most half a minute.
 change_wait() {
     local watcher
     exec 3< <(exec curl -sSN --fail --config "$CLUSTER/run/curlrc" \

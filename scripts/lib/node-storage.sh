@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # node-storage.sh CLUSTER-DIR APISERVER-URL CLASS: the node's default StorageClass.  Each claim of it
-# gets a folder below CLUSTER-DIR/node/volumes, and a volume that leads there; both go when the claim
-# goes.  Run by `scripts/cluster up --node`.
+# gets a folder below CLUSTER-DIR/node/volumes, and a volume for it; both are deleted with the
+# claim.  Run by `scripts/cluster up --node`.
 #
-# The folder is open to every user: a folder of the host does not get the fsGroup of a pod.
+# Every user can write to the folder, because the fsGroup of a pod is not applied to a folder of the
+# host.
 set -euo pipefail
 
 readonly CLUSTER=$1 URL=$2 CLASS=$3
@@ -44,8 +45,8 @@ class_exists() {
         api "$path" -o /dev/null --data @-
 }
 
-# volumes_settle: makes what is missing, removes what is let go.  Prints the version of the claims
-# that it saw.
+# volumes_settle: creates missing volumes, removes released ones.  Prints the resourceVersion of the
+# claims.
 volumes_settle() {
     local claims volumes line
     claims=$(api /api/v1/persistentvolumeclaims) && volumes=$(api /api/v1/persistentvolumes) || return 1
@@ -58,8 +59,8 @@ volumes_settle() {
     jq -r .metadata.resourceVersion <<<"$claims"
 }
 
-# volumes_missing: reads claims and volumes, prints a PersistentVolume a line.  Its name comes from
-# the claim's UID, so that a claim never gets two.
+# volumes_missing: reads claims and volumes, prints one PersistentVolume per line.  Its name
+# contains the claim's UID, so that a claim never gets two.
 volumes_missing() {
     jq -c --arg class "$CLASS" --arg provisioner "$PROVISIONER" --arg folders "$FOLDERS" -s '
         (.[1].items | map({key: .metadata.name, value: true}) | from_entries) as $made |
@@ -76,7 +77,7 @@ volumes_missing() {
                                         namespace, name, uid})}}'
 }
 
-# volumes_released: the names of ours whose claims have gone, one a line.
+# volumes_released: prints the names of our volumes whose claims are deleted, one a line.
 volumes_released() {
     jq -r --arg class "$CLASS" -s '
         (.[0].items | map({key: .metadata.uid, value: true}) | from_entries) as $claims |
@@ -99,8 +100,8 @@ volume_remove() {
     rm -rf --one-file-system "${FOLDERS:?}/$1"
 }
 
-# change_wait VERSION: until a claim changes, or some seconds have passed: then volumes that the
-# garbage collector has let go meanwhile are seen, too.
+# change_wait VERSION: waits until a claim changes, at most some seconds, so that volumes released
+# by the garbage collector in the meantime are seen, too.
 change_wait() {
     local watcher
     exec 3< <(exec curl -sSN --fail --config "$CLUSTER/run/curlrc" \

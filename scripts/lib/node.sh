@@ -4,11 +4,10 @@
 # A node: containerd, kubelet and kube-proxy, so that pods run and NodePorts answer on 127.0.0.1.
 # Needs root.  Sourced by scripts/cluster.
 #
-# Whatever the node does to the machine must be undone, so as much as can be happens where it ends
-# by itself: mounts, and the files below /run, /var/lib and /var/log whose place nobody can choose,
-# live in a mount namespace of the node's own (node-namespace.sh).  What is left is the bridge, the
-# packet filter (netfilter.sh), some kernel settings and the pods' cgroups: each has its pair of
-# functions here, and node_destroy calls the second of each.
+# All changes to the machine must be undone.  Most of them vanish with the node's own mount
+# namespace (node-namespace.sh): mounts, and files below /run, /var/lib and /var/log with fixed
+# paths.  The others are the bridge, the packet filter (netfilter.sh), some kernel settings and the
+# pods' cgroups.  Each has a pair of functions here; node_destroy calls the second one.
 #
 # Components: node (the process that keeps the mount namespace), containerd, kubelet, proxy,
 # gateway (the API server's address for pods), dns, storage (the default StorageClass).
@@ -25,13 +24,13 @@ node_present() {
     [[ -d $CLUSTER/node ]]
 }
 
-# node_running: its namespace is there; without it nothing of the node can be started again.
+# node_running: its namespace exists; without it no component of the node can be restarted.
 node_running() {
     proc_find node
 }
 
-# node_claim: everything that is needed is there, and this cluster's node will be the only one.
-# Before the control plane is started, so that a refusal comes at once.
+# node_claim: checks the requirements, and that this cluster's node will be the only one.  Called
+# before the control plane is started, so that it fails early.
 node_claim() {
     local other
     node_require
@@ -48,8 +47,8 @@ node_claim() {
     exec 8<&-
 }
 
-# node_release NAME: a node whose processes have all ended (with the machine, say) is taken apart for
-# this one; its cluster can have a new node later.  One that lives, or is being made, stays.
+# node_release NAME: removes a node whose processes have all ended, for example after a reboot; its
+# cluster can have a new node later.  Fails if the node runs or is being created.
 node_release() (
     exec 9>&-
     cluster_select "$1"
@@ -85,8 +84,8 @@ node_require() {
     esac
 }
 
-# node_up: starts what is not running, on a control plane that runs.  A node whose namespace has
-# ended (with the machine, say) is made anew.
+# node_up: starts the components that do not run; the control plane must run.  A node whose
+# namespace has ended, for example after a reboot, is recreated.
 node_up() {
     if node_running; then
         node_start gateway dns storage containerd kubelet proxy
@@ -118,14 +117,14 @@ node_create() {
     node_start gateway dns storage containerd
     node_images
     node_start kubelet
-    # kube-proxy would look for its node with long pauses.
+    # Otherwise kube-proxy would poll for its node with long pauses.
     wait_until "$(start_timeout)" node_exists || proc_fail kubelet 'kubelet does not register its node'
     node_start proxy
     wait_until "$(start_timeout)" node_ready ||
         proc_fail kubelet "the node is not ready after $(start_timeout) s"
 }
 
-# node_start NAME...: all at once, then waits for each.
+# node_start NAME...: starts all in parallel, then waits for each.
 node_start() {
     local name
     for name; do
@@ -145,7 +144,7 @@ node_ready() {
         jq -e '.status.conditions[]? | select(.type == "Ready") | .status == "True"' >/dev/null
 }
 
-# Most machines load these on demand; kubelet and containerd do not.
+# Most machines load these modules on demand; kubelet and containerd do not load them.
 modules_load() {
     local module
     for module in overlay br_netfilter nf_conntrack; do
@@ -177,9 +176,9 @@ settings_restore() {
     done <"$CLUSTER/node/before/settings"
 }
 
-# --- cgroups: everything that runs in a pod is below one of our own ---
+# --- cgroups: all processes of pods are below our own cgroup ---
 
-# cgroups: its folder in each hierarchy; one with cgroup v2, many with v1.
+# cgroups: prints its folder in each hierarchy; one with cgroup v2, many with v1.
 cgroups() {
     awk -v name="/$(node_name)" '$3 ~ /^cgroup2?$/ { print $2 name }' /proc/mounts | sort -u
 }
@@ -196,7 +195,7 @@ cgroups_create() {
     done
 }
 
-# cgroups_kill: ends whatever runs in a pod.
+# cgroups_kill: kills all processes of pods.
 cgroups_kill() {
     local dir
     for dir in $(cgroups); do
@@ -252,7 +251,7 @@ node_namespace_create() {
     proc_wait_ready node 10 test -e "$CLUSTER/node/ready"
 }
 
-# node_define NAME COMMAND...: a component that runs in the node's mount namespace.
+# node_define NAME COMMAND...: defines a component that runs in the node's mount namespace.
 node_define() {
     local name=$1
     shift
@@ -260,8 +259,8 @@ node_define() {
     proc_define "$name" nsenter --mount="/proc/$PROC_PID/ns/mnt" -- "$@"
 }
 
-# node_processes: whoever is in the node's mount namespace besides its keeper: the components, their
-# children and containerd's shims.  Told by the mounts, which no other process sees.
+# node_processes: all processes in the node's mount namespace, except `node`: the components, their
+# children and containerd's shims.  Identified by the overlay mounts, which no other process sees.
 node_processes() {
     proc_find node || true
     { grep -lF "upperdir=$CLUSTER/node/overlay/" /proc/[0-9]*/mountinfo 2>/dev/null || true; } |
@@ -272,12 +271,12 @@ node_processes_end() {
     local processes
     processes=$(node_processes)
     [[ -n $processes ]] || return 0
-    # shellcheck disable=SC2086 # words are meant
+    # shellcheck disable=SC2086 # word splitting is intended
     kill -KILL $processes 2>/dev/null || true
     return 1
 }
 
-# The API server listens on 127.0.0.1; this makes it answer pods too.
+# The API server listens on 127.0.0.1; the gateway forwards requests of pods to it.
 gateway_define() {
     node_define gateway socat \
         "TCP-LISTEN:$(port apiserver),bind=$NODE_ADDRESS,reuseaddr,fork,backlog=128" \
@@ -301,8 +300,8 @@ containerd_healthy() {
     timeout 5 ctr --address "$CLUSTER/node/containerd.sock" version >/dev/null 2>&1
 }
 
-# Images come from `scripts/cluster image` only; the default registry is a place where nobody listens, so
-# that a pull fails at once and nothing leaves the machine.
+# Images come only from `scripts/cluster image`.  The default registry is a closed port, so that a
+# pull fails at once and nothing leaves the machine.
 containerd_define() {
     local dir=$CLUSTER/node
     printf 'server = "http://127.0.0.1:1"\n[host]\n' >"$dir/registries/_default/hosts.toml"
@@ -343,7 +342,7 @@ node_images() {
     done
 }
 
-# node_image FUNCTION [ARGUMENT...]: the image that FUNCTION TAR ARGUMENT... makes.
+# node_image FUNCTION [ARGUMENT...]: imports the image that FUNCTION TAR ARGUMENT... makes.
 node_image() {
     local tar=$CLUSTER/node/images/$1.tar
     "$1" "$tar" "${@:2}"
@@ -382,11 +381,11 @@ kubelet_define() {
 		nodeStatusUpdateFrequency: 2s
 		syncFrequency: 10s
 	END
-    # Since 1.31 kubelet asks for cgroup v2 unless it may do without.
+    # Since 1.31 kubelet requires cgroup v2 unless this option is set.
     ((MINOR < 31)) || [[ -f /sys/fs/cgroup/cgroup.controllers ]] ||
         echo 'failCgroupV1: false' >>"$dir/kubelet.yaml"
     ((MINOR >= 24)) || flags+=(--container-runtime=remote)
-    # Since 1.27 the runtime alone decides which image holds a pod's namespaces, since 1.35 this flag is gone.
+    # Since 1.27 only the runtime selects the pause image; in 1.35 this flag was removed.
     ((MINOR >= 27)) || flags+=(--pod-infra-container-image="$PAUSE_IMAGE")
     node_define kubelet "$(program kubelet)" --config="$dir/kubelet.yaml" \
         --kubeconfig="$CLUSTER/run/kubelet.kubeconfig" --cert-dir="$dir/kubelet-pki" \
@@ -397,7 +396,7 @@ kubelet_define() {
 
 proxy_define() {
     local masquerade=()
-    # Without this kernel part a reply between two pods would miss the translation of addresses.
+    # Without this kernel module, replies between two pods would bypass the address translation.
     [[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]] || masquerade=(--masquerade-all)
     kubeconfig_write "$CLUSTER/run/proxy.kubeconfig" system:kube-proxy
     node_define proxy "$(program kube-proxy)" --kubeconfig="$CLUSTER/run/proxy.kubeconfig" \
@@ -409,7 +408,7 @@ proxy_define() {
         --metrics-bind-address="127.0.0.1:$(port proxy-metrics)"
 }
 
-# node_destroy: ends the node, from whatever state it is in, and leaves the machine as it was.
+# node_destroy: ends the node, in any state, and restores the machine.
 node_destroy() {
     local name
     node_present || return 0

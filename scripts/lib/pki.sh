@@ -3,9 +3,9 @@
 #
 # Keys and certificates of a test cluster, in $CLUSTER/pki.  Sourced by scripts/cluster.
 
-# pki_create ADDRESS: a CA, the API server's certificate (for 127.0.0.1, its service address and
-# ADDRESS), its client certificate for kubelets, the kubelet's own, and the key that signs
-# ServiceAccount tokens.
+# pki_create ADDRESS: creates a CA, the API server's certificate (for 127.0.0.1, its service address
+# and ADDRESS), its client certificate for kubelets, the kubelet's certificate, and the key that
+# signs ServiceAccount tokens.
 pki_create() {
     local dir=$CLUSTER/pki service=kubernetes.default.svc names
     names=DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:$service

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Starts programs in the background and ends exactly these again.  A recorded pid counts only
-# together with the start time of its process, so a pid that the kernel gave to somebody else is
-# never touched.  Sourced by scripts/cluster.
+# Starts programs in the background and ends exactly these.  A recorded pid is valid only together
+# with the start time of its process, so a pid that the kernel has reused for another process is
+# never signalled.  Sourced by scripts/cluster.
 #
-# $CLUSTER/run/NAME.argv  the command, NUL-separated: what `start NAME` runs again
+# $CLUSTER/run/NAME.argv  the command, NUL-separated; `start NAME` runs it again
 # $CLUSTER/run/NAME.pid   "PID START-TIME" of the process
 # $CLUSTER/log/NAME.log   what it writes
 
@@ -18,8 +18,8 @@ proc_stat() {
     PROC_START=${fields[19]}
 }
 
-# proc_gone PID: of the process that proc_stat has read, nothing is left.  The first thread of a process
-# can be a zombie while others still end, and until then their ports are taken.
+# proc_gone PID: the process that proc_stat has read is a zombie without other threads.  Ports stay
+# in use while other threads run, even if the first one is a zombie.
 proc_gone() {
     local tasks
     [[ $PROC_STATE == [ZX] ]] || return 1
@@ -48,7 +48,7 @@ proc_state() {
     fi
 }
 
-# proc_defined NAME: this cluster has such a component, running or not.
+# proc_defined NAME: this cluster has the component, running or not.
 proc_defined() {
     [[ -f $CLUSTER/run/$1.argv ]]
 }
@@ -60,8 +60,8 @@ proc_define() {
     printf '%s\0' "$@" >"$CLUSTER/run/$name.argv"
 }
 
-# proc_launch NAME [PREFIX...]: starts what proc_define recorded, cut off from this terminal so that
-# neither Ctrl-C nor a closed terminal reaches it, and with none of our locks (7, 8 and 9).
+# proc_launch NAME [PREFIX...]: starts the command that proc_define recorded, in its own session, so
+# that neither Ctrl-C nor a closed terminal affects it, and without our lock descriptors (7 to 9).
 proc_launch() {
     local name=$1 argv pid
     shift
@@ -73,7 +73,7 @@ proc_launch() {
     printf '%s %s\n' "$pid" "$PROC_START" >"$CLUSTER/run/$name.pid"
 }
 
-# proc_signal NAME SIGNAL: to the process and to what it forked in its own group.
+# proc_signal NAME SIGNAL: signals the process and its process group.
 proc_signal() {
     proc_find "$1" || return 0
     kill -s "$2" -- "-$PROC_PID" 2>/dev/null || kill -s "$2" "$PROC_PID" 2>/dev/null || true
@@ -83,7 +83,7 @@ proc_ended() {
     ! proc_find "$1"
 }
 
-# proc_stop NAME SECONDS: asks it to end, and ends it by force when the time is up (0 = at once).
+# proc_stop NAME SECONDS: sends SIGTERM, and SIGKILL after the timeout (0: at once).
 proc_stop() {
     local name=$1 grace=$2
     if proc_find "$name"; then
@@ -98,8 +98,8 @@ proc_stop() {
     rm -f "$CLUSTER/run/$name.pid"
 }
 
-# proc_wait_ready NAME SECONDS COMMAND...: waits until the command succeeds; when the process ends
-# or time is up, shows its log and ends the script.
+# proc_wait_ready NAME SECONDS COMMAND...: waits until the command succeeds.  If the process ends,
+# or after the timeout, shows its log and ends the script.
 proc_wait_ready() {
     local name=$1 seconds=$2 deadline
     deadline=$(($(now_ms) + seconds * 1000))

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Which programs a cluster consists of, by its version of Kubernetes.  Honours envtest's variables, so that
-# users who have its binaries need no build.  Sourced by scripts/cluster.
+# Finds the programs of a cluster by its version of Kubernetes.  Supports envtest's variables, so
+# that users with its binaries need no build.  Sourced by scripts/cluster.
 #
-# SELECTED is the version that a new cluster will have, and KUBERNETES (a setting) that of a cluster that
-# exists.
+# SELECTED is the version of a new cluster, KUBERNETES (a setting) that of an existing one.
 
-# The first minor version that needs an etcd of today: streaming lists and the watch cache's consistent
-# reads ask for one.
+# The first minor version that needs a current etcd, for streaming lists and consistent reads from
+# the watch cache.
 readonly MODERN_MINOR=30
 
 # kubernetes_resolve newest|oldest|VERSION|MINOR-VERSION: prints a version of versions.sh.
@@ -27,8 +26,8 @@ kubernetes_resolve() {
     die "no Kubernetes $1" "newest, oldest or one of: $KUBERNETES_VERSIONS"
 }
 
-# programs_missing NAME VERSION: what has to be built for it, one NAME-VERSION a line: Kubernetes comes
-# with the etcd that it runs on.
+# programs_missing NAME VERSION: the builds that it still needs, one NAME-VERSION a line.
+# Kubernetes includes the etcd that it runs on.
 programs_missing() {
     local etcd
     if [[ $1 == kubernetes ]]; then
@@ -38,7 +37,7 @@ programs_missing() {
     program_cached "$1" "$2" >/dev/null || echo "$1-$2"
 }
 
-# programs_build NAME VERSION [FORCE]: leaves it in the cache, with all that programs_missing names.
+# programs_build NAME VERSION [FORCE]: builds everything that programs_missing prints for it.
 programs_build() {
     local build missing
     missing=$(programs_missing "$1" "$2")
@@ -56,7 +55,7 @@ programs_build() {
     done
 }
 
-# programs_all: everything of versions.sh that is built here, one NAME-VERSION a line.
+# programs_all: all builds of versions.sh, one NAME-VERSION a line.
 programs_all() {
     local version
     for version in $ETCD_VERSIONS; do
@@ -67,7 +66,7 @@ programs_all() {
     printf 'kustomize-%s\n' "$KUSTOMIZE_VERSIONS"
 }
 
-# etcd_folders: those of the cache that versions.sh names, one a line.
+# etcd_folders: the cached builds of etcd that versions.sh lists, one a line.
 etcd_folders() {
     local version
     for version in $ETCD_VERSIONS; do
@@ -99,8 +98,8 @@ program_in() {
     [[ -n $1 && -x $1/$2 ]] && printf '%s/%s' "$1" "$2"
 }
 
-# etcd_version_for MINOR: the version in the cache that this Kubernetes runs on; empty for the one that
-# is installed.  kubeadm 1.37 installs etcd 3.7, and its predecessors 3.6 or 3.5.
+# etcd_version_for MINOR: the cached version that this Kubernetes runs on; empty for the installed
+# one.  kubeadm 1.37 installs etcd 3.7, earlier versions 3.6 or 3.5.
 etcd_version_for() {
     local version
     [[ $1 =~ ^[0-9]+$ ]] && (($1 >= MODERN_MINOR)) || return 0
@@ -120,8 +119,8 @@ etcd_for() {
     fi
 }
 
-# kubectl_for MINOR: kubectl serves one minor version more and one less.  The newest Kubernetes has its
-# own; modern ones without a kubectl use that of the newest; others that of the machine.
+# kubectl_for MINOR: the kubectl of this version, else for modern versions that of the newest
+# Kubernetes, else the machine's.  kubectl supports one minor version more and one less.
 kubectl_for() {
     local newest
     newest=$(program_folder kubernetes "$(kubernetes_resolve newest)")
@@ -134,8 +133,8 @@ assets_dir() {
     printf '%s' "${KUBEBUILDER_ASSETS:-}"
 }
 
-# servers_dir: where the kube-* servers are.  Servers of one folder fit each other, so the
-# controllers are never taken from another place than the API server.
+# servers_dir: the folder of the kube-* servers.  The controllers are always taken from the API
+# server's folder, so that their versions match.
 servers_dir() {
     if [[ -n ${TEST_ASSET_KUBE_APISERVER:-} ]]; then
         printf '%s' "${TEST_ASSET_KUBE_APISERVER%/*}"
@@ -166,7 +165,7 @@ programs_require() {
     done
 }
 
-# kubernetes_version: 1.20.2, from the API server itself when the programs are not ours.
+# kubernetes_version: such as 1.20.2; read from the API server when envtest's variables are set.
 kubernetes_version() {
     local version
     if [[ -n ${KUBERNETES:-} ]]; then
@@ -183,13 +182,13 @@ kubernetes_minor() {
     minor_of "$(kubernetes_version)"
 }
 
-# minor_of VERSION: 20 for 1.20.2.
+# minor_of VERSION: such as 20 for 1.20.2.
 minor_of() {
     local rest=${1#*.}
     printf '%s' "${rest%%.*}"
 }
 
-# etcd_version: 3.6.16, from the program that this cluster runs.
+# etcd_version: such as 3.6.16, read from the program that this cluster runs.
 etcd_version() {
     local text
     text=$("$(program etcd)" --version)

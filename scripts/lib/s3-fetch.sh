@@ -6,7 +6,7 @@
 
 readonly S3_PACKAGE=s3rver@3.7.1
 
-# s3_cached: prints the folder whose node_modules has it; false when it is not there.
+# s3_cached: prints the folder whose node_modules has it; false when it does not exist.
 s3_cached() {
     local dir
     dir=$(cache_root)/${S3_PACKAGE/@/-}
@@ -21,7 +21,7 @@ s3_fetch() {
     if ! s3_cached >/dev/null; then
         STEP_LOG=$root/s3.log
         : >"$STEP_LOG"
-        # Only the holder of the lock fetches: other trees are what a killed one left.
+        # Only the holder of the lock fetches, so other trees are left from a killed process.
         rm -rf "$root"/s3.??????
         tree=$(mktemp -d "$root/s3.XXXXXX")
         step "fetch $S3_PACKAGE" s3_install "$tree" "$root/${S3_PACKAGE/@/-}"
@@ -29,8 +29,8 @@ s3_fetch() {
     cache_unlock
 }
 
-# s3_install TREE FOLDER: no script of a package runs.  The rename is what puts it into the cache,
-# whole or not at all.
+# s3_install TREE FOLDER: no install script of a package is run.  The rename puts it into the cache
+# atomically.
 s3_install() {
     npm install --prefix "$1" --cache "$1/cache" --no-audit --no-fund --ignore-scripts "$S3_PACKAGE"
     rm -rf "$1/cache"

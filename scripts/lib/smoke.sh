@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Does a fresh build do what steward and its tests need?  A custom resource, an empty string in it,
-# server-side apply, a status patch and a watch; where there is a controller manager, also a Deployment
+# Checks that a new build does what steward and its tests need: a custom resource, an empty string
+# in it, server-side apply, a status patch and a watch.  With a controller manager also a Deployment
 # that gets its ReplicaSet, and garbage collection.  Sourced by scripts/cluster.
 
 readonly SMOKE_GROUP=smoke.steward.test
@@ -10,8 +10,8 @@ readonly SMOKE_PATH=/apis/$SMOKE_GROUP/v1/namespaces/default/smokes
 readonly SMOKE_CHECKS='custom_resource empty_string server_side_apply status_patch watch'
 readonly SMOKE_CHECKS_CONTROLLERS='deployment garbage_collection'
 
-# smoke_test DIR: on a cluster of the servers in DIR, in a folder beside it that is gone afterwards.
-# Run it in a subshell: it changes which cluster is selected.
+# smoke_test DIR: runs a cluster with the servers in DIR, in the folder DIR.clusters, which is
+# removed afterwards.  Call it in a subshell: it changes the selected cluster.
 smoke_test() {
     unset KUBERNETES TEST_ASSET_ETCD TEST_ASSET_KUBE_APISERVER TEST_ASSET_KUBECTL
     export KUBEBUILDER_ASSETS=$1
@@ -25,7 +25,7 @@ smoke_test() {
     smoke_checks
 }
 
-# When the build is refused, what the servers said goes into the log of the build.
+# On failure the servers' logs are copied to the log of the build.
 smoke_end() {
     local status=$? name
     # shellcheck disable=SC2153 # cluster_select sets CLUSTER
@@ -40,7 +40,7 @@ smoke_end() {
     cluster_unlock
 }
 
-# Not in an `if` or before `||`: that would switch `set -e` off inside the checks.
+# Do not call it in an `if` or before `||`: that would disable `set -e` inside the checks.
 smoke_checks() {
     local checks=$SMOKE_CHECKS
     ! proc_defined controller-manager || checks+=" $SMOKE_CHECKS_CONTROLLERS"
@@ -69,7 +69,7 @@ smoke_custom_resource() {
 	END
     wait_until 20 smoke_field "$SMOKE_PATH" '.items == []'
     proc_defined controller-manager || return 0
-    # The garbage collector looks for new kinds each 30 s; started again, it knows them at once.
+    # The garbage collector checks for new kinds every 30 s; after a restart it knows them at once.
     proc_stop controller-manager 15
     controlplane_start
 }
@@ -95,7 +95,7 @@ smoke_status_patch() {
     smoke_field "$SMOKE_PATH/one" '.status.ready'
 }
 
-# The watch is open, and silent, when the change is made.  It ends with its server.
+# The watch is open and has sent nothing when the change is made.  It ends with its server.
 smoke_watch() {
     local version events=$CLUSTER/run/smoke-events
     version=$(api "$SMOKE_PATH" | jq -r .metadata.resourceVersion)
@@ -128,7 +128,7 @@ smoke_garbage_collection() {
     wait_until 20 smoke_count /api/v1/namespaces/default/pods 0
 }
 
-# smoke_field PATH FILTER: what is there makes jq's filter true.
+# smoke_field PATH FILTER: jq's filter is true for the object at this path.
 smoke_field() {
     api "$1" | jq -e "$2" >/dev/null
 }

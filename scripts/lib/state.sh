@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Where a cluster keeps its state, which ports and addresses it has, and who may change it now.
-# Sourced by scripts/cluster.
+# The state of a cluster, its ports and addresses, and its lock.  Sourced by scripts/cluster.
 #
 # $CLUSTERS/NAME/          everything of one cluster; removed by `down`
 #   settings               assignments, read by settings_load
@@ -10,20 +9,20 @@
 #
 # File descriptor 8 holds the lock on $CLUSTERS, 9 the lock on one cluster.
 
-# The names of sockets have a short limit, and every terminal must find the same clusters: hence
-# /tmp, whatever TMPDIR and XDG_RUNTIME_DIR say.
+# /tmp, independent of TMPDIR and XDG_RUNTIME_DIR: paths of sockets have a short limit, and every
+# terminal must find the same clusters.
 CLUSTERS=${STEWARD_CLUSTERS:-/tmp/steward-clusters-$UID}
 readonly CLUSTER_DOMAIN=cluster.local
 readonly SERVICE_CIDR=10.96.0.0/16
 readonly KUBERNETES_SERVICE_IP=10.96.0.1
 
-# Ports of a cluster: a block of 16, counted from PORT_BASE.  The blocks lie under the range that
-# Linux gives to outgoing connections (32768-) and under that of NodePorts (30000-).
+# Ports of a cluster: a block of 16, starting at PORT_BASE.  The blocks are below the range of Linux
+# for outgoing connections (32768-) and below that of NodePorts (30000-).
 readonly PORT_FIRST=20000 PORT_BLOCKS=600
 readonly -A PORTS=([apiserver]=0 [etcd]=1 [etcd-peer]=2 [controller-manager]=3 [scheduler]=4
     [kubelet]=5 [kubelet-health]=6 [proxy-health]=7 [proxy-metrics]=8)
 
-# What settings_load and `setting` have assigned, for this cluster and no other.
+# Names of the variables that settings_load and `setting` have assigned for the selected cluster.
 SETTINGS=()
 
 # cluster_select NAME: sets CLUSTER_NAME and CLUSTER, and loads its settings if it exists.
@@ -36,7 +35,7 @@ cluster_select() {
     settings_load
 }
 
-# In /tmp anybody may have made this folder; nothing in it is read unless it is ours.
+# In /tmp another user may have created this folder; it is only used if it is ours.
 clusters_trust() {
     [[ ! -e $CLUSTERS && ! -L $CLUSTERS ]] || [[ -d $CLUSTERS && -O $CLUSTERS && ! -L $CLUSTERS ]] ||
         die "$CLUSTERS belongs to somebody else" 'set STEWARD_CLUSTERS to a folder of your own'
@@ -51,7 +50,7 @@ settings_load() {
     mapfile -t SETTINGS < <(sed 's/=.*//' "$CLUSTER/settings")
 }
 
-# setting NAME VALUE: sets a variable, and keeps it for later runs.
+# setting NAME VALUE: sets a variable, and stores it for later runs.
 setting() {
     SETTINGS+=("$1")
     printf -v "$1" '%s' "$2"
@@ -77,7 +76,7 @@ cluster_names() {
     done
 }
 
-# port NAME: one of PORTS, as this cluster has it.
+# port NAME: the port of this cluster for a name in PORTS.
 port() {
     printf '%s' $((PORT_BASE + PORTS[$1]))
 }
@@ -86,12 +85,12 @@ apiserver_url() {
     printf 'https://127.0.0.1:%s' "$(port apiserver)"
 }
 
-# cluster_lock: makes the cluster's folder, for us alone, and waits until no other command changes
-# it.  The lock is on the folder itself; `down` removes that, so look whether it is still the one
-# that was locked.
+# cluster_lock: creates the cluster's folder, accessible only to this user, and waits until no other
+# command changes it.  The lock is on the folder itself.  `down` removes the folder, so the loop
+# checks that it is still the one that was locked.
 cluster_lock() {
     while :; do
-        # Another command may remove the upper folder, empty, between the two steps of this.
+        # Another command may remove the empty parent folder between the two steps of mkdir -p.
         (umask 077 && { mkdir -p "$CLUSTER" 2>/dev/null || mkdir -p "$CLUSTER"; }) || die "cannot make the folder $CLUSTER"
         { exec 9<"$CLUSTER"; } 2>/dev/null || continue
         if ! flock -n 9; then
@@ -103,15 +102,15 @@ cluster_lock() {
     settings_load
 }
 
-# cluster_unlock: also removes the folder when there is no cluster in it.
+# cluster_unlock: also removes the folder if it contains no cluster.
 cluster_unlock() {
     cluster_exists || rmdir "$CLUSTER" 2>/dev/null || true
     rmdir "$CLUSTERS" 2>/dev/null || true
     exec 9<&-
 }
 
-# ports_choose: finds a free block.  Starts at a place that depends on the name, so that a cluster
-# usually gets the same ports again and two users rarely try the same.
+# ports_choose: finds a free block.  The search starts at a block that depends on user and name, so
+# that a cluster usually gets the same ports again and two users rarely try the same.
 ports_choose() {
     local start i block
     start=$(cksum <<<"$UID $CLUSTER_NAME")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Every foreign server and tool that the tests run, with its versions: the only place where these are
-# written.  tests/support/versions.py reads this file too, so each line is NAME='VERSION ...', oldest
-# version first.  Sourced, never run.
+# The versions of every third-party server and tool that the tests run; they are defined only here.
+# tests/support/versions.py also reads this file, so each line is NAME='VERSION ...', oldest version
+# first.  Sourced, never run.
 
-# The API server and its companions.  The oldest is Debian 12's source package, all others are built
-# from Go modules (scripts/lib/gomod/kubernetes-VERSION).
+# Kubernetes.  The oldest is built from Debian 12's source package, all others from Go modules
+# (scripts/lib/gomod/kubernetes-VERSION).
 readonly KUBERNETES_VERSIONS='1.20.2 1.24.17 1.30.14 1.33.13 1.35.4 1.36.3 1.37.2'
 # The versions that continuous integration runs tests/contract on; `scripts/test sweep` runs all.
 readonly KUBERNETES_CI_VERSIONS='1.20.2 1.35.4 1.37.2'
@@ -19,6 +19,6 @@ readonly MYSQL_VERSIONS='9.7.4'
 readonly MARIADB_VERSIONS='10.11 11.8.9'
 readonly POSTGRESQL_VERSIONS='15 18.6'
 
-# Tools that users apply steward's files with; Go modules.  kustomize 5.8.3 asks for Go 1.27.
+# Tools with which users install steward; Go modules.  kustomize 5.8.3 requires Go 1.27.
 readonly HELM_VERSIONS='4.3.1'
 readonly KUSTOMIZE_VERSIONS='5.8.2'
