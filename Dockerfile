@@ -2,18 +2,18 @@
 #
 #   docker build -t steward:0.1.0 .        (or: scripts/image, which needs no registry)
 #
-# The last stage holds the program, the libraries that it needs, CA certificates and time zones, and
-# nothing else: no shell, no package manager.  /usr/share/sbom says which packages they are from.
+# The last stage contains only the program, the libraries that it needs, CA certificates and time
+# zones: no shell, no package manager.  /usr/share/sbom lists the packages of these files.
 
 ARG BASE=debian:13-slim
 FROM ${BASE} AS build
-# A base that has them already, such as that of scripts/image, is left as it is.
+# Nothing is installed if the base has these already, like the base of scripts/image.
 ARG PACKAGES="ca-certificates gcc git libc6-dev libcurl4-openssl-dev libgnutls28-dev libjansson-dev \
         libmariadb-dev libmicrohttpd-dev libpq-dev libssl-dev libxxhash-dev libyaml-dev meson \
         pkg-config python3 tzdata zlib1g-dev"
 RUN dpkg -s ${PACKAGES} >/dev/null 2>&1 \
     || { apt-get update && apt-get install -y --no-install-recommends ${PACKAGES}; }
-# What `steward version` tells where .git is not part of the context.
+# The commit that `steward version` prints if .git is not part of the context.
 ARG COMMIT=unknown
 COPY . /src
 RUN git config --global --add safe.directory /src \
