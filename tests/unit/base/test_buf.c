@@ -94,7 +94,8 @@ static void reserve(void **state)
     assert_string_equal(stw_buf_str(&b), "abcd");
 }
 
-/* What a secret buffer gives back it has wiped: seen here in the block that is cleared. */
+/* A secret buffer wipes memory before it releases it: checked with stw_buf_clear(), which keeps the
+ * block. */
 static void secret(void **state)
 {
     (void)state;
@@ -120,7 +121,7 @@ static void json_strings(void **state)
         {"a\"b\\c", "\"a\\\"b\\\\c\""},
         {"\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\""},
         {"\x01\x1f\x7f", "\"\\u0001\\u001f\x7f\""},
-        {"<a>&/", "\"<a>&/\""}, /* no more than RFC 8259 asks */
+        {"<a>&/", "\"<a>&/\""}, /* only what RFC 8259 requires is escaped */
         {"\xe6\xac\xa2\xf0\x9f\x98\x80", "\"\xe6\xac\xa2\xf0\x9f\x98\x80\""},
     };
     for (size_t i = 0; i < STW_COUNT(rows); i++) {

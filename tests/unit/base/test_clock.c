@@ -19,7 +19,7 @@ static void parse(void **state)
     } rows[] = {
         {"1970-01-01T00:00:00Z", 0, 0},
         {"2026-11-21T03:39:26.123456Z", 0, 1795232366123456},
-        {"2026-11-21T03:39:26.1234567899Z", 0, 1795232366123456}, /* finer is cut */
+        {"2026-11-21T03:39:26.1234567899Z", 0, 1795232366123456}, /* finer digits are cut off */
         {"2026-11-21T03:39:26.5Z", 0, 1795232366500000},
         {"2026-11-21T04:39:26+01:00", 0, 1795232366000000},
         {"2026-11-20T21:09:26-06:30", 0, 1795232366000000},
@@ -54,7 +54,7 @@ static void parse(void **state)
     }
 }
 
-/* Each day of eight centuries, against the C library. */
+/* Each day of eight centuries, compared with the C library. */
 static void every_day(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void micro(void **state)
     assert_string_equal(text, "2026-11-21T03:39:26.000007Z");
     stw_time_format_micro(-1, text);
     assert_string_equal(text, "1969-12-31T23:59:59.999999Z");
-    /* What RFC 3339 cannot write is held at its edges. */
+    /* Times that RFC 3339 cannot represent are clamped to its range. */
     stw_time_format(INT64_MAX, text);
     assert_string_equal(text, "9999-12-31T23:59:59Z");
     stw_time_format(INT64_MIN, text);
@@ -93,7 +93,7 @@ static void system_clock(void **state)
     uint64_t a = stw_now_ms(&stw_clock_system), b = stw_now_ms(&stw_clock_system);
     assert_true(a > 0 && b >= a);
     int64_t wall = stw_wall_us(&stw_clock_system) / 1000000 - (int64_t)time(NULL);
-    assert_true(wall >= -10 && wall <= 10); /* it may be put to sleep in between */
+    assert_true(wall >= -10 && wall <= 10); /* the process may be suspended in between */
 }
 
 static void waits(void **state)
@@ -104,7 +104,7 @@ static void waits(void **state)
     assert_int_equal(stw_cond_init(&cond), 0);
     assert_int_equal(pthread_mutex_lock(&lock), 0);
     uint64_t start = stw_now_ms(&stw_clock_system);
-    stw_cond_wait_until(&cond, &lock, 0); /* long gone */
+    stw_cond_wait_until(&cond, &lock, 0); /* already past */
     stw_cond_wait_until(&cond, &lock, start);
     uint64_t passed = stw_now_ms(&stw_clock_system) - start;
     assert_true(passed < 5000);

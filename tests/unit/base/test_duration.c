@@ -25,9 +25,9 @@ static const struct {
     {"s", -1},    /* and a number */
     {"-1s", -1},  /* never negative */
     {"1e3s", -1}, /* no exponents */
-    {"1s ", -1},  /* nothing behind */
+    {"1s ", -1},  /* no trailing characters */
     {"1d", -1},   /* Go has no days */
-    {".s", -1},   /* a point alone is no number */
+    {".s", -1},   /* a point alone is not a number */
     {"99999999999h", -1},
 };
 
@@ -39,7 +39,7 @@ static void test_cases(void **state)
         int r = stw_duration_parse(cases[i].text, &ms);
         if (cases[i].ms < 0) {
             assert_int_equal(r, -1);
-            assert_int_equal(ms, 77); /* written on success alone */
+            assert_int_equal(ms, 77); /* written only on success */
         } else {
             assert_int_equal(r, 0);
             assert_int_equal(ms, cases[i].ms);

@@ -35,7 +35,7 @@ static void wrap_keeps_the_code(void **state)
     assert_int_equal(stw_error_wrap(NULL, "x"), -1);
 }
 
-/* Texts are cut, never written past the end. */
+/* Long messages are truncated, never written past the end. */
 static void long_texts(void **state)
 {
     (void)state;

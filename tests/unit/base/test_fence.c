@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* Two clocks, since the machine may sleep: one stops then, the other does not. */
+/* Two clocks, since the machine may be suspended: awake_ms stops then, boot_ms does not. */
 static uint64_t awake_ms, boot_ms;
 
 static uint64_t read_awake(void *ctx)
@@ -55,7 +55,7 @@ static void closed_until_it_is_opened(void **state)
     assert_false(stw_fence_may_write());
     assert_int_equal(stw_fence_check(&err), -1);
     assert_int_equal(err.code, STW_ERR_CANCELLED);
-    stw_fence_extend(f, 9000); /* extending opens nothing */
+    stw_fence_extend(f, 9000); /* extending does not open it */
     (void)stw_fence_enter(stw_fence_take(f));
     assert_false(stw_fence_may_write());
 }

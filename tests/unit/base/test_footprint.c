@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Resident memory of pages that come from files, in KiB. */
+/* Resident file-backed memory, in KiB. */
 static long resident_file_kib(void)
 {
     char line[256];

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Scans an exact copy, so that a sanitizer sees reads behind the end. */
+/* Scans a copy of the exact size, so that a sanitizer reports reads past the end. */
 static int scan(struct stw_json_doc *doc, const char *text, size_t len, struct stw_error *err)
 {
     static char *copy;
@@ -182,7 +182,7 @@ static void depth(void **state)
     assert_int_equal(err.code, STW_ERR_TOO_LARGE);
 }
 
-/* Special bytes at each place of a vector and around it. */
+/* Special bytes at each position in a vector and around it. */
 static void string_positions(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void string_positions(void **state)
 static void duplicates_among_many(void **state)
 {
     (void)state;
-    /* Around the switch from pairs to hashing, the twin of each key in turn. */
+    /* Counts around the switch from comparing pairs to hashing.  Each key is duplicated in turn. */
     static const unsigned counts[] = {2, 8, 24, 25, 26, 200};
     for (size_t c = 0; c < STW_COUNT(counts); c++) {
         for (unsigned twin = 0; twin <= counts[c]; twin++) {
@@ -228,7 +228,8 @@ static void duplicates_among_many(void **state)
             struct stw_error err;
             for (unsigned i = 0; i < counts[c]; i++)
                 stw_buf_addf(&b, "%s\"app.kubernetes.io/%03u-same-end\":[%u]", i ? "," : "{", i, i);
-            /* the last one is no twin of any; another is spelled with an escape */
+            /* the last `twin` duplicates no key; the others are duplicates spelled with an
+             * escape */
             stw_buf_addf(&b, ",\"app.kubernetes.io\\u002f%03u-same-end\":0}", twin);
             int rc = scan(&doc, stw_buf_str(&b), b.len, &err);
             assert_int_equal(rc, twin < counts[c] ? -1 : 0);
@@ -337,7 +338,7 @@ static void equal(void **state)
         {"{\"\\u0061\":\"\\u003cp\\u003e\"}", "{\"a\":\"<p>\"}", true},
         {"[\"a\"]", "[\"b\"]", false},
         {"[-0]", "[0]", true},
-        {"[1]", "[1.0]", false}, /* an integer and a real are of two types, as in jansson */
+        {"[1]", "[1.0]", false}, /* integers and reals are different types, as in jansson */
         {"[1.50]", "[15e-1]", true},
         {"[1.5]", "[1.6]", false},
         {"[null]", "[false]", false},
@@ -352,7 +353,7 @@ static void equal(void **state)
     }
 }
 
-/* Objects in another order at every level: neither depth nor width may multiply the work. */
+/* Members in a different order at every level: neither depth nor width may multiply the work. */
 static void equal_in_bad_order(void **state)
 {
     (void)state;

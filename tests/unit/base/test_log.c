@@ -26,7 +26,7 @@ static const char *logged(void)
     return text;
 }
 
-/* A text line behind its time stamp, which must be one. */
+/* The rest of a text line after its time stamp, which must be valid. */
 static const char *behind_time(const char *line)
 {
     char stamp[STW_TIME_LEN] = "";

@@ -98,9 +98,9 @@ static void identity(void **state)
     assert_non_null(s);
     assert_ptr_equal(s, STW_SERIES(f, "a", "b"));
     assert_ptr_not_equal(s, STW_SERIES(f, "a", "c"));
-    /* a quote must not let two values stand for two others */
+    /* a quote in a value must not make two pairs of values equal */
     assert_ptr_not_equal(STW_SERIES(f, "a\",code=\"b", "c"), STW_SERIES(f, "a", "b\",code=\"c"));
-    /* one value a label, no more, no less */
+    /* exactly one value per label */
     assert_null(STW_SERIES(f, "a"));
     assert_null(STW_SERIES(f, "a", "b", "c"));
     stw_metrics_destroy(m);
@@ -222,7 +222,7 @@ static void process(void **state)
     assert_true(sample(text, "process_max_fds") >= sample(text, "process_open_fds"));
     assert_true(sample(text, "process_open_fds") >= 3);
     assert_true(sample(text, "process_cpu_seconds_total") > 0);
-    /* and it counts what is really open */
+    /* it counts the descriptors that are open */
     double before = sample(text, "process_open_fds");
     int fd = dup(1);
     stw_buf_clear(&out);
@@ -233,7 +233,7 @@ static void process(void **state)
     stw_metrics_destroy(m);
 }
 
-/* The judge of the field, where it is installed. */
+/* Checks the output with promtool, if that is installed. */
 static void promtool(void **state)
 {
     (void)state;
@@ -273,13 +273,13 @@ static void removal(void **state)
     stw_series_remove(last);
     struct stw_series *shared = STW_SERIES(f, "again");
     assert_ptr_equal(STW_SERIES(f, "again"), shared);
-    stw_series_remove(shared); /* one of its two holders is gone */
+    stw_series_remove(shared); /* one of two references is dropped */
     stw_series_set(shared, 4);
     stw_metrics_render(m, &out);
     assert_string_equal(stw_buf_str(&out),
                         "# HELP of_objects x\n# TYPE of_objects gauge\n"
                         "of_objects{name=\"first\"} 0\nof_objects{name=\"again\"} 4\n");
-    for (unsigned i = 0; i < 3000; i++) { /* the most of a family are those that are there */
+    for (unsigned i = 0; i < 3000; i++) { /* the limit of a family counts existing series only */
         char name[16];
         snprintf(name, sizeof(name), "%u", i);
         struct stw_series *s = STW_SERIES(f, name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory runs out at each allocation in turn: every call must then fail with an error, leak nothing
- * and work again afterwards.  The linker leads the allocations of our libraries here (--wrap). */
+ * Each allocation fails in turn: every call must then fail with an error, leak nothing and work
+ * again afterwards.  The linker redirects the allocations of our libraries to this file
+ * (--wrap). */
 #include "base/json.h"
 #include "base/metrics.h"
 #include "base/table.h"
@@ -58,7 +59,7 @@ char *__wrap_strdup(const char *text)
     return refuse() ? NULL : __real_strdup(text);
 }
 
-/* Runs `call` with the n-th allocation failing, for n from 0 on, until it gets through. */
+/* Runs `call` with the n-th allocation failing, for n from 0 on, until it succeeds. */
 static void exhaust(int (*call)(struct stw_error *err))
 {
     for (long n = 0; n < 10000; n++) {
@@ -140,7 +141,7 @@ static const char *key_of(const void *entry)
     return entry;
 }
 
-/* A table that could not grow still holds what it held. */
+/* A table that could not grow keeps its entries. */
 static int fill_table(struct stw_error *err)
 {
     static char keys[100][8];

@@ -41,7 +41,7 @@ static void folders_tell(void **state)
     assert_true(told(&n, 5000));
     stw_notify_drain(&n);
     assert_false(told(&n, 0));
-    /* another folder takes its place */
+    /* the folder is replaced by another */
     (void)snprintf(old, sizeof(old), "%s.old", dir);
     assert_int_equal(rename(dir, old), 0);
     assert_int_equal(mkdir(dir, 0700), 0);

@@ -68,7 +68,7 @@ static void classes(void **state)
         {"fd20:ce::254", STW_ADDRESS_METADATA},
         {"100::1", STW_ADDRESS_RESERVED},
         {"::ffff:0:127.0.0.1", STW_ADDRESS_RESERVED},
-        /* an IPv4 address inside */
+        /* an embedded IPv4 address */
         {"::ffff:127.0.0.1", STW_ADDRESS_LOOPBACK},
         {"::ffff:169.254.169.254", STW_ADDRESS_LINK_LOCAL},
         {"::ffff:0.0.0.0", STW_ADDRESS_UNSPECIFIED},
@@ -129,7 +129,7 @@ static void lists(void **state)
     assert_false(allows("10.0.0.0/8,!10.96.0.1", "10.96.0.1"));
     assert_true(allows("10.96.0.1,!10.96.0.1", "10.96.0.1"));
     assert_true(allows("*,!10.96.0.1", "10.96.0.2"));
-    assert_false(allows("localhost", "127.0.0.1")); /* a host is not an address */
+    assert_false(allows("localhost", "127.0.0.1")); /* a host name is not an address */
     struct sockaddr_storage s = address("127.0.0.1");
     assert_true(stw_reach_address(NULL, (const struct sockaddr *)&s));
 }
@@ -160,7 +160,7 @@ static void malformed(void **state)
         struct stw_reach *r = NULL;
         struct stw_error err = {0};
         int rc = stw_reach_parse(bad[i], &r, &err);
-        if (stw_streq(bad[i], "*,")) { /* a last comma is not an entry */
+        if (stw_streq(bad[i], "*,")) { /* a trailing comma is allowed */
             assert_int_equal(rc, 0);
             stw_reach_destroy(r);
             continue;

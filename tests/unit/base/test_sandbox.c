@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A child enters the sandbox and tries what somebody would who took the process over. */
+ * A child enters the sandbox and tries what an attacker would who took over the process. */
 #include "base/sandbox.h"
 
 #include "base/sandbox_priv.h"
@@ -111,7 +111,8 @@ static int unshare_something(void)
 {
     return unshare(CLONE_NEWUSER);
 }
-/* Of this thread: the C library would have each do it, and a sanitizer's has begun before. */
+/* The bare system call affects only this thread.  setuid() of the C library changes all threads,
+ * and a sanitizer's thread was started before the sandbox was entered. */
 static int become_root(void)
 {
     return (int)syscall(SYS_setuid, 0);
@@ -189,7 +190,7 @@ enum by { NOBODY, FENCE, FILTER, FILTER_UNSANITIZED };
 static const struct {
     const char *what;
     int (*attempt)(void);
-    enum by by; /* who refuses it */
+    enum by by; /* what refuses it */
     int error;
 } cases[] = {
     {"reading inside", read_inside, NOBODY, 0},
@@ -247,8 +248,7 @@ static struct stw_sandbox_result enter(void)
     return is;
 }
 
-/* How a child ended that does `what` with `i`: the status of one that exits with what it returns.
- */
+/* Runs `what(i)` in a child that exits with its result.  Returns the wait status. */
 static int in_child(int (*what)(size_t i), size_t i)
 {
     int status = 0;
@@ -259,7 +259,7 @@ static int in_child(int (*what)(size_t i), size_t i)
     return status;
 }
 
-/* The error that the attempt met, 0 for none. */
+/* The errno of the attempt, 0 if it succeeded. */
 static int attempt_inside(size_t i)
 {
     (void)enter();
@@ -298,7 +298,7 @@ static void what_is_said(void **state)
     assert_int_equal(in_child(says_what_it_is, 0), 0);
 }
 
-/* Since Linux 6.12. */
+/* Landlock restricts signals since Linux 6.12. */
 static int cannot_signal_the_parent(size_t i)
 {
     struct stw_sandbox_result is = enter();

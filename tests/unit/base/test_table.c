@@ -67,8 +67,8 @@ static unsigned check_against_model(const struct stw_table *t)
     return count;
 }
 
-/* A long random walk of puts and removals beside a model; the table must not grow by churn alone.
- */
+/* A long random sequence of puts and removals, compared with a model.  Churn alone must not make
+ * the table grow. */
 static void random_walk(void **state)
 {
     (void)state;

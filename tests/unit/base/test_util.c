@@ -60,7 +60,7 @@ static void lower(void **state)
     char out[8] = "XXXXXXX", text[] = "Main-DB.1\xc4";
     (void)state;
     stw_lower(text, out, sizeof(out));
-    assert_string_equal(out, "main-db"); /* cut */
+    assert_string_equal(out, "main-db"); /* truncated */
     stw_lower(text, text, sizeof(text));
     assert_string_equal(text, "main-db.1\xc4");
     stw_lower("ABC", out, 1);
@@ -103,7 +103,7 @@ static void write_file(size_t len)
 static void read_file(void **state)
 {
     (void)state;
-    /* Around the first block, its double, and the cap itself. */
+    /* Sizes around the first block, its double, and the cap. */
     static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 32768, 40000, 65536};
     struct stw_error err;
 
@@ -137,7 +137,7 @@ static void read_file_refusals(void **state)
     assert_int_equal(err.code, STW_ERR_INTERNAL);
     assert_non_null(strstr(err.text, "Is a directory"));
     assert_null(text);
-    /* A file whose size says 0. */
+    /* A file that reports size 0. */
     assert_int_equal(stw_read_file("/proc/self/status", 65536, &text, NULL, &err), 0);
     assert_non_null(strstr(text, "VmRSS"));
     free(text);

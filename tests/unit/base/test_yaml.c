@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of scalars, keys, tags and merges hold what `kubectl annotate --local -o json` of
- * kubectl 1.32 answered for the same text.  Where steward is stricter on purpose the row says so.
- */
+ * The tables of scalars, keys, tags and merges contain the output of `kubectl annotate --local -o
+ * json` of kubectl 1.32 for the same text.  Rows in which steward is stricter on purpose are
+ * marked. */
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml.h"
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 struct seen {
-    struct stw_buf out; /* "index@line json\n" a document */
+    struct stw_buf out; /* "index@line json\n" per document */
     int answer;
 };
 
@@ -24,7 +24,7 @@ static int note(void *ctx, unsigned index, size_t line, const struct stw_buf *js
     struct seen *s = ctx;
     stw_autojson struct stw_json_doc doc = {0};
     stw_buf_addf(&s->out, "%u@%zu %s\n", index, line, stw_buf_str(json));
-    /* Whatever YAML says, the outcome is JSON that the strict reader takes. */
+    /* Any YAML must become JSON that the strict reader accepts. */
     if (json->data[0] == '{' || json->data[0] == '[')
         assert_int_equal(stw_json_scan(&doc, json->data, json->len, NULL), 0);
     return s->answer;
@@ -286,7 +286,7 @@ static const struct {
     {"b: *x", NULL, "f.yaml:1:4: the alias names an anchor that does not exist"},
     {"a: &x [*x]", NULL, "f.yaml:1:8: the alias stands inside of its own anchor"},
     {"a: &x {b: {c: *x}}", NULL, "inside of its own anchor"},
-    /* merge keys: what comes later wins, of a list the earlier map */
+    /* merge keys: the later value wins; in a list, the earlier map */
     {"b: &b {a: 1, c: 2}\nm:\n  <<: *b\n  a: 9",
      "{\"b\":{\"a\":1,\"c\":2},\"m\":{\"a\":9,\"c\":2}}", NULL},
     {"b: &b {a: 1, c: 2}\nm:\n  a: 9\n  <<: *b",
@@ -305,7 +305,7 @@ static const struct {
     {"a: &a {x: 1}\nc: {<<: [[*a]]}", NULL, "a merge key (<<) needs"},
     {"a: &a [{x: 1}]\nc: {<<: *a}", NULL, "a merge key (<<) needs"},
     {"m: {<<: {a: 1, a: 2}}", NULL, "the key \"a\" is there already"},
-    /* what libyaml says */
+    /* errors of libyaml */
     {"a: [1\nb: 2", NULL, "f.yaml:2:"},
     {"a: 1\n b: 2", NULL, "f.yaml:2:3: mapping values are not allowed in this context"},
     {"a:\n  - 1\n b: 2", NULL,
@@ -362,9 +362,9 @@ static void documents(void **state)
         {"a: &x 1\n---\nb: &x 2\nc: *x\n", "0@1 {\"a\":1}\n1@3 {\"b\":2,\"c\":2}\n"},
         {"{\"a\": [1, 2.50],\n\t\"b\": \"x\\/y\"}",
          "0@1 {\"a\": [1, 2.50],\n\t\"b\": \"x\\/y\"}\n"},
-        /* not quite JSON is YAML in flow style */
+        /* text that is not quite JSON is YAML in flow style */
         {"{\"a\": [1, 2.50],\n\t\"b\": x}", "0@1 {\"a\":[1,2.5],\"b\":\"x\"}\n"},
-        /* JSON that is no YAML goes through as it stands */
+        /* JSON that is not YAML is passed through unchanged */
         {"\n{\"a\": \"\\ud83d\\ude00\"}\n", "0@2 {\"a\": \"\\ud83d\\ude00\"}\n"},
     };
     struct seen s = {0};
@@ -374,7 +374,7 @@ static void documents(void **state)
             fail_msg("%s: %s", rows[i].text, err.text);
         assert_string_equal(stw_buf_str(&s.out), rows[i].seen);
     }
-    /* An anchor does not reach into the next document; what came before was handed out. */
+    /* An anchor is not visible in the next document; earlier documents were handed out. */
     struct stw_error err;
     static const char text[] = "a: &x 1\n---\nb: *x\n";
     assert_int_equal(read_text(&s, text, sizeof(text) - 1, &err), -1);
@@ -426,7 +426,7 @@ static void bombs(void **state)
     stw_buf_done(&s.out);
 }
 
-/* As deep as JSON may be, and one deeper. */
+/* The maximum depth of JSON, and one more. */
 static void depth(void **state)
 {
     (void)state;
@@ -508,7 +508,7 @@ static void marks(void **state)
         {"spec.portsX", 8, 3},
         {"spec.same.deep", 11, 19},
         {"spec.merged.deep", 11, 19},
-        {"first", 3, 1}, /* of the document before */
+        {"first", 3, 1}, /* of the previous document */
     };
     struct seen s = {.out = STW_BUF_INIT(1000)};
     struct stw_yaml_marks *m = stw_yaml_marks_create();
