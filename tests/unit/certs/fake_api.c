@@ -164,8 +164,8 @@ static int update(struct fake_api *f, enum fake_object which, const json_t *body
     return 0;
 }
 
-/* Of server-side apply, what it does to a list with names as keys.  Nothing but the caBundle may be
- * in the request. */
+/* The part of server-side apply that merges a list with names as keys.  Apart from the names, the
+ * request may contain only the caBundle. */
 static int apply(struct fake_api *f, enum fake_object which, const json_t *body,
                  struct stw_error *err)
 {

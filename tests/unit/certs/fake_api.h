@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One Secret and two webhook configurations in memory, with resourceVersions that are checked as
- * the API server checks them.  Calls can be made to fail, and something else to happen just before
- * one. */
+ * A fake API server with one Secret and two webhook configurations in memory.  It checks
+ * resourceVersions like the real one.  Calls can be made to fail, and a callback can run just
+ * before one. */
 #ifndef STW_TESTS_FAKE_API_H
 #define STW_TESTS_FAKE_API_H
 
@@ -14,33 +14,33 @@ enum fake_object { FAKE_SECRET, FAKE_MUTATING, FAKE_VALIDATING, FAKE_OBJECTS };
 
 struct fake_api {
     json_t *objects[FAKE_OBJECTS]; /* NULL: not there */
-    unsigned version;              /* the last one given out */
+    unsigned version;              /* the last one assigned */
     unsigned calls, writes;
-    /* The call with this number (from 1) fails without effect, or the write with this number has
-     * its effect and the answer is lost. */
+    /* The call number fail_call (from 1) fails without effect.  The write number fail_write takes
+     * effect, but its response is lost. */
     unsigned fail_call, fail_write;
     enum stw_err fail_code;
-    /* Runs before the call with this number. */
+    /* intrude() runs before the call with this number. */
     unsigned intrude_at;
     void (*intrude)(void *ctx);
-    /* After each write. */
+    /* Runs after each write. */
     void (*wrote)(void *ctx);
     void *ctx;
 };
 
 void fake_init(struct fake_api *f);
 void fake_done(struct fake_api *f);
-/* The objects of another, in the place of ours. */
+/* Replaces the objects with copies of those of `from`. */
 void fake_copy(struct fake_api *f, const struct fake_api *from);
 stw_rota_call_fn fake_call;
 
-/* A configuration of two webhooks, with no caBundle. */
+/* A configuration of two webhooks without a caBundle. */
 void fake_add_hook(struct fake_api *f, enum fake_object which);
 void fake_remove(struct fake_api *f, enum fake_object which);
-/* The decoded value of one key of the Secret, the caller's; NULL when there is none. */
+/* The decoded value of one key of the Secret; the caller frees it.  NULL: there is none. */
 char *fake_data(const struct fake_api *f, const char *key);
 void fake_set_data(struct fake_api *f, const char *key, const char *value); /* NULL: removes */
-/* The decoded caBundle of one webhook; the caller's, "" when there is none. */
+/* The decoded caBundle of one webhook, "" when there is none; the caller frees it. */
 char *fake_bundle(const struct fake_api *f, enum fake_object which, size_t index);
 void fake_set_bundle(struct fake_api *f, enum fake_object which, const char *value);
 

@@ -30,7 +30,7 @@ static void test_read(void **state)
     assert_string_equal(c.rv, "17");
     assert_string_equal(c.slot[STW_SLOT_TLS_CRT], "cert");
     assert_string_equal(c.slot[STW_SLOT_OLD_UNTIL], "open");
-    /* empty, not base64, not a string: as if they were not there */
+    /* empty, not base64, not a string: treated as absent */
     assert_null(c.slot[STW_SLOT_TLS_KEY]);
     assert_null(c.slot[STW_SLOT_CA_CRT]);
     assert_null(c.slot[STW_SLOT_CA_KEY]);

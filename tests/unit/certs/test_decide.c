@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The decision of Secret mode, row by row. */
+ * The decisions of Secret mode, as a table. */
 #include "certs/decide_priv.h"
 
 #include "base/util.h"

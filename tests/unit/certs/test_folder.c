@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Folder mode: the decisions with a clock of ours, then the thread with a real folder. */
+ * Folder mode: the decisions with a fake clock, then the thread with a real folder. */
 #include "certs/folder_priv.h"
 
 #include "base/log.h"
@@ -50,7 +50,7 @@ static void issue(struct stw_pem_pair *p, int64_t now_us)
     assert_int_equal(stw_issue_leaf(&ca, dns, NULL, now_us, 90, p, NULL), 0);
 }
 
-/* --- a folder, and who takes its pairs */
+/* --- fixture: a folder, and a server that takes its pairs */
 
 struct fixture {
     char dir[64];
@@ -58,7 +58,7 @@ struct fixture {
     struct stw_folder folder;
 
     pthread_mutex_t lock;
-    char *served; /* lock */
+    char *served; /* guarded by lock */
     unsigned uses;
     bool refuse;
 };
@@ -164,7 +164,7 @@ static int teardown_all(void **state)
     return 0;
 }
 
-/* --- looks */
+/* --- checks of the folder */
 
 static void test_loads_once(void **state)
 {
@@ -184,7 +184,7 @@ static void test_loads_once(void **state)
     assert_int_equal((int)stw_series_value(x->folder.errors), 0);
 }
 
-/* Each of these at the start is an error that says what to do. */
+/* At startup each of these is an error whose message names the folder and the problem. */
 static void test_start_fails(void **state)
 {
     struct fixture *x = *state;
@@ -217,7 +217,7 @@ static void test_start_fails(void **state)
     assert_int_equal(x->uses, 0);
 }
 
-/* The certificate is new, the key is not yet: that is no error until it stays so. */
+/* A new certificate with the old key is not an error until the grace period ends. */
 static void test_half_written(void **state)
 {
     struct fixture *x = *state;
@@ -249,7 +249,7 @@ static void test_stays_broken(void **state)
     fake_ms += STW_FOLDER_POLL_MS;
     (void)stw_folder_check(&x->folder);
     assert_int_equal((int)stw_series_value(x->folder.errors), 2);
-    /* other content gets its own time */
+    /* other content gets a grace period of its own */
     put(x, "tls.key", "other garbage");
     assert_int_equal(stw_folder_check(&x->folder), STW_FOLDER_RETRY_MS);
     assert_false(x->folder.said);
@@ -335,7 +335,7 @@ static void test_reports(void **state)
     assert_true(reported(x));
     assert_int_equal(stw_folder_load(&x->folder, NULL), 0);
     assert_string_equal(x->served, second.cert);
-    /* an editor: writes beside, then renames */
+    /* an editor: writes a new file, then renames it */
     put(x, "new", first.cert);
     (void)reported(x);
     (void)snprintf(from, sizeof(from), "%s/new", x->dir);
@@ -382,7 +382,8 @@ static void await_served(struct fixture *x, const char *cert)
     }
 }
 
-/* The counter goes up after the pair was put in service: what is served does not tell it. */
+/* The counter is incremented after the pair is put in service, so what is served does not show that
+ * it was counted. */
 static void await_counted(struct fixture *x, const char *line)
 {
     uint64_t end = stw_now_ms(&stw_clock_system) + 40000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Certificates as they are made, verified by OpenSSL as the API server's TLS client would, and
- * broken ones. */
+ * Issued certificates, verified by OpenSSL as the API server's TLS client would, and broken
+ * ones. */
 #include "certs/issue.h"
 
 #include "base/util.h"
@@ -43,7 +43,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* As a TLS client: chain, purpose, name, time. */
+/* Verifies like a TLS client: chain, purpose, name, time. */
 static int verify(const char *leaf_pem, const char *root_pem, const char *host, const char *ip,
                   int64_t now_us)
 {
@@ -83,7 +83,7 @@ static void test_verifies(void **state)
         {NULL, "::1", 0, X509_V_OK},
         {"other.ns.svc", NULL, 0, X509_V_ERR_HOSTNAME_MISMATCH},
         {NULL, "127.0.0.2", 0, X509_V_ERR_IP_ADDRESS_MISMATCH},
-        /* a client whose clock is behind */
+        /* a client whose clock is slow */
         {"steward.ns.svc", NULL, -25 * HOUR, X509_V_OK},
         {"steward.ns.svc", NULL, -26 * HOUR, X509_V_ERR_CERT_NOT_YET_VALID},
         {"steward.ns.svc", NULL, 89 * DAY, X509_V_OK},
@@ -95,7 +95,7 @@ static void test_verifies(void **state)
     assert_int_not_equal(verify(leaf.cert, other_ca.cert, dns[0], NULL, NOW), X509_V_OK);
 }
 
-/* pathlen 0: what a leaf would sign is worth nothing. */
+/* pathlen 0: a certificate signed by a leaf is not trusted. */
 static void test_leaf_signs_nothing(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void test_leaf_signs_nothing(void **state)
     assert_int_equal(X509_get_signature_nid(cert), NID_ecdsa_with_SHA256);
 }
 
-/* An etcd with users refuses calls over its gateway whose certificate has a common name. */
+/* An etcd with users rejects calls through its gateway if the certificate has a common name. */
 static void test_who_calls_has_no_common_name(void **state)
 {
     struct stw_pem_pair both = {0};
@@ -140,7 +140,7 @@ static void test_info(void **state)
     assert_int_equal(a.not_before_us, NOW - 25 * HOUR);
     assert_int_equal(a.not_after_us, NOW + 90 * DAY);
     assert_int_equal(strlen(a.fingerprint), 64);
-    assert_in_range(strlen(a.serial), 24, 32); /* 128 bits, but for leading zeros */
+    assert_in_range(strlen(a.serial), 24, 32); /* 128 bits, without leading zeros */
     struct stw_pem_pair again = {0};
     assert_int_equal(stw_issue_leaf(&ca, dns, ips, NOW, 90, &again, NULL), 0);
     assert_int_equal(stw_cert_info(again.cert, &b, NULL), 0);
@@ -215,7 +215,7 @@ static void test_long_first_name(void **state)
     stw_pem_pair_done(&p);
 }
 
-/* A key that needs a pass phrase: must be refused, and never ask on the terminal. */
+/* A key with a pass phrase must be refused, without a prompt on the terminal. */
 static const char encrypted[] = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
                                 "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAi3oc5jsSnfzwICCAAw\n"
                                 "-----END ENCRYPTED PRIVATE KEY-----\n";
@@ -232,7 +232,7 @@ static void test_pair_check(void **state)
     const struct {
         const char *cert, *key;
         int64_t after;
-        const char *text; /* NULL: good */
+        const char *text; /* NULL: valid */
     } rows[] = {
         {leaf.cert, leaf.key, 0, NULL},
         {chain, leaf.key, 0, NULL},

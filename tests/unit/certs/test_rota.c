@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Secret mode with real certificates over an API in memory: the first start, rotation, repair, and
- * the same again with a crash or another replica at every single request. */
+ * Secret mode with real certificates and an API in memory: the first start, rotation, repair, and
+ * the same again with a crash or another replica at every request. */
 #include "certs/rota_priv.h"
 #include "fake_api.h"
 
@@ -40,7 +40,7 @@ static const char *const ips[] = {"127.0.0.1", "::1", NULL};
 
 struct replica {
     struct stw_rota rota;
-    char *cert; /* what it serves */
+    char *cert; /* the certificate it serves */
 };
 
 struct world {
@@ -83,7 +83,7 @@ static void boot(struct world *w, unsigned i)
                  .ctx = r}};
 }
 
-/* Verifying is what costs here, and most pairs come again and again. */
+/* Verification dominates the run time, and most pairs repeat: caches successes. */
 static bool trusts(const char *bundle, const char *leaf)
 {
     static struct stw_hash known[256];
@@ -99,7 +99,7 @@ static bool trusts(const char *bundle, const char *leaf)
     return true;
 }
 
-/* Whoever serves is trusted by every caBundle that was written. */
+/* Every replica that serves is trusted by every caBundle that was written. */
 static void check_trust(void *ctx)
 {
     const struct world *w = ctx;
@@ -162,7 +162,7 @@ static bool has(const struct world *w, const char *key)
     return value && *value;
 }
 
-/* All is at rest: one CA, in every caBundle, and everybody serves its leaf. */
+/* Everything is settled: one CA is in every caBundle, and every replica serves its leaf. */
 static void assert_settled(struct world *w, unsigned replicas)
 {
     stw_autofree char *leaf = fake_data(&w->api, "tls.crt"), *key = fake_data(&w->api, "tls.key");
@@ -187,8 +187,8 @@ static void assert_settled(struct world *w, unsigned replicas)
     }
 }
 
-/* Lets replicas look each few seconds and then each hour, as their thread would, until all is over.
- */
+/* Syncs the replicas after some seconds and then after an hour, as their threads would, until
+ * everything is settled. */
 static void come_to_rest(struct world *w, unsigned replicas)
 {
     static const int64_t waits[] = {0, 11, 3601, 0};
@@ -237,7 +237,7 @@ static void test_configuration_unreadable(void **state)
     struct world *w = world_new();
     struct stw_error err = {0};
     sync_ok(w, 0);
-    w->api.fail_call = w->api.calls + 2; /* the validating one */
+    w->api.fail_call = w->api.calls + 2; /* the validating configuration */
     w->api.fail_code = STW_ERR_FORBIDDEN;
     assert_int_equal(stw_rota_sync(&w->replicas[0].rota, &err), -1);
     assert_int_equal(err.code, STW_ERR_FORBIDDEN);
@@ -343,7 +343,7 @@ struct spoil {
     const char *key, *value;
 };
 
-/* Each of these is told from a good Secret, and mended without a gap. */
+/* Each of these is recognised as damage and repaired without an interruption. */
 static void test_spoiled_secret(void **state)
 {
     (void)state;
@@ -384,7 +384,7 @@ static void test_deleted_secret(void **state)
     stw_autofree char *before = strdup(w->replicas[0].cert);
     fake_remove(&w->api, FAKE_SECRET);
     sync_ok(w, 0);
-    /* what is served goes on, and is trusted, until the new CA has settled */
+    /* the old certificate is served, and trusted, until the new CA has settled */
     assert_string_equal(w->replicas[0].cert, before);
     come_to_rest(w, REPLICAS);
     assert_settled(w, REPLICAS);
@@ -439,15 +439,15 @@ static void test_cert_manager_secret(void **state)
     world_end(w);
 }
 
-/* --- at every single request */
+/* --- faults at every request */
 
 #ifdef __SANITIZE_THREAD__
-#define STRIDE 7 /* one thread: only slow */
+#define STRIDE 7 /* single-threaded: TSan only makes it slow */
 #else
 #define STRIDE 1
 #endif
 
-/* Where each of the walks below begins. */
+/* The start states of the walks below. */
 enum from { FROM_NOTHING, FROM_OLD_CA, FROM_SETTLED_NEXT, FROM_RETIRE, FROM_DELETED, FROMS };
 
 static void prepare(struct world *w, enum from from)
@@ -472,7 +472,7 @@ static void prepare(struct world *w, enum from from)
     }
 }
 
-/* A copy of a prepared world, at the time of that. */
+/* A copy of a prepared world, with the clock at `now_us`. */
 static struct world *world_copy(const struct world *from, int64_t now_us)
 {
     struct world *w = world_new();
@@ -489,8 +489,8 @@ static struct world *world_copy(const struct world *from, int64_t now_us)
 
 typedef bool at_fn(struct world *w, unsigned n);
 
-/* Plays each beginning with something happening at the n-th request of replica 0, for every n that
- * comes; and each time all comes to a good end. */
+/* From each start state, runs `at` with a fault at the n-th request of replica 0, for every n that
+ * occurs.  The world must settle each time. */
 static void everywhere(at_fn *at)
 {
     for (enum from from = 0; from < FROMS; from++) {
@@ -525,7 +525,7 @@ static bool crash_at_call(struct world *w, unsigned n)
     return w->api.calls >= base + n;
 }
 
-/* The write was done and the answer is lost. */
+/* The write took effect, but its response is lost. */
 static bool crash_at_write(struct world *w, unsigned n)
 {
     unsigned base = w->api.writes;
@@ -569,7 +569,7 @@ static void test_race_at_every_call(void **state)
     everywhere(race_at_call);
 }
 
-/* --- what must not be seen */
+/* --- secrets in the log */
 
 static void test_no_key_in_log(void **state)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks through every order in which two replicas and a crash, or a person with kubectl, can act on
+ * Explores every order in which two replicas, crashes and manual changes with kubectl can act on
  * one Secret and two webhook configurations.  In each state reached:
  *   - every replica that serves is trusted by every caBundle that steward wrote;
- *   - one replica alone, from here on, comes to a settled state.
- * Certificates are numbers here and time goes in ticks of one overlap; the decision is the real
- * one. The steps of a replica are those of certs/rota.c, one request each. */
+ *   - one replica alone reaches a settled state from here.
+ * Certificates are numbers here, and time advances in ticks of one overlap.  The decision is the
+ * real one.  The steps of a replica are those of certs/rota.c, one request each. */
 #include "certs/decide_priv.h"
 
 #include "base/util.h"
@@ -36,20 +36,20 @@ struct replica {
     uint8_t pc, served;
     struct hook hooks[STW_ROTA_HOOKS]; /* as read */
     uint8_t unknown[STW_ROTA_HOOKS];   /* the reading failed */
-    uint8_t stale[STW_ROTA_HOOKS];     /* written since */
+    uint8_t stale[STW_ROTA_HOOKS];     /* changed since it was read */
     struct secret secret;
     uint8_t secret_stale;
 };
 
 struct state {
-    uint8_t now, events; /* events: what may still go wrong by hand */
+    uint8_t now, events; /* events: manual changes and failures still to come */
     uint8_t born[CAS];
     struct secret secret;
     struct hook hooks[STW_ROTA_HOOKS];
     struct replica replicas[REPLICAS];
 };
 
-/* --- the set of states seen, which is the queue as well */
+/* --- the set of states seen, which is also the queue */
 
 static struct state *seen;
 static uint32_t seen_count, seen_cap;
@@ -115,7 +115,7 @@ static uint8_t secret_bits(const struct secret *x)
     return (uint8_t)(bit(x->ca) | bit(x->next) | x->old | bit(x->leaf));
 }
 
-/* Numbers that nobody knows any more are free again; their birth is forgotten. */
+/* Frees numbers that are not referenced any more and clears their birth.  Returns those in use. */
 static uint8_t collect(struct state *s)
 {
     uint8_t used = (uint8_t)(secret_bits(&s->secret) | s->hooks[0].bundle | s->hooks[1].bundle);
@@ -153,7 +153,7 @@ static struct stw_rota_ca ca_facts(const struct state *s, uint8_t ca, uint8_t ke
                                 .not_after_us = (s->born[ca] + CA_LIFE) * TICK};
 }
 
-/* As stw_rota_examine. */
+/* Like stw_rota_examine. */
 static uint8_t examine(const struct state *s, const struct replica *r, struct stw_rota_facts *f)
 {
     const struct secret *x = &r->secret;
@@ -195,7 +195,7 @@ static void secret_changed(struct state *s, const struct replica *by)
             s->replicas[i].secret_stale = 1;
 }
 
-/* Set for any that are past reading it; those who read it later read it anew. */
+/* Marks it stale for replicas that have read it; the others will read the new one. */
 static void hook_changed(struct state *s, unsigned h, const struct replica *by)
 {
     for (unsigned i = 0; i < REPLICAS; i++)
@@ -365,7 +365,7 @@ static bool step(struct state *s, struct replica *r)
     return true;
 }
 
-/* --- what else happens */
+/* --- other events */
 
 static void spend(struct state s)
 {
@@ -420,7 +420,7 @@ static void by_hand(const struct state *s)
     }
 }
 
-/* A tick is a whole overlap: whoever lives has found or made a leaf within it. */
+/* A tick is a whole overlap, in which every live replica has found or issued a leaf. */
 static void tick(const struct state *s, uint8_t end)
 {
     struct state t = *s;
@@ -443,7 +443,7 @@ static void crash_or_boot(const struct state *s, unsigned i)
     reach(&t);
 }
 
-/* --- what must hold */
+/* --- invariants */
 
 static void describe(const struct state *s, const char *what)
 {
@@ -468,7 +468,7 @@ static bool trusted(const struct state *s)
     return true;
 }
 
-/* The other replica is gone and this one starts afresh: does it come to rest, and serve? */
+/* Whether replica 0, restarted and alone, reaches a settled state and serves. */
 static bool recovers(const struct state *s)
 {
     struct state t = *s;
@@ -557,7 +557,8 @@ static struct state settled(void)
     return s;
 }
 
-/* To the end of the overlap and beyond; with the replicas dead long enough, CA 1 expires. */
+/* Runs to the end of the overlap and beyond.  If the replicas are dead for long enough, CA 1
+ * expires. */
 static void test_rotation(void **state)
 {
     (void)state;
@@ -569,7 +570,7 @@ static void test_rotation_by_hand(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* one thread: only slow */
+    skip(); /* single-threaded: TSan only makes it slow */
 #endif
     struct state s = settled();
     s.events = 1;
