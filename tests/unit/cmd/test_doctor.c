@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of `steward doctor` that need no cluster: what is a difference between CRDs, which
- * NetworkPolicy is in the way, who is behind the Service as newer and older servers tell it (by the
- * scripted server), and the report. */
+ * The parts of `steward doctor` that need no cluster: differences between CRDs, NetworkPolicies
+ * that block the webhook, the endpoints of the Service as newer and older servers report them (on
+ * the scripted server), and the report. */
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"
@@ -28,7 +28,7 @@ static void scan(const char *text, struct stw_buf *json, struct stw_json_doc *do
 static void differences_of_crds(void **state)
 {
     static const struct {
-        const char *ours, *theirs, *path; /* NULL: none */
+        const char *ours, *theirs, *path; /* NULL: no difference */
     } rows[] = {
         {"{'a':1}", "{'a':1}", NULL},
         {"{'a':{'b':[1,{'c':true}]}}", "{'a':{'b':[1,{'c':true}]}}", NULL},
@@ -128,7 +128,7 @@ static void who_is_behind_the_service(void **state)
     static const struct {
         const char *steps, *said;
     } rows[] = {
-        /* servers from 1.21 on; ready that is not said means yes */
+        /* Kubernetes 1.21 and later; a missing `ready` means true */
         {"[" SERVICE "{" SLICES "$','body':{'metadata':{'continue':'n'},'items':[{'endpoints':["
          "{'addresses':['10.0.0.1'],'conditions':{'ready':true}},"
          "{'addresses':['10.0.0.2'],'conditions':{'ready':false}},"
@@ -137,7 +137,7 @@ static void who_is_behind_the_service(void **state)
          "{'endpoints':[{'addresses':['10.0.0.3','10.0.0.4'],'conditions':{}}]},"
          "{'endpoints':null}]}}]",
          "ok    Service: 2 ready behind sys/svc\n"},
-        /* a Service of both families has a slice for each */
+        /* a dual-stack Service has a slice for each family */
         {"[" SERVICE "{" SLICES "','body':{'items':["
          "{'addressType':'IPv4','endpoints':[{'addresses':['10.0.0.1']}]},"
          "{'addressType':'IPv6','endpoints':[{'addresses':['fd00::1']},"
@@ -148,7 +148,7 @@ static void who_is_behind_the_service(void **state)
         {"[" SERVICE "{" SLICES "','status':403,'body':{'kind':'Status','code':403,"
          "'reason':'Forbidden','message':'not yours'}}]",
          "warn  endpoints: cannot be read: "},
-        /* servers before: no such group */
+        /* older servers do not have this API group */
         {"[" SERVICE "{" ENDPOINTS ",'body':{'subsets':[{'addresses':[{'ip':'10.0.0.1'}],"
          "'notReadyAddresses':[{'ip':'10.0.0.2'}]},{'addresses':[{'ip':'10.0.0.3'}]}]}}]",
          "ok    Service: 2 ready behind sys/svc\n"},
@@ -159,7 +159,7 @@ static void who_is_behind_the_service(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++)
         service(rows[i].steps, rows[i].said);
-    /* where slices are answered, they are what counts */
+    /* where the server has EndpointSlices, Endpoints are not read */
     assert_int_equal(fake_count(&fake, "/endpoints/"), 2);
 }
 

@@ -37,7 +37,7 @@ static const struct stw_flag table[] = {
 #define ARGS_MAX 6
 struct call {
     const char *args[ARGS_MAX];
-    const char *error; /* part of the text; NULL: fine */
+    const char *error; /* part of the text; NULL: valid */
 };
 
 static int parse(const char *const *args, struct sample *s, struct stw_error *err)
@@ -113,7 +113,7 @@ static void test_help(void **state)
     stw_flags_done(table, &s);
 }
 
-/* As a subcommand: it gets what was parsed, and the operands, whose order stays. */
+/* As a subcommand: it receives the parsed settings, and the operands in their order. */
 static int subcommand(void *settings, int count, char **operands)
 {
     const struct sample *s = settings;
@@ -152,7 +152,7 @@ static void test_output(void **state)
 
 static const char *const elsewhere[] = {"targets", NULL};
 
-/* Parses a file over the given arguments. */
+/* Parses `arg`, then a file with `yaml`. */
 static int with_file(const char *yaml, const char *arg, struct sample *s, struct stw_error *err)
 {
     char path[] = "/tmp/steward-test-XXXXXX", copy[64], name[] = "test";

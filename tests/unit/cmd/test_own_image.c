@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The image of one's own pod, from the scripted server. */
+ * Reads the image of the process's own pod from the scripted server. */
 #include "base/util.h"
 #include "cmd/own_image.h"
 #include "fake.h"
@@ -25,10 +25,10 @@ static void answers(void **state)
     } rows[] = {
         {POD("'containers':[{'name':'manager','image':'r/steward:1'}]"), "r/steward:1", NULL,
          STW_OK},
-        /* what a mesh puts in stands before it */
+        /* a service mesh puts its container before ours */
         {POD("'containers':[{'name':'proxy','image':'p'},{'name':'manager','image':'s@sha256:0'}]"),
          "s@sha256:0", NULL, STW_OK},
-        /* called otherwise by another manifest */
+        /* another manifest may name the container differently */
         {POD("'containers':[{'name':'steward','image':'s:2'},{'name':'x','image':'x'}]"), "s:2",
          NULL, STW_OK},
         {POD("'containers':[]"), NULL, "pod home/p names no image", STW_ERR_INVALID},

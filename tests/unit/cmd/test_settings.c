@@ -34,11 +34,11 @@ static void the_level_follows_the_file(void **state)
         {"logLevel: debug\n", STW_LOG_DEBUG},
         {"workers: 8\nlogLevel: \"error\"\n", STW_LOG_ERROR},
         {"logLevel: loud\n", STW_LOG_ERROR},                      /* refused */
-        {"logLevel: [debug]\n", STW_LOG_ERROR},                   /* likewise */
-        {"logLevel: debugdebugdebugdebug\n", STW_LOG_ERROR},      /* likewise */
-        {"logLevel: [\n", STW_LOG_ERROR},                         /* no YAML */
-        {"- logLevel: debug\n", STW_LOG_INFO},                    /* no map: nothing is said */
-        {"logLevel: warn\ntargets: [{name: 5}]\n", STW_LOG_WARN}, /* somebody else's mistake */
+        {"logLevel: [debug]\n", STW_LOG_ERROR},                   /* refused */
+        {"logLevel: debugdebugdebugdebug\n", STW_LOG_ERROR},      /* refused */
+        {"logLevel: [\n", STW_LOG_ERROR},                         /* not YAML */
+        {"- logLevel: debug\n", STW_LOG_INFO},                    /* not a map: no level is set */
+        {"logLevel: warn\ntargets: [{name: 5}]\n", STW_LOG_WARN}, /* an error in another part */
         {"workers: 8\n", STW_LOG_INFO},                           /* the default again */
         {"logLevel: warn\n", STW_LOG_WARN},
         {"", STW_LOG_INFO},
