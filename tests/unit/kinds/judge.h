@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of this room share: an admission question from JSON text, and its answer as text.
- */
+ * Shared by the tests of this folder: builds an admission request from JSON text, and renders the
+ * result as text. */
 #ifndef STW_TESTS_KINDS_JUDGE_H
 #define STW_TESTS_KINDS_JUDGE_H
 
@@ -50,7 +50,7 @@ static inline void ask_done(struct question *q)
     stw_json_done(&q->old);
 }
 
-/* Errors one a line, then warnings as "W: ..." lines; the caller frees. */
+/* One error per line, then warnings as "W: ..."  lines; the caller frees. */
 static inline char *answer(const struct stw_admission *a)
 {
     stw_autofindings struct stw_findings f = {0};

@@ -4,7 +4,7 @@
 #include "judge.h"
 #include "kinds/kinds.h"
 
-/* A good object around some spec members. */
+/* A valid object with some spec members. */
 #define APP(members)                                                                               \
     "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{" members "}}"
 #define RESOURCES                                                                                  \
@@ -109,7 +109,7 @@ static void simple_fields(void **state)
         {SPEC("\"pdb\":{\"enabled\":false}"), ""},
         {SPEC("\"pdb\":{\"enabled\":1}"),
          "spec.pdb.enabled: Invalid value: 1: must be a boolean\n"},
-        /* the second cut */
+        /* a planned field, still unknown */
         {SPEC("\"metrics\":{\"enabled\":true}"), "W: unknown field \"spec.metrics\"\n"},
     };
     (void)state;
@@ -132,7 +132,7 @@ static void configuration(void **state)
          "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db\n"},
         {CONFIG("\"databaseUrl\":\"postgres://\""),
          "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db\n"},
-        /* a password is warned of, and never shown */
+        /* a password causes a warning, and is never shown */
         {CONFIG("\"databaseUrl\":\"postgres://app:secret@db/shop\""),
          "W: spec.config.databaseUrl: credentials end up in a ConfigMap; use "
          "databaseUrlSecretRef\n"},
@@ -194,7 +194,7 @@ static void environment_in_total(void **state)
         size_t size;
         const char *want;
     } cases[] = {
-        {921600 - 1, ""}, /* with its name of one byte */
+        {921600 - 1, ""}, /* plus its name of one byte */
         {921600, "spec.config.environment: Invalid value: must be at most 921600 bytes in total\n"},
     };
     (void)state;
@@ -228,12 +228,12 @@ static void env(void **state)
          "spec.env[0].valueFrom: Invalid value: may not be specified when `value` is not empty\n"},
         {SPEC("\"env\":[{\"name\":\"A\",\"valueForm\":1}]"),
          "W: unknown field \"spec.env[0].valueForm\"\n"},
-        /* what steward sets */
+        /* variables that steward sets */
         {SPEC("\"env\":[{\"name\":\"PORT\",\"value\":\"1\"},{\"name\":\"LOG_LEVEL\"}]"),
          "spec.env[0].name: Duplicate value: \"PORT\": is set by steward from spec.port\n"
          "spec.env[1].name: Duplicate value: \"LOG_LEVEL\": is set by steward from "
          "spec.config.logLevel\n"},
-        {SPEC("\"env\":[{\"name\":\"DATABASE_URL\",\"value\":\"x\"}]"), ""}, /* nobody else does */
+        {SPEC("\"env\":[{\"name\":\"DATABASE_URL\",\"value\":\"x\"}]"), ""}, /* steward does not */
         {SPEC("\"config\":{\"databaseUrl\":\"a://b\",\"environment\":{\"A\":\"1\"}},\"env\":[{"
               "\"name\":\"DATABASE_URL\"},{\"name\":\"A\"}]"),
          "spec.env[0].name: Duplicate value: \"DATABASE_URL\": is set by steward from "
@@ -326,7 +326,7 @@ static void autoscaling(void **state)
          "spec.resources.requests[cpu]: Required value: CPU autoscaling needs a CPU request\n"},
         {APP("\"image\":\"a:1\",\"resources\":{\"limits\":{\"cpu\":1}},\"autoscaling\":{"
              "\"enabled\":true,\"maxReplicas\":2}"),
-         ""}, /* a limit is a request */
+         ""}, /* a limit implies a request */
         {APP("\"image\":\"a:1\",\"resources\":{\"requests\":{\"memory\":\"8Mi\"}},\"autoscaling\":{"
              "\"enabled\":true,\"maxReplicas\":2,\"targetMemoryUtilizationPercentage\":70}"),
          ""}, /* by memory alone */
@@ -339,7 +339,7 @@ static void autoscaling(void **state)
     };
     (void)state;
     assert_rows(rows, STW_COUNT(rows));
-    /* Said once, not with each update. */
+    /* The warning comes once, not with each update. */
     assert_answer(&stw_kind_app,
                   SPEC("\"replicas\":3,\"port\":9000,\"autoscaling\":{\"enabled\":true,"
                        "\"maxReplicas\":5}"),
@@ -383,7 +383,7 @@ static void how_many_may_be_missing(void **state)
         int64_t replicas, want;
     } cases[] = {
         {"\"25%\"", "0", 4, 0},  {"\"25%\"", "1", 4, 1},
-        {"1", "\"25%\"", 7, 1},  {"\"0%\"", "\"10%\"", 5, 1}, /* nothing is left of both */
+        {"1", "\"25%\"", 7, 1},  {"\"0%\"", "\"10%\"", 5, 1}, /* both come to 0 */
         {"1", "\"100%\"", 5, 5},
     };
     (void)state;
@@ -419,7 +419,7 @@ static void test_defaults(void **state)
         "/spec/service/port=80\n/spec/strategy/maxSurge=\"25%\"\n"
         "/spec/strategy/maxUnavailable=0\n/spec/strategy/progressDeadlineSeconds=600\n"
         "/spec/pdb/enabled=true\n/spec/autoscaling/targetCPUUtilizationPercentage=80\n");
-    /* Memory alone may decide, and what is off needs no target. */
+    /* A memory target suffices, and disabled autoscaling needs no target. */
     assert_defaults(&stw_kind_app,
                     APP("\"replicas\":1,\"port\":1,\"terminationGracePeriodSeconds\":1,"
                         "\"autoscaling\":{\"enabled\":true,\"minReplicas\":1,"
@@ -434,7 +434,7 @@ static void test_defaults(void **state)
 static void ratcheting(void **state)
 {
     (void)state;
-    /* What was wrong before and is as it was does not stop another change. */
+    /* An unchanged invalid value does not block another change. */
     assert_answer(&stw_kind_app, CONFIG("\"environment\":{\"1A\":\"x\",\"B\":\"2\"}"),
                   CONFIG("\"environment\":{\"1A\":\"x\"}"), NULL,
                   "W: spec.config.environment[1A]: Invalid value: \"1A\": " NAME_TEXT
@@ -458,10 +458,10 @@ static void names(void **state)
         "most 63 characters\n");
 }
 
-/* --- what others have */
+/* --- lookups */
 
 struct world {
-    const char *plural, *key; /* is there */
+    const char *plural, *key; /* exists */
     struct stw_secret_facts facts;
 };
 
@@ -498,7 +498,7 @@ static void one_name_for_two_kinds(void **state)
         &w, &stw_kind_app, APP(GOOD), NULL,
         "W: MyWeb \"web\" in this namespace has a Deployment and a Service of the same names; "
         "the younger of the two gets none (NameConflict)\n");
-    assert_in(&w, &stw_kind_app, SPEC("\"port\":9000"), APP(GOOD), ""); /* no news */
+    assert_in(&w, &stw_kind_app, SPEC("\"port\":9000"), APP(GOOD), ""); /* only on CREATE */
     w.key = "shop/other";
     assert_in(&w, &stw_kind_app, APP(GOOD), NULL, "");
     w = (struct world){.plural = "apps", .key = "shop/web"};
@@ -518,7 +518,7 @@ static void the_secret(void **state)
     w.facts.secret_there = true;
     assert_in(&w, &stw_kind_app, REF, NULL,
               "W: Secret \"db\" has no key \"url\"; the pods start when it appears\n");
-    /* Looking costs a request: not for what stands there already. */
+    /* A lookup costs a request: skipped for an unchanged reference. */
     assert_in(&w, &stw_kind_app, REF, REF, "");
     assert_in(&w, &stw_kind_app, REF, APP(GOOD),
               "W: Secret \"db\" has no key \"url\"; the pods start when it appears\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When schedules fall due: tables by hand, and every change of clocks of every zone that the
- * system knows, over ten years near and four far off, against the C library's localtime_r. */
+ * When schedules are due: hand-written tables, and every clock change of every zone on the system,
+ * over ten near years and four distant ones, compared with the C library's localtime_r. */
 #include "kinds/calendar.h"
 
 #include "base/clock.h"
@@ -56,16 +56,16 @@ static void next_and_last(void **state)
         {"0 0 * * *", "UTC", "2025-12-31T23:59:59Z", "2026-01-01T00:00:00Z"},
         {"59 23 31 12 *", "UTC", "2026-12-31T23:59:00Z", "2027-12-31T23:59:00Z"},
         {"0 12 * * 1", "UTC", "2026-01-01T00:00:00Z", "2026-01-05T12:00:00Z"},
-        /* 29 February, also where a century skips it */
+        /* 29 February, also across 2100, which has none */
         {"0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"},
         {"0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"},
         {"0 0 31 2 *", "UTC", "2026-01-01T00:00:00Z", NULL},
         {"0 0 31 * *", "UTC", "2026-01-31T00:00:00Z", "2026-03-31T00:00:00Z"},
-        /* either day field */
+        /* either day field matches */
         {"0 0 13 * 5", "UTC", "2026-02-01T00:00:00Z", "2026-02-06T00:00:00Z"},
         {"0 0 13 * 5", "UTC", "2026-01-09T00:00:00Z", "2026-01-13T00:00:00Z"},
         {"0 0 */2 * 1", "UTC", "2026-02-01T00:00:00Z", "2026-02-02T00:00:00Z"},
-        /* before the epoch, and where offsets are odd */
+        /* before the epoch, and with an unusual offset */
         {"0 0 * * *", "UTC", "1969-12-30T12:00:00Z", "1969-12-31T00:00:00Z"},
         {"0 0 * * *", "Asia/Kathmandu", "2026-01-01T00:00:00Z", "2026-01-01T18:15:00Z"},
         /* clocks put forward: 29 March 2026, 2:00 to 3:00 */
@@ -78,14 +78,14 @@ static void next_and_last(void **state)
         {"30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
         {"*/15 * * * *", "Europe/Berlin", "2026-10-25T00:45:00Z", "2026-10-25T02:00:00Z"},
         {"0 3 * * *", "Europe/Berlin", "2026-10-25T00:59:59Z", "2026-10-25T02:00:00Z"},
-        /* half an hour */
+        /* daylight saving of half an hour */
         {"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", "2026-10-03T15:30:00Z"},
         {"45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", "2026-04-04T14:45:00Z"},
         {"45 1 * * *", "Australia/Lord_Howe", "2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"},
-        /* a day that never was: 30 December 2011 */
+        /* a day that was skipped: 30 December 2011 */
         {"0 2 * * *", "Pacific/Apia", "2011-12-29T13:00:00Z", "2011-12-30T10:00:00Z"},
         {"0 2 * * *", "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-30T12:00:00Z"},
-        /* the rule behind the table */
+        /* beyond the table: the rule in the footer */
         {"30 2 * * *", "Europe/Berlin", "2400-03-26T00:00:00Z", "2400-03-26T01:00:00Z"},
     };
     (void)state;
@@ -156,7 +156,7 @@ struct scan {
     const char *name;
     const struct stw_zone *zone;
     struct stw_cron crons[SCHEDULES];
-    int64_t due[SCHEDULES]; /* the instant before, by our reckoning of what is expected */
+    int64_t due[SCHEDULES]; /* the previous instant that is expected */
     unsigned *transitions;
 };
 
@@ -176,9 +176,9 @@ static void expect(struct scan *s, int schedule, int64_t at)
     s->due[schedule] = at;
 }
 
-/* Fills in how far libc's clock is ahead of UTC, for each of `count` minutes.  The C library parses
- * the zone's rule at each call, so minutes are asked for one by one only in the hours in which
- * something changes: a change that is taken back within the hour is not seen. */
+/* Fills in the offset of libc's clock from UTC, for each of `count` minutes.  The C library parses
+ * the zone's rule at each call, so single minutes are queried only in hours in which the offset
+ * changes.  A change that is reverted within the hour is not seen. */
 #define HOUR 60
 static void fill_hours(int64_t from, int64_t *offsets, int count)
 {
@@ -195,8 +195,8 @@ static void fill_hours(int64_t from, int64_t *offsets, int count)
     }
 }
 
-/* Minute by minute over three days: whatever the clock shows for the first time, or has jumped
- * over, is due. */
+/* Goes through three days minute by minute: a time is due when the clock first shows it or has
+ * jumped over it. */
 #define WINDOW (3 * 24 * HOUR)
 static void scan_days(struct scan *s, int64_t from)
 {
@@ -236,7 +236,7 @@ static void scan_zone(const char *name, unsigned *transitions)
 {
     struct scan s = {.name = name, .zone = stw_zones_get(zones, name), .transitions = transitions};
     if (!s.zone)
-        return; /* zone.tab and its like; a real one would be missed in the count below */
+        return; /* zone.tab and similar; a missing zone shows in the count below */
     assert_int_equal(setenv("TZ", name, 1), 0);
     tzset();
     for (int i = 0; i < SCHEDULES; i++)
@@ -245,7 +245,7 @@ static void scan_zone(const char *name, unsigned *transitions)
     scan_years(&s, 2040, 4); /* beyond the table: the rule in the footer */
 }
 
-/* Links are the same zone under another name. */
+/* Symbolic links are skipped: they name the same zones. */
 static void scan_folder(const char *below, unsigned *count, unsigned *transitions)
 {
     char path[1024];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CRDs under config/ are what the tables say: `steward print crds` writes them anew. */
+ * The CRDs under config/ match the tables; `steward print crds` regenerates them. */
 #include "kinds/kinds.h"
 
 #include "judge.h"
@@ -20,7 +20,7 @@ static void files_are_up_to_date(void **state)
             fail_msg("%s", err.text);
         stw_kind_crd(*k, &out);
         assert_false(out.failed);
-        const char *text = strchr(file, '\n'); /* behind the line that says how it was written */
+        const char *text = strchr(file, '\n'); /* after the line that names the generator */
         assert_true(file[0] == '#' && text);
         assert_string_equal(text + 1, stw_buf_str(&out));
     }

@@ -6,7 +6,7 @@
 #include "kinds/product.h"
 #include "kinds/target.h"
 
-/* --- the world: a target of each engine, and one that is narrow */
+/* --- the world: a target of each engine, and restricted ones */
 
 static const char targets_json[] =
     "{\"targets\":["
@@ -34,13 +34,13 @@ static const char targets_json[] =
 
 struct world {
     struct stw_targets *targets;
-    const char *account, *holder; /* what the index has */
+    const char *account, *holder; /* the entry of the index */
     char asked[512], self[600];
     struct stw_secret_facts facts;
     int secret_rc;
     unsigned secrets_asked;
     char secret[128];
-    int has; /* that Secret is in the cache */
+    int has; /* whether that Secret is in the cache; -1: unknown */
     char had[128];
 };
 static struct world world;
@@ -179,7 +179,7 @@ static void no_target_is_configured(void **state)
     assert_answer(&stw_kind_databaseuser, ON("maria", GOOD), NULL, &env,
                   "W: target \"maria\" is not configured; the account is created when it is\n");
     world.targets = all;
-    /* where nobody can know, nothing is said */
+    /* without an environment there is no warning */
     assert_answer(&stw_kind_databaseuser, ON("maria", GOOD), NULL, NULL, "");
 }
 
@@ -191,7 +191,7 @@ static void the_target_stays(void **state)
     static const char unmade[] =
         "{\"metadata\":{\"name\":\"web\",\"labels\":{\"target\":\"maria\"}},\"spec\":{" GOOD
         "},\"status\":{\"observedGeneration\":-1}}";
-    static const char moved[] = /* by somebody who passed the webhook by */
+    static const char moved[] = /* by a client that bypassed the webhook */
         "{\"metadata\":{\"name\":\"web\",\"labels\":{\"target\":\"my\"}},\"spec\":{" GOOD
         "},\"status\":{\"account\":\"app@%\",\"target\":\"maria\"}}";
     static const struct {
@@ -248,7 +248,7 @@ static void users(void **state)
          "spec.user: Invalid value: \"app \": must not start or end with a blank\n"},
         {ON("maria", USER(" ")),
          "spec.user: Invalid value: \" \": must not start or end with a blank\n"},
-        /* quotes of all kinds are names like others */
+        /* quotes of all kinds are allowed in names */
         {ON("maria", USER("o'ne\\\"t`w\\\\o;--")), ""},
     };
     (void)state;
@@ -306,7 +306,7 @@ static void one_account_one_object(void **state)
     assert_string_equal(world.self, "shop/web");
     assert_answer(&stw_kind_databaseuser, ON("my", GOOD), NULL, &env, "");
     assert_answer(&stw_kind_databaseuser, ON("maria", USER("App")), NULL, &env, "");
-    /* who was there before the rule, or won a race, may go on */
+    /* an object that existed before the rule, or that won a race, may be updated */
     assert_answer(&stw_kind_databaseuser, ON("maria", GOOD ",\"resyncSeconds\":60"),
                   ON("maria", GOOD), &env,
                   "W: spec.user: Forbidden: account already managed by DatabaseUser other/one; not "
@@ -439,7 +439,7 @@ static void grant_shapes(void **state)
     ASSERT_RULES(rules, NULL);
 }
 
-/* Each at its longest, and one byte or entry more. */
+/* Each field at its maximum length, and with one unit more. */
 static void lengths(void **state)
 {
     static const struct {
@@ -475,7 +475,7 @@ static void lengths(void **state)
         }
 }
 
-/* What is far too long costs a finding, not the verdict. */
+/* A value that is far too long causes a finding, not a failure of the validation. */
 static void enormous_values(void **state)
 {
     static const char *const fields[] = {
@@ -505,7 +505,7 @@ static void enormous_values(void **state)
                          (const char *const[]){"maria", "pg", "nowhere"}[t]);
             stw_buf_addf(&object, "\"spec\":{%s}}", spec);
             ask(&q, &stw_kind_databaseuser, stw_buf_str(&object), NULL, &env);
-            stw_autofree char *got = answer(&q.a); /* fails the test when there is no verdict */
+            stw_autofree char *got = answer(&q.a); /* fails the test if the validation failed */
             assert_non_null(strstr(got, "spec."));
             assert_true(strlen(got) < 2000);
             ask_done(&q);
@@ -634,7 +634,7 @@ static void what_belongs_to_the_server(void **state)
     }
 }
 
-/* GRANT ALL ON *.* makes an admin. */
+/* GRANT ALL ON *.* would create an administrator. */
 static void nobody_becomes_admin(void **state)
 {
     static const char *const names[] = {"ALL",      "SUPER",      "FILE",         "CREATE USER",
@@ -665,7 +665,7 @@ static void databases(void **state)
         {ON_DATABASE("own", "shop"), ""},
         {ON_DATABASE("own", "shop-eu"), ""},
         {ON_DATABASE("own", "shop_"), ""},
-        {ON_DATABASE("own", "*"), ""}, /* that is allowAllDatabases */
+        {ON_DATABASE("own", "*"), ""}, /* subject to allowAllDatabases */
         {ON_DATABASE("own", "shopping"), REFUSED("shopping")},
         {ON_DATABASE("own", "Shop"), REFUSED("Shop")},
         {ON_DATABASE("own", "sho"), REFUSED("sho")},
@@ -756,7 +756,7 @@ static void the_rest(void **state)
         {ON("maria", GOOD ",\"resyncSeconds\":86401"),
          "spec.resyncSeconds: Invalid value: 86401: must be between 30 and 86400\n"},
         {ON("maria", GOOD ",\"resyncSeconds\":30"), ""},
-        /* of the second cut: not there yet, and so unknown */
+        /* planned fields, still unknown */
         {ON("maria", GOOD ",\"roles\":[\"r\"],\"authPlugin\":\"x\",\"rotation\":{},"
                           "\"connectionSecret\":{}"),
          "W: unknown field \"spec.roles\"\nW: unknown field \"spec.authPlugin\"\n"
@@ -827,13 +827,13 @@ static void what_is_said_of_the_secret(void **state)
         assert_answer(&stw_kind_databaseuser, object, NULL, &env, cases[i].want);
         assert_string_equal(world.secret, "shop/s password");
     }
-    world.secret_rc = -1; /* nobody knows: nothing is said */
+    world.secret_rc = -1; /* the lookup failed: no warning */
     assert_answer(&stw_kind_databaseuser, ON("pg", PG_GOOD), NULL, &env, "");
     world.secret_rc = 0;
     world.facts = fine;
 }
 
-/* A look is a request: not when it cannot matter. */
+/* Reading the Secret costs a request: not done when the result cannot matter. */
 static void when_the_secret_is_looked_at(void **state)
 {
     static const struct {
@@ -866,7 +866,7 @@ static void when_the_secret_is_looked_at(void **state)
 
 /* --- updates */
 
-/* The label is a part of what is wanted, though it is metadata. */
+/* The label counts as part of the spec, although it is metadata. */
 static void another_target_is_another_wish(void **state)
 {
     static const char root[] = "spec.user: Forbidden: \"root\" is reserved on mariadb";
@@ -948,7 +948,7 @@ static void what_is_defaulted(void **state)
                     "/spec/limits/maxUpdatesPerHour=0\n/spec/limits/maxConnectionsPerHour=0\n");
 }
 
-/* What the door adds to an object of this metadata, beside the fields of its spec. */
+/* What the webhook adds to an object with this metadata and a complete spec. */
 static char *added_to_metadata(const char *metadata, enum stw_operation operation,
                                const struct stw_env *e)
 {
@@ -975,7 +975,7 @@ static char *added_to_metadata(const char *metadata, enum stw_operation operatio
 #define MINE "\"mygroup.handsomeguy.cn/databaseuser\""
 #define LIST "/metadata/finalizers=[" MINE "]\n"
 
-/* It is set where the controller would set it in a moment. */
+/* The webhook sets it where the controller would set it a moment later. */
 static void the_finalizer(void **state)
 {
     static const struct stw_env alone = {.product = &product};
@@ -995,13 +995,13 @@ static void the_finalizer(void **state)
         {MARIA ",\"finalizers\":[\"a/b\"," MINE "]", 1, STW_CREATE, &env, ""}, /* there already */
         {MARIA ",\"finalizers\":\"a/b\"", 1, STW_CREATE, &env, ""},            /* of a wrong type */
         {MARIA, 0, STW_CREATE, &env, ""},                                      /* no Secret yet */
-        {MARIA, -1, STW_CREATE, &env, ""}, /* who knows: not a namespace of ours */
+        {MARIA, -1, STW_CREATE, &env, ""}, /* unknown: namespace not watched */
         {"\"labels\":{\"target\":\"elsewhere\"}", 1, STW_CREATE, &env, ""}, /* not configured */
         {"\"labels\":{\"target\":5}", 1, STW_CREATE, &env, ""},
         {"\"labels\":{}", 1, STW_CREATE, &env, ""},
-        {MARIA, 1, STW_UPDATE, &env, ""}, /* perhaps it was just taken away */
+        {MARIA, 1, STW_UPDATE, &env, ""}, /* it may just have been removed */
         {MARIA ",\"deletionTimestamp\":\"2026-11-21T07:42:48Z\"", 1, STW_CREATE, &env, ""},
-        {MARIA, 1, STW_CREATE, &alone, ""}, /* a door without a cluster */
+        {MARIA, 1, STW_CREATE, &alone, ""}, /* a webhook without a cluster */
         {MARIA, 1, STW_CREATE, NULL, ""},
     };
     (void)state;
@@ -1049,7 +1049,7 @@ static void decoded(void **state)
     assert_true(stw_json_is(stw_json_at(g.privileges, 0), "SELECT"));
 }
 
-/* Its error goes into a condition and into events. */
+/* The error goes into a condition and into events. */
 static void a_plain_password_is_not_repeated(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};

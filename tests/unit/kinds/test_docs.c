@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page of each kind is true: each of its YAML blocks is judged, and the text block that follows
- * it (if one does, before the next YAML block) must be what is said, word for word.  A block with
- * `targets` is steward's configuration, which the blocks behind it are judged under.  The samples
- * cause not even a warning. */
+ * Checks the page of each kind: each YAML block is validated, and the text block that follows it
+ * (if any, before the next YAML block) must be exactly the output.  A block with `targets` is
+ * steward's configuration, and applies to the blocks after it.  The samples must not cause even a
+ * warning. */
 #include "base/yaml.h"
 #include "judge.h"
 #include "kinds/kinds.h"
@@ -12,7 +12,7 @@
 
 struct page {
     const char *path;
-    struct stw_buf said; /* of one YAML block */
+    struct stw_buf said; /* findings of one YAML block */
     unsigned blocks;
     struct stw_targets *targets; /* NULL: none were shown */
 };
@@ -39,7 +39,7 @@ static void say(const struct stw_findings *f, struct stw_buf *out)
         stw_buf_addf(out, "Warning: %s\n", f->warnings[i]);
 }
 
-/* NULL for a kind of Kubernetes' own that stands beside ours, such as a Secret. */
+/* NULL for a built-in kind that is shown with ours, such as a Secret. */
 static const struct stw_kind *kind_of(struct stw_json object)
 {
     char version[256], kind[64];
@@ -108,7 +108,7 @@ static void compare(const struct page *page, const char *text, size_t len)
                  text, said);
 }
 
-/* A block that no text follows is one that nothing is said about. */
+/* A YAML block without a text block must have no findings. */
 static void read_blocks(struct page *page, const char *text)
 {
     bool open = false;
@@ -129,7 +129,7 @@ static void read_blocks(struct page *page, const char *text)
         compare(page, "", 0);
 }
 
-/* Restores stand on the page of the backups that they are made from. */
+/* EtcdRestore is documented on the page of EtcdBackup. */
 static const char *page_of(const struct stw_kind *k)
 {
     return stw_streq(k->singular, "etcdrestore") ? "etcdbackup" : k->singular;
@@ -193,7 +193,7 @@ static void the_first_manifest_still_applies(void **state)
     page_done(&page);
 }
 
-/* All that the article which App comes from has in its types. */
+/* All fields of the types in the article that App comes from. */
 static void the_first_app_still_applies(void **state)
 {
     static const char manifest[] = "apiVersion: mycompany.com/v1\n"

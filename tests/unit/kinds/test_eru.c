@@ -73,12 +73,12 @@ static void fields_one_by_one(void **state)
         {SPEC("\"concurrencyPolicy\":\"Replace\""),
          "spec.concurrencyPolicy: Unsupported value: \"Replace\": supported values: \"Forbid\", "
          "\"Allow\"\n"},
-        /* all at once */
+        /* several errors */
         {ERU("\"schedule\":\"x\",\"timeZone\":\"y z\""),
          "spec.deploymentname: Required value\n"
          "spec.schedule: Invalid value: \"x\": must have 5 fields, got 1\n"
          "spec.timeZone: Invalid value: \"y z\": unknown time zone\n"},
-        /* of the second cut, and so unknown */
+        /* a planned field, still unknown */
         {SPEC("\"excludeDates\":[]"), "W: unknown field \"spec.excludeDates\"\n"},
     };
     (void)state;
@@ -124,7 +124,7 @@ static void what_stands_in_the_cluster(void **state)
     assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there,
                   "spec.deploymentname: Forbidden: Deployment \"web\" is already handled by Eru "
                   "\"nightly\"\n");
-    lookup.ctx = self; /* its own entry is no obstacle */
+    lookup.ctx = self; /* its own entry is not a conflict */
     assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there, "");
     lookup.has = has_none;
     assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there,

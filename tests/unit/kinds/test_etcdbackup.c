@@ -171,7 +171,7 @@ static void stores(void **state)
          "spec.pvc.claimName: Required value\n"
          "spec.pvc.path: Required value\n"
          "spec.pvc: Required value: pvc is required when storageType is PVC\n"},
-        /* what became of it */
+        /* verification */
         {EB(",\"verify\":\"Hash\""), ""},
         {EB(",\"verify\":\"None\""),
          "W: spec.verify None: nobody knows whether such backups can be restored\n"},
@@ -249,7 +249,7 @@ static void policies(void **state)
     assert_changes(&stw_kind_etcdbackup, changes, STW_COUNT(changes));
 }
 
-/* The one backup of a one-shot goes where it was said to go. */
+/* The destination of a one-shot backup is immutable. */
 static void places(void **state)
 {
 #define BY_CLOCK ",\"backupPolicy\":{\"backupIntervalInSecond\":60}"
@@ -258,7 +258,7 @@ static void places(void **state)
          "spec.s3.path: Forbidden: field is immutable (was \"b/a\")\n"},
         {STORE(PATH ",\"endpoint\":\"http://a\""), STORE(PATH),
          "spec.s3.endpoint: Forbidden: field is immutable (was not set)\n" PLAIN},
-        /* a default said aloud is no change, nor are other credentials one of the place */
+        /* an explicit default is not a change; other credentials do not change the destination */
         {STORE(PATH ",\"region\":\"us-east-1\",\"awsSecret\":\"b\""),
          STORE(PATH ",\"awsSecret\":\"a\""), ""},
         {VOLUME("\"path\":\"b\""), VOLUME("\"path\":\"a\""),
@@ -352,7 +352,7 @@ static void restore_sources(void **state)
     assert_changes(&stw_kind_etcdrestore, changes, STW_COUNT(changes));
 }
 
-/* A template is judged as the spec that it becomes. */
+/* A template is validated like the spec that it becomes. */
 static void templates(void **state)
 {
 #define TOO_OLD                                                                                    \
@@ -386,7 +386,7 @@ static void templates(void **state)
     assert_rows(&stw_kind_etcdrestore, rows, STW_COUNT(rows));
 }
 
-/* --- what is looked up */
+/* --- lookups */
 
 static int has_some(void *ctx, const char *plural, const char *key)
 {
@@ -439,7 +439,7 @@ static void look_ups(void **state)
                   "it is deleted\n");
     assert_answer(er, ER("\"s3\":{" PATH ",\"awsSecret\":\"none\"},\"template\":{}"), NULL, &poor,
                   "W: Secret \"none\" not found; the restore begins when it appears\n");
-    /* later it is no longer asked */
+    /* updates do not look it up again */
     assert_answer(er, ER(BACKUP), ER(BACKUP ",\"keepOldVolumesSeconds\":5"), &poor, "");
 }
 
@@ -479,7 +479,7 @@ static void defaulting(void **state)
     assert_defaults(&stw_kind_etcdrestore, ER(BACKUP),
                     "/spec/mode=\"New\"\n/spec/bumpRevision=1000000000\n"
                     "/spec/markCompacted=true\n");
-    /* as the schema has it; the version is written when the cluster is made */
+    /* the defaults of the schema; the version is set when the cluster is created */
     assert_defaults(&stw_kind_etcdrestore, TEMPLATE("\"size\":1,\"storage\":{}"),
                     "/spec/template/repository=\"quay.io/coreos/etcd\"\n"
                     "/spec/template/paused=false\n/spec/template/storage/medium=\"Auto\"\n"

@@ -3,7 +3,7 @@
 
 #include "judge.h"
 
-/* A good object around some spec members; its status is what the API server kept. */
+/* A valid object with some spec members; RUNNING adds the stored status. */
 #define EC(members) "{\"metadata\":{\"name\":\"orders\"},\"spec\":{" members "}}"
 #define RUNNING(members, status)                                                                   \
     "{\"metadata\":{\"name\":\"orders\"},\"spec\":{" members "},\"status\":{" status "}}"
@@ -84,13 +84,13 @@ static void sizes(void **state)
         {EC("\"size\":0"), EC("\"size\":3"),
          "spec.size: Invalid value: 0: 0 (hibernate) is not supported in this version; the last "
          "member stays until the cluster is deleted\n"},
-        /* what was latched counts */
+        /* the medium latched in the status counts */
         {EC("\"size\":0"), RUNNING("\"size\":3", "\"storage\":{\"medium\":\"EmptyDir\"}"),
          "spec.size: Invalid value: 0: 0 (hibernate) needs persistent storage, or the data is "
          "lost\n"},
         {EC("\"size\":5,\"version\":\"3.5.22\""), EC("\"size\":3,\"version\":\"3.5.21\""),
          "spec.version: Forbidden: change size and version in separate steps\n"},
-        /* 3 is also what is there when nothing is said */
+        /* 3 is also the default */
         {EC("\"size\":3,\"version\":\"3.5.22\""), EC("\"version\":\"3.5.21\""), ""},
     };
     (void)state;
@@ -137,7 +137,7 @@ static void versions(void **state)
         {VERSION("3.2.13"), "W: no new cluster is made of a version before 3.4.0: members are "
                             "added as learners, which it does not have\n"
                             "W: etcd 3.2 is out of support\n"},
-        /* alone */
+        /* a single member */
         {EC("\"size\":1,\"version\":\"3.5.4\""), "W: a single member of a version before 3.5.5 can "
                                                  "lose writes that it has acknowledged\n"},
         {EC("\"size\":1,\"version\":\"3.5.5\""), ""},
@@ -163,7 +163,7 @@ static void versions(void **state)
 static void upgrades(void **state)
 {
     static const struct change changes[] = {
-        /* against the old spec */
+        /* compared with the old spec */
         {VERSION("3.5.22"), VERSION("3.5.21"), ""},
         {VERSION("3.5.21"), VERSION("v3.5.21"), ""},
         {VERSION("3.5.20"), VERSION("3.5.21"),
@@ -193,13 +193,13 @@ static void upgrades(void **state)
         {VERSION("3.5.1"), VERSION("3.4.23"),
          "spec.version: Invalid value: \"3.5.1\": has a known data corruption bug\n"},
         {VERSION("new"), VERSION("3.4.23"), NO_VERSION("new")},
-        /* against what runs */
+        /* compared with the running version */
         {VERSION("3.5.16"), RUNS("3.4.23", "3.5.21"),
          "spec.version: Invalid value: \"3.5.16\": downgrade from 3.5.21 is not supported\n"},
         {VERSION("3.6.1"), RUNS("3.5.24", "3.4.23"),
          "spec.version: Invalid value: \"3.6.1\": upgrade one minor at a time: next is 3.5\n"},
         {VERSION("3.5.22"), RUNS("3.5.21", "rubbish"), ""},
-        /* while an upgrade runs: as it was, on to a later patch, or back if none has moved */
+        /* during an upgrade: unchanged, on to a later patch, or back if no member has moved */
         {VERSION("3.5.16"), UPGRADES("3.4.23", "3.5.16", IS("3.4.23")), ""},
         {VERSION("3.5.17"), UPGRADES("3.4.23", "3.5.16", IS("3.4.23") "," IS("3.5.16")), ""},
         {VERSION("3.5.15"), UPGRADES("3.4.23", "3.5.16", IS("3.4.23") "," IS("3.5.16")),
@@ -223,14 +223,14 @@ static void upgrades(void **state)
          "spec.version: Invalid value: \"3.5.23\": downgrade to 3.5.24 is still running\n"},
         {VERSION("3.6.17"), UPGRADES("3.6.16", "3.5.24", IS("3.6.16")),
          "spec.version: Invalid value: \"3.6.17\": downgrade to 3.5.24 is still running\n"},
-        /* one that is done */
+        /* a finished upgrade */
         {VERSION("3.5.17"),
          RUNNING("\"version\":\"3.5.16\"",
                  "\"currentVersion\":\"3.5.16\",\"targetVersion\":\"3.5.16\""),
          ""},
-        /* left out, it stays what it was: the door writes it again */
+        /* left out, it does not change: the webhook sets it again */
         {EC("\"paused\":true"), VERSION("3.6.1"), ""},
-        /* it was bad before, and something else changes */
+        /* it was invalid before, and another field changes */
         {EC("\"version\":\"3.5.1\",\"paused\":true"), VERSION("3.5.1"),
          "W: spec.version: Invalid value: \"3.5.1\": has a known data corruption bug; not refused, "
          "because it has not changed\n"},
@@ -438,7 +438,7 @@ static void storage(void **state)
          "W: spec.storage.medium EmptyDir: data is lost when all members stop\n"},
         {STORAGE("\"storageClassName\":\"Fast\""),
          "spec.storage.storageClassName: Invalid value: \"Fast\": " SUBDOMAIN},
-        /* the old API's way */
+        /* the field of the old API */
         {CLAIM(""), ""},
         {CLAIM(",\"accessModes\":[\"ReadWriteOnce\"],\"storageClassName\":\"fast\","
                "\"volumeMode\":\"Filesystem\",\"selector\":{\"x\":1}"),
@@ -503,7 +503,7 @@ static void storage_stays(void **state)
          "spec.pod.persistentVolumeClaimSpec: Forbidden: field is immutable (was set)\n"},
         {STORAGE("\"storageClassName\":\"b\""), STORAGE("\"storageClassName\":\"a\""),
          "spec.storage.storageClassName: Forbidden: field is immutable (was \"a\")\n"},
-        /* the medium: free until it is settled */
+        /* the medium may change until it is latched */
         {STORAGE("\"medium\":\"Persistent\""), EC(""), ""},
         {STORAGE("\"medium\":\"Persistent\""), ON("Persistent", ""), ""},
         {EC(""), ON("EmptyDir", "\"storage\":{\"medium\":\"EmptyDir\"}"), ""},
@@ -663,7 +663,7 @@ static void keeping(void **state)
          "\"Retain\", \"Delete\"\n"},
         {EC("\"progressDeadlineSeconds\":59"),
          "spec.progressDeadlineSeconds: Invalid value: 59: must be between 60 and 86400\n"},
-        /* the second cut */
+        /* planned fields, still unknown */
         {EC("\"defrag\":{},\"upgrade\":{\"requireBackupWithinSeconds\":1},\"TLS\":{\"auto\":{"
             "\"provider\":\"Steward\",\"issuerRef\":{}}}"),
          "W: unknown field \"spec.TLS.auto.issuerRef\"\n"
@@ -674,7 +674,7 @@ static void keeping(void **state)
     assert_rows(rows, STW_COUNT(rows));
 }
 
-/* --- what is looked up */
+/* --- lookups */
 
 static unsigned looks;
 
@@ -698,13 +698,13 @@ static void secrets(void **state)
                   "W: Secret \"p\" not found; the members start when it appears\n"
                   "W: Secret \"s\" has no key \"server-ca.crt\"; the members start when it "
                   "appears\n");
-    /* only what was just chosen is looked at */
+    /* only newly chosen Secrets are looked up */
     looks = 0;
     assert_answer(&stw_kind_etcdcluster, TLS(STATIC), TLS(STATIC), &env, "");
     assert_int_equal(looks, 0);
     assert_answer(&stw_kind_etcdcluster,
                   TLS("\"static\":{\"member\":{\"peerSecret\":\"unknown\"}}"), NULL, &env, "");
-    /* nor is anything once it is refused */
+    /* a refused object causes no lookup */
     looks = 0;
     assert_answer(&stw_kind_etcdcluster, TLS(STATIC "," AUTO("")), NULL, &env,
                   "spec.TLS.auto: Forbidden: set only one of static, auto\n");
@@ -724,7 +724,7 @@ static void forcing(void **state)
         {FORCED("orders-a", ""), EC(""), IGNORED},
         {FORCED("orders-a", LOST("False")), RUNNING("", LOST("False")), IGNORED},
         {FORCED("orders-a", LOST("True")), RUNNING("", LOST("True")), ""},
-        /* said once */
+        /* the warning comes once */
         {FORCED("orders-a", ""), FORCED("orders-a", ""), ""},
         {FORCED("orders-b", ""), FORCED("orders-a", ""), IGNORED},
     };
@@ -791,7 +791,8 @@ static void defaulting(void **state)
                     "/spec/pod/antiAffinity=false\n/spec/pod/DNSTimeoutInSecond=0\n"
                     "/spec/storage/medium=\"Auto\"\n/spec/storage/size=\"8Gi\"\n"
                     "/spec/quorumLossPolicy=\"Manual\"\n/spec/progressDeadlineSeconds=600\n");
-    /* a version that was dropped is that of the cluster, whatever is built in today */
+    /* a version that was removed from the spec stays that of the cluster, whichever is the default
+     * now */
     assert_update_defaults(EC("\"size\":1"), EC("\"size\":1,\"version\":\"3.4.23\""),
                            REST "/spec/version=\"3.4.23\"\n");
     assert_update_defaults(EC("\"size\":1"), RUNNING("", "\"currentVersion\":\"3.4.22\""),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds for every kind, shown on MyWeb and on a made-up kind whose table has each type of row.
- */
+ * Behaviour common to all kinds, tested with MyWeb and with a fictitious kind whose table has each
+ * type of row. */
 #include "kinds/kinds.h"
 #include "kinds/myweb.h"
 
@@ -208,7 +208,7 @@ static void annotations(void **state)
          "W: annotation steward.dev/adopt: \"\" is not \"true\" or \"false\"; ignored\n"
          "W: annotation steward.dev/force-delete: \"True \" is not \"true\" or \"false\"; "
          "ignored\n"},
-        {NOTED("[]"), ""}, /* the API server's to refuse */
+        {NOTED("[]"), ""}, /* the API server refuses it */
         {NOTED("{\"steward.dev/paused\":true}"), ""},
     };
     (void)state;
@@ -224,7 +224,7 @@ static void updates(void **state)
     static const struct {
         const char *old, *now, *want;
     } cases[] = {
-        /* what is new and wrong is refused, what was wrong and stays so is not */
+        /* a new invalid value is refused, an unchanged one is not */
         {LAMP("\"lit\":1"), LAMP("\"lit\":1,\"tags\":{}"),
          "W: spec.lit: Invalid value: 1: must be a boolean" KEPT},
         {LAMP("\"lit\":1"), LAMP("\"lit\":2"), "spec.lit: Invalid value: 2: must be a boolean\n"},
@@ -235,18 +235,18 @@ static void updates(void **state)
          "W: spec.tags[x.y]: Invalid value: \"a b\": must hold no blank" KEPT},
         {LAMP("\"bulbs\":[{}]"), LAMP("\"bulbs\":[{},{}]"),
          "spec.bulbs[1].socket: Required value\nW: spec.bulbs[0].socket: Required value" KEPT},
-        /* a path that cannot be followed keeps its verdict */
+        /* an error whose path cannot be resolved stays an error */
         {LAMP("\"tags\":{\"" A300 "\":1}"), LAMP("\"tags\":{\"" A300 "\":1},\"lit\":true"),
          "spec.tags[(a key of 300 bytes)]: Invalid value: 1: must be a string\n"},
-        /* a rule between two fields: broken by the other one */
+        /* a rule between two fields, violated before */
         {LAMP("\"shade\":{\"level\":50}"), LAMP("\"shade\":{\"level\":50},\"tags\":{}"),
          "W: spec.shade.level: Invalid value: must be at most watts" KEPT},
-        /* whoever leaves the spec alone is never stopped by it */
+        /* an unchanged spec never blocks an update */
         {LAMP("\"lit\":1,\"bulbs\":[]"), LAMP("\"bulbs\":[],\"lit\":1"),
          "W: spec.lit: Invalid value: 1: must be a boolean" KEPT},
         {"{\"metadata\":{\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"a\",\"labels\":{}}}",
          "W: spec: Required value" KEPT},
-        /* a rule on the step itself */
+        /* a rule about the transition */
         {LAMP("\"lit\":true"), LAMP("\"lit\":false"), "spec.lit: Forbidden: cannot be put out\n"},
         {LAMP("\"lit\":false"), LAMP("\"lit\":false,\"tags\":{}"), ""},
         /* immutable fields; absent is the default */
@@ -264,7 +264,7 @@ static void updates(void **state)
         {LAMP("\"shade\":{\"level\":1}"), LAMP("\"shade\":7"),
          "spec.shade: Invalid value: 7: must be an object\n"
          "spec.shade.level: Forbidden: field is immutable (was 1)\n"},
-        /* an old object that is no object judges nothing */
+        /* an old object that is not a JSON object excuses nothing */
         {"[]", LAMP("\"lit\":1"), "spec.lit: Invalid value: 1: must be a boolean\n"},
     };
     (void)state;
@@ -380,7 +380,8 @@ static void the_table(void **state)
         assert_ptr_equal(stw_kind_find((*k)->group, (*k)->version, (*k)->kind), *k);
 }
 
-/* Every list and map of every kind has a maximum, and one that a rule may walk for each entry. */
+/* Every list and map of every kind has a maximum, small enough for a rule to walk it for each
+ * entry. */
 static void check_maxima(const struct stw_field *rows, const char *where, unsigned depth)
 {
     for (const struct stw_field *row = rows; row->name && depth < 12; row++) {

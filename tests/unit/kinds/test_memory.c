@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The n-th allocation fails, for each n: a verdict is either whole or says that it failed; nothing
+ * The n-th allocation fails, for each n: a verdict is either complete or marked as failed; nothing
  * leaks or crashes. */
 #include "kinds/databaseuser.h"
 #include "kinds/myweb.h"
@@ -53,7 +53,7 @@ char *__wrap_strdup(const char *s)
     "{\"name\":\"a\"}],\"resources\":{\"limits\":{\"cpu\":\"x\"},\"requests\":{\"cpu\":0}},"       \
     "\"other\":1}}"
 
-/* Everything that would be said, or "failed". */
+/* All findings as text, or "failed". */
 static void verdict(const struct stw_admission *a, char *out, size_t size)
 {
     stw_autofindings struct stw_findings f = {0};
@@ -102,7 +102,7 @@ static void verdicts(void **state)
     try_all(&stw_kind_myweb, BAD, BAD, NULL);
 }
 
-/* --- rules that look around */
+/* --- rules with lookups */
 
 #define TARGETS                                                                                    \
     "[{\"name\":\"t\",\"engine\":\"mariadb\",\"host\":\"h\",\"admin\":{\"user\":\"chief\","        \
@@ -147,7 +147,7 @@ static void verdicts_among_targets(void **state)
     stw_targets_unref(targets);
 }
 
-/* A list is whole, or refused. */
+/* A list is complete, or refused. */
 static void target_lists(void **state)
 {
     static const char *const texts[] = {TARGETS, WRONG_TARGETS};

@@ -4,7 +4,7 @@
 #include "judge.h"
 #include "kinds/product.h"
 
-/* A good object around some spec members. */
+/* A valid object with some spec members. */
 #define WEB(members)                                                                               \
     "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{" members "}}"
 #define GOOD "\"image\":\"nginx:1.22\",\"pageContentHtml\":\"<p>\""
@@ -63,7 +63,7 @@ static void fields_one_by_one(void **state)
          "spec.nodePortNumber: Invalid value: \"30001\": must be an integer\n"},
         {SPEC("\"nodePortNumber\":30001.5"),
          "spec.nodePortNumber: Invalid value: 30001.5: must be an integer\n"},
-        {SPEC("\"nodePortNumber\":30001.0"), ""}, /* the API server takes this for 30001 */
+        {SPEC("\"nodePortNumber\":30001.0"), ""}, /* the API server reads this as 30001 */
         {SPEC("\"nodePortNumber\":1e300"),
          "spec.nodePortNumber: Invalid value: 1e300: must be an integer\n"},
         /* pageContentHtml */
@@ -127,7 +127,7 @@ static void fields_one_by_one(void **state)
         {SPEC("\"securityContext\":{\"runAsNonRoot\":true,\"anything\":[1]}"), ""},
         {SPEC("\"securityContext\":[]"),
          "spec.securityContext: Invalid value: []: must be an object\n"},
-        /* what nobody asked for */
+        /* unknown fields */
         {SPEC("\"replica\":3"), "W: unknown field \"spec.replica\"\n"},
         {SPEC("\"imagePullSecrets\":[{\"name\":\"a\",\"key\":1}]"),
          "W: unknown field \"spec.imagePullSecrets[0].key\"\n"},
@@ -151,7 +151,7 @@ static void resources(void **state)
         {"{\"limits\":{\"memory\":\"4M\"}}", "spec.resources.limits[memory]: Invalid value: "
                                              "\"4M\": must be at least 4Mi, or no container "
                                              "starts\n"},
-        {"{\"requests\":{\"memory\":\"1Mi\"}}", ""}, /* a small request is nobody's harm */
+        {"{\"requests\":{\"memory\":\"1Mi\"}}", ""}, /* a small request is harmless */
         {"{\"requests\":{\"cpu\":0}}",
          "spec.resources.requests[cpu]: Invalid value: 0: must be greater than 0\n"},
         {"{\"requests\":{\"cpu\":\"0.5m\"}}",
@@ -246,7 +246,7 @@ static void port_ranges(void **state)
     } cases[] = {
         {8000, 8999, 7999,
          "spec.nodePortNumber: Invalid value: 7999: must be 0 or between 8000 and 8999\n"},
-        {8000, 8999, 8030, ""}, /* 1000 ports: 31 of them */
+        {8000, 8999, 8030, ""}, /* 1000 ports: a band of 31 */
         {8000, 8999, 8031,
          "W: node port 8031 may be given to a Service that asks for no certain port; 8000-8030 are "
          "kept for ports chosen by hand\n"},
@@ -285,17 +285,17 @@ static void ports_of_others(void **state)
                   "spec.nodePortNumber: Forbidden: node port 30001 is taken by MyWeb blog/home\n");
     assert_string_equal(taken.self, "shop/web");
     assert_answer(&stw_kind_myweb, SPEC("\"nodePortNumber\":0"), NULL, &env, "");
-    /* it was so before this update */
+    /* the conflict existed before this update */
     assert_answer(&stw_kind_myweb, SPEC("\"nodePortNumber\":30001,\"replicas\":2"), object, &env,
                   "W: spec.nodePortNumber: Forbidden: node port 30001 is taken by MyWeb blog/home; "
                   "not refused, because it has not changed\n");
-    /* it was not */
+    /* the conflict is new */
     assert_answer(&stw_kind_myweb, object, SPEC("\"nodePortNumber\":30002"), &env,
                   "spec.nodePortNumber: Forbidden: node port 30001 is taken by MyWeb blog/home\n");
     lookup.ctx = &in_use;
     assert_answer(&stw_kind_myweb, object, NULL, &env,
                   "W: node port 30001 is in use by Service blog/home\n");
-    assert_answer(&stw_kind_myweb, object, object, &env, ""); /* nobody chose a port here */
+    assert_answer(&stw_kind_myweb, object, object, &env, ""); /* the port did not change */
     lookup.ctx = &own;
     assert_answer(&stw_kind_myweb, object, NULL, &env, "");
 }

@@ -99,7 +99,7 @@ static void images(void **state)
         {"nginx@", false, false, ""},
         {"nginx@sha256", false, false, ""},
         {"@sha256:" H64, false, false, ""},
-        {H64, false, true, ""}, /* an image's ID is no name */
+        {H64, false, true, ""}, /* an image ID is not a name */
         {"nginx:" H64 H64, true, false, H64 H64},
         {"nginx:" H64 H64 "x", false, false, H64 H64 "x"},
     };

@@ -9,7 +9,7 @@
 /* Values and canonical forms as k8s.io/apimachinery gives them. */
 static const struct {
     const char *text;
-    int64_t whole; /* and nano beside it */
+    int64_t whole; /* plus nano */
     int64_t nano;
     const char *canonical;
 } good[] = {
@@ -31,7 +31,7 @@ static const struct {
     {"0.1", 0, 100000000, "100m"},
     {"100u", 0, 100000, "100u"},
     {"1n", 0, 1, "1n"},
-    {"0.1n", 0, 1, "1n"}, /* never rounded to nothing */
+    {"0.1n", 0, 1, "1n"}, /* never rounded to zero */
     {"-0.1n", 0, -1, "-1n"},
     {"2k", 2000, 0, "2k"},
     {"2000", 2000, 0, "2k"},

@@ -7,7 +7,7 @@ static void parsing(void **state)
 {
     static const struct {
         const char *text;
-        struct stw_semver want; /* all zero: it is none */
+        struct stw_semver want; /* all zero: not a version */
     } rows[] = {
         {"3.5.21", {3, 5, 21}},
         {"v3.5.21", {3, 5, 21}},
@@ -37,7 +37,7 @@ static void parsing(void **state)
         int want = stw_semver_known(rows[i].want) ? 0 : -1;
         if (stw_semver_parse(rows[i].text, &got) != want)
             fail_msg("\"%s\"", rows[i].text);
-        /* what is no version leaves the result as it was */
+        /* text that is not a version leaves the result unchanged */
         struct stw_semver expected = want == 0 ? rows[i].want : (struct stw_semver){9, 9, 9};
         assert_int_equal(stw_semver_compare(got, expected), 0);
     }

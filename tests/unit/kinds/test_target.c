@@ -8,7 +8,8 @@
 #define BASE "\"name\":\"orders\",\"engine\":\"mariadb\",\"host\":\"db\""
 #define WITH(members) ONE(BASE "," ADMIN "," members)
 
-/* Findings as lines, warnings as "W: ..." lines; NULL `ret` where the list is refused. */
+/* Returns errors as lines, then warnings as "W: ..."  lines.  Sets `*ret` to NULL if the list is
+ * refused. */
 static char *parse(const char *text, struct stw_targets **ret)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -41,7 +42,7 @@ static struct stw_targets *good(const char *text)
     return list;
 }
 
-/* '*' and "{namespace}" in the three lists; a list that is not there is its default. */
+/* '*' and "{namespace}" in the three lists; an absent list has its default. */
 static void patterns(void **state)
 {
     struct stw_targets *list = good(
@@ -72,7 +73,7 @@ static void patterns(void **state)
     stw_targets_unref(list);
 }
 
-/* A pattern that is misspelt must not become a name that does not exist, or all of them. */
+/* A misspelt pattern must not become a name that does not exist, or match all names. */
 static void wrong_patterns(void **state)
 {
     stw_autofree char *said = parse(
@@ -172,7 +173,7 @@ static void what_is_said(void **state)
     stw_targets_unref(list);
 }
 
-/* Nobody, which is not the same as everybody. */
+/* An empty list allows nothing, unlike an absent one. */
 static void an_empty_list_allows_nothing(void **state)
 {
     struct stw_targets *list = good(WITH("\"allowedNamespaces\":[],\"allowedPrivileges\":[]"));
@@ -219,7 +220,7 @@ static void what_is_wrong(void **state)
          "W: target \"orders\": without TLS, passwords can be read on the network\n"},
         {WITH("\"tls\":{\"mode\":\"Require\"}"),
          "W: target \"orders\": TLS mode Require trusts whoever answers; VerifyFull does not\n"},
-        /* a password, one way or the other */
+        /* a password from exactly one source */
         {ONE(BASE ",\"admin\":{\"user\":\"u\"}"), exactly_one},
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"passwordFile\":\"/f\",\"passwordSecret\":{"
                   "\"name\":\"s\"}}"),
@@ -234,7 +235,7 @@ static void what_is_wrong(void **state)
          "character\n"
          "targets[0].admin.passwordSecret.key: Invalid value: \"/\": must consist of letters, "
          "digits, '-', '_' and '.'\n"},
-        /* which is never repeated */
+        /* which never appears in a message */
         {ONE(BASE ",\"admin\":\"hunter2\""),
          "targets[0].admin: Invalid value: must be an object {user, passwordSecret} or {user, "
          "passwordFile}\n"},
@@ -243,7 +244,7 @@ static void what_is_wrong(void **state)
          "a Secret in steward's namespace\n"},
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"password\":\"hunter2\",\"passwordFile\":\"/f\"}"),
          "targets[0].admin.password: Forbidden: unknown field\n"},
-        /* a key that is misspelt may be one that closes a door */
+        /* a misspelt key may be one that restricts access */
         {WITH("\"allowedNamespace\":[\"a\"]"),
          "targets[0].allowedNamespace: Forbidden: unknown field\n"},
         {WITH("\"allowedNamespaces\":[\"A\",5]"),
@@ -268,7 +269,7 @@ static void what_is_wrong(void **state)
         {ONE("\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":\"h\",\"allowAllDatabases\":"
              "true," ADMIN),
          "targets[0].allowAllDatabases: Invalid value: not supported on postgresql\n"},
-        /* one of each name */
+        /* names are unique */
         {"{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"ORDERS\",\"engine\":\"mysql\",\"host\":"
          "\"h\"," ADMIN "},5]}",
          "targets[1].name: Duplicate value: \"ORDERS\": targets are compared without case\n"
@@ -324,7 +325,7 @@ static void who_logs_in_elsewhere(void **state)
     stw_targets_unref(one);
 }
 
-/* A holder may outlive the list of now. */
+/* A reference may outlive the current list. */
 static void counted(void **state)
 {
     struct stw_targets *list = good(ONE(BASE "," ADMIN)), *held = stw_targets_ref(list);

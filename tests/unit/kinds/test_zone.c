@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Zone files made here, byte by byte, good and bad; names; and the cache over a reader. */
+ * Zone files built byte by byte, valid and invalid; names; and the cache over a reader. */
 #include "kinds/zones.h"
 
 #include "base/util.h"
@@ -59,7 +59,7 @@ struct shape {
 static struct file make(const struct shape *s)
 {
     struct file f = {0};
-    put_header(&f, '2', 0, 0, 1); /* the block of version 1 may be next to empty */
+    put_header(&f, '2', 0, 0, 1); /* the version 1 block may be almost empty */
     put(&f, "\0\0\0\0\0\0LMT", 10);
     put_header(&f, '2', s->leaps, 2, 2);
     put_number(&f, s->times[0], 8);
@@ -160,7 +160,7 @@ static void wrong_files(void **state)
     }
 }
 
-/* Offsets at an instant by a rule alone. */
+/* The offset at an instant, from a rule alone. */
 static void rules(void **state)
 {
     static const struct {
@@ -174,7 +174,7 @@ static void rules(void **state)
         /* 29 March 2026, 1:00 UTC */
         {"\nCET-1CEST,M3.5.0,M10.5.0/3\n", INT64_C(1774745999), 3600},
         {"\nCET-1CEST,M3.5.0,M10.5.0/3\n", INT64_C(1774746000), 7200},
-        /* the southern half: DST over the new year */
+        /* southern hemisphere: DST over the new year */
         {"\nAEST-10AEDT,M10.1.0,M4.1.0/3\n", INT64_C(1767225600), 11 * 3600},
         {"\nAEST-10AEDT,M10.1.0,M4.1.0/3\n", INT64_C(1782864000), 10 * 3600},
         /* its winter time is the daylight-saving one, at -1 h */
