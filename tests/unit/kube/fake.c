@@ -63,7 +63,7 @@ void fake_start_tls(struct fake *f, const char *name)
                    "2>/dev/null",
                    f->key, f->cert, name);
     if (system(command) != 0)
-        skip(); /* no openssl program here */
+        skip(); /* the openssl program is not installed */
     spawn(f);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which version of an object stays, whatever order lists, events and own writes come in. */
+ * Which version of an object is kept, for any order of lists, events and own writes. */
 #include "base/util.h"
 #include "kube/cache_priv.h"
 
@@ -66,7 +66,7 @@ static void assert_has(struct fixture *f, const char *key, const char *text)
     stw_buf_done(&out);
 }
 
-/* Ends a list; "a,b," of what vanished. */
+/* Ends a list.  Returns the keys that vanished, as "a,b,". */
 static const char *end_list(struct fixture *f, const char *rv)
 {
     static char gone[200];
@@ -107,20 +107,19 @@ static void own_writes(void **state)
     (void)deliver(&f, false, "a", "5", "{\"v\":5}");
     saw(&f, "a", "8", "{\"v\":8}");
     assert_has(&f, "a", "{\"v\":8}");
-    /* what the watch still has to tell is older */
+    /* the events that the watch has yet to deliver are older */
     assert_string_equal(deliver(&f, false, "a", "6", "{\"v\":6}"), ".");
     assert_string_equal(deliver(&f, false, "a", "7", NULL), ".");
     assert_has(&f, "a", "{\"v\":8}");
     assert_string_equal(deliver(&f, false, "a", "8", "{\"v\":8}"), ".");
     assert_string_equal(deliver(&f, false, "a", "9", "{\"v\":9}"), "+{\"v\":8}>{\"v\":9}");
-    /* an answer that comes late */
+    /* a late response */
     saw(&f, "a", "8", "{\"v\":8}");
     assert_has(&f, "a", "{\"v\":9}");
     stw_cache_done(&f.cache);
 }
 
-/* The object was deleted, and the watch said so, before our answer came to the cache. */
-/* The echo of a write needs no second look at the object; anything else does. */
+/* The event of an own write needs no further processing; any other event does. */
 static void echoes(void **state)
 {
     struct fixture f = begin();
@@ -139,6 +138,8 @@ static void echoes(void **state)
     stw_cache_done(&f.cache);
 }
 
+/* The object was deleted, and the watch reported that, before the response to our write reached the
+ * cache. */
 static void a_late_answer_makes_no_ghost(void **state)
 {
     struct fixture f = begin();
@@ -168,9 +169,9 @@ static void versions_that_are_no_numbers(void **state)
     assert_string_equal(deliver(&f, false, "a", "x3", "{\"v\":3}"), ".");
     assert_string_equal(deliver(&f, false, "a", "x2", "{\"v\":2}"), "+{\"v\":3}>{\"v\":2}");
     saw(&f, "a", "x5", "{\"v\":5}");
-    assert_string_equal(deliver(&f, false, "a", "x4", NULL), "+{\"v\":5}>"); /* gone is gone */
+    assert_string_equal(deliver(&f, false, "a", "x4", NULL), "+{\"v\":5}>"); /* always deletes */
     saw(&f, "a", "x6", "{\"v\":6}");
-    f.now += STW_CACHE_GATE_MS + 2000; /* no gate stands for ever */
+    f.now += STW_CACHE_GATE_MS + 2000; /* a gate expires */
     assert_string_equal(deliver(&f, false, "a", "x7", "{\"v\":7}"), "+{\"v\":6}>{\"v\":7}");
     stw_cache_done(&f.cache);
 }
@@ -186,11 +187,11 @@ static void own_deletes(void **state)
     assert_string_equal(deliver(&f, false, "a", "5", "{\"v\":5}"), ".");
     assert_string_equal(deliver(&f, false, "a", "6", NULL), ".");
     assert_string_equal(deliver(&f, false, "a", "7", "{\"v\":7}"), "+>{\"v\":7}"); /* a new one */
-    /* a finalizer keeps it: it comes back, and goes in the end */
+    /* a finalizer keeps it: it reappears, and is deleted in the end */
     stw_cache_saw_delete(&f.cache, "a", f.now);
     assert_string_equal(deliver(&f, false, "a", "8", "{\"v\":8}"), "+>{\"v\":8}");
     assert_string_equal(deliver(&f, false, "a", "9", NULL), "+{\"v\":8}>");
-    /* of what was never there */
+    /* an object that was never there */
     stw_cache_saw_delete(&f.cache, "z", f.now);
     assert_int_equal(stw_table_size(&f.cache.deleted), 0);
     stw_cache_done(&f.cache);
@@ -204,14 +205,14 @@ static void lists(void **state)
     for (const char *const *k = (const char *const[]){"n/a", "n/b", "n/c", "o/d", NULL}; *k; k++)
         (void)deliver(&f, true, *k, "1", "{}");
     f.scope.ns = "n";
-    /* a list that breaks off deletes nothing, the next one does; another namespace's stay */
+    /* an aborted list deletes nothing, the next one does; objects of other namespaces stay */
     stw_cache_list_begin(&f.cache, &f.scope);
     (void)deliver(&f, true, "n/a", "1", "{}");
     stw_cache_list_begin(&f.cache, &f.scope);
     assert_int_equal(stw_cache_count(&f.cache, NULL), 4);
     assert_string_equal(deliver(&f, true, "n/b", "2", "{\"v\":2}"), "+{}>{\"v\":2}");
-    assert_string_equal(deliver(&f, true, "o/e", "2", "{}"), "."); /* not this list's business */
-    saw(&f, "n/new", "30", "{}"); /* made while the list was read */
+    assert_string_equal(deliver(&f, true, "o/e", "2", "{}"), "."); /* in another namespace */
+    saw(&f, "n/new", "30", "{}"); /* created while the list was read */
     const char *gone = end_list(&f, "20");
     assert_non_null(strstr(gone, "n/a,"));
     assert_non_null(strstr(gone, "n/c,"));
@@ -219,7 +220,7 @@ static void lists(void **state)
     assert_has(&f, "n/b", "{\"v\":2}");
     assert_has(&f, "n/new", "{}");
     assert_has(&f, "o/d", "{}");
-    /* a store restored from a backup counts lower: the list is believed */
+    /* after a restore from a backup, versions are lower: the list wins */
     stw_cache_list_begin(&f.cache, &f.scope);
     f.now += STW_CACHE_GATE_MS + 2000;
     assert_string_equal(deliver(&f, true, "n/b", "1", "{\"v\":1}"), "+{\"v\":2}>{\"v\":1}");
@@ -227,8 +228,8 @@ static void lists(void **state)
     stw_cache_done(&f.cache);
 }
 
-/* What we write while a list is read stays, on whichever side of its items our write comes, and
- * however long it takes; unless the list is the later of the two. */
+/* An own write during a list stays, whether it comes before or after its item, and however long the
+ * list takes; unless the list is newer. */
 static void writes_while_a_list_is_read(void **state)
 {
     struct fixture f = begin();
@@ -241,8 +242,8 @@ static void writes_while_a_list_is_read(void **state)
     saw(&f, "a", "25", "{\"v\":25}"); /* after its item */
     saw(&f, "b", "26", "{\"v\":26}"); /* before its item */
     assert_string_equal(deliver(&f, true, "b", "5", "{\"v\":5}"), ".");
-    saw(&f, "c", "27", "{\"v\":27}"); /* deleted and made anew: it has no item */
-    saw(&f, "d", "15", "{\"v\":15}"); /* and somebody deleted it again, before the list was taken */
+    saw(&f, "c", "27", "{\"v\":27}"); /* deleted and recreated: it has no item */
+    saw(&f, "d", "15", "{\"v\":15}"); /* deleted again by another client before the list was read */
     saw(&f, "new", "28", "{\"v\":28}");
     f.now += 10 * STW_CACHE_GATE_MS;
     assert_string_equal(end_list(&f, "20"), "d,");
@@ -250,17 +251,17 @@ static void writes_while_a_list_is_read(void **state)
     assert_has(&f, "b", "{\"v\":26}");
     assert_has(&f, "c", "{\"v\":27}");
     assert_has(&f, "new", "{\"v\":28}");
-    /* the watch from there tells all that again, and nobody needs to look */
+    /* the watch from there repeats these events, which are not reported as changes */
     assert_string_equal(deliver(&f, false, "a", "25", "{\"v\":25}"), ".");
     assert_string_equal(deliver(&f, false, "new", "28", "{\"v\":28}"), ".");
-    /* the next list knows better than what was written before it began */
+    /* the next list overrides what was written before it began */
     stw_cache_list_begin(&f.cache, &f.scope);
     assert_int_equal(strlen(end_list(&f, "40")), strlen("a,b,c,new,"));
     stw_cache_done(&f.cache);
 }
 
-/* With a label selector, an object that loses the label is gone; our write that puts the label back
- * may be answered before the watch tells of the loss. */
+/* With a label selector, an object that loses the label is reported as deleted.  The response to
+ * our write that restores the label may arrive before that event. */
 static void a_label_lost_and_put_back(void **state)
 {
     struct fixture f = begin();
@@ -312,7 +313,7 @@ static void the_index(void **state)
     stw_cache_done(&f.cache);
 }
 
-/* No more than 64 bytes an object beyond its text, key and version counted. */
+/* At most 64 bytes per object beyond its text, including its key and version. */
 static void overhead(void **state)
 {
     struct fixture f = begin();

@@ -76,7 +76,7 @@ static void nobody_there(void **state)
     stw_client_destroy(c);
 }
 
-/* In words that say what was waited for. */
+/* The message names what was waited for. */
 static void out_of_time(void **state)
 {
     static const struct {
@@ -118,7 +118,7 @@ static void throttled(void **state)
     assert_int_equal(err.code, STW_ERR_THROTTLED);
     assert_int_equal(err.retry_after_ms, 7000);
     assert_int_equal(fake_count(&fake, "POST /once"), 1);
-    /* what would come after the deadline is not waited for */
+    /* a retry after the deadline is not waited for */
     began = stw_now_ms(&stw_clock_system);
     assert_int_equal(stw_client_do(c, &soon, NULL, &err), -1);
     assert_int_equal(err.code, STW_ERR_THROTTLED);
@@ -141,7 +141,7 @@ static void a_stalled_socket(void **state)
     stw_client_destroy(c);
 }
 
-/* On a kept connection that breaks: GET, PUT and PATCH are said twice, a POST is not. */
+/* On a kept connection that breaks: PUT and PATCH are sent twice, DELETE is not. */
 static void resets(void **state)
 {
     static const struct {
@@ -156,7 +156,7 @@ static void resets(void **state)
         struct stw_error err = {0};
         struct stw_request req = {
             .method = rows[i].method, .path = "/cut", .body = "{}", .body_len = 2};
-        /* Headers come first, so that libcurl's own second try of a silent connection stays out. */
+        /* Headers are sent first: on a silent connection libcurl would retry by itself. */
         (void)snprintf(step, sizeof(step),
                        "[{'match':'%s /cut','status':200,'body':'abc','then':'cut'},"
                        "{'match':'%s /cut'}]",
@@ -239,7 +239,7 @@ static void submitted(void **state)
     stw_metrics_destroy(m);
 }
 
-/* What nobody takes does not fill the memory. */
+/* Submitted requests that the server does not accept do not fill the memory. */
 static void submitted_too_much(void **state)
 {
     static char body[256 << 10];
@@ -256,11 +256,11 @@ static void submitted_too_much(void **state)
                       "{'match':'/much','times':0}]");
     for (int i = 0; i < 50; i++)
         taken += stw_client_submit(c, &req);
-    assert_int_equal(taken, 31); /* of 8 MiB, with what belongs to each call */
+    assert_int_equal(taken, 31); /* 8 MiB, including the overhead of each call */
     assert_int_equal((int)stw_series_value(dropped), 50 - taken);
     fake_go(&fake, "much");
     wait_until(fake_count(&fake, "POST /much 1") == (unsigned)taken);
-    wait_until(stw_client_submit(c, &req)); /* there is room again */
+    wait_until(stw_client_submit(c, &req)); /* there is space again */
     stw_client_destroy(c);
     stw_metrics_destroy(m);
 }
@@ -271,7 +271,7 @@ static void *get_slow(void *c)
     return NULL;
 }
 
-/* While somebody waits for an answer, what nobody waits for goes out one at a time, but it does. */
+/* While a caller waits for a response, submitted requests still go out, but one at a time. */
 static void submitted_while_others_wait(void **state)
 {
     enum { EVENTS = 4, APART_MS = 100 };
@@ -293,7 +293,7 @@ static void submitted_while_others_wait(void **state)
     stw_client_destroy(c);
 }
 
-static atomic_uint_fast64_t moved_ms; /* of a clock that stands still otherwise */
+static atomic_uint_fast64_t moved_ms; /* of a clock that only the test advances */
 
 static uint64_t read_moved(void *ctx)
 {
@@ -307,7 +307,7 @@ static int64_t no_wall(void *ctx)
     return 0;
 }
 
-/* The moment between two requests of a worker is none for what nobody waits for. */
+/* Submitted requests do not use the short pause between two requests of a worker. */
 static void submitted_between_others(void **state)
 {
     static const struct stw_clock clock = {.monotonic_ms = read_moved, .wall_us = no_wall};
@@ -354,9 +354,9 @@ static void a_rotated_token(void **state)
                       "{'match':'/never','status':401,'times':0}]");
     assert_int_equal(get(c, "/who", NULL, &err), 0);
     write_token(path, "new");
-    assert_int_equal(get(c, "/who", NULL, &err), 0); /* not looked at for a minute */
+    assert_int_equal(get(c, "/who", NULL, &err), 0); /* not reread for a minute */
     assert_int_equal(fake_count(&fake, "Bearer old"), 2);
-    assert_int_equal(get(c, "/who", NULL, &err), 0); /* 401: looked at, and asked once more */
+    assert_int_equal(get(c, "/who", NULL, &err), 0); /* 401: reread, and retried once */
     assert_int_equal(fake_count(&fake, "Bearer new"), 1);
     assert_int_equal(get(c, "/never", NULL, &err), -1);
     assert_int_equal(err.code, STW_ERR_FORBIDDEN);
@@ -449,12 +449,12 @@ static void certificates(void **state)
     assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "certificate"));
     stw_client_destroy(c);
-    /* trusted, but for another name */
+    /* trusted, with another name */
     assert_int_equal(stw_read_file(tls.cert, 1u << 20, &config.ca_pem, &len, &err), 0);
     c = fake_client(&tls, &config, NULL);
     assert_int_equal(get(c, "/x", NULL, &err), -1);
     stw_client_destroy(c);
-    /* the name that was asked for; the Host stays the real one */
+    /* the configured name; the Host header keeps the real one */
     config.tls_server_name = (char[]){"api.example"};
     c = fake_client(&tls, &config, NULL);
     if (get(c, "/x", NULL, &err) < 0)
@@ -465,7 +465,7 @@ static void certificates(void **state)
     fake_stop(&tls);
 }
 
-/* Makes `to` hold what `from` holds, as a new file under the old name. */
+/* Replaces `to` with a copy of `from`, as a new file. */
 static void replace_file(const char *to, const char *from)
 {
     char command[1200];
@@ -486,18 +486,18 @@ static void a_rotated_client_certificate(void **state)
     assert_int_equal(stw_read_file(first.cert, 1u << 20, &config.cert_pem, &len, &err), 0);
     assert_int_equal(stw_read_file(first.key, 1u << 20, &config.key_pem, &len, &err), 0);
     assert_int_equal(stw_auth_init(&a, &config, 1000, &err), 0);
-    /* half of the new pair: the old one stays, and is not given up */
+    /* half of the new pair: the old pair stays in use */
     replace_file(first.cert, second.cert);
     stw_auth_refresh(&a, 61000, false);
     assert_string_equal(a.config->cert_pem, config.cert_pem);
     assert_string_equal(a.config->key_pem, config.key_pem);
     replace_file(first.key, second.key);
-    stw_auth_refresh(&a, 62000, false); /* not looked at for a minute */
+    stw_auth_refresh(&a, 62000, false); /* not reread for a minute */
     assert_string_equal(a.config->cert_pem, config.cert_pem);
     stw_auth_refresh(&a, 121000, false);
     assert_string_not_equal(a.config->cert_pem, config.cert_pem);
     assert_string_not_equal(a.config->key_pem, config.key_pem);
-    /* and nothing at all */
+    /* the key is missing */
     assert_int_equal(unlink(first.key), 0);
     stw_auth_refresh(&a, 181000, true);
     assert_non_null(strstr(a.config->key_pem, "PRIVATE KEY"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is sent for what is said, on a clock of the test's own. */
+ * Which events are sent for which records, with a fake clock. */
 #include "base/util.h"
 #include "fake.h"
 #include "kube/events.h"
@@ -44,7 +44,7 @@ static struct stw_events *create(void)
     return e;
 }
 
-/* Everything that was submitted is in the log once a later request is. */
+/* Waits for `want` requests with `part`; what was submitted before them is in the log then, too. */
 static void sent(const char *part, unsigned want)
 {
     wait_until(fake_count(&fake, part) >= want);
@@ -87,7 +87,7 @@ static void repeats_become_a_series(void **state)
     sent("{\"series\":{\"count\":6,\"lastObservedTime\":", 1);
     stw_events_record(e, &o, false, "Again", "Try", "another");
     sent("POST /apis/events.k8s.io/v1/namespaces/series", 2);
-    /* what was not said of yet is written at the end */
+    /* repeats that were not written yet are written at the end */
     stw_events_record(e, &o, false, "Again", "Try", "the same");
     stw_events_destroy(e);
     sent("{\"series\":{\"count\":7,", 1);
@@ -124,7 +124,7 @@ static void a_flood_is_held_back(void **state)
     stw_events_destroy(e);
 }
 
-/* Far more objects than are remembered: memory stays bounded, and nothing breaks (for ASan). */
+/* Far more objects than are remembered: memory stays bounded (for ASan). */
 static void many_objects(void **state)
 {
     struct stw_events *e = create();
@@ -139,7 +139,8 @@ static void many_objects(void **state)
     stw_events_destroy(e);
 }
 
-/* What there was no room for is said when it comes up again, and not taken for a repeat. */
+/* An event that was dropped because the queue was full is sent when it is recorded again, and does
+ * not count as a repeat. */
 static void a_dropped_one_is_no_series(void **state)
 {
     static char body[256 << 10];
@@ -156,7 +157,7 @@ static void a_dropped_one_is_no_series(void **state)
     stw_events_record(e, &o, false, "Late", "Try", "the same");
     fake_go(&fake, "fill");
     fill.body_len = sizeof(body);
-    wait_until(stw_client_submit(fake.client, &fill)); /* there is room again */
+    wait_until(stw_client_submit(fake.client, &fill)); /* there is space again */
     assert_int_equal(fake_count(&fake, "/namespaces/dropped/"), 0);
     stw_events_record(e, &o, false, "Late", "Try", "the same");
     sent("POST /apis/events.k8s.io/v1/namespaces/dropped/events", 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reflector against a server that misbehaves as told. */
+ * The reflector against a scripted server that misbehaves. */
 #include "base/log.h"
 #include "base/util.h"
 #include "fake.h"
@@ -52,11 +52,11 @@ static bool said(struct fixture *f, const char *want)
  *     list 5 a@1=1 b@2=1 more=x      a page at 5: objects (name@version=data), its continue token
  *     watch +d@6=1 *a@7=2 -c@9=1 ^20 hang
  *                                    added, modified, deleted, a bookmark; !410: an ERROR; hang: it
- *                                    stays open; wait:x: until fake_go x; {...}: what fake_api.py
- *                                    takes
- *     {'status':500}                 anything else that it takes
+ *                                    stays open; wait:x: until fake_go x; {...}: an item of a
+ *                                    stream of fake_api.py
+ *     {'status':500}                 any other step of fake_api.py
  *
- * times=0 at the end of a list or watch: for ever; cut: the connection is cut. */
+ * times=0 at the end of a list or watch: without limit; cut: the connection is cut. */
 static bool next_word(const char **at, const char *line_end, char *out, size_t size)
 {
     while (*at < line_end && **at == ' ')
@@ -224,7 +224,7 @@ static void list_then_watch(void **state)
     end(&f);
 }
 
-/* The end of what the cache did not keep is told only where that was asked for. */
+/* The deletion of an object that is not cached is reported only with tells_gone. */
 static void gone_without_a_trace(void **state)
 {
     static const char *const script = "limit= | list 5 a@1=1\n"
@@ -238,7 +238,7 @@ static void gone_without_a_trace(void **state)
     }
 }
 
-/* 410 as an answer, and as an event: what vanished meanwhile is told. */
+/* 410 as a response, and as an event: objects that vanished meanwhile are reported. */
 static void gone(void **state)
 {
     struct fixture f;
@@ -256,8 +256,8 @@ static void gone(void **state)
     end(&f);
 }
 
-/* The continue token expires: the list begins again, and nothing counts as deleted before its end.
- */
+/* The continue token expires: the list starts again, and no object counts as deleted before it
+ * ends. */
 static void gone_while_paging(void **state)
 {
     struct fixture f;
@@ -274,7 +274,7 @@ static void gone_while_paging(void **state)
     end(&f);
 }
 
-/* Cut in the middle of a string: the half event counts for nothing, the next watch resumes. */
+/* Cut in the middle of a string: the partial event is ignored, and the next watch resumes. */
 static void cut_in_a_string(void **state)
 {
     struct fixture f;
@@ -322,7 +322,7 @@ static void a_silent_watch(void **state)
     end(&f);
 }
 
-/* All but the last bytes of a list: it is asked for again, on another connection. */
+/* A list stalls before its last bytes: it is requested again, on another connection. */
 static void a_list_that_stops(void **state)
 {
     static const char *const sent[] = {
@@ -388,7 +388,7 @@ static void faults_pass(void **state)
     end(&f);
 }
 
-/* 429 "storage is (re)initializing" right after a CRD is made is nothing to warn of. */
+/* 429 "storage is (re)initializing" right after a CRD was created must not cause a warning. */
 static void a_busy_server_is_no_warning(void **state)
 {
     struct fixture f;
@@ -409,7 +409,7 @@ static void a_busy_server_is_no_warning(void **state)
     (void)fclose(log);
 }
 
-/* A page over the cap is asked for again, half as long. */
+/* A page over the size limit is requested again, with half as many objects. */
 static void a_page_too_large(void **state)
 {
     struct fixture f;
@@ -423,7 +423,7 @@ static void a_page_too_large(void **state)
     end(&f);
 }
 
-/* The store was put back from a backup: bookmarks count lower than what we have. */
+/* The store was restored from a backup: bookmarks have lower versions than the cache. */
 static void a_store_that_went_back(void **state)
 {
     struct fixture f;
@@ -458,7 +458,7 @@ static void own_writes(void **state)
     assert_has(&f, "n/a", "{\"d\":8}");
     stw_informer_saw_delete(f.inf, "n/a");
     assert_has(&f, "n/a", NULL);
-    /* what is no object, and what lies outside, changes nothing */
+    /* invalid JSON, and objects outside the namespaces, change nothing */
     stw_buf_clear(&answer);
     stw_buf_adds(&answer, "{\"metadata\":");
     stw_informer_saw(f.inf, &answer, NULL);
@@ -517,7 +517,7 @@ static void several_namespaces(void **state)
     end(&f);
 }
 
-/* Ended at every stage, and after the client was cancelled. */
+/* Destroyed at every stage, and after the client was cancelled. */
 static void ended_any_time(void **state)
 {
     static const char *const scripts[] = {
@@ -536,7 +536,7 @@ static void ended_any_time(void **state)
     }
 }
 
-/* Writers on other threads while the watch brings events: for TSan. */
+/* Writers on other threads while the watch delivers events: for TSan. */
 static void *write_along(void *arg)
 {
     struct fixture *f = arg;
@@ -581,8 +581,8 @@ static void many_threads(void **state)
     end(&f);
 }
 
-/* What the server has is listed and watched; asked again when a watch is over, and listed anew only
- * when the answer is another one. */
+/* The version that the server has is listed and watched.  Discovery is repeated when a watch ends;
+ * there is a new list only if the version changed. */
 static void versions(void **state)
 {
     static const struct stw_resource v2 = {"autoscaling", "v2", "HorizontalPodAutoscaler",
@@ -615,7 +615,7 @@ static void versions(void **state)
     end(&f);
 }
 
-/* Who may not ask which versions there are uses the best. */
+/* Without permission for discovery, the best version is used. */
 static void versions_in_the_dark(void **state)
 {
     static const struct stw_resource v2 = {"policy", "v2", "Thing", "things", true};

@@ -18,8 +18,8 @@ static int collect(void *ctx, struct stw_json item, struct stw_error *err)
                                                       : 0;
 }
 
-/* Feeds `text` in pieces of `piece` bytes and writes its objects and what is left.  Returns 0 or
- * the error. */
+/* Feeds `text` in pieces of `piece` bytes, and writes its objects and the rest to `out`.  Returns
+ * the error code. */
 static enum stw_err feed(const char *text, size_t piece, struct stw_buf *out)
 {
     struct stw_items l = {0};
@@ -96,8 +96,8 @@ static void forms_of_lists(void **state)
         }
 }
 
-/* An object is first tried when there is nearly as much as the one before it had: those after a large
- * one are shorter, up to the end of the list. */
+/* An object is parsed for the first time when nearly as many bytes have arrived as the previous one
+ * had.  Objects after a large one are shorter, up to the end of the list. */
 static void objects_of_all_sizes(void **state)
 {
     static const int sizes[] = {1, 700, 3, 40, 900, 500, 250, 120, 60, 30, 1};
@@ -142,7 +142,7 @@ static void too_large(void **state)
         stw_buf_adds(&text, "0123456789abcdef");
     assert_int_equal(feed(text.data, 16384, &out), STW_ERR_INVALID);
     assert_int_equal(out.len, 0);
-    text.data[1] = 'x'; /* no items: all of it is beside them */
+    text.data[1] = 'x'; /* no items: all of it is the rest */
     assert_int_equal(feed(text.data, 16384, &out), STW_ERR_INVALID);
 }
 

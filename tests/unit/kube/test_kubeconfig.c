@@ -174,7 +174,8 @@ static void a_wanted_context(void **state)
     stw_kubeconfig_destroy(c);
 }
 
-/* The first file that has a name wins, whole; a missing file of the list is no matter. */
+/* The first file that has a name provides the whole entry; missing files of the list are
+ * ignored. */
 static void merged_files(void **state)
 {
     char list[600];
@@ -197,7 +198,7 @@ static void merged_files(void **state)
     assert_string_equal(c->ca_path, in_dir("ca.crt"));
     stw_kubeconfig_destroy(c);
     c = NULL;
-    /* the flag beats the list */
+    /* the flag overrides the list */
     assert_int_equal(stw_kubeconfig_load(in_dir("b"), NULL, &c, &err), 0);
     assert_string_equal(c->token, "second");
     stw_kubeconfig_destroy(c);

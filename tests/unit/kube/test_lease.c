@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leader election against a server that answers as told, with times of some hundred milliseconds.
- */
+ * Leader election against the scripted server, with times of some hundred milliseconds. */
 #include "base/util.h"
 #include "fake.h"
 #include "kube/lease.h"
@@ -73,7 +72,7 @@ static void end(struct fixture *f)
     "'body':{'metadata':{'name':'l','resourceVersion':'" rv "'},'spec':{'holderIdentity':'" holder \
     "','leaseDurationSeconds':" seconds ",'acquireTime':'2026-01-02T03:04:05.000000Z',"            \
     "'leaseTransitions':4}}}"
-/* The watch that wakes a candidate is not what these tests are about. */
+/* Most of these tests do without the watch that wakes a candidate. */
 #define NO_WATCH "{'match':'GET .*fieldSelector','times':0,'status':500},"
 #define ABSENT                                                                                     \
     "{'match':'GET " PATH "/l$','status':404,'body':{'kind':'Status','reason':'NotFound'}},"
@@ -129,7 +128,7 @@ static void a_free_lease_is_taken_at_once(void **state)
     end(&f);
 }
 
-/* Whether the server refuses or says nothing at all: we stop when renew_ms are over. */
+/* Whether the server returns errors or does not respond: leading ends after renew_ms. */
 static void lost(void **state)
 {
     static const char *const faults[] = {"'times':0,'status':500}", "'times':0,'then':'stall'}",
@@ -153,7 +152,7 @@ static void lost(void **state)
         wait_until(fake_count(&f.fake, "PUT") >= 4);
         uint64_t last = stw_now_ms(&stw_clock_system);
         wait_until(atomic_load(&f.stopped) == 1);
-        assert_true(atomic_load(&f.stopped_ms) - last <= 1000); /* 1500 is when another may begin */
+        assert_true(atomic_load(&f.stopped_ms) - last <= 1000); /* after 1500 another may start */
         assert_false(stw_lease_held(f.lease));
         end(&f);
     }
@@ -171,11 +170,11 @@ static void taken_away(void **state)
     wait_until(atomic_load(&f.stopped) == 1);
     assert_int_equal(fake_count(&f.fake, "PUT"), 1);
     end(&f);
-    assert_int_equal(atomic_load(&f.stopped), 1); /* and nothing is given back that is not ours */
+    assert_int_equal(atomic_load(&f.stopped), 1); /* and a lease of another is not released */
 }
 
-/* Another led in between and gave the lease back before our next renewal: the renewal succeeds, but
- * what was read before is stale. */
+/* Another replica led in between and released the lease before our next renewal.  The renewal
+ * succeeds, but data that was read before is stale. */
 static void lost_for_a_while(void **state)
 {
     struct fixture f;
@@ -204,7 +203,7 @@ static void lost_for_a_while(void **state)
     end(&f);
 }
 
-/* Without a renewal the fence is shut by the clock, whether or not the election's thread runs. */
+/* Without a renewal the clock closes the fence, whether or not the election thread runs. */
 static void the_fence_outlives_no_renewal(void **state)
 {
     struct fixture f;

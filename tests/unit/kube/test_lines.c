@@ -19,7 +19,7 @@ static int collect(void *ctx, const char *line, size_t len)
 static const char text[] = "{\"a\":\"x\\n\"}\n\n\r\n{\"b\":2}\r\nlast\nrest";
 static const char want[] = "{\"a\":\"x\\n\"}|{\"b\":2}|last|";
 
-/* Cut at every pair of places: always the same lines. */
+/* Split at every pair of positions: always the same lines. */
 static void cut_anywhere(void **state)
 {
     size_t len = strlen(text);

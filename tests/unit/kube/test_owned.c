@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Against objects recorded from Kubernetes 1.20: what was applied, how it lived right after, and
- * after somebody changed one of our fields. */
+ * Objects recorded from Kubernetes 1.20: as applied, as live right after that, and after another
+ * client changed one of our fields. */
 #include "base/util.h"
 #include "kube/owned.h"
 
@@ -55,7 +55,7 @@ static void recorded(void **state)
     static const struct {
         const char *name, *diff;
     } rows[] = {
-        {"configmap", ""}, /* an empty value that is gone cannot be named, but it is seen */
+        {"configmap", ""}, /* the loss of an empty value is detected, but cannot be named */
         {"service", "spec.ports[port=80,protocol=TCP].nodePort"},
         {"deployment", "spec.template.spec.containers[name=side].image"},
         {"poddisruptionbudget", "spec.minAvailable"},
@@ -84,7 +84,7 @@ static void recorded(void **state)
     }
 }
 
-/* Two texts with the same digest, or not. */
+/* Whether two texts have the same digest. */
 static void digests(void **state)
 {
     static const struct {
@@ -164,7 +164,7 @@ static void whole_maps(void **state)
          "\"f:spec\":{\"f:template\":{\"f:spec\":{\"f:nodeSelector\":{\"f:a\":{}}}}}",
          "\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"a\":\"1\",\"b\":\"2\"}}}}", false,
          false},
-        /* what we own no key of is not ours */
+        /* a map is not ours if we own none of its keys */
         {"\"spec\":{\"replicas\":1}", "\"f:spec\":{\"f:replicas\":{}}",
          "\"spec\":{\"replicas\":1,\"selector\":{\"b\":\"2\"}}", false, true},
         {"\"data\":{\"a\":\"1\"}", "\"f:data\":{\"f:a\":{}}", "\"data\":{\"a\":\"1\",\"b\":\"2\"}",
@@ -225,8 +225,8 @@ static void controllers(void **state)
     done(&d);
 }
 
-/* A member that is wanted no more goes whole, with what the server filled in; what is a single
- * value, or an element of a list, goes by the apply itself. */
+/* A member that is no longer wanted is removed as a whole, with the defaults of the server.  Single
+ * values and elements of lists are removed by the apply itself. */
 static void leftovers(void **state)
 {
     static const char live[] =

@@ -78,7 +78,7 @@ static void no_list_and_an_empty_one(void **state)
     assert_int_equal(seen.count, 0);
 }
 
-/* What the server cannot answer at once is asked for in halves. */
+/* A page that is too large for the server is requested again, with half as many objects. */
 static void a_page_that_is_too_large(void **state)
 {
     struct seen seen = {0};

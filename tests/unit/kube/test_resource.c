@@ -17,9 +17,9 @@ static void paths(void **state)
         {&stw_res_configmap, "a", NULL, NULL, "/api/v1/namespaces/a/configmaps"},
         {&stw_res_deployment, "a", "b", "status",
          "/apis/apps/v1/namespaces/a/deployments/b/status"},
-        /* a namespace means nothing to a cluster-wide kind */
+        /* the namespace of a cluster-scoped kind is ignored */
         {&stw_res_namespace, "a", "b", NULL, "/api/v1/namespaces/b"},
-        /* nothing in a name may end its part of the path */
+        /* no character of a name may end its segment of the path */
         {&stw_res_secret, "..", "a/b?c%#\xc3\xa9", NULL,
          "/api/v1/namespaces/../secrets/a%2Fb%3Fc%25%23%C3%A9"},
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Written as jansson writes it. */
+ * The output equals that of jansson. */
 #include "kube/tree.h"
 
 #include <setjmp.h>
