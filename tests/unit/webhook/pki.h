@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Certificates for the tests of this room. */
+ * Certificates for the tests of this folder. */
 #ifndef STW_TESTS_WEBHOOK_PKI_H
 #define STW_TESTS_WEBHOOK_PKI_H
 
@@ -15,7 +15,7 @@
 
 #define DAY_US ((int64_t)86400 * 1000000)
 
-/* A leaf for localhost that was issued at `issued_us` for so many days; the caller frees it. */
+/* A leaf for localhost, issued at `issued_us` for `days` days; the caller frees it. */
 static inline struct stw_pem_pair make_pair(int64_t issued_us, uint32_t days)
 {
     static const char *const names[] = {"localhost", NULL};

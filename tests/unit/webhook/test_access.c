@@ -9,13 +9,13 @@
 
 #include <cmocka.h>
 
-/* An API server that knows one user, and counts. */
+/* A fake API server that knows one user and counts requests. */
 struct server {
     uint64_t now_ms;
     bool away, nonsense, may;
-    const char *known; /* the only token that is somebody's */
+    const char *known; /* the only valid token */
     unsigned who, may_asked;
-    char review[4096]; /* the last */
+    char review[4096]; /* the last request */
     struct stw_clock clock;
 };
 
@@ -140,7 +140,7 @@ static void a_permission_is_remembered_for_a_minute(void **state)
     assert_int_equal(s.who, 1);
     s.now_ms += 1;
     expect(a, "Bearer good", 401, "does not know");
-    /* and what was refused does not come back when the server is away */
+    /* a refused token is not accepted again while the server is away */
     s.away = true;
     s.now_ms += 10000;
     expect(a, "Bearer good", 503, "cannot be asked");
@@ -155,7 +155,7 @@ static void without_the_api_server(void **state)
     expect(a, "Bearer good", 200, "");
     s.away = true;
     s.now_ms += 60000;
-    expect(a, "Bearer good", 200, ""); /* known since a minute */
+    expect(a, "Bearer good", 200, ""); /* known for a minute */
     expect(a, "Bearer other", 503, "cannot be asked");
     unsigned asked = s.who;
     expect(a, "Bearer third", 503, "cannot be asked"); /* not asked again at once */
@@ -186,13 +186,13 @@ static void guesses_are_bounded_and_push_nobody_out(void **state)
     expect(a, "Bearer more", 429, "too many tokens");
     expect(a, "Bearer guess3", 401, ""); /* remembered: costs nothing */
     assert_int_equal(s.who, 20);
-    for (int i = 0; i < 200; i++) { /* five a second from here */
+    for (int i = 0; i < 200; i++) { /* from here five per second */
         s.now_ms += 200;
         (void)snprintf(header, sizeof(header), "Bearer late%d", i);
         expect(a, header, 401, "");
     }
     s.known = "nobody's";
-    expect(a, "Bearer good", 200, ""); /* 40 s old and still known, behind 200 refusals */
+    expect(a, "Bearer good", 200, ""); /* 40 s old and still known, after 200 refusals */
     s.now_ms += 20000;
     expect(a, "Bearer good", 401, "");
     stw_access_destroy(a);

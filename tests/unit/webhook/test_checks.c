@@ -66,7 +66,7 @@ static const struct {
      "[+]ping ok\n[+]webhook ok\n[+]shutdown ok\n"
      "warn: some health checks cannot be excluded: no matches for \"nothing\"\nreadyz check "
      "passed\n"},
-    /* one alone */
+    /* a single check */
     {{"readyz", "webhook", false, NULL}, bad, false, 200, "ok"},
     {{"readyz", "caches", false, NULL},
      bad,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server in this process, with a TLS client: what needs more than the command line offers
- * (limits, certificates that come and go).  The rest is in tests/integration/test_door_*.py. */
+ * The server in this process, with a TLS client: tests that need more than the command line offers
+ * (limits, changing certificates).  The rest is in tests/integration/test_door_*.py. */
 #include "webhook/server.h"
 
 #include "base/util.h"
@@ -87,7 +87,7 @@ static void send_all(struct client *c, const char *text)
     assert_int_equal(gnutls_record_send(c->tls, text, strlen(text)), strlen(text));
 }
 
-/* Head and body of one small reply; the status, or 0 when the connection ended. */
+/* Reads head and body of one small reply.  Returns the status, or 0 if the connection ended. */
 static int receive(struct client *c, char *reply, size_t size)
 {
     size_t got = 0;
@@ -139,7 +139,7 @@ static void certificates_come_and_go(void **state)
     assert_int_equal(stw_server_set_certificate(s, one.cert, two.key, &err), -1);
     assert_non_null(strstr(err.text, "does not belong"));
     use(s, &two);
-    assert_int_equal(post(&kept, REVIEW, reply, sizeof(reply)), 200); /* over the old one still */
+    assert_int_equal(post(&kept, REVIEW, reply, sizeof(reply)), 200); /* still with the old one */
     assert_int_equal(handshake(&after, s, "NORMAL"), 0);
     unsigned n = 0;
     const gnutls_datum_t *old = gnutls_certificate_get_peers(kept.tls, &n);
@@ -207,7 +207,7 @@ static void sessions_resume(void **state)
     stw_pem_pair_done(&two);
 }
 
-/* Bytes that trickle in are no sign of life: the time for the whole request is what counts. */
+/* Bytes that trickle in do not extend the time limit of the whole request. */
 static void a_trickle_is_cut(void **state)
 {
     char byte;
@@ -277,18 +277,19 @@ static void draining(void **state)
     stw_server_retire(s);
     assert_int_equal(post(&c, REVIEW, reply, sizeof(reply)), 200);
     assert_non_null(strstr(reply, "Connection: close"));
-    assert_int_equal(handshake(&d, s, "NORMAL"), 0); /* newcomers are still served */
+    assert_int_equal(handshake(&d, s, "NORMAL"), 0); /* new clients are still served */
     assert_int_equal(post(&d, REVIEW, reply, sizeof(reply)), 200);
     uint64_t before = stw_now_ms(&stw_clock_system);
     stw_server_drain(s, 5000, 0);
-    assert_true(stw_now_ms(&stw_clock_system) - before < 4000); /* nobody is in flight */
+    assert_true(stw_now_ms(&stw_clock_system) - before < 4000); /* no request is in flight */
     hang_up(&c);
     hang_up(&d);
     stw_server_destroy(s);
     stw_pem_pair_done(&pair);
 }
 
-/* The body cap, with and without a length; and what a body over it costs its neighbour: nothing. */
+/* The body limit, with and without a length.  A body over the limit does not affect the next
+ * request. */
 static void bodies_have_a_cap(void **state)
 {
     char reply[4096], body[2001];
@@ -310,7 +311,7 @@ static void bodies_have_a_cap(void **state)
     send_all(&c, body);
     send_all(&c, "\r\n0\r\n\r\n");
     assert_int_equal(receive(&c, reply, sizeof(reply)), 413);
-    /* that body was read to its end, so that the connection is good for another */
+    /* that body was read to its end, so that the connection can be reused */
     assert_int_equal(post(&c, REVIEW, reply, sizeof(reply)), 200);
     hang_up(&c);
     stw_server_destroy(s);

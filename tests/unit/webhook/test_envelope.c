@@ -20,7 +20,7 @@
 #define UID "\"uid\":\"u\""
 #define CREATE "\"operation\":\"CREATE\"," OBJECT
 #define REQUEST(members) HEAD "{" members "}}"
-/* A good request but for what `members` says. */
+/* A valid request, apart from `members`. */
 #define WITH(members) REQUEST(UID "," GVK "," GVR "," members)
 #define LONG64 "0123456789012345678901234567890123456789012345678901234567890123"
 
@@ -38,10 +38,10 @@ static int handle(const char *body, size_t len, struct stw_buf *reply)
 static void refusals(void **state)
 {
     static const struct {
-        const char *body, *words; /* words: of the message; NULL: it is answered */
+        const char *body, *words; /* words: part of the message; NULL: accepted */
     } cases[] = {
         {WITH(CREATE), NULL},
-        /* no JSON, or not an object */
+        /* not JSON, or not an object */
         {"", "the body is not valid JSON"},
         {"{", "the body is not valid JSON"},
         {WITH(CREATE) "x", "the body is not valid JSON"},
@@ -68,7 +68,7 @@ static void refusals(void **state)
         {REQUEST("\"uid\":\"" LONG64 "\"," GVK "," GVR "," CREATE), NULL},
         {REQUEST("\"uid\":\"" LONG64 "x\"," GVK "," GVR "," CREATE), "request.uid: must be"},
         {REQUEST("\"uid\":\"a\\\"b\"," GVK "," GVR "," CREATE), NULL},
-        /* what the path is for */
+        /* kind and resource of the path */
         {REQUEST(UID "," GVR "," CREATE), "request.kind: must be an object"},
         {REQUEST(UID "," GVK "," CREATE), "request.resource: must be an object"},
         {REQUEST(UID
@@ -126,7 +126,7 @@ static void depth_is_bounded(void **state)
     assert_non_null(strstr(stw_buf_str(&reply), "the body is not valid JSON"));
 }
 
-/* The UID goes back as it came, escapes and all. */
+/* The UID is returned unchanged, including escapes. */
 static void uid_is_echoed(void **state)
 {
     static const char body[] = REQUEST("\"uid\":\"a\\\"\\u00e9\"," GVK "," GVR "," CREATE);
@@ -157,7 +157,7 @@ static void reply_with(const char *const *warnings, struct stw_buf *reply)
     stw_verdict_done(&v);
 }
 
-/* Warnings become HTTP headers: one line, a length that the API server does not cut, whole
+/* Warnings become HTTP headers: one line, short enough for the API server not to truncate, whole
  * characters. */
 static void warnings_are_trimmed(void **state)
 {
@@ -165,7 +165,7 @@ static void warnings_are_trimmed(void **state)
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(1 << 20);
     (void)state;
     memset(wide, 'x', sizeof(wide));
-    memcpy(wide + 252, "\xc3\xa9", 2); /* the cut falls into it */
+    memcpy(wide + 252, "\xc3\xa9", 2); /* truncation would split it */
     wide[sizeof(wide) - 1] = '\0';
     reply_with((const char *const[]){"one\ntwo", wide, NULL}, &reply);
     const char *text = stw_buf_str(&reply);
@@ -173,7 +173,7 @@ static void warnings_are_trimmed(void **state)
     assert_non_null(strstr(text, "x...\"]"));
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err;
-    assert_int_equal(stw_json_scan(&doc, text, reply.len, &err), 0); /* valid UTF-8 still */
+    assert_int_equal(stw_json_scan(&doc, text, reply.len, &err), 0); /* still valid UTF-8 */
     struct stw_json list = stw_json_path(stw_json_root(&doc), "response.warnings");
     assert_in_range(stw_json_size(stw_json_at(list, 1)), 250, 256);
 }

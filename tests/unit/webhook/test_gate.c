@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gate alone: what it hands over is entered here at once, as the library would do, and left
- * when the test sees it cut. */
+ * The gate alone.  The test enters the connections that it is handed at once, as the library would,
+ * and leaves at the end. */
 #include "webhook/gate_priv.h"
 
 #include "base/util.h"
@@ -24,10 +24,10 @@ struct house {
     pthread_mutex_t lock;
     struct stw_gate_entry guests[GUESTS_MAX];
     unsigned count;
-    _Atomic bool slow; /* takes none in: what is handed over waits in `waiting` */
+    _Atomic bool slow; /* enters none: connections handed over wait in `waiting` */
     _Atomic unsigned waiting_count;
     int waiting[GUESTS_MAX];
-    /* a clock that the test turns */
+    /* a clock that the test sets */
     _Atomic uint64_t now_ms;
     struct stw_clock clock;
 };
@@ -104,7 +104,7 @@ static int dial(const struct house *h)
     return fd;
 }
 
-/* A client; returns when it was handed over. */
+/* Connects a client; returns when it was handed over. */
 static int come(struct house *h)
 {
     unsigned before = house_count(h);
@@ -115,7 +115,7 @@ static int come(struct house *h)
     return fd;
 }
 
-/* Whether the other side ends the connection within the patience. */
+/* Whether the gate closes the connection within `patience_ms`. */
 static bool is_cut(int fd, unsigned patience_ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -161,14 +161,14 @@ static void then_the_one_idle_longest(void **state)
     fd[0] = come(&h);
     fd[1] = come(&h);
     serve_all(&h, 1000000);
-    /* just served, all of them: the newcomer is the one to go */
+    /* all were just served: the new connection is closed */
     struct sockaddr_in addr = {.sin_family = AF_INET,
                                .sin_port = htons(h.port),
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     fd[2] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd[2], (struct sockaddr *)&addr, sizeof(addr)), 0);
     assert_true(is_cut(fd[2], PATIENCE_MS));
-    /* later the first works, and the second has been idle for two seconds */
+    /* later the first has a request, and the second has been idle for two seconds */
     atomic_store(&h.now_ms, 1002000);
     stw_gate_begin(h.gate, &h.guests[0], 1002000);
     fd[3] = come(&h);
@@ -179,9 +179,8 @@ static void then_the_one_idle_longest(void **state)
     house_close(&h);
 }
 
-/* Go's client dials, and may have no need of the connection until much later. */
-/* The library is slow, and has not taken in the crowd: a served client stays, and newcomers wait
- * until it is known whose turn it is to go. */
+/* The library is slow, and has not entered the new connections yet.  A served client stays, and new
+ * ones wait until it is known which connection must be closed. */
 static void the_served_stay_before_a_crowd_at_the_door(void **state)
 {
     struct house h;
@@ -208,6 +207,7 @@ static void the_served_stay_before_a_crowd_at_the_door(void **state)
     house_close(&h);
 }
 
+/* Go's client may open a connection that it does not use until much later. */
 static void kept_behind_its_handshake(void **state)
 {
     struct house h;
@@ -220,7 +220,7 @@ static void kept_behind_its_handshake(void **state)
     stw_gate_begin(h.gate, &h.guests[0], 1050000);
     atomic_store(&h.now_ms, 1050999);
     assert_false(is_cut(spare, 300));
-    /* a request without a decision earns no more than a quarter for another try */
+    /* after a request without a decision, the next gets at most a quarter of the time */
     stw_gate_end(h.gate, &h.guests[0], 1050999, false);
     stw_gate_begin(h.gate, &h.guests[0], 1050999);
     atomic_store(&h.now_ms, 1051249);
@@ -276,7 +276,7 @@ static void time_is_up(void **state)
     atomic_store(&h.now_ms, 1001000);
     assert_true(is_cut(slow, PATIENCE_MS));
     assert_false(is_cut(kept, 300));
-    /* a request on a kept connection has the same time again */
+    /* a request on a kept connection gets the whole time again */
     atomic_store(&h.now_ms, 1010000);
     stw_gate_begin(h.gate, &h.guests[1], 1010000);
     atomic_store(&h.now_ms, 1011000);

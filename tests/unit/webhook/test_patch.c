@@ -62,7 +62,7 @@ static void operations_in_order(void **state)
     stw_patch_done(&p);
 }
 
-/* What does not fit must not go out cut short. */
+/* A patch that does not fit must not be sent truncated. */
 static void failure_is_passed_on(void **state)
 {
     struct stw_patch p;

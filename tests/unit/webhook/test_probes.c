@@ -23,7 +23,7 @@ static int dial(uint16_t port)
     return fd;
 }
 
-/* The whole reply: each ends its connection. */
+/* The whole reply: the server closes the connection after each. */
 static void ask(uint16_t port, const char *line, struct stw_buf *reply)
 {
     char request[256], piece[4096];
@@ -92,7 +92,7 @@ static void answers(void **state)
     stw_metrics_destroy(m);
 }
 
-/* Far more silent connections than are kept: the kubelet is answered all the same. */
+/* Far more silent connections than the limit: the kubelet still gets its reply. */
 static void a_crowd_is_no_hindrance(void **state)
 {
     enum { CROWD = 400 };

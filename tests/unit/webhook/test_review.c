@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole reviews: each folder of tests/data/review holds a request and what it must be answered; its
- * name begins with the webhook.  In response.json the patch stands decoded. */
+ * Whole reviews: each folder of tests/data/review contains a request and the expected response; its
+ * name begins with the webhook.  In response.json the patch is decoded. */
 #include "webhook/review.h"
 
 #include "base/util.h"
@@ -87,6 +87,8 @@ static void run_case(const char *name)
     stw_json_done(&scratch.doc);
 }
 
+/* Applying a patch is up to the API server.  Here, an object that has all defaults gets no
+ * patch. */
 static void pairs(void **state)
 {
     DIR *d = opendir(CASES);
@@ -103,7 +105,6 @@ static void pairs(void **state)
     assert_true(count >= 20);
 }
 
-/* Applying a patch is the API server's; here the object that has all defaults gets none. */
 static void verdict_is_told(void **state)
 {
     size_t len;
@@ -127,7 +128,7 @@ static void verdict_is_told(void **state)
     stw_json_done(&scratch.doc);
 }
 
-/* A reply that does not fit is an error of ours, and says so; never half a decision. */
+/* A reply that does not fit becomes an InternalError, never a truncated decision. */
 static void no_room_is_a_500(void **state)
 {
     size_t len;

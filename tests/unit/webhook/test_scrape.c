@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * /metrics over HTTPS in this process, with readers at the same time.  The API server is a
- * function here; a real one is in tests/e2e/test_metrics_access.py. */
+ * /metrics over HTTPS in this process, with concurrent readers.  The API server is a function here;
+ * tests/e2e/test_metrics_access.py uses a real one. */
 #include "webhook/scrape.h"
 
 #include "base/util.h"
@@ -55,7 +55,7 @@ struct client {
     gnutls_session_t tls;
 };
 
-/* 0, or GnuTLS' error; without assertions, as threads use it. */
+/* 0, or GnuTLS' error; no assertions, because threads call it. */
 static int dial(struct client *c, uint16_t port)
 {
     const struct timeval patience = {.tv_sec = 20};
@@ -79,7 +79,7 @@ static void hang_up(struct client *c)
     (void)close(c->fd);
 }
 
-/* The status of one request on a connection that stays open; 0 when it ended. */
+/* The status of one request on a connection that stays open; 0 if the connection ended. */
 static int get(struct client *c, const char *path, const char *token, char *reply, size_t size)
 {
     char head[512];
@@ -178,7 +178,7 @@ static void many_readers_while_the_certificate_changes(void **state)
     stw_pem_pair_done(&two);
 }
 
-/* With a reader at the door still. */
+/* While another client is connected that sends nothing. */
 static void it_ends_at_once(void **state)
 {
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);

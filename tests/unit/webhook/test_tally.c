@@ -56,7 +56,7 @@ static void counts(void **state)
     (void)state;
     stw_tally_init(&t, m);
     stw_route_init(&r, &t, stw_kinds[0], false, strdup("/validate-x"));
-    /* there before anything happened */
+    /* present before the first request */
     assert_has(
         m, "controller_runtime_webhook_requests_total{webhook=\"/validate-x\",code=\"200\"} 0\n");
     assert_has(
