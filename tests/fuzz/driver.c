@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Runs a fuzz target over saved inputs, so that they are ordinary tests in every build: each
- * argument is a file or a folder of files.  A folder that is not there counts as empty. */
+ * argument is a file or a folder of files.  A missing folder counts as empty. */
 #include "base/util.h"
 
 #include "base/error.h"
@@ -24,7 +24,7 @@ static int run_file(const char *path, unsigned *count)
         (void)fprintf(stderr, "%s\n", err.text);
         return -1;
     }
-    /* An exact copy, so that a sanitizer sees the first byte read behind the end. */
+    /* A copy of the exact size, so that a sanitizer reports the first byte read past the end. */
     stw_autofree uint8_t *exact = malloc(len ? len : 1);
     if (!exact)
         return -1;

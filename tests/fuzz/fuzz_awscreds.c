@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A credentials file, and the names of snapshots: what goes into a header cannot end it, and a name
- * that is taken for ours is one that we would write. */
+ * A credentials file, and the names of snapshots.  Text for a header cannot end the header, and a
+ * name that is accepted as ours is one that we would write. */
 #include "base/util.h"
 #include "controller/snapshot.h"
 #include "controller/store/credentials.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schedules: what parses has a next instant unless it never matches, and no other is in between. */
+ * Schedules: one that parses has a next instant unless it never matches, with no other in
+ * between. */
 #include "base/util.h"
 #include "kinds/calendar.h"
 

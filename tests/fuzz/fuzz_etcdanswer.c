@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The answers of etcd's gateway.  The first byte says which reader gets the rest; on failure its
- * result must be as it was, and what is taken must be bounded and printable where it is text. */
+ * Responses of etcd's gateway.  The first byte selects the reader of the rest.  On failure its
+ * result must be unchanged; on success it must be bounded, and text must be printable. */
 #include "controller/etcd/etcd_priv.h"
 
 #include <stdlib.h>

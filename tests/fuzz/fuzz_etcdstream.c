@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The stream of a snapshot: fed in pieces it must give the bytes and the verdict that it gives fed
- * at once, and what it takes for whole ends with the SHA-256 of what came before.  The first byte
- * says how long the pieces are. */
+ * The stream of a snapshot: fed in pieces it must give the same bytes and the same result as fed at
+ * once, and a stream that is accepted as complete ends with the SHA-256 of the bytes before it.
+ * The first byte sets the size of the pieces. */
 #include "controller/etcd/etcd_priv.h"
 
 #include <openssl/evp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Image references and names: nothing is read behind the end, and what is accepted holds only
- * characters that may stand in a path, a header or a label. */
+ * Image references and names: nothing is read past the end, and what is accepted contains only
+ * characters that are allowed in a path, a header or a label. */
 #include "base/util.h"
 #include "kinds/names.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists that arrive in pieces: the same objects and the same verdict as at once, and none that the
- * JSON reader would refuse as a whole.  The first byte says how long the pieces are. */
+ * Lists that arrive in pieces: the same objects and the same result as at once, and no list is
+ * accepted that the JSON reader would refuse.  The first byte sets the size of the pieces. */
 #include "kube/items_priv.h"
 
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The JSON reader against jansson under JSON_REJECT_DUPLICATES:
+ * The JSON reader compared with jansson under JSON_REJECT_DUPLICATES:
  *   - what jansson refuses is refused;
- *   - what is accepted has the same value as jansson's tree, walked side by side;
+ *   - what is accepted has the same value as jansson's tree, compared node by node;
  *   - what jansson accepts may be refused for its depth (STW_ERR_TOO_LARGE), or for a NUL byte in
- * the text: jansson 2.14 overlooks one that directly follows a number or a word, and no other. */
+ *     the text: jansson 2.14 overlooks one that directly follows a number or a literal. */
 #include "base/json.h"
 #include "base/util.h"
 
@@ -117,7 +117,7 @@ static void same(struct stw_json v, const json_t *t)
     }
 }
 
-/* What the parts write out is the value that was read. */
+/* The raw text of the document reads back as the same value. */
 static void survives_rewriting(const struct stw_json_doc *doc)
 {
     size_t len;

@@ -4,7 +4,7 @@
  *   - with the defaults applied there is nothing left to default,
  *   - defaults neither cause nor cure an error,
  *   - an update that changes nothing is not refused.
- * Rules may look around: there is a target of each engine, some names are taken, Secrets differ. */
+ * Lookups are answered: there is a target of each engine, some names are taken, Secrets differ. */
 #include "base/util.h"
 #include "kinds/kinds.h"
 #include "kinds/product.h"
@@ -48,7 +48,7 @@ static int secret(void *ctx, const char *ns, const char *name, const char *key,
     return n % 11 ? 0 : -1;
 }
 
-/* Made once, and for as long as the program lives. */
+/* Created once, for the lifetime of the program. */
 static struct stw_targets *targets(void *ctx)
 {
 #define ADMIN "\"host\":\"h\",\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}"
@@ -181,7 +181,7 @@ static void try_kind(const struct stw_kind *kind, const struct stw_json_doc *doc
     verdict(&b, &out);
 }
 
-/* What jansson writes is the object under test, so that numbers read the same before and after. */
+/* The object under test is text from jansson, so that numbers read the same before and after. */
 static void try_tree(json_t *tree)
 {
     stw_autofree char *text = json_dumps(tree, JSON_COMPACT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kubeconfig text.  What is taken must be usable: a server, and both halves of a client certificate
- * or none. */
+ * Kubeconfig text.  What is accepted must be usable: it has a server, and both halves of a client
+ * certificate or neither. */
 #include "kube/kubeconfig.h"
 
 #include <stdint.h>

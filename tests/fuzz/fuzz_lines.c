@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The watch line splitter: fed in pieces, it must give the lines that it gives fed at once.  The
- * first byte says how long the pieces are, the second how long a line may be. */
+ * The watch line splitter: fed in pieces, it must give the same lines as fed at once.  The first
+ * byte sets the size of the pieces, the second the maximum length of a line. */
 #include "kube/lines_priv.h"
 
 #include <stdint.h>

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)stw_owned_has(live, "m", "spec.replicas");
         stw_buf_clear(&names);
         if (stw_owned_leftovers(live, live, "m", &names) != 0)
-            abort(); /* nothing is left over of what is all wanted */
+            abort(); /* an object has no leftovers compared with itself */
         stw_buf_clear(&names);
         if (stw_owned_diff(root, root, 3, &names) != 0)
             abort();

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const dns[] = {"steward.ns.svc", NULL};
 static const char *const ips[] = {"127.0.0.1", NULL};
 
-/* The same text in every slot: whatever it is, there is always something to do next. */
+/* The same text in every slot: the facts must be consistent. */
 static void examine(const char *text)
 {
     static const struct stw_rota_config config = {.ns = "ns",

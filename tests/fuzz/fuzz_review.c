@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of an AdmissionReview through both webhooks of every kind.  What comes back is valid
- * JSON, its status one of three, and an allowance never stands beside findings. */
+ * The body of an AdmissionReview through both webhooks of every kind.  The reply is valid JSON, its
+ * status is one of three, and a request is allowed if and only if there are no errors. */
 #include "kinds/kinds.h"
 #include "webhook/review.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * XML as an object store answers with it, and the report of an agent: whatever comes, names and
- * texts stay within their limits, and elements end as deep as they began. */
+ * XML as an object store returns it, and the report of an agent: for any input, names and texts
+ * stay within their limits. */
 #include "base/util.h"
 #include "controller/snapshot.h"
 #include "controller/store/xml.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What database servers say: marks, which must come out as they went in, privilege lists, verifiers
- * and error messages.  The first byte says which. */
+ * Text from database servers: marks, which must survive a round trip, privilege lists, verifiers
+ * and error messages.  The first byte selects one of these. */
 #include "base/util.h"
 #include "controller/sql/mark.h"
 #include "controller/sql/mysql_privileges.h"
@@ -54,7 +54,7 @@ static void verifiers(const char *text, size_t len)
         (void)stw_pg_password_state("alice", text, len, &secret);
 }
 
-/* Nothing behind the first quotation mark may be shown. */
+/* Nothing after the first quotation mark may be shown. */
 static void messages(const char *text)
 {
     char clean[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any configuration file: it has errors or gives a list, and every target of a list can be found,
- * has one way to a password, and allows nothing that its engine does not have. */
+ * Any configuration file: it has errors or yields a list.  Every target of a list can be found, has
+ * exactly one source of its password, and allows only privileges that its engine has. */
 #include "base/json.h"
 #include "controller/targets.h"
 #include "kinds/engine.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Zone files: whatever is read has periods that hold the instant asked for and join on to one
- * another, and schedules fall due in it in order. */
+ * Zone files: the periods of an accepted zone contain the requested instant and are contiguous, and
+ * schedules are due in order. */
 #include "base/util.h"
 #include "kinds/calendar.h"
 

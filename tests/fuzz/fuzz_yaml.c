@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The YAML reader over any bytes:
- *   - what it hands out is JSON that the strict reader takes (a bare scalar too, inside of a list);
- *   - a refusal has a text that begins with the file's name;
- *   - that JSON in plain ASCII, read as YAML once more, is the same value (but for a text that was
- *     JSON to begin with: it is passed on as it stands, with surrogate escapes and numbers
- * like 1.0);
- *   - every place of the last document has a mark inside of the text. */
+ *   - its output is JSON that the strict reader accepts (also a bare scalar, inside a list);
+ *   - an error message begins with the name of the file;
+ *   - its output in plain ASCII, read as YAML again, is the same value (except for input that was
+ *     JSON already: that is passed through unchanged, with surrogate escapes and numbers like 1.0);
+ *   - every position of the last document has a mark inside the text. */
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml.h"
@@ -41,7 +40,7 @@ static int compare(void *ctx, unsigned index, size_t line, const struct stw_buf 
     return 0;
 }
 
-/* YAML knows more line ends than JSON, and forbids DEL and its like. */
+/* YAML has more line ends than JSON, and forbids DEL and similar characters. */
 static bool is_plain_ascii(const struct stw_buf *b)
 {
     for (size_t i = 0; i < b->len; i++)
@@ -60,11 +59,11 @@ static int check(void *ctx, unsigned index, size_t line, const struct stw_buf *j
     CHECK(index == progress->documents++ && line > 0);
     wrap(&wrapped, json);
     if (stw_json_scan(&doc, wrapped.data, wrapped.len, &err) != 0) {
-        /* The list around it may be one level too many, nothing else. */
+        /* Only because the list around it is one level too many. */
         CHECK(err.code == STW_ERR_TOO_LARGE);
         return 0;
     }
-    /* libyaml takes keys of at most 1,024 bytes where "key: value" stands in one line. */
+    /* libyaml accepts keys of at most 1,024 bytes if "key: value" is on one line. */
     if (!progress->json && is_plain_ascii(&wrapped)) {
         int rc = stw_yaml_each("again", wrapped.data, wrapped.len, compare, &doc, &err);
         CHECK(rc == 0 || json->len > 1024);
