@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ceiling of the admission benchmark: libmicrohttpd and GnuTLS as steward sets them up, and a
- * handler that throws the body away and answers a constant.  Prints its port, serves until SIGTERM.
- */
+ * The upper bound for the admission benchmark: libmicrohttpd and GnuTLS as steward sets them up,
+ * and a handler that discards the body and returns a constant.  Prints its port, serves until
+ * SIGTERM. */
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -46,7 +46,7 @@ static char *slurp(const char *path)
 
 static struct MHD_Response *constant(void)
 {
-    char *copy = strdup(reply); /* the library wants memory that it could write to */
+    char *copy = strdup(reply); /* the library requires writable memory */
     struct MHD_Response *r =
         copy ? MHD_create_response_from_buffer(strlen(copy), copy, MHD_RESPMEM_MUST_FREE) : NULL;
     if (r)

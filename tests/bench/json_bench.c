@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The JSON reader and jansson over the same texts in one run: microseconds a text, MB/s, and the
- * ratio of the two.  Usage: json_bench [FILE...]; without files it makes its own admission reviews.
- */
+ * The JSON reader and jansson over the same texts in one run: microseconds per text, MB/s, and the
+ * ratio of the two.  Usage: json_bench [FILE...]; without files it generates admission reviews. */
 #include "base/json.h"
 #include "base/util.h"
 
@@ -40,7 +39,7 @@ static void tree_once(const char *text, size_t len)
     json_decref(tree);
 }
 
-/* Nanoseconds a call: the best of five rounds, as noise only ever adds. */
+/* Nanoseconds per call: the best of five rounds, because noise only adds time. */
 static double measure(void (*once)(const char *, size_t), const char *text, size_t len)
 {
     double best = 1e18;

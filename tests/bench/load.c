@@ -83,7 +83,7 @@ static SSL *dial(SSL_CTX *ctx, uint16_t port)
     return ssl;
 }
 
-/* The socket blocks for writing: a request always fits behind what the server reads next. */
+/* Writes to the socket block, which is safe: the server reads the whole request next. */
 static void send_request(struct client *c)
 {
     c->got = 0;
@@ -92,7 +92,7 @@ static void send_request(struct client *c)
         die("the server closed a connection");
 }
 
-/* Whether a whole reply is in; counts it. */
+/* Whether a whole reply has arrived; counts it. */
 static bool reply_done(struct client *c)
 {
     c->in[c->got] = '\0';
@@ -154,9 +154,9 @@ static void run(struct client *clients, uint32_t count, int ep, double seconds)
     (void)fflush(stdout);
 }
 
-/* usage: load PORT PATH BODY-FILE CONNECTIONS; then reads from stdin a number of seconds a line,
- * runs that long and answers a line each time, so that the caller can look at the server in
- * between. */
+/* usage: load PORT PATH BODY-FILE CONNECTIONS; then reads lines from stdin, each a number of
+ * seconds, runs for that long and prints one line each time, so that the caller can inspect the
+ * server in between. */
 int main(int argc, char **argv)
 {
     if (argc != 5)
