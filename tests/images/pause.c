@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first process of every pod: holds its namespaces, and reaps what the others leave. */
+/* The first process of every pod: holds its namespaces, and reaps orphaned processes. */
 
 #include <signal.h>
 #include <stdlib.h>
