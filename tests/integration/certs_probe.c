@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The certificates of Secret mode against a real API server, for test_certs.py: one replica, whose
- * wall clock can be set ahead.  Reads commands from standard input, a line each, and answers each
+ * wall clock can be set ahead.  Reads commands from standard input, one per line, and answers each
  * with one line of JSON.
  *
  *     status         {"ready": ..., "why": ..., "uses": N, "cert": PEM, "metrics": TEXT}
- *     shift SECONDS  the wall clock goes ahead by so much more
+ *     shift SECONDS  sets the wall clock ahead by this much more
  *     quit
  *
  * Arguments: NAMESPACE SECRET MUTATING VALIDATING NAME... (DNS names and IP addresses). */
@@ -28,8 +28,8 @@ struct probe {
     const char *dns[NAMES_MAX + 1], *ips[NAMES_MAX + 1];
 
     pthread_mutex_t lock;
-    char *cert;    /* lock: in service */
-    unsigned uses; /* lock */
+    char *cert;    /* guarded by lock: in service */
+    unsigned uses; /* guarded by lock */
 };
 
 static atomic_llong ahead_us;

@@ -2,9 +2,9 @@
  *
  * The cron engine for tests that compare it with others.  Reads lines
  *     EXPRESSION <tab> TIME ZONE <tab> SECONDS SINCE THE EPOCH <tab> COUNT
- * and answers each with the next COUNT instants after that, or with "!" and what is wrong.
- * With --time it answers nothing, but how long finding the next instant took: the average and the
- * worst, in nanoseconds, over all lines. */
+ * and answers each with the next COUNT instants after that, or with "!" and the error.
+ * With --time it prints only one line: the number of searches for the next instant, and their
+ * average and worst time in nanoseconds. */
 #include "base/tzfile.h"
 #include "base/util.h"
 #include "kinds/calendar.h"
@@ -60,7 +60,7 @@ struct times {
     uint64_t calls, total, worst;
 };
 
-/* The best of three, so that what else runs on the machine does not count. */
+/* The best of three, to exclude other load on the machine. */
 static void take_time(const struct question *q, struct times *t)
 {
     uint64_t best = UINT64_MAX;

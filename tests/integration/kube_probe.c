@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Drives the API client against a real API server, for test_kube.py: reads commands from standard
- * input, a line each, and answers each with one line of JSON.
+ * input, one per line, and answers each with one line of JSON.
  *
  *     apply MANAGER FILE   server-side apply; {"same": the digests agree, "rv": ...}
- *     owned MANAGER FILE   of the object as it lives now: {"same": ..., "diff": "a, b"}
+ *     owned MANAGER FILE   of the live object: {"same": ..., "diff": "a, b"}
  *     count | keys | synced | problem
  *     version KEY          {"rv": ...} of the cache
  *     quit
  *
- * Arguments: RESOURCE (configmaps, deployments, services) and NAMESPACE of the cache. */
+ * Arguments: RESOURCE (a plural of `known`, such as configmaps) and NAMESPACE of the cache. */
 #include "base/json.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -73,7 +73,7 @@ static int fail(const struct stw_error *err)
     return -1;
 }
 
-/* Answers with what the digests of `desired` and `live` say. */
+/* Prints whether the digests of `desired` and of the live object agree. */
 static int answer_owned(const char *manager, struct stw_json desired, const struct stw_buf *answer)
 {
     char rv[STW_RV_LEN] = "";

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded into a steward that runs: on SIGUSR2 it tries, in that very process, what somebody
- * would who took it over, and writes "NAME ERRNO" for each into the file that $SANDBOX_PROBE_LOG
- * names, which it has opened before the sandbox.  Nothing happens where an attempt is not refused.
- */
+ * Preloaded into a running steward: on SIGUSR2 it tries, in that process, what an attacker would
+ * who took it over, and writes "NAME ERRNO" for each attempt to the file $SANDBOX_PROBE_LOG, which
+ * it opens before the sandbox.  An attempt that is not refused does no harm. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -6,8 +6,8 @@
  *     store_probe CONFIG get KEY FILE | list PREFIX | delete KEY | clean PREFIX SECONDS
  *
  * CONFIG is a file: {"folder": PATH} or {"endpoint", "region", "bucket", "credentials": TEXT, "ca",
- * "sse", "path_style", "timeout_ms", "reach"}.  Says one line of JSON; exit status 1 for what
- * failed. */
+ * "sse", "path_style", "timeout_ms", "reach"}.  Prints one line of JSON; exit status 1 on
+ * failure. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/thread.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define PIECE 100000 /* no divisor of a part */
+#define PIECE 100000 /* does not divide the size of a part */
 
 static struct {
     struct stw_store *store;
@@ -162,7 +162,7 @@ static int run(int argc, char **argv)
     return stw_fail(&probe.err, STW_ERR_INVALID, "no such command");
 }
 
-/* Peak of what was resident, in KiB. */
+/* Peak resident memory, in KiB. */
 static long peak_kb(void)
 {
     char line[256];
