@@ -10,7 +10,7 @@
 
 #define HEADER "\"header\":{\"cluster_id\":\"17286054605986868326\",\"member_id\":\"3\"}"
 
-/* As 3.4.23 wrote it; 3.5 has blanks between. */
+/* As 3.4.23 wrote it; 3.5 adds blanks. */
 static void test_status(void **state)
 {
     static const char text[] =
@@ -76,7 +76,7 @@ static void test_versions(void **state)
     }
 }
 
-/* Not one byte of the result is touched. */
+/* The result is not touched. */
 static void test_status_that_is_none(void **state)
 {
     static const char *const texts[] = {
@@ -135,7 +135,7 @@ static void members_text(unsigned count, const char *member, struct stw_buf *out
     stw_buf_adds(out, "]}");
 }
 
-/* What is too long is refused, never cut: a cut URL would be another one. */
+/* Values that are too long are refused, not truncated: a truncated URL would be a different one. */
 static void test_members_that_are_none(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 16), long_one = STW_BUF_INIT(4096);
@@ -181,7 +181,7 @@ static void test_added(void **state)
     assert_int_equal(id, 12);
 }
 
-/* 3.4 answers {} when there is none; a kind that we do not know is passed over. */
+/* 3.4 returns {} if there are none; unknown kinds of alarms are skipped. */
 static void test_alarms(void **state)
 {
     static const char text[] =
@@ -201,7 +201,7 @@ static void test_alarms(void **state)
     assert_int_equal(stw_etcd_read_alarms("[]", 2, &alarms, NULL), -1);
 }
 
-/* A token goes into a header. */
+/* A token goes into a header, and must not end it. */
 static void test_token(void **state)
 {
     static const char good[] = "{" HEADER ",\"token\":\"abc.12\"}";

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* The verdict on `len` bytes that come in pieces of `piece`. */
+/* Checks `len` bytes in pieces of `piece` bytes. */
 static int check(const unsigned char *data, size_t len, size_t piece, char sha256[65],
                  struct stw_error *err)
 {
@@ -67,7 +67,7 @@ static void test_every_flipped_bit(void **state)
     assert_int_equal(check(data, sizeof(data), sizeof(data), sha256, NULL), 0);
 }
 
-/* What is wrong is told. */
+/* The message names the fault. */
 static void test_words(void **state)
 {
     static const struct {

@@ -11,7 +11,7 @@
 
 struct got {
     struct stw_buf data;
-    size_t fail_at; /* the sink refuses from so many bytes on; 0: never */
+    size_t fail_at; /* the sink fails beyond this many bytes; 0: never */
 };
 
 static int sink(void *ctx, const void *data, size_t len, struct stw_error *err)
@@ -30,7 +30,7 @@ static void add_line(struct stw_buf *out, const unsigned char *data, size_t len)
     stw_buf_adds(out, "\"}}\n");
 }
 
-/* The stream of the fixture, as etcd sends it: the hash in a line of its own. */
+/* The stream of the fixture, as etcd sends it: the hash is on a line of its own. */
 static void make(struct stw_buf *out)
 {
     unsigned char data[WHOLE_BYTES];
@@ -74,8 +74,8 @@ static void test_pieces_of_every_length(void **state)
     }
 }
 
-/* A proxy may drop the last line's end; etcd 3.6 sends more members than the blob, and may send
- * messages without any; a long row of empty lines is nothing. */
+/* A proxy may drop the end of the last line; etcd 3.6 sends other members besides the blob, and may
+ * send messages without a blob; empty lines are ignored. */
 static void test_what_is_fine(void **state)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 20);
@@ -117,7 +117,7 @@ static void test_what_is_no_stream(void **state)
     }
 }
 
-/* Memory stays bounded whatever comes. */
+/* Memory stays bounded for any input. */
 static void test_a_line_without_end(void **state)
 {
     struct stw_etcd_stream s;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* What 3.4.23 and 3.5.16 were seen to answer, and what their error.go has besides. */
+/* Responses seen from 3.4.23 and 3.5.16, and further errors from their error.go. */
 static const struct {
     int http;
     const char *body;
@@ -83,7 +83,7 @@ static const struct {
      "leader\",\"http_status\":\"Service Unavailable\"}}",
      STW_ETCD_NO_LEADER, 14, false},
     {200, "{\"error\":{\"grpc_code\":7,\"message\":\"x\"}}", STW_ETCD_AUTH, 7, false},
-    /* nothing that we know */
+    /* unknown responses */
     {500, "", STW_ETCD_FAILED, 0, false},
     {502, "<html>bad gateway</html>", STW_ETCD_FAILED, 0, false},
     {500, "[]", STW_ETCD_FAILED, 0, false},
@@ -104,7 +104,7 @@ static void test_refusals(void **state)
     }
 }
 
-/* What goes into logs and status is one line of printable text, and no longer than that. */
+/* Text for logs and status is one line of printable characters, of limited length. */
 static void test_text_is_tame(void **state)
 {
     struct stw_etcd_refusal r;

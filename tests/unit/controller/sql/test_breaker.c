@@ -53,7 +53,7 @@ static void test_waits_longer_each_time_up_to_a_minute(void **state)
     }
 }
 
-/* Three connections set out, the breaker opens, and the last of them fails late. */
+/* Several connections are being opened, the breaker opens, and the last of them fails late. */
 static void test_stragglers_do_not_lengthen_the_wait(void **state)
 {
     struct stw_breaker b = {0};

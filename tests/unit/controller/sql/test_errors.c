@@ -112,7 +112,7 @@ static void test_postgresql_connections(void **state)
     }
 }
 
-/* Whatever a server quotes back, no part of a statement is shown. */
+/* No part of a statement that a server quotes is shown. */
 static void test_statements_are_not_shown(void **state)
 {
     static const struct {
@@ -137,7 +137,7 @@ static void test_statements_are_not_shown(void **state)
     assert_true(strlen(small) < sizeof(small));
 }
 
-/* People need the names of what stands in the way. */
+/* The message names the objects that block a drop. */
 static void test_blockers_are_named(void **state)
 {
     struct stw_fault f = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rights are written here as "SELECT app", one blank between privilege and database, "+" behind a
- * privilege that may be passed on. */
+ * Rights are written as "SELECT app" here, with one blank between privilege and database, and "+"
+ * after a privilege with grant option. */
 #include "controller/sql/grants.h"
 #include "controller/sql/mysql_privileges.h"
 
@@ -57,19 +57,19 @@ static const struct {
     {"S a,I a", "S a", "S a", STW_GRANTS_MANAGED, "I a", "", "S a,I a", "S a,I a"},
     /* both at once */
     {"I b", "S a", "S a", STW_GRANTS_MANAGED, "I b", "S a", "S a,I b", "I b"},
-    /* cut off before the grant: given; cut off before the mark was written: only forgotten */
+    /* interrupted before the grant: granted; before the mark was written: only forgotten */
     {"S a", "", "S a", STW_GRANTS_MANAGED, "S a", "", "S a", "S a"},
     {"", "", "S a", STW_GRANTS_MANAGED, "", "", "S a", ""},
-    /* what was there is not ours, asked for or not */
+    /* existing rights are not ours, whether requested or not */
     {"S a", "S a,D a", "", STW_GRANTS_MANAGED, "", "", "", ""},
     {"", "S a", "", STW_GRANTS_MANAGED, "", "", "", ""},
     {"", "S a", "", STW_GRANTS_EXACT, "", "S a", "", ""},
     {"S a", "S a,D a", "S a", STW_GRANTS_EXACT, "", "D a", "S a", "S a"},
-    /* Additive takes nothing, and does not forget */
+    /* Additive revokes nothing, and forgets only rights that are gone */
     {"", "S a,D a", "S a", STW_GRANTS_ADDITIVE, "", "", "S a", "S a"},
     {"I a", "S a", "S a", STW_GRANTS_ADDITIVE, "I a", "", "S a,I a", "S a,I a"},
     {"", "", "S a", STW_GRANTS_ADDITIVE, "", "", "S a", ""},
-    /* the option goes alone, or with its right in one */
+    /* the option is revoked alone, or together with its right */
     {"S a", "S a,S+ a", "S a,S+ a", STW_GRANTS_MANAGED, "", "S+ a", "S a,S+ a", "S a"},
     {"", "S a,S+ a", "S a,S+ a", STW_GRANTS_MANAGED, "", "S a", "S a,S+ a", ""},
     {"S a,S+ a", "S a", "S a", STW_GRANTS_MANAGED, "S+ a", "", "S a,S+ a", "S a,S+ a"},
@@ -142,7 +142,8 @@ static void test_mysql_expand(void **state)
               "\"UPDATE\"],[]]]");
 }
 
-/* ALL on a database is what the server has there, and not what this program has a name for. */
+/* ALL on a database means the privileges that the server has there, not those that this program
+ * knows. */
 static void test_mysql_learns_privileges(void **state)
 {
     static const char *const columns[] = {

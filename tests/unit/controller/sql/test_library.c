@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Client libraries that are there, are not, or are too old. */
+ * Client libraries that exist, are missing, or are too old. */
 #include "controller/sql/engine.h"
 #include "controller/sql/library.h"
 
@@ -34,7 +34,7 @@ static void missing(void **state)
 {
     struct stw_error err = {0};
     (void)state;
-    for (int i = 0; i < 2; i++) { /* the second time as clear as the first */
+    for (int i = 0; i < 2; i++) { /* the second error is as clear as the first */
         err = (struct stw_error){0};
         assert_int_equal(stw_library_load(&absent, &err), -1);
         assert_int_equal(err.code, STW_ERR_INVALID);
@@ -54,7 +54,7 @@ static void too_old(void **state)
                                   "a newer libc6");
 }
 
-/* Whatever an engine calls is in the library that is installed beside its header. */
+/* Every function that an engine calls is in the library that is installed with its header. */
 static void engines(void **state)
 {
     struct stw_error err = {0};

@@ -28,7 +28,7 @@ static void test_round_trip(void **state)
     stw_mark_done(&m);
 }
 
-/* A comment of people stays theirs, and comes back when the account is released. */
+/* A comment written by a person is kept, and restored when the account is released. */
 static void test_comments_of_people(void **state)
 {
     static const char *const texts[] = {"made by hand", "{\"note\":\"json too\"}", "{broken",
@@ -47,7 +47,7 @@ static void test_comments_of_people(void **state)
     stw_mark_done(&m);
 }
 
-/* Ours, but not as we write it: nothing may be done with such an account. */
+/* Our marks, but not as we write them: such an account must not be touched. */
 static void test_unreadable_marks(void **state)
 {
     static const char *const texts[] = {

@@ -94,7 +94,7 @@ static void test_marks(void **state)
           "UPDATE steward.accounts SET owner='shop/b''ob', owner_uid='u-1', state='owned', "
           "made='', rights='[]' WHERE user='b`ob' AND host='%' AND owner_uid='u-1'");
     assert_true(s.items[1].must_match);
-    /* Taken over: found by the UID that was seen, then by ours. */
+    /* Taken over: found by the UID that was seen, later by ours. */
     l = (struct stw_login){.host = "%", .mark = {.state = STW_MARK_OWNED, .uid = "former"}};
     stw_mysql_mark(&maria, &bob, &l, STW_MARK_OWNED, "", &none, &s);
     assert_non_null(strstr(s.items[2].text.data, "owner_uid='u-1', state"));

@@ -22,7 +22,7 @@ static void makes(int (*make)(const struct stw_sql_secret *, struct stw_buf *),
     assert_string_equal(stw_buf_str(&out), expected);
 }
 
-/* MySQL: SELECT PASSWORD('password'); MariaDB's knowledge base on the plugin ed25519. */
+/* Sources: MySQL's SELECT PASSWORD('password'); MariaDB's knowledge base on the plugin ed25519. */
 static void test_known_verifiers(void **state)
 {
     (void)state;
@@ -30,7 +30,7 @@ static void test_known_verifiers(void **state)
     makes(stw_ed25519_make, "secret", "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY");
 }
 
-/* From the specification, and by crypt(3). */
+/* From the specification, and from crypt(3). */
 static void test_sha256_crypt(void **state)
 {
     static const struct {
@@ -115,7 +115,7 @@ static void test_postgresql_states(void **state)
     (void)state;
     assert_int_equal(pg(scram, "pencil"), STW_PASSWORD_SAME);
     assert_int_equal(pg(scram, "pencils"), STW_PASSWORD_DIFFERS);
-    /* What is not ASCII may have been normalised: a login has to tell. */
+    /* A password that is not ASCII may have been normalised: only a login can check it. */
     assert_int_equal(pg(scram, "p\xc3\xa9ncil"), STW_PASSWORD_UNKNOWN);
     assert_int_equal(pg("md54a0a68b43b6cd5cf266fa02f196e2371", "secret"), STW_PASSWORD_SAME);
     assert_int_equal(pg("md54a0a68b43b6cd5cf266fa02f196e2371", "Secret"), STW_PASSWORD_DIFFERS);
@@ -124,7 +124,7 @@ static void test_postgresql_states(void **state)
         assert_int_equal(pg(broken[i], "pencil"), STW_PASSWORD_DIFFERS);
 }
 
-/* D10: nothing makes a verifier of a password that is not known. */
+/* D10: no verifier is made from an unknown password. */
 static void test_no_password(void **state)
 {
     static const struct stw_sql_secret none[] = {{NULL, 0}, {"", 0}};

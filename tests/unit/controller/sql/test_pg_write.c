@@ -42,7 +42,8 @@ static void test_create_and_mark(void **state)
     stw_buf_done(&v.text);
 }
 
-/* Taken from all tables, given again to the one that keeps it; rights of the server first. */
+/* Revoked on all tables, granted again on the one that keeps it; rights of the server come
+ * first. */
 static void test_rights(void **state)
 {
     static const struct stw_right all = {.level = STW_LEVEL_TABLE,
@@ -159,7 +160,7 @@ static void test_drop(void **state)
     assert_string_equal(stw_buf_str(&s.items[4].text), "DROP OWNED BY \"b\"\"ob\"");
 }
 
-/* Never to the admin: to a role of steward's, which is created where there is none. */
+/* Never reassigned to the admin, but to a role of steward's, which is created if it is missing. */
 static void test_drop_to_heir(void **state)
 {
     struct stw_seen seen = {.owns = true, .heir = "steward_heir_shop"};

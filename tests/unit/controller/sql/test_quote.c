@@ -16,14 +16,14 @@ static const struct {
     {"it's", "`it's`", "'it''s'", "'it''s'", "\"it's\"", "'it''s'"},
     {"a`b", "`a``b`", "'a`b'", "'a`b'", "\"a`b\"", "'a`b'"},
     {"a\"b", "`a\"b`", "'a\"b'", "'a\"b'", "\"a\"\"b\"", "'a\"b'"},
-    /* A backslash before a quote: the one must not eat the other in any mode. */
+    /* A backslash before a quote must not escape it in any mode. */
     {"\\'", "`\\'`", "'\\\\'''", "'\\'''", "\"\\'\"", "E'\\\\'''"},
     {"end\\", "`end\\`", "'end\\\\'", "'end\\'", "\"end\\\"", "E'end\\\\'"},
     {"\n\x1a%_", "`\n\x1a%_`", "'\n\x1a%_'", "'\n\x1a%_'", "\"\n\x1a%_\"", "'\n\x1a%_'"},
     {"\xe5\xaf\x86\xf0\x9f\x98\x80", "`\xe5\xaf\x86\xf0\x9f\x98\x80`",
      "'\xe5\xaf\x86\xf0\x9f\x98\x80'", "'\xe5\xaf\x86\xf0\x9f\x98\x80'",
      "\"\xe5\xaf\x86\xf0\x9f\x98\x80\"", "'\xe5\xaf\x86\xf0\x9f\x98\x80'"},
-    /* Bytes that are no UTF-8 cannot swallow the closing quote. */
+    /* Bytes that are not UTF-8 cannot swallow the closing quote. */
     {"\xe5", "`\xe5`", "'\xe5'", "'\xe5'", "\"\xe5\"", "'\xe5'"},
 };
 

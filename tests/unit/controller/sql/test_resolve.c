@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lookups of hosts: numbers, names, names that are not there, and name servers that are silent. */
+ * Lookups of hosts: addresses, names, unknown names, and name servers that do not respond. */
 #include "controller/sql/resolve.h"
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@ static int none(const char *host, const char *service, const struct addrinfo *hi
     return EAI_NONAME;
 }
 
-/* Until the test lets it go. */
+/* Blocks until the test releases it. */
 static int hangs(const char *host, const char *service, const struct addrinfo *hints,
                  struct addrinfo **ret)
 {
@@ -68,7 +68,8 @@ static void names(void **state)
     assert_int_equal(a.count, 0);
 }
 
-/* Nobody waits longer than asked; and what is left behind has a bound, which is given back. */
+/* No caller waits longer than its timeout.  The number of abandoned lookups is limited, and goes
+ * down when they end. */
 static void silence(void **state)
 {
     struct stw_addresses a = {0};
