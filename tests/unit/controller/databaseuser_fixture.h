@@ -54,7 +54,7 @@ static inline int fixture_init(struct fixture *f, const char *spec, const char *
     return 0;
 }
 
-/* The password was read. */
+/* Pretends that the password was read. */
 static inline void fixture_secret(struct fixture *f, const char *password)
 {
     f->d.secret.state = DBU_SECRET_FOUND;
@@ -64,7 +64,7 @@ static inline void fixture_secret(struct fixture *f, const char *password)
     (void)snprintf(f->d.fingerprint, sizeof(f->d.fingerprint), "0123456789abcdef");
 }
 
-/* The server was asked, and this came of it. */
+/* Pretends that the server was queried, with this result. */
 static inline void fixture_report(struct fixture *f, enum stw_sql_trouble trouble,
                                   enum stw_sql_step step, const char *why)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Deployment, a clock and the status of an Eru, for runs without a manager: what a run finds and
- * writes is here, so that a test can cut it off anywhere. */
+ * A Deployment, a clock and the status of an Eru, for runs without a manager: all that a run reads
+ * and writes is here, so that a test can interrupt it at any point. */
 #ifndef STW_TESTS_ERU_FIXTURE_H
 #define STW_TESTS_ERU_FIXTURE_H
 
@@ -21,8 +21,8 @@ struct world {
     /* the Deployment, as the API server has it */
     struct eru_target live;
     unsigned version, looks, stamps;
-    bool look_fails, lease_lost, answer_lost; /* of the calls to come */
-    void (*meanwhile)(struct world *w);       /* between looking and stamping, once */
+    bool look_fails, lease_lost, answer_lost; /* for the following calls */
+    void (*meanwhile)(struct world *w);       /* called once, between look and stamp */
     /* the Eru */
     json_t *status; /* as it was last written */
     struct stw_eru spec;
@@ -30,7 +30,7 @@ struct world {
     int64_t now, changed_at;
     int64_t set_by;                /* seconds that the wall clock has been set forward */
     struct eru_rollouts *rollouts; /* what this process remembers */
-    /* what the last run said */
+    /* results of the last run */
     struct eru_event events[ERU_EVENTS_MAX];
     unsigned event_count;
     uint64_t wake_ms;
@@ -112,14 +112,14 @@ static inline int64_t world_wall(void *ctx)
 
 static const struct stw_clock world_clock = {&world_of, world_monotonic, world_wall};
 
-/* A process of steward that remembers nothing. */
+/* Restarts the process of steward: it remembers nothing. */
 static inline void start_anew(struct world *w)
 {
     eru_rollouts_destroy(w->rollouts);
     w->rollouts = eru_rollouts_create(&world_clock);
 }
 
-/* The rollout of the Deployment is through. */
+/* Completes the rollout of the Deployment. */
 static inline void settle(struct world *w)
 {
     w->live.observed_generation = w->live.generation;
@@ -127,8 +127,8 @@ static inline void settle(struct world *w)
     touch(w);
 }
 
-/* Created and looked at on 1 January 2026 at midnight; a healthy Deployment of three replicas;
- * enabled, with the defaults of the kind. */
+/* An Eru that was created on 1 January 2026 at midnight, enabled, with the defaults of the kind;
+ * and a healthy Deployment of three replicas. */
 static inline void world_init(struct world *w, const char *schedule)
 {
     *w = (struct world){.spec = {.deployment = "web",
@@ -159,7 +159,7 @@ static inline void world_done(struct world *w)
     w->rollouts = NULL;
 }
 
-/* One run; `keep` false: it was cut off before its status was written. */
+/* One run; `keep` false: it is interrupted before its status is written. */
 static inline void run_once(struct world *w, bool keep)
 {
     struct eru *e = calloc(1, sizeof(*e));

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#define FIXTURE_NOW (1704067200 + 1) /* seconds; what the fake clock says */
+#define FIXTURE_NOW (1704067200 + 1) /* seconds; the time of the fake clock */
 
 struct fixture {
     struct fake_clock now;

@@ -47,7 +47,7 @@ bool world_serves(const struct world *w)
     return world_count_voters(w, false, true) >= world_quorum(w);
 }
 
-/* In truth, whether steward sees it or not. */
+/* The actual state, whether steward sees it or not. */
 bool world_healthy(const struct world *w, const struct slot *s)
 {
     return world_voter(s) && world_connected(s) && s->fresh && world_serves(w);
@@ -85,8 +85,8 @@ static const struct slot *pod_seen(const struct world *w, const struct slot *s)
     return s->lagging_view ? &w->seen : s;
 }
 
-/* Healthy voters without `but`.  Where that one is seen to be healthy, those whose pod is seen to
- * be going do not count: they are so for a moment only. */
+/* Healthy voters other than `but`.  Unless steward sees `but` as unhealthy, voters whose pod it
+ * sees as terminating do not count: they are healthy only for a moment. */
 unsigned world_count_staying(const struct world *w, const struct slot *but)
 {
     unsigned n = 0;
@@ -218,7 +218,7 @@ void world_plan(const struct world *w, struct ec_move *ret)
     ec_plan(&v, ret);
 }
 
-/* --- what it comes to */
+/* --- outcomes */
 
 bool world_can_recover(const struct world *w)
 {
@@ -272,7 +272,7 @@ static int compare(const void *a, const void *b)
 
 void world_canonical(struct world *w)
 {
-    for (size_t i = 1; i < WORLD_SLOTS; i++) { /* nearly sorted as a rule */
+    for (size_t i = 1; i < WORLD_SLOTS; i++) { /* usually nearly sorted */
         struct slot s = w->slots[i];
         size_t at = i;
         for (; at > 0 && compare(&w->slots[at - 1], &s) > 0; at--)

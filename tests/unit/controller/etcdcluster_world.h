@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A world for the plan of an EtcdCluster to act in: members, their data, processes, pods and
- * claims, the status, and a kubelet, an etcd and people that do as they do.  Small enough that all
- * that can happen to it within a few faults can be walked through.
+ * A model of the world in which the plan of an EtcdCluster acts: members, their data, processes,
+ * pods and claims, the status, and the behaviour of a kubelet, of etcd and of people.  It is small
+ * enough to walk through all that can happen within a few faults.
  *
- * What is left out: messages of raft (who is connected to a quorum has caught up, sooner or later),
- * the configuration that a cut-off member believes in (raft's own proof covers it), and clocks
- * (either little time has passed, or enough).
+ * Left out: raft messages (a member that is connected to a quorum catches up, sooner or later), the
+ * configuration that a cut-off member believes in (raft's own proof covers it), and clocks (either
+ * little time has passed, or enough).
  *
- * Acknowledged writes: a writer never rests.  Whenever a quorum of voters that have caught up is
- * connected, a write is acknowledged by them, and everybody else's data is stale from then on
- * (`fresh` is cleared).  A quorum of which nobody is fresh has lost writes. */
+ * Acknowledged writes: there is always a write in progress.  Whenever a quorum of voters that have
+ * caught up is connected, they acknowledge a write, and the data of all other members is stale from
+ * then on (`fresh` is cleared).  A quorum without a fresh member has lost writes. */
 #ifndef STW_TESTS_ETCDCLUSTER_WORLD_H
 #define STW_TESTS_ETCDCLUSTER_WORLD_H
 
@@ -23,8 +23,8 @@ enum world_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE };
 enum world_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
 enum world_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
 
-/* All that bears one name.  The order of slots means nothing: worlds that differ only in it are
- * one, which is why whatever refers to a member is a bit of that member. */
+/* Everything with one name.  The order of slots has no meaning: worlds that differ only in it are
+ * equal.  Therefore every reference to a member is a bit of that member. */
 struct slot {
     uint32_t listed : 1, learner : 1, started : 1;
     uint32_t pod : 3, up : 1; /* up: etcd runs */
@@ -38,8 +38,8 @@ struct slot {
     uint32_t action : 1, force : 1, named : 1; /* status.currentAction, .force, the annotation */
     uint32_t voted : 1;                        /* it was a voter once */
     uint32_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
-    uint32_t strange : 1;                      /* somebody else's pod or claim has its name */
-    uint32_t late : 1;                 /* whom the call is about that may still be carried out */
+    uint32_t strange : 1;                      /* a foreign pod or claim has its name */
+    uint32_t late : 1;                 /* the subject of the call that etcd may still carry out */
     uint32_t trimmed : 1, old_log : 1; /* old_log: requests of 3.4 are in its log */
 };
 
@@ -61,28 +61,28 @@ enum event_kind {
     EV_STEWARD,
     EV_STEWARD_CRASH, /* between the intent and the act */
     EV_START,         /* the kubelet starts the container */
-    EV_GONE,          /* a pod that is being deleted is */
+    EV_GONE,          /* the deletion of a pod ends */
     EV_CATCH_UP,
     EV_HEAL,
     EV_SEE,       /* the cache catches up */
-    EV_LATE,      /* etcd carries out a call whose answer was lost */
-    EV_TOO_LATE,  /* and if it has not, it never will */
+    EV_LATE,      /* etcd carries out a call whose response was lost */
+    EV_TOO_LATE,  /* or it never will */
     EV_TIME,      /* enough for a failover */
     EV_LONG_TIME, /* enough for a deadline */
     /* faults */
     EV_CRASH,
     EV_POD_DELETED,
     EV_EVICTED,
-    EV_WIPED, /* the folder is empty */
+    EV_WIPED, /* the data folder is emptied */
     EV_CLAIM_LOST,
     EV_CUT,
     EV_CUT_FROM_STEWARD,
     EV_LAG, /* the cache falls behind */
     EV_ELECTION,
     EV_REMOVED_BY_HAND,
-    EV_DEMOTED, /* a version that forgets who votes */
-    EV_LOST,    /* steward makes a move, and etcd's answer is lost */
-    EV_STRANGE, /* the name of an addition is somebody else's */
+    EV_DEMOTED, /* a voter comes back as a learner */
+    EV_LOST,    /* steward makes a move, and etcd's response is lost */
+    EV_STRANGE, /* the name of an addition is already in use */
     /* people */
     EV_SIZE,
     EV_TEMPLATE,
@@ -94,31 +94,32 @@ struct event {
     uint8_t kind, arg; /* a slot, a size, a template, a version */
 };
 
-/* A cluster of `size` members that is not there yet, or that has long been. */
+/* A cluster of `size` members that does not exist yet, or that is settled. */
 void world_new(struct world *w, unsigned size, bool durable, bool settled);
-/* The next event that can happen after `*e` ({0, 0} to begin with, and it is among those that are
- * given).  False: there is no other. */
+/* Sets `*e` to the next possible event after it, or to the first one if `first`.  False: there is
+ * none. */
 bool world_next(const struct world *w, struct event *e, bool first);
-/* Makes it happen.  NULL, or what must never be: a constant text. */
+/* Applies an event.  Returns NULL, or the rule that was broken, a constant text. */
 const char *world_apply(struct world *w, struct event e);
 void world_canonical(struct world *w);
 void world_event_text(const struct world *w, struct event e, char *out, size_t size);
 void world_text(const struct world *w, char *out, size_t size);
 
 void world_view(const struct world *w, struct ec_view *ret);
-/* What the plan says of this world now. */
+/* The move that the plan chooses in this world. */
 void world_plan(const struct world *w, struct ec_move *ret);
-/* Everything that happens by itself without steward and without time, at once.  False: nothing. */
+/* Applies all events that happen by themselves, without steward and without time.  False: there are
+ * none. */
 bool world_flow(struct world *w, const char **broken);
 void world_heal(struct world *w);
-/* A quorum of what is listed has its data still, or there is no promise yet. */
+/* A quorum of the listed members still has its data, or the cluster is not latched yet. */
 bool world_can_recover(const struct world *w);
-/* As the spec has it; and nothing is left over. */
+/* The cluster matches the spec, and nothing is left over. */
 bool world_at_goal(const struct world *w);
 bool world_serves(const struct world *w);
-/* So many volumes are left over that no name is free: a bound of this model. */
+/* No name is free, because too many volumes are left over: a limit of this model. */
 bool world_cramped(const struct world *w);
-/* The plan waits for the spec to be mended. */
+/* The plan waits for a corrected spec. */
 bool world_frozen_by_spec(const struct world *w);
 bool world_demoted(const struct world *w); /* a member that has voted is a learner */
 

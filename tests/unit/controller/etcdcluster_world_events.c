@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to the world besides steward: etcd, the kubelet, faults, people, time. */
+ * Events other than steward's moves: etcd, the kubelet, faults, people, time. */
 #include "etcdcluster_world_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what follows from everything by itself */
+/* --- consequences of every event */
 
 static void elect(struct world *w)
 {
@@ -24,7 +24,7 @@ static void elect(struct world *w)
     each_slot(s, w) s->leader = s == (leader ? leader : first);
 }
 
-/* Writes are acknowledged by those who have caught up, if they are a quorum. */
+/* Writes are acknowledged by the voters that have caught up, if they are a quorum. */
 static const char *writes(struct world *w)
 {
     if (!world_serves(w))
@@ -43,7 +43,7 @@ static const char *follow(struct world *w)
         if (!s->listed) {
             s->learner = s->long_down = 0;
             if (s->cut != CUT_OFF && w->formed)
-                s->up = 0; /* it is told that it has been removed */
+                s->up = 0; /* etcd reports that it was removed */
         }
     }
     const char *broken = writes(w);
@@ -62,7 +62,7 @@ static const char *follow(struct world *w)
     return broken;
 }
 
-/* --- the kubelet and etcd's beginnings */
+/* --- the kubelet, and how etcd starts */
 
 static const char *form(struct world *w, struct slot *s)
 {
@@ -102,8 +102,8 @@ static bool startable(const struct world *w, const struct slot *s)
     return s->data ? s->listed || !w->formed : s->seed || (s->listed && world_serves(w));
 }
 
-/* A member of 3.4 puts requests into the log of all; what a new one is sent is as old as the logs
- * of those before 3.6, also of those whose own begins later; 3.6 ends when it reads them. */
+/* A member of 3.4 writes its requests into the logs of all.  A new member may receive them from any
+ * voter before 3.6, even from one whose own log begins later.  3.6 exits when it reads them. */
 static const char *read_log(const struct world *w, struct slot *s, bool sent)
 {
     bool of_34 = false;
@@ -285,7 +285,7 @@ static bool something_flows(const struct world *w)
     return false;
 }
 
-/* That a pod takes longer than all patience is a fault too. */
+/* A pod that takes longer than every timeout is a fault, too. */
 static bool is_fault(const struct world *w, struct event e)
 {
     bool slow = (e.kind == EV_TIME || e.kind == EV_LONG_TIME) && something_flows(w);
@@ -431,7 +431,7 @@ const char *world_apply(struct world *w, struct event e)
     const char *lost = follow(w);
     bool worse = world_count_staying(w, NULL) + world_count_healthy(w, NULL) < before;
     bool known_anew =
-        e.kind == EV_HEAL || e.kind == EV_SEE; /* what was not when it was asked for */
+        e.kind == EV_HEAL || e.kind == EV_SEE; /* what was not visible at the time of the call */
     if (w->late && !by_steward && (fault || worse || known_anew))
         w->late_hurt = 1;
     return broken ? broken : lost;
@@ -465,7 +465,7 @@ void world_heal(struct world *w)
     (void)follow(w);
 }
 
-/* --- beginnings and texts */
+/* --- initial worlds and texts */
 
 static void put_member(struct world *w, struct slot *s)
 {

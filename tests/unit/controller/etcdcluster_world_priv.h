@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between the parts of the world. */
+ * Shared by the parts of the world. */
 #ifndef STW_TESTS_ETCDCLUSTER_WORLD_PRIV_H
 #define STW_TESTS_ETCDCLUSTER_WORLD_PRIV_H
 
@@ -20,7 +20,7 @@ bool world_voter(const struct slot *s);
 bool world_connected(const struct slot *s);
 unsigned world_count_voters(const struct world *w, bool fresh_only, bool connected_only);
 unsigned world_quorum(const struct world *w);
-/* In truth, whether steward sees it or not. */
+/* The actual state, whether steward sees it or not. */
 bool world_healthy(const struct world *w, const struct slot *s);
 unsigned world_count_healthy(const struct world *w, const struct slot *but);
 unsigned world_count_staying(const struct world *w, const struct slot *but);
@@ -29,11 +29,11 @@ bool world_list_known(const struct world *w);
 bool world_data_lost(const struct world *w, const struct slot *s);
 bool world_same_pod(const struct slot *a, const struct slot *b);
 
-/* steward makes one move, or only writes down its intent, or never hears what became of it.  NULL,
- * or the rule that it broke. */
+/* steward makes one move, or only writes its intent, or never receives the result.  NULL, or the
+ * rule that it broke. */
 enum world_luck { LUCK_GOOD, LUCK_CRASH, LUCK_LOST };
 const char *world_steward(struct world *w, enum world_luck luck);
-/* What it says it would do next is asked of etcd. */
+/* Whether steward's next move is a call to etcd. */
 bool world_asks_etcd(const struct world *w);
 const char *world_late(struct world *w);
 void world_too_late(struct world *w);

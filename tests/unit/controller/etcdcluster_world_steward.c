@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What steward's moves do to the world, and whether they keep the rules: judged by what is, not by
- * what steward saw. */
+ * The effect of steward's moves on the world, and whether they keep the rules: judged by the actual
+ * state, not by what steward saw. */
 #include "etcdcluster_world_priv.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@ static bool learner_listed(const struct world *w)
     return false;
 }
 
-/* The plan's own deletions of what is gone already, or is not what it saw, fail at the API
- * server. */
+/* Deletions by the plan fail at the API server if the object is gone, or is not the one that it
+ * saw. */
 static bool precondition(const struct world *w, const struct slot *s)
 {
     return !s->lagging_view || world_same_pod(s, &w->seen);
@@ -173,7 +173,7 @@ static const char *create_claim(struct world *w, struct slot *s)
 
 static const char *delete_claim(struct world *w, struct slot *s)
 {
-    if (s->pod != WP_ABSENT) /* the executor looks before it does this */
+    if (s->pod != WP_ABSENT) /* the executor checks before it does this */
         return NULL;
     if (s->listed)
         return "the volume of a member is deleted";
@@ -206,7 +206,7 @@ static const char *force_next(struct world *w, struct slot *s, enum ec_force_ste
 {
     if (step == EC_FORCE_START) {
         each_const(m, w) if (m->pod !=
-                             WP_ABSENT) return NULL; /* the executor looks before it does this */
+                             WP_ABSENT) return NULL; /* the executor checks before it does this */
     }
     if (step == EC_FORCE_CLEAR && (world_serves(w) || !s->named))
         return "force-new-cluster without a person's word, or with a quorum";
@@ -280,9 +280,9 @@ static void write_intent(struct world *w, const struct ec_action *intent)
     w->overdue = NOW - intent->start >= DEADLINE;
 }
 
-/* --- what the executor sees to */
+/* --- the executor */
 
-/* What bears the name already, seen or not, is somebody else. */
+/* An object that already has the name, seen or not, has another owner. */
 static void decide(struct world *w, struct ec_view *v, struct ec_move *move)
 {
     world_view(w, v);
@@ -320,7 +320,7 @@ const char *world_steward(struct world *w, enum world_luck luck)
     if (!s && move.member[0])
         return "a move for a name that nobody gave";
     if (!s && (move.act == EC_MEMBER_ADD || move.act == EC_INTEND))
-        return NULL; /* no name was left: the world is too small for this */
+        return NULL; /* no name is free: the world is too small for this */
     if (!ec_intended(&v, &move))
         write_intent(w, &move.intent);
     if (luck == LUCK_CRASH)
@@ -328,7 +328,7 @@ const char *world_steward(struct world *w, enum world_luck luck)
     if (luck == LUCK_GOOD)
         return act(w, s, &move);
     w->late = kind_of(&move) & 3U;
-    w->late_hurt = 0; /* or something was wrong already */
+    w->late_hurt = 0; /* set below if something is wrong already */
     each_slot(m, w)
     {
         m->late = m == s;
@@ -343,7 +343,7 @@ void world_too_late(struct world *w)
     w->late = w->late_hurt = 0;
 }
 
-/* Nobody's fault is what it leads to if something else went wrong since it was asked for. */
+/* A broken rule does not count if something else went wrong since the call was made. */
 const char *world_late(struct world *w)
 {
     static const char *(*const how[])(struct world *, struct slot *) = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A clock that stands still until a test moves it. */
+ * A clock that only a test advances. */
 #ifndef STW_TESTS_FAKE_CLOCK_H
 #define STW_TESTS_FAKE_CLOCK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading a status in tests, and what holds for the status of every kind. */
+ * Reading a status in tests, and checks that hold for the status of every kind. */
 #ifndef STW_TESTS_STATUS_SHAPE_H
 #define STW_TESTS_STATUS_SHAPE_H
 
@@ -20,14 +20,14 @@ static inline const json_t *condition(const json_t *status, const char *type)
     return stw_condition_find(json_object_get(status, "conditions"), type);
 }
 
-/* "" when it is not there. */
+/* "" if it is absent. */
 static inline const char *text(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
     return s ? s : "";
 }
 
-/* One CamelCase word, and a message that says something within its limit. */
+/* The reason is one CamelCase word; the message is not empty, and within its limit. */
 static inline void check_condition(const json_t *c)
 {
     const char *reason = text(c, "reason");
@@ -37,8 +37,8 @@ static inline void check_condition(const json_t *c)
     assert_in_range(strlen(text(c, "message")), 1, STW_CONDITION_MESSAGE_MAX);
 }
 
-/* kstatus: the conditions of `order`, which NULL ends, and no others, in that order; Reconciling
- * and Stalled never both; all of one generation. */
+/* kstatus: only conditions of `order`, which NULL ends, in that order; never both Reconciling and
+ * Stalled; all of one generation. */
 static inline void check_conditions(const json_t *status, const char *const *order,
                                     int64_t generation)
 {

@@ -67,7 +67,7 @@ static void test_configmap(void **state)
     fixture_done(&f);
 }
 
-/* The hash stands for what the ConfigMap holds, and for nothing else. */
+/* The hash depends on the content of the ConfigMap, and on nothing else. */
 static void test_hash(void **state)
 {
     static const struct {
@@ -172,7 +172,7 @@ static void test_what_the_spec_asks_for(void **state)
     fixture_done(&f);
 }
 
-/* A constraint of the user's that names no pods means ours. */
+/* A user's constraint without a labelSelector applies to our pods. */
 static void test_spread(void **state)
 {
     struct fixture f;
@@ -198,7 +198,7 @@ static void test_a_privileged_container(void **state)
     fixture_done(&f);
 }
 
-/* N4: the autoscaler's number is not among what we apply. */
+/* N4: with an autoscaler, replicas are not applied. */
 static void test_replicas_are_left_out(void **state)
 {
     struct fixture f;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is said of a pod, by what the kubelet and the scheduler write into its status. */
+ * The problem that is reported for a pod, from the status that the kubelet and the scheduler
+ * write. */
 #include "app_fixture.h"
 
 #include "base/util.h"
@@ -21,7 +22,7 @@ static void with_quotes(char *text)
             *c = '"';
 }
 
-/* "reason: message", "?" before it when it may pass, "" for a pod of which nothing is kept. */
+/* "reason: message", with "?" before it if it may pass; "" if nothing is cached of the pod. */
 static void read_pod(const char *pod, char *out, size_t size)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -46,7 +47,7 @@ static void test_pods(void **state)
     static const struct {
         const char *pod, *want;
     } cases[] = {
-        /* well, or on the way */
+        /* healthy, or starting */
         {POD("'phase':'Pending'"), ""},
         {WAITING("ContainerCreating", ""), ""},
         {WAITING("PodInitializing", ""), ""},
@@ -62,7 +63,7 @@ static void test_pods(void **state)
         {WAITING("ImagePullBackOff", "Back-off"),
          "ImagePullBackOff: container app of pod web-1: cannot pull image \"shop:1\""},
         {WAITING("InvalidImageName", "no"), "InvalidImageName: container app of pod web-1: no"},
-        /* crashes: the same words whether it waits, runs for a moment or has just ended */
+        /* crashes: the same message whether it waits, runs for a moment or has just ended */
         {CONTAINER("'ready':false,'state':{'waiting':{'reason':'CrashLoopBackOff'}},"
                    "'lastState':{'terminated':{'exitCode':2,'reason':'Error'}}"),
          "CrashLoopBackOff: container app of pod web-1 ends again and again, with exit code 2"},
@@ -93,7 +94,7 @@ static void test_pods(void **state)
         {POD("'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':"
              "'Unschedulable','message':'0/3 nodes'}]"),
          "Unschedulable: pod web-1 finds no node: 0/3 nodes"},
-        /* init containers, which others may bring in */
+        /* init containers, which other clients may add */
         {POD("'initContainerStatuses':[{'name':'init','state':{'terminated':{'exitCode':0}}}]"),
          ""},
         {POD("'initContainerStatuses':[{'name':'init','ready':false,'state':{'running':{}}}]"), ""},
@@ -106,7 +107,7 @@ static void test_pods(void **state)
              "'image':'x','state':{'waiting':{'reason':'ErrImagePull'}}},{'name':'c','state':{"
              "'waiting':{'reason':'RunContainerError'}}}]"),
          "ImagePullBackOff: container b of pod web-1: cannot pull image \"x\""},
-        /* those that are replaced already */
+        /* pods that are already being replaced */
         {POD("'phase':'Failed','reason':'Evicted','containerStatuses':[{'name':'app','state':{"
              "'terminated':{'exitCode':1}}}]"),
          ""},
@@ -114,11 +115,11 @@ static void test_pods(void **state)
          "'app.kubernetes.io/instance':'web'}},'status':{'containerStatuses':[{'name':'app',"
          "'state':{'waiting':{'reason':'ErrImagePull'}}}]}}",
          ""},
-        /* nobody's */
+        /* without our label */
         {"{'metadata':{'name':'web-1','namespace':'shop'},'status':{'containerStatuses':[{'name':"
          "'app','state':{'waiting':{'reason':'ErrImagePull'}}}]}}",
          ""},
-        /* of another shape than any kubelet's */
+        /* a status of unexpected shape */
         {POD("'containerStatuses':{'a':1},'conditions':'x'"), ""},
         {POD("'containerStatuses':[1,{'state':[]},{'state':{'waiting':7}}]"), ""},
     };
@@ -132,7 +133,7 @@ static void test_pods(void **state)
     }
 }
 
-/* Which template it is of, and since when it is there. */
+/* The template of a pod, and its creation time. */
 static void test_template(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -163,7 +164,7 @@ static void test_index(void **state)
     assert_string_equal(stw_buf_str(&keys), "app:shop/web\n");
 }
 
-/* Words of others are cut, and never become something that is no UTF-8. */
+/* Foreign messages are truncated, and stay valid UTF-8. */
 static void test_long_words(void **state)
 {
     stw_autobuf struct stw_buf pod = STW_BUF_INIT(1 << 20);

@@ -8,7 +8,7 @@
 #define SCALED                                                                                     \
     "{\"image\":\"shop:1.4\",\"replicas\":1,\"autoscaling\":{\"enabled\":true,\"maxReplicas\":5}}"
 
-/* Of the test that runs: an App of which everything is as it should be, and what was made of it. */
+/* For the running test: a healthy App, and the verdict on it. */
 static struct fixture f;
 static struct stw_verdict v;
 
@@ -74,7 +74,7 @@ static json_t *judge(void)
     return status;
 }
 
-/* "True/Reason" of a condition, "" when it is not there. */
+/* "True/Reason" of a condition, "" if it is absent. */
 static const char *says(const json_t *status, const char *type)
 {
     static char out[128];
@@ -112,7 +112,7 @@ static void test_ready(void **state)
     assert_null(json_object_get(s, "lastError"));
 }
 
-/* Each of these alone means that a rollout goes on. */
+/* Each of these alone means that a rollout is in progress. */
 static void test_rolling(void **state)
 {
     static const struct {
@@ -120,10 +120,10 @@ static void test_rolling(void **state)
         const char *available_says, *service_says;
         int64_t updated_told;
     } cases[] = {
-        {4, 2, 2, 2, 2, "True/MinimumReplicasAvailable", "True/Endpoints", 0}, /* not looked yet */
+        {4, 2, 2, 2, 2, "True/MinimumReplicasAvailable", "True/Endpoints", 0}, /* not observed */
         {5, 2, 1, 2, 2, "True/MinimumReplicasAvailable", "True/Endpoints", 1},
         {5, 3, 2, 2, 2, "True/MinimumReplicasAvailable", "True/Endpoints",
-         2},                                                      /* an old one is there */
+         2},                                                      /* an old pod is left */
         {5, 2, 2, 1, 1, "False/NoReplicas", "True/Endpoints", 2}, /* maxUnavailable is 0 */
         {5, 2, 2, 0, 0, "False/NoReplicas", "False/NoEndpoints", 2},
     };
@@ -181,7 +181,7 @@ static void test_a_pod_in_trouble(void **state)
                         "web-1 was killed");
     assert_string_equal(text(s, "lastError"), text(condition(s, "Ready"), "message"));
     assert_string_equal(text(s, "phase"), "Degraded");
-    /* An event tells of it once. */
+    /* An event reports it once. */
     assert_true(app_trouble_is_new(&f.app));
     json_t *old = f.app.object.status;
     f.app.object.status = s;
@@ -191,9 +191,7 @@ static void test_a_pod_in_trouble(void **state)
     f.app.object.status = old;
 }
 
-/* While a rollout goes on, more pods and the first one behind the Service are no news by
- * themselves.
- */
+/* During a rollout, more pods and the first ready pod of the Service are minor changes. */
 static void test_what_can_wait(void **state)
 {
     static const char *const numbers[] = {"readyReplicas", "availableReplicas", "ServiceReady",
@@ -211,7 +209,7 @@ static void test_what_can_wait(void **state)
     assert_false(stw_status_is_minor(before, available, numbers));
 }
 
-/* One that only starts is told of, but is no trouble. */
+/* A pod that is only starting is reported, but is not a failure. */
 static void test_a_pod_that_starts(void **state)
 {
     (void)state;
@@ -267,7 +265,7 @@ static void test_a_rollout_that_stands(void **state)
     }
 }
 
-/* Each child in trouble, and which condition says so. */
+/* Each child that fails, and the condition that reports it. */
 static void test_children(void **state)
 {
     static const struct {
@@ -333,13 +331,13 @@ static void test_autoscaling(void **state)
         (void)snprintf(a->reason, sizeof(a->reason), "%s", cases[i].reason);
         json_auto_t *s = judge();
         assert_string_equal(says(s, "AutoscalingActive"), cases[i].want);
-        assert_string_equal(says(s, "Ready"), "True/Succeeded"); /* it runs all the same */
+        assert_string_equal(says(s, "Ready"), "True/Succeeded"); /* it still runs */
         assert_int_equal(number(s, "desiredReplicas"), 2);       /* not spec.replicas */
         assert_int_equal(number(s, "startReplicas"), 1);
     }
 }
 
-/* What was good stays good until something else is. */
+/* lastGood stays until something else is good. */
 static void test_last_good(void **state)
 {
     char old[256];

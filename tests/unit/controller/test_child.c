@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One child, made as it should be: which requests that takes, and what is told of it. */
+ * Ensuring one child: the requests that this takes, and what is reported. */
 #include "controller/child.h"
 
 #include "base/util.h"
@@ -18,8 +18,8 @@
 #define PATH "/api/v1/namespaces/shop/configmaps/web"
 #define OWNER_PATH "/apis/operator.k8s-summit.org/v1/namespaces/shop/mywebs/web"
 
-/* Answers of the server, with ' for ".  A ConfigMap whose `data` is k: `value`, controlled by the
- * MyWeb web of the uid `owner`; what steward owns of it is `fields`. */
+/* Responses of the server, with ' for ".  A ConfigMap whose `data` is k: `value`, controlled by the
+ * MyWeb web with the UID `owner`; steward owns `fields` of it. */
 #define CHILD(rv, owner, value, fields)                                                            \
     "{'metadata':{'namespace':'shop','name':'web','uid':'c-1','resourceVersion':'" rv              \
     "','ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" owner "','controller':true}],"     \
@@ -51,7 +51,7 @@ struct fixture {
     struct stw_child child;
 };
 
-/* `cached` is in the cache ("" for nothing), `steps` are what the server answers. */
+/* `cached` is in the cache ("" for nothing), `steps` are the responses of the server. */
 static void begin(struct fixture *f, const char *cached, const char *steps)
 {
     struct stw_error err;
@@ -103,8 +103,8 @@ static void end(struct fixture *f)
     json_decref(f->desired);
 }
 
-/* What the cache and the server have, and what comes of it: the state, what is said of it (in the
- * fields of a repair, in the error of others), and how many requests read and write. */
+/* The content of the cache and of the server, and the result: the state, the text (the fields of a
+ * repair, otherwise the error), and the number of reads and writes. */
 static const struct {
     const char *what, *cached, *steps;
     bool fresh; /* never applied before */
@@ -169,8 +169,8 @@ static void every_case(void **state)
 #define NEW_GUARD "\"resourceVersion\":\"1\""
 #define OLD_GUARD "\"deletionGracePeriodSeconds\":"
 
-/* Servers that keep the old guard must never get it, and servers that answer the new one with a 500
- * must not get that one. */
+/* Servers that store the old guard must never get it, and servers that answer the new one with a
+ * 500 must not get that one. */
 static const struct {
     const char *what;
     const struct stw_watch *watch;
@@ -214,8 +214,8 @@ static void guard_of_a_create(void **state)
     }
 }
 
-/* What went between the refusal and the look at it may be followed by another: no write is without
- * a guard. */
+/* An object that vanished between the refusal and the read may be followed by another one: every
+ * write has a guard. */
 static void every_create_is_guarded(void **state)
 {
     struct fixture f;
@@ -245,7 +245,7 @@ static void addresses_are_masked(void **state)
     end(&f);
 }
 
-/* A write that finds nothing of its owner ends the run, to be begun anew from a fresh read. */
+/* If a write finds no owner, the run ends, and starts again from a fresh read. */
 static void a_vanished_owner_is_a_conflict(void **state)
 {
     struct fixture f;
@@ -256,7 +256,7 @@ static void a_vanished_owner_is_a_conflict(void **state)
     end(&f);
 }
 
-/* A server that makes something else of a value is believed, and not asked again and again. */
+/* A value that the server normalises is accepted, and not applied again and again. */
 static void what_the_server_makes_of_it(void **state)
 {
     struct fixture f;
@@ -304,7 +304,7 @@ static enum stw_child_state ensure_made(struct fixture *f, struct made *m, uint6
     return state;
 }
 
-/* A child whose inputs are as they were is made only to be written. */
+/* A child whose inputs did not change is built only to be written. */
 static void made_when_it_is_needed(void **state)
 {
     struct fixture f;
@@ -314,7 +314,7 @@ static void made_when_it_is_needed(void **state)
           "[" GET(CHILD("5", "u-1", "v", OURS)) "," APPLY(CHILD("6", "u-1", "w", OURS)) "]");
     assert_int_equal(ensure_made(&f, &m, 0), STW_CHILD_SYNCED);
     assert_int_equal(ensure_made(&f, &m, 0), STW_CHILD_SYNCED);
-    assert_int_equal(m.times, 2); /* inputs that are not known */
+    assert_int_equal(m.times, 2); /* unknown inputs */
     assert_int_equal(ensure_made(&f, &m, 7), STW_CHILD_SYNCED);
     assert_int_equal(ensure_made(&f, &m, 7), STW_CHILD_SYNCED);
     assert_int_equal(m.times, 3);

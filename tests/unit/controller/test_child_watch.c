@@ -56,7 +56,7 @@ static void test_configmap(void **state)
               &a);
     assert_string_equal(a.uid, "u1");
     assert_string_equal(a.owner_kind, "MyWeb");
-    assert_string_equal(a.owner_name, ""); /* the same as its own */
+    assert_string_equal(a.owner_name, ""); /* the same as that of the child */
     assert_string_equal(a.owner_uid, "owner-uid");
     assert_false(a.terminating);
     json_auto_t *desired = json_pack("{s:{s:s}}", "data", "index.html", "hello");
@@ -112,8 +112,8 @@ static void test_deployment(void **state)
     assert_string_equal(live.rollout.stuck_message, "quota");
 }
 
-/* Of an App, which others may scale: how many pods there shall be, and whether that is our word. Of
- * a MyWeb not a byte of it is kept. */
+/* For an App, which other clients may scale: the wanted number of pods, and whether we set it.  For
+ * a MyWeb none of this is cached. */
 static void test_a_deployment_that_others_scale(void **state)
 {
 #define SCALED(kind, manager)                                                                      \
@@ -135,7 +135,7 @@ static void test_a_deployment_that_others_scale(void **state)
     assert_int_equal(live.rollout.ready, 0);
 }
 
-/* autoscaling/v1 tells its conditions in an annotation, as text. */
+/* autoscaling/v1 has its conditions in an annotation, as text. */
 static void test_autoscalers(void **state)
 {
 #define SCALER(annotations, status)                                                                \
@@ -185,7 +185,7 @@ static void test_services_and_their_ports(void **state)
     read_back(&stw_watch_services,
               "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\"," OWNER "},\"spec\":{}}", &live);
     assert_int_equal(live.node_port, 0);
-    /* somebody else's, with node ports: kept for who asks about them */
+    /* another owner's, with node ports: cached to find who uses a port */
     project(&stw_watch_services,
             "{\"metadata\":{\"name\":\"x\"},\"spec\":{\"ports\":[{\"nodePort\":30001},"
             "{\"port\":1},{\"nodePort\":30002}]}}",

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* `value` as the Secret holds it. */
+/* Takes `value` as a Secret stores it. */
 static void take(const char *value, size_t len, bool trim, struct dbu_secret *ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
@@ -38,12 +38,12 @@ static void test_values(void **state)
         {"pass\n", true, DBU_SECRET_FOUND, "pass", false},
         {"pass\r\n", false, DBU_SECRET_FOUND, "pass\r\n", true},
         {"pass\r\n", true, DBU_SECRET_FOUND, "pass", false},
-        {"pass\n\n", true, DBU_SECRET_FOUND, "pass\n", false}, /* one only */
+        {"pass\n\n", true, DBU_SECRET_FOUND, "pass\n", false}, /* only one */
         {"pass\r", true, DBU_SECRET_FOUND, "pass\r", false},
         {"\npass", true, DBU_SECRET_FOUND, "\npass", false},
         {"", false, DBU_SECRET_EMPTY, NULL, false},
         {"\n", true, DBU_SECRET_EMPTY, NULL, false},
-        {"\n", false, DBU_SECRET_EMPTY, NULL, false}, /* nobody means that */
+        {"\n", false, DBU_SECRET_EMPTY, NULL, false}, /* never intended */
         {"\r\n", false, DBU_SECRET_EMPTY, NULL, false},
     };
     (void)state;
@@ -85,7 +85,7 @@ static void test_no_value(void **state)
     }
 }
 
-/* The cache of all Secrets of a cluster has their version, and nothing else. */
+/* The cache of all Secrets of a cluster has only their versions. */
 static void test_watch(void **state)
 {
     static const char secret[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
@@ -99,7 +99,7 @@ static void test_watch(void **state)
     assert_string_equal(stw_buf_str(&out), "[\"4711\"]");
 }
 
-/* The key is no test vector of anybody; the value was worked out with openssl dgst -mac HMAC. */
+/* The key is not a published test vector; the value was computed with openssl dgst -mac HMAC. */
 static void test_fingerprints(void **state)
 {
     unsigned char key[STW_FINGERPRINT_KEY_BYTES], other[STW_FINGERPRINT_KEY_BYTES] = {1};
@@ -119,7 +119,7 @@ static void test_fingerprints(void **state)
     assert_string_not_equal(a, b);
 }
 
-/* --- the account that is asked for */
+/* --- the requested account */
 
 #define FULL_SPEC                                                                                  \
     "{\"user\":\"a'pp\",\"password\":{\"name\":\"app-db\"},\"hosts\":[\"10.%\",\"web\\u00e4\"],"   \
@@ -193,7 +193,7 @@ static void test_wish_defaults(void **state)
     fixture_done(&f);
 }
 
-/* What is to be dropped is told from the status, whatever the spec says now. */
+/* The account to drop is read from the status, not from the current spec. */
 static void test_made_user(void **state)
 {
     static const struct {

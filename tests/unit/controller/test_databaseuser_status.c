@@ -2,12 +2,11 @@
 #include "databaseuser_fixture.h"
 #include "status_shape.h"
 
-/* Of the test that runs: the first look at an object and the one that follows, and what was made of
- * it. */
+/* For the running test: the first run for an object, the next one, and the verdict. */
 static struct fixture f, g;
 static struct stw_verdict v;
 
-/* Nor is there a password anywhere. */
+/* Also checks that the status has no password. */
 static void check_shape(const json_t *status)
 {
     static const char *const order[] = {"Ready",          "Reconciling",     "Stalled",
@@ -27,14 +26,14 @@ static json_t *judge(struct fixture *one)
     return status;
 }
 
-/* A look, with what was read and what came of it yet to be said. */
+/* A run whose input and result are still to be set. */
 static void begin(struct fixture *one, const char *status)
 {
     fixture_done(one);
     assert_int_equal(fixture_init(one, FIXTURE_SPEC, status), 0);
 }
 
-/* The look that follows one which ended with this status. */
+/* The run after one that ended with this status. */
 static void follow(const json_t *status)
 {
     stw_autofree char *written = json_dumps(status, 0);
@@ -87,7 +86,7 @@ static void test_created(void **state)
     assert_null(json_object_get(s, "foreignGrants"));
 }
 
-/* A second pass that finds nothing to do says nothing new, however late it comes. */
+/* A second run with nothing to do does not change the status, however late it comes. */
 static void test_settled(void **state)
 {
     (void)state;
@@ -99,14 +98,15 @@ static void test_settled(void **state)
     g.now.ms += 3600 * 1000;
     json_auto_t *second = judge(&g);
     assert_true(json_equal(first, second));
-    /* Something new brings the time along. */
+    /* A change updates the times. */
     g.d.report.password_changed = true;
     json_auto_t *third = judge(&g);
     assert_string_not_equal(text(first, "lastVerifiedTime"), text(third, "lastVerifiedTime"));
     assert_string_not_equal(text(first, "lastRotationTime"), text(third, "lastRotationTime"));
 }
 
-/* When it is looked at again: within what the spec says, never much sooner, and not all at once. */
+/* The time until the next check: within the interval of the spec, never much shorter, and
+ * spread. */
 static void test_resync(void **state)
 {
     uint64_t seen = 0;
@@ -121,7 +121,7 @@ static void test_resync(void **state)
     assert_true(varies);
 }
 
-/* What the server's troubles become. */
+/* The conditions for the errors of a server. */
 static void test_troubles(void **state)
 {
     static const struct {
@@ -180,7 +180,7 @@ static void test_troubles(void **state)
     }
 }
 
-/* What could not be looked at is not made up. */
+/* What could not be checked is not reported. */
 static void test_unlooked(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_unlooked(void **state)
     assert_null(json_object_get(s, "passwordFingerprint"));
 }
 
-/* A server that goes away takes nothing out of the status. */
+/* An unreachable server does not remove anything from the status. */
 static void test_unreachable_keeps(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void test_unreachable_keeps(void **state)
     assert_string_equal(text(s, "lastVerifiedTime"), text(first, "lastVerifiedTime"));
 }
 
-/* While the circuit is open nothing new is known: what was told before stays, word for word. */
+/* While the circuit is open nothing new is known: the previous message stays. */
 static void test_circuit_keeps_the_cause(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_secrets(void **state)
     }
 }
 
-/* With an account that is there the message says what becomes of it, and the rights are kept. */
+/* If the account exists, the message states what happens to it, and the rights are kept. */
 static void test_secret_gone_later(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an Eru does at which moment, with the clock passed in; and that an instant restarts once,
- * wherever a run is cut off. */
+ * What an Eru does at which time, with the clock passed in; and that each instant restarts once,
+ * wherever a run is interrupted. */
 #include "eru_fixture.h"
 
-static struct world w; /* of the test that runs */
+static struct world w; /* of the running test */
 
 static int done(void **state)
 {
@@ -13,14 +13,14 @@ static int done(void **state)
     return 0;
 }
 
-/* Another world, for an Eru that nobody has looked at. */
+/* A new world, with an Eru that was never reconciled. */
 static void create(const char *schedule)
 {
     world_done(&w);
     world_init(&w, schedule);
 }
 
-/* Looked at once, as it was created. */
+/* The same after one run, at the time of creation. */
 static void begin(const char *schedule)
 {
     create(schedule);
@@ -33,7 +33,7 @@ static void at_its_instant(void **state)
     begin("0 4 * * *");
     assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-01T04:00:00Z");
     assert_int_equal(w.wake_ms, 4 * 3600 * 1000 + 1);
-    assert_int_equal(w.looks, 0); /* nothing is asked before there is something to do */
+    assert_int_equal(w.looks, 0); /* no read before there is something to do */
 
     run_at(&w, "2026-01-01T03:59:59Z");
     assert_int_equal(w.stamps, 0);
@@ -48,7 +48,7 @@ static void at_its_instant(void **state)
     assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-02T04:00:00Z");
     assert_int_equal(w.wake_ms, 600 * 1000 + 1); /* the rollout's deadline */
 
-    run_at(&w, "2026-01-01T04:00:30Z"); /* not through yet */
+    run_at(&w, "2026-01-01T04:00:30Z"); /* not complete yet */
     assert_int_equal(w.event_count, 0);
     settle(&w);
     run_at(&w, "2026-01-01T04:01:00Z");
@@ -82,7 +82,8 @@ static void cut_off_between_stamp_and_status(void **state)
     assert_int_equal(w.stamps, 1);
 }
 
-/* The rollout was through before anybody led again: no change of the Deployment will tell. */
+/* The rollout completed before any replica led again: no change of the Deployment triggers a
+ * run. */
 static void through_while_nobody_looked(void **state)
 {
     (void)state;
@@ -112,7 +113,7 @@ static void the_answer_was_lost(void **state)
     assert_true(rolling(&w));
 }
 
-/* Between looking and stamping: nothing is written, and the next leader does it. */
+/* Between look and stamp: nothing is written, and the next leader does it. */
 static void the_lease_is_lost(void **state)
 {
     (void)state;
@@ -151,13 +152,13 @@ static void two_leaders(void **state)
     assert_true(rolling(&w));
 }
 
-/* One that slept, with an old status, must not undo what the other did since. */
+/* A leader that was suspended, with an old status, must not undo what the other has done since. */
 static void a_leader_of_yesterday(void **state)
 {
     (void)state;
     begin("*/10 * * * *");
     (void)snprintf(w.live.stamp, sizeof(w.live.stamp), "2026-01-01T00:20:00Z");
-    run_at(&w, "2026-01-01T00:20:01Z"); /* its newest is the one that is there */
+    run_at(&w, "2026-01-01T00:20:01Z"); /* its latest instant is already stamped */
     assert_int_equal(w.stamps, 0);
 
     begin("*/10 * * * *");
@@ -199,7 +200,7 @@ static void down_over_its_deadline(void **state)
     assert_string_equal(text(&w, "lastMissedTime"), "2026-01-01T04:00:00Z");
     assert_int_equal(number(&w, "missedCount"), 1);
     assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-02T04:00:00Z");
-    run_at(&w, "2026-01-01T04:20:00Z"); /* and that was that */
+    run_at(&w, "2026-01-01T04:20:00Z"); /* not counted again */
     assert_int_equal(number(&w, "missedCount"), 1);
     assert_int_equal(w.event_count, 0);
 }
@@ -216,7 +217,7 @@ static void down_over_a_thousand_instants(void **state)
     assert_true(said(&w, "Restarted"));
     assert_true(said(&w, "MissedSchedule"));
     settle(&w);
-    run_at(&w, "2026-01-11T10:15:00Z"); /* and it goes on */
+    run_at(&w, "2026-01-11T10:15:00Z"); /* and the schedule goes on */
     assert_int_equal(w.stamps, 2);
 }
 
@@ -229,13 +230,13 @@ static void a_changed_schedule_looks_ahead(void **state)
     run_at(&w, "2026-01-01T01:00:31Z"); /* 1:00 was before the change */
     assert_int_equal(w.stamps, 0);
     assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-02T01:00:00Z");
-    w.spec.time_zone = "UTC"; /* another name, the same clock */
+    w.spec.time_zone = "UTC"; /* another name, the same zone */
     w.changed_at = at("2026-01-01T12:00:00Z");
     run_at(&w, "2026-01-01T12:00:00Z");
     assert_int_equal(w.stamps, 0);
 }
 
-/* Changed while nobody looked, and due since. */
+/* Changed while no replica ran, and due since then. */
 static void changed_while_down(void **state)
 {
     (void)state;
@@ -259,13 +260,13 @@ static void disabled_and_enabled(void **state)
     w.spec.enabled = true;
     w.changed_at = at("2026-01-01T01:01:00Z");
     run_at(&w, "2026-01-01T01:01:00Z");
-    assert_int_equal(w.stamps, 0); /* not for what was before */
+    assert_int_equal(w.stamps, 0); /* not for earlier instants */
     assert_int_equal(number(&w, "missedCount"), 0);
     run_at(&w, "2026-01-01T01:05:00Z");
     assert_int_equal(w.stamps, 1);
 }
 
-/* Due as it is created: the time of creation counts. */
+/* Due before its first run: the creation time counts. */
 static void created_long_before_it_is_seen(void **state)
 {
     (void)state;
@@ -282,17 +283,17 @@ static void the_clock_steps(void **state)
     settle(&w);
     run_at(&w, "2026-01-01T03:31:00Z");
     unsigned stamps = w.stamps;
-    run_at(&w, "2026-01-01T02:31:00Z"); /* back an hour: 2:30 and 3:30 are done with */
+    run_at(&w, "2026-01-01T02:31:00Z"); /* back an hour: 2:30 and 3:30 are done */
     assert_int_equal(w.stamps, stamps);
     assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-01T04:30:00Z");
     run_at(&w, "2026-01-01T03:30:00Z");
     assert_int_equal(w.stamps, stamps);
-    run_at(&w, "2026-01-01T04:31:00Z"); /* and forth */
+    run_at(&w, "2026-01-01T04:31:00Z"); /* and forward */
     assert_int_equal(w.stamps, stamps + 1);
     assert_string_equal(w.live.stamp, "2026-01-01T04:30:00Z");
 }
 
-/* How long a rollout takes is not for the wall clock to say, in either direction. */
+/* A step of the wall clock does not change how long a rollout has taken, in either direction. */
 static void the_clock_steps_during_a_rollout(void **state)
 {
     static const struct {
@@ -317,7 +318,7 @@ static void the_clock_steps_during_a_rollout(void **state)
     }
 }
 
-/* Another process has only what is written down. */
+/* A new process knows only what was written. */
 static void the_clock_steps_and_steward_is_another(void **state)
 {
     (void)state;
@@ -441,7 +442,7 @@ static void what_happens_during_a_rollout(void **state)
         assert_string_equal(reason(&w, 0), cases[i].reason);
         assert_int_equal(rolling(&w), !*cases[i].result);
         assert_int_equal(w.stamps, 1);
-        run_at(&w, "2026-01-01T04:10:00Z"); /* the time is up */
+        run_at(&w, "2026-01-01T04:10:00Z"); /* the timeout has passed */
         assert_false(rolling(&w));
         if (!*cases[i].result)
             assert_string_equal(reason(&w, 0), "RolloutTimeout");
@@ -458,7 +459,7 @@ static void a_rollout_into_the_next_instant(void **state)
     assert_true(said(&w, "SkippedRolloutRunning"));
     assert_true(rolling(&w));
     w.spec.concurrency_policy = "Allow";
-    run_at(&w, "2026-01-01T00:15:00Z"); /* but at this moment its time is up as well */
+    run_at(&w, "2026-01-01T00:15:00Z"); /* at this moment it also times out */
     assert_int_equal(w.stamps, 2);
 
     create("*/5 * * * *");
@@ -486,7 +487,7 @@ static void jitter_puts_off(void **state)
     w.now++;
     run_once(&w, true);
     assert_int_equal(w.stamps, 1);
-    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z"); /* the instant, not the moment */
+    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z"); /* the instant, not the time */
 }
 
 static void jitter_is_spread(void **state)
@@ -525,10 +526,10 @@ static void by_hand_once_a_token(void **state)
     w.spec.enabled = false;
     run_at(&w, "2026-01-01T00:00:00Z");
     w.token = "one";
-    run_at(&w, "2026-01-01T01:00:00Z"); /* written down first */
+    run_at(&w, "2026-01-01T01:00:00Z"); /* recorded first */
     assert_int_equal(w.stamps, 0);
     assert_int_equal(w.wake_ms, 1);
-    run_once(&w, false); /* cut off behind the stamp */
+    run_once(&w, false); /* interrupted after the stamp */
     assert_int_equal(w.stamps, 1);
     run_at(&w, "2026-01-01T01:00:05Z");
     assert_int_equal(w.stamps, 1);
@@ -542,13 +543,14 @@ static void by_hand_once_a_token(void **state)
     run_at(&w, "2026-01-01T02:00:00Z");
     run_at(&w, "2026-01-01T02:00:01Z");
     assert_int_equal(w.stamps, 2);
-    w.token = ""; /* taken away: nothing */
+    w.token = ""; /* removed: no restart */
     settle(&w);
     run_at(&w, "2026-01-01T03:00:00Z");
     assert_int_equal(w.stamps, 2);
 }
 
-/* The stamp has whole seconds: the second of two restarts in one gets the next. */
+/* The stamp has whole seconds: of two restarts in one second, the second one gets the next
+ * second. */
 static void by_hand_twice_in_one_second(void **state)
 {
     (void)state;
@@ -578,7 +580,7 @@ static void by_hand_waits_for_a_rollout(void **state)
     run_at(&w, "2026-01-01T01:00:01Z");
     assert_int_equal(w.stamps, 0);
     settle(&w);
-    lose_one(&w); /* unhealthy is no reason not to */
+    lose_one(&w); /* unhealthy does not prevent it */
     run_at(&w, "2026-01-01T01:05:00Z");
     assert_int_equal(w.stamps, 1);
 }

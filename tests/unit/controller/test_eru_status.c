@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an Eru's status says, and how a Deployment is read. */
+ * The status of an Eru, and how a Deployment is read. */
 #include "eru_fixture.h"
 
 #include "base/tzfile.h"
@@ -9,7 +9,7 @@
 #include "kinds/product.h"
 #include "kinds/zones.h"
 
-/* An Eru in the middle of a run, enabled, its Deployment there. */
+/* An enabled Eru in the middle of a run, whose Deployment exists. */
 struct scene {
     struct fake_clock now;
     struct stw_clock clock;
@@ -103,7 +103,7 @@ static void without_its_deployment(void **state)
     assert_conditions(&s, "Ready=False/DeploymentNotFound Reconciling=True/DependencyNotReady "
                           "ScheduleValid=True/Valid TargetFound=False/DeploymentNotFound");
     assert_int_equal(s.verdict.again_ms, STW_STALLED_AGAIN_MS);
-    s.e->state.next_schedule = s.e->now_us / 1000000 + 5; /* its own time comes before that */
+    s.e->state.next_schedule = s.e->now_us / 1000000 + 5; /* its next instant comes first */
     judge(&s);
     assert_in_range(s.verdict.again_ms, 1, 5001);
     scene_done(&s);
@@ -169,7 +169,7 @@ static void rollouts(void **state)
                           "RolloutComplete=False/RolloutTimeout");
     json_decref(s.e->object.status);
     s.e->object.status = json_incref(s.status);
-    s.e->rollout_reason = NULL; /* a run in which nothing ended keeps what was */
+    s.e->rollout_reason = NULL; /* a run in which nothing ended keeps the condition */
     judge(&s);
     assert_conditions(&s, "Ready=True/Active ScheduleValid=True/Valid TargetFound=True/Found "
                           "RolloutComplete=False/RolloutTimeout");
@@ -236,7 +236,7 @@ static void deployments_are_read(void **state)
     assert_int_equal(t.replicas, 4);
     assert_int_equal(t.updated, 2);
     assert_int_equal(t.available, 3);
-    /* absent replicas are one; one that is being deleted is as good as gone */
+    /* absent replicas mean 1; a Deployment that is being deleted counts as gone */
     read_target("{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"deletionTimestamp\":"
                 "\"2026-01-01T00:00:00Z\"},\"spec\":{}}",
                 &t, 0);
