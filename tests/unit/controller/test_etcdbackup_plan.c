@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When an EtcdBackup is due, with the clock passed in; which of many backups go; and what their
- * names say. */
+ * When an EtcdBackup is due, with the clock passed in; which of many backups are deleted; and the
+ * names of backups. */
 #include "base/tzfile.h"
 #include "base/util.h"
 #include "controller/etcdbackup_priv.h"
@@ -42,7 +42,8 @@ static void end(struct world *w)
     stw_zones_destroy(w->zones);
 }
 
-/* Through a status, as between two runs, so that what is not written is forgotten. */
+/* Writes the state to a status and reads it back, as between two runs: what is not written is
+ * lost. */
 static void restart(struct world *w)
 {
     json_t *status = json_object();
@@ -79,7 +80,7 @@ static void once(void **state)
     begin(&w, EB_ONCE, 0, NULL);
     assert_true(starts(&w, t0));
     w.s.phase = EB_RUNNING;
-    assert_true(starts(&w, t0 + 5)); /* whoever was at it is gone */
+    assert_true(starts(&w, t0 + 5)); /* the process that ran it is gone */
     go_wrong(&w);
     assert_false(starts(&w, t0 + 6));
     assert_true(w.due.wake == t0 + 5 + EB_BACKOFF_S);
@@ -102,11 +103,11 @@ static void interval(void **state)
     assert_true(w.due.wake == t0 + 600);
     assert_true(starts(&w, t0 + 600));
     succeed(&w);
-    /* Of many that were missed the newest, and the beat is kept. */
+    /* Of several missed times only the newest is taken, and the rhythm is kept. */
     assert_true(starts(&w, t0 + 600 * 5 + 17));
     assert_true(w.s.last_schedule == t0 + 600 * 5);
     assert_true(w.s.next_schedule == t0 + 600 * 6);
-    /* It goes on being tried, until the next one takes its place. */
+    /* It is retried until the next one takes its place. */
     go_wrong(&w);
     assert_false(starts(&w, w.c.now + 1));
     assert_true(starts(&w, t0 + 600 * 6));
@@ -121,7 +122,7 @@ static void interval_with_a_clock_put_back(void **state)
     begin(&w, EB_INTERVAL, 600, NULL);
     assert_true(starts(&w, t0 + 1000000));
     succeed(&w);
-    assert_false(starts(&w, t0)); /* days earlier: not silent for days */
+    assert_false(starts(&w, t0)); /* days earlier: does not wait for days */
     assert_true(w.due.wake == t0 + 600);
     end(&w);
 }
@@ -139,12 +140,12 @@ static void cron(void **state)
     succeed(&w);
     assert_false(starts(&w, t0 + 4 * 3600 + 1));
     assert_true(w.s.next_schedule == t0 + 28 * 3600);
-    /* Too late is missed, and told. */
+    /* Too late counts as missed, and is reported. */
     assert_false(starts(&w, t0 + 28 * 3600 + 3601));
     assert_true(w.due.missed && w.due.missed_at == t0 + 28 * 3600);
     assert_false(starts(&w, t0 + 28 * 3600 + 3602));
     assert_false(w.due.missed);
-    /* What was taken up in time is not too late for being tried again. */
+    /* A backup that was started in time may be retried after its deadline. */
     assert_true(starts(&w, t0 + 52 * 3600 + 60));
     go_wrong(&w);
     assert_true(starts(&w, t0 + 52 * 3600 + 7200));
@@ -280,8 +281,8 @@ static void retention(void **state)
         }                                                                                          \
     }
 
-/* Two lives of a cluster, another object on the same path, and what was made before snapshots named
- * an owner. */
+/* Two incarnations of a cluster, another object on the same path, and snapshots from before they
+ * named an owner. */
 static void retention_by_owner_and_life(void **state)
 {
     struct stw_snapshot_entry all[] = {
@@ -301,7 +302,7 @@ static void retention_by_owner_and_life(void **state)
         {{.max_backups = 1, .owner = "stranger"}, "......."},
         {{.max_backups = 1}, "......."},
         {{.max_age_s = 12, .owner = "me"}, "..xx.xx"},
-        {{.max_age_s = 12}, "....x.."}, /* a person's own call */
+        {{.max_age_s = 12}, "....x.."}, /* called by a person */
     };
     const struct stw_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
     bool goes[STW_COUNT(all)];

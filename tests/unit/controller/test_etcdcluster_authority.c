@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of an EtcdCluster's own certificate authority, by a clock of the test's. */
+ * The life of an EtcdCluster's own certificate authority, with a fake clock. */
 #include "base/util.h"
 #include "certs/issue.h"
 #include "controller/etcdcluster_priv.h"
@@ -67,7 +67,7 @@ static void one_after_the_other(void **state)
     assert_int_equal(ec_authority_look(&s.a, s.now_us), s.now_us / 1000000 + 30);
     assert_int_equal(s.asked, 0);
 
-    advance(&s, 0); /* somebody runs without it still: the old one signs */
+    advance(&s, 0); /* a member still runs without it: the old one signs */
     assert_int_equal(s.asked, 1);
     assert_string_equal(s.a.now.cert, first);
     both = strdup(stw_buf_str(&s.a.bundle));
@@ -76,14 +76,14 @@ static void one_after_the_other(void **state)
     assert_string_not_equal(s.a.now.cert, first);
     assert_string_equal(s.a.previous, first);
     assert_null(s.a.next.cert);
-    assert_string_equal(stw_buf_str(&s.a.bundle), both); /* nobody has to start anew for that */
+    assert_string_equal(stw_buf_str(&s.a.bundle), both); /* no member has to restart for that */
 
     advance(&s, 0);
     assert_int_equal(ec_authority_look(&s.a, s.now_us), (BEGAN + YEARS(10)) / 1000000);
     s.now_us = BEGAN + YEARS(10) - DAY_US;
     advance(&s, 0);
     assert_true(in_bundle(&s, first));
-    s.now_us = BEGAN + YEARS(10) + DAY_US; /* its time is over */
+    s.now_us = BEGAN + YEARS(10) + DAY_US; /* it has expired */
     advance(&s, 1);
     assert_null(s.a.previous);
     assert_false(in_bundle(&s, first));
@@ -91,7 +91,7 @@ static void one_after_the_other(void **state)
     ec_authority_done(&s.a);
 }
 
-/* --- when nobody looked for long */
+/* --- after a long time without a run */
 
 static void ended_meanwhile(void **state)
 {
@@ -107,7 +107,8 @@ static void ended_meanwhile(void **state)
     ec_authority_done(&s.a);
 }
 
-/* The one that members trust already is better than a third one, whether all do or not. */
+/* A successor that members already trust is better than a third one, whether all trust it or
+ * not. */
 static void ended_with_a_successor(void **state)
 {
     struct scene s = {.now_us = BEGAN};
@@ -124,7 +125,7 @@ static void ended_with_a_successor(void **state)
     ec_authority_done(&s.a);
 }
 
-/* --- what somebody did to the Secret */
+/* --- a damaged Secret */
 
 static void set(char **text, const char *to)
 {
@@ -135,7 +136,7 @@ static void set(char **text, const char *to)
 static void damaged(void **state)
 {
     static const struct {
-        const char *cert, *key; /* NULL: gone; "": as it was */
+        const char *cert, *key; /* NULL: removed; "": unchanged */
     } cases[] = {{NULL, ""}, {"", NULL}, {"no certificate", ""}, {"", "no key"}};
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -147,14 +148,14 @@ static void damaged(void **state)
             set(&s.a.now.key, cases[i].key);
         advance(&s, 1);
         advance(&s, 0);
-        set(&s.a.previous, "no certificate"); /* is not kept for ever */
+        set(&s.a.previous, "no certificate"); /* not kept */
         advance(&s, 1);
         assert_null(s.a.previous);
         ec_authority_done(&s.a);
     }
 }
 
-/* Somebody's certificate and its key, and no authority. */
+/* A valid certificate with its key, but not an authority. */
 static void no_authority(void **state)
 {
     static const char *const name[] = {"localhost", NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a move waits for, and what the API server itself is asked for before it. */
+ * What a move waits for, and what is read from the API server before it. */
 #include "etcdcluster_fixture.h"
 #include "fake.h"
 
@@ -15,7 +15,7 @@
 #define B "db-cccccccccc"
 #define C "db-dddddddddd"
 
-/* --- a cluster with a keeper and a way to an API server */
+/* --- a cluster with the state of the controller and an API server */
 
 static void begin(struct fixture *f, const char *status)
 {
@@ -57,9 +57,9 @@ static void waits(struct fixture *f, uint64_t ms)
     assert_int_equal(f->e->move.wait_ms, ms);
 }
 
-/* --- a call that may be on its way */
+/* --- a call to etcd that may be in flight */
 
-/* What the steward before this one asked of etcd is not known: only the intent is. */
+/* The calls of the previous steward are not known: only its intent is. */
 static void a_call_of_the_steward_before(void **state)
 {
     struct fixture f;
@@ -85,11 +85,11 @@ static void what_the_list_shows_is_over(void **state)
     decides(&f, EC_CREATE_POD, C);
     c->pod = EC_POD_RUNNING;
     c->healthy = c->answers = true;
-    decides(&f, EC_MEMBER_PROMOTE, C); /* nothing is left of that wait */
+    decides(&f, EC_MEMBER_PROMOTE, C); /* the wait is over */
     end(&f);
 }
 
-/* Another intent would be one more decision; a pod that is made again is none. */
+/* Another intent would be another decision; recreating a pod is not. */
 static void what_goes_on_meanwhile(void **state)
 {
     struct fixture f;
@@ -131,7 +131,8 @@ static void an_answer_of_ours_is_lost(void **state)
     end(&f);
 }
 
-/* A wait is no error: a learner that has not caught up is asked again, and nothing is told. */
+/* A wait is not an error: a learner that has not caught up is tried again, and nothing is
+ * reported. */
 static void what_an_answer_means(void **state)
 {
     static const struct {
@@ -186,7 +187,7 @@ static void a_name_that_is_used(void **state)
         assert_string_not_equal(f.e->move.member, first);
         assert_string_equal(f.e->move.intent.member, f.e->move.member);
         assert_int_equal(fake_count(&fake, path), 1);
-        /* The other name was looked at, too: a pod and a claim. */
+        /* The other name was checked, too: a pod and a claim. */
         (void)snprintf(path, sizeof(path), "/%s ", f.e->move.member);
         assert_int_equal(fake_count(&fake, path), 2);
         end(&f);
@@ -216,7 +217,7 @@ static void all_names_are_used(void **state)
     end(&f);
 }
 
-/* --- before a cluster of one */
+/* --- before a cluster of one member */
 
 static void no_pod_is_left(void **state)
 {

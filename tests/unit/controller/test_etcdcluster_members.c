@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all members of an EtcdCluster are together. */
+ * The state of an EtcdCluster that follows from all its members. */
 #include "etcdcluster_fixture.h"
 
-/* Healthy voters with the IDs 1, 2, ..., the first of which leads, in the cluster 5. */
+/* Healthy voters with the IDs 1, 2, ... in the cluster 5; the first one leads. */
 static void voters(struct fixture *f, int count)
 {
-    static char somebody; /* to ask; never followed */
+    static char somebody; /* a client, never dereferenced */
     fixture_init(
         f, "{\"version\":\"3.5.16\",\"size\":3,\"options\":{\"quotaBackendBytes\":\"100Mi\"}}",
         "{\"clusterID\":\"0000000000000005\",\"currentVersion\":\"3.5.16\"}");
@@ -26,7 +26,7 @@ static void voters(struct fixture *f, int count)
     }
 }
 
-/* By who votes, not by the spec, which has three; and a learner is none of them. */
+/* The quorum depends on the voters, not on the spec, which has three; learners do not count. */
 static void who_is_a_quorum(void **state)
 {
     static const struct {
@@ -35,7 +35,7 @@ static void who_is_a_quorum(void **state)
         int64_t was, want; /* lost since */
     } cases[] = {
         {3, 0, 0, false, false, 0, 0},
-        {3, 1, 0, false, false, 0, 0}, /* two of three are no loss */
+        {3, 1, 0, false, false, 0, 0}, /* two of three are enough */
         {3, 2, 0, false, false, 0, FIXTURE_NOW},
         {3, 2, 1, false, false, 0, FIXTURE_NOW},
         {3, 2, 0, false, false, 7, 7},
@@ -43,8 +43,8 @@ static void who_is_a_quorum(void **state)
         {5, 3, 0, false, false, 0, FIXTURE_NOW},
         {1, 0, 0, false, false, 0, 0},
         {1, 1, 0, false, false, 0, FIXTURE_NOW},
-        {3, 0, 0, true, false, 0, FIXTURE_NOW}, /* nobody stands behind the list */
-        {3, 3, 0, true, true, 0, 0},            /* nobody was asked: nothing is known */
+        {3, 0, 0, true, false, 0, FIXTURE_NOW}, /* no quorum confirms the list */
+        {3, 3, 0, true, true, 0, 0},            /* no member was asked: nothing is known */
         {3, 3, 0, true, true, 7, 7},
         {3, 0, 0, false, false, 7, 0},
     };
@@ -71,7 +71,8 @@ static void who_is_a_quorum(void **state)
     }
 }
 
-/* The cluster speaks the lowest minor; it has got to a version when all voters are well with it. */
+/* The cluster version is the lowest minor; a version is reached when all voters are healthy with
+ * it. */
 static void versions_of_all(void **state)
 {
     static const struct {
@@ -116,13 +117,13 @@ static void who_leads_and_who_lags(void **state)
     fixture_done(&f);
 }
 
-/* The leader, or else anybody behind whom there is a quorum of this cluster; one that is sick stops
- * nobody. */
+/* The member to ask: the leader, otherwise any that has a quorum of this cluster.  A sick member
+ * does not prevent that. */
 static void who_speaks(void **state)
 {
     static const struct {
         bool silent[3], strange[3];
-        int want; /* -1: nobody */
+        int want; /* -1: none */
     } cases[] = {
         {{false, false, false}, {false, false, false}, 1},
         {{true, false, false}, {false, false, false}, 1},
@@ -150,7 +151,7 @@ static void who_speaks(void **state)
     }
 }
 
-/* Nine tenths of the quota; of who is silent nobody knows. */
+/* The limit is nine tenths of the quota; nothing is known of a member that does not respond. */
 static void who_has_space(void **state)
 {
     struct fixture f;
@@ -179,8 +180,8 @@ static void one_of_another_cluster(void **state)
     fixture_done(&f);
 }
 
-/* Whose they are; those of nobody on the list, of which the worst is told; and when nobody could be
- * asked, as before. */
+/* The alarms of listed members; those of unlisted ones, of which the worst is reported; and if no
+ * member could be asked, those of before. */
 static void alarms(void **state)
 {
     const struct stw_etcd_alarms raised = {.count = 4,
@@ -200,7 +201,7 @@ static void alarms(void **state)
     fixture_done(&f);
 
     voters(&f, 2);
-    f.e->view.listed = false; /* who was removed is not known then */
+    f.e->view.listed = false; /* removed members are not known then */
     ec_take_alarms(f.e, &raised);
     assert_int_equal(f.e->view.stray_alarms, 0);
     f.e->state.member_count = 1;
@@ -212,7 +213,7 @@ static void alarms(void **state)
     fixture_done(&f);
 }
 
-/* Only of a cluster whose beginning was seen; and it never gets younger. */
+/* Only of a cluster whose beginning was seen; and it never becomes newer. */
 static void the_oldest_version(void **state)
 {
     static const struct {

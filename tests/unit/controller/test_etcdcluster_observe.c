@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How pods and claims are read, what is made of them, and what the status remembers. */
+ * How pods and claims are read and judged, and what the status stores. */
 #include "etcdcluster_fixture.h"
 
-/* --- pods as the kubelet tells of them */
+/* --- pods as the kubelet reports them */
 
 #define POD(status)                                                                                \
     "{\"metadata\":{\"name\":\"db-a\",\"namespace\":\"shop\",\"uid\":\"p-1\",\"labels\":{"         \
@@ -45,10 +45,10 @@ static void pods(void **state)
          false, EC_TROUBLE_IMAGE},
         {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"ContainerCreating\"}", "")), false, false,
          false, EC_TROUBLE_NONE},
-        /* A crash for another reason is no lost data, however often. */
+        /* A crash for another reason does not mean lost data, however often it happens. */
         {POD(CONTAINER(9, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", CRASHED)), true, false,
          false, EC_TROUBLE_CRASH},
-        /* Once may be a volume that came late. */
+        /* Once may be a volume that was late. */
         {POD(CONTAINER(1, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)), true, false,
          false, EC_TROUBLE_CRASH},
         {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)), true, false,
@@ -73,7 +73,7 @@ static void pods(void **state)
     }
 }
 
-/* What somebody can do something about is said. */
+/* The message names causes that a user can fix. */
 static void why_it_crashes(void **state)
 {
     static const struct {
@@ -106,19 +106,20 @@ static void data(void **state)
         struct ec_detail d;
         enum ec_data want;
     } cases[] = {
-        /* Never been: not lost. */
+        /* It never existed: not lost. */
         {true, false, {.has_pod = false}, EC_DATA_NONE},
         {true, false, {.has_claim = true}, EC_DATA_THERE},
         {true, true, {.has_claim = true}, EC_DATA_THERE},
         {true, true, {.has_pod = true}, EC_DATA_LOST},
         {true, true, {.has_claim = true, .claim.going = true}, EC_DATA_LOST},
-        /* An empty folder under a guarded pod; a joiner that found nobody yet is none. */
+        /* An empty folder under a guarded pod; a joining member that has found no other yet is not
+         * that. */
         {true,
          true,
          {.has_claim = true, .has_pod = true, .pod = {GUARDED, .refused = true}},
          EC_DATA_LOST},
         {true, true, {.has_claim = true, .has_pod = true, .pod = {.refused = true}}, EC_DATA_THERE},
-        /* emptyDirs live and die with their pods. */
+        /* emptyDirs have the lifetime of their pods. */
         {false, true, {.has_pod = true}, EC_DATA_THERE},
         {false, true, {.has_pod = true, .pod.ended = true}, EC_DATA_LOST},
         {false, true, {.has_pod = false}, EC_DATA_LOST},
@@ -135,7 +136,8 @@ static void data(void **state)
     }
 }
 
-/* A voter is healthy by a linearizable read, a learner by an answer; and only as who it is. */
+/* A voter is healthy if a linearizable read succeeds, a learner if it responds; and only with the
+ * right IDs of member and cluster. */
 static void health(void **state)
 {
     static const struct {
@@ -163,7 +165,7 @@ static void health(void **state)
     }
 }
 
-/* How long a member has been down is known also by a steward that began just now. */
+/* A steward that has just started also knows how long a member has been down. */
 static void since_survives(void **state)
 {
     struct ec_state st = {.cluster_id = 9, .member_count = 1};
@@ -174,13 +176,13 @@ static void since_survives(void **state)
     const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
     ec_judge_member(&seen, &silent, &m);
     assert_int_equal(m.unhealthy_since, 400);
-    st.members[0].healthy = true; /* it was well then: it has gone down just now */
+    st.members[0].healthy = true; /* it was healthy then: it has just gone down */
     ec_judge_member(&seen, &silent, &m);
     assert_int_equal(m.unhealthy_since, 1000);
 }
 
-/* Who has voted is known by the status, by its ID; that it forgot so itself, by its own word, when
- * it has had the time to hear of it. */
+/* The status records, by member ID, who was promoted.  That a member has forgotten it follows from
+ * its own status, once it has had the time to learn of the promotion. */
 static void promotions(void **state)
 {
     static const struct {
@@ -211,7 +213,7 @@ static void promotions(void **state)
     }
 }
 
-/* How far it has got, as it tells now. */
+/* The progress that the member reports. */
 static void progress(void **state)
 {
     const struct ec_state none = {0};
@@ -225,7 +227,7 @@ static void progress(void **state)
     assert_int_equal(m.raft_index, 99);
 }
 
-/* The kubelet's word, of a pod that stays. */
+/* As the kubelet reports it, of a pod that is not being deleted. */
 static void readiness(void **state)
 {
     const struct ec_state none = {0};
@@ -240,8 +242,8 @@ static void readiness(void **state)
     assert_false(m.pod_ready);
 }
 
-/* What a member runs is its own word, not that of its pod's image; and while it is silent, its last
- * one. */
+/* The version of a member is what it reports, not what the image of its pod has; while it does not
+ * respond, what it reported last. */
 static void reported_versions(void **state)
 {
     struct ec_state st = {.cluster_id = 9, .member_count = 1};
@@ -262,7 +264,7 @@ static void reported_versions(void **state)
     assert_int_equal(stw_semver_compare(m.version, (struct stw_semver){3, 4, 22}), 0);
 }
 
-/* Whoever was waiting with all others is not dead for that. */
+/* A member that was waiting with all others does not count as dead for that. */
 static void an_outage(void **state)
 {
     struct ec_view v = {
@@ -300,7 +302,7 @@ static void the_end_of_an_outage(void **state)
     assert_int_equal(s.quorum_since, 0);
 }
 
-/* --- what is remembered */
+/* --- the stored state */
 
 #define STATUS                                                                                     \
     "{\"clusterID\":\"ff\",\"storage\":{\"medium\":\"Persistent\",\"class\":\"c\","                \
@@ -329,7 +331,7 @@ static void round_trip(void **state)
     assert_true(json_equal(status, again));
 }
 
-/* Every intent is read back as what it was. */
+/* Every intent is read back unchanged. */
 static void actions(void **state)
 {
     (void)state;
@@ -348,7 +350,7 @@ static void actions(void **state)
     }
 }
 
-/* What people write into a status breaks nothing. */
+/* Nonsense in a status breaks nothing. */
 static void nonsense(void **state)
 {
     static const char *const cases[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the plan of an EtcdCluster says, case by case: the moves that the model check does not get
- * to (alarms, limits, pauses, foreign members), and the words for people. */
+ * The plan of an EtcdCluster, case by case: the moves that the model check does not reach (alarms,
+ * limits, pauses, foreign members), and the messages for people. */
 #include "controller/etcd/etcd.h"
 #include "controller/etcdcluster_plan.h"
 
@@ -49,7 +49,7 @@ static struct ec_member *member(struct scene *s, const char *name)
     return m;
 }
 
-/* Three members, all well; the first one leads. */
+/* Three healthy members; the first one leads. */
 static struct scene three(void)
 {
     static struct scene s;
@@ -125,9 +125,9 @@ static void intends(const struct scene *s, enum ec_kind kind, const char *name)
     assert_false(ec_intended(&s->v, &s->move));
 }
 
-/* --- calls whose answer was lost */
+/* --- calls whose response was lost */
 
-/* Whether a call of that intent may still be on its way, by what the list says of member C. */
+/* Whether a call of that intent may still be in flight, by what the list shows of member C. */
 static void unsettled(void **state)
 {
     static const struct {
@@ -164,7 +164,7 @@ static void unsettled(void **state)
     s.c->leader = true;
     assert_true(ec_unsettled(&s.v));
     s.v.action =
-        (struct ec_action){.kind = EC_ADD, .member = FRESH}; /* nothing bears the name yet */
+        (struct ec_action){.kind = EC_ADD, .member = FRESH}; /* no object has the name yet */
     assert_true(ec_unsettled(&s.v));
 }
 
@@ -183,11 +183,11 @@ static void deciding(void **state)
     s.v.size = 3;
     s.c->pod = EC_POD_ABSENT;
     fall(s.c, 1);
-    expect(&s, EC_CREATE_POD, C); /* takes nothing away */
+    expect(&s, EC_CREATE_POD, C); /* it removes nothing */
     assert_false(ec_decides(&s.move));
 }
 
-/* The addition that was intended, by its name; by another one if anything bears that. */
+/* The intended addition keeps its name; it gets another one if that is in use. */
 static void resumed_addition(void **state)
 {
     SCENE(s);
@@ -202,7 +202,7 @@ static void resumed_addition(void **state)
 
 /* --- drains */
 
-/* Somebody deletes a pod: its member answers for some seconds more, and is not counted on. */
+/* A pod is being deleted: its member responds for some seconds more, but does not count. */
 static void a_pod_that_goes(void **state)
 {
     SCENE(s);
@@ -211,7 +211,7 @@ static void a_pod_that_goes(void **state)
     s.a->pod = EC_POD_GOING;
     expect_words(&s, EC_WAIT, "ScalingDown", "when more members are healthy");
     fall(s.c, 400);
-    expect(&s, EC_MEMBER_REMOVE, C); /* whom nobody counts on */
+    expect(&s, EC_MEMBER_REMOVE, C); /* which does not count anyway */
     s.v.size = 3;
     expect(&s, EC_MEMBER_REMOVE, C);
     intends(&s, EC_REPLACE, C);
@@ -225,7 +225,7 @@ static void a_pod_that_goes(void **state)
     expect(&s, EC_DELETE_POD, B);
 }
 
-/* --- lesson E6: promotions that get lost on the way to another version */
+/* --- lesson E6: promotions that get lost in a change of version */
 
 static void promotion_lost(void **state)
 {
@@ -245,7 +245,7 @@ static void promotion_lost(void **state)
     expect_words(&s, EC_FREEZE, "QuorumLost", "are needed");
 }
 
-/* The first one that was upgraded says so of itself, and the others are not. */
+/* The first upgraded member reports it, and the others are not upgraded. */
 static void promotion_doubted(void **state)
 {
     SCENE(s);
@@ -285,9 +285,9 @@ static void a_pod_is_missing(void **state)
     assert_true(s.move.guarded);
     assert_false(s.move.seed || s.move.forced);
     assert_int_equal(stw_semver_compare(s.move.version, old_version), 0);
-    nobody_answers(&s, 1000); /* also then */
+    nobody_answers(&s, 1000); /* also without a quorum */
     expect(&s, EC_CREATE_POD, C);
-    s.c->data = EC_DATA_LOST; /* but never on nothing */
+    s.c->data = EC_DATA_LOST; /* but never without data */
     expect(&s, EC_FREEZE, "");
 }
 
@@ -302,7 +302,7 @@ static void first_steps(void **state)
     expect(&s, EC_INTEND, FRESH);
     intends(&s, EC_SEED, FRESH);
     s.v.action = s.move.intent;
-    (void)snprintf(s.v.fresh, sizeof(s.v.fresh), "db-yyyyyyyyyy"); /* names come and go */
+    (void)snprintf(s.v.fresh, sizeof(s.v.fresh), "db-yyyyyyyyyy"); /* a new fresh name */
     expect(&s, EC_CREATE_CLAIM, FRESH);
     struct ec_member *seed = member(&s, FRESH);
     *seed = (struct ec_member){.claim = true, .data = EC_DATA_THERE};
@@ -322,7 +322,7 @@ static void a_restored_seed(void **state)
     expect(&s, EC_INTEND, A);
     s.v.action = s.move.intent;
     expect(&s, EC_CREATE_POD, A);
-    assert_true(s.move.guarded && !s.move.seed); /* it is never begun empty */
+    assert_true(s.move.guarded && !s.move.seed); /* it is never started empty */
     s.a->claim = false;
     s.a->data = EC_DATA_NONE;
     expect_words(&s, EC_FREEZE, "SeedDataLost", "volume claim " A);
@@ -359,7 +359,7 @@ static void quorum_is_lost(void **state)
     expect_words(&s, EC_FREEZE, "QuorumLost", "EtcdRestore");
 }
 
-/* By raft's own order: the term, then the index; who answers before who does not. */
+/* In raft's order: the term, then the index; members that respond come before those that do not. */
 static void best_survivor(void **state)
 {
     static const struct {
@@ -388,7 +388,7 @@ static void best_survivor(void **state)
         expect_words(&s, EC_FREEZE, "QuorumLost", command);
         expect_words(&s, EC_FREEZE, "QuorumLost", cases[i].words);
     }
-    s.v.force = "db-xxxxxxxxxx"; /* named instead of a wrong one, too */
+    s.v.force = "db-xxxxxxxxxx"; /* also suggested instead of a wrong one */
     expect_words(&s, EC_FREEZE, "QuorumLost", "as for instance " B " is");
 }
 
@@ -475,7 +475,7 @@ static void sizes(void **state)
     expect_words(&s, EC_FREEZE, "InvalidSpec", "between 1 and 7");
 }
 
-/* --- the dead */
+/* --- dead members */
 
 static void replaced(void **state)
 {
@@ -506,7 +506,7 @@ static void replaced_at_once(void **state)
     fall(s.c, 3);
     s.c->data = EC_DATA_LOST;
     expect(&s, EC_MEMBER_REMOVE, C);
-    fall(s.b, 3); /* one of three is left, though somebody gave a list: nothing */
+    fall(s.b, 3); /* one of three is left, although there is a list: no move */
     expect(&s, EC_WAIT, "");
 }
 
@@ -540,7 +540,7 @@ static void one_more(void **state)
     d->healthy = d->answers = false;
     expect(&s, EC_MEMBER_REMOVE, FRESH);
     intends(&s, EC_ABANDON, FRESH);
-    d->trouble = EC_TROUBLE_IMAGE; /* the next one would not get it either */
+    d->trouble = EC_TROUBLE_IMAGE; /* a new one could not pull it either */
     expect(&s, EC_WAIT, "");
 }
 
@@ -553,11 +553,11 @@ static void one_less(void **state)
     s.b->lagging = true;
     expect(&s, EC_MEMBER_REMOVE, B);
     s.a->pod_template = false;
-    expect(&s, EC_MOVE_LEADER, A); /* the outdated one leads */
+    expect(&s, EC_MOVE_LEADER, A); /* the outdated member leads */
     assert_string_equal(s.move.to, C);
     assert_int_equal(s.move.to_id, s.c->id);
     fall(s.c, 1);
-    expect(&s, EC_MEMBER_REMOVE, C); /* the sick one before all */
+    expect(&s, EC_MEMBER_REMOVE, C); /* the sick one first */
 }
 
 static void what_is_left_over(void **state)
@@ -577,7 +577,7 @@ static void what_is_left_over(void **state)
     expect(&s, EC_WAIT, "");
 }
 
-/* --- pods made anew */
+/* --- recreated pods */
 
 static void rolled(void **state)
 {
@@ -596,14 +596,14 @@ static void rolled(void **state)
     s.b->pod = EC_POD_RUNNING;
     s.b->pod_version = new_version;
     s.b->trouble = EC_TROUBLE_CRASH;
-    fall(s.b, 4000); /* it does not come up: neither it nor the next one goes */
+    fall(s.b, 4000); /* it does not start: neither it nor the next one is deleted */
     expect(&s, EC_WAIT, "");
-    s.v.version = old_version; /* back */
+    s.v.version = old_version; /* back to the old version */
     expect(&s, EC_DELETE_POD, B);
 }
 
-/* Its turn comes when the one before serves, keeps up with the leader and says itself that it runs
- * the version; until then that one's own is not over either. */
+/* The next member waits until the previous one serves, keeps up with the leader and itself reports
+ * the version.  Until then the action for the previous one is not finished either. */
 static void the_next_waits_for_the_last(void **state)
 {
     static const struct {
@@ -612,7 +612,7 @@ static void the_next_waits_for_the_last(void **state)
         {.done = true},
         {.sick = true},
         {.lagging = true},
-        {.says_old = true}, /* the pod is another one, and what runs in it is not */
+        {.says_old = true}, /* a new pod that runs the old version */
     };
     SCENE(s);
     s.v.version = s.b->pod_version = new_version;
@@ -644,7 +644,7 @@ static void the_leader_comes_last(void **state)
     s.a->leader = false;
     s.b->leader = true;
     expect(&s, EC_DELETE_POD, A);
-    s.v.version = (struct stw_semver){3, 5, 16}; /* two have moved: not back */
+    s.v.version = (struct stw_semver){3, 5, 16}; /* two have moved: no way back */
     expect_words(&s, EC_FREEZE, "InvalidSpec", "spec.version: downgrade from 3.5.21");
 }
 
@@ -655,7 +655,7 @@ static void versions_out_of_reach(void **state)
     expect_words(&s, EC_FREEZE, "InvalidSpec", "next is 3.6");
     fall(s.c, 5);
     s.c->pod = EC_POD_ABSENT;
-    expect(&s, EC_CREATE_POD, C); /* kept running as it was */
+    expect(&s, EC_CREATE_POD, C); /* kept at its version */
     assert_int_equal(stw_semver_compare(s.move.version, old_version), 0);
     s = three();
     point(&s);
@@ -665,7 +665,7 @@ static void versions_out_of_reach(void **state)
 
 static const struct stw_semver line_36 = {3, 6, 16}, line_35 = {3, 5, 35};
 
-/* Three members of 3.6 that are to be of 3.5. */
+/* A downgrade of three members from 3.6 to 3.5. */
 static void go_down(struct scene *s)
 {
     struct ec_member *all[] = {s->a, s->b, s->c};
@@ -700,7 +700,7 @@ static void a_line_back(void **state)
     s.b->storage = s.v.downgrade_to;
     expect(&s, EC_DELETE_POD, B);
     intends(&s, EC_UPGRADE, B);
-    /* and it comes back as 3.5, by what was known of its data */
+    /* and it comes back as 3.5, by what is recorded of its data */
     s.v.action = s.move.intent;
     fall(s.b, 3);
     s.b->pod = EC_POD_ABSENT;
@@ -708,7 +708,7 @@ static void a_line_back(void **state)
     assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
 }
 
-/* What made the pod go was another matter, and its data is not prepared. */
+/* The pod was deleted for another reason, and its data is not prepared. */
 static void no_older_etcd_on_newer_data(void **state)
 {
     SCENE(s);
@@ -723,11 +723,11 @@ static void no_older_etcd_on_newer_data(void **state)
     s.b->trouble = EC_TROUBLE_CRASH;
     s.v.action = (struct ec_action){0};
     ec_plan(&s.v, &s.move);
-    if (s.move.act == EC_DELETE_POD) /* made anew of what it can read */
+    if (s.move.act == EC_DELETE_POD) /* recreated with a version that can read its data */
         assert_int_equal(s.move.intent.kind, EC_IDLE);
 }
 
-/* What its data was written for at last says nothing while nobody keeps it so. */
+/* The last known storage version proves nothing unless the downgrade is enabled in etcd. */
 static void no_older_etcd_before_etcd_is_told(void **state)
 {
     SCENE(s);
@@ -766,15 +766,15 @@ static void a_downgrade_is_turned_back(void **state)
     assert_false(stw_semver_known(s.move.version));
     s.v.downgrade_to = (struct stw_semver){0};
     expect(&s, EC_DELETE_POD, B);
-    s.v.downgrade_to = (struct stw_semver){3, 4, 0}; /* by hand, to what nobody wants */
+    s.v.downgrade_to = (struct stw_semver){3, 4, 0}; /* set by hand, to an unwanted version */
     expect(&s, EC_DOWNGRADE, "");
     assert_false(stw_semver_known(s.move.version));
     s.v.downgrade_to = (struct stw_semver){0};
-    s.v.version = line_35; /* and down again: one of 3.5 keeps the data as it is */
+    s.v.version = line_35; /* and down again: a member of 3.5 keeps the data as it is */
     expect(&s, EC_DELETE_POD, C);
 }
 
-/* The step to 3.6 of three members that may have been of 3.4. */
+/* The upgrade to 3.6 of three members that may once have run 3.4. */
 static void step_to_36(struct scene *s)
 {
     struct ec_member *all[] = {s->a, s->b, s->c};
@@ -796,7 +796,7 @@ static void a_log_of_34_goes_first(void **state)
     expect(&s, EC_CREATE_POD, B);
     assert_true(s.move.trimmed);
     assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
-    s.a->pod_trimmed = s.c->pod_trimmed = true; /* it is the last one: done, and then the step */
+    s.a->pod_trimmed = s.c->pod_trimmed = true; /* it is the last one: done, and then the upgrade */
     s.b->pod_trimmed = s.b->healthy = s.b->answers = true;
     s.b->pod = EC_POD_RUNNING;
     s.b->cluster_id = 0xabc;
@@ -838,7 +838,7 @@ static void no_36_on_a_log_of_34(void **state)
     *fresh = (struct ec_member){.listed = true, .learner = true, .id = 9, .claim = true};
     (void)snprintf(fresh->name, sizeof(fresh->name), "%s", FRESH);
     fresh->created = NOW - 1;
-    expect(&s, EC_CREATE_POD, FRESH); /* the others send it what they have */
+    expect(&s, EC_CREATE_POD, FRESH); /* the others send it their log */
     assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
     assert_true(s.move.trimmed);
 }
@@ -853,14 +853,14 @@ static void no_log_of_34(void **state)
     s.v.oldest = (struct stw_semver){3, 4, 23};
     expect(&s, EC_DELETE_POD, B);
     intends(&s, EC_ROLL, B);
-    s.v.version = line_35; /* back: pods that were trimmed are made as others are */
+    s.v.version = line_35; /* back: trimmed pods are recreated like others */
     s.b->pod_trimmed = true;
     expect(&s, EC_DELETE_POD, B);
     s.b->pod_trimmed = false;
     expect(&s, EC_WAIT, "");
 }
 
-/* Nobody can be started anew, and a new member is sent the log of the others. */
+/* No member can be restarted, and a new member is sent the log of the others. */
 static void a_log_of_34_that_stays(void **state)
 {
     SCENE(s);
@@ -874,7 +874,7 @@ static void a_log_of_34_that_stays(void **state)
     expect(&s, EC_MEMBER_ADD, FRESH);
 }
 
-/* It is told by where the members came from. */
+/* The versions that the members came from show that it is an upgrade. */
 static void an_upgrade_is_not_turned_back(void **state)
 {
     SCENE(s);
@@ -916,7 +916,7 @@ static void a_mistake_is_mended(void **state)
     expect(&s, EC_WAIT, "");
     s.c->pod_template = false;
     expect(&s, EC_DELETE_POD, C);
-    nobody_answers(&s, 50); /* also when too many of them do not come up */
+    nobody_answers(&s, 50); /* also when too many of them do not start */
     expect(&s, EC_DELETE_POD, C);
     s.c->trouble = EC_TROUBLE_NONE;
     expect(&s, EC_FREEZE, "");
@@ -950,7 +950,7 @@ static void come_true_or_not_needed(void **state)
     } cases[] = {
         {EC_SEED, A},        {EC_ADD, B},         {EC_PROMOTE, B}, {EC_REMOVE, FRESH},
         {EC_REPLACE, FRESH}, {EC_UPGRADE, C},     {EC_ROLL, C},    {EC_LEADER, B},
-        {EC_FORCE, A},       {EC_ABANDON, FRESH},                 /* true */
+        {EC_FORCE, A},       {EC_ABANDON, FRESH},                 /* done */
         {EC_ADD, FRESH},     {EC_REPLACE, C},     {EC_LEADER, A}, /* not needed */
     };
     SCENE(s);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All worlds that the plan of an EtcdCluster can get into, with so many faults and so many changes
- * of mind: after every step the rules hold, and from every one of them, when the faults are over,
- * steward brings the cluster where the spec wants it, if a quorum of its data is left.
+ * Walks through all worlds that the plan of an EtcdCluster can reach with a limited number of
+ * faults and of changes by users.  After every step the rules hold.  From every world, when the
+ * faults are over, steward brings the cluster to what the spec wants, if a quorum of its data is
+ * left.
  *
  *   test_controller_etcdcluster_plan_model           seconds
  *   STEWARD_MODEL=full ...                           a minute, and one fault more
@@ -19,7 +20,7 @@
 
 #include <cmocka.h>
 
-#define PATIENCE 300 /* moves of steward that may be needed to get anywhere */
+#define PATIENCE 300 /* limit of steward's moves on the way to an end */
 
 /* --- sets of worlds, by 64 bits of their hash */
 
@@ -59,7 +60,7 @@ static bool set_has(const struct set *s, uint64_t h)
     return false;
 }
 
-/* False: it was there. */
+/* False: already present. */
 static bool set_add(struct set *s, uint64_t h)
 {
     if (s->count * 2 >= s->size) {
@@ -85,7 +86,7 @@ static void set_init(struct set *s)
     assert_non_null(s->all);
 }
 
-/* --- the search: breadth first, so that what is found is found by the shortest way */
+/* --- the search: breadth first, so that a fault is found by the shortest path */
 
 struct node {
     struct world w;
@@ -142,7 +143,7 @@ static bool bad_template(const struct world *w)
     return w->template >= TEMPLATE_CRASHES;
 }
 
-/* NULL: all is as it should be, in the end. */
+/* NULL: the final state is right. */
 static const char *judge(const struct world *w, bool hope, bool hurt)
 {
     struct ec_move move;
@@ -198,7 +199,7 @@ struct run {
     size_t length;
 };
 
-/* What comes of worlds that were here before is known; in a ring there is no end. */
+/* The outcome of worlds that were visited before is known; a cycle has no end. */
 enum where { SOMEWHERE_NEW, KNOWN, IN_A_RING };
 
 static enum where look_around(struct search *s, struct run *run, const struct world *w)

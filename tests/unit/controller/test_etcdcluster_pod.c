@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What pods, claims, Services and the budget of an EtcdCluster should be. */
+ * The wanted pods, claims, Services and budget of an EtcdCluster. */
 #include "etcdcluster_fixture.h"
 
 #define V3516                                                                                      \
@@ -12,7 +12,7 @@
         3, 4, 23                                                                                   \
     }
 
-/* "spec.containers.0"; numbers step into arrays. */
+/* "spec/containers/0"; numbers step into arrays. */
 static const json_t *at(const json_t *tree, const char *path)
 {
     while (tree && *path) {
@@ -42,7 +42,7 @@ static bool has_arg(const json_t *pod, const char *arg)
     return false;
 }
 
-/* The one that counts, of a flag that is given more than once. */
+/* The effective value of a flag that is given more than once: the last one. */
 static const char *last_arg(const json_t *pod, const char *flag)
 {
     const char *last = "";
@@ -69,7 +69,7 @@ static const char *note(const json_t *pod, const char *name)
     return text ? text : "";
 }
 
-/* --- who starts how (I6) */
+/* --- how members start (I6) */
 
 static void seed_begins_new(void **state)
 {
@@ -102,7 +102,7 @@ static void joiner_knows_all(void **state)
     fixture_done(&f);
 }
 
-/* Alone and "existing": etcd then starts with its data or not at all. */
+/* Alone and "existing": etcd then starts with its data, or not at all. */
 static void who_has_data_is_guarded(void **state)
 {
     struct fixture f;
@@ -135,8 +135,8 @@ static void who_has_data_is_guarded(void **state)
     fixture_done(&f);
 }
 
-/* What joiners get is the survivor's database, not its log, and no client is led to it before it
- * runs on without the flag. */
+/* Joining members get the survivor's database, not its log.  No client is routed to it until it
+ * runs without the flag. */
 static void survivor_is_forced(void **state)
 {
     struct fixture f;
@@ -153,7 +153,7 @@ static void survivor_is_forced(void **state)
     fixture_done(&f);
 }
 
-/* The snapshot that the first entries bring about takes the place of what 3.6 does not read. */
+/* The first entries trigger a snapshot, which replaces the log entries that 3.6 cannot read. */
 static void log_is_trimmed(void **state)
 {
     struct fixture f;
@@ -179,7 +179,7 @@ static void log_is_trimmed(void **state)
     fixture_done(&f);
 }
 
-/* --- what is always so (I11), and what the spec adds */
+/* --- fixed arguments (I11), and those of the spec */
 
 static void arguments(void **state)
 {
@@ -223,7 +223,7 @@ static void arguments(void **state)
     fixture_done(&f);
 }
 
-/* Each version gets the names that it has, with the gates of the spec in one option. */
+/* Each version gets its own option names, with the gates of the spec in one option. */
 static void arguments_of_versions(void **state)
 {
     static const struct {
@@ -254,8 +254,8 @@ static void arguments_of_versions(void **state)
     }
 }
 
-/* /livez from 3.4.29 and 3.5.11 on; before, whether it listens.  Never /health, which fails while
- * there is no quorum. */
+/* /livez from 3.4.29 and 3.5.11 on; before, a TCP check.  Never /health, which fails while there is
+ * no quorum. */
 static void liveness(void **state)
 {
     static const struct {
@@ -279,7 +279,7 @@ static void liveness(void **state)
     }
 }
 
-/* A full database takes nobody from the Service. */
+/* A full database does not remove a member from the Service. */
 static void readiness(void **state)
 {
     struct fixture f;
@@ -292,7 +292,7 @@ static void readiness(void **state)
     fixture_done(&f);
 }
 
-/* The hash stands for all that a change of makes pods anew, and for nothing else. */
+/* The hash covers all fields whose change recreates pods, and nothing else. */
 static void hash(void **state)
 {
     static const struct {
@@ -300,7 +300,7 @@ static void hash(void **state)
         bool same;
     } cases[] = {
         {"{\"version\":\"3.5.16\"}", true},
-        {"{\"version\":\"3.5.17\"}", true}, /* a version has a way of its own */
+        {"{\"version\":\"3.5.17\"}", true}, /* versions are handled separately */
         {"{\"version\":\"3.5.16\",\"size\":5}", true},
         {"{\"version\":\"3.5.16\",\"paused\":true}", true},
         {"{\"version\":\"3.5.16\",\"failover\":{\"unhealthySeconds\":100}}", true},
@@ -328,8 +328,8 @@ static void hash(void **state)
     }
 }
 
-/* Whoever has to change this value makes every member of every EtcdCluster anew when steward is
- * upgraded: does it have to be? */
+/* A change of this value recreates every member of every EtcdCluster when steward is upgraded: is
+ * it necessary? */
 static void hash_outlives_an_upgrade(void **state)
 {
     struct fixture f;
@@ -340,7 +340,7 @@ static void hash_outlives_an_upgrade(void **state)
     fixture_done(&f);
 }
 
-/* Another authority means another pod: etcd reads its bundle at its start alone. */
+/* Another authority needs a new pod: etcd reads its CA bundle only when it starts. */
 static void trust_is_in_the_hash(void **state)
 {
     struct fixture f;
@@ -376,7 +376,7 @@ static void tls(void **state)
     fixture_done(&f);
 }
 
-/* --- what a person says goes before; ours cannot be overwritten */
+/* --- the user's values take precedence; our labels cannot be overridden */
 
 static void labels(void **state)
 {
@@ -396,7 +396,7 @@ static void labels(void **state)
     fixture_done(&f);
 }
 
-/* --- the others */
+/* --- other objects */
 
 static void claims(void **state)
 {
@@ -435,7 +435,7 @@ static void services(void **state)
     fixture_done(&f);
 }
 
-/* As many as a quorum needs, by who votes and not by the spec. */
+/* The quorum of the voters plus the learners, regardless of spec.size. */
 static void budget(void **state)
 {
     static const struct {

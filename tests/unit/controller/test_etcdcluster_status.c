@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an EtcdCluster's status says. */
+ * The status of an EtcdCluster. */
 #include "etcdcluster_fixture.h"
 
 #include "controller/condition.h"
@@ -42,7 +42,7 @@ static void scene_done(struct scene *s)
     fixture_done(&s->f);
 }
 
-/* "True/Succeeded"; "" when it is not there. */
+/* "True/Succeeded"; "" if it is absent. */
 static void assert_condition(const struct scene *s, const char *type, const char *want)
 {
     const json_t *c = stw_condition_find(json_object_get(s->status, "conditions"), type);
@@ -91,7 +91,8 @@ static void well(void **state)
     scene_done(&s);
 }
 
-/* To wait for an answer that was lost is no news: else who is ended at each write never gets on. */
+/* Waiting after a lost response does not change the status: otherwise a steward that is killed at
+ * each write never makes progress. */
 static void waiting_is_no_news(void **state)
 {
     struct scene s;
@@ -109,7 +110,7 @@ static void waiting_is_no_news(void **state)
     scene_done(&s);
 }
 
-/* That a learner has voted is told, and read back; of others it goes without saying. */
+/* That a learner was promoted once is stored, and read back; for voters it is implied. */
 static void promoted(void **state)
 {
     static const struct {
@@ -131,7 +132,7 @@ static void promoted(void **state)
     }
 }
 
-/* Also of a member that does not answer any more: what can read its data depends on it. */
+/* Kept also for a member that no longer responds: which version can read its data depends on it. */
 static void what_data_is_written_for(void **state)
 {
     struct scene s;
@@ -152,7 +153,7 @@ static void what_data_is_written_for(void **state)
     scene_done(&s);
 }
 
-/* For whoever looks for one in what etcdctl prints; what was written with zeros is still read. */
+/* So that users find them in the output of etcdctl; IDs with leading zeros are still read. */
 static void ids_are_as_etcdctl_prints_them(void **state)
 {
     struct scene s;
@@ -169,7 +170,7 @@ static void ids_are_as_etcdctl_prints_them(void **state)
     scene_done(&s);
 }
 
-/* The list alone, however good, is no reason to be Ready (E12). */
+/* Ready needs a current list and healthy members (E12). */
 static void ready_needs_a_list_of_now(void **state)
 {
     struct scene s;
@@ -180,7 +181,7 @@ static void ready_needs_a_list_of_now(void **state)
     judge(&s);
     assert_condition(&s, "Ready", "False/NoQuorum");
     assert_condition(&s, "Available", "False/NoQuorum");
-    s.f.e->move.reason = "Settled"; /* whatever the plan says */
+    s.f.e->move.reason = "Settled"; /* regardless of the plan */
     judge(&s);
     assert_condition(&s, "Ready", "False/Settled");
     s.f.e->view.listed = true;
@@ -191,7 +192,7 @@ static void ready_needs_a_list_of_now(void **state)
     scene_done(&s);
 }
 
-/* What lost the quorum, told after 30 s and not before. */
+/* The cause of a lost quorum, reported only after 30 s. */
 static void quorum_lost(void **state)
 {
     struct scene s;
@@ -331,7 +332,7 @@ static void split_brain(void **state)
     scene_done(&s);
 }
 
-/* Ready keeps what it was. */
+/* Ready keeps its status. */
 static void paused(void **state)
 {
     struct scene s;
@@ -347,7 +348,7 @@ static void paused(void **state)
     scene_done(&s);
 }
 
-/* Numbers that move all the time are no news; what else there is takes them along. */
+/* Numbers that change all the time do not change the status; another change updates them, too. */
 static void numbers_are_no_news(void **state)
 {
     struct scene s;
@@ -363,14 +364,14 @@ static void numbers_are_no_news(void **state)
     judge(&s);
     assert_true(json_equal(json_object_get(s.status, "memberList"),
                            json_object_get(s.f.e->object.status, "memberList")));
-    s.f.e->details[0].health.db_size = 64 << 20; /* but so much more is */
+    s.f.e->details[0].health.db_size = 64 << 20; /* but a large change does */
     judge(&s);
     assert_false(json_equal(json_object_get(s.status, "memberList"),
                             json_object_get(s.f.e->object.status, "memberList")));
     scene_done(&s);
 }
 
-/* What others write here stays. */
+/* Fields of other writers are kept. */
 static void backups_stay(void **state)
 {
     struct scene s;
@@ -406,7 +407,7 @@ static void tls(void **state)
         s.f.e->tls.state = cases[i].state;
         judge(&s);
         assert_condition(&s, "TLSReady", cases[i].want);
-        if (cases[i].state == EC_TLS_EXPIRED) /* nobody gets a connection */
+        if (cases[i].state == EC_TLS_EXPIRED) /* no client can connect */
             assert_condition(&s, "Ready", "False/Expired");
         scene_done(&s);
     }

@@ -21,7 +21,7 @@ static void test_trips_and_opens_again(void **state)
     assert_int_equal(stw_guard_write(g, "services/n/a", now += 100, STW_GUARD_PAUSE_MS),
                      STW_GUARD_CLOSED);
     assert_int_equal(stw_guard_write(g, "services/n/b", now, STW_GUARD_PAUSE_MS),
-                     STW_GUARD_GO); /* others go on */
+                     STW_GUARD_GO); /* others are not affected */
     assert_int_equal(
         stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS - 200, STW_GUARD_PAUSE_MS),
         STW_GUARD_CLOSED);

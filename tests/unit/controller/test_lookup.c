@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which changes of a custom object bring a run of its key. */
+ * Which changes of a custom object cause a run of its key. */
 #include "controller/manager_priv.h"
 #include "controller/myweb.h"
 
@@ -16,7 +16,8 @@
 #define OBJECT(meta, spec, status)                                                                 \
     "{\"metadata\":{\"name\":\"web\"" meta "},\"spec\":{" spec "},\"status\":{" status "}}"
 
-/* What the run of the key writes itself brings no other run, however early its event comes. */
+/* What the run of the key itself writes does not cause another run, however early its event
+ * comes. */
 static const struct {
     const char *what, *before, *after;
     bool working, wakes;

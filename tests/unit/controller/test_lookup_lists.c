@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Look-ups over lists answer as those over caches do, and list each resource once. */
+ * Lookups over lists give the same results as those over caches, and list each resource once. */
 #include "controller/lookup_lists.h"
 
 #include "base/util.h"
@@ -51,7 +51,7 @@ static struct stw_lookup_lists *create(const char *const *namespaces)
 static void indexes_and_keys(void **state)
 {
     static const struct {
-        const char *port, *self, *holder; /* NULL: nobody */
+        const char *port, *self, *holder; /* NULL: none */
     } rows[] = {
         {"30100", "a/x", "b/x"}, {"30100", "b/x", "a/x"}, {"30100", "c/z", "a/x"},
         {"30200", "b/y", NULL},  {"30200", NULL, "b/y"},  {"30300", "a/x", NULL},
@@ -104,7 +104,7 @@ static void what_cannot_be_listed(void **state)
     stw_lookup_lists_destroy(l);
 }
 
-/* Who may not list them all lists those of the namespaces that were named. */
+/* Without permission to list all namespaces, the named ones are listed. */
 static void namespaces_in_place_of_all(void **state)
 {
     static const char *const namespaces[] = {"a", "b", NULL};

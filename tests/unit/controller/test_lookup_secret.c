@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is told of a value in a Secret, and of one that cannot be looked at. */
+ * The facts about a value in a Secret, and about one that cannot be read. */
 #include "controller/manager_priv.h"
 
 #include "base/util.h"

@@ -22,7 +22,7 @@ static void test_of_these_inputs_only(void **state)
     stw_memo_destroy(m);
 }
 
-/* Many more than there are places: what is found is right, and the last one is found. */
+/* Many more entries than places: those that are found are right, and the last one is found. */
 static void test_places_are_taken_over(void **state)
 {
     (void)state;

@@ -118,7 +118,7 @@ static void test_what_the_spec_asks_for(void **state)
     expect(json_incref(json_object_get(c, "securityContext")), "{'runAsUser':1}");
     expect(json_incref(json_object_get(c, "readinessProbe")), "{'tcpSocket':{'port':8080}}");
     expect(json_incref(json_object_get(pod_of(d), "imagePullSecrets")), "[{'name':'a'}]");
-    /* Live: no annotation, so that another page rolls nothing; and a digest is no version */
+    /* Live: no annotation, so that another page causes no rollout; and a digest is not a version */
     const json_t *pod_metadata = json_object_get(json_object_get(spec, "template"), "metadata");
     assert_null(json_object_get(pod_metadata, "annotations"));
     assert_null(

@@ -6,8 +6,7 @@
 
 #define SPEC "{\"image\":\"nginx:1.25\",\"replicas\":2,\"nodePortNumber\":30100}"
 
-/* Of the test that runs: a MyWeb of which everything is as it should be, and what was made of it.
- */
+/* For the running test: a healthy MyWeb, and the verdict on it. */
 static struct fixture f;
 static struct stw_verdict v;
 
@@ -28,7 +27,7 @@ static int done(void **state)
     return 0;
 }
 
-/* All is well again. */
+/* Restores the healthy state. */
 static void anew(void)
 {
     (void)done(NULL);
@@ -82,7 +81,7 @@ static void test_not_completed(void **state)
         struct stw_rollout *r = rollout();
         switch (i) {
         case 0:
-            r->observed_generation = 4; /* the Deployment controller has not looked yet */
+            r->observed_generation = 4; /* the Deployment controller has not observed it yet */
             break;
         case 1:
             r->updated = 1;
@@ -221,7 +220,8 @@ static void test_ports(void **state)
     assert_string_equal(text(condition(range, "NodePortAllocated"), "reason"), "OutOfRange");
 }
 
-/* A port of a Service that nobody sees may be free in a moment; once that was told, it is not. */
+/* A port of a Service that is not visible may soon be free: a short wait.  Once that was reported,
+ * the wait is long. */
 static void test_a_port_that_may_be_free_soon(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void test_paused(void **state)
     (void)state;
     json_auto_t *before = judge();
     next_run(before);
-    f.web.object.generation = 4; /* edited while paused: not looked at */
+    f.web.object.generation = 4; /* edited while paused: not reconciled */
     json_auto_t *s = stw_status_paused(f.web.run, &f.web.object);
     assert_string_equal(text(condition(s, "Ready"), "status"), "True");
     assert_string_equal(text(condition(s, "Ready"), "reason"), "Paused");
@@ -311,7 +311,7 @@ static void test_applied_before(void **state)
     assert_false(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
 }
 
-/* An annotation on the Deployment moves its generation, and nothing of the kind is told. */
+/* An annotation on the Deployment changes its generation, which is not reported. */
 static void test_annotated(void **state)
 {
     (void)state;
@@ -321,11 +321,11 @@ static void test_annotated(void **state)
     json_auto_t *s = judge();
     assert_int_equal(v.level, STW_LEVEL_FINE);
     assert_true(json_equal(ready, s));
-    rollout()->updated = 1; /* it was more than that */
+    rollout()->updated = 1; /* more than an annotation */
     json_auto_t *rolling = judge();
     assert_int_equal(v.level, STW_LEVEL_PROGRESSING);
     next_run(rolling);
-    rollout()->generation = 6; /* not looked at yet: the numbers may be old */
+    rollout()->generation = 6; /* not observed yet: the numbers may be old */
     json_auto_t *still = judge();
     assert_true(json_is_false(json_object_get(still, "completed")));
     next_run(ready);
@@ -335,7 +335,7 @@ static void test_annotated(void **state)
     assert_true(json_is_false(json_object_get(written, "completed")));
     next_run(ready);
     rollout()->generation = 6;
-    f.web.object.generation = 4; /* and so is what was Ready for a former generation */
+    f.web.object.generation = 4; /* nor does Ready of a former generation count */
     json_auto_t *edited = NULL;
     struct stw_verdict verdict;
     myweb_judge(&f.web, &verdict, &edited);

@@ -103,7 +103,7 @@ static void test_finalizers(void **state)
     }
 }
 
-/* The waits of a transient error: kinds' rule is 1 s doubled up to 5 min, give or take 20 %. */
+/* The wait after a transient error: 1 s, doubled up to 5 min, plus or minus 20 %. */
 static void test_retry(void **state)
 {
     struct stw_run run = {.key = "n/a", .clock = &stw_clock_system};

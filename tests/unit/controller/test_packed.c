@@ -37,7 +37,7 @@ static void test_there_and_back(void **state)
         check(texts[i], strlen(texts[i]), 1000);
 }
 
-/* From one that grows the buffer once to one that does so often, of what does not shrink. */
+/* Text that does not shrink, from a size that grows the buffer once to one that grows it often. */
 static void test_sizes(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void test_sizes(void **state)
     }
 }
 
-/* What an object of a usual kind is left with. */
+/* The packed size of a typical object. */
 static void test_ratio(void **state)
 {
     static const char text[] =
@@ -70,7 +70,7 @@ static void test_ratio(void **state)
     check(text, sizeof(text) - 1, (sizeof(text) - 1) / 2);
 }
 
-/* What is not packed is taken as it is; what is broken is refused. */
+/* Text that is not packed is accepted unchanged; broken text is refused. */
 static void test_others(void **state)
 {
     static const struct {

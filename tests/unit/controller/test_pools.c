@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may wait for which server.  The pools of the SQL room are played: they only count. */
+ * Which keys may wait for which server.  The pools of controller/sql are fakes that only count. */
 #include "controller/pools.h"
 
 #include "base/util.h"
@@ -52,7 +52,7 @@ void stw_pool_cancel(struct stw_pool *p)
 
 void stw_pool_tidy(struct stw_pool *p)
 {
-    assert_true(p->refs > 1); /* held meanwhile */
+    assert_true(p->refs > 1); /* referenced meanwhile */
     tidied++;
 }
 
@@ -69,7 +69,7 @@ struct scene {
     struct stw_clock clock;
     struct stw_pools *pools;
     struct stw_targets *targets;
-    char woken[64]; /* keys, each with a blank behind it */
+    char woken[64]; /* keys, each followed by a blank */
     char recovered[64];
 };
 
@@ -141,7 +141,7 @@ static enum stw_pools_answer enter(struct scene *s, const char *target, const ch
         assert_int_equal(enter(s, target, key, &none_), STW_POOLS_LATER);                          \
     } while (0)
 
-/* Whoever came by itself is not woken for it any more. */
+/* A key that came by itself is not woken any more. */
 static void test_came_by_itself(void **state)
 {
     struct scene s;
@@ -163,7 +163,8 @@ static void test_came_by_itself(void **state)
     end(&s);
 }
 
-/* With two servers one worker is always free for the other; who is turned away is told. */
+/* With two servers one worker is always free for the other; a key that is turned away is woken
+ * later. */
 static void test_room_for_others(void **state)
 {
     struct scene s;
@@ -189,7 +190,7 @@ static void test_room_for_others(void **state)
     end(&s);
 }
 
-/* More inside than the connections can serve would only wait for each other. */
+/* More keys inside than the connections can serve would only wait for each other. */
 static void test_room_by_connections(void **state)
 {
     struct scene s;
@@ -218,8 +219,8 @@ static void test_one_server_gets_all(void **state)
     end(&s);
 }
 
-/* A server that could not be used is tried by one at a time until it answers; then everybody that
- * waits for it hears of it, once. */
+/* A server that could not be used is tried by one key at a time until it responds; then its
+ * recovery is reported, once. */
 static void test_troubled(void **state)
 {
     struct scene s;
@@ -232,7 +233,7 @@ static void test_troubled(void **state)
     assert_true(stw_pools_troubled(s.pools, "One"));
     IN(&s, "one", "a", &v);
     LATER(&s, "one", "b");
-    stw_pools_leave(s.pools, &v, STW_SQL_BUSY); /* tells nothing */
+    stw_pools_leave(s.pools, &v, STW_SQL_BUSY); /* no information */
     assert_true(stw_pools_troubled(s.pools, "one"));
     IN(&s, "one", "b", &v);
     stw_pools_leave(s.pools, &v, STW_SQL_EXISTS); /* it answered */
@@ -246,7 +247,7 @@ static void test_troubled(void **state)
     end(&s);
 }
 
-/* Nobody came back for a while: whoever comes now would only wait too. */
+/* No key has left for a while: a new one would only wait, too. */
 static void test_slow(void **state)
 {
     struct scene s;
@@ -266,7 +267,7 @@ static void test_slow(void **state)
     end(&s);
 }
 
-/* However many servers are dead, half of the workers are not for them. */
+/* However many servers are dead, they get at most half of the workers. */
 static void test_many_dead(void **state)
 {
     struct scene s;
@@ -288,7 +289,7 @@ static void test_many_dead(void **state)
     end(&s);
 }
 
-/* A changed login makes a new pool; whoever is inside the old one ends there. */
+/* A changed login creates a new pool; keys inside the old one end there. */
 static void test_changed_target(void **state)
 {
     struct scene s;
@@ -324,7 +325,7 @@ static void test_prune(void **state)
     stw_targets_unref(s.targets);
     s.targets = targets_of("[]");
     stw_pools_prune(s.pools, s.targets);
-    assert_int_equal(pools_alive, 1); /* somebody is inside */
+    assert_int_equal(pools_alive, 1); /* a key is inside */
     stw_pools_leave(s.pools, &v, STW_SQL_FINE);
     stw_pools_prune(s.pools, NULL);
     assert_int_equal(pools_alive, 0);
@@ -350,7 +351,7 @@ static void test_refusals(void **state)
     end(&s);
 }
 
-/* All pools, and none is closed for it. */
+/* Tidies all pools, and closes none. */
 static void test_tidy(void **state)
 {
     struct scene s;

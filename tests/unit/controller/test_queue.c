@@ -64,7 +64,7 @@ static void test_edits_go_before_resyncs(void **state)
     stw_queue_add(q, "r1", -1);
     stw_queue_add(q, "r2", -1);
     stw_queue_add(q, "e1", 0);
-    stw_queue_add(q, "r2", 0);  /* an edit of what waits for its resync */
+    stw_queue_add(q, "r2", 0);  /* an edit of a key that waits for its resync */
     stw_queue_add(q, "e1", -1); /* and the other way round: stays an edit */
     expect_next(q, "e1");
     expect_next(q, "r2");
@@ -81,7 +81,7 @@ static void test_namespaces_take_turns(void **state)
     static const char *const many[] = {"many/1", "many/2", "many/3", "many/4"};
     for (size_t i = 0; i < STW_COUNT(many); i++) {
         stw_queue_add(q, many[i], 0);
-        stw_queue_add(q, many[i], -1); /* what is to be worked on at once is no resync */
+        stw_queue_add(q, many[i], -1); /* an edit does not become a resync */
     }
     stw_queue_add(q, "resync/1", -1);
     stw_queue_add(q, "few/1", 0);
@@ -178,8 +178,8 @@ static void test_backoff_doubles_up_to_its_cap(void **state)
     stw_queue_destroy(q);
 }
 
-/* Events that come while a key waits for its next try bring runs, and those may fail, too: this
- * neither counts as further failures nor puts the next try off. */
+/* Events while a key waits for its next try cause runs, and those may fail, too.  They neither
+ * count as further failures nor delay the next try. */
 static void test_an_early_run_is_no_further_failure(void **state)
 {
     (void)state;
@@ -203,7 +203,7 @@ static void test_an_early_run_is_no_further_failure(void **state)
     now.ms += 1000 - 140 - 1;
     expect_next(q, NULL);
     now.ms += 1;
-    expect_next(q, "a"); /* when it was due at first */
+    expect_next(q, "a"); /* at its original time */
     assert_int_equal(stw_queue_left_ms(q, "a"), 0);
     (void)stw_queue_backoff_ms(q, "a", &failures);
     assert_int_equal(failures, 1);
@@ -302,7 +302,7 @@ static void test_metrics(void **state)
     stw_metrics_destroy(m);
 }
 
-/* --- against a model: each key by itself, in the plainest way there is */
+/* --- comparison with a model: each key by itself, as simple as possible */
 
 #define KEYS 6
 
@@ -318,7 +318,7 @@ struct model_key {
 struct model {
     struct model_key key[KEYS];
     int turn[KEYS]
-            [2]; /* of a namespace and priority: when its row was joined, 0: has no ready key */
+            [2]; /* of a namespace and priority: the ticket of its turn, 0: has no ready key */
     int tickets;
     uint64_t now;
 };

@@ -24,7 +24,7 @@
 #define TWO ONE TARGET("stock")
 #define BAD ONE "  prot: 5\n" TARGET("stock") "  port: 0\n"
 
-/* --- one reading */
+/* --- parsing a file */
 
 static int parse(const char *text, struct stw_target_file *f, struct stw_error *err)
 {
@@ -182,7 +182,7 @@ static double metric(const struct fixture *x, const char *result)
     return stw_series_value(STW_SERIES(f, result));
 }
 
-/* A content counts when a second look finds it still there. */
+/* New content counts when a second check finds it unchanged. */
 static void look_twice(const struct fixture *x)
 {
     assert_int_equal(stw_target_store_look(x->store), 100);
@@ -262,7 +262,7 @@ static void a_file_that_goes_and_comes(void **state)
     assert_int_equal(count_now(x), 2);
 }
 
-/* Other options are not read again, and nobody need look at a list that is what it was. */
+/* Other options are not read again, and an unchanged list is not reported. */
 static void other_keys_are_no_change(void **state)
 {
     struct fixture *x = *state;
@@ -278,7 +278,7 @@ static void other_keys_are_no_change(void **state)
     stw_targets_unref(after);
 }
 
-/* Whoever else reads the file gets each new text once, whatever its targets are worth. */
+/* Other readers of the file get each new text once, whether its targets are valid or not. */
 static void the_text_is_passed_on(void **state)
 {
     struct fixture *x = *state;
@@ -381,7 +381,8 @@ static void link_to(const struct fixture *x, const char *target, const char *nam
     assert_int_equal(symlink(target, path), 0);
 }
 
-/* As the kubelet does it: the file is a link into ..data, which is a link that is renamed over. */
+/* As the kubelet does it: the file is a link into ..data, which is a link that a rename
+ * replaces. */
 static void a_config_map_is_mounted(void **state)
 {
     struct fixture *x = *state;
