@@ -6,7 +6,7 @@
 
 #include "certs/certs.h"
 #include "folder_priv.h"
-#include "rota_priv.h"
+#include "rotation_priv.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ struct stw_certs_mode {
 };
 extern const struct stw_certs_mode stw_certs_folder_mode, stw_certs_secret_mode;
 
-#define STW_CERTS_WATCHES (1 + STW_ROTA_HOOKS)
+#define STW_CERTS_WATCHES (1 + STW_ROTATION_HOOKS)
 
 struct stw_certs {
     /* Set by create. */
@@ -44,7 +44,7 @@ struct stw_certs {
 
     /* Used by the certificate thread only. */
     struct stw_folder folder;
-    struct stw_rota rota;
+    struct stw_rotation rotation;
     struct stw_informer *watches[STW_CERTS_WATCHES];
     char selectors[STW_CERTS_WATCHES][300];
     const char *namespaces[2];

@@ -25,21 +25,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STW_ROTA_HOOKS 2 /* the mutating and the validating configuration */
+#define STW_ROTATION_HOOKS 2 /* the mutating and the validating configuration */
 
-enum stw_rota_action {
-    STW_ROTA_NONE,
-    STW_ROTA_STAGE,   /* create a new CA in addition to the current one */
-    STW_ROTA_ISSUE,   /* issue a new leaf with the current CA */
-    STW_ROTA_WRITE,   /* write the bundle into the configurations that differ */
-    STW_ROTA_PROMOTE, /* the new CA signs from now on */
-    STW_ROTA_STAMP,   /* record until when the old CAs stay */
-    STW_ROTA_RETIRE,  /* remove the old CAs */
-    STW_ROTA_ACTIONS,
+enum stw_rotation_action {
+    STW_ROTATION_NONE,
+    STW_ROTATION_STAGE,   /* create a new CA in addition to the current one */
+    STW_ROTATION_ISSUE,   /* issue a new leaf with the current CA */
+    STW_ROTATION_WRITE,   /* write the bundle into the configurations that differ */
+    STW_ROTATION_PROMOTE, /* the new CA signs from now on */
+    STW_ROTATION_STAMP,   /* record until when the old CAs stay */
+    STW_ROTATION_RETIRE,  /* remove the old CAs */
+    STW_ROTATION_ACTIONS,
 };
-extern const char *const stw_rota_action_names[STW_ROTA_ACTIONS];
+extern const char *const stw_rotation_action_names[STW_ROTATION_ACTIONS];
 
-struct stw_rota_ca {
+struct stw_rotation_ca {
     bool cert; /* present, a CA certificate, and valid now */
     bool key;  /* present and matches */
     int64_t not_before_us, not_after_us;
@@ -51,13 +51,13 @@ enum stw_hook_state {
     STW_HOOK_FOUND,
 };
 
-struct stw_rota_hook {
+struct stw_rotation_hook {
     enum stw_hook_state state;
     bool exact; /* every webhook in it has exactly the bundle */
 };
 
-struct stw_rota_facts {
-    struct stw_rota_ca ca, next;
+struct stw_rotation_facts {
+    struct stw_rotation_ca ca, next;
     bool rescued;         /* ca is missing, and STAGE has recorded the CAs of the configurations */
     bool old;             /* ca-old has a certificate that has not expired */
     int64_t old_until_us; /* 0: not recorded */
@@ -67,24 +67,24 @@ struct stw_rota_facts {
         bool by_ca;  /* signed by ca */
         int64_t not_before_us, not_after_us;
     } leaf;
-    struct stw_rota_hook hooks[STW_ROTA_HOOKS];
+    struct stw_rotation_hook hooks[STW_ROTATION_HOOKS];
     int64_t exact_for_us; /* how long this replica has seen all of them exact */
 };
 
 /* `settle`: API servers see a new bundle a moment after it was written.  `overlap`: all replicas
  * have loaded a new leaf by then. */
-struct stw_rota_times {
+struct stw_rotation_times {
     int64_t settle_us, overlap_us;
 };
 
-enum stw_rota_action stw_rota_decide(const struct stw_rota_facts *f, int64_t now_us,
-                                     const struct stw_rota_times *t);
+enum stw_rotation_action stw_rotation_decide(const struct stw_rotation_facts *f, int64_t now_us,
+                                             const struct stw_rotation_times *t);
 /* The longest time until the decision may change by the passing of time alone, but at most
  * `max_us`. */
-int64_t stw_rota_wait_us(const struct stw_rota_facts *f, const struct stw_rota_times *t,
-                         int64_t max_us);
+int64_t stw_rotation_wait_us(const struct stw_rotation_facts *f, const struct stw_rotation_times *t,
+                             int64_t max_us);
 /* A third of the lifetime or less is left. */
-bool stw_rota_due(int64_t not_before_us, int64_t not_after_us, int64_t now_us);
-bool stw_rota_signs(const struct stw_rota_ca *ca);
+bool stw_rotation_due(int64_t not_before_us, int64_t not_after_us, int64_t now_us);
+bool stw_rotation_signs(const struct stw_rotation_ca *ca);
 
 #endif

@@ -33,7 +33,7 @@ static int read_identity(struct stw_hook *h, struct stw_error *err)
     return 0;
 }
 
-int stw_hook_read(struct stw_hook *h, const struct stw_rota_api *api, struct stw_error *err)
+int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api, struct stw_error *err)
 {
     struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
     struct stw_error e = {0};
@@ -173,7 +173,7 @@ static int make_body(const struct stw_hook *h, const char *bundle, struct stw_bu
     return 0;
 }
 
-int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rota_api *api,
+int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rotation_api *api,
                    struct stw_error *err)
 {
     struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);

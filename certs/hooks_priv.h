@@ -13,10 +13,10 @@
 #include "kube/client.h"
 
 /* Same as stw_client_do: the real one, or a test's. */
-typedef int stw_rota_call_fn(void *ctx, const struct stw_request *req, struct stw_buf *ret,
-                             struct stw_error *err);
-struct stw_rota_api {
-    stw_rota_call_fn *call;
+typedef int stw_rotation_call_fn(void *ctx, const struct stw_request *req, struct stw_buf *ret,
+                                 struct stw_error *err);
+struct stw_rotation_api {
+    stw_rotation_call_fn *call;
     void *ctx;
 };
 
@@ -33,14 +33,14 @@ struct stw_hook {
 void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name);
 void stw_hook_done(struct stw_hook *h);
 /* -1: could not be read, the state is UNKNOWN.  A missing configuration is not an error. */
-int stw_hook_read(struct stw_hook *h, const struct stw_rota_api *api, struct stw_error *err);
+int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api, struct stw_error *err);
 /* Every webhook in it has exactly this text. */
 bool stw_hook_exact(const struct stw_hook *h, const char *bundle);
 /* Every webhook in it trusts this leaf. */
 bool stw_hook_trusts(const struct stw_hook *h, const char *leaf_pem);
 /* Adds the CAs in its caBundles. */
 void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *bundle);
-int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rota_api *api,
+int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rotation_api *api,
                    struct stw_error *err);
 
 #endif

@@ -80,7 +80,7 @@ static int take_leaf(void *ctx, const char *cert_pem, const char *key_pem, struc
 static int secret_open(struct stw_certs *c, struct stw_error *err)
 {
     const struct stw_certs_config *f = &c->config;
-    c->rota = (struct stw_rota){
+    c->rotation = (struct stw_rotation){
         .config = {.ns = f->ns,
                    .secret = f->secret,
                    .dns_names = f->dns_names,
@@ -118,15 +118,15 @@ static uint64_t sync_now(struct stw_certs *c)
 {
     struct stw_error err = {0};
     uint64_t wait_ms = STW_CERTS_TICK_MS;
-    int rc = stw_rota_sync(&c->rota, &err);
-    if (c->rota.facts.ca.cert)
-        stw_series_set(c->ca_end, (double)c->rota.facts.ca.not_after_us / 1e6);
+    int rc = stw_rotation_sync(&c->rotation, &err);
+    if (c->rotation.facts.ca.cert)
+        stw_series_set(c->ca_end, (double)c->rotation.facts.ca.not_after_us / 1e6);
     if (rc < 0)
         return record_sync_failure(c, &err);
     c->failures = 0;
     c->synced_ms = stw_now_ms(c->clock);
-    stw_certs_set_problem(c, c->rota.problem);
-    (void)stw_rota_idle(&c->rota, STW_CERTS_TICK_MS, &wait_ms);
+    stw_certs_set_problem(c, c->rotation.problem);
+    (void)stw_rotation_idle(&c->rotation, STW_CERTS_TICK_MS, &wait_ms);
     return wait_ms;
 }
 
@@ -134,7 +134,8 @@ static uint64_t secret_step(struct stw_certs *c, bool woken)
 {
     uint64_t wait_ms = STW_CERTS_TICK_MS;
     bool old = stw_now_ms(c->clock) - c->synced_ms >= RESYNC_MS;
-    if (woken || old || c->failures > 0 || !stw_rota_idle(&c->rota, STW_CERTS_TICK_MS, &wait_ms))
+    if (woken || old || c->failures > 0 ||
+        !stw_rotation_idle(&c->rotation, STW_CERTS_TICK_MS, &wait_ms))
         return sync_now(c);
     return wait_ms;
 }
@@ -143,7 +144,7 @@ static void secret_close(struct stw_certs *c)
 {
     for (unsigned i = 0; i < STW_CERTS_WATCHES; i++)
         stw_informer_destroy(c->watches[i]);
-    stw_rota_done(&c->rota);
+    stw_rotation_done(&c->rotation);
 }
 
 static int secret_fd(const struct stw_certs *c)

@@ -82,9 +82,9 @@ void stw_bundle_add(struct stw_buf *bundle, const char *pem, int64_t now_us)
 
 /* --- facts */
 
-static struct stw_rota_ca examine_ca(X509 *cert, const char *key, int64_t now_us)
+static struct stw_rotation_ca examine_ca(X509 *cert, const char *key, int64_t now_us)
 {
-    struct stw_rota_ca ca = {0};
+    struct stw_rotation_ca ca = {0};
     struct stw_cert_info info;
     if (!cert || !stw_x509_is_ca(cert) || stw_x509_check_times(cert, now_us, NULL) < 0 ||
         stw_x509_info(cert, &info, NULL) < 0)
@@ -96,8 +96,8 @@ static struct stw_rota_ca examine_ca(X509 *cert, const char *key, int64_t now_us
     return ca;
 }
 
-static void examine_leaf(const struct stw_content *c, const struct stw_rota_config *config,
-                         X509 *ca, int64_t now_us, struct stw_rota_facts *f)
+static void examine_leaf(const struct stw_content *c, const struct stw_rotation_config *config,
+                         X509 *ca, int64_t now_us, struct stw_rotation_facts *f)
 {
     const char *pem = c->slot[STW_SLOT_TLS_CRT], *key = c->slot[STW_SLOT_TLS_KEY];
     stw_autocerts STACK_OF(X509) *chain = pem && key ? stw_ssl_certs("tls.crt", pem, NULL) : NULL;
@@ -113,7 +113,7 @@ static void examine_leaf(const struct stw_content *c, const struct stw_rota_conf
     f->leaf.by_ca = f->ca.cert && stw_x509_signed_by(cert, ca);
 }
 
-static void examine_until(const char *until, struct stw_rota_facts *f)
+static void examine_until(const char *until, struct stw_rotation_facts *f)
 {
     f->rescued = !f->ca.cert && until && stw_streq(until, STW_UNTIL_OPEN);
     if (!until || stw_time_parse(until, &f->old_until_us) < 0)
@@ -125,10 +125,10 @@ static X509 *slot_cert(const struct stw_content *c, enum stw_slot slot)
     return c->slot[slot] ? stw_ssl_cert(stw_slot_names[slot], c->slot[slot], NULL) : NULL;
 }
 
-void stw_rota_examine(const struct stw_content *c, const struct stw_rota_config *config,
-                      int64_t now_us, struct stw_rota_facts *facts, struct stw_buf *bundle)
+void stw_rotation_examine(const struct stw_content *c, const struct stw_rotation_config *config,
+                          int64_t now_us, struct stw_rotation_facts *facts, struct stw_buf *bundle)
 {
-    struct stw_rota_facts f = {0};
+    struct stw_rotation_facts f = {0};
     struct bundle b = {0};
     stw_autox509 X509 *ca = slot_cert(c, STW_SLOT_CA_CRT);
     stw_autox509 X509 *next = slot_cert(c, STW_SLOT_NEXT_CRT);
@@ -140,7 +140,7 @@ void stw_rota_examine(const struct stw_content *c, const struct stw_rota_config 
     f.old = b.count > 0;
     if (f.ca.cert)
         bundle_add(&b, ca, now_us);
-    if (stw_rota_signs(&f.next))
+    if (stw_rotation_signs(&f.next))
         bundle_add(&b, next, now_us);
     bundle_write(&b, bundle);
     *facts = f;
@@ -170,7 +170,7 @@ static int keep_old(struct stw_content *c, const char *more, int64_t now_us, str
     return old.len > 0 ? set_copy(c, STW_SLOT_OLD_CRT, stw_buf_str(&old), err) : 0;
 }
 
-static int set_old_until(struct stw_content *c, const struct stw_rota_config *config,
+static int set_old_until(struct stw_content *c, const struct stw_rotation_config *config,
                          int64_t now_us, struct stw_error *err)
 {
     char when[STW_TIME_LEN];
@@ -183,7 +183,7 @@ static int set_old_until(struct stw_content *c, const struct stw_rota_config *co
 }
 
 /* The time in the name lets people distinguish the CAs; verifiers use the key identifiers. */
-static int stage_next_ca(struct stw_content *c, const struct stw_rota_config *config,
+static int stage_next_ca(struct stw_content *c, const struct stw_rotation_config *config,
                          const char *found, int64_t now_us, struct stw_error *err)
 {
     struct stw_pem_pair ca = {0};
@@ -199,7 +199,7 @@ static int stage_next_ca(struct stw_content *c, const struct stw_rota_config *co
     return 0;
 }
 
-static int issue_serving_leaf(struct stw_content *c, const struct stw_rota_config *config,
+static int issue_serving_leaf(struct stw_content *c, const struct stw_rotation_config *config,
                               int64_t now_us, struct stw_error *err)
 {
     const struct stw_pem_pair ca = {.cert = c->slot[STW_SLOT_CA_CRT],
@@ -214,7 +214,7 @@ static int issue_serving_leaf(struct stw_content *c, const struct stw_rota_confi
 }
 
 /* The former CA's key is dropped: it signs nothing any more. */
-static int promote_next_ca(struct stw_content *c, const struct stw_rota_config *config,
+static int promote_next_ca(struct stw_content *c, const struct stw_rotation_config *config,
                            int64_t now_us, struct stw_error *err)
 {
     if (keep_old(c, c->slot[STW_SLOT_CA_CRT], now_us, err) < 0)
@@ -226,26 +226,26 @@ static int promote_next_ca(struct stw_content *c, const struct stw_rota_config *
     return issue_serving_leaf(c, config, now_us, err);
 }
 
-int stw_rota_change(struct stw_content *c, enum stw_rota_action action,
-                    const struct stw_rota_config *config, const char *found, int64_t now_us,
-                    struct stw_error *err)
+int stw_rotation_change(struct stw_content *c, enum stw_rotation_action action,
+                        const struct stw_rotation_config *config, const char *found, int64_t now_us,
+                        struct stw_error *err)
 {
     switch (action) {
-    case STW_ROTA_STAGE:
+    case STW_ROTATION_STAGE:
         return stage_next_ca(c, config, found, now_us, err);
-    case STW_ROTA_ISSUE:
+    case STW_ROTATION_ISSUE:
         return issue_serving_leaf(c, config, now_us, err);
-    case STW_ROTA_PROMOTE:
+    case STW_ROTATION_PROMOTE:
         return promote_next_ca(c, config, now_us, err);
-    case STW_ROTA_STAMP:
+    case STW_ROTATION_STAMP:
         return set_old_until(c, config, now_us, err);
-    case STW_ROTA_RETIRE:
+    case STW_ROTATION_RETIRE:
         stw_content_set(c, STW_SLOT_OLD_CRT, NULL);
         stw_content_set(c, STW_SLOT_OLD_UNTIL, NULL);
         return 0;
-    case STW_ROTA_NONE:
-    case STW_ROTA_WRITE:
-    case STW_ROTA_ACTIONS:
+    case STW_ROTATION_NONE:
+    case STW_ROTATION_WRITE:
+    case STW_ROTATION_ACTIONS:
         break;
     }
     return stw_fail(err, STW_ERR_INTERNAL, "action %d changes no Secret", (int)action);

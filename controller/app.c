@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 #include "controller/app_priv.h"
-#include "controller/ending.h"
+#include "controller/outcome.h"
 #include "controller/status.h"
 
 #include <stdio.h>
@@ -186,7 +186,7 @@ static const struct stw_resource app_resource = {
 static const struct stw_watch own_watch = {
     .resource = &app_resource,
     .project = stw_object_project,
-    .door = true,
+    .for_admission = true,
     .changed = stw_watch_own_changed,
 };
 

@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "controller/app_priv.h"
 #include "controller/condition.h"
-#include "controller/ending.h"
+#include "controller/outcome.h"
 
 #define SECOND_MANAGER "steward-app-replicas"
 

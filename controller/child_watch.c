@@ -285,8 +285,8 @@ const struct stw_watch stw_watch_services = {
     .resource = &stw_res_service,
     .project = project_service,
     .index = index_ports,
-    .door = true,
-    .tells_gone = true, /* another object may wait for its name */
+    .for_admission = true,
+    .reports_gone = true, /* another object may wait for its name */
     .changed = service_changed,
 };
 

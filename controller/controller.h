@@ -27,8 +27,8 @@ struct stw_watch {
     const struct stw_resource *const *alternatives; /* or NULL; as for the informer */
     const char *label_selector;                     /* or NULL */
     bool metadata_only;                             /* PartialObjectMetadata */
-    bool tells_gone;          /* also report deletions of objects that were not cached */
-    bool door;                /* struct stw_lookup (kinds/kind.h) reads this cache */
+    bool reports_gone;        /* also report deletions of objects that were not cached */
+    bool for_admission;       /* struct stw_lookup (kinds/kind.h) reads this cache */
     const char *metrics_name; /* set for a second watch of a resource; NULL: the plural */
     /* As stw_project_fn.  `all`: the controllers of this process, ended by NULL. */
     void (*project)(const struct stw_controller *const *all, struct stw_json object,
@@ -95,6 +95,7 @@ struct stw_controller {
     void (*close)(void *state);
     void (*pause)(
         void *state); /* the lease was lost: abort work that is outside of runs; may be NULL */
+    void (*secret_changed)(void *state, const char *key); /* of stw_watch_secrets; or NULL */
     void (*tidy)(void *state); /* called about once a minute, from start to cancel; or NULL */
 };
 
@@ -120,6 +121,8 @@ void stw_manager_enqueue_namesakes(struct stw_manager *m, const struct stw_watch
                                    const char *key);
 /* Enqueues every custom object that is indexed under `value` of `field`. */
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value);
+/* Calls secret_changed() of every controller that has one. */
+void stw_manager_report_secret(struct stw_manager *m, const char *key);
 /* Enqueues every object of a controller, after a change of something that all of them depend on. */
 void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller *c);
 /* The state that the controller's open() returned; NULL before open(). */

@@ -4,9 +4,10 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
-#include "controller/ending.h"
 #include "controller/finalizer.h"
+#include "controller/outcome.h"
 #include "controller/packed.h"
+#include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/product.h"
 
@@ -193,15 +194,15 @@ static void remember_password(const struct dbuser *d)
 
 static void sync_account(struct dbuser *d, struct stw_pool *pool)
 {
-    struct dbu_wish wish;
+    struct dbu_desired desired;
     d->asked = true;
-    if (dbu_wish_make(d, &wish, &d->report.err) != 0) {
+    if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
         d->report.trouble = STW_SQL_FAILED;
         return;
     }
-    (void)stw_account_sync(pool, &wish.account, &d->report);
+    (void)stw_account_sync(pool, &desired.account, &d->report);
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
-    dbu_wish_done(&wish);
+    dbu_desired_done(&desired);
     compute_password_fingerprint(d);
     remember_password(d);
 }
@@ -373,11 +374,11 @@ static const struct stw_watch own_watch = {
     .resource = &resource,
     .project = project_database_user,
     .index = index_all,
-    .door = true,
+    .for_admission = true,
     .changed = user_changed,
 };
 
-static const struct stw_watch *const watches[] = {&dbu_watch_secrets, NULL};
+static const struct stw_watch *const watches[] = {&stw_watch_secrets, NULL};
 
 /* Passwords are in Secrets of any name that the objects give.  The admins' passwords and the key of
  * the fingerprints are in steward's own namespace. */
@@ -407,5 +408,6 @@ const struct stw_controller stw_controller_databaseuser = {
     .open = dbu_state_open,
     .cancel = dbu_state_cancel,
     .close = dbu_state_close,
+    .secret_changed = dbu_state_secret_changed,
     .tidy = dbu_state_tidy,
 };

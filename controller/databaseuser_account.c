@@ -45,8 +45,8 @@ static char **copy_list(struct stw_json list)
     return ret;
 }
 
-/* The same; the wish owns the copy. */
-static const char *const *add_list(struct dbu_wish *w, struct stw_json list)
+/* The same; the desired state owns the copy. */
+static const char *const *add_list(struct dbu_desired *w, struct stw_json list)
 {
     char **copy = copy_list(list);
     if (copy)
@@ -54,7 +54,7 @@ static const char *const *add_list(struct dbu_wish *w, struct stw_json list)
     return (const char *const *)copy;
 }
 
-static int add_grants(const struct dbuser *d, struct dbu_wish *w)
+static int add_grants(const struct dbuser *d, struct dbu_desired *w)
 {
     struct stw_json key, one;
     stw_json_foreach (d->spec.grants, key, one) {
@@ -74,7 +74,7 @@ static int add_grants(const struct dbuser *d, struct dbu_wish *w)
     return 0;
 }
 
-static int add_hosts(const struct dbuser *d, struct dbu_wish *w)
+static int add_hosts(const struct dbuser *d, struct dbu_desired *w)
 {
     static const char *const anywhere[] = {"%", NULL};
     w->account.hosts = anywhere;
@@ -83,11 +83,11 @@ static int add_hosts(const struct dbuser *d, struct dbu_wish *w)
     return w->account.hosts ? 0 : -1;
 }
 
-int dbu_wish_make(const struct dbuser *d, struct dbu_wish *ret, struct stw_error *err)
+int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err)
 {
     const struct stw_databaseuser *spec = &d->spec;
     size_t grants = stw_json_size(spec->grants);
-    *ret = (struct dbu_wish){
+    *ret = (struct dbu_desired){
         .account = {
             .user = spec->user,
             .grants_policy = (enum stw_grants_policy)place_of(
@@ -114,17 +114,17 @@ int dbu_wish_make(const struct dbuser *d, struct dbu_wish *ret, struct stw_error
     ret->blocks = calloc(grants + 1, sizeof(*ret->blocks));
     if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0)
         return 0;
-    dbu_wish_done(ret);
+    dbu_desired_done(ret);
     return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
 }
 
-void dbu_wish_done(struct dbu_wish *w)
+void dbu_desired_done(struct dbu_desired *w)
 {
     for (size_t i = 0; w->blocks && i < w->block_count; i++)
         free(w->blocks[i]);
     free(w->blocks);
     free(w->grants);
-    *w = (struct dbu_wish){0};
+    *w = (struct dbu_desired){0};
 }
 
 /* --- names */

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/databaseuser_priv.h"
-#include "controller/ending.h"
 #include "controller/finalizer.h"
+#include "controller/outcome.h"
 
 #include <stdio.h>
 
@@ -112,21 +112,21 @@ static void handle_cleanup_outcome(struct dbuser *d, struct stw_result *result)
 /* Drops the account that was created, regardless of the current spec. */
 static void ask_server(struct dbuser *d, struct stw_pool *pool)
 {
-    struct dbu_wish wish;
+    struct dbu_desired desired;
     char made[DBU_NAME_MAX];
-    if (dbu_wish_make(d, &wish, &d->report.err) != 0) {
+    if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
         d->report.trouble = STW_SQL_FAILED;
         return;
     }
     dbu_made_user(&d->object, made);
     if (*made)
-        wish.account.user = made;
+        desired.account.user = made;
     if (is_retained(d))
-        (void)stw_account_release(pool, &wish.account, &d->report);
+        (void)stw_account_release(pool, &desired.account, &d->report);
     else
-        (void)stw_account_drop(pool, &wish.account, &d->report);
+        (void)stw_account_drop(pool, &desired.account, &d->report);
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
-    dbu_wish_done(&wish);
+    dbu_desired_done(&desired);
 }
 
 void dbu_cleanup(struct dbuser *d, struct stw_result *result)

@@ -63,9 +63,6 @@ void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash s
 struct stw_hash dbu_compared_get(struct dbu_compared *c, const char *key, struct stw_hash secret);
 void dbu_compared_forget(struct dbu_compared *c, const char *key);
 
-/* All Secrets of the cluster, but only their versions. */
-extern const struct stw_watch dbu_watch_secrets;
-
 /* --- state kept between runs */
 
 struct dbu_state {
@@ -85,7 +82,7 @@ void dbu_state_cancel(void *state);
 void dbu_state_close(void *state);
 void dbu_state_tidy(void *state);
 /* The Secret "namespace/name" has changed: retries failed logins of admins that use it. */
-void dbu_state_secret_changed(struct dbu_state *s, const char *key);
+void dbu_state_secret_changed(void *state, const char *key);
 
 /* --- the run */
 
@@ -117,14 +114,14 @@ struct dbuser {
 };
 
 /* --- the wanted account; borrows from `d` and owns its lists */
-struct dbu_wish {
+struct dbu_desired {
     struct stw_account account;
     struct stw_grant *grants;
     void **blocks;
     size_t block_count;
 };
-int dbu_wish_make(const struct dbuser *d, struct dbu_wish *ret, struct stw_error *err);
-void dbu_wish_done(struct dbu_wish *w);
+int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err);
+void dbu_desired_done(struct dbu_desired *w);
 /* "app@%", or "app" on PostgreSQL. */
 void dbu_account_text(const struct dbuser *d, struct stw_buf *out);
 /* The user of status.account, which must be dropped regardless of the current spec; "" for none. */

@@ -7,41 +7,9 @@
 #include "base/util.h"
 #include "controller/databaseuser.h"
 #include "controller/databaseuser_priv.h"
+#include "controller/secret_watch.h"
 
 #include <pthread.h>
-
-/* --- the watch */
-
-static void project_secret_version(const struct stw_controller *const *all, struct stw_json object,
-                                   struct stw_buf *out)
-{
-    size_t len;
-    const char *version = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
-    (void)all;
-    stw_buf_addc(out, '[');
-    stw_buf_add(out, version, len);
-    stw_buf_addc(out, ']');
-}
-
-static void secret_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                           const char *old_text, const char *new_text)
-{
-    struct dbu_state *state = stw_manager_state(m, &stw_controller_databaseuser);
-    (void)w;
-    (void)old_text;
-    (void)new_text;
-    stw_manager_wake(m, "secret", key);
-    if (state)
-        dbu_state_secret_changed(state, key);
-}
-
-const struct stw_watch dbu_watch_secrets = {
-    .resource = &stw_res_secret,
-    .metadata_only = true,
-    .door = true,
-    .project = project_secret_version,
-    .changed = secret_changed,
-};
 
 /* --- the value */
 
@@ -109,7 +77,7 @@ bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[
     char key[STW_KEY_LEN];
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
     stw_key_make(run->ns, name, key);
-    return stw_informer_get(stw_run_cache(run, &dbu_watch_secrets), key, &text, ret_version) == 0;
+    return stw_informer_get(stw_run_cache(run, &stw_watch_secrets), key, &text, ret_version) == 0;
 }
 
 void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,

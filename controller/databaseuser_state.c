@@ -60,8 +60,9 @@ static void wake_target(void *ctx, const char *target)
     stw_manager_wake(s->manager, "target", name);
 }
 
-void dbu_state_secret_changed(struct dbu_state *s, const char *key)
+void dbu_state_secret_changed(void *state, const char *key)
 {
+    struct dbu_state *s = state;
     char admin[STW_KEY_LEN];
     struct stw_targets *targets = s->store ? stw_target_store_get(s->store) : NULL;
     for (size_t i = 0; targets && i < stw_targets_count(targets); i++) {

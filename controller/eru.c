@@ -2,8 +2,8 @@
 #include "controller/eru.h"
 
 #include "base/util.h"
-#include "controller/ending.h"
 #include "controller/eru_priv.h"
+#include "controller/outcome.h"
 #include "controller/packed.h"
 #include "controller/status.h"
 #include "kinds/product.h"
@@ -52,7 +52,7 @@ static void index_deployment(void *ctx, struct stw_json projected, struct stw_bu
 
 static struct eru_rollouts *rollouts_of(struct stw_manager *m)
 {
-    return eru_keeper_rollouts(stw_manager_state(m, &stw_controller_eru));
+    return eru_runtime_rollouts(stw_manager_state(m, &stw_controller_eru));
 }
 
 static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
@@ -91,10 +91,10 @@ static void project_deployment(const struct stw_controller *const *all, struct s
     stw_buf_addc(out, '}');
 }
 
-static void read_wish(const char *text, struct eru_wish *ret)
+static void read_desired(const char *text, struct eru_desired *ret)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    *ret = (struct eru_wish){0};
+    *ret = (struct eru_desired){0};
     if (!text || stw_json_scan(&doc, text, strlen(text), NULL) != 0)
         return;
     struct stw_json root = stw_json_root(&doc);
@@ -103,22 +103,22 @@ static void read_wish(const char *text, struct eru_wish *ret)
     (void)stw_json_strcpy(stw_json_get(root, "u"), ret->uid, sizeof(ret->uid));
 }
 
-void eru_wish_of(const struct stw_run *run, const char *key, struct eru_wish *ret)
+void eru_desired_of(const struct stw_run *run, const char *key, struct eru_desired *ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     bool there =
         stw_informer_get(stw_run_cache(run, &eru_watch_deployments), key, &text, NULL) == 0;
-    read_wish(there ? stw_buf_str(&text) : NULL, ret);
+    read_desired(there ? stw_buf_str(&text) : NULL, ret);
 }
 
 /* Most changes are status updates, which matter only while a restart is in progress. */
 static void deployment_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                                const char *old_text, const char *new_text)
 {
-    struct eru_wish was, is;
+    struct eru_desired was, is;
     (void)w;
-    read_wish(old_text, &was);
-    read_wish(new_text, &is);
+    read_desired(old_text, &was);
+    read_desired(new_text, &is);
     if (was.wanted || is.wanted)
         if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid))
             stw_manager_enqueue(m, "Eru", key);
@@ -194,7 +194,7 @@ static void write_eru_result(struct eru *e, const char *deployment, struct stw_r
         return;
     }
     if (!*e->holder) /* otherwise the rollout of the older Eru would no longer be tracked */
-        eru_rollouts_track(eru_keeper_rollouts(e->run->state), deployment,
+        eru_rollouts_track(eru_runtime_rollouts(e->run->state), deployment,
                            e->state.rollout.there || eru_plan_waits(e));
     eru_judge(e, &verdict, &status);
     stw_run_end(e->run, &e->object, &verdict, status, NULL, result);
@@ -203,18 +203,18 @@ static void write_eru_result(struct eru *e, const char *deployment, struct stw_r
     eru_tell(e);
     for (int i = ERU_NONE + 1; i < ERU_RESULTS; i++)
         for (unsigned n = 0; n < e->noted[i]; n++)
-            eru_keeper_count(e->run->state, (enum eru_result)i);
+            eru_runtime_count(e->run->state, (enum eru_result)i);
 }
 
 static void reconcile_valid_eru(struct eru *e, struct stw_result *result)
 {
     char deployment[STW_KEY_LEN];
-    struct eru_wish wish;
+    struct eru_desired desired;
     eru_deployment_key(e->run, e->spec.deployment, deployment);
     if (eru_unmake(e, result))
         return;
-    eru_wish_of(e->run, deployment, &wish);
-    e->target_cached = wish.there;
+    eru_desired_of(e->run, deployment, &desired);
+    e->target_cached = desired.there;
     read_token(e);
     find_older(e, deployment);
     eru_state_read(e->object.status, &e->state);
@@ -287,7 +287,7 @@ static const struct stw_watch own_watch = {
     .resource = &eru_resource,
     .project = project_eru,
     .index = index_deployment,
-    .door = true,
+    .for_admission = true,
     .changed = eru_changed,
 };
 
@@ -296,7 +296,7 @@ const struct stw_watch eru_watch_deployments = {
     .metadata_only = true,
     .metrics_name = "deployments/metadata",
     .project = project_deployment,
-    .door = true,
+    .for_admission = true,
     .changed = deployment_changed,
 };
 
@@ -323,6 +323,6 @@ const struct stw_controller stw_controller_eru = {
     .rules = rules,
     .conditions = conditions,
     .reconcile = reconcile,
-    .open = eru_keeper_open,
-    .close = eru_keeper_close,
+    .open = eru_runtime_open,
+    .close = eru_runtime_close,
 };

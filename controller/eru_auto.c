@@ -4,8 +4,8 @@
  * schedule.  The Deployment owns them, so they are deleted with it. */
 #include "base/log.h"
 #include "base/util.h"
-#include "controller/ending.h"
 #include "controller/eru_priv.h"
+#include "controller/outcome.h"
 
 #include <stdio.h>
 
@@ -14,14 +14,14 @@
 
 /* --- creation */
 
-static json_t *build_eru(const struct stw_run *run, const struct eru_wish *wish)
+static json_t *build_eru(const struct stw_run *run, const struct eru_desired *desired)
 {
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s,s:s,s:s},s:[{s:s,s:s,s:s,s:s,s:b}]},s:{s:s}}",
                      "apiVersion", "mtsre.meitu.com/v1", "kind", "Eru", "metadata", "name",
                      run->name, "namespace", run->ns, "labels", MANAGED_BY, "steward",
                      "app.kubernetes.io/name", "eru", "app.kubernetes.io/part-of", "steward",
                      "ownerReferences", "apiVersion", "apps/v1", "kind", "Deployment", "name",
-                     run->name, "uid", wish->uid, "controller", 1, "spec", "deploymentname",
+                     run->name, "uid", desired->uid, "controller", 1, "spec", "deploymentname",
                      run->name);
 }
 
@@ -55,11 +55,11 @@ void eru_make(struct stw_run *run, struct stw_result *result)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     struct stw_error err = {0};
-    struct eru_wish wish;
-    eru_wish_of(run, run->key, &wish);
-    if (!wish.wanted || has_another(run) || !stw_run_may_write(run))
+    struct eru_desired desired;
+    eru_desired_of(run, run->key, &desired);
+    if (!desired.wanted || has_another(run) || !stw_run_may_write(run))
         return;
-    json_auto_t *eru = build_eru(run, &wish);
+    json_auto_t *eru = build_eru(run, &desired);
     if (!eru)
         (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
     if (eru && stw_kube_create(run->client, &eru_resource, run->ns, eru, &answer, &err) == 0) {
@@ -134,11 +134,11 @@ bool eru_unmake(struct eru *e, struct stw_result *result)
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err = {0};
-    struct eru_wish wish;
+    struct eru_desired desired;
     char rv[STW_RV_LEN], key[STW_KEY_LEN];
     eru_deployment_key(e->run, e->spec.deployment, key);
-    eru_wish_of(e->run, key, &wish);
-    if (!wish.there || wish.wanted || !has_label(&e->object) || !stw_run_may_write(e->run))
+    eru_desired_of(e->run, key, &desired);
+    if (!desired.there || desired.wanted || !has_label(&e->object) || !stw_run_may_write(e->run))
         return false;
     if (stw_kube_get(e->run->client, &eru_resource, e->run->ns, e->run->name, &text, &err) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&text), text.len, &err) != 0) {
@@ -146,7 +146,7 @@ bool eru_unmake(struct eru *e, struct stw_result *result)
         return true;
     }
     struct stw_json live = stw_json_root(&doc);
-    if (!is_ours(live, wish.uid) ||
+    if (!is_ours(live, desired.uid) ||
         stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv)) != 0)
         return false;
     if (stw_eru_is_default(&e->spec))

@@ -3,7 +3,7 @@
  * Declarations shared by the files of the Eru controller: the state in the status (eru_state.c),
  * what must be done now (eru_plan.c), reading and stamping a Deployment (eru_target.c), status and
  * events (eru_status.c), Erus that Deployments request (eru_auto.c), state of the controller in
- * addition to the caches (eru_keeper.c, eru_rollouts.c), and the run itself (eru.c). */
+ * addition to the caches (eru_runtime.c, eru_rollouts.c), and the run itself (eru.c). */
 #ifndef STW_CONTROLLER_ERU_PRIV_H
 #define STW_CONTROLLER_ERU_PRIV_H
 
@@ -129,14 +129,14 @@ void eru_make(struct stw_run *run, struct stw_result *result);
  * continues. */
 bool eru_unmake(struct eru *e, struct stw_result *result);
 
-/* --- eru_keeper.c: the state of the controller */
-struct eru_keeper;
-int eru_keeper_open(struct stw_manager *m, const struct stw_manager_config *config,
-                    void **ret_state, struct stw_error *err);
-void eru_keeper_close(void *state);
+/* --- eru_runtime.c: the state of the controller */
+struct eru_runtime;
+int eru_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                     void **ret_state, struct stw_error *err);
+void eru_runtime_close(void *state);
 struct eru_rollouts;
-struct eru_rollouts *eru_keeper_rollouts(struct eru_keeper *k); /* NULL for NULL */
-void eru_keeper_count(struct eru_keeper *k, enum eru_result result);
+struct eru_rollouts *eru_runtime_rollouts(struct eru_runtime *k); /* NULL for NULL */
+void eru_runtime_count(struct eru_runtime *k, enum eru_result result);
 
 /* --- eru_rollouts.c: keys are "namespace/name" of Deployments; `r` may be NULL */
 struct eru_rollouts *eru_rollouts_create(const struct stw_clock *clock);
@@ -153,11 +153,11 @@ int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *deployment, int
 extern const struct stw_resource eru_resource;
 extern const struct stw_watch eru_watch_deployments;
 /* A cached Deployment: whether it exists, and whether it requests an Eru. */
-struct eru_wish {
+struct eru_desired {
     bool there, wanted;
     char uid[64];
 };
-void eru_wish_of(const struct stw_run *run, const char *key, struct eru_wish *ret);
+void eru_desired_of(const struct stw_run *run, const char *key, struct eru_desired *ret);
 void eru_deployment_key(const struct stw_run *run, const char *name, char out[STW_KEY_LEN]);
 
 #endif

@@ -58,7 +58,7 @@ static int read_deployment(struct eru *e, struct stw_error *err)
     stw_autojson struct stw_json_doc doc = {0};
     char key[STW_KEY_LEN];
     eru_deployment_key(e->run, e->spec.deployment, key);
-    eru_rollouts_track(eru_keeper_rollouts(e->run->state), key,
+    eru_rollouts_track(eru_runtime_rollouts(e->run->state), key,
                        true); /* before the read, so that no change is missed */
     e->target = (struct eru_target){0};
     if (stw_kube_get(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, &text,
@@ -147,7 +147,7 @@ static int64_t took_ms(struct eru *e, int64_t written_ms)
 {
     char key[STW_KEY_LEN];
     eru_deployment_key(e->run, e->spec.deployment, key);
-    return eru_rollouts_took_ms(eru_keeper_rollouts(e->run->state), key, e->state.rollout.instant,
+    return eru_rollouts_took_ms(eru_runtime_rollouts(e->run->state), key, e->state.rollout.instant,
                                 written_ms);
 }
 

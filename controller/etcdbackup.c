@@ -3,10 +3,10 @@
 
 #include "base/util.h"
 #include "controller/agent.h"
-#include "controller/databaseuser_priv.h"
-#include "controller/ending.h"
 #include "controller/etcdbackup_priv.h"
 #include "controller/etcdcluster_priv.h"
+#include "controller/outcome.h"
+#include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/product.h"
 #include "kinds/zones.h"
@@ -123,7 +123,7 @@ static bool check_transfer(struct eb *e)
     bool open = e->state.phase == EB_RUNNING || e->state.phase == EB_VERIFYING;
     enum eb_transfer t =
         volume ? eb_agent_look(e)
-               : eb_keeper_look(e->keeper, e->run->key, e->object.uid, &verifying, &e->result);
+               : eb_runtime_look(e->runtime, e->run->key, e->object.uid, &verifying, &e->result);
     e->ended = t == EB_TRANSFERRED;
     if (e->ended && open)
         take_in(e);
@@ -220,7 +220,7 @@ static int start_prepared_backup(struct eb *e, struct stw_error *err)
         return stw_fail(err, STW_ERR_CANCELLED, "stopped");
     if (stw_streq(e->spec.storage_type, "PVC"))
         return eb_agent_start(e, err);
-    return eb_keeper_start(e->keeper, e->run->key, e->object.uid, stw_take(e->job), err);
+    return eb_runtime_start(e->runtime, e->run->key, e->object.uid, stw_take(e->job), err);
 }
 
 static void finish_backup_run(struct eb *e, struct stw_result *result)
@@ -235,9 +235,9 @@ static void finish_backup_run(struct eb *e, struct stw_result *result)
         return;
     eb_tell(e);
     if (e->collected)
-        eb_keeper_count(e->keeper, e->result.fault == STW_SNAPSHOT_FINE);
+        eb_runtime_count(e->runtime, e->result.fault == STW_SNAPSHOT_FINE);
     if (e->ended) {
-        eb_keeper_forget(e->keeper, e->run->key);
+        eb_runtime_forget(e->runtime, e->run->key);
         eb_agent_forget(e);
     }
     if (start_prepared_backup(e, &err) != 0)
@@ -250,8 +250,8 @@ static void tell_verified(const struct eb *e)
     const char *text = json_string_value(json_object_get(verified, "time"));
     int64_t us;
     if (text && stw_time_parse(text, &us) == 0)
-        eb_keeper_verified(e->keeper, e->run->key, e->run->ns,
-                           e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
+        eb_runtime_verified(e->runtime, e->run->key, e->run->ns,
+                            e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
 }
 
 static void reconcile_backup(struct eb *e, struct stw_result *result)
@@ -330,9 +330,9 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
         return;
     }
     e->run = run;
-    e->keeper = run->state;
+    e->runtime = run->state;
     if (stw_object_load(run, &e->object) != 0 || e->object.deleting)
-        eb_keeper_remove(e->keeper, run->key); /* objects in the store are kept */
+        eb_runtime_remove(e->runtime, run->key); /* objects in the store are kept */
     else
         reconcile_one(e, result);
     stw_object_done(&e->object);
@@ -351,12 +351,12 @@ static const struct stw_watch own_watch = {
     .resource = &eb_resource,
     .project = stw_object_project,
     .index = index_cluster,
-    .door = true,
+    .for_admission = true,
     .changed = backup_changed,
 };
 
 static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_agents,
-                                                  &dbu_watch_secrets, NULL};
+                                                  &stw_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
     {.resource = &eb_resource, .verbs = "get,list,watch"},
@@ -380,8 +380,8 @@ const struct stw_controller stw_controller_etcdbackup = {
     .rules = rules,
     .conditions = conditions,
     .reconcile = reconcile,
-    .open = eb_keeper_open,
-    .cancel = eb_keeper_cancel,
-    .pause = eb_keeper_pause,
-    .close = eb_keeper_close,
+    .open = eb_runtime_open,
+    .cancel = eb_runtime_cancel,
+    .pause = eb_runtime_pause,
+    .close = eb_runtime_close,
 };

@@ -2,7 +2,7 @@
  *
  * One run over an EtcdBackup, shared by these files: state in the status (etcdbackup_state.c), what
  * is due (etcdbackup_plan.c), Secrets, members and store (etcdbackup_access.c), transfers on their
- * own threads (etcdbackup_keeper.c), agent pods for volumes (etcdbackup_agent.c), conditions and
+ * own threads (etcdbackup_runtime.c), agent pods for volumes (etcdbackup_agent.c), conditions and
  * events (etcdbackup_status.c), what EtcdClusters report about backups (etcdbackup_cluster.c), and
  * the run itself (etcdbackup.c). */
 #ifndef STW_CONTROLLER_ETCDBACKUP_PRIV_H
@@ -85,11 +85,11 @@ void eb_job_free(struct eb_job *j); /* NULL is allowed */
 
 extern const struct stw_resource eb_resource;
 
-struct eb_keeper;
+struct eb_runtime;
 
 struct eb {
     struct stw_run *run;
-    struct eb_keeper *keeper;
+    struct eb_runtime *runtime;
     struct stw_object object;
     struct stw_arena *arena;
     struct stw_etcdbackup spec;
@@ -133,27 +133,27 @@ int eb_fault(struct stw_snapshot *s, enum stw_snapshot_fault fault, const char *
 /* "s3://bucket/key", "pvc://claim/path" */
 void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_t size);
 
-/* --- etcdbackup_keeper.c: the state of the controller */
-int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
-                   struct stw_error *err);
-void eb_keeper_cancel(void *state);
-void eb_keeper_pause(void *state); /* the lease was lost */
-void eb_keeper_close(void *state);
+/* --- etcdbackup_runtime.c: the state of the controller */
+int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                    void **ret_state, struct stw_error *err);
+void eb_runtime_cancel(void *state);
+void eb_runtime_pause(void *state); /* the lease was lost */
+void eb_runtime_close(void *state);
 enum eb_transfer { EB_NO_TRANSFER, EB_TRANSFERS, EB_TRANSFERRED };
 /* The state of the transfer of `key` for the object `uid`. */
-enum eb_transfer eb_keeper_look(struct eb_keeper *k, const char *key, const char *uid,
-                                bool *ret_verifying, struct stw_snapshot *ret);
+enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const char *uid,
+                                 bool *ret_verifying, struct stw_snapshot *ret);
 /* Takes ownership of `job`, also when it fails. */
-int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struct eb_job *job,
-                    struct stw_error *err);
+int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, struct eb_job *job,
+                     struct stw_error *err);
 /* Cancels the transfer if it is still running, and drops it. */
-void eb_keeper_forget(struct eb_keeper *k, const char *key);
-void eb_keeper_remove(struct eb_keeper *k, const char *key); /* also its gauge */
-void eb_keeper_count(struct eb_keeper *k, bool succeeded);
+void eb_runtime_forget(struct eb_runtime *k, const char *key);
+void eb_runtime_remove(struct eb_runtime *k, const char *key); /* also its gauge */
+void eb_runtime_count(struct eb_runtime *k, bool succeeded);
 /* Sets the gauge: time of the newest verified backup of this etcd by the object `key`; `at` is in
  * seconds. */
-void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, const char *cluster,
-                        int64_t at);
+void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, const char *cluster,
+                         int64_t at);
 
 /* --- etcdbackup_agent.c: the same by a pod, to a volume.  -1 of prepare: `why` or e->stalled. */
 enum eb_transfer eb_agent_look(struct eb *e);

@@ -4,9 +4,9 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "controller/databaseuser_priv.h"
-#include "controller/ending.h"
 #include "controller/etcdcluster_priv.h"
+#include "controller/outcome.h"
+#include "controller/secret_watch.h"
 #include "controller/status.h"
 
 #include <stdio.h>
@@ -300,7 +300,7 @@ static void drop_cluster_state(struct ec *e)
     stw_child_forget(e->run, &stw_watch_services, e->run->key);
     stw_child_forget(e->run, &stw_watch_services, client);
     stw_child_forget(e->run, &stw_watch_disruption_budgets, e->run->key);
-    ec_keeper_forget(e->keeper, e->run->key);
+    ec_runtime_forget(e->runtime, e->run->key);
 }
 
 static void reconcile(struct stw_run *run, struct stw_result *result)
@@ -313,7 +313,7 @@ static void reconcile(struct stw_run *run, struct stw_result *result)
         return;
     }
     e->run = run;
-    e->keeper = run->state;
+    e->runtime = run->state;
     if (stw_object_load(run, &e->object) != 0 || e->object.deleting) {
         drop_cluster_state(e);
     } else {
@@ -376,7 +376,7 @@ static const struct stw_watch own_watch = {
 static const struct stw_watch *const watches[] = {
     &stw_watch_services, &stw_watch_disruption_budgets,
     &ec_watch_pods,      &ec_watch_claims,
-    &dbu_watch_secrets,  NULL};
+    &stw_watch_secrets,  NULL};
 
 /* patch: removes the force-new-cluster annotation.  Secrets are read by name, and created where
  * steward is the certificate authority. */
@@ -410,7 +410,7 @@ const struct stw_controller stw_controller_etcdcluster = {
     .conditions = conditions,
     .worker_factor = WORKER_FACTOR,
     .reconcile = reconcile,
-    .open = ec_keeper_open,
-    .cancel = ec_keeper_cancel,
-    .close = ec_keeper_close,
+    .open = ec_runtime_open,
+    .cancel = ec_runtime_cancel,
+    .close = ec_runtime_close,
 };

@@ -246,9 +246,9 @@ static int disarm_alarm(struct call *c)
 }
 
 /* The member to send the call to; for a removal, one other than the member to remove. */
-static const struct ec_detail *voice_for(const struct ec *e, size_t *ret_index)
+static const struct ec_detail *contact_for(const struct ec *e, size_t *ret_index)
 {
-    const struct ec_detail *any = ec_voice(e, ret_index);
+    const struct ec_detail *any = ec_contact(e, ret_index);
     for (size_t i = 0; any && e->move.act == EC_MEMBER_REMOVE && i < e->view.count; i++) {
         const struct ec_member *m = &e->view.members[i];
         if (m->healthy && !m->learner && m->id != e->move.id && e->details[i].health.linearizable) {
@@ -262,9 +262,9 @@ static const struct ec_detail *voice_for(const struct ec *e, size_t *ret_index)
 static int call_etcd(struct ec *e, int (*fn)(struct call *), uint64_t *ret_again_ms)
 {
     struct call c = {.e = e, .trouble = STW_ETCD_FINE};
-    struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
+    struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
     char url[STW_ETCD_URL_MAX];
-    if (!kept || !voice_for(e, &c.index))
+    if (!kept || !contact_for(e, &c.index))
         return stw_fail(&e->err, STW_ERR_UNAVAILABLE, "no member can be asked");
     ec_endpoint(e, c.index, url, &c.at);
     int rc = fn(&c);

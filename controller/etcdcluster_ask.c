@@ -53,7 +53,7 @@ void ec_ask(struct ec *e)
     free(r);
 }
 
-const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index)
+const struct ec_detail *ec_contact(const struct ec *e, size_t *ret_index)
 {
     const struct ec_detail *best = NULL;
     for (size_t i = 0; i < e->view.count; i++) {
@@ -130,7 +130,7 @@ bool ec_ask_members(struct ec *e)
     enum stw_etcd_trouble trouble;
     size_t index;
     bool had = false;
-    if (list && ec_voice(e, &index)) {
+    if (list && ec_contact(e, &index)) {
         ec_endpoint(e, index, url, &at);
         had = stw_etcd_member_list(e->etcd, &at, list, &trouble, &e->list_err) == 0 &&
               (!e->state.cluster_id || list->cluster_id == e->state.cluster_id);
@@ -187,7 +187,7 @@ void ec_ask_alarms(struct ec *e)
     struct stw_error err = {0};
     size_t index;
     bool had = false;
-    if (alarms && ec_voice(e, &index)) {
+    if (alarms && ec_contact(e, &index)) {
         ec_endpoint(e, index, url, &at);
         had = stw_etcd_alarms(e->etcd, &at, alarms, &trouble, &err) == 0;
     }

@@ -72,7 +72,7 @@ static bool is_unsure(const struct ec *e, struct ec_kept *kept, uint64_t now)
 
 int ec_decide(struct ec *e)
 {
-    struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
+    struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
     uint64_t now = stw_now_ms(e->run->clock);
     if (!kept)
         return stw_fail(&e->err, STW_ERR_INTERNAL, "out of memory");

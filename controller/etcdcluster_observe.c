@@ -208,10 +208,10 @@ void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct 
 static void set_leader(struct ec *e)
 {
     size_t index;
-    const struct ec_detail *voice = ec_voice(e, &index), *leader = NULL;
-    for (size_t i = 0; voice && i < e->view.count; i++) {
+    const struct ec_detail *contact = ec_contact(e, &index), *leader = NULL;
+    for (size_t i = 0; contact && i < e->view.count; i++) {
         struct ec_member *m = &e->view.members[i];
-        m->leader = m->id && m->answers && m->id == voice->health.leader_id;
+        m->leader = m->id && m->answers && m->id == contact->health.leader_id;
         if (m->leader)
             leader = &e->details[i];
     }

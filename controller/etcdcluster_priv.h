@@ -7,7 +7,7 @@
  * (etcdcluster_tls.c, etcdcluster_secrets.c, etcdcluster_authority.c, etcdcluster_probe.c), checks
  * and waits before a move (etcdcluster_check.c), carrying it out (etcdcluster_act.c), conditions
  * and events (etcdcluster_status.c, etcdcluster_conditions.c), state besides the caches
- * (etcdcluster_keeper.c), and the run itself (etcdcluster.c). */
+ * (etcdcluster_runtime.c), and the run itself (etcdcluster.c). */
 #ifndef STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 #define STW_CONTROLLER_ETCDCLUSTER_PRIV_H
 
@@ -153,11 +153,11 @@ struct ec_tls {
     struct stw_error err;
 };
 
-struct ec_keeper;
+struct ec_runtime;
 
 struct ec {
     struct stw_run *run;
-    struct ec_keeper *keeper;
+    struct ec_runtime *runtime;
     struct stw_object object; /* as of our last write */
     struct stw_object first;  /* as before it: the spec points into this one */
     struct stw_owner owner;
@@ -168,7 +168,7 @@ struct ec {
     char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */
     char template_hash[40];
     struct ec_tls tls;
-    struct stw_etcd *etcd; /* owned by `keeper` */
+    struct stw_etcd *etcd; /* owned by `runtime` */
     struct ec_state was, state;
     struct ec_view view;
     struct ec_detail details[EC_MEMBERS_MAX];
@@ -220,7 +220,7 @@ void ec_ask_alarms(struct ec *e);
 void ec_take_alarms(struct ec *e, const struct stw_etcd_alarms *alarms);
 /* The member to query for the cluster: the leader if possible, never a member of another cluster.
  * NULL: none. */
-const struct ec_detail *ec_voice(const struct ec *e, size_t *ret_index);
+const struct ec_detail *ec_contact(const struct ec *e, size_t *ret_index);
 void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
                  struct stw_etcd_endpoint *ret);
 
@@ -330,11 +330,11 @@ bool ec_children_failed(const struct ec *e); /* one of the Services, which membe
 void ec_note_news(struct ec *e);
 void ec_tell(struct ec *e);
 
-/* --- etcdcluster_keeper.c: the state of the controller */
-int ec_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
-                   struct stw_error *err);
-void ec_keeper_cancel(void *state);
-void ec_keeper_close(void *state);
+/* --- etcdcluster_runtime.c: the state of the controller */
+int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                    void **ret_state, struct stw_error *err);
+void ec_runtime_cancel(void *state);
+void ec_runtime_close(void *state);
 /* What is kept for one cluster between runs; used only by the one run of its key. */
 struct ec_kept {
     char *key;
@@ -349,13 +349,14 @@ struct ec_kept {
     struct stw_series *margin;
     struct stw_series *cert_end; /* NULL: no certificate has been seen */
 };
-struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run); /* NULL: no memory */
+struct ec_kept *ec_runtime_get(struct ec_runtime *k,
+                               const struct stw_run *run); /* NULL: no memory */
 /* Replaces the client for the members. */
-int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_etcd_config *config,
-                  struct stw_error *err);
+int ec_runtime_use(struct ec_runtime *k, struct ec_kept *kept, const struct stw_etcd_config *config,
+                   struct stw_error *err);
 /* Sets the gauge of when the first of its certificates expires; 0: leaves it unchanged. */
-void ec_keeper_tell_end(struct ec_keeper *k, const struct stw_run *run, struct ec_kept *kept,
-                        int64_t not_after);
-void ec_keeper_forget(struct ec_keeper *k, const char *key);
+void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
+                           int64_t not_after);
+void ec_runtime_forget(struct ec_runtime *k, const char *key);
 
 #endif

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "certs/issue.h"
-#include "controller/databaseuser_priv.h"
 #include "controller/etcdcluster_priv.h"
+#include "controller/secret_watch.h"
 
 #include <stdio.h>
 
@@ -110,7 +110,7 @@ void ec_secrets_versions(struct ec *e, char *out, size_t size)
 {
     const char *const names[] = {e->tls.ca_secret, e->tls.peer_secret, e->tls.server_secret,
                                  e->tls.operator_secret};
-    struct stw_informer *cache = stw_run_cache(e->run, &dbu_watch_secrets);
+    struct stw_informer *cache = stw_run_cache(e->run, &stw_watch_secrets);
     int start = snprintf(out, size, "%lld:", (long long)e->object.generation);
     size_t at = start > 0 ? (size_t)start : 0;
     for (size_t i = 0; i < STW_COUNT(names); i++) {

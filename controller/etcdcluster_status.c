@@ -258,7 +258,7 @@ static void add_members(const struct ec *e, json_t *status)
 static void add_quorum(const struct ec *e, json_t *status)
 {
     struct ec_quorum q = ec_quorum_of(&e->view);
-    struct ec_kept *kept = e->keeper ? ec_keeper_get(e->keeper, e->run) : NULL;
+    struct ec_kept *kept = e->runtime ? ec_runtime_get(e->runtime, e->run) : NULL;
     set_optional_field(status, "quorum",
                        json_pack("{s:i,s:i,s:i,s:i}", "voters", q.voters, "healthy", q.healthy,
                                  "needed", q.voters ? q.needed : 0, "margin",

@@ -158,7 +158,7 @@ static int replace_client(struct ec *e, struct ec_kept *kept, const struct ec_pe
     struct stw_etcd_config config = {.timeout_ms = TIMEOUT_MS};
     if (p)
         config.tls = (struct stw_etcd_tls){.ca = p->ca, .cert = p->cert, .key = p->key};
-    if (ec_keeper_use(e->keeper, kept, &config, &e->tls.err) == 0)
+    if (ec_runtime_use(e->runtime, kept, &config, &e->tls.err) == 0)
         return 0;
     set_tls_failed(&e->tls);
     return -1;
@@ -254,7 +254,7 @@ static int prepare_tls_client(struct ec *e, struct ec_kept *kept)
 
 int ec_tls_prepare(struct ec *e)
 {
-    struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
+    struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
     set_wanted(e);
     if (!kept) {
         (void)stw_fail(&e->tls.err, STW_ERR_INTERNAL, "out of memory");
@@ -264,7 +264,7 @@ int ec_tls_prepare(struct ec *e)
     if (!e->tls.peer && !e->tls.client)
         return use_plain_client(e, kept);
     int rc = prepare_tls_client(e, kept);
-    ec_keeper_tell_end(e->keeper, e->run, kept, e->tls.not_after);
+    ec_runtime_report_end(e->runtime, e->run, kept, e->tls.not_after);
     return rc;
 }
 
@@ -321,7 +321,7 @@ static bool serves_it(const struct ec *e, size_t i)
 
 void ec_tls_prove(struct ec *e)
 {
-    struct ec_kept *kept = ec_keeper_get(e->keeper, e->run);
+    struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
     int64_t now = stw_wall_us(e->run->clock) / 1000000;
     if (!kept || !*e->tls.served || e->tls.state == EC_TLS_NONE)
         return;

@@ -11,9 +11,9 @@
 #include "controller/etcdrestore.h"
 
 #include "base/util.h"
-#include "controller/databaseuser_priv.h"
-#include "controller/ending.h"
 #include "controller/etcdrestore_priv.h"
+#include "controller/outcome.h"
+#include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/product.h"
 
@@ -385,7 +385,7 @@ static const struct stw_watch own_watch = {
     .changed = stw_watch_own_changed,
 };
 
-static const struct stw_watch *const watches[] = {&stw_watch_agents, &dbu_watch_secrets, NULL};
+static const struct stw_watch *const watches[] = {&stw_watch_agents, &stw_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
     {.resource = &er_resource, .verbs = "get,list,watch"},

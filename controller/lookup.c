@@ -22,9 +22,9 @@ struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watc
 
 void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        if (m->crews[i].controller == c)
-            return m->crews[i].state;
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        if (m->pools[i].controller == c)
+            return m->pools[i].state;
     return NULL;
 }
 
@@ -107,19 +107,19 @@ const struct stw_lookup *stw_manager_lookup(struct stw_manager *m)
 
 /* --- enqueueing */
 
-static struct stw_crew *crew_of(struct stw_manager *m, const char *kind)
+static struct stw_worker_pool *pool_of_kind(struct stw_manager *m, const char *kind)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        if (stw_streq(m->crews[i].controller->kind->kind, kind))
-            return &m->crews[i];
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        if (stw_streq(m->pools[i].controller->kind->kind, kind))
+            return &m->pools[i];
     return NULL;
 }
 
 void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *key)
 {
-    struct stw_crew *crew = crew_of(m, kind);
-    if (crew)
-        (void)stw_queue_add(crew->queue, key, 0);
+    struct stw_worker_pool *pool = pool_of_kind(m, kind);
+    if (pool)
+        (void)stw_queue_add(pool->queue, key, 0);
 }
 
 static bool has_watch(const struct stw_controller *c, const struct stw_watch *w)
@@ -133,25 +133,25 @@ static bool has_watch(const struct stw_controller *c, const struct stw_watch *w)
 void stw_manager_enqueue_namesakes(struct stw_manager *m, const struct stw_watch *w,
                                    const char *key)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++) {
-        const struct stw_crew *crew = &m->crews[i];
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        const struct stw_worker_pool *pool = &m->pools[i];
         stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-        if (has_watch(crew->controller, w) && crew->own &&
-            stw_informer_get(crew->own->informer, key, &text, NULL) == 0)
-            (void)stw_queue_add(crew->queue, key, 0);
+        if (has_watch(pool->controller, w) && pool->own &&
+            stw_informer_get(pool->own->informer, key, &text, NULL) == 0)
+            (void)stw_queue_add(pool->queue, key, 0);
     }
 }
 
 void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller *c)
 {
-    struct stw_crew *crew = crew_of(m, c->kind->kind);
+    struct stw_worker_pool *pool = pool_of_kind(m, c->kind->kind);
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     size_t at = 0;
-    if (!crew || !crew->own)
+    if (!pool || !pool->own)
         return;
-    stw_informer_keys(crew->own->informer, NULL, &keys);
+    stw_informer_keys(pool->own->informer, NULL, &keys);
     for (const char *k; (k = stw_keys_next(&keys, &at));)
-        (void)stw_queue_add(crew->queue, k, 0);
+        (void)stw_queue_add(pool->queue, k, 0);
 }
 
 /* Compares two texts of stw_object_project or its variants: true if they differ at most in the
@@ -171,31 +171,40 @@ static bool only_status_differs(const char *old_text, const char *new_text)
 /* While a run of this key is active, a change of only the status is taken for its own write, whose
  * event can arrive before the response.  At other times a status written by another client enqueues
  * the key, so that it is corrected. */
-static bool is_own_write(const struct stw_crew *crew, const char *key, const char *old_text,
+static bool is_own_write(const struct stw_worker_pool *pool, const char *key, const char *old_text,
                          const char *new_text)
 {
-    return old_text && new_text && stw_queue_is_working(crew->queue, key) &&
+    return old_text && new_text && stw_queue_is_working(pool->queue, key) &&
            only_status_differs(old_text, new_text);
 }
 
 void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                            const char *old_text, const char *new_text)
 {
-    struct stw_crew *crew = crew_of(m, w->resource->kind);
-    if (crew && !is_own_write(crew, key, old_text, new_text))
-        (void)stw_queue_add(crew->queue, key, 0);
+    struct stw_worker_pool *pool = pool_of_kind(m, w->resource->kind);
+    if (pool && !is_own_write(pool, key, old_text, new_text))
+        (void)stw_queue_add(pool->queue, key, 0);
 }
 
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++) {
+    for (uint32_t i = 0; i < m->pool_count; i++) {
         stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
         size_t at = 0;
-        if (!m->crews[i].controller->own->index || !m->crews[i].own)
+        if (!m->pools[i].controller->own->index || !m->pools[i].own)
             continue;
-        keys_under(m->crews[i].own->informer, field, value, &keys);
+        keys_under(m->pools[i].own->informer, field, value, &keys);
         for (const char *k; (k = stw_keys_next(&keys, &at));)
-            (void)stw_queue_add(m->crews[i].queue, k, 0);
+            (void)stw_queue_add(m->pools[i].queue, k, 0);
+    }
+}
+
+void stw_manager_report_secret(struct stw_manager *m, const char *key)
+{
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        const struct stw_controller *c = m->pools[i].controller;
+        if (c->secret_changed && m->pools[i].state)
+            c->secret_changed(m->pools[i].state, key);
     }
 }
 
@@ -244,11 +253,11 @@ static void take_census(struct stw_informer *inf, const struct stw_controller *c
 void stw_manager_measure(void *ctx)
 {
     struct stw_manager *m = ctx;
-    for (uint32_t i = 0; i < m->crew_count; i++) {
-        const struct stw_controller *c = m->crews[i].controller;
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        const struct stw_controller *c = m->pools[i].controller;
         struct census census = {0};
-        stw_queue_measure(m->crews[i].queue);
-        take_census(m->crews[i].own->informer, c, &census);
+        stw_queue_measure(m->pools[i].queue);
+        take_census(m->pools[i].own->informer, c, &census);
         for (size_t t = 0; t < TYPES_MAX && c->conditions[t]; t++)
             for (size_t s = 0; s < STW_COUNT(states); s++)
                 stw_series_set(STW_SERIES(m->objects, c->kind->kind, c->conditions[t], states[s]),

@@ -136,15 +136,16 @@ static void read_list(struct stw_lookup_lists *all, struct list *l)
 
 /* --- look-ups */
 
-static const struct stw_watch *door_watch(const struct stw_controller *c, const char *plural,
-                                          size_t len)
+static const struct stw_watch *admission_watch(const struct stw_controller *c, const char *plural,
+                                               size_t len)
 {
     const char *own = c->own->resource->plural;
-    if (c->own->door && strlen(own) == len && strncmp(own, plural, len) == 0)
+    if (c->own->for_admission && strlen(own) == len && strncmp(own, plural, len) == 0)
         return c->own;
     for (size_t i = 0; c->watches[i]; i++) {
         const char *other = c->watches[i]->resource->plural;
-        if (c->watches[i]->door && strlen(other) == len && strncmp(other, plural, len) == 0)
+        if (c->watches[i]->for_admission && strlen(other) == len &&
+            strncmp(other, plural, len) == 0)
             return c->watches[i];
     }
     return NULL;
@@ -155,7 +156,7 @@ static const struct stw_watch *find_watch(const struct stw_controller *const *al
 {
     const struct stw_watch *w = NULL;
     for (; !w && *all; all++)
-        w = door_watch(*all, plural, len);
+        w = admission_watch(*all, plural, len);
     return w;
 }
 

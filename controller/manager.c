@@ -54,10 +54,10 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
                                          .namespaces = m->config.namespaces,
                                          .label_selector = w->label_selector,
                                          .metadata_only = w->metadata_only,
-                                         .tells_gone = w->tells_gone,
+                                         .reports_gone = w->reports_gone,
                                          .metrics_name = w->metrics_name,
                                          .project = project_cached_object,
-                                         .changed = m->config.door_only ? NULL : cache_changed,
+                                         .changed = m->config.webhook_only ? NULL : cache_changed,
                                          .index = w->index,
                                          .ctx = cache};
     if (stw_informer_create(m->config.client, &config, m->config.clock, m->config.metrics,
@@ -67,37 +67,39 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
     return 0;
 }
 
-static int add_crew(struct stw_manager *m, const struct stw_controller *c, struct stw_error *err)
+static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c,
+                           struct stw_error *err)
 {
-    if (m->crew_count == STW_MANAGER_CONTROLLERS_MAX)
+    if (m->pool_count == STW_MANAGER_CONTROLLERS_MAX)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %d controllers",
                         STW_MANAGER_CONTROLLERS_MAX);
-    struct stw_crew *crew = &m->crews[m->crew_count];
-    *crew = (struct stw_crew){.manager = m, .controller = c};
-    crew->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);
-    if (!crew->queue)
+    struct stw_worker_pool *pool = &m->pools[m->pool_count];
+    *pool = (struct stw_worker_pool){.manager = m, .controller = c};
+    pool->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);
+    if (!pool->queue)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    m->crew_count++;
-    stw_queue_shut(crew->queue);
-    stw_crew_make_metrics(crew, m->config.metrics, stw_crew_workers(c, m->config.workers));
-    if (stw_events_create(m->config.client, m->config.clock, c->field_manager, &crew->events,
+    m->pool_count++;
+    stw_queue_shut(pool->queue);
+    stw_worker_pool_make_metrics(pool, m->config.metrics,
+                                 stw_worker_pool_size(c, m->config.workers));
+    if (stw_events_create(m->config.client, m->config.clock, c->field_manager, &pool->events,
                           err) != 0 ||
         add_cache(m, c->own, err) != 0)
         return -1;
     for (size_t i = 0; c->watches[i]; i++)
         if (add_cache(m, c->watches[i], err) != 0)
             return -1;
-    crew->own = stw_manager_cache(m, c->own);
-    return c->open ? c->open(m, &m->config, &crew->state, err) : 0;
+    pool->own = stw_manager_cache(m, c->own);
+    return c->open ? c->open(m, &m->config, &pool->state, err) : 0;
 }
 
 /* Adds only the caches that admission rules read. */
 static int add_lookups(struct stw_manager *m, const struct stw_controller *c, struct stw_error *err)
 {
-    if (c->own->door && add_cache(m, c->own, err) != 0)
+    if (c->own->for_admission && add_cache(m, c->own, err) != 0)
         return -1;
     for (size_t i = 0; c->watches[i]; i++)
-        if (c->watches[i]->door && add_cache(m, c->watches[i], err) != 0)
+        if (c->watches[i]->for_admission && add_cache(m, c->watches[i], err) != 0)
             return -1;
     return 0;
 }
@@ -152,7 +154,7 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     m->fence = stw_fence_create(m->config.clock);
     int rc = m->guard && m->memo && m->fence ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     for (const struct stw_controller *const *c = m->config.controllers; rc == 0 && *c; c++)
-        rc = (m->config.door_only ? add_lookups : add_crew)(m, *c, err);
+        rc = (m->config.webhook_only ? add_lookups : add_worker_pool)(m, *c, err);
     if (rc != 0) {
         stw_manager_destroy(m);
         return -1;
@@ -171,11 +173,11 @@ static void set_working(struct stw_manager *m, bool working)
     m->working = working;
     pthread_cond_broadcast(&m->turn);
     pthread_mutex_unlock(&m->lock);
-    for (uint32_t i = 0; i < m->crew_count; i++) {
+    for (uint32_t i = 0; i < m->pool_count; i++) {
         if (working)
-            stw_queue_open(m->crews[i].queue);
+            stw_queue_open(m->pools[i].queue);
         else
-            stw_queue_shut(m->crews[i].queue);
+            stw_queue_shut(m->pools[i].queue);
     }
 }
 
@@ -183,9 +185,9 @@ static bool drain_queues(struct stw_manager *m, uint64_t timeout_ms)
 {
     uint64_t deadline = stw_now_ms(&stw_clock_system) + timeout_ms;
     bool idle = true;
-    for (uint32_t i = 0; i < m->crew_count; i++) {
+    for (uint32_t i = 0; i < m->pool_count; i++) {
         uint64_t now = stw_now_ms(&stw_clock_system);
-        idle &= stw_queue_drain(m->crews[i].queue, deadline > now ? deadline - now : 0);
+        idle &= stw_queue_drain(m->pools[i].queue, deadline > now ? deadline - now : 0);
     }
     return idle;
 }
@@ -199,9 +201,9 @@ static void start_leading(void *ctx)
 
 static void pause_controllers(struct stw_manager *m)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        if (m->crews[i].state && m->crews[i].controller->pause)
-            m->crews[i].controller->pause(m->crews[i].state);
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        if (m->pools[i].state && m->pools[i].controller->pause)
+            m->pools[i].controller->pause(m->pools[i].state);
 }
 
 /* Called when the lease is lost or about to be released.  The fence is already closed. */
@@ -233,7 +235,7 @@ static int stand_for_election(struct stw_manager *m, struct stw_error *err)
 /* --- the resync thread */
 
 /* Sleeps until `deadline` or until the manager stops.  Returns true if it stops. */
-static bool keeper_sleeps(struct stw_manager *m, uint64_t deadline)
+static bool resync_sleeps(struct stw_manager *m, uint64_t deadline)
 {
     pthread_mutex_lock(&m->lock);
     while (!m->stopping && stw_now_ms(&stw_clock_system) < deadline)
@@ -254,13 +256,13 @@ static bool all_synced(const struct stw_manager *m)
 /* Enqueues every object, in case a change was missed.  Resyncs have the lower priority. */
 static void resync_all_objects(struct stw_manager *m)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++) {
-        struct stw_crew *crew = &m->crews[i];
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        struct stw_worker_pool *pool = &m->pools[i];
         stw_autobuf struct stw_buf keys = STW_BUF_INIT(64u << 20);
-        stw_informer_keys(crew->own->informer, NULL, &keys);
+        stw_informer_keys(pool->own->informer, NULL, &keys);
         size_t at = 0;
         for (const char *k; (k = stw_keys_next(&keys, &at));)
-            (void)stw_queue_add(crew->queue, k, -1);
+            (void)stw_queue_add(pool->queue, k, -1);
     }
 }
 
@@ -273,9 +275,9 @@ static uint64_t next_resync(const struct stw_manager *m)
 
 static void tidy_controllers(struct stw_manager *m)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        if (m->crews[i].controller->tidy)
-            m->crews[i].controller->tidy(m->crews[i].state);
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        if (m->pools[i].controller->tidy)
+            m->pools[i].controller->tidy(m->pools[i].state);
 }
 
 /* Returns true if the manager stops. */
@@ -283,7 +285,7 @@ static bool wait_for_resync(struct stw_manager *m)
 {
     uint64_t at = next_resync(m), now;
     while ((now = stw_now_ms(&stw_clock_system)) < at) {
-        if (keeper_sleeps(m, STW_MIN(at, now + TIDY_MS)))
+        if (resync_sleeps(m, STW_MIN(at, now + TIDY_MS)))
             return true;
         tidy_controllers(m);
     }
@@ -296,7 +298,7 @@ static void *run_resync_thread(void *ctx)
     struct stw_error err = {0};
     uint64_t begin = stw_now_ms(&stw_clock_system);
     while (!all_synced(m))
-        if (keeper_sleeps(m, stw_now_ms(&stw_clock_system) + SYNC_POLL_MS))
+        if (resync_sleeps(m, stw_now_ms(&stw_clock_system) + SYNC_POLL_MS))
             return NULL;
     stw_footprint_shrink(); /* frees the memory of the lists before all objects are reconciled */
     stw_log(STW_LOG_INFO, "caches are filled",
@@ -316,19 +318,19 @@ static void *run_resync_thread(void *ctx)
 
 int stw_manager_start(struct stw_manager *m, struct stw_error *err)
 {
-    if (m->config.leader_elect && !m->config.door_only && stand_for_election(m, err) != 0)
+    if (m->config.leader_elect && !m->config.webhook_only && stand_for_election(m, err) != 0)
         return -1;
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        if (stw_crew_start(&m->crews[i], err) != 0)
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        if (stw_worker_pool_start(&m->pools[i], err) != 0)
             return -1;
     for (uint32_t i = 0; i < m->cache_count; i++)
         if (stw_informer_start(m->caches[i].informer, err) != 0)
             return -1;
-    if (m->config.door_only)
+    if (m->config.webhook_only)
         return 0;
-    if (stw_thread_start(&m->keeper, "keeper", 0, run_resync_thread, m, err) != 0)
+    if (stw_thread_start(&m->resync_thread, "resync", 0, run_resync_thread, m, err) != 0)
         return -1;
-    m->keeper_started = true;
+    m->resync_started = true;
     return 0;
 }
 
@@ -348,12 +350,12 @@ bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size)
 
 bool stw_manager_alive(struct stw_manager *m, char *why, size_t why_size)
 {
-    for (uint32_t i = 0; i < m->crew_count; i++) {
-        uint64_t ms = stw_queue_longest_ms(m->crews[i].queue);
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        uint64_t ms = stw_queue_longest_ms(m->pools[i].queue);
         if (ms <= HANGS_MS)
             continue;
         (void)snprintf(why, why_size, "a run of the %s controller hangs since %llu s",
-                       m->crews[i].controller->name, (unsigned long long)(ms / 1000));
+                       m->pools[i].controller->name, (unsigned long long)(ms / 1000));
         return false;
     }
     return true;
@@ -368,13 +370,13 @@ void stw_manager_stop(struct stw_manager *m, uint32_t timeout_ms)
     pthread_mutex_unlock(&m->lock);
     if (again)
         return;
-    if (m->keeper_started)
-        pthread_join(m->keeper, NULL);
+    if (m->resync_started)
+        pthread_join(m->resync_thread, NULL);
     set_working(m, false);
     bool idle = drain_queues(m, timeout_ms);
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        if (m->crews[i].state && m->crews[i].controller->cancel)
-            m->crews[i].controller->cancel(m->crews[i].state);
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        if (m->pools[i].state && m->pools[i].controller->cancel)
+            m->pools[i].controller->cancel(m->pools[i].state);
     if (!idle)
         stw_log(STW_LOG_WARN, "stopping although a reconcile is not done",
                 STW_INT("timeoutMs", timeout_ms));
@@ -389,8 +391,8 @@ static void end_workers(struct stw_manager *m)
     m->ending = true;
     pthread_cond_broadcast(&m->turn);
     pthread_mutex_unlock(&m->lock);
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        stw_crew_join(&m->crews[i]);
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        stw_worker_pool_join(&m->pools[i]);
 }
 
 void stw_manager_destroy(struct stw_manager *m)
@@ -398,17 +400,17 @@ void stw_manager_destroy(struct stw_manager *m)
     if (!m)
         return;
     stw_manager_stop(m, 0);
-    if (m->crew_count > 0)
+    if (m->pool_count > 0)
         stw_client_cancel(m->config.client); /* a worker may wait for a response */
     end_workers(m);
     stw_lease_destroy(m->lease);
     for (uint32_t i = 0; i < m->cache_count; i++)
         stw_informer_destroy(m->caches[i].informer);
-    for (uint32_t i = 0; i < m->crew_count; i++) {
-        if (m->crews[i].state && m->crews[i].controller->close)
-            m->crews[i].controller->close(m->crews[i].state);
-        stw_events_destroy(m->crews[i].events);
-        stw_queue_destroy(m->crews[i].queue);
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        if (m->pools[i].state && m->pools[i].controller->close)
+            m->pools[i].controller->close(m->pools[i].state);
+        stw_events_destroy(m->pools[i].events);
+        stw_queue_destroy(m->pools[i].queue);
     }
     stw_guard_destroy(m->guard);
     stw_memo_destroy(m->memo);

@@ -30,7 +30,7 @@ struct stw_manager_config {
     const char *const *namespaces; /* ended by NULL; NULL: all */
     uint32_t workers;              /* of each kind; 0: 4 */
     bool leader_elect;             /* false: reconcile without an election */
-    bool door_only; /* do not reconcile; keep only the caches that admission rules read */
+    bool webhook_only; /* do not reconcile; keep only the caches that admission rules read */
     const char *lease_ns, *lease_name, *identity;
     uint32_t resync_ms;                /* 0: 10 hours, with jitter */
     const struct stw_product *product; /* what the kinds share; passed through; or NULL */

@@ -26,7 +26,7 @@ struct stw_cache {
 };
 
 /* A running controller: its queue and its workers. */
-struct stw_crew {
+struct stw_worker_pool {
     struct stw_manager *manager;
     const struct stw_controller *controller;
     struct stw_cache *own; /* of the kind itself */
@@ -48,8 +48,8 @@ struct stw_manager {
     struct stw_lease *lease;
     struct stw_cache caches[STW_MANAGER_CACHES_MAX];
     uint32_t cache_count;
-    struct stw_crew crews[STW_MANAGER_CONTROLLERS_MAX];
-    uint32_t crew_count;
+    struct stw_worker_pool pools[STW_MANAGER_CONTROLLERS_MAX];
+    uint32_t pool_count;
     struct stw_family *objects; /* steward_objects */
 
     pthread_mutex_t lock;    /* guards the three bools below; `turn` uses it */
@@ -59,17 +59,18 @@ struct stw_manager {
     bool ending;             /* workers must end */
     struct stw_fence *fence; /* open while this replica leads */
 
-    pthread_t keeper; /* waits for the caches, then joins the election; resyncs */
-    bool keeper_started;
+    pthread_t resync_thread; /* waits for the caches, then joins the election; resyncs */
+    bool resync_started;
 };
 
 /* --- worker.c */
-int stw_crew_start(struct stw_crew *crew, struct stw_error *err);
-void stw_crew_join(struct stw_crew *crew); /* call after setting m->ending */
-uint64_t stw_dice(void);                   /* random, not for secrets */
-void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_t workers);
+int stw_worker_pool_start(struct stw_worker_pool *pool, struct stw_error *err);
+void stw_worker_pool_join(struct stw_worker_pool *pool); /* call after setting m->ending */
+uint64_t stw_dice(void);                                 /* random, not for secrets */
+void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metrics *m,
+                                  uint32_t workers);
 /* The number of workers of a controller when the default is `workers`. */
-uint32_t stw_crew_workers(const struct stw_controller *c, uint32_t workers);
+uint32_t stw_worker_pool_size(const struct stw_controller *c, uint32_t workers);
 
 /* --- lookup.c */
 struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);

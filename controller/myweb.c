@@ -2,8 +2,8 @@
 #include "controller/myweb.h"
 
 #include "base/util.h"
-#include "controller/ending.h"
 #include "controller/myweb_priv.h"
+#include "controller/outcome.h"
 #include "controller/status.h"
 
 #include <stdio.h>
@@ -271,7 +271,7 @@ static const struct stw_watch own_watch = {
     .resource = &myweb_resource,
     .project = stw_object_project,
     .index = index_port,
-    .door = true,
+    .for_admission = true,
     .changed = myweb_changed,
 };
 

@@ -170,7 +170,7 @@ int stw_snapshot_check(struct stw_store *store, const char *key, stw_store_sink_
 /* --- saving */
 
 struct saving {
-    const struct stw_snapshot_wish *wish;
+    const struct stw_snapshot_request *request;
     struct stw_snapshot *s;
     struct stw_upload *upload;
     enum stw_store_trouble trouble;
@@ -188,15 +188,15 @@ static int upload_bytes(void *ctx, const void *data, size_t len, struct stw_erro
 
 static void report_stage(const struct saving *v, enum stw_snapshot_stage stage)
 {
-    if (v->wish->stage)
-        v->wish->stage(v->wish->stage_ctx, stage);
+    if (v->request->stage)
+        v->request->stage(v->request->stage_ctx, stage);
 }
 
 static int source_fault(struct saving *v, const struct stw_etcd_endpoint *at,
                         enum stw_etcd_trouble trouble)
 {
     struct stw_error err = v->s->err;
-    const char *words = stw_etcd_words(v->wish->etcd, at, trouble, &err);
+    const char *words = stw_etcd_words(v->request->etcd, at, trouble, &err);
     if (words != err.text)
         (void)stw_fail(&v->s->err, err.code, "%s: %s", at->url, words);
     return set_fault_by_error(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
@@ -204,18 +204,18 @@ static int source_fault(struct saving *v, const struct stw_etcd_endpoint *at,
 
 static void make_key(struct saving *v)
 {
-    const char *owner = v->wish->retention.owner;
+    const char *owner = v->request->retention.owner;
     struct stw_snapshot_name name = {
         .revision = v->s->revision, .time = v->s->time, .cluster = v->s->cluster};
     (void)snprintf(name.owner, sizeof(name.owner), "%s", owner ? owner : "");
-    stw_snapshot_key(v->wish->path, &name, v->s->key);
+    stw_snapshot_key(v->request->path, &name, v->s->key);
 }
 
 /* The key shows the owner of an unfinished upload.  A key that is `path` itself belongs to the only
  * object that may use the path. */
 static bool is_mine(void *ctx, const char *key)
 {
-    const struct stw_snapshot_wish *w = ctx;
+    const struct stw_snapshot_request *w = ctx;
     struct stw_snapshot_name name;
     if (w->named)
         return stw_streq(key, w->path);
@@ -227,7 +227,7 @@ static bool is_mine(void *ctx, const char *key)
  * therefore includes it. */
 static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
 {
-    const struct stw_snapshot_wish *w = v->wish;
+    const struct stw_snapshot_request *w = v->request;
     struct stw_etcd_members *members = calloc(1, sizeof(*members));
     enum stw_etcd_trouble trouble = STW_ETCD_FAILED;
     if (!members)
@@ -247,7 +247,7 @@ static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
     return 0;
 }
 
-static uint32_t timeout_ms(const struct stw_snapshot_wish *w, int64_t db_size)
+static uint32_t timeout_ms(const struct stw_snapshot_request *w, int64_t db_size)
 {
     int64_t s = w->timeout_s ? w->timeout_s : TIMEOUT_BASE_S + db_size / BYTES_PER_S;
     return (uint32_t)STW_MIN(s, 24 * 3600) * 1000;
@@ -255,7 +255,7 @@ static uint32_t timeout_ms(const struct stw_snapshot_wish *w, int64_t db_size)
 
 static int stream_to_store(struct saving *v, const struct stw_etcd_endpoint *at, int64_t db_size)
 {
-    const struct stw_snapshot_wish *w = v->wish;
+    const struct stw_snapshot_request *w = v->request;
     struct stw_snapshot *s = v->s;
     struct stw_etcd_snapshot got = {0};
     enum stw_etcd_trouble trouble = STW_ETCD_FINE;
@@ -297,7 +297,7 @@ static int match_sought_key(void *ctx, const char *key, uint64_t size_bytes)
 static int look_up_size(struct saving *v)
 {
     struct sought sought = {.key = v->s->key};
-    if (stw_store_list(v->wish->store, v->s->key, match_sought_key, &sought, &v->trouble,
+    if (stw_store_list(v->request->store, v->s->key, match_sought_key, &sought, &v->trouble,
                        &v->s->err) != 0)
         return store_fault(v->s, v->trouble);
     if (!sought.found)
@@ -311,17 +311,17 @@ static int read_back(struct saving *v)
 {
     enum stw_store_trouble trouble;
     report_stage(v, STW_SNAPSHOT_VERIFYING);
-    int rc = v->wish->verify ? stw_snapshot_check(v->wish->store, v->s->key, NULL, NULL, v->s)
-                             : look_up_size(v);
+    int rc = v->request->verify ? stw_snapshot_check(v->request->store, v->s->key, NULL, NULL, v->s)
+                                : look_up_size(v);
     if (rc != 0 && v->s->fault == STW_SNAPSHOT_CONTENT)
-        (void)stw_store_delete(v->wish->store, v->s->key, &trouble, NULL);
+        (void)stw_store_delete(v->request->store, v->s->key, &trouble, NULL);
     return rc;
 }
 
 /* Removes older snapshots only after this one was found good.  A failure does not make it bad. */
 static void prune_old_snapshots(struct saving *v)
 {
-    const struct stw_snapshot_wish *w = v->wish;
+    const struct stw_snapshot_request *w = v->request;
     char prefix[STW_STORE_KEY_MAX + 8];
     struct stw_error err = {0};
     unsigned stale;
@@ -340,7 +340,7 @@ static void prune_old_snapshots(struct saving *v)
 
 /* No upload of ours is running yet, so any unfinished one is from a process that died.  If it
  * cannot be removed now, prune_old_snapshots removes it when it is a day old. */
-static void clear_away(const struct stw_snapshot_wish *w)
+static void clear_away(const struct stw_snapshot_request *w)
 {
     char prefix[STW_STORE_KEY_MAX + 8];
     enum stw_store_trouble trouble;
@@ -352,9 +352,9 @@ static void clear_away(const struct stw_snapshot_wish *w)
                               NULL);
 }
 
-int stw_snapshot_save(const struct stw_snapshot_wish *w, struct stw_snapshot *ret)
+int stw_snapshot_save(const struct stw_snapshot_request *w, struct stw_snapshot *ret)
 {
-    struct saving v = {.wish = w, .s = ret};
+    struct saving v = {.request = w, .s = ret};
     size_t index = 0;
     int64_t db_size = 0;
     *ret = (struct stw_snapshot){.time = stw_wall_us(w->clock) / 1000000};

@@ -78,7 +78,7 @@ struct stw_snapshot_retention {
     const char *owner;
 };
 
-struct stw_snapshot_wish {
+struct stw_snapshot_request {
     struct stw_etcd *etcd;
     const struct stw_etcd_endpoint *endpoints;
     size_t endpoint_count;
@@ -93,7 +93,7 @@ struct stw_snapshot_wish {
     void (*stage)(void *ctx, enum stw_snapshot_stage stage); /* or NULL */
     void *stage_ctx;
 };
-int stw_snapshot_save(const struct stw_snapshot_wish *w, struct stw_snapshot *ret);
+int stw_snapshot_save(const struct stw_snapshot_request *w, struct stw_snapshot *ret);
 
 /* Chooses an endpoint: a voter that serves linearizable reads, preferably not the leader.  Dead
  * ones are skipped.  -1: none, and `ret` has the reason. */

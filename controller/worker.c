@@ -20,7 +20,7 @@ static const char *const result_names[] = {
     [STW_RUN_FAILED] = "error", [STW_RUN_STALLED] = "error",
 };
 
-static struct stw_series *create_crew_series(struct stw_metrics *m, enum stw_metric_type type,
+static struct stw_series *create_pool_series(struct stw_metrics *m, enum stw_metric_type type,
                                              const char *name, const char *help,
                                              const char *controller)
 {
@@ -30,33 +30,34 @@ static struct stw_series *create_crew_series(struct stw_metrics *m, enum stw_met
     return STW_SERIES(f, controller);
 }
 
-void stw_crew_make_metrics(struct stw_crew *crew, struct stw_metrics *m, uint32_t workers)
+void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metrics *m,
+                                  uint32_t workers)
 {
     static const char *const labels[] = {"controller", "result", NULL};
-    const char *name = crew->controller->name;
+    const char *name = pool->controller->name;
     if (!m)
         return;
     struct stw_family *total =
         stw_metrics_family(m, STW_COUNTER, "controller_runtime_reconcile_total",
                            "Runs of a reconciler, by how they ended.", labels, NULL);
     for (size_t i = 0; i < STW_COUNT(result_names); i++)
-        crew->by_outcome[i] = STW_SERIES(total, name, result_names[i]);
-    crew->errors = create_crew_series(m, STW_COUNTER, "controller_runtime_reconcile_errors_total",
+        pool->by_outcome[i] = STW_SERIES(total, name, result_names[i]);
+    pool->errors = create_pool_series(m, STW_COUNTER, "controller_runtime_reconcile_errors_total",
                                       "Runs of a reconciler that failed.", name);
-    crew->terminal = create_crew_series(
+    pool->terminal = create_pool_series(
         m, STW_COUNTER, "controller_runtime_terminal_reconcile_errors_total",
         "Runs of a reconciler that failed in a way which only a person can mend.", name);
-    (void)create_crew_series(m, STW_COUNTER, "controller_runtime_reconcile_panics_total",
+    (void)create_pool_series(m, STW_COUNTER, "controller_runtime_reconcile_panics_total",
                              "Runs of a reconciler that panicked; a program in C has none.", name);
-    crew->seconds =
-        create_crew_series(m, STW_HISTOGRAM, "controller_runtime_reconcile_time_seconds",
+    pool->seconds =
+        create_pool_series(m, STW_HISTOGRAM, "controller_runtime_reconcile_time_seconds",
                            "Seconds that a run of a reconciler took.", name);
-    crew->active = create_crew_series(m, STW_GAUGE, "controller_runtime_active_workers",
+    pool->active = create_pool_series(m, STW_GAUGE, "controller_runtime_active_workers",
                                       "Workers that run a reconciler now.", name);
-    crew->hot_loops = create_crew_series(
+    pool->hot_loops = create_pool_series(
         m, STW_COUNTER, "steward_hot_loop_total",
         "Children that were written again and again until steward stopped.", name);
-    stw_series_set(create_crew_series(m, STW_GAUGE, "controller_runtime_max_concurrent_reconciles",
+    stw_series_set(create_pool_series(m, STW_GAUGE, "controller_runtime_max_concurrent_reconciles",
                                       "Workers of a controller.", name),
                    workers);
 }
@@ -86,14 +87,15 @@ static void log_result(const struct stw_result *result, uint64_t took_ms)
             STW_INT("requeueAfterMs", result->after_ms), STW_INT("tookMs", took_ms));
 }
 
-static void count_result(struct stw_crew *crew, const struct stw_result *result, uint64_t took_ms)
+static void count_result(struct stw_worker_pool *pool, const struct stw_result *result,
+                         uint64_t took_ms)
 {
-    stw_series_add(crew->by_outcome[result->outcome], 1);
-    stw_series_observe(crew->seconds, (double)took_ms / 1000.0);
+    stw_series_add(pool->by_outcome[result->outcome], 1);
+    stw_series_observe(pool->seconds, (double)took_ms / 1000.0);
     if (result->outcome == STW_RUN_FAILED || result->outcome == STW_RUN_STALLED)
-        stw_series_add(crew->errors, 1);
+        stw_series_add(pool->errors, 1);
     if (result->outcome == STW_RUN_STALLED)
-        stw_series_add(crew->terminal, 1);
+        stw_series_add(pool->terminal, 1);
 }
 
 /* Decides when the key is run again.  If out of memory, it waits for the next resync. */
@@ -117,34 +119,34 @@ static void plan_next(struct stw_queue *q, const char *key, const struct stw_res
     }
 }
 
-static void run_key(struct stw_crew *crew, const char *key)
+static void run_key(struct stw_worker_pool *pool, const char *key)
 {
     char ns[STW_KEY_LEN], name[STW_KEY_LEN], id[17];
-    struct stw_manager *m = crew->manager;
+    struct stw_manager *m = pool->manager;
     struct stw_result result = {.outcome = STW_RUN_DONE};
     struct stw_run run = {.manager = m,
-                          .controller = crew->controller,
+                          .controller = pool->controller,
                           .client = m->config.client,
-                          .events = crew->events,
+                          .events = pool->events,
                           .clock = m->config.clock,
                           .env = &m->env,
                           .key = key,
                           .ns = ns,
                           .name = name,
-                          .state = crew->state};
+                          .state = pool->state};
     stw_key_split(key, ns, name);
     random_id(id);
-    const struct stw_log_field context[] = {STW_STR("controller", crew->controller->name),
+    const struct stw_log_field context[] = {STW_STR("controller", pool->controller->name),
                                             STW_STR("namespace", ns),
                                             STW_STR("name", name),
                                             STW_STR("reconcileID", id),
                                             {0}};
     stw_log_context(context);
-    (void)stw_queue_backoff_ms(crew->queue, key, &run.failures);
-    run.left_ms = stw_queue_left_ms(crew->queue, key);
+    (void)stw_queue_backoff_ms(pool->queue, key, &run.failures);
+    run.left_ms = stw_queue_left_ms(pool->queue, key);
     uint64_t begin = stw_now_ms(m->config.clock);
     struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(m->fence));
-    crew->controller->reconcile(&run, &result);
+    pool->controller->reconcile(&run, &result);
     (void)stw_fence_enter(before);
     uint64_t took = stw_now_ms(m->config.clock) - begin;
     if (result.err.code == STW_ERR_CANCELLED) { /* for the next leader, which may be this replica */
@@ -153,8 +155,8 @@ static void run_key(struct stw_crew *crew, const char *key)
     }
     log_result(&result, took);
     stw_log_context(NULL);
-    count_result(crew, &result, took);
-    plan_next(crew->queue, key, &result);
+    count_result(pool, &result, took);
+    plan_next(pool->queue, key, &result);
 }
 
 /* --- threads */
@@ -174,75 +176,75 @@ static void *run_worker(void *ctx);
 
 /* Starts one more worker.  The caller has checked thread_max, and holds the lock or runs before any
  * worker exists. */
-static int add_worker(struct stw_crew *crew, struct stw_error *err)
+static int add_worker(struct stw_worker_pool *pool, struct stw_error *err)
 {
-    if (stw_thread_start(&crew->threads[crew->thread_count], crew->controller->name, 0, run_worker,
-                         crew, err) != 0)
+    if (stw_thread_start(&pool->threads[pool->thread_count], pool->controller->name, 0, run_worker,
+                         pool, err) != 0)
         return -1;
-    crew->thread_count++;
+    pool->thread_count++;
     return 0;
 }
 
 /* Threads cost memory and are mostly idle, so they are started on demand: when the last idle worker
  * gets busy, it starts another one, up to thread_max. */
-static void begin_work(struct stw_crew *crew)
+static void begin_work(struct stw_worker_pool *pool)
 {
-    struct stw_manager *m = crew->manager;
+    struct stw_manager *m = pool->manager;
     struct stw_error err = {0};
     pthread_mutex_lock(&m->lock);
-    if (++crew->busy == crew->thread_count && crew->thread_count < crew->thread_max && !m->ending &&
-        add_worker(crew, &err) != 0)
+    if (++pool->busy == pool->thread_count && pool->thread_count < pool->thread_max && !m->ending &&
+        add_worker(pool, &err) != 0)
         stw_log(STW_LOG_WARN, "fewer workers than there may be", STW_STR("error", err.text));
     pthread_mutex_unlock(&m->lock);
-    stw_series_add(crew->active, 1);
+    stw_series_add(pool->active, 1);
 }
 
-static void end_work(struct stw_crew *crew)
+static void end_work(struct stw_worker_pool *pool)
 {
-    struct stw_manager *m = crew->manager;
-    stw_series_add(crew->active, -1);
+    struct stw_manager *m = pool->manager;
+    stw_series_add(pool->active, -1);
     pthread_mutex_lock(&m->lock);
-    crew->busy--;
+    pool->busy--;
     pthread_mutex_unlock(&m->lock);
 }
 
 static void *run_worker(void *ctx)
 {
-    struct stw_crew *crew = ctx;
-    while (wait_for_turn(crew->manager)) {
-        stw_autofree char *key = stw_queue_get(crew->queue);
+    struct stw_worker_pool *pool = ctx;
+    while (wait_for_turn(pool->manager)) {
+        stw_autofree char *key = stw_queue_get(pool->queue);
         if (!key)
             continue;
-        begin_work(crew);
-        run_key(crew, key);
-        end_work(crew);
-        stw_queue_done(crew->queue, key);
+        begin_work(pool);
+        run_key(pool, key);
+        end_work(pool);
+        stw_queue_done(pool->queue, key);
     }
     return NULL;
 }
 
-uint32_t stw_crew_workers(const struct stw_controller *c, uint32_t workers)
+uint32_t stw_worker_pool_size(const struct stw_controller *c, uint32_t workers)
 {
     uint32_t wanted = workers * STW_MAX(c->worker_factor, 1U);
     return STW_MIN(wanted, (uint32_t)STW_MANAGER_WORKERS_MAX);
 }
 
-int stw_crew_start(struct stw_crew *crew, struct stw_error *err)
+int stw_worker_pool_start(struct stw_worker_pool *pool, struct stw_error *err)
 {
-    crew->thread_max = stw_crew_workers(crew->controller, crew->manager->config.workers);
-    crew->threads = calloc(crew->thread_max, sizeof(*crew->threads));
-    if (!crew->threads)
+    pool->thread_max = stw_worker_pool_size(pool->controller, pool->manager->config.workers);
+    pool->threads = calloc(pool->thread_max, sizeof(*pool->threads));
+    if (!pool->threads)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    return add_worker(crew, err);
+    return add_worker(pool, err);
 }
 
-void stw_crew_join(struct stw_crew *crew)
+void stw_worker_pool_join(struct stw_worker_pool *pool)
 {
-    for (uint32_t i = 0; i < crew->thread_count; i++)
-        pthread_join(crew->threads[i], NULL);
-    free(crew->threads);
-    crew->threads = NULL;
-    crew->thread_count = 0;
+    for (uint32_t i = 0; i < pool->thread_count; i++)
+        pthread_join(pool->threads[i], NULL);
+    free(pool->threads);
+    pool->threads = NULL;
+    pool->thread_count = 0;
 }
 
 /* --- called from within a run */
@@ -272,7 +274,7 @@ struct stw_memo *stw_run_memo(const struct stw_run *run)
 void stw_run_count_hot_loop(const struct stw_run *run)
 {
     struct stw_manager *m = run->manager;
-    for (uint32_t i = 0; i < m->crew_count; i++)
-        if (m->crews[i].controller == run->controller)
-            stw_series_add(m->crews[i].hot_loops, 1);
+    for (uint32_t i = 0; i < m->pool_count; i++)
+        if (m->pools[i].controller == run->controller)
+            stw_series_add(m->pools[i].hot_loops, 1);
 }

@@ -33,7 +33,7 @@ static bool take_token(struct stw_discreet *d, struct stw_bucket *b)
 static int has_in_inner(void *ctx, const char *plural, const char *key)
 {
     struct stw_discreet *d = ctx;
-    if (!d->known_callers && stw_streq(plural, "secrets") && !take_token(d, &d->secrets))
+    if (!d->known_clients && stw_streq(plural, "secrets") && !take_token(d, &d->secrets))
         return -1;
     return d->inner->has(d->inner->ctx, plural, key);
 }
@@ -42,7 +42,7 @@ static int look_at_inner_secret(void *ctx, const char *ns, const char *name, con
                                 struct stw_secret_facts *ret)
 {
     struct stw_discreet *d = ctx;
-    if (d->known_callers)
+    if (d->known_clients)
         return d->inner->secret(d->inner->ctx, ns, name, key, ret);
     *ret = (struct stw_secret_facts){0};
     if (!take_token(d, &d->looks) || d->inner->secret(d->inner->ctx, ns, name, key, ret) != 0)
@@ -52,14 +52,14 @@ static int look_at_inner_secret(void *ctx, const char *ns, const char *name, con
     return there ? -1 : 0;
 }
 
-void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,
+void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_clients,
                        const struct stw_clock *clock)
 {
     uint64_t now = stw_now_ms(clock);
     *d = (struct stw_discreet){
         .inner = inner,
         .clock = clock,
-        .known_callers = known_callers,
+        .known_clients = known_clients,
         .looks = {LOOKS_BURST, LOOKS_BURST, now, LOOKS_REFILL_MS},
         .secrets = {SECRETS_BURST, SECRETS_BURST, now, SECRETS_REFILL_MS},
     };

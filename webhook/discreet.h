@@ -19,14 +19,14 @@ struct stw_discreet {
     struct stw_lookup lookup; /* for rules: `inner`, restricted */
     const struct stw_lookup *inner;
     const struct stw_clock *clock;
-    bool known_callers; /* each client has presented a client certificate */
+    bool known_clients; /* each client has presented a client certificate */
     pthread_mutex_t lock;
     struct stw_bucket looks, secrets; /* reads of Secrets from the API server; from the cache */
 };
 
 /* With `inner` NULL, rules get no lookup either. Unless callers are known, a lookup of a Secret
  * reports only whether it exists, nothing of its value or keys, and is rate-limited. */
-void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_callers,
+void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, bool known_clients,
                        const struct stw_clock *clock);
 void stw_discreet_done(struct stw_discreet *d);
 

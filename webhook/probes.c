@@ -36,7 +36,7 @@ struct guest {
     bool cut;
 };
 
-struct door {
+struct probe_port {
     struct stw_probes *probes;
     struct MHD_Daemon *daemon; /* NULL: off */
     uint16_t port;
@@ -47,7 +47,7 @@ struct door {
 
 struct stw_probes {
     struct stw_probes_config c;
-    struct door health, metrics;
+    struct probe_port health, metrics;
     pthread_t thread;
     bool started;
     int wake_fd;
@@ -128,7 +128,7 @@ static enum MHD_Result handle_probe_request(void *cls, struct MHD_Connection *mh
                                             const char *method, const char *version,
                                             const char *data, size_t *data_size, void **state)
 {
-    struct door *d = cls;
+    struct probe_port *d = cls;
     (void)version, (void)data, (void)data_size, (void)state;
     if (url[0] != '/')
         return answer_text(mhd, 400, "bad request\n");
@@ -139,7 +139,7 @@ static enum MHD_Result handle_probe_request(void *cls, struct MHD_Connection *mh
     return answer_metrics(d->probes, mhd, url);
 }
 
-static void add_guest(struct door *d, struct MHD_Connection *mhd, void **context)
+static void add_guest(struct probe_port *d, struct MHD_Connection *mhd, void **context)
 {
     struct guest *g = calloc(1, sizeof(*g));
     int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -156,7 +156,7 @@ static void add_guest(struct door *d, struct MHD_Connection *mhd, void **context
     d->last = g;
 }
 
-static void remove_guest(struct door *d, struct guest *g)
+static void remove_guest(struct probe_port *d, struct guest *g)
 {
     d->count--;
     if (!g)
@@ -176,7 +176,7 @@ static void notify_guest(void *cls, struct MHD_Connection *mhd, void **context,
 }
 
 /* Cuts expired connections, and the oldest when there are too many. The library closes them. */
-static int cut_expired_guests(struct door *d)
+static int cut_expired_guests(struct probe_port *d)
 {
     uint64_t now = stw_now_ms(&stw_clock_system);
     unsigned spare = d->count;
@@ -191,7 +191,7 @@ static int cut_expired_guests(struct door *d)
     return d->first ? 10 : -1;
 }
 
-static void accept_guests(struct door *d)
+static void accept_guests(struct probe_port *d)
 {
     for (unsigned i = 0; i < CONNECTIONS_MAX && d->count < 2 * CONNECTIONS_MAX; i++) {
         struct sockaddr_storage addr;
@@ -209,7 +209,7 @@ static int choose_sooner_wait(int a, int b)
     return a < 0 ? b : b < 0 ? a : STW_MIN(a, b);
 }
 
-static int wait_ms(struct door *d)
+static int wait_ms(struct probe_port *d)
 {
     MHD_UNSIGNED_LONG_LONG library;
     if (!d->daemon)
@@ -220,7 +220,7 @@ static int wait_ms(struct door *d)
                : own;
 }
 
-static void serve_door(struct door *d, const struct pollfd *listener)
+static void serve_probe_port(struct probe_port *d, const struct pollfd *listener)
 {
     if (!d->daemon)
         return;
@@ -240,13 +240,13 @@ static void *run_probes(void *arg)
                                {.fd = p->metrics.epoll_fd, .events = POLLIN}};
         (void)poll(fds, STW_COUNT(fds),
                    choose_sooner_wait(wait_ms(&p->health), wait_ms(&p->metrics)));
-        serve_door(&p->health, &fds[1]);
-        serve_door(&p->metrics, &fds[3]);
+        serve_probe_port(&p->health, &fds[1]);
+        serve_probe_port(&p->metrics, &fds[3]);
     }
     return NULL;
 }
 
-static int open_door(struct door *d, const char *address, struct stw_error *err)
+static int open_probe_port(struct probe_port *d, const char *address, struct stw_error *err)
 {
     if (!address || stw_streq(address, "0"))
         return 0;
@@ -280,14 +280,14 @@ int stw_probes_create(const struct stw_probes_config *config, struct stw_probes 
     if (!p)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the probes");
     p->c = *config;
-    p->health = p->metrics = (struct door){.probes = p, .listen_fd = -1, .epoll_fd = -1};
+    p->health = p->metrics = (struct probe_port){.probes = p, .listen_fd = -1, .epoll_fd = -1};
     p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int status =
         p->wake_fd < 0 ? stw_fail(err, STW_ERR_INTERNAL, "no descriptor for the probes") : 0;
     if (status == 0)
-        status = open_door(&p->health, config->health_address, err);
+        status = open_probe_port(&p->health, config->health_address, err);
     if (status == 0)
-        status = open_door(&p->metrics, config->metrics_address, err);
+        status = open_probe_port(&p->metrics, config->metrics_address, err);
     if (status == 0)
         status = start_thread(p, err);
     if (status != 0)
@@ -312,7 +312,7 @@ void stw_probes_stopping(struct stw_probes *p)
     atomic_store(&p->stopping, true);
 }
 
-static void close_door(struct door *d)
+static void close_probe_port(struct probe_port *d)
 {
     if (d->daemon)
         MHD_stop_daemon(d->daemon);
@@ -329,8 +329,8 @@ void stw_probes_destroy(struct stw_probes *p)
         (void)!write(p->wake_fd, &one, sizeof(one));
         (void)pthread_join(p->thread, NULL);
     }
-    close_door(&p->health);
-    close_door(&p->metrics);
+    close_probe_port(&p->health);
+    close_probe_port(&p->metrics);
     stw_closep(&p->wake_fd);
     free(p);
 }

@@ -242,7 +242,7 @@ static void review_body(struct stw_conn *conn, const char *body, size_t len)
     rq->answered = true;
     add_charge(conn, rq->reply.cap); /* until the client has read it */
     if (rq->code == 200) {
-        stw_tally_verdict(rq->route, &verdict);
+        stw_admission_metrics_verdict(rq->route, &verdict);
         if (!verdict.allowed)
             log_denial(rq->route, &verdict);
     }
@@ -329,7 +329,8 @@ static enum MHD_Result finish_request(struct stw_conn *conn, struct MHD_Connecti
     if (rq->code != 200)
         log_failed_request(conn->worker->server, rq);
     if (rq->route)
-        stw_tally_reply(rq->route, rq->code, (double)(monotonic_ns() - rq->started_ns) / 1e9);
+        stw_admission_metrics_reply(rq->route, rq->code,
+                                    (double)(monotonic_ns() - rq->started_ns) / 1e9);
     return queue_reply(conn, mhd);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "webhook/callers.h"
+#include "webhook/client_auth.h"
 #include "webhook/server_priv.h"
 
 #include <ctype.h>
@@ -69,7 +69,7 @@ static int shook_hands(gnutls_session_t session, unsigned int type, unsigned int
     if (conn && incoming) {
         struct stw_server *s = conn->worker->server;
         stw_gate_settle(s->gate, &conn->entry, stw_now_ms(s->c.clock));
-        if (s->c.callers)
+        if (s->c.client_auth)
             atomic_store_explicit(&conn->entry.known, true, memory_order_relaxed);
     }
     return 0;
@@ -90,8 +90,8 @@ static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connect
     gnutls_session_t tls =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
     /* A resumed session does not present a certificate again. */
-    if (s->c.callers)
-        stw_callers_require(s->c.callers, tls);
+    if (s->c.client_auth)
+        stw_client_auth_require(s->c.client_auth, tls);
     else if (conn->bundle)
         stw_bundle_enable_tickets(conn->bundle, tls);
     gnutls_handshake_set_hook_function(tls, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
@@ -192,15 +192,15 @@ static int make_routes(struct stw_server *s, struct stw_error *err)
     s->routes = calloc(2 * kinds + 1, sizeof(*s->routes));
     if (!s->routes)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the webhook's paths");
-    stw_tally_init(&s->tally, s->c.metrics);
+    stw_admission_metrics_init(&s->admission_metrics, s->c.metrics);
     for (size_t i = 0; i < 2 * kinds; i++) {
         struct stw_buf path = STW_BUF_INIT(1024);
         stw_webhook_path(s->c.kinds[i / 2], i % 2 == 0, &path);
         char *text = stw_buf_take(&path);
         if (!text)
             return stw_fail(err, STW_ERR_INTERNAL, "no memory for the webhook's paths");
-        stw_route_init(&s->routes[s->route_count++], &s->tally, s->c.kinds[i / 2], i % 2 == 0,
-                       text);
+        stw_route_init(&s->routes[s->route_count++], &s->admission_metrics, s->c.kinds[i / 2],
+                       i % 2 == 0, text);
     }
     return 0;
 }
@@ -258,7 +258,7 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
     set_defaults(&s->c);
     stw_bundle_slot_init(&s->bundle);
     stw_discreet_init(&s->discreet, config->env ? config->env->lookup : NULL,
-                      config->callers != NULL, config->clock);
+                      config->client_auth != NULL, config->clock);
     if (config->env)
         s->env = *config->env;
     s->env.lookup = s->discreet.inner ? &s->discreet.lookup : NULL;

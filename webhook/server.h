@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct stw_callers;
+struct stw_client_auth;
 struct stw_server;
 
 struct stw_server_config {
@@ -29,7 +29,7 @@ struct stw_server_config {
     uint32_t idle_timeout_ms;    /* a kept connection without a request; 0: 120000 */
     uint32_t connection_limit; /* 0: 1024; beyond it the oldest without a finished request is cut */
     uint32_t threads;          /* 0: one per core, 2 to 8 */
-    struct stw_callers *callers; /* who may call; borrowed. NULL: any client */
+    struct stw_client_auth *client_auth; /* who may call; borrowed. NULL: any client */
 };
 
 /* Listening on return. Without a certificate, every handshake fails. */

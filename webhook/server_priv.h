@@ -4,12 +4,12 @@
 #ifndef STW_WEBHOOK_SERVER_PRIV_H
 #define STW_WEBHOOK_SERVER_PRIV_H
 
+#include "webhook/admission_metrics_priv.h"
 #include "webhook/bundle_priv.h"
 #include "webhook/discreet.h"
 #include "webhook/gate_priv.h"
 #include "webhook/review.h"
 #include "webhook/server.h"
-#include "webhook/tally_priv.h"
 
 #include <microhttpd.h>
 
@@ -31,7 +31,7 @@ struct stw_server {
     struct stw_server_config c; /* with defaults filled in */
     struct stw_gate *gate;
     struct stw_worker workers[STW_WORKERS_MAX];
-    struct stw_tally tally;
+    struct stw_admission_metrics admission_metrics;
     struct stw_route *routes;
     size_t route_count;
     struct stw_bundle_slot bundle;

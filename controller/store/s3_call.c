@@ -233,7 +233,7 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
     (void)b;
     (void)c;
     (void)d;
-    return !t->call->last_wish && (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
+    return !t->call->last_desired && (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
 }
 
 /* Checks the address right before the connect; the name may have resolved to others before. */
@@ -343,7 +343,7 @@ static void set_method(CURL *h, struct transfer *t)
 
 static void set_limits(CURL *h, const struct s3 *s, const struct s3_call *c)
 {
-    long total = c->last_wish ? LAST_WISH_MS : (long)s->timeout_ms;
+    long total = c->last_desired ? LAST_WISH_MS : (long)s->timeout_ms;
     curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, STW_MIN(total, (long)CONNECT_TIMEOUT_MS));
     if (!c->moves_data) {
         curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total);
@@ -452,14 +452,14 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {
         /* Aborting our own upload is always allowed: only we know its ID. */
-        if (!c->last_wish && stw_fence_check(err) != 0) {
+        if (!c->last_desired && stw_fence_check(err) != 0) {
             *trouble = STW_STORE_FAILED;
             return -1;
         }
         int rc = try_once(s, c, stw_buf_str(&url), &again, trouble, err);
-        if (rc == 0 || !again || tries == (c->last_wish ? 2 : TRIES))
+        if (rc == 0 || !again || tries == (c->last_desired ? 2 : TRIES))
             return rc;
-        if (!c->last_wish && stw_store_pause(&s->store, pause_ms)) {
+        if (!c->last_desired && stw_store_pause(&s->store, pause_ms)) {
             *trouble = STW_STORE_FAILED;
             return stw_fail(err, STW_ERR_CANCELLED, "stopped");
         }

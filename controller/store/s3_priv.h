@@ -36,7 +36,7 @@ struct s3_call {
     size_t body_len;
     const char *content_type; /* or NULL */
     bool with_sse;
-    bool last_wish;          /* is sent even if the store is cancelled */
+    bool last_desired;       /* is sent even if the store is cancelled */
     bool moves_data;         /* limited by stalls instead of the total time */
     stw_store_sink_fn *sink; /* gets the body of a 2xx answer; NULL: `answer` does */
     void *sink_ctx;

@@ -160,7 +160,7 @@ int s3_abort_parts(struct s3 *s, const char *key, const char *id, enum stw_store
     stw_buf_adds(&query, "uploadId=");
     s3_escape(id, false, &query);
     struct s3_call call = {
-        .method = "DELETE", .key = key, .query = stw_buf_str(&query), .last_wish = true};
+        .method = "DELETE", .key = key, .query = stw_buf_str(&query), .last_desired = true};
     int rc = s3_do(s, &call, trouble, err);
     bool gone = rc != 0 && stw_streq(call.code, "NoSuchUpload");
     s3_call_done(&call);

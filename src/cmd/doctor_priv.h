@@ -46,7 +46,7 @@ void doctor_targets(struct doctor *d);
 struct stw_targets;
 /* Reports DatabaseUsers that are invalid with these targets. doctor_users.c */
 void doctor_users(struct doctor *d, struct stw_targets *targets);
-void doctor_webhooks(struct doctor *d); /* doctor_door.c */
+void doctor_webhooks(struct doctor *d); /* doctor_webhook.c */
 void doctor_service(struct doctor *d);  /* doctor_net.c */
 void doctor_network_policy(struct doctor *d);
 

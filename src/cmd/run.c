@@ -162,7 +162,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .namespaces = (const char *const *)r->namespaces,
         .workers = (uint32_t)s->workers,
         .leader_elect = s->leader_elect,
-        .door_only = !s->reconcile,
+        .webhook_only = !s->reconcile,
         .lease_ns = r->ns,
         .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
@@ -174,7 +174,7 @@ static int create_manager(struct run *r, struct stw_error *err)
     return 0;
 }
 
-static int open_door(struct run *r, struct stw_error *err)
+static int open_webhook(struct run *r, struct stw_error *err)
 {
     struct stw_certs_config certs = {
         .client = r->client,
@@ -187,7 +187,7 @@ static int open_door(struct run *r, struct stw_error *err)
     };
     if (r->settings->webhook_cert_path && *r->settings->webhook_cert_path)
         certs = (struct stw_certs_config){.folder = r->settings->webhook_cert_path};
-    return stw_serve_door(&r->serve, &certs, err);
+    return stw_serve_webhook(&r->serve, &certs, err);
 }
 
 static bool caches_ok(void *ctx, char *why, size_t why_size)
@@ -203,7 +203,7 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
 static int start_modules(struct run *r, struct stw_error *err)
 {
     if (read_targets(r, err) < 0 || connect_api(r, err) < 0 || create_manager(r, err) < 0 ||
-        open_door(r, err) < 0)
+        open_webhook(r, err) < 0)
         return -1;
     stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
     stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});

@@ -67,8 +67,8 @@ static int use_certificate(void *ctx, const char *cert_pem, const char *key_pem,
     struct stw_serve *s = ctx;
     if (s->server && stw_server_set_certificate(s->server, cert_pem, key_pem, err) < 0)
         return -1;
-    if (s->scrape && !s->metrics_certs)
-        return stw_scrape_set_certificate(s->scrape, cert_pem, key_pem, err);
+    if (s->metrics_server && !s->metrics_certs)
+        return stw_metrics_server_set_certificate(s->metrics_server, cert_pem, key_pem, err);
     return 0;
 }
 
@@ -76,7 +76,7 @@ static int use_metrics_certificate(void *ctx, const char *cert_pem, const char *
                                    struct stw_error *err)
 {
     struct stw_serve *s = ctx;
-    return stw_scrape_set_certificate(s->scrape, cert_pem, key_pem, err);
+    return stw_metrics_server_set_certificate(s->metrics_server, cert_pem, key_pem, err);
 }
 
 static bool certificate_ok(void *ctx, char *why, size_t why_size)
@@ -133,12 +133,12 @@ static int open_metrics(struct stw_serve *s, struct stw_error *err)
     const char *folder = s->settings->metrics_cert_path;
     struct stw_access_config access = {
         .ask = stw_access_ask_client, .ctx = s->client, .clock = &stw_clock_system};
-    struct stw_scrape_config config = {
+    struct stw_metrics_server_config config = {
         .address = s->settings->metrics_bind, .clock = &stw_clock_system, .metrics = s->metrics};
     if (!secure_metrics(s))
         return 0;
     if (stw_access_create(&access, &config.access, err) < 0 ||
-        stw_scrape_create(&config, &s->scrape, err) < 0)
+        stw_metrics_server_create(&config, &s->metrics_server, err) < 0)
         return -1;
     if (!folder || !*folder)
         return 0;
@@ -147,7 +147,7 @@ static int open_metrics(struct stw_serve *s, struct stw_error *err)
     return start_certs(s, &certs, &s->metrics_certs, err);
 }
 
-static int read_callers(struct stw_serve *s, struct stw_error *err)
+static int read_client_names(struct stw_serve *s, struct stw_error *err)
 {
     const char *file = s->settings->webhook_client_ca, *names = s->settings->webhook_client_names;
     if (!file || !*file)
@@ -156,9 +156,9 @@ static int read_callers(struct stw_serve *s, struct stw_error *err)
                                           "--webhook-client-ca-file")
                                : 0;
     s->caller_names = stw_list_split(names);
-    struct stw_callers_config config = {
+    struct stw_client_auth_config config = {
         .ca_file = file, .names = (const char *const *)s->caller_names, .clock = &stw_clock_system};
-    return stw_callers_create(&config, &s->callers, err);
+    return stw_client_auth_create(&config, &s->client_auth, err);
 }
 
 /* The rest of the limit is for the program, its caches and memory that the allocator cannot
@@ -171,9 +171,9 @@ static size_t memory_for_clients(const struct stw_settings *settings)
     return (size_t)(mib == 0 ? 0 : STW_MAX(mib, UINT64_C(16)) << 20);
 }
 
-static int open_door(struct stw_serve *s, struct stw_error *err)
+static int open_webhook(struct stw_serve *s, struct stw_error *err)
 {
-    if (read_callers(s, err) < 0)
+    if (read_client_names(s, err) < 0)
         return stw_error_wrap(err, "callers at the webhook");
     struct stw_server_config config = {
         .bind_address = s->settings->webhook_bind,
@@ -185,7 +185,7 @@ static int open_door(struct stw_serve *s, struct stw_error *err)
         .connection_limit = (uint32_t)s->settings->max_connections,
         .request_timeout_ms = (uint32_t)s->settings->request_timeout_ms,
         .idle_timeout_ms = (uint32_t)s->settings->idle_timeout_ms,
-        .callers = s->callers,
+        .client_auth = s->client_auth,
     };
     if (stw_server_create(&config, &s->server, err) < 0)
         return stw_error_wrap(err, "webhook on %s", s->settings->webhook_bind);
@@ -195,11 +195,11 @@ static int open_door(struct stw_serve *s, struct stw_error *err)
     return 0;
 }
 
-int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err)
+int stw_serve_webhook(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err)
 {
-    if (open_metrics(s, err) < 0 || (s->settings->door && open_door(s, err) < 0))
+    if (open_metrics(s, err) < 0 || (s->settings->webhook && open_webhook(s, err) < 0))
         return -1;
-    if (!s->server && (!s->scrape || s->metrics_certs))
+    if (!s->server && (!s->metrics_server || s->metrics_certs))
         return 0; /* no server would use it */
     certs->use = use_certificate;
     certs->ctx = s;
@@ -211,7 +211,7 @@ int stw_serve_probes(struct stw_serve *s, struct stw_error *err)
 {
     struct stw_probes_config config = {
         .health_address = s->settings->health_bind,
-        .metrics_address = s->scrape ? "0" : s->settings->metrics_bind,
+        .metrics_address = s->metrics_server ? "0" : s->settings->metrics_bind,
         .live = s->live,
         .ready = s->ready,
         .metrics = s->metrics,
@@ -220,9 +220,9 @@ int stw_serve_probes(struct stw_serve *s, struct stw_error *err)
         return -1;
     stw_log(STW_LOG_INFO, "serving probes and metrics",
             STW_INT("healthPort", stw_probes_health_port(s->probes)),
-            STW_INT("metricsPort",
-                    s->scrape ? stw_scrape_port(s->scrape) : stw_probes_metrics_port(s->probes)),
-            STW_BOOL("metricsSecure", s->scrape != NULL));
+            STW_INT("metricsPort", s->metrics_server ? stw_metrics_server_port(s->metrics_server)
+                                                     : stw_probes_metrics_port(s->probes)),
+            STW_BOOL("metricsSecure", s->metrics_server != NULL));
     return 0;
 }
 
@@ -301,8 +301,8 @@ void stw_serve_done(struct stw_serve *s)
     stw_probes_destroy(s->probes); /* before what the checks use */
     stw_certs_destroy(s->certs);   /* before the servers that it passes pairs to */
     stw_certs_destroy(s->metrics_certs);
-    stw_scrape_destroy(s->scrape);
+    stw_metrics_server_destroy(s->metrics_server);
     stw_server_destroy(s->server);
-    stw_callers_destroy(s->callers);
+    stw_client_auth_destroy(s->client_auth);
     stw_list_free(s->caller_names);
 }

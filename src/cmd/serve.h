@@ -10,9 +10,9 @@
 #include "certs/certs.h"
 #include "cmd/settings.h"
 #include "kinds/product.h"
-#include "webhook/callers.h"
+#include "webhook/client_auth.h"
+#include "webhook/metrics_server.h"
 #include "webhook/probes.h"
-#include "webhook/scrape.h"
 #include "webhook/server.h"
 
 #include <signal.h>
@@ -25,10 +25,10 @@ struct stw_serve {
     struct stw_product product; /* freed by the caller, last */
     struct stw_env env;
     struct stw_client *client; /* for access reviews of metrics clients; NULL: plain HTTP metrics */
-    struct stw_callers *callers;
+    struct stw_client_auth *client_auth;
     char **caller_names;
     struct stw_server *server;
-    struct stw_scrape *scrape;
+    struct stw_metrics_server *metrics_server;
     struct stw_certs *certs, *metrics_certs;
     struct stw_probes *probes;
     struct stw_probe ready[STW_PROBES_MAX + 1], live[STW_PROBES_MAX + 1];
@@ -39,7 +39,7 @@ struct stw_serve {
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings);
 /* Listens for admission, if this process serves it, and for metrics if they are secure. `certs` is
  * the source of the certificate (its use and ctx are filled in). */
-int stw_serve_door(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err);
+int stw_serve_webhook(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err);
 void stw_serve_add_ready(struct stw_serve *s, const struct stw_probe *probe);
 void stw_serve_add_live(struct stw_serve *s, const struct stw_probe *probe);
 /* Starts the probe server: call after all probes were added. */

@@ -277,9 +277,9 @@ static int check_settings(struct stw_settings *s, struct stw_error *err)
     if (stw_log_level_parse(s->log_level, &level) < 0)
         return stw_fail(err, STW_ERR_INVALID,
                         "--log-level: \"%s\" is not debug, info, warn or error", s->log_level);
-    s->door = !s->role || !stw_streq(s->role, "controller");
+    s->webhook = !s->role || !stw_streq(s->role, "controller");
     s->reconcile = !s->role || !stw_streq(s->role, "webhook");
-    if (s->door && s->reconcile && s->role && !stw_streq(s->role, "all"))
+    if (s->webhook && s->reconcile && s->role && !stw_streq(s->role, "all"))
         return stw_fail(err, STW_ERR_INVALID, "--role: \"%s\" is not all, webhook or controller",
                         s->role);
     if (!stw_streq(s->sandbox, "auto") && !stw_streq(s->sandbox, "off"))

@@ -24,8 +24,8 @@ struct stw_settings {
 
     /* Derived from the above. */
     int32_t node_port_min, node_port_max;
-    bool door, reconcile; /* the roles of this process */
-    bool log_level_given; /* on the command line: overrides the file */
+    bool webhook, reconcile; /* the roles of this process */
+    bool log_level_given;    /* on the command line: overrides the file */
 };
 
 /* Reads flags, then the file, then checks the values and sets up the log. Without a cluster

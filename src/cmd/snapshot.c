@@ -136,7 +136,7 @@ static int save_snapshot(struct stw_snapshot_work *w)
     if (stw_snapshot_open_etcd(w, &err) != 0 || stw_snapshot_open_store(w, &err) != 0 ||
         heed_signals(w, &err) != 0)
         return give_up(w, &err);
-    const struct stw_snapshot_wish wish = {
+    const struct stw_snapshot_request request = {
         .etcd = w->etcd,
         .endpoints = w->endpoints,
         .endpoint_count = w->endpoint_count,
@@ -148,7 +148,7 @@ static int save_snapshot(struct stw_snapshot_work *w)
         .retention = make_retention(o),
         .clock = &stw_clock_system,
     };
-    (void)stw_snapshot_save(&wish, &s);
+    (void)stw_snapshot_save(&request, &s);
     return report_snapshot(w, &s);
 }
 

@@ -14,14 +14,14 @@ static const char usage[] =
     "Serves admission alone, with the certificate in a folder, and needs no cluster.  Rules that\n"
     "look at other objects (is this node port taken?) are passed over.\n";
 
-struct door {
+struct webhook {
     struct stw_settings *settings;
     struct stw_serve serve;
     struct stw_target_store *targets;
 };
 
 /* The configuration file is the only source for lookups. */
-static int read_targets(struct door *d, struct stw_error *err)
+static int read_targets(struct webhook *d, struct stw_error *err)
 {
     const struct stw_settings *settings = d->serve.settings;
     struct stw_target_store_config config = {.path = settings->config,
@@ -45,7 +45,7 @@ static void wait_shutdown_delay(const struct stw_settings *settings)
 
 static int serve_admission(struct stw_settings *settings, struct stw_error *err)
 {
-    struct door d = {.settings = settings};
+    struct webhook d = {.settings = settings};
     struct stw_certs_config certs = {.folder = settings->webhook_cert_path};
     stw_serve_prepare(&d.serve, settings);
     int r = read_targets(&d, err);
@@ -53,7 +53,7 @@ static int serve_admission(struct stw_settings *settings, struct stw_error *err)
     if (r == 0 && d.targets)
         r = stw_target_store_start(d.targets, err);
     if (r == 0)
-        r = stw_serve_door(&d.serve, &certs, err);
+        r = stw_serve_webhook(&d.serve, &certs, err);
     if (r == 0)
         r = stw_serve_probes(&d.serve, err);
     if (r == 0) {

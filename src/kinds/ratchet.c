@@ -49,7 +49,7 @@ static void judge_old(const struct stw_admission *a, struct stw_findings *before
     stw_kind_judge(&old, before);
 }
 
-static bool same_wish(const struct stw_admission *a)
+static bool same_desired(const struct stw_admission *a)
 {
     char path[128];
     bool same = same_at(a->object, a->old_object, "spec");
@@ -68,7 +68,7 @@ static bool is_spec(const char *path)
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f)
 {
     stw_autofindings struct stw_findings before = {0};
-    bool spec_same = same_wish(a);
+    bool spec_same = same_desired(a);
     before.cpu_end_ns = f->cpu_end_ns;
     judge_old(a, &before);
     f->spent |= before.spent;

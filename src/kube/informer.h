@@ -30,7 +30,7 @@ typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *o
 
 /* Called after the cache has changed, outside its lock, on the client's thread.  It must be quick,
  * such as an enqueue.  `old_text` is NULL for a new object, `new_text` for a deleted one; both are
- * NULL for a deleted object that was not kept (`tells_gone`).  Not called when the projected text
+ * NULL for a deleted object that was not kept (`reports_gone`).  Not called when the projected text
  * is unchanged. */
 typedef void stw_change_fn(void *ctx, const char *key, const char *old_text, const char *new_text);
 
@@ -51,7 +51,7 @@ struct stw_informer_config {
     const char *label_selector;    /* or NULL */
     const char *field_selector;    /* or NULL */
     bool metadata_only;            /* PartialObjectMetadata */
-    bool tells_gone;               /* call changed() also for a deleted object that was not kept */
+    bool reports_gone;             /* call changed() also for a deleted object that was not kept */
     const char *metrics_name;      /* label of its gauges; NULL: the resource's plural */
     stw_project_fn *project;
     stw_change_fn *changed;   /* or NULL */

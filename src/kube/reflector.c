@@ -316,7 +316,7 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
     if (deleted)
         v.text = NULL;
     bool changed = stw_cache_watched(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old);
-    if (changed || (deleted && inf->config.tells_gone))
+    if (changed || (deleted && inf->config.reports_gone))
         stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
     stw_entry_free(old);
     memcpy(r->rv, id.rv, sizeof(r->rv));

@@ -84,7 +84,7 @@ def test_a_null_removes(server, thing):
 
 
 def test_a_status_of_what_is_gone(server, space, things):
-    """controller/ending.c waits for the watch after a 404."""
+    """controller/outcome.c waits for the watch after a 404."""
     gone = server.merge(things.path(space, "none", "status"), {"status": {"phase": "Ready"}})
     assert gone.status == 404 and gone.reason == "NotFound"
 

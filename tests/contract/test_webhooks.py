@@ -191,7 +191,7 @@ def test_an_answer_that_is_none(server, space, things, hooks, thing, response):
 
 
 def test_another_bundle(server, space, things, hooks, thing, tmp_path):
-    """certs/rota.c: a new caBundle is used without a restart; a certificate that it does not trust
+    """certs/rotation.c: a new caBundle is used without a restart; a certificate that it does not trust
     is refused."""
     path = hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     config = server.get(path)

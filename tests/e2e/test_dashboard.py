@@ -125,7 +125,7 @@ def test_what_is_not_there_returns_nothing(asked):
 
 def test_series_of_pods_are_made_by_that_name():
     """The metric that is skipped above exists in the source."""
-    source = (paths.TOP / "controller" / "etcdbackup_keeper.c").read_text("utf-8")
+    source = (paths.TOP / "controller" / "etcdbackup_runtime.c").read_text("utf-8")
     assert f'"{NEEDS_PODS}"' in source
 
 

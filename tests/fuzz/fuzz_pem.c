@@ -21,18 +21,18 @@ static const char *const ips[] = {"127.0.0.1", NULL};
 /* The same text in every slot: the facts must be consistent. */
 static void examine(const char *text)
 {
-    static const struct stw_rota_config config = {.ns = "ns",
-                                                  .secret = "name",
-                                                  .dns_names = dns,
-                                                  .ip_addresses = ips,
-                                                  .ca_days = 10,
-                                                  .leaf_days = 1};
+    static const struct stw_rotation_config config = {.ns = "ns",
+                                                      .secret = "name",
+                                                      .dns_names = dns,
+                                                      .ip_addresses = ips,
+                                                      .ca_days = 10,
+                                                      .leaf_days = 1};
     struct stw_buf stw_autobuf bundle = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
     struct stw_content c = {.exists = true};
-    struct stw_rota_facts facts;
+    struct stw_rotation_facts facts;
     for (unsigned i = 0; i < STW_SLOTS; i++)
         stw_content_set(&c, (enum stw_slot)i, strdup(text));
-    stw_rota_examine(&c, &config, NOW, &facts, &bundle);
+    stw_rotation_examine(&c, &config, NOW, &facts, &bundle);
     assert(!facts.ca.key || facts.ca.cert);
     assert(!facts.leaf.by_ca || facts.leaf.pair);
     stw_content_done(&c);

@@ -351,8 +351,8 @@ _ROWS = [
      "if (c->size % PAGE_BYTES == 0)", "if (false)",
      "integration/test_etcd_snapshot.py::test_damage_is_refused"),
     ("B7", "what was stored is read back", "controller/snapshot.c",
-     "int rc = v->wish->verify ? stw_snapshot_check(v->wish->store, v->s->key, NULL, NULL, v->s)\n"
-     "                             : look_up_size(v);", "int rc = look_up_size(v);",
+     "int rc = v->request->verify ? stw_snapshot_check(v->request->store, v->s->key, NULL, NULL, v->s)\n"
+     "                                : look_up_size(v);", "int rc = look_up_size(v);",
      f"{CLI}::test_a_store_that_lies"),
     ("B7", "a bad one is not left for anybody", "controller/snapshot.c",
      "    if (rc != 0 && v->s->fault == STW_SNAPSHOT_CONTENT)\n", "    if (false)\n",

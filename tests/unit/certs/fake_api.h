@@ -32,7 +32,7 @@ void fake_init(struct fake_api *f);
 void fake_done(struct fake_api *f);
 /* Replaces the objects with copies of those of `from`. */
 void fake_copy(struct fake_api *f, const struct fake_api *from);
-stw_rota_call_fn fake_call;
+stw_rotation_call_fn fake_call;
 
 /* A configuration of two webhooks without a caBundle. */
 void fake_add_hook(struct fake_api *f, enum fake_object which);

@@ -5,7 +5,7 @@
  *   - every replica that serves is trusted by every caBundle that steward wrote;
  *   - one replica alone reaches a settled state from here.
  * Certificates are numbers here, and time advances in ticks of one overlap.  The decision is the
- * real one.  The steps of a replica are those of certs/rota.c, one request each. */
+ * real one.  The steps of a replica are those of certs/rotation.c, one request each. */
 #include "certs/decide_priv.h"
 
 #include "base/util.h"
@@ -34,9 +34,9 @@ enum pc { DEAD, START, HOOK1, SECRET, SERVE, ACT, WRITE1, AGAIN0, AGAIN1, CREATE
 
 struct replica {
     uint8_t pc, served;
-    struct hook hooks[STW_ROTA_HOOKS]; /* as read */
-    uint8_t unknown[STW_ROTA_HOOKS];   /* the reading failed */
-    uint8_t stale[STW_ROTA_HOOKS];     /* changed since it was read */
+    struct hook hooks[STW_ROTATION_HOOKS]; /* as read */
+    uint8_t unknown[STW_ROTATION_HOOKS];   /* the reading failed */
+    uint8_t stale[STW_ROTATION_HOOKS];     /* changed since it was read */
     struct secret secret;
     uint8_t secret_stale;
 };
@@ -45,7 +45,7 @@ struct state {
     uint8_t now, events; /* events: manual changes and failures still to come */
     uint8_t born[CAS];
     struct secret secret;
-    struct hook hooks[STW_ROTA_HOOKS];
+    struct hook hooks[STW_ROTATION_HOOKS];
     struct replica replicas[REPLICAS];
 };
 
@@ -143,27 +143,27 @@ static uint8_t new_ca(struct state *s)
     return 0;
 }
 
-static struct stw_rota_ca ca_facts(const struct state *s, uint8_t ca, uint8_t key)
+static struct stw_rotation_ca ca_facts(const struct state *s, uint8_t ca, uint8_t key)
 {
     if (!ca || expired(s, ca))
-        return (struct stw_rota_ca){0};
-    return (struct stw_rota_ca){.cert = true,
-                                .key = key != 0,
-                                .not_before_us = s->born[ca] * TICK,
-                                .not_after_us = (s->born[ca] + CA_LIFE) * TICK};
+        return (struct stw_rotation_ca){0};
+    return (struct stw_rotation_ca){.cert = true,
+                                    .key = key != 0,
+                                    .not_before_us = s->born[ca] * TICK,
+                                    .not_after_us = (s->born[ca] + CA_LIFE) * TICK};
 }
 
 /* Like stw_rota_examine. */
-static uint8_t examine(const struct state *s, const struct replica *r, struct stw_rota_facts *f)
+static uint8_t examine(const struct state *s, const struct replica *r, struct stw_rotation_facts *f)
 {
     const struct secret *x = &r->secret;
-    *f = (struct stw_rota_facts){.ca = ca_facts(s, x->ca, x->ca_key),
-                                 .next = ca_facts(s, x->next, x->next_key),
-                                 .rescued = !ca_facts(s, x->ca, 0).cert && x->open,
-                                 .old = alive(s, x->old) != 0,
-                                 .old_until_us = x->until * TICK};
+    *f = (struct stw_rotation_facts){.ca = ca_facts(s, x->ca, x->ca_key),
+                                     .next = ca_facts(s, x->next, x->next_key),
+                                     .rescued = !ca_facts(s, x->ca, 0).cert && x->open,
+                                     .old = alive(s, x->old) != 0,
+                                     .old_until_us = x->until * TICK};
     uint8_t bundle = (uint8_t)(alive(s, x->old) | (f->ca.cert ? bit(x->ca) : 0) |
-                               (stw_rota_signs(&f->next) ? bit(x->next) : 0));
+                               (stw_rotation_signs(&f->next) ? bit(x->next) : 0));
     if (x->leaf && s->now < x->leaf_born + LEAF_LIFE && !expired(s, x->leaf)) {
         int64_t end = STW_MIN(x->leaf_born + LEAF_LIFE, s->born[x->leaf] + CA_LIFE);
         f->leaf.pair = f->leaf.covers = true;
@@ -171,7 +171,7 @@ static uint8_t examine(const struct state *s, const struct replica *r, struct st
         f->leaf.not_before_us = x->leaf_born * TICK;
         f->leaf.not_after_us = end * TICK;
     }
-    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++) {
         f->hooks[i].state = r->unknown[i]        ? STW_HOOK_UNKNOWN
                             : r->hooks[i].exists ? STW_HOOK_FOUND
                                                  : STW_HOOK_NONE;
@@ -254,7 +254,7 @@ static void promote(struct state *s, struct replica *r)
     put_secret(s, r, &x);
 }
 
-static void write_hooks(struct state *s, struct replica *r, const struct stw_rota_facts *f,
+static void write_hooks(struct state *s, struct replica *r, const struct stw_rotation_facts *f,
                         uint8_t bundle)
 {
     bool second = f->hooks[1].state == STW_HOOK_FOUND && !f->hooks[1].exact;
@@ -269,42 +269,42 @@ static void write_hooks(struct state *s, struct replica *r, const struct stw_rot
     restart(r);
 }
 
-static const struct stw_rota_times times = {.settle_us = 0, .overlap_us = TICK};
+static const struct stw_rotation_times times = {.settle_us = 0, .overlap_us = TICK};
 
 /* Returns false when there was nothing to do. */
 static bool act(struct state *s, struct replica *r)
 {
-    struct stw_rota_facts f;
+    struct stw_rotation_facts f;
     struct secret x = r->secret;
     uint8_t bundle = examine(s, r, &f);
-    switch (stw_rota_decide(&f, s->now * TICK, &times)) {
-    case STW_ROTA_STAGE:
+    switch (stw_rotation_decide(&f, s->now * TICK, &times)) {
+    case STW_ROTATION_STAGE:
         if (!f.ca.cert)
             r->pc = AGAIN0;
         else
             stage(s, r, false);
         return true;
-    case STW_ROTA_ISSUE:
+    case STW_ROTATION_ISSUE:
         issue(s, &x);
         put_secret(s, r, &x);
         return true;
-    case STW_ROTA_WRITE:
+    case STW_ROTATION_WRITE:
         write_hooks(s, r, &f, bundle);
         return true;
-    case STW_ROTA_PROMOTE:
+    case STW_ROTATION_PROMOTE:
         promote(s, r);
         return true;
-    case STW_ROTA_STAMP:
+    case STW_ROTATION_STAMP:
         x.until = (uint8_t)(s->now + 1);
         x.open = 0;
         put_secret(s, r, &x);
         return true;
-    case STW_ROTA_RETIRE:
+    case STW_ROTATION_RETIRE:
         x.old = x.until = x.open = 0;
         put_secret(s, r, &x);
         return true;
-    case STW_ROTA_NONE:
-    case STW_ROTA_ACTIONS:
+    case STW_ROTATION_NONE:
+    case STW_ROTATION_ACTIONS:
         break;
     }
     restart(r);
@@ -320,7 +320,7 @@ static void read_hook(const struct state *s, struct replica *r, unsigned h)
 
 static bool step(struct state *s, struct replica *r)
 {
-    struct stw_rota_facts f;
+    struct stw_rotation_facts f;
     uint8_t bundle;
     switch ((enum pc)r->pc) {
     case DEAD:
@@ -410,7 +410,7 @@ static void by_hand(const struct state *s)
         x = s->secret, x.leaf = x.leaf_born = 0, edit_secret(s, &x);
         x = s->secret, x.until = x.open = 0, edit_secret(s, &x);
     }
-    for (unsigned h = 0; h < STW_ROTA_HOOKS; h++) {
+    for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++) {
         edit_hook(s, h, (struct hook){.exists = s->hooks[h].exists});
         edit_hook(s, h, (struct hook){.exists = !s->hooks[h].exists});
     }
@@ -459,7 +459,7 @@ static bool trusted(const struct state *s)
 {
     for (unsigned i = 0; i < REPLICAS; i++) {
         uint8_t served = s->replicas[i].served;
-        for (unsigned h = 0; h < STW_ROTA_HOOKS; h++) {
+        for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++) {
             if (served && !expired(s, served) && s->hooks[h].exists && s->hooks[h].bundle &&
                 !(s->hooks[h].bundle & bit(served)))
                 return false;
@@ -479,7 +479,7 @@ static bool recovers(const struct state *s)
         if (step(&t, r))
             continue;
         uint8_t want = (uint8_t)(bit(t.secret.ca) | alive(&t, t.secret.old));
-        for (unsigned h = 0; h < STW_ROTA_HOOKS; h++)
+        for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++)
             if (t.hooks[h].exists && t.hooks[h].bundle != want)
                 return false;
         return t.secret.leaf && r->served == t.secret.leaf && t.secret.leaf == t.secret.ca &&
@@ -550,7 +550,7 @@ static struct state settled(void)
     struct state s = {.now = CA_LIFE * 2 / 3};
     s.secret = (struct secret){
         .exists = 1, .ca = 1, .ca_key = 1, .leaf = 1, .leaf_born = (uint8_t)(s.now - 1)};
-    for (unsigned h = 0; h < STW_ROTA_HOOKS; h++)
+    for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++)
         s.hooks[h] = (struct hook){.exists = 1, .bundle = bit(1)};
     for (unsigned i = 0; i < REPLICAS; i++)
         s.replicas[i] = (struct replica){.pc = START, .served = 1};

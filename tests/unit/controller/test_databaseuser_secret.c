@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "base/util.h"
+#include "controller/secret_watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,9 +94,9 @@ static void test_watch(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1024);
     (void)state;
-    assert_true(dbu_watch_secrets.metadata_only);
+    assert_true(stw_watch_secrets.metadata_only);
     assert_int_equal(stw_json_scan(&doc, secret, strlen(secret), NULL), 0);
-    dbu_watch_secrets.project(NULL, stw_json_root(&doc), &out);
+    stw_watch_secrets.project(NULL, stw_json_root(&doc), &out);
     assert_string_equal(stw_buf_str(&out), "[\"4711\"]");
 }
 
@@ -132,12 +133,12 @@ static void test_fingerprints(void **state)
 static void test_wish(void **state)
 {
     struct fixture f;
-    struct dbu_wish w;
+    struct dbu_desired w;
     struct stw_error err = {0};
     (void)state;
     assert_int_equal(fixture_init(&f, FULL_SPEC, ""), 0);
     fixture_secret(&f, "s3cret");
-    assert_int_equal(dbu_wish_make(&f.d, &w, &err), 0);
+    assert_int_equal(dbu_desired_make(&f.d, &w, &err), 0);
     const struct stw_account *a = &w.account;
     assert_string_equal(a->user, "a'pp");
     assert_string_equal(a->hosts[0], "10.%");
@@ -166,18 +167,18 @@ static void test_wish(void **state)
     assert_string_equal(a->reassign_owned_to, "boss");
     assert_string_equal(a->owner, "shop/app");
     assert_string_equal(a->owner_uid, "u-1");
-    dbu_wish_done(&w);
+    dbu_desired_done(&w);
     fixture_done(&f);
 }
 
 static void test_wish_defaults(void **state)
 {
     struct fixture f;
-    struct dbu_wish w;
+    struct dbu_desired w;
     struct stw_error err = {0};
     (void)state;
     assert_int_equal(fixture_init(&f, "{\"user\":\"app\",\"password\":{\"name\":\"x\"}}", ""), 0);
-    assert_int_equal(dbu_wish_make(&f.d, &w, &err), 0);
+    assert_int_equal(dbu_desired_make(&f.d, &w, &err), 0);
     assert_string_equal(w.account.hosts[0], "%");
     assert_null(w.account.hosts[1]);
     assert_int_equal(w.account.grant_count, 0);
@@ -185,11 +186,11 @@ static void test_wish_defaults(void **state)
     assert_int_equal(w.account.require_tls, STW_ACCOUNT_TLS_NONE);
     assert_null(w.account.password.data); /* D10: never one of length 0 */
     assert_false(w.account.adopt);
-    dbu_wish_done(&w);
+    dbu_desired_done(&w);
     f.d.object.adopt = true;
-    assert_int_equal(dbu_wish_make(&f.d, &w, &err), 0);
+    assert_int_equal(dbu_desired_make(&f.d, &w, &err), 0);
     assert_true(w.account.adopt);
-    dbu_wish_done(&w);
+    dbu_desired_done(&w);
     fixture_done(&f);
 }
 

@@ -21,10 +21,10 @@ static void begin(struct fixture *f, const char *status)
 {
     const struct stw_manager_config config = {0};
     struct stw_error err = {0};
-    void *keeper = NULL;
+    void *runtime = NULL;
     fixture_init(f, SPEC, status);
-    assert_int_equal(ec_keeper_open(NULL, &config, &keeper, &err), 0);
-    f->e->keeper = keeper;
+    assert_int_equal(ec_runtime_open(NULL, &config, &runtime, &err), 0);
+    f->e->runtime = runtime;
     f->run.client = fake.client;
     f->e->view.durable = f->e->view.failover = f->e->view.listed = true;
     f->e->view.unhealthy_s = 300;
@@ -38,7 +38,7 @@ static void begin(struct fixture *f, const char *status)
 
 static void end(struct fixture *f)
 {
-    ec_keeper_close(f->e->keeper);
+    ec_runtime_close(f->e->runtime);
     fixture_done(f);
 }
 
@@ -122,7 +122,7 @@ static void an_answer_of_ours_is_lost(void **state)
     (void)state;
     begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
     decides(&f, EC_MEMBER_ADD, f.e->view.fresh);
-    struct ec_kept *kept = ec_keeper_get(f.e->keeper, &f.run);
+    struct ec_kept *kept = ec_runtime_get(f.e->runtime, &f.run);
     f.e->view.action = f.e->move.intent;
     kept->unsure_until_ms = f.now.ms + EC_UNSURE_MS;
     waits(&f, 10000);
@@ -151,7 +151,7 @@ static void what_an_answer_means(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct fixture f;
         begin(&f, ADDS(C));
-        struct ec_kept *kept = ec_keeper_get(f.e->keeper, &f.run);
+        struct ec_kept *kept = ec_runtime_get(f.e->runtime, &f.run);
         int rc = cases[i].trouble == STW_ETCD_FINE
                      ? 0
                      : stw_fail(&f.e->err, STW_ERR_UNAVAILABLE, "not now");
@@ -176,7 +176,7 @@ static void a_name_that_is_used(void **state)
         struct fixture f;
         char step[256], path[128], first[EC_NAME_MAX];
         begin(&f, ADDS(USED));
-        ec_keeper_get(f.e->keeper, &f.run)->seen = true;
+        ec_runtime_get(f.e->runtime, &f.run)->seen = true;
         (void)snprintf(path, sizeof(path), PATH "%s/" USED, plurals[i]);
         (void)snprintf(step, sizeof(step), "[{'match':'%s$','body':{}}]", path);
         (void)snprintf(first, sizeof(first), "%s", f.e->view.fresh);

@@ -144,9 +144,9 @@ static void who_speaks(void **state)
             h->linearizable = !cases[i].silent[n];
             h->cluster_id = cases[i].strange[n] ? 6 : 5;
         }
-        const struct ec_detail *voice = ec_voice(f.e, &index);
-        if ((voice ? (int)index : -1) != cases[i].want)
-            fail_msg("case %zu: %d", i, voice ? (int)index : -1);
+        const struct ec_detail *contact = ec_contact(f.e, &index);
+        if ((contact ? (int)index : -1) != cases[i].want)
+            fail_msg("case %zu: %d", i, contact ? (int)index : -1);
         fixture_done(&f);
     }
 }

@@ -232,7 +232,7 @@ static void gone_without_a_trace(void **state)
     (void)state;
     for (int tells = 0; tells < 2; tells++) {
         struct fixture f;
-        begin(&f, script, (struct stw_informer_config){.tells_gone = tells});
+        begin(&f, script, (struct stw_informer_config){.reports_gone = tells});
         wait_until(said(&f, tells ? "+n/a !n/x -n/a !n/a +n/d " : "+n/a -n/a +n/d "));
         end(&f);
     }

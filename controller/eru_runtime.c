@@ -21,7 +21,7 @@
 #define COMPARE_MS 5000
 #define APART_MS 1000
 
-struct eru_keeper {
+struct eru_runtime {
     struct stw_manager *manager;
     const struct stw_clock *clock;
     struct stw_series *results[ERU_RESULTS];
@@ -33,26 +33,26 @@ struct eru_keeper {
 
 /* --- the clock */
 
-static int arm_clock_timer(const struct eru_keeper *k)
+static int arm_clock_timer(const struct eru_runtime *k)
 {
     struct itimerspec far_off = {.it_value = {.tv_sec = FAR_OFF}};
     return timerfd_settime(k->timer, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far_off, NULL);
 }
 
 /* How far the wall clock is ahead of the monotonic clock. */
-static int64_t ahead_ms(const struct eru_keeper *k)
+static int64_t ahead_ms(const struct eru_runtime *k)
 {
     return stw_wall_us(k->clock) / 1000 - (int64_t)stw_now_ms(k->clock);
 }
 
 /* The kernel has reported a step. */
-static bool was_told(const struct eru_keeper *k)
+static bool was_told(const struct eru_runtime *k)
 {
     uint64_t ticks;
     return read(k->timer, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED;
 }
 
-static bool was_set(const struct eru_keeper *k, int64_t *ahead)
+static bool was_set(const struct eru_runtime *k, int64_t *ahead)
 {
     int64_t before = *ahead;
     bool told = was_told(k);
@@ -64,7 +64,7 @@ static bool was_set(const struct eru_keeper *k, int64_t *ahead)
 
 static void *watch_clock(void *ctx)
 {
-    struct eru_keeper *k = ctx;
+    struct eru_runtime *k = ctx;
     int64_t ahead = ahead_ms(k);
     struct pollfd fds[] = {{.fd = k->timer, .events = POLLIN}, {.fd = k->stop, .events = POLLIN}};
     for (;;) {
@@ -81,7 +81,7 @@ static void *watch_clock(void *ctx)
     }
 }
 
-static int start_watching(struct eru_keeper *k, struct stw_error *err)
+static int start_watching(struct eru_runtime *k, struct stw_error *err)
 {
     k->timer = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     k->stop = eventfd(0, EFD_CLOEXEC);
@@ -96,7 +96,7 @@ static int start_watching(struct eru_keeper *k, struct stw_error *err)
 
 /* --- the state of the controller */
 
-static void make_metrics(struct eru_keeper *k, struct stw_metrics *m)
+static void make_metrics(struct eru_runtime *k, struct stw_metrics *m)
 {
     static const char *const labels[] = {"result", NULL};
     struct stw_family *f = stw_metrics_family(
@@ -106,21 +106,21 @@ static void make_metrics(struct eru_keeper *k, struct stw_metrics *m)
         k->results[i] = STW_SERIES(f, eru_result_names[i]);
 }
 
-void eru_keeper_count(struct eru_keeper *k, enum eru_result result)
+void eru_runtime_count(struct eru_runtime *k, enum eru_result result)
 {
     if (k && result != ERU_NONE)
         stw_series_add(k->results[result], 1);
 }
 
-struct eru_rollouts *eru_keeper_rollouts(struct eru_keeper *k)
+struct eru_rollouts *eru_runtime_rollouts(struct eru_runtime *k)
 {
     return k ? k->rollouts : NULL;
 }
 
-int eru_keeper_open(struct stw_manager *m, const struct stw_manager_config *config,
-                    void **ret_state, struct stw_error *err)
+int eru_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                     void **ret_state, struct stw_error *err)
 {
-    struct eru_keeper *k = calloc(1, sizeof(*k));
+    struct eru_runtime *k = calloc(1, sizeof(*k));
     if (!k)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
     k->manager = m;
@@ -130,16 +130,16 @@ int eru_keeper_open(struct stw_manager *m, const struct stw_manager_config *conf
     if (config->metrics)
         make_metrics(k, config->metrics);
     if (!k->rollouts || start_watching(k, err) != 0) {
-        eru_keeper_close(k);
+        eru_runtime_close(k);
         return -1;
     }
     *ret_state = k;
     return 0;
 }
 
-void eru_keeper_close(void *state)
+void eru_runtime_close(void *state)
 {
-    struct eru_keeper *k = state;
+    struct eru_runtime *k = state;
     uint64_t one = 1;
     if (k->started && write(k->stop, &one, sizeof(one)) == sizeof(one))
         (void)pthread_join(k->thread, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "webhook/tally_priv.h"
+#include "webhook/admission_metrics_priv.h"
 
 #include "base/util.h"
 
@@ -15,7 +15,7 @@ static const double latency_buckets[] = {
 static const char *const operation_names[STW_TALLY_OPERATIONS] = {"CREATE", "UPDATE", "DELETE",
                                                                   "CONNECT"};
 
-void stw_tally_init(struct stw_tally *t, struct stw_metrics *m)
+void stw_admission_metrics_init(struct stw_admission_metrics *t, struct stw_metrics *m)
 {
     t->requests = stw_metrics_family(m, STW_COUNTER, "controller_runtime_webhook_requests_total",
                                      "Total number of admission requests by HTTP status code.",
@@ -45,21 +45,21 @@ static struct stw_series *review_series(struct stw_route *r, unsigned operation,
     struct stw_series *_Atomic *place = &r->reviews[operation][allowed][dry_run];
     struct stw_series *s = atomic_load_explicit(place, memory_order_acquire);
     if (!s) {
-        s = STW_SERIES(r->tally->reviews, r->path, r->kind->kind, operation_names[operation],
-                       format_bool(allowed), format_bool(dry_run));
+        s = STW_SERIES(r->admission_metrics->reviews, r->path, r->kind->kind,
+                       operation_names[operation], format_bool(allowed), format_bool(dry_run));
         atomic_store_explicit(place, s, memory_order_release);
     }
     return s;
 }
 
-void stw_route_init(struct stw_route *r, const struct stw_tally *t, const struct stw_kind *kind,
-                    bool mutate, char *path)
+void stw_route_init(struct stw_route *r, const struct stw_admission_metrics *t,
+                    const struct stw_kind *kind, bool mutate, char *path)
 {
     r->path = path;
     r->path_len = strlen(path);
     r->kind = kind;
     r->mutate = mutate;
-    r->tally = t;
+    r->admission_metrics = t;
     r->in_flight = STW_SERIES(t->in_flight, path);
     r->latency = STW_SERIES(t->latency, path);
     r->ok = STW_SERIES(t->requests, path, "200");
@@ -78,7 +78,7 @@ void stw_route_done(struct stw_route *r)
     free(r->path);
 }
 
-void stw_tally_reply(const struct stw_route *r, int code, double seconds)
+void stw_admission_metrics_reply(const struct stw_route *r, int code, double seconds)
 {
     char text[12];
     stw_series_observe(r->latency, seconds);
@@ -87,10 +87,10 @@ void stw_tally_reply(const struct stw_route *r, int code, double seconds)
         return;
     }
     (void)snprintf(text, sizeof(text), "%d", code);
-    stw_series_add(STW_SERIES(r->tally->requests, r->path, text), 1);
+    stw_series_add(STW_SERIES(r->admission_metrics->requests, r->path, text), 1);
 }
 
-void stw_tally_field(const char *path, char *out, size_t size)
+void stw_admission_metrics_field(const char *path, char *out, size_t size)
 {
     size_t n = 0;
     while (*path && n + 2 < size) {
@@ -103,7 +103,7 @@ void stw_tally_field(const char *path, char *out, size_t size)
     out[n] = '\0';
 }
 
-void stw_tally_verdict(struct stw_route *r, const struct stw_verdict *v)
+void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_verdict *v)
 {
     char field[256];
     for (unsigned op = 0; op < STW_TALLY_OPERATIONS; op++) {
@@ -112,8 +112,9 @@ void stw_tally_verdict(struct stw_route *r, const struct stw_verdict *v)
     }
     for (size_t i = 0; i < v->findings.error_count; i++) {
         const struct stw_finding *f = &v->findings.errors[i];
-        stw_tally_field(f->path, field, sizeof(field));
-        stw_series_add(
-            STW_SERIES(r->tally->violations, r->kind->kind, field, stw_finding_cause(f->code)), 1);
+        stw_admission_metrics_field(f->path, field, sizeof(field));
+        stw_series_add(STW_SERIES(r->admission_metrics->violations, r->kind->kind, field,
+                                  stw_finding_cause(f->code)),
+                       1);
     }
 }

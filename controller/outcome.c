@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/ending.h"
+#include "controller/outcome.h"
 
 #include "base/fault.h"
 #include "base/log.h"

@@ -3,17 +3,17 @@
  * Which clients may connect to the webhook: those with a client certificate of a given CA, such as
  * the one that the API server presents to webhooks. The CA file is read again when it changes. If
  * the new file cannot be used, that is logged and the old CA stays in use. Any thread. */
-#ifndef STW_WEBHOOK_CALLERS_H
-#define STW_WEBHOOK_CALLERS_H
+#ifndef STW_WEBHOOK_CLIENT_AUTH_H
+#define STW_WEBHOOK_CLIENT_AUTH_H
 
 #include "base/clock.h"
 #include "base/error.h"
 
 #include <gnutls/gnutls.h>
 
-struct stw_callers;
+struct stw_client_auth;
 
-struct stw_callers_config {
+struct stw_client_auth_config {
     const char *ca_file;      /* PEM, one CA or several */
     const char *const *names; /* one of them must be in the certificate, as its common name or an
                                  alternative name (DNS); ended by NULL. NULL: any name */
@@ -21,12 +21,12 @@ struct stw_callers_config {
 };
 
 /* Fails when the file cannot be used. The strings of the config are borrowed. */
-int stw_callers_create(const struct stw_callers_config *config, struct stw_callers **ret,
-                       struct stw_error *err);
+int stw_client_auth_create(const struct stw_client_auth_config *config,
+                           struct stw_client_auth **ret, struct stw_error *err);
 /* Requests a client certificate in this handshake, which must not have begun. The handshake fails
  * without one. */
-void stw_callers_require(struct stw_callers *c, gnutls_session_t session);
-void stw_callers_destroy(struct stw_callers *c); /* NULL is allowed; no handshake may be in
+void stw_client_auth_require(struct stw_client_auth *c, gnutls_session_t session);
+void stw_client_auth_destroy(struct stw_client_auth *c); /* NULL is allowed; no handshake may be in
                                                     progress */
 
 #endif

@@ -18,7 +18,7 @@ enum step { WAITING, MOVING, DONE };
 struct transfer {
     char *key;
     char uid[64];
-    struct eb_keeper *keeper;
+    struct eb_runtime *runtime;
     struct eb_job *job;
     struct stw_fence_ticket fence; /* of the run that started it */
     enum step step;
@@ -34,7 +34,7 @@ struct told {
     struct stw_series *newest;
 };
 
-struct eb_keeper {
+struct eb_runtime {
     struct stw_manager *manager;
     const struct stw_clock *clock;
     struct stw_series *succeeded, *failed;
@@ -81,7 +81,7 @@ static void transfer_free(struct transfer *t)
 
 static void enqueue_backup(const struct transfer *t)
 {
-    stw_manager_enqueue(t->keeper->manager, stw_kind_etcdbackup.kind, t->key);
+    stw_manager_enqueue(t->runtime->manager, stw_kind_etcdbackup.kind, t->key);
 }
 
 static void on_stage(void *ctx, enum stw_snapshot_stage stage)
@@ -89,16 +89,16 @@ static void on_stage(void *ctx, enum stw_snapshot_stage stage)
     struct transfer *t = ctx;
     if (stage != STW_SNAPSHOT_VERIFYING)
         return;
-    pthread_mutex_lock(&t->keeper->lock);
+    pthread_mutex_lock(&t->runtime->lock);
     t->verifying = true;
-    pthread_mutex_unlock(&t->keeper->lock);
+    pthread_mutex_unlock(&t->runtime->lock);
     enqueue_backup(t);
 }
 
 static void run_transfer(struct transfer *t)
 {
     const struct eb_job *j = t->job;
-    const struct stw_snapshot_wish wish = {
+    const struct stw_snapshot_request request = {
         .etcd = j->etcd,
         .endpoints = j->endpoints,
         .endpoint_count = j->count,
@@ -112,16 +112,16 @@ static void run_transfer(struct transfer *t)
                       .max_age_s = j->max_age_s,
                       .keep = j->keep,
                       .owner = t->uid},
-        .clock = t->keeper->clock,
+        .clock = t->runtime->clock,
         .stage = on_stage,
         .stage_ctx = t,
     };
     struct stw_fence_ticket before = stw_fence_enter(t->fence);
-    (void)stw_snapshot_save(&wish, &t->result);
+    (void)stw_snapshot_save(&request, &t->result);
     (void)stw_fence_enter(before);
 }
 
-static struct transfer *take_next(struct eb_keeper *k, struct transfer **slot)
+static struct transfer *take_next(struct eb_runtime *k, struct transfer **slot)
 {
     struct transfer *t = k->stopping ? NULL : k->first;
     if (!t)
@@ -135,7 +135,7 @@ static struct transfer *take_next(struct eb_keeper *k, struct transfer **slot)
     return t;
 }
 
-static struct transfer **free_slot(struct eb_keeper *k)
+static struct transfer **free_slot(struct eb_runtime *k)
 {
     for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
         if (!k->moving[i])
@@ -143,7 +143,7 @@ static struct transfer **free_slot(struct eb_keeper *k)
     return NULL;
 }
 
-static void finish_transfer(struct eb_keeper *k, struct transfer *t, struct transfer **slot)
+static void finish_transfer(struct eb_runtime *k, struct transfer *t, struct transfer **slot)
 {
     struct eb_job *job = stw_take(t->job);
     *slot = NULL;
@@ -158,7 +158,7 @@ static void finish_transfer(struct eb_keeper *k, struct transfer *t, struct tran
 
 static void *run_transfer_thread(void *ctx)
 {
-    struct eb_keeper *k = ctx;
+    struct eb_runtime *k = ctx;
     struct transfer *t, **slot;
     pthread_mutex_lock(&k->lock);
     while ((slot = free_slot(k)) && (t = take_next(k, slot))) {
@@ -180,8 +180,8 @@ static void *run_transfer_thread(void *ctx)
 
 /* --- for runs */
 
-enum eb_transfer eb_keeper_look(struct eb_keeper *k, const char *key, const char *uid,
-                                bool *ret_verifying, struct stw_snapshot *ret)
+enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const char *uid,
+                                 bool *ret_verifying, struct stw_snapshot *ret)
 {
     enum eb_transfer what = EB_NO_TRANSFER;
     pthread_mutex_lock(&k->lock);
@@ -196,7 +196,7 @@ enum eb_transfer eb_keeper_look(struct eb_keeper *k, const char *key, const char
     return what;
 }
 
-static void append_to_queue(struct eb_keeper *k, struct transfer *t)
+static void append_to_queue(struct eb_runtime *k, struct transfer *t)
 {
     if (k->last)
         k->last->next = t;
@@ -205,7 +205,7 @@ static void append_to_queue(struct eb_keeper *k, struct transfer *t)
     k->last = t;
 }
 
-static void remove_from_queue(struct eb_keeper *k, const struct transfer *t)
+static void remove_from_queue(struct eb_runtime *k, const struct transfer *t)
 {
     struct transfer *before = NULL;
     for (struct transfer *p = k->first; p; before = p, p = p->next) {
@@ -221,27 +221,27 @@ static void remove_from_queue(struct eb_keeper *k, const struct transfer *t)
     }
 }
 
-static int start_thread(struct eb_keeper *k, struct stw_error *err)
+static int start_thread(struct eb_runtime *k, struct stw_error *err)
 {
     pthread_t thread;
     if (k->threads >= EB_TRANSFERS_MAX)
         return 0;
     if (stw_thread_start(&thread, "etcdbackup", 0, run_transfer_thread, k, err) != 0)
         return k->threads > 0 ? 0 : -1;
-    (void)pthread_detach(thread); /* eb_keeper_close waits until `threads` is 0 */
+    (void)pthread_detach(thread); /* eb_runtime_close waits until `threads` is 0 */
     k->threads++;
     return 0;
 }
 
-int eb_keeper_start(struct eb_keeper *k, const char *key, const char *uid, struct eb_job *job,
-                    struct stw_error *err)
+int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, struct eb_job *job,
+                     struct stw_error *err)
 {
     struct transfer *t = calloc(1, sizeof(*t));
     void *old = NULL;
-    eb_keeper_forget(k, key);
+    eb_runtime_forget(k, key);
     if (t) {
         t->job = job;
-        t->keeper = k;
+        t->runtime = k;
         t->fence = stw_fence_current();
         t->key = strdup(key);
         (void)snprintf(t->uid, sizeof(t->uid), "%s", uid);
@@ -275,7 +275,7 @@ static void cancel_transfer(const struct transfer *t)
 }
 
 /* With the lock held. */
-static void remove_transfer(struct eb_keeper *k, const char *key)
+static void remove_transfer(struct eb_runtime *k, const char *key)
 {
     struct transfer *t = stw_table_remove(&k->transfers, key);
     if (t && t->step == WAITING)
@@ -288,16 +288,16 @@ static void remove_transfer(struct eb_keeper *k, const char *key)
     }
 }
 
-void eb_keeper_forget(struct eb_keeper *k, const char *key)
+void eb_runtime_forget(struct eb_runtime *k, const char *key)
 {
     pthread_mutex_lock(&k->lock);
     remove_transfer(k, key);
     pthread_mutex_unlock(&k->lock);
 }
 
-void eb_keeper_remove(struct eb_keeper *k, const char *key)
+void eb_runtime_remove(struct eb_runtime *k, const char *key)
 {
-    eb_keeper_forget(k, key);
+    eb_runtime_forget(k, key);
     pthread_mutex_lock(&k->lock);
     told_free(stw_table_remove(&k->told, key));
     pthread_mutex_unlock(&k->lock);
@@ -305,9 +305,9 @@ void eb_keeper_remove(struct eb_keeper *k, const char *key)
 
 /* Drops results of the ended term, too: the next leader may have removed what they report.  Also
  * drops gauges, which the next leader reports. */
-void eb_keeper_pause(void *state)
+void eb_runtime_pause(void *state)
 {
-    struct eb_keeper *k = state;
+    struct eb_runtime *k = state;
     const struct transfer *t;
     struct told *told;
     pthread_mutex_lock(&k->lock);
@@ -320,7 +320,7 @@ void eb_keeper_pause(void *state)
 
 /* --- metrics */
 
-static void make_metrics(struct eb_keeper *k, struct stw_metrics *m)
+static void make_metrics(struct eb_runtime *k, struct stw_metrics *m)
 {
     static const char *const results[] = {"result", NULL};
     static const char *const clusters[] = {"namespace", "cluster", NULL};
@@ -335,7 +335,7 @@ static void make_metrics(struct eb_keeper *k, struct stw_metrics *m)
         NULL);
 }
 
-void eb_keeper_count(struct eb_keeper *k, bool succeeded)
+void eb_runtime_count(struct eb_runtime *k, bool succeeded)
 {
     struct stw_series *s = succeeded ? k->succeeded : k->failed;
     if (s)
@@ -343,7 +343,7 @@ void eb_keeper_count(struct eb_keeper *k, bool succeeded)
 }
 
 /* With the lock held.  NULL: no memory. */
-static struct told *told_of(struct eb_keeper *k, const char *key)
+static struct told *told_of(struct eb_runtime *k, const char *key)
 {
     struct told *t = stw_table_get(&k->told, key);
     void *old;
@@ -359,8 +359,8 @@ static struct told *told_of(struct eb_keeper *k, const char *key)
 }
 
 /* EtcdBackups may share an etcd: the gauge has the newest time. */
-void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, const char *cluster,
-                        int64_t at)
+void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, const char *cluster,
+                         int64_t at)
 {
     if (!k->verified)
         return;
@@ -378,10 +378,10 @@ void eb_keeper_verified(struct eb_keeper *k, const char *key, const char *ns, co
 
 /* --- the state of the controller */
 
-int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
-                   struct stw_error *err)
+int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                    void **ret_state, struct stw_error *err)
 {
-    struct eb_keeper *k = calloc(1, sizeof(*k));
+    struct eb_runtime *k = calloc(1, sizeof(*k));
     if (!k || stw_cond_init(&k->idle) != 0) {
         free(k);
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
@@ -397,9 +397,9 @@ int eb_keeper_open(struct stw_manager *m, const struct stw_manager_config *confi
     return 0;
 }
 
-void eb_keeper_cancel(void *state)
+void eb_runtime_cancel(void *state)
 {
-    struct eb_keeper *k = state;
+    struct eb_runtime *k = state;
     pthread_mutex_lock(&k->lock);
     k->stopping = true;
     for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
@@ -408,11 +408,11 @@ void eb_keeper_cancel(void *state)
     pthread_mutex_unlock(&k->lock);
 }
 
-void eb_keeper_close(void *state)
+void eb_runtime_close(void *state)
 {
-    struct eb_keeper *k = state;
+    struct eb_runtime *k = state;
     void *t;
-    eb_keeper_cancel(k);
+    eb_runtime_cancel(k);
     pthread_mutex_lock(&k->lock);
     while (k->threads > 0)
         stw_cond_wait_until(&k->idle, &k->lock, UINT64_MAX);

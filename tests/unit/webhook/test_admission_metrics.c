@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "webhook/tally_priv.h"
+#include "webhook/admission_metrics_priv.h"
 
 #include "base/util.h"
 #include "kinds/kinds.h"
@@ -25,11 +25,11 @@ static void fields_have_no_keys(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         char field[64];
-        stw_tally_field(cases[i].path, field, sizeof(field));
+        stw_admission_metrics_field(cases[i].path, field, sizeof(field));
         assert_string_equal(field, cases[i].field);
     }
     char small[8];
-    stw_tally_field("spec.replicas", small, sizeof(small));
+    stw_admission_metrics_field("spec.replicas", small, sizeof(small));
     assert_string_equal(small, "spec.r");
 }
 
@@ -50,11 +50,11 @@ static void assert_has(struct stw_metrics *m, const char *line)
 static void counts(void **state)
 {
     struct stw_metrics *m = stw_metrics_create();
-    struct stw_tally t;
+    struct stw_admission_metrics t;
     struct stw_route r = {0};
     struct stw_verdict v = {.operation = "CREATE", .dry_run = true};
     (void)state;
-    stw_tally_init(&t, m);
+    stw_admission_metrics_init(&t, m);
     stw_route_init(&r, &t, stw_kinds[0], false, strdup("/validate-x"));
     /* present before the first request */
     assert_has(
@@ -66,9 +66,9 @@ static void counts(void **state)
                "steward_admission_reviews_total{webhook=\"/validate-x\",kind=\"MyWeb\",operation="
                "\"CREATE\",allowed=\"false\",dry_run=\"false\"} 0\n");
     stw_findings_add(&v.findings, "spec.ports[4]", STW_INVALID, "1", "bad");
-    stw_tally_verdict(&r, &v);
-    stw_tally_reply(&r, 200, 0.00002);
-    stw_tally_reply(&r, 413, 0.00002);
+    stw_admission_metrics_verdict(&r, &v);
+    stw_admission_metrics_reply(&r, 200, 0.00002);
+    stw_admission_metrics_reply(&r, 413, 0.00002);
     assert_has(m, "requests_total{webhook=\"/validate-x\",code=\"200\"} 1\n");
     assert_has(m, "requests_total{webhook=\"/validate-x\",code=\"413\"} 1\n");
     assert_has(m, "latency_seconds_count{webhook=\"/validate-x\"} 2\n");
@@ -82,14 +82,14 @@ static void counts(void **state)
 
 static void works_without_a_registry(void **state)
 {
-    struct stw_tally t;
+    struct stw_admission_metrics t;
     struct stw_route r = {0};
     struct stw_verdict v = {.operation = "DELETE", .allowed = true};
     (void)state;
-    stw_tally_init(&t, NULL);
+    stw_admission_metrics_init(&t, NULL);
     stw_route_init(&r, &t, stw_kinds[0], true, strdup("/mutate-x"));
-    stw_tally_verdict(&r, &v);
-    stw_tally_reply(&r, 500, 1);
+    stw_admission_metrics_verdict(&r, &v);
+    stw_admission_metrics_reply(&r, 500, 1);
     stw_route_done(&r);
 }
 

@@ -2,7 +2,7 @@
  *
  * Secret mode with real certificates and an API in memory: the first start, rotation, repair, and
  * the same again with a crash or another replica at every request. */
-#include "certs/rota_priv.h"
+#include "certs/rotation_priv.h"
 #include "fake_api.h"
 
 #include "base/log.h"
@@ -39,7 +39,7 @@ static const char *const dns_b[] = {"renamed.ns.svc", NULL};
 static const char *const ips[] = {"127.0.0.1", "::1", NULL};
 
 struct replica {
-    struct stw_rota rota;
+    struct stw_rotation rotation;
     char *cert; /* the certificate it serves */
 };
 
@@ -66,21 +66,21 @@ static void pass(int64_t us)
 static void boot(struct world *w, unsigned i)
 {
     struct replica *r = &w->replicas[i];
-    stw_rota_done(&r->rota);
+    stw_rotation_done(&r->rotation);
     free(r->cert);
     *r = (struct replica){
-        .rota = {.config = {.ns = "ns",
-                            .secret = "pair",
-                            .dns_names = dns_a,
-                            .ip_addresses = ips,
-                            .hook_names = {"hooks", "hooks"},
-                            .ca_days = 300,
-                            .leaf_days = 30,
-                            .times = {.settle_us = 10 * 1000000, .overlap_us = DAY / 24}},
-                 .api = {fake_call, &w->api},
-                 .clock = &fake_clock,
-                 .serve = use,
-                 .ctx = r}};
+        .rotation = {.config = {.ns = "ns",
+                                .secret = "pair",
+                                .dns_names = dns_a,
+                                .ip_addresses = ips,
+                                .hook_names = {"hooks", "hooks"},
+                                .ca_days = 300,
+                                .leaf_days = 30,
+                                .times = {.settle_us = 10 * 1000000, .overlap_us = DAY / 24}},
+                     .api = {fake_call, &w->api},
+                     .clock = &fake_clock,
+                     .serve = use,
+                     .ctx = r}};
 }
 
 /* Verification dominates the run time, and most pairs repeat: caches successes. */
@@ -133,7 +133,7 @@ static struct world *world_new(void)
 static void world_end(struct world *w)
 {
     for (unsigned i = 0; i < REPLICAS; i++) {
-        stw_rota_done(&w->replicas[i].rota);
+        stw_rotation_done(&w->replicas[i].rotation);
         free(w->replicas[i].cert);
     }
     fake_done(&w->api);
@@ -143,7 +143,7 @@ static void world_end(struct world *w)
 static void sync_ok(struct world *w, unsigned i)
 {
     struct stw_error err = {0};
-    if (stw_rota_sync(&w->replicas[i].rota, &err) < 0)
+    if (stw_rotation_sync(&w->replicas[i].rotation, &err) < 0)
         fail_msg("replica %u: %s", i, err.text);
     check_trust(w);
 }
@@ -183,7 +183,7 @@ static void assert_settled(struct world *w, unsigned replicas)
     }
     for (unsigned i = 0; i < replicas; i++) {
         assert_string_equal(w->replicas[i].cert, leaf);
-        assert_string_equal(w->replicas[i].rota.problem, "");
+        assert_string_equal(w->replicas[i].rotation.problem, "");
     }
 }
 
@@ -239,7 +239,7 @@ static void test_configuration_unreadable(void **state)
     sync_ok(w, 0);
     w->api.fail_call = w->api.calls + 2; /* the validating configuration */
     w->api.fail_code = STW_ERR_FORBIDDEN;
-    assert_int_equal(stw_rota_sync(&w->replicas[0].rota, &err), -1);
+    assert_int_equal(stw_rotation_sync(&w->replicas[0].rotation, &err), -1);
     assert_int_equal(err.code, STW_ERR_FORBIDDEN);
     assert_non_null(strstr(err.text, "ValidatingWebhookConfiguration \"hooks\""));
     sync_ok(w, 0);
@@ -274,7 +274,7 @@ static void test_somebody_keeps_overwriting(void **state)
     unsigned i;
     for (i = 0; i < 100; i++) {
         fake_set_bundle(&w->api, FAKE_MUTATING, "");
-        if (stw_rota_sync(&w->replicas[0].rota, &err) < 0)
+        if (stw_rotation_sync(&w->replicas[0].rotation, &err) < 0)
             break;
     }
     assert_in_range(i, 5, 30);
@@ -295,9 +295,9 @@ static void test_leaf_renewal(void **state)
     sync_ok(w, 1);
     stw_autofree char *first = fake_data(&w->api, "tls.crt"), *ca = fake_data(&w->api, "ca.crt");
     pass(19 * DAY);
-    assert_true(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    assert_true(stw_rotation_idle(&w->replicas[0].rotation, 60000, &wait_ms));
     pass(2 * DAY);
-    assert_false(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    assert_false(stw_rotation_idle(&w->replicas[0].rotation, 60000, &wait_ms));
     sync_ok(w, 0);
     sync_ok(w, 1);
     assert_settled(w, 2);
@@ -321,7 +321,7 @@ static void test_rotation(void **state)
     assert_true(has(w, "ca-next.key"));
     assert_int_equal(certs_in(bundle), 2);
     assert_true(stw_cert_signed_by(w->replicas[0].cert, old_ca));
-    assert_true(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    assert_true(stw_rotation_idle(&w->replicas[0].rotation, 60000, &wait_ms));
     assert_in_range(wait_ms, 9000, 11000);
     pass(11 * 1000000);
     sync_ok(w, 0); /* settled: promoted */
@@ -332,7 +332,7 @@ static void test_rotation(void **state)
     sync_ok(w, 1);
     assert_string_equal(w->replicas[0].cert, w->replicas[1].cert);
     pass((int64_t)3599 * 1000000);
-    assert_true(stw_rota_idle(&w->replicas[0].rota, 60000, &wait_ms));
+    assert_true(stw_rotation_idle(&w->replicas[0].rotation, 60000, &wait_ms));
     pass((int64_t)2 * 1000000);
     sync_ok(w, 1);
     assert_settled(w, 2);
@@ -398,7 +398,7 @@ static void test_renamed_service(void **state)
     struct world *w = world_new();
     sync_ok(w, 0);
     boot(w, 0);
-    w->replicas[0].rota.config.dns_names = dns_b;
+    w->replicas[0].rotation.config.dns_names = dns_b;
     sync_ok(w, 0);
     assert_settled(w, 1);
     assert_true(stw_cert_covers(w->replicas[0].cert, dns_b, ips));
@@ -434,7 +434,7 @@ static void test_cert_manager_secret(void **state)
     json_object_set_new(meta, "annotations",
                         json_pack("{s:s}", "cert-manager.io/certificate-name", "x"));
     fake_set_data(&w->api, "tls.crt", NULL);
-    assert_int_equal(stw_rota_sync(&w->replicas[0].rota, &err), -1);
+    assert_int_equal(stw_rotation_sync(&w->replicas[0].rotation, &err), -1);
     assert_non_null(strstr(err.text, "cert-manager"));
     world_end(w);
 }
@@ -482,7 +482,7 @@ static struct world *world_copy(const struct world *from, int64_t now_us)
         if (!from->replicas[i].cert)
             continue;
         w->replicas[i].cert = strdup(from->replicas[i].cert);
-        w->replicas[i].rota.served = strdup(from->replicas[i].cert);
+        w->replicas[i].rotation.served = strdup(from->replicas[i].cert);
     }
     return w;
 }
@@ -512,7 +512,7 @@ static void everywhere(at_fn *at)
 
 static void sync_and_crash(struct world *w)
 {
-    (void)stw_rota_sync(&w->replicas[0].rota, NULL);
+    (void)stw_rotation_sync(&w->replicas[0].rotation, NULL);
     w->api.fail_call = w->api.fail_write = 0;
     boot(w, 0);
 }

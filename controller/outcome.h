@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The end of a run: records events, writes the status and decides when the key is run again. */
-#ifndef STW_CONTROLLER_ENDING_H
-#define STW_CONTROLLER_ENDING_H
+#ifndef STW_CONTROLLER_OUTCOME_H
+#define STW_CONTROLLER_OUTCOME_H
 
 #include "controller/child.h"
 #include "controller/object.h"

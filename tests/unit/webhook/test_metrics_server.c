@@ -2,7 +2,7 @@
  *
  * /metrics over HTTPS in this process, with concurrent readers.  The API server is a function here;
  * tests/e2e/test_metrics_access.py uses a real one. */
-#include "webhook/scrape.h"
+#include "webhook/metrics_server.h"
 
 #include "base/util.h"
 #include "pki.h"
@@ -31,22 +31,23 @@ static int ask(void *ctx, const char *path, const struct stw_buf *review, struct
     return 0;
 }
 
-static struct stw_scrape *start(struct stw_metrics *m)
+static struct stw_metrics_server *start(struct stw_metrics *m)
 {
     struct stw_access_config access = {.ask = ask, .clock = &stw_clock_system};
-    struct stw_scrape_config c = {
+    struct stw_metrics_server_config c = {
         .address = "127.0.0.1:0", .clock = &stw_clock_system, .metrics = m};
-    struct stw_scrape *s = NULL;
+    struct stw_metrics_server *s = NULL;
     struct stw_error err = {0};
-    if (stw_access_create(&access, &c.access, &err) != 0 || stw_scrape_create(&c, &s, &err) != 0)
+    if (stw_access_create(&access, &c.access, &err) != 0 ||
+        stw_metrics_server_create(&c, &s, &err) != 0)
         fail_msg("%s", err.text);
     return s;
 }
 
-static void use(struct stw_scrape *s, const struct stw_pem_pair *pair)
+static void use(struct stw_metrics_server *s, const struct stw_pem_pair *pair)
 {
     struct stw_error err = {0};
-    if (stw_scrape_set_certificate(s, pair->cert, pair->key, &err) != 0)
+    if (stw_metrics_server_set_certificate(s, pair->cert, pair->key, &err) != 0)
         fail_msg("%s", err.text);
 }
 
@@ -117,21 +118,21 @@ static void answers(void **state)
 {
     struct stw_metrics *m = stw_metrics_create();
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
-    struct stw_scrape *s = start(m);
+    struct stw_metrics_server *s = start(m);
     struct client c;
     (void)state;
     stw_series_set(STW_SERIES0(stw_metrics_family(m, STW_GAUGE, "test_gauge", "Help.", NULL, NULL)),
                    7);
-    assert_int_not_equal(dial(&c, stw_scrape_port(s)), 0); /* no certificate yet */
+    assert_int_not_equal(dial(&c, stw_metrics_server_port(s)), 0); /* no certificate yet */
     hang_up(&c);
     use(s, &pair);
-    assert_int_equal(dial(&c, stw_scrape_port(s)), 0);
+    assert_int_equal(dial(&c, stw_metrics_server_port(s)), 0);
     expect(&c, "/metrics", NULL, 401, "WWW-Authenticate: Bearer");
     expect(&c, "/metrics", "bad", 401, "does not know this token");
     expect(&c, "/metrics", "good", 200, "\ntest_gauge 7\n");
     expect(&c, "/", "good", 404, "try /metrics");
     hang_up(&c);
-    stw_scrape_destroy(s);
+    stw_metrics_server_destroy(s);
     stw_metrics_destroy(m);
     stw_pem_pair_done(&pair);
 }
@@ -158,9 +159,9 @@ static void many_readers_while_the_certificate_changes(void **state)
     struct stw_metrics *m = stw_metrics_create();
     struct stw_pem_pair one = make_pair(stw_wall_us(&stw_clock_system), 30);
     struct stw_pem_pair two = make_pair(stw_wall_us(&stw_clock_system), 30);
-    struct stw_scrape *s = start(m);
+    struct stw_metrics_server *s = start(m);
     pthread_t threads[READERS];
-    uint16_t port = stw_scrape_port(s);
+    uint16_t port = stw_metrics_server_port(s);
     (void)state;
     use(s, &one);
     for (int i = 0; i < READERS; i++)
@@ -172,7 +173,7 @@ static void many_readers_while_the_certificate_changes(void **state)
         assert_int_equal(pthread_join(threads[i], &bad), 0);
         assert_null(bad);
     }
-    stw_scrape_destroy(s);
+    stw_metrics_server_destroy(s);
     stw_metrics_destroy(m);
     stw_pem_pair_done(&one);
     stw_pem_pair_done(&two);
@@ -183,19 +184,19 @@ static void it_ends_at_once(void **state)
 {
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
     struct stw_metrics *m = stw_metrics_create();
-    struct stw_scrape *s = start(m);
+    struct stw_metrics_server *s = start(m);
     struct client c, silent;
     (void)state;
     use(s, &pair);
-    assert_int_equal(dial(&c, stw_scrape_port(s)), 0);
+    assert_int_equal(dial(&c, stw_metrics_server_port(s)), 0);
     expect(&c, "/metrics", "good", 200, "");
     silent = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_port = htons(stw_scrape_port(s)),
+                               .sin_port = htons(stw_metrics_server_port(s)),
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     assert_int_equal(connect(silent.fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     uint64_t begin = stw_now_ms(&stw_clock_system);
-    stw_scrape_destroy(s);
+    stw_metrics_server_destroy(s);
     assert_true(stw_now_ms(&stw_clock_system) - begin < 5000);
     hang_up(&c);
     hang_up(&silent);

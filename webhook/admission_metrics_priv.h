@@ -2,8 +2,8 @@
  *
  * Admission metrics. A route is one admission path with pointers to its series, so that the usual
  * request needs no lookup. */
-#ifndef STW_WEBHOOK_TALLY_PRIV_H
-#define STW_WEBHOOK_TALLY_PRIV_H
+#ifndef STW_WEBHOOK_ADMISSION_METRICS_PRIV_H
+#define STW_WEBHOOK_ADMISSION_METRICS_PRIV_H
 
 #include "base/metrics.h"
 #include "kinds/kind.h"
@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-struct stw_tally {
+struct stw_admission_metrics {
     struct stw_family *requests, *in_flight, *latency, *reviews, *violations;
 };
 
@@ -22,22 +22,23 @@ struct stw_route {
     size_t path_len;
     const struct stw_kind *kind;
     bool mutate;
-    const struct stw_tally *tally;
+    const struct stw_admission_metrics *admission_metrics;
     struct stw_series *in_flight, *latency, *ok;
     /* [operation][allowed][dry run]; made on first use */
     struct stw_series *_Atomic reviews[STW_TALLY_OPERATIONS][2][2];
 };
 
-void stw_tally_init(struct stw_tally *t, struct stw_metrics *metrics); /* NULL: no metrics */
+void stw_admission_metrics_init(struct stw_admission_metrics *t,
+                                struct stw_metrics *metrics); /* NULL: no metrics */
 /* Creates the series that must exist from the start. Takes ownership of `path`. */
-void stw_route_init(struct stw_route *r, const struct stw_tally *t, const struct stw_kind *kind,
-                    bool mutate, char *path);
+void stw_route_init(struct stw_route *r, const struct stw_admission_metrics *t,
+                    const struct stw_kind *kind, bool mutate, char *path);
 void stw_route_done(struct stw_route *r);
 
-void stw_tally_reply(const struct stw_route *r, int code, double seconds);
-void stw_tally_verdict(struct stw_route *r, const struct stw_verdict *v);
+void stw_admission_metrics_reply(const struct stw_route *r, int code, double seconds);
+void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_verdict *v);
 
 /* "spec.ports[3].port" -> "spec.ports[].port": indexes and keys would create unlimited series. */
-void stw_tally_field(const char *path, char *out, size_t size);
+void stw_admission_metrics_field(const char *path, char *out, size_t size);
 
 #endif

@@ -3,8 +3,8 @@
  * /metrics over HTTPS, with access checks by the API server (access.h). Uses a gate and one more
  * thread. That thread also sends the access reviews, so only other metrics clients wait for
  * them. */
-#ifndef STW_WEBHOOK_SCRAPE_H
-#define STW_WEBHOOK_SCRAPE_H
+#ifndef STW_WEBHOOK_METRICS_SERVER_H
+#define STW_WEBHOOK_METRICS_SERVER_H
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -13,22 +13,22 @@
 
 #include <stdint.h>
 
-struct stw_scrape_config {
+struct stw_metrics_server_config {
     const char *address; /* ":8443" */
     const struct stw_clock *clock;
     struct stw_metrics *metrics;
     struct stw_access *access; /* owned, also when create fails */
 };
 
-struct stw_scrape;
+struct stw_metrics_server;
 
 /* Listening on return. Without a certificate, every handshake fails. */
-int stw_scrape_create(const struct stw_scrape_config *config, struct stw_scrape **ret,
-                      struct stw_error *err);
+int stw_metrics_server_create(const struct stw_metrics_server_config *config,
+                              struct stw_metrics_server **ret, struct stw_error *err);
 /* Like stw_server_set_certificate; any thread. */
-int stw_scrape_set_certificate(struct stw_scrape *s, const char *cert_pem, const char *key_pem,
-                               struct stw_error *err);
-uint16_t stw_scrape_port(const struct stw_scrape *s);
-void stw_scrape_destroy(struct stw_scrape *s); /* NULL is allowed */
+int stw_metrics_server_set_certificate(struct stw_metrics_server *s, const char *cert_pem,
+                                       const char *key_pem, struct stw_error *err);
+uint16_t stw_metrics_server_port(const struct stw_metrics_server *s);
+void stw_metrics_server_destroy(struct stw_metrics_server *s); /* NULL is allowed */
 
 #endif

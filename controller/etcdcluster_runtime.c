@@ -9,7 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 
-struct ec_keeper {
+struct ec_runtime {
     struct stw_family *margins, *ends;
     pthread_mutex_t lock; /* guards the table; an entry is used only by the one run of its key */
     struct stw_table kept;
@@ -30,11 +30,11 @@ static void free_kept(struct ec_kept *k)
     free(k);
 }
 
-int ec_keeper_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret_state,
-                   struct stw_error *err)
+int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                    void **ret_state, struct stw_error *err)
 {
     static const char *const labels[] = {"namespace", "cluster", NULL};
-    struct ec_keeper *k = calloc(1, sizeof(*k));
+    struct ec_runtime *k = calloc(1, sizeof(*k));
     (void)m;
     if (!k)
         return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
@@ -55,9 +55,9 @@ int ec_keeper_open(struct stw_manager *m, const struct stw_manager_config *confi
     return 0;
 }
 
-void ec_keeper_cancel(void *state)
+void ec_runtime_cancel(void *state)
 {
-    struct ec_keeper *k = state;
+    struct ec_runtime *k = state;
     struct ec_kept *one;
     pthread_mutex_lock(&k->lock);
     k->cancelled = true;
@@ -67,9 +67,9 @@ void ec_keeper_cancel(void *state)
     pthread_mutex_unlock(&k->lock);
 }
 
-void ec_keeper_close(void *state)
+void ec_runtime_close(void *state)
 {
-    struct ec_keeper *k = state;
+    struct ec_runtime *k = state;
     struct ec_kept *one;
     for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
         free_kept(one);
@@ -78,7 +78,7 @@ void ec_keeper_close(void *state)
     free(k);
 }
 
-static struct ec_kept *create_kept(struct ec_keeper *k, const struct stw_run *run)
+static struct ec_kept *create_kept(struct ec_runtime *k, const struct stw_run *run)
 {
     struct ec_kept *one = calloc(1, sizeof(*one));
     void *old;
@@ -93,7 +93,7 @@ static struct ec_kept *create_kept(struct ec_keeper *k, const struct stw_run *ru
     return one;
 }
 
-struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run)
+struct ec_kept *ec_runtime_get(struct ec_runtime *k, const struct stw_run *run)
 {
     pthread_mutex_lock(&k->lock);
     struct ec_kept *one = stw_table_get(&k->kept, run->key);
@@ -103,8 +103,8 @@ struct ec_kept *ec_keeper_get(struct ec_keeper *k, const struct stw_run *run)
     return one;
 }
 
-int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_etcd_config *config,
-                  struct stw_error *err)
+int ec_runtime_use(struct ec_runtime *k, struct ec_kept *kept, const struct stw_etcd_config *config,
+                   struct stw_error *err)
 {
     struct stw_etcd *fresh = NULL, *old;
     if (stw_etcd_create(config, &fresh, err) != 0)
@@ -119,8 +119,8 @@ int ec_keeper_use(struct ec_keeper *k, struct ec_kept *kept, const struct stw_et
     return 0;
 }
 
-void ec_keeper_tell_end(struct ec_keeper *k, const struct stw_run *run, struct ec_kept *kept,
-                        int64_t not_after)
+void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
+                           int64_t not_after)
 {
     if (not_after == 0)
         return;
@@ -130,7 +130,7 @@ void ec_keeper_tell_end(struct ec_keeper *k, const struct stw_run *run, struct e
 }
 
 /* Removes the gauges, too. */
-void ec_keeper_forget(struct ec_keeper *k, const char *key)
+void ec_runtime_forget(struct ec_runtime *k, const char *key)
 {
     pthread_mutex_lock(&k->lock);
     struct ec_kept *one = stw_table_remove(&k->kept, key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rota_priv.h"
+#include "rotation_priv.h"
 
 #include "base/log.h"
 #include "certs/issue.h"
@@ -13,16 +13,16 @@
 
 /* The state that one round has read. */
 struct view {
-    struct stw_hook hooks[STW_ROTA_HOOKS];
+    struct stw_hook hooks[STW_ROTATION_HOOKS];
     struct stw_error hook_err; /* of the first that could not be read */
     struct stw_buf secret;     /* as the server returned it */
     struct stw_content content;
     struct stw_buf bundle;
-    struct stw_rota_facts facts;
+    struct stw_rotation_facts facts;
     int64_t now_us;
 };
 
-static void view_init(struct view *v, const struct stw_rota *r)
+static void view_init(struct view *v, const struct stw_rotation *r)
 {
     *v = (struct view){.now_us = stw_wall_us(r->clock)};
     v->secret = (struct stw_buf){.max = STW_SECRET_MAX_BYTES, .secret = true};
@@ -33,7 +33,7 @@ static void view_init(struct view *v, const struct stw_rota *r)
 
 static void view_done(struct view *v)
 {
-    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++)
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++)
         stw_hook_done(&v->hooks[i]);
     stw_buf_done(&v->secret);
     stw_content_done(&v->content);
@@ -42,7 +42,7 @@ static void view_done(struct view *v)
 
 /* --- reading */
 
-static void say_missing(struct stw_rota *r, unsigned i, const struct stw_hook *h)
+static void say_missing(struct stw_rotation *r, unsigned i, const struct stw_hook *h)
 {
     bool missing = h->state == STW_HOOK_NONE && h->name && *h->name;
     if (missing && !r->missing_said[i])
@@ -52,9 +52,9 @@ static void say_missing(struct stw_rota *r, unsigned i, const struct stw_hook *h
         r->missing_said[i] = missing;
 }
 
-static void read_hooks(struct stw_rota *r, struct view *v)
+static void read_hooks(struct stw_rotation *r, struct view *v)
 {
-    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++) {
         struct stw_error e = {0};
         if (stw_hook_read(&v->hooks[i], &r->api, &e) < 0 && v->hook_err.code == STW_OK)
             v->hook_err = e;
@@ -62,7 +62,7 @@ static void read_hooks(struct stw_rota *r, struct view *v)
     }
 }
 
-static int read_secret(struct stw_rota *r, struct view *v, struct stw_error *err)
+static int read_secret(struct stw_rotation *r, struct view *v, struct stw_error *err)
 {
     struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
     struct stw_error e = {0};
@@ -85,9 +85,9 @@ static int read_secret(struct stw_rota *r, struct view *v, struct stw_error *err
     return stw_error_wrap(err, "cannot read Secret %s/%s", r->config.ns, r->config.secret);
 }
 
-static bool all_exact(const struct stw_rota_facts *f)
+static bool all_exact(const struct stw_rotation_facts *f)
 {
-    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++)
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++)
         if (f->hooks[i].state == STW_HOOK_UNKNOWN ||
             (f->hooks[i].state == STW_HOOK_FOUND && !f->hooks[i].exact))
             return false;
@@ -95,7 +95,7 @@ static bool all_exact(const struct stw_rota_facts *f)
 }
 
 /* How long this exact bundle was seen in all of them. */
-static int64_t exact_for(struct stw_rota *r, const struct view *v)
+static int64_t exact_for(struct stw_rotation *r, const struct view *v)
 {
     struct stw_hash h = stw_hash_bytes(stw_buf_str(&v->bundle), v->bundle.len);
     uint64_t now = stw_now_ms(r->clock);
@@ -110,10 +110,10 @@ static int64_t exact_for(struct stw_rota *r, const struct view *v)
     return (int64_t)(now - STW_MIN(now, r->exact_since_ms)) * 1000;
 }
 
-static void collect_facts(struct stw_rota *r, struct view *v)
+static void collect_facts(struct stw_rotation *r, struct view *v)
 {
-    stw_rota_examine(&v->content, &r->config, v->now_us, &v->facts, &v->bundle);
-    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
+    stw_rotation_examine(&v->content, &r->config, v->now_us, &v->facts, &v->bundle);
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++) {
         v->facts.hooks[i].state = v->hooks[i].state;
         v->facts.hooks[i].exact = stw_hook_exact(&v->hooks[i], stw_buf_str(&v->bundle));
     }
@@ -123,7 +123,7 @@ static void collect_facts(struct stw_rota *r, struct view *v)
 /* --- serving */
 
 /* A leaf that no configuration would trust does not replace one that is trusted. */
-static void serve_trusted_leaf(struct stw_rota *r, const struct view *v)
+static void serve_trusted_leaf(struct stw_rotation *r, const struct view *v)
 {
     const char *cert = v->content.slot[STW_SLOT_TLS_CRT], *key = v->content.slot[STW_SLOT_TLS_KEY];
     struct stw_error err = {0};
@@ -137,11 +137,11 @@ static void serve_trusted_leaf(struct stw_rota *r, const struct view *v)
 }
 
 /* Usually all configurations contain the bundle, and then it need not be checked for each. */
-static void note_problem(struct stw_rota *r, const struct view *v)
+static void note_problem(struct stw_rotation *r, const struct view *v)
 {
     bool bundle_trusts = r->served && stw_cert_signed_by(r->served, stw_buf_str(&v->bundle));
     r->problem[0] = '\0';
-    for (unsigned i = 0; i < STW_ROTA_HOOKS && !r->problem[0]; i++) {
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS && !r->problem[0]; i++) {
         const struct stw_hook *h = &v->hooks[i];
         if (h->state == STW_HOOK_UNKNOWN)
             (void)snprintf(r->problem, sizeof(r->problem), "%s", v->hook_err.text);
@@ -156,7 +156,7 @@ static void note_problem(struct stw_rota *r, const struct view *v)
 
 /* --- acting */
 
-static int put_secret(struct stw_rota *r, struct view *v, struct stw_error *err)
+static int put_secret(struct stw_rotation *r, struct view *v, struct stw_error *err)
 {
     struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
     struct stw_buf stw_autobuf body = {.max = STW_SECRET_MAX_BYTES, .secret = true};
@@ -181,7 +181,7 @@ static int put_secret(struct stw_rota *r, struct view *v, struct stw_error *err)
 
 /* Without our own CA, the configurations show which CAs other replicas may still be serving.  They
  * are read after the Secret, as other replicas may have continued until it was gone. */
-static int find_trusted(struct stw_rota *r, struct view *v, struct stw_buf *found,
+static int find_trusted(struct stw_rotation *r, struct view *v, struct stw_buf *found,
                         struct stw_error *err)
 {
     v->hook_err = (struct stw_error){0};
@@ -191,25 +191,25 @@ static int find_trusted(struct stw_rota *r, struct view *v, struct stw_buf *foun
             *err = v->hook_err;
         return -1;
     }
-    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++)
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++)
         stw_hook_collect(&v->hooks[i], v->now_us, found);
     return 0;
 }
 
-static int change_secret(struct stw_rota *r, struct view *v, enum stw_rota_action action,
+static int change_secret(struct stw_rotation *r, struct view *v, enum stw_rotation_action action,
                          struct stw_error *err)
 {
     struct stw_buf stw_autobuf found = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
-    bool lost = action == STW_ROTA_STAGE && !v->facts.ca.cert;
+    bool lost = action == STW_ROTATION_STAGE && !v->facts.ca.cert;
     if (lost && find_trusted(r, v, &found, err) < 0)
         return -1;
-    if (stw_rota_change(&v->content, action, &r->config, lost ? stw_buf_str(&found) : NULL,
-                        v->now_us, err) < 0)
+    if (stw_rotation_change(&v->content, action, &r->config, lost ? stw_buf_str(&found) : NULL,
+                            v->now_us, err) < 0)
         return -1;
     return put_secret(r, v, err);
 }
 
-static bool may_repair(struct stw_rota *r)
+static bool may_repair(struct stw_rotation *r)
 {
     uint64_t now = stw_now_ms(r->clock);
     if (now - r->repair_since_ms >= REPAIRS_MS) {
@@ -219,9 +219,9 @@ static bool may_repair(struct stw_rota *r)
     return r->repairs++ < REPAIRS_MAX;
 }
 
-static int write_hooks(struct stw_rota *r, struct view *v, struct stw_error *err)
+static int write_hooks(struct stw_rotation *r, struct view *v, struct stw_error *err)
 {
-    for (unsigned i = 0; i < STW_ROTA_HOOKS; i++) {
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++) {
         const struct stw_hook *h = &v->hooks[i];
         if (h->state != STW_HOOK_FOUND || v->facts.hooks[i].exact)
             continue;
@@ -240,17 +240,17 @@ static int write_hooks(struct stw_rota *r, struct view *v, struct stw_error *err
 }
 
 /* Why a new CA or leaf is made: the first reason that applies. */
-static const char *find_action_reason(const struct view *v, enum stw_rota_action action)
+static const char *find_action_reason(const struct view *v, enum stw_rotation_action action)
 {
-    const struct stw_rota_facts *f = &v->facts;
+    const struct stw_rotation_facts *f = &v->facts;
     const struct stw_content *c = &v->content;
-    if (action == STW_ROTA_STAGE)
+    if (action == STW_ROTATION_STAGE)
         return !c->exists                  ? "there is no Secret yet"
                : !c->slot[STW_SLOT_CA_CRT] ? "the Secret holds no CA"
                : !f->ca.cert               ? "the CA in the Secret is unreadable or has expired"
                : !f->ca.key                ? "the CA's key is missing or does not fit"
                                            : "two thirds of the CA's life are over";
-    if (action == STW_ROTA_ISSUE)
+    if (action == STW_ROTATION_ISSUE)
         return !c->slot[STW_SLOT_TLS_CRT] ? "the Secret holds no certificate"
                : !f->leaf.pair            ? "the pair is unreadable, does not fit, or has expired"
                : !f->leaf.covers          ? "the certificate lacks a name that is asked for"
@@ -259,15 +259,17 @@ static const char *find_action_reason(const struct view *v, enum stw_rota_action
     return NULL;
 }
 
-static void log_action(const struct stw_rota *r, enum stw_rota_action action, const char *why)
+static void log_action(const struct stw_rotation *r, enum stw_rotation_action action,
+                       const char *why)
 {
-    static const char *const text[STW_ROTA_ACTIONS] = {
-        [STW_ROTA_STAGE] = "new certificate authority made, not in use before it is in every "
-                           "caBundle",
-        [STW_ROTA_ISSUE] = "new serving certificate issued",
-        [STW_ROTA_PROMOTE] = "new certificate authority in use, serving certificate issued by it",
-        [STW_ROTA_STAMP] = "time noted until which former certificate authorities stay trusted",
-        [STW_ROTA_RETIRE] = "former certificate authorities retired",
+    static const char *const text[STW_ROTATION_ACTIONS] = {
+        [STW_ROTATION_STAGE] = "new certificate authority made, not in use before it is in every "
+                               "caBundle",
+        [STW_ROTATION_ISSUE] = "new serving certificate issued",
+        [STW_ROTATION_PROMOTE] =
+            "new certificate authority in use, serving certificate issued by it",
+        [STW_ROTATION_STAMP] = "time noted until which former certificate authorities stay trusted",
+        [STW_ROTATION_RETIRE] = "former certificate authorities retired",
     };
     stw_log(STW_LOG_INFO, text[action], STW_STR("namespace", r->config.ns),
             STW_STR("secret", r->config.secret), STW_STR("reason", why));
@@ -275,17 +277,17 @@ static void log_action(const struct stw_rota *r, enum stw_rota_action action, co
 
 /* Returns 1 when an action was done, 0 when there was nothing to do, or -1; -1 also when a
  * configuration could not be read, so that an action may be missing. */
-static int perform_action(struct stw_rota *r, struct view *v, enum stw_rota_action action,
+static int perform_action(struct stw_rotation *r, struct view *v, enum stw_rotation_action action,
                           struct stw_error *err)
 {
     const char *why = find_action_reason(v, action);
-    if (action == STW_ROTA_NONE && v->hook_err.code != STW_OK) {
+    if (action == STW_ROTATION_NONE && v->hook_err.code != STW_OK) {
         *err = v->hook_err;
         return -1;
     }
-    if (action == STW_ROTA_NONE)
+    if (action == STW_ROTATION_NONE)
         return 0;
-    if (action == STW_ROTA_WRITE)
+    if (action == STW_ROTATION_WRITE)
         return write_hooks(r, v, err) < 0 ? -1 : 1;
     if (change_secret(r, v, action, err) < 0)
         return -1;
@@ -294,7 +296,7 @@ static int perform_action(struct stw_rota *r, struct view *v, enum stw_rota_acti
 }
 
 /* Returns as perform_action(); `err` is not NULL. */
-static int run_round(struct stw_rota *r, struct stw_error *err)
+static int run_round(struct stw_rotation *r, struct stw_error *err)
 {
     struct view v;
     view_init(&v, r);
@@ -305,7 +307,7 @@ static int run_round(struct stw_rota *r, struct stw_error *err)
         serve_trusted_leaf(r, &v);
         note_problem(r, &v);
         r->facts = v.facts;
-        rc = perform_action(r, &v, stw_rota_decide(&v.facts, v.now_us, &r->config.times), err);
+        rc = perform_action(r, &v, stw_rotation_decide(&v.facts, v.now_us, &r->config.times), err);
     }
     view_done(&v);
     return rc;
@@ -318,7 +320,7 @@ static bool lost_race(const struct stw_error *err)
            err->code == STW_ERR_NOT_FOUND;
 }
 
-int stw_rota_sync(struct stw_rota *r, struct stw_error *err)
+int stw_rotation_sync(struct stw_rotation *r, struct stw_error *err)
 {
     for (unsigned i = 0; i < ROUNDS_MAX; i++) {
         struct stw_error e = {0};
@@ -336,18 +338,18 @@ int stw_rota_sync(struct stw_rota *r, struct stw_error *err)
                     r->config.ns, r->config.secret, ROUNDS_MAX);
 }
 
-bool stw_rota_idle(struct stw_rota *r, uint64_t max_ms, uint64_t *ret_wait_ms)
+bool stw_rotation_idle(struct stw_rotation *r, uint64_t max_ms, uint64_t *ret_wait_ms)
 {
-    struct stw_rota_facts f = r->facts;
+    struct stw_rotation_facts f = r->facts;
     int64_t now_us = stw_wall_us(r->clock);
     if (r->exact_since_ms > 0)
         f.exact_for_us = (int64_t)(stw_now_ms(r->clock) - r->exact_since_ms) * 1000;
     *ret_wait_ms =
-        (uint64_t)stw_rota_wait_us(&f, &r->config.times, (int64_t)max_ms * 1000) / 1000 + 1;
-    return stw_rota_decide(&f, now_us, &r->config.times) == STW_ROTA_NONE;
+        (uint64_t)stw_rotation_wait_us(&f, &r->config.times, (int64_t)max_ms * 1000) / 1000 + 1;
+    return stw_rotation_decide(&f, now_us, &r->config.times) == STW_ROTATION_NONE;
 }
 
-void stw_rota_done(struct stw_rota *r)
+void stw_rotation_done(struct stw_rotation *r)
 {
     free(r->served);
     r->served = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "webhook/scrape.h"
+#include "webhook/metrics_server.h"
 
 #include "base/util.h"
 #include "webhook/bundle_priv.h"
@@ -17,8 +17,8 @@
 #define CONNECTION_MEMORY ((size_t)40 << 10) /* half is the read buffer: a TLS record, a token */
 #define TEXT_MAX ((size_t)64 << 20)
 
-struct stw_scrape {
-    struct stw_scrape_config c;
+struct stw_metrics_server {
+    struct stw_metrics_server_config c;
     struct stw_gate *gate;
     struct MHD_Daemon *daemon;
     struct stw_bundle_slot bundle;
@@ -26,7 +26,7 @@ struct stw_scrape {
 
 struct reader {
     struct stw_gate_entry entry; /* first member: the context of a connection */
-    struct stw_scrape *scrape;
+    struct stw_metrics_server *metrics_server;
     struct stw_bundle *bundle;
 };
 
@@ -51,7 +51,7 @@ static int retrieve_certificate(gnutls_session_t session, const struct gnutls_ce
     return stw_bundle_retrieve(r->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
 }
 
-static struct reader *open_reader(struct stw_scrape *s, struct MHD_Connection *mhd)
+static struct reader *open_reader(struct stw_metrics_server *s, struct MHD_Connection *mhd)
 {
     int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     struct reader *r = calloc(1, sizeof(*r));
@@ -59,7 +59,7 @@ static struct reader *open_reader(struct stw_scrape *s, struct MHD_Connection *m
         (void)shutdown(fd, SHUT_RDWR);
         return NULL;
     }
-    r->scrape = s;
+    r->metrics_server = s;
     r->bundle = stw_bundle_slot_ref(&s->bundle);
     stw_gate_enter(s->gate, &r->entry, fd);
     return r;
@@ -68,7 +68,7 @@ static struct reader *open_reader(struct stw_scrape *s, struct MHD_Connection *m
 static void notify_connection(void *cls, struct MHD_Connection *mhd, void **context,
                               enum MHD_ConnectionNotificationCode what)
 {
-    struct stw_scrape *s = cls;
+    struct stw_metrics_server *s = cls;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = open_reader(s, mhd);
     } else if (*context) {
@@ -81,7 +81,7 @@ static void notify_connection(void *cls, struct MHD_Connection *mhd, void **cont
 
 static int hand_over(void *ctx, int fd, const struct sockaddr *addr, socklen_t len)
 {
-    struct stw_scrape *s = ctx;
+    struct stw_metrics_server *s = ctx;
     return MHD_add_connection(s->daemon, fd, addr, len) == MHD_YES ? 0 : -1;
 }
 
@@ -100,8 +100,9 @@ static enum MHD_Result answer_text(struct MHD_Connection *mhd, int code, const c
                             &text);
 }
 
-static enum MHD_Result answer_scrape(struct stw_scrape *s, struct MHD_Connection *mhd,
-                                     const char *url, const char *method)
+static enum MHD_Result answer_metrics_request(struct stw_metrics_server *s,
+                                              struct MHD_Connection *mhd, const char *url,
+                                              const char *method)
 {
     struct stw_access_answer a;
     struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
@@ -118,11 +119,12 @@ static enum MHD_Result answer_scrape(struct stw_scrape *s, struct MHD_Connection
     return stw_plain_answer(mhd, 200, STW_PLAIN_METRICS, NULL, &text);
 }
 
-static enum MHD_Result handle_scrape_request(void *cls, struct MHD_Connection *mhd, const char *url,
-                                             const char *method, const char *version,
-                                             const char *data, size_t *data_size, void **state)
+static enum MHD_Result handle_metrics_request(void *cls, struct MHD_Connection *mhd,
+                                              const char *url, const char *method,
+                                              const char *version, const char *data,
+                                              size_t *data_size, void **state)
 {
-    struct stw_scrape *s = cls;
+    struct stw_metrics_server *s = cls;
     struct reader *r = reader_of(mhd);
     (void)version, (void)data;
     if (!r)
@@ -136,13 +138,13 @@ static enum MHD_Result handle_scrape_request(void *cls, struct MHD_Connection *m
         *data_size = 0;
         return MHD_YES;
     }
-    return answer_scrape(s, mhd, url, method);
+    return answer_metrics_request(s, mhd, url, method);
 }
 
-static void complete_scrape_request(void *cls, struct MHD_Connection *mhd, void **state,
-                                    enum MHD_RequestTerminationCode why)
+static void complete_metrics_request(void *cls, struct MHD_Connection *mhd, void **state,
+                                     enum MHD_RequestTerminationCode why)
 {
-    struct stw_scrape *s = cls;
+    struct stw_metrics_server *s = cls;
     struct reader *r = *state;
     (void)mhd;
     if (r)
@@ -152,7 +154,7 @@ static void complete_scrape_request(void *cls, struct MHD_Connection *mhd, void 
 
 /* --- create and destroy */
 
-static int start_daemon(struct stw_scrape *s, struct stw_error *err)
+static int start_daemon(struct stw_metrics_server *s, struct stw_error *err)
 {
     const unsigned flags =
         MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
@@ -160,10 +162,10 @@ static int start_daemon(struct stw_scrape *s, struct stw_error *err)
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle_scrape_request, s, MHD_OPTION_HTTPS_PRIORITIES,
+        flags, 0, NULL, NULL, handle_metrics_request, s, MHD_OPTION_HTTPS_PRIORITIES,
         STW_TLS_PRIORITIES, MHD_OPTION_HTTPS_CERT_CALLBACK2, retrieve_certificate,
         MHD_OPTION_NOTIFY_CONNECTION, notify_connection, s, MHD_OPTION_NOTIFY_COMPLETED,
-        complete_scrape_request, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        complete_metrics_request, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
         /* The gate enforces the limit. */
         MHD_OPTION_CONNECTION_LIMIT, 2 * CONNECTIONS_MAX + 1024U, MHD_OPTION_END);
@@ -173,7 +175,7 @@ static int start_daemon(struct stw_scrape *s, struct stw_error *err)
                                 strerrordesc_np(errno));
 }
 
-static int open_gate(struct stw_scrape *s, struct stw_error *err)
+static int open_gate(struct stw_metrics_server *s, struct stw_error *err)
 {
     struct stw_gate_config gate = {.what = "connections for metrics were cut",
                                    .address = s->c.address,
@@ -186,10 +188,10 @@ static int open_gate(struct stw_scrape *s, struct stw_error *err)
     return stw_gate_create(&gate, &s->gate, err);
 }
 
-int stw_scrape_create(const struct stw_scrape_config *config, struct stw_scrape **ret,
-                      struct stw_error *err)
+int stw_metrics_server_create(const struct stw_metrics_server_config *config,
+                              struct stw_metrics_server **ret, struct stw_error *err)
 {
-    struct stw_scrape *s = calloc(1, sizeof(*s));
+    struct stw_metrics_server *s = calloc(1, sizeof(*s));
     if (!s) {
         stw_access_destroy(config->access);
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics' door");
@@ -197,25 +199,25 @@ int stw_scrape_create(const struct stw_scrape_config *config, struct stw_scrape 
     s->c = *config;
     stw_bundle_slot_init(&s->bundle);
     if (start_daemon(s, err) != 0 || open_gate(s, err) != 0) {
-        stw_scrape_destroy(s);
+        stw_metrics_server_destroy(s);
         return stw_error_wrap(err, "metrics on %s", config->address);
     }
     *ret = s;
     return 0;
 }
 
-int stw_scrape_set_certificate(struct stw_scrape *s, const char *cert_pem, const char *key_pem,
-                               struct stw_error *err)
+int stw_metrics_server_set_certificate(struct stw_metrics_server *s, const char *cert_pem,
+                                       const char *key_pem, struct stw_error *err)
 {
     return stw_bundle_slot_load(&s->bundle, cert_pem, key_pem, stw_wall_us(s->c.clock), err);
 }
 
-uint16_t stw_scrape_port(const struct stw_scrape *s)
+uint16_t stw_metrics_server_port(const struct stw_metrics_server *s)
 {
     return stw_gate_port(s->gate);
 }
 
-void stw_scrape_destroy(struct stw_scrape *s)
+void stw_metrics_server_destroy(struct stw_metrics_server *s)
 {
     if (!s)
         return;

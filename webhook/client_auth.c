@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "webhook/callers.h"
+#include "webhook/client_auth.h"
 
 #include "base/log.h"
 #include "base/util.h"
@@ -19,8 +19,8 @@ struct stamp {
     ino_t inode;
 };
 
-struct stw_callers {
-    struct stw_callers_config c;
+struct stw_client_auth {
+    struct stw_client_auth_config c;
     pthread_mutex_t lock; /* held while a certificate is verified: handshakes are rare */
     gnutls_x509_trust_list_t trust;
     struct stamp stamp;
@@ -43,7 +43,7 @@ static bool is_same_stamp(const struct stamp *a, const struct stamp *b)
            a->size == b->size && a->inode == b->inode;
 }
 
-static int load_callers_ca(struct stw_callers *c, struct stw_error *err)
+static int load_client_ca(struct stw_client_auth *c, struct stw_error *err)
 {
     gnutls_x509_trust_list_t fresh = NULL;
     char *pem = NULL;
@@ -68,7 +68,7 @@ static int load_callers_ca(struct stw_callers *c, struct stw_error *err)
 }
 
 /* With the lock held. */
-static void reload_changed_ca(struct stw_callers *c)
+static void reload_changed_ca(struct stw_client_auth *c)
 {
     struct stw_error err = {0};
     uint64_t now = stw_now_ms(c->c.clock);
@@ -79,7 +79,7 @@ static void reload_changed_ca(struct stw_callers *c)
     if (is_same_stamp(&stamp, &c->stamp))
         return;
     c->stamp = stamp;
-    if (load_callers_ca(c, &err) < 0)
+    if (load_client_ca(c, &err) < 0)
         stw_log(STW_LOG_WARN, "the CA for callers is refused, the old one stays in use",
                 STW_STR("error", err.text));
     else
@@ -88,7 +88,7 @@ static void reload_changed_ca(struct stw_callers *c)
 
 /* --- a certificate */
 
-static bool is_listed(const struct stw_callers *c, const char *name, size_t len)
+static bool is_listed(const struct stw_client_auth *c, const char *name, size_t len)
 {
     for (const char *const *n = c->c.names; *n; n++)
         if (strlen(*n) == len && memcmp(*n, name, len) == 0)
@@ -96,7 +96,7 @@ static bool is_listed(const struct stw_callers *c, const char *name, size_t len)
     return false;
 }
 
-static bool has_name(const struct stw_callers *c, gnutls_x509_crt_t crt)
+static bool has_name(const struct stw_client_auth *c, gnutls_x509_crt_t crt)
 {
     char name[256];
     size_t size = sizeof(name);
@@ -120,7 +120,7 @@ static bool has_name(const struct stw_callers *c, gnutls_x509_crt_t crt)
 #define CHAIN_MAX 8U
 
 /* NULL, or the reason for a refusal. */
-static const char *verify_chain(struct stw_callers *c, gnutls_x509_crt_t *chain, unsigned count)
+static const char *verify_chain(struct stw_client_auth *c, gnutls_x509_crt_t *chain, unsigned count)
 {
     char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
     gnutls_typed_vdata_st data = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
@@ -136,7 +136,7 @@ static const char *verify_chain(struct stw_callers *c, gnutls_x509_crt_t *chain,
     return has_name(c, chain[0]) ? NULL : "its certificate is for none of the names";
 }
 
-static const char *judge_session(struct stw_callers *c, gnutls_session_t session)
+static const char *judge_session(struct stw_client_auth *c, gnutls_session_t session)
 {
     gnutls_x509_crt_t chain[CHAIN_MAX];
     unsigned count = 0, used = 0;
@@ -159,7 +159,7 @@ static const char *judge_session(struct stw_callers *c, gnutls_session_t session
     return why;
 }
 
-static void log_refused_caller(struct stw_callers *c, const char *why)
+static void log_refused_caller(struct stw_client_auth *c, const char *why)
 {
     uint64_t now = stw_now_ms(c->c.clock);
     (void)pthread_mutex_lock(&c->lock);
@@ -173,14 +173,14 @@ static void log_refused_caller(struct stw_callers *c, const char *why)
 /* gnutls_certificate_verify_function: anything but 0 ends the handshake. */
 static int verify_caller(gnutls_session_t session)
 {
-    struct stw_callers *c = gnutls_db_get_ptr(session);
+    struct stw_client_auth *c = gnutls_db_get_ptr(session);
     const char *why = judge_session(c, session);
     if (why)
         log_refused_caller(c, why);
     return why ? GNUTLS_E_CERTIFICATE_ERROR : 0;
 }
 
-void stw_callers_require(struct stw_callers *c, gnutls_session_t session)
+void stw_client_auth_require(struct stw_client_auth *c, gnutls_session_t session)
 {
     gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
     /* The only place in a session for our pointer: libmicrohttpd uses the other one, and there is
@@ -191,25 +191,25 @@ void stw_callers_require(struct stw_callers *c, gnutls_session_t session)
 
 /* --- create and destroy */
 
-int stw_callers_create(const struct stw_callers_config *config, struct stw_callers **ret,
-                       struct stw_error *err)
+int stw_client_auth_create(const struct stw_client_auth_config *config,
+                           struct stw_client_auth **ret, struct stw_error *err)
 {
-    struct stw_callers *c = calloc(1, sizeof(*c));
+    struct stw_client_auth *c = calloc(1, sizeof(*c));
     if (!c)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the CA of callers");
     c->c = *config;
     (void)pthread_mutex_init(&c->lock, NULL);
     c->looked_ms = stw_now_ms(config->clock);
     c->stamp = read_ca_stamp(config->ca_file);
-    if (load_callers_ca(c, err) < 0) {
-        stw_callers_destroy(c);
+    if (load_client_ca(c, err) < 0) {
+        stw_client_auth_destroy(c);
         return -1;
     }
     *ret = c;
     return 0;
 }
 
-void stw_callers_destroy(struct stw_callers *c)
+void stw_client_auth_destroy(struct stw_client_auth *c)
 {
     if (!c)
         return;

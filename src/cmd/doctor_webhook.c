@@ -15,7 +15,7 @@
 #define PEM_MAX_BYTES ((size_t)256 * 1024)
 #define SOON_US ((int64_t)7 * 86400 * 1000000)
 
-struct door {
+struct webhook_check {
     struct doctor *d;
     char *leaf; /* PEM; NULL: unknown */
     const struct stw_resource *resource;
@@ -136,7 +136,7 @@ static bool is_cert_for_host(const char *leaf, const char *host)
 }
 
 /* The fault of a webhook, as the end of a sentence; NULL: none. */
-static const char *fault_of(const struct door *x, const char *bundle, const char *host)
+static const char *fault_of(const struct webhook_check *x, const char *bundle, const char *host)
 {
     struct stw_error err = {0};
     if (!bundle)
@@ -151,7 +151,7 @@ static const char *fault_of(const struct door *x, const char *bundle, const char
 }
 
 /* Reports only the first fault: usually all webhooks have the same. */
-static bool check_hooks(struct door *x, struct stw_json configuration)
+static bool check_hooks(struct webhook_check *x, struct stw_json configuration)
 {
     struct stw_json key, hook;
     stw_json_foreach (stw_json_get(configuration, "webhooks"), key, hook) {
@@ -171,7 +171,8 @@ static bool check_hooks(struct door *x, struct stw_json configuration)
     return true;
 }
 
-static void check_configuration(struct door *x, const struct stw_resource *r, const char *name)
+static void check_configuration(struct webhook_check *x, const struct stw_resource *r,
+                                const char *name)
 {
     stw_autoanswer struct stw_answer configuration = {0};
     struct stw_error err = {0};
@@ -194,7 +195,7 @@ static void check_configuration(struct door *x, const struct stw_resource *r, co
 
 void doctor_webhooks(struct doctor *d)
 {
-    struct door x = {.d = d, .leaf = read_leaf(d)};
+    struct webhook_check x = {.d = d, .leaf = read_leaf(d)};
     check_configuration(&x, &stw_res_mutating, STW_CERTS_MUTATING);
     check_configuration(&x, &stw_res_validating, STW_CERTS_VALIDATING);
     free(x.leaf);
