@@ -2,7 +2,7 @@
 """Admission of Apps: all errors at once, warnings and defaults."""
 
 import pytest
-from support import app, myweb
+from support import app, myweb, wait
 
 pytestmark = pytest.mark.oldest("webhook calls, dry run, the schema")
 
@@ -54,9 +54,10 @@ def test_warnings(steward, cluster, namespace):
     assert 'image has no tag or uses ":latest"' in result.stderr
     assert "port 80 is below 1024" in result.stderr
     assert 'Secret "db" not found; the pods start when it appears' in result.stderr
-    result = cluster.apply(myweb.manifest("web", namespace))
-    assert 'App "web" in this namespace has a Deployment and a Service of the same names' \
-        in result.stderr
+    # The App reaches steward's cache by a watch.
+    wait.until("the warning of the same names", lambda:
+               'App "web" in this namespace has a Deployment and a Service of the same names'
+               in cluster.apply(myweb.manifest("web", namespace), dry_run=True).stderr)
     result = cluster.apply(app.manifest("web", namespace, config={
         "databaseUrl": "postgres://app:secret@db/shop"}))
     assert "credentials end up in a ConfigMap; use databaseUrlSecretRef" in result.stderr
