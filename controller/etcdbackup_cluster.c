@@ -120,8 +120,7 @@ static void summarize_backups(const struct stw_run *run, const char *cluster, st
     }
 }
 
-void stw_etcdbackup_tell_cluster(const struct stw_run *run, const char *key,
-                                 struct stw_conditions *c)
+static void set_condition(const struct stw_run *run, const char *key, struct stw_conditions *c)
 {
     struct summary s;
     summarize_backups(run, key, &s);
@@ -138,9 +137,14 @@ void stw_etcdbackup_tell_cluster(const struct stw_run *run, const char *key,
                           s.newest == EB_NEVER ? "NeverSucceeded" : "BackupStale", "%s", s.stale);
 }
 
-json_t *stw_etcdbackup_last(const struct stw_run *run, const char *key)
+static json_t *find_newest(const struct stw_run *run, const char *key)
 {
     struct summary s;
     summarize_backups(run, key, &s);
     return s.last;
 }
+
+const struct stw_etcd_backups stw_etcdbackup_of_cluster = {
+    .set_condition = set_condition,
+    .newest = find_newest,
+};

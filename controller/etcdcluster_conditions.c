@@ -2,8 +2,8 @@
  *
  * The conditions of an EtcdCluster, derived from what was observed and planned. */
 #include "base/util.h"
-#include "controller/etcdbackup.h"
 #include "controller/etcdcluster_priv.h"
+#include "kinds/product.h"
 
 #define IDLE "Idle"
 
@@ -269,11 +269,11 @@ static void degraded_condition(const struct ec *e, struct stw_conditions *c)
         stw_condition_set(c, "Degraded", STW_FALSE, "AsExpected", "nothing is stuck");
 }
 
-/* Without caches (in tests) the condition is kept. */
 static void backup_condition(const struct ec *e, struct stw_conditions *c)
 {
-    if (e->run->manager)
-        stw_etcdbackup_tell_cluster(e->run, e->run->key, c);
+    const struct stw_etcd_backups *backups = stw_product_etcd_backups(e->run->env);
+    if (backups)
+        backups->set_condition(e->run, e->run->key, c);
     else
         stw_condition_keep(c, "BackupReady");
 }

@@ -2,9 +2,9 @@
  *
  * Builds the status of an EtcdCluster.  No I/O. */
 #include "base/util.h"
-#include "controller/etcdbackup.h"
 #include "controller/etcdcluster_priv.h"
 #include "controller/status.h"
+#include "kinds/product.h"
 
 #include <stdio.h>
 
@@ -316,6 +316,7 @@ static void add_names(const struct ec *e, json_t *status)
 void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status)
 {
     static const char *const keep[] = {"lastBackup", "repairs", "lastRepair", NULL};
+    const struct stw_etcd_backups *backups = stw_product_etcd_backups(e->run->env);
     struct stw_status s;
     stw_status_begin(&s, e->run, &e->object, keep);
     give_verdict(e, v, &s.conditions);
@@ -327,8 +328,8 @@ void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status)
     add_phase(e, v, s.tree);
     add_names(e, s.tree);
     stw_status_add_repairs(&s, e->children, EC_CHILDREN);
-    if (e->run->manager)
-        set_optional_field(s.tree, "lastBackup", stw_etcdbackup_last(e->run, e->run->key));
+    if (backups)
+        set_optional_field(s.tree, "lastBackup", backups->newest(e->run, e->run->key));
     *ret_status = stw_status_end(&s);
 }
 

@@ -11,6 +11,7 @@
 #include "controller/etcdbackup_priv.h"
 #include "controller/etcdcluster_priv.h"
 #include "controller/etcdrestore.h"
+#include "kinds/etcdrestore.h"
 
 #define ER_URI_MAX 2049
 #define ER_BACKOFF_S 15

@@ -11,6 +11,7 @@
 #include "cmd/own_image.h"
 #include "cmd/serve.h"
 #include "controller/controllers.h"
+#include "controller/etcdbackup.h"
 #include "controller/manager.h"
 #include "controller/targets.h"
 #include "kinds/zones.h"
@@ -154,6 +155,7 @@ static int create_manager(struct run *r, struct stw_error *err)
     r->serve.product.targets = stw_target_store_get;
     r->serve.product.targets_ctx = r->targets;
     r->serve.product.target_store = r->targets;
+    r->serve.product.etcd_backups = &stw_etcdbackup_of_cluster;
     struct stw_manager_config config = {
         .controllers = stw_controllers,
         .client = r->client,

@@ -3,8 +3,9 @@
  * Rules on an App beyond its field table. */
 #include "base/util.h"
 #include "kinds/app_priv.h"
+#include "kinds/arena.h"
+#include "kinds/check.h"
 #include "kinds/core.h"
-#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 
 #include <ctype.h>

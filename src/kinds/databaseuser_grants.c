@@ -4,7 +4,7 @@
 #include "kinds/databaseuser_priv.h"
 
 #include "base/util.h"
-#include "kinds/kind_priv.h"
+#include "kinds/arena.h"
 
 #include <stdio.h>
 

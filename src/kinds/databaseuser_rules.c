@@ -5,7 +5,6 @@
 #include "kinds/databaseuser_priv.h"
 
 #include "base/util.h"
-#include "kinds/kind_priv.h"
 #include "kinds/product.h"
 
 #include <ctype.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * EtcdBackup: snapshots of an etcd in a store, once or on a schedule.  EtcdRestore: a cluster
- * created from one of them. */
+ * EtcdBackup: snapshots of an etcd in a store, once or on a schedule. */
 #ifndef STW_KINDS_ETCDBACKUP_H
 #define STW_KINDS_ETCDBACKUP_H
 
@@ -41,23 +40,7 @@ struct stw_etcdbackup {
     const char *verify; /* "None", "Hash" */
 };
 
-struct stw_etcdrestore {
-    const char *storage_type; /* or NULL */
-    struct stw_etcd_s3 s3;
-    struct stw_etcd_pvc pvc;
-    struct {
-        const char *name; /* or NULL */
-        const char *uri;  /* NULL: its newest verified one */
-    } backup;
-    const char *cluster;
-    struct stw_json template; /* an EtcdCluster's spec; absent: that of the existing cluster */
-    const char *mode;         /* "New" */
-    int64_t bump_revision;
-    bool mark_compacted;
-    int64_t keep_old_volumes_s;
-};
-
-extern const struct stw_kind stw_kind_etcdbackup, stw_kind_etcdrestore;
+extern const struct stw_kind stw_kind_etcdbackup;
 
 /* Where an EtcdBackup stores, as a text that is equal for two objects that would write to the same
  * place.  `backup` is the object, `ns` its namespace.  Returns false when the spec names no

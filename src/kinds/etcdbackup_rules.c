@@ -4,7 +4,6 @@
 #include "base/util.h"
 #include "kinds/etcdbackup_priv.h"
 #include "kinds/etcdcluster_priv.h"
-#include "kinds/kind_priv.h"
 #include "kinds/schedule.h"
 
 #include <stdio.h>

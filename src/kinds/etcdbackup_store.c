@@ -2,9 +2,9 @@
  *
  * Where snapshots are stored; the same for EtcdBackup and EtcdRestore. */
 #include "base/util.h"
+#include "kinds/check.h"
 #include "kinds/etcdbackup_priv.h"
 #include "kinds/etcdcluster_priv.h"
-#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 
 #include <ctype.h>

@@ -3,7 +3,6 @@
  * Rules on an EtcdCluster beyond its field tables. */
 #include "base/util.h"
 #include "kinds/etcdcluster_priv.h"
-#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 
 #include <ctype.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fields and rules of EtcdRestore: a cluster created from a backup. */
+#include "kinds/etcdrestore.h"
+
 #include "base/util.h"
+#include "kinds/arena.h"
 #include "kinds/etcdbackup_priv.h"
 #include "kinds/etcdcluster_priv.h"
-#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 #include "kinds/rows.h"
 

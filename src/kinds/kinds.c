@@ -7,6 +7,7 @@
 #include "kinds/eru.h"
 #include "kinds/etcdbackup.h"
 #include "kinds/etcdcluster.h"
+#include "kinds/etcdrestore.h"
 #include "kinds/myweb.h"
 
 const struct stw_kind *const stw_kinds[] = {

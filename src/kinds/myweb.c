@@ -2,8 +2,8 @@
 #include "kinds/myweb.h"
 
 #include "base/util.h"
+#include "kinds/check.h"
 #include "kinds/core.h"
-#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 #include "kinds/product.h"
 #include "kinds/rows.h"

@@ -7,6 +7,7 @@
 
 #include "kinds/kind.h"
 
+struct stw_etcd_backups;
 struct stw_reach;
 struct stw_target_store;
 struct stw_targets;
@@ -22,6 +23,7 @@ struct stw_product {
     struct stw_target_store *target_store; /* reports changes of the targets; or NULL */
     const struct stw_reach *reach;         /* where endpoints in objects may lead; NULL: anywhere */
     const char *agent_image;               /* of pods that work on volumes; NULL, "": none */
+    const struct stw_etcd_backups *etcd_backups; /* or NULL: EtcdClusters report no backups */
 };
 
 static inline struct stw_zones *stw_product_zones(const struct stw_env *env)
@@ -42,6 +44,11 @@ static inline const struct stw_reach *stw_product_reach(const struct stw_env *en
 static inline const char *stw_product_agent_image(const struct stw_env *env)
 {
     return env && env->product && env->product->agent_image ? env->product->agent_image : "";
+}
+
+static inline const struct stw_etcd_backups *stw_product_etcd_backups(const struct stw_env *env)
+{
+    return env && env->product ? env->product->etcd_backups : NULL;
 }
 
 /* A reference for the caller, or NULL. */

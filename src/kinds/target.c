@@ -2,8 +2,9 @@
 #include "kinds/target.h"
 
 #include "base/util.h"
+#include "kinds/arena.h"
+#include "kinds/check.h"
 #include "kinds/engine.h"
-#include "kinds/kind_priv.h"
 #include "kinds/names.h"
 
 #include <stdatomic.h>

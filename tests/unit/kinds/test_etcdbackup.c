@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * EtcdBackup and EtcdRestore. */
-#include "kinds/etcdbackup.h"
+#include "kinds/etcdrestore.h"
 
 #include "judge.h"
 #include "kinds/product.h"
