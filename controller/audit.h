@@ -6,8 +6,8 @@
 #ifndef STW_CONTROLLER_AUDIT_H
 #define STW_CONTROLLER_AUDIT_H
 
-#include "kinds/kind.h"
 #include "kube/client.h"
+#include "schema/kind.h"
 
 struct stw_audit_config {
     const struct stw_controller *const *controllers; /* ended by NULL */

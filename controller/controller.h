@@ -4,18 +4,18 @@
  *
  * A reconciler is given a key, never an event.  It reads the caches, computes the whole desired
  * state, writes only what differs, then writes the status once.  A new kind adds one struct
- * stw_controller and one row in the table of controllers (controllers.h). */
+ * stw_controller and one row in the table of controllers (kinds/kinds.c). */
 #ifndef STW_CONTROLLER_CONTROLLER_H
 #define STW_CONTROLLER_CONTROLLER_H
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "controller/manager.h"
-#include "kinds/kind.h"
 #include "kube/client.h"
 #include "kube/events.h"
 #include "kube/informer.h"
 #include "kube/resource.h"
+#include "schema/kind.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct stw_watch {
     const char *label_selector;                     /* or NULL */
     bool metadata_only;                             /* PartialObjectMetadata */
     bool reports_gone;        /* also report deletions of objects that were not cached */
-    bool for_admission;       /* struct stw_lookup (kinds/kind.h) reads this cache */
+    bool for_admission;       /* struct stw_lookup (schema/kind.h) reads this cache */
     const char *metrics_name; /* set for a second watch of a resource; NULL: the plural */
     /* As stw_project_fn.  `all`: the controllers of this process, ended by NULL. */
     void (*project)(const struct stw_controller *const *all, struct stw_json object,

@@ -5,8 +5,8 @@
 #ifndef STW_CONTROLLER_LOOKUP_LISTS_H
 #define STW_CONTROLLER_LOOKUP_LISTS_H
 
-#include "kinds/kind.h"
 #include "kube/client.h"
+#include "schema/kind.h"
 
 struct stw_lookup_lists;
 

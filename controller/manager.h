@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
-#include "kinds/kind.h"
 #include "kube/client.h"
+#include "schema/kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #include "controller/manifest.h"
 
 #include "base/util.h"
-#include "kinds/names.h"
+#include "schema/names.h"
 
 /* --- metadata */
 

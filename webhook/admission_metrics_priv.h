@@ -6,7 +6,7 @@
 #define STW_WEBHOOK_ADMISSION_METRICS_PRIV_H
 
 #include "base/metrics.h"
-#include "kinds/kind.h"
+#include "schema/kind.h"
 #include "webhook/review.h"
 
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #define STW_WEBHOOK_DISCREET_H
 
 #include "base/clock.h"
-#include "kinds/kind.h"
+#include "schema/kind.h"
 
 #include <pthread.h>
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "kinds/kind.h"
+#include "schema/kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>

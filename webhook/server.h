@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
-#include "kinds/kind.h"
+#include "schema/kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -47,24 +47,34 @@ class Table:
     def files(self, top):
         """(module, file) of every C file; main.c belongs to the highest layer."""
         for module, folder in self.folder.items():
-            for path in sorted((top / folder).rglob("*.[ch]")):
+            for path in sorted((top / folder).glob("*.[ch]")):
                 yield module, path
         if (top / "src" / "main.c").exists():
             yield max(self.layer, key=self.layer.get), top / "src" / "main.c"
 
+    def module_of(self, header):
+        """The module that an include names ("base/error.h"), or None."""
+        folder = header.rpartition("/")[0]
+        return next((m for m, f in self.folder.items() if include_folder(f) == folder), None)
+
+
+def include_folder(folder):
+    """How includes name a folder: lib and src are on the include path."""
+    return re.sub(r"^(lib|src)/", "", str(folder))
+
 
 def include_problem(table, module, folder, header):
-    """What is wrong with an include by a file of this module, in this folder below it; or ""."""
+    """What is wrong with an include by a file of this module, in this folder; or ""."""
     if header.startswith(".."):
         return "includes name the module (\"base/error.h\"), never \"..\""
     if "/" not in header:
         return ""
-    target = header.split("/")[0]
-    if target not in table.layer:
-        return f"there is no module '{target}' in scripts/lib/layers.txt"
+    target = table.module_of(header)
+    if not target:
+        return f"no module of scripts/lib/layers.txt has the folder '{header.rpartition('/')[0]}'"
     if not table.may_use(module, target):
         return f"{module} must not use {target}: it is not on a lower layer (scripts/lib/layers.txt)"
-    if header.endswith("_priv.h") and header.rsplit("/", 1)[0] != folder:
+    if header.endswith("_priv.h") and header.rpartition("/")[0] != folder:
         return "a private header is included from its own folder only"
     return ""
 
@@ -72,8 +82,7 @@ def include_problem(table, module, folder, header):
 def check_includes(table, top):
     """A sentence for each include that is wrong."""
     for module, path in table.files(top):
-        below = path.parent.relative_to(top / table.folder[module]) if path.name != "main.c" else "."
-        folder = module if str(below) == "." else f"{module}/{below}"
+        folder = include_folder(path.parent.relative_to(top))
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             match = INCLUDE.match(line)
             problem = include_problem(table, module, folder, match[1]) if match else ""
@@ -84,10 +93,8 @@ def check_includes(table, top):
 def find_circles(table, top):
     """Groups of files, without their endings, whose headers and sources include each other."""
     uses = collections.defaultdict(set)
-    for module, path in table.files(top):
-        name = f"{module}/{path.relative_to(top / table.folder[module])}" if path.name != "main.c" \
-            else "main"
-        name = re.sub(r"(_priv)?\.[ch]$", "", name)
+    for _, path in table.files(top):
+        name = re.sub(r"(_priv)?\.[ch]$", "", include_folder(path.relative_to(top)))
         uses[name] |= {re.sub(r"(_priv)?\.h$", "", m[1]) for m in
                        map(INCLUDE.match, path.read_text("utf-8").splitlines()) if m} - {name}
     return sorted(g for g in components.strong(uses) if len(g) > 1)
@@ -122,7 +129,7 @@ def check_symbols(table, build):
     """A sentence for each symbol that is taken from a module that may not be used."""
     owner, used = {}, []
     for module, folder in table.folder.items():
-        libraries = [*(build / folder).glob("*.a"), *(build / folder).glob("*/*.a")]
+        libraries = [*(build / folder).glob("*.a")]
         if not libraries:
             yield f"{build / folder}: no static library is built there"
         for library in libraries:

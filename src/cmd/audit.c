@@ -2,7 +2,6 @@
  *
  * `steward audit`: checks stored objects against the current rules. */
 #include "controller/audit.h"
-#include "controller/controllers.h"
 
 #include "base/tzfile.h"
 #include "base/util.h"
@@ -14,10 +13,10 @@
 #include "cmd/remote.h"
 #include "cmd/settings.h"
 #include "controller/lookup_lists.h"
-#include "controller/targets.h"
+#include "kinds/common/product.h"
+#include "kinds/databaseuser/targets.h"
 #include "kinds/kinds.h"
-#include "kinds/product.h"
-#include "kinds/zones.h"
+#include "schema/zones.h"
 
 #include <strings.h>
 

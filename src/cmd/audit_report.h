@@ -6,7 +6,7 @@
 #define STW_CMD_AUDIT_REPORT_H
 
 #include "base/error.h"
-#include "kinds/kind.h"
+#include "schema/kind.h"
 
 #include <stdbool.h>
 #include <stdint.h>

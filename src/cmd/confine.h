@@ -5,7 +5,7 @@
 #define STW_CMD_CONFINE_H
 
 #include "cmd/settings.h"
-#include "controller/targets.h"
+#include "kinds/databaseuser/targets.h"
 #include "kube/kubeconfig.h"
 
 /* Enters the sandbox, unless --sandbox=off, and logs it. Call before any thread is created.

@@ -5,10 +5,10 @@
 #include "cmd/doctor_priv.h"
 
 #include "base/util.h"
-#include "kinds/databaseuser.h"
-#include "kinds/product.h"
-#include "kinds/target.h"
+#include "kinds/common/product.h"
+#include "kinds/databaseuser/spec.h"
 #include "kube/pages.h"
+#include "sql/target.h"
 
 #define SHOWN_MAX 20
 

@@ -6,7 +6,7 @@
 #define STW_CMD_INSTALLED_H
 
 #include "cmd/remote.h"
-#include "controller/targets.h"
+#include "kinds/databaseuser/targets.h"
 
 /* The database targets in the ConfigMap; without the key or the file's list the result is empty.
  * -1: the first error is in `err`. If the file is invalid, all errors are in ret->errors and

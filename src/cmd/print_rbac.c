@@ -7,7 +7,7 @@
 #include "cmd/own_image.h"
 #include "cmd/print.h"
 #include "cmd/settings.h"
-#include "controller/controllers.h"
+#include "kinds/kinds.h"
 #include "webhook/access.h"
 
 #define RULES_MAX 128

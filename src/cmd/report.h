@@ -5,7 +5,7 @@
 #define STW_CMD_REPORT_H
 
 #include "base/yaml.h"
-#include "kinds/finding.h"
+#include "schema/finding.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -10,13 +10,13 @@
 #include "cmd/names.h"
 #include "cmd/own_image.h"
 #include "cmd/serve.h"
-#include "controller/controllers.h"
-#include "controller/etcdbackup.h"
 #include "controller/manager.h"
-#include "controller/targets.h"
-#include "kinds/zones.h"
+#include "kinds/databaseuser/targets.h"
+#include "kinds/etcdbackup/reconcile.h"
+#include "kinds/kinds.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
+#include "schema/zones.h"
 
 #include <curl/curl.h>
 #include <sys/random.h>

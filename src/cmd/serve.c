@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "cmd/build.h"
 #include "kinds/kinds.h"
-#include "kinds/zones.h"
+#include "schema/zones.h"
 
 #include <malloc.h>
 #include <stdio.h>

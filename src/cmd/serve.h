@@ -9,7 +9,7 @@
 #include "base/metrics.h"
 #include "certs/certs.h"
 #include "cmd/settings.h"
-#include "kinds/product.h"
+#include "kinds/common/product.h"
 #include "webhook/client_auth.h"
 #include "webhook/metrics_server.h"
 #include "webhook/probes.h"

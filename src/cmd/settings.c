@@ -291,7 +291,7 @@ static int check_settings(struct stw_settings *s, struct stw_error *err)
     return 0;
 }
 
-/* Keys of the file that are read elsewhere (controller/targets.h). */
+/* Keys of the file that are read elsewhere (kinds/databaseuser/targets.h). */
 static const char *const elsewhere[] = {"targets", NULL};
 
 /* --- at run time */

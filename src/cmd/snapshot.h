@@ -5,7 +5,7 @@
 #define STW_CMD_SNAPSHOT_H
 
 #include "cmd/flags.h"
-#include "controller/snapshot.h"
+#include "kinds/etcdbackup/snapshot.h"
 
 #define STW_SNAPSHOT_ENDPOINTS_MAX 20
 

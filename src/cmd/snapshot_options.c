@@ -2,7 +2,7 @@
 #include "base/util.h"
 #include "cmd/settings.h"
 #include "cmd/snapshot.h"
-#include "controller/store/credentials.h"
+#include "store/credentials.h"
 
 #include <errno.h>
 #include <stdio.h>

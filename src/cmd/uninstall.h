@@ -6,7 +6,7 @@
 #define STW_CMD_UNINSTALL_H
 
 #include "cmd/remote.h"
-#include "kinds/kind.h"
+#include "schema/kind.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 #include "cmd/uninstall.h"
 
 #include "base/util.h"
-#include "controller/controllers.h"
+#include "kinds/kinds.h"
 #include "kube/pages.h"
 
 #include <jansson.h>

@@ -9,10 +9,10 @@
 #include "cmd/flags.h"
 #include "cmd/report.h"
 #include "cmd/settings.h"
-#include "controller/targets.h"
+#include "kinds/common/product.h"
+#include "kinds/databaseuser/targets.h"
 #include "kinds/kinds.h"
-#include "kinds/product.h"
-#include "kinds/zones.h"
+#include "schema/zones.h"
 
 static const char usage[] =
     "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n\n"

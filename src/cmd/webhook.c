@@ -5,9 +5,9 @@
 #include "cmd/confine.h"
 #include "cmd/flags.h"
 #include "cmd/serve.h"
-#include "controller/targets.h"
-#include "kinds/product.h"
-#include "kinds/zones.h"
+#include "kinds/common/product.h"
+#include "kinds/databaseuser/targets.h"
+#include "schema/zones.h"
 
 static const char usage[] =
     "Usage: steward webhook --webhook-cert-path=FOLDER [OPTIONS]\n\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the server refuses: src/kube/client_status.c maps these answers to codes,
+"""How the server refuses: lib/kube/client_status.c maps these answers to codes,
 controller/verdict.c maps the codes to reasons."""
 
 import json
@@ -40,7 +40,7 @@ def test_a_type_that_is_unknown(server, space):
 
 
 def test_who_is_unknown(server):
-    """401 Unauthorized: src/kube/client_auth.c reads its token again."""
+    """401 Unauthorized: lib/kube/client_auth.c reads its token again."""
     no = server.ask("GET", "/api/v1/namespaces", token="nobody")
     assert no.status == 401 and no.reason == "Unauthorized"
 
@@ -166,7 +166,7 @@ def test_what_one_may(server):
 
 
 def event(space, **members):
-    """As src/kube/events.c writes it."""
+    """As lib/kube/events.c writes it."""
     obj = space.object("events.k8s.io/v1", "Event", "one.17", eventTime="2026-01-02T03:04:05.678901Z",
                        type="Normal", reason="Created", action="Reconcile", note="made it",
                        reportingController="steward-test", reportingInstance="host",
@@ -176,7 +176,7 @@ def event(space, **members):
 
 
 def test_events(server, space):
-    """src/kube/events.c creates events of events.k8s.io/v1 and counts repeats in `series` by a merge
+    """lib/kube/events.c creates events of events.k8s.io/v1 and counts repeats in `series` by a merge
     patch; kubectl describe finds them by involvedObject in core/v1."""
     path = space.path("events")
     server.create(path, event(space))
@@ -193,7 +193,7 @@ def test_events(server, space):
     {"note": "x" * 1025}, {"reason": "x" * 129}, {"action": ""}, {"reportingController": ""},
     {"type": "Other"}, {"eventTime": None}])
 def test_events_that_are_refused(server, space, members):
-    """src/kube/events.c keeps to these limits: a note of 1024 bytes, a reason, an action, a time."""
+    """lib/kube/events.c keeps to these limits: a note of 1024 bytes, a reason, an action, a time."""
     refused = server.ask("POST", space.path("events"), event(space, **members))
     assert refused.status == 422, refused
 
@@ -204,7 +204,7 @@ def test_an_event_of_1024_bytes(server, space):
 
 
 def test_versions_of_a_group(server, does):
-    """src/kube/discovery.c takes the best version that /apis/GROUP names."""
+    """lib/kube/discovery.c takes the best version that /apis/GROUP names."""
     for group in ("autoscaling", "policy"):
         found = server.get(f"/apis/{group}")
         assert found["kind"] == "APIGroup"
@@ -218,7 +218,7 @@ def test_versions_of_a_group(server, does):
     ("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"), ("coordination.k8s.io", "v1"),
     ("events.k8s.io", "v1"), ("storage.k8s.io", "v1"), ("networking.k8s.io", "v1")])
 def test_versions_that_are_always_there(server, group, version):
-    """src/kube/resource.c uses these without discovery."""
+    """lib/kube/resource.c uses these without discovery."""
     assert version in [v["version"] for v in server.get(f"/apis/{group}")["versions"]]
 
 
@@ -232,7 +232,7 @@ def test_the_version(server):
 
 
 def test_a_status_object(server, space):
-    """src/kube/client_status.c reads code, reason, message and details.retryAfterSeconds of it."""
+    """lib/kube/client_status.c reads code, reason, message and details.retryAfterSeconds of it."""
     status = server.ask("GET", space.path("configmaps", "none")).body
     assert set(status) >= {"kind", "apiVersion", "status", "message", "reason", "code"}
     assert status["kind"] == "Status" and status["status"] == "Failure" and status["code"] == 404

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preconditions that keep a write from changing the wrong object: controller/child.c, object.c,
-finalizer.c, certs/hooks.c, src/kube/lease.c."""
+finalizer.c, certs/hooks.c, lib/kube/lease.c."""
 
 import pytest
 
@@ -87,7 +87,7 @@ def test_an_apply_with_a_uid_never_creates(server, space):
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_update_of_an_old_version_conflicts(server, space, kind):
-    """src/kube/lease.c, controller/etcdcluster_secrets.c: PUT with the version that was read."""
+    """lib/kube/lease.c, kinds/etcdcluster/secrets.c: PUT with the version that was read."""
     path = space.path(plural(kind), "one")
     old = server.create(space.path(plural(kind)), getattr(space, kind)())
     server.fine(server.merge(path, {"metadata": {"labels": {"a": "b"}}}))
@@ -124,7 +124,7 @@ def test_a_json_patch_whose_test_fails(server, space):
 
 
 def test_a_create_of_what_exists(server, space):
-    """src/kube/client_status.c distinguishes EXISTS from CONFLICT, both 409, by the reason."""
+    """lib/kube/client_status.c distinguishes EXISTS from CONFLICT, both 409, by the reason."""
     server.create(space.path("configmaps"), space.configmap())
     again = server.ask("POST", space.path("configmaps"), space.configmap())
     assert again.status == 409 and again.reason == "AlreadyExists"
@@ -132,7 +132,7 @@ def test_a_create_of_what_exists(server, space):
 
 @pytest.mark.parametrize("wrong", ["uid", "resourceVersion"])
 def test_a_delete_with_preconditions(server, space, wrong):
-    """controller/child.c, eru_auto.c, etcdcluster_act.c delete only the version that they read."""
+    """controller/child.c, kinds/eru/auto.c, kinds/etcdcluster/act.c delete only the version that they read."""
     path = space.path("configmaps", "one")
     obj = server.create(space.path("configmaps"), space.configmap())["metadata"]
     right = {"uid": obj["uid"], "resourceVersion": obj["resourceVersion"]}
@@ -160,7 +160,7 @@ def test_dry_run_stores_nothing(server, space):
 
 
 def test_a_lease_is_taken_and_given_back(server, space):
-    """src/kube/lease.c: an empty holder, a duration of one second, times with microseconds."""
+    """lib/kube/lease.c: an empty holder, a duration of one second, times with microseconds."""
     path = space.path("leases", "one")
     lease = server.create(space.path("leases"), space.lease())
     assert lease["spec"]["renewTime"] == "2026-01-02T03:04:05.678901Z"

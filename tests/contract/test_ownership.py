@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns which field after a server-side apply: src/kube/owned*.c reads metadata.managedFields, and
+"""Who owns which field after a server-side apply: lib/kube/owned*.c reads metadata.managedFields, and
 controller/child.c writes by apply with force."""
 
 import base64
@@ -12,7 +12,7 @@ ME, OTHER = "steward-test", "kubectl-edit"
 
 
 def test_the_record_of_an_apply(server, space):
-    """src/kube/owned.c finds its entry by manager, operation and an absent subresource; fieldsV1 names
+    """lib/kube/owned.c finds its entry by manager, operation and an absent subresource; fieldsV1 names
     members by f:, elements by k: with their keys, elements of sets by v:."""
     obj = space.deployment(container={
         "ports": [{"containerPort": 80, "protocol": "TCP"}], "env": [{"name": "A", "value": "1"}],
@@ -38,7 +38,7 @@ def test_the_record_of_an_apply(server, space):
 
 
 def test_the_ports_of_a_service(server, space):
-    """src/kube/owned_list.c: the keys of a Service's ports."""
+    """lib/kube/owned_list.c: the keys of a Service's ports."""
     made = server.fine(server.apply(space.path("services", "one"), space.service()))
     ports = owned(made)["f:spec"]["f:ports"]
     assert set(ports) == {'k:{"port":80,"protocol":"TCP"}'}
@@ -57,7 +57,7 @@ def test_the_same_apply_writes_nothing(server, space):
 
 
 def test_a_field_that_is_left_out_goes(server, space):
-    """controller/*_children.c leave out what is no longer wanted."""
+    """kinds/*/children.c leave out what is no longer wanted."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap(data={"a": "1", "b": "2"}, labels={"x": "y"}))
     less = server.fine(server.apply(path, space.configmap(data={"a": "1"})))
@@ -76,7 +76,7 @@ def test_a_field_that_another_set_stays(server, space):
 
 
 def test_a_field_that_another_changes_leaves_our_set(server, space):
-    """src/kube/owned.c: drift is a digest that differs, since steward no longer owns the field."""
+    """lib/kube/owned.c: drift is a digest that differs, since steward no longer owns the field."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap())
     changed = server.fine(server.merge(path, {"data": {"a": "2"}}, f"?fieldManager={OTHER}"))
@@ -99,7 +99,7 @@ def test_force_takes_what_another_applies(server, space):
 
 
 def test_apply_needs_a_manager(server, space):
-    """src/kube/client_verbs.c always names one."""
+    """lib/kube/client_verbs.c always names one."""
     refused = server.ask("PATCH", space.path("configmaps", "one"), space.configmap(),
                          "application/apply-patch+yaml")
     assert refused.status == 422 and "fieldManager" in refused.message, refused
@@ -145,16 +145,16 @@ def test_a_key_that_is_added_to_a_configmap(server, space):
 
 
 def test_the_selector_of_a_deployment(server, space):
-    """src/kube/owned.c hashes below a member that is owned whole: f:selector without members."""
+    """lib/kube/owned.c hashes below a member that is owned whole: f:selector without members."""
     made = server.fine(server.apply(space.path("deployments", "one"), space.deployment()))
     assert owned(made)["f:spec"]["f:selector"] == {}
 
 
 @pytest.mark.parametrize("given", ["given", "defaulted"])
 def test_a_value_instead_of_a_reference(server, space, does, given):
-    """controller/app_deployment.c writes fieldRef.apiVersion itself, since a defaulted value stays
+    """kinds/app/deployment.c writes fieldRef.apiVersion itself, since a defaulted value stays
     when the rest is removed.  Where even that is refused, the whole member can be removed
-    (src/kube/owned_left.c)."""
+    (lib/kube/owned_left.c)."""
     path = space.path("deployments", "one")
 
     def env(**entry):
@@ -173,7 +173,7 @@ def test_a_value_instead_of_a_reference(server, space, does, given):
 
 
 def test_a_probe_that_is_left_out(server, space, does):
-    """src/kube/owned_left.c: where defaults of a removed probe stay, the server refuses the apply
+    """lib/kube/owned_left.c: where defaults of a removed probe stay, the server refuses the apply
     until the whole member is removed."""
     path = space.path("deployments", "one")
     probe = {"readinessProbe": {"tcpSocket": {"port": 80}}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server allocates, defaults and refuses for children: controller/myweb.c, app_status.c,
+"""What the server allocates, defaults and refuses for children: kinds/myweb/reconcile.c, app_status.c,
 verdict.c.  They match texts of the server's messages; these tests notice when one changes."""
 
 import pytest
@@ -20,7 +20,7 @@ def with_port(space, port, name="one"):
 
 
 def test_a_node_port_is_allocated_and_kept(server, space):
-    """controller/myweb.c omits the port and keeps the one that was allocated."""
+    """kinds/myweb/reconcile.c omits the port and keeps the one that was allocated."""
     path = space.path("services", "one")
     made = server.fine(server.apply(path, space.service()))
     assert 30000 <= port_of(made) <= 32767
@@ -87,7 +87,7 @@ def test_the_selector_of_a_deployment_never_changes(server, space):
 
 
 def test_what_the_server_fills_in(server, space):
-    """controller/manifest.c and *_children.c leave these fields to the server."""
+    """controller/manifest.c and kinds/*/children.c leave these fields to the server."""
     made = server.fine(server.apply(space.path("deployments", "one"), space.deployment(
         container={"ports": [{"containerPort": 80}]})))
     assert made["spec"]["strategy"]["type"] == "RollingUpdate"
@@ -137,7 +137,7 @@ def test_an_owner_that_is_not_there(server, space):
 
 
 def test_secrets(server, space):
-    """controller/fingerprint.c, certs/content.c: stringData is returned as data; a Secret of a
+    """kinds/databaseuser/fingerprint.c, certs/content.c: stringData is returned as data; a Secret of a
     certificate needs both keys; an immutable Secret cannot change."""
     made = server.create(space.path("secrets"), space.object(
         "v1", "Secret", "s", stringData={"key": "text"}, data={"other": "AA=="}))
@@ -152,7 +152,7 @@ def test_secrets(server, space):
 
 @pytest.mark.parametrize("scheduled", [False, True])
 def test_a_pod_goes_at_once_only_without_a_node(server, space, scheduled):
-    """controller/etcdcluster_act.c, agent.c: a deleted pod stays, marked, until its kubelet has
+    """kinds/etcdcluster/act.c, agent.c: a deleted pod stays, marked, until its kubelet has
     stopped it; a pod without a node is gone at once."""
     account = space.object("v1", "ServiceAccount", "default")
     server.ask("POST", space.path("serviceaccounts"), account)
@@ -169,7 +169,7 @@ def test_a_pod_goes_at_once_only_without_a_node(server, space, scheduled):
 
 
 def test_what_a_pod_keeps(server, space):
-    """controller/etcdcluster_act.c patches labels and annotations of running pods; the spec stays."""
+    """kinds/etcdcluster/act.c patches labels and annotations of running pods; the spec stays."""
     server.ask("POST", space.path("serviceaccounts"), space.object("v1", "ServiceAccount", "default"))
     server.fine(server.ask("POST", space.path("pods"), space.pod()))
     path = space.path("pods", "one")

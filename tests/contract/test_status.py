@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subresources, generations and finalizers of custom objects: controller/object.c, finalizer.c,
-src/kinds/crd.c."""
+lib/schema/crd.c."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def thing(server, space, things):
 
 def test_a_new_object(server, space, things):
     """controller/object.c: generation 1; a status in a create is dropped, and the schema's default
-    applies (src/kinds/crd.c: observedGeneration -1)."""
+    applies (lib/schema/crd.c: observedGeneration -1)."""
     obj = things.object(space, spec={}, status={"phase": "mine"})
     made = server.create(things.path(space), obj)
     assert made["metadata"]["generation"] == 1
@@ -37,7 +37,7 @@ def test_the_status_is_written_by_its_own_path(server, thing):
 
 
 def test_the_owner_of_a_status(server, thing, does):
-    """src/kube/owned.c reads only entries without a subresource."""
+    """lib/kube/owned.c reads only entries without a subresource."""
     path, _ = thing
     after = server.fine(server.merge(path + "/status", {"status": {"phase": "Ready"}},
                                      "?fieldManager=steward-test"))
@@ -76,7 +76,7 @@ def test_a_patch_that_changes_nothing(server, thing):
 
 
 def test_a_null_removes(server, thing):
-    """src/kube/merge_diff.c."""
+    """lib/kube/merge_diff.c."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"phase": "Ready", "conditions": []}}))
     after = server.fine(server.merge(path + "/status", {"status": {"phase": None}}))
@@ -90,7 +90,7 @@ def test_a_status_of_what_is_gone(server, space, things):
 
 
 def test_scale(server, thing):
-    """src/kinds/crd.c, scale: specReplicasPath, statusReplicasPath, labelSelectorPath."""
+    """lib/schema/crd.c, scale: specReplicasPath, statusReplicasPath, labelSelectorPath."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"count": 7, "selector": "a=b"}}))
     scale = server.get(path + "/scale")

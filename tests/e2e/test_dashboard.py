@@ -16,7 +16,7 @@ from support.cluster import condition
 DASHBOARD = json.loads((paths.TOP / "config" / "grafana" / "dashboard.json").read_text("utf-8"))
 MONITOR = yaml.safe_load((paths.TOP / "config" / "prometheus" / "monitor.yaml").read_text("utf-8"))
 RULES = yaml.safe_load((paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8"))
-# A verified backup needs an etcd in pods: tests/e2e/test_etcd_backup.py checks the series there.
+# A verified backup needs an etcd in pods: tests/e2e/etcdbackup/test_etcdbackup_node.py checks the series there.
 NEEDS_PODS = "steward_etcd_backup_last_verified_timestamp_seconds"
 SAMPLES = paths.TOP / "config" / "samples"
 
@@ -125,7 +125,7 @@ def test_what_is_not_there_returns_nothing(asked):
 
 def test_series_of_pods_are_made_by_that_name():
     """The metric that is skipped above exists in the source."""
-    source = (paths.TOP / "controller" / "etcdbackup_runtime.c").read_text("utf-8")
+    source = (paths.TOP / "kinds" / "etcdbackup" / "runtime.c").read_text("utf-8")
     assert f'"{NEEDS_PODS}"' in source
 
 

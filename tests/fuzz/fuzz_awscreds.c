@@ -3,8 +3,8 @@
  * A credentials file, and the names of snapshots.  Text for a header cannot end the header, and a
  * name that is accepted as ours is one that we would write. */
 #include "base/util.h"
-#include "controller/snapshot.h"
-#include "controller/store/credentials.h"
+#include "kinds/etcdbackup/snapshot.h"
+#include "store/credentials.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

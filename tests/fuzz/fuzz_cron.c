@@ -3,7 +3,7 @@
  * Schedules: one that parses has a next instant unless it never matches, with no other in
  * between. */
 #include "base/util.h"
-#include "kinds/calendar.h"
+#include "schema/calendar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
  *
  * Responses of etcd's gateway.  The first byte selects the reader of the rest.  On failure its
  * result must be unchanged; on success it must be bounded, and text must be printable. */
-#include "controller/etcd/etcd_priv.h"
+#include "etcd/etcd_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * The stream of a snapshot: fed in pieces it must give the same bytes and the same result as fed at
  * once, and a stream that is accepted as complete ends with the SHA-256 of the bytes before it.
  * The first byte sets the size of the pieces. */
-#include "controller/etcd/etcd_priv.h"
+#include "etcd/etcd_priv.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>

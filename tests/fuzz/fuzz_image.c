@@ -3,7 +3,7 @@
  * Image references and names: nothing is read past the end, and what is accepted contains only
  * characters that are allowed in a path, a header or a label. */
 #include "base/util.h"
-#include "kinds/names.h"
+#include "schema/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,9 +6,9 @@
  *   - an update that changes nothing is not refused.
  * Lookups are answered: there is a target of each engine, some names are taken, Secrets differ. */
 #include "base/util.h"
+#include "kinds/common/product.h"
 #include "kinds/kinds.h"
-#include "kinds/product.h"
-#include "kinds/target.h"
+#include "sql/target.h"
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
  *
  * Quantities: the canonical form has the same value and is its own canonical form. */
 #include "base/util.h"
-#include "kinds/names.h"
+#include "schema/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

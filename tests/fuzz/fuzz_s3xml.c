@@ -3,8 +3,8 @@
  * XML as an object store returns it, and the report of an agent: for any input, names and texts
  * stay within their limits. */
 #include "base/util.h"
-#include "controller/snapshot.h"
-#include "controller/store/xml.h"
+#include "kinds/etcdbackup/snapshot.h"
+#include "store/xml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
  * Any configuration file: it has errors or yields a list.  Every target of a list can be found, has
  * exactly one source of its password, and allows only privileges that its engine has. */
 #include "base/json.h"
-#include "controller/targets.h"
-#include "kinds/engine.h"
+#include "kinds/databaseuser/targets.h"
+#include "sql/dialect.h"
 
 #include <stdlib.h>
 

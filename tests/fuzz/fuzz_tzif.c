@@ -3,7 +3,7 @@
  * Zone files: the periods of an accepted zone contain the requested instant and are contiguous, and
  * schedules are due in order. */
 #include "base/util.h"
-#include "kinds/calendar.h"
+#include "schema/calendar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

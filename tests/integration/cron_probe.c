@@ -7,8 +7,8 @@
  * average and worst time in nanoseconds. */
 #include "base/tzfile.h"
 #include "base/util.h"
-#include "kinds/calendar.h"
-#include "kinds/zones.h"
+#include "schema/calendar.h"
+#include "schema/zones.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Drives controller/etcd against real members, for test_etcd_*.py: reads commands from standard
+ * Drives lib/etcd against real members, for test_etcd_*.py: reads commands from standard
  * input, one JSON object a line, and answers each with one line of JSON.
  *
  *     {"op": "round", "at": [ENDPOINT, ...]}
@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/util.h"
-#include "controller/etcd/etcd_priv.h"
+#include "etcd/etcd_priv.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Drives controller/sql against real servers, for test_sql_*.py: reads commands from standard
+ * Drives lib/sql against real servers, for test_sql_*.py: reads commands from standard
  * input, one JSON object a line, and answers each with one line of JSON.
  *
  *     {"op": "sync" | "drop" | "release", "target": NAME, "user": ..., "hosts": [...],
@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "controller/sql/sql.h"
+#include "sql/sql.h"
 
 #include <signal.h>
 #include <stdatomic.h>

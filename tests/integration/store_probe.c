@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Drives controller/store against real servers, for test_store.py.
+ * Drives lib/store against real servers, for test_store.py.
  *
  *     store_probe CONFIG put KEY FILE [CANCEL_AFTER_MS]
  *     store_probe CONFIG get KEY FILE | list PREFIX | delete KEY | clean PREFIX SECONDS
@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "controller/store/credentials.h"
-#include "controller/store/store.h"
+#include "store/credentials.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <time.h>

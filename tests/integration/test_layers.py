@@ -9,20 +9,20 @@ import sys
 import pytest
 from support import paths
 
-LAYERS = "0  base=src/base\n1  kube=src/kube  kinds=src/kinds\n2  cmd=src/cmd\n"
+LAYERS = "0  base=lib/base\n1  kube=lib/kube  kinds=lib/kinds\n2  cmd=src/cmd\n"
 FILES = {
     "scripts/lib/layers.txt": f"# Comment.\n{LAYERS}circle  kube/a kube/b\n",
     "docs/architecture.md": f"Text.\n{LAYERS}",
     "src/main.c": '#include "cmd/cmd.h"\nint main(void)\n{\n    return stw_run();\n}\n',
-    "src/base/base.h": "int stw_base(void);\n",
-    "src/base/base.c": '#include "base/base.h"\nint stw_base(void)\n{\n    return 0;\n}\n',
-    "src/kube/a_priv.h": "int stw_a(void);\n",
-    "src/kube/a.c": '#include "kube/a_priv.h"\n#include "kube/b.h"\nint stw_a(void)\n{\n    return stw_b();\n}\n',
-    "src/kube/b.h": "int stw_b(void);\n",
-    "src/kube/b.c": '#include "kube/b.h"\n#include "kube/a_priv.h"\n#include "base/base.h"\n'
+    "lib/base/base.h": "int stw_base(void);\n",
+    "lib/base/base.c": '#include "base/base.h"\nint stw_base(void)\n{\n    return 0;\n}\n',
+    "lib/kube/a_priv.h": "int stw_a(void);\n",
+    "lib/kube/a.c": '#include "kube/a_priv.h"\n#include "kube/b.h"\nint stw_a(void)\n{\n    return stw_b();\n}\n',
+    "lib/kube/b.h": "int stw_b(void);\n",
+    "lib/kube/b.c": '#include "kube/b.h"\n#include "kube/a_priv.h"\n#include "base/base.h"\n'
                     "int stw_b(void)\n{\n    return stw_base();\n}\n",
-    "src/kinds/kind.h": "int stw_kind(void);\n",
-    "src/kinds/kind.c": '#include "kinds/kind.h"\nint stw_kind(void)\n{\n    return 0;\n}\n',
+    "lib/kinds/kind.h": "int stw_kind(void);\n",
+    "lib/kinds/kind.c": '#include "kinds/kind.h"\nint stw_kind(void)\n{\n    return 0;\n}\n',
     "src/cmd/cmd.h": "int stw_run(void);\n",
     "src/cmd/cmd.c": '#include "cmd/cmd.h"\n#include "kube/b.h"\nint stw_run(void)\n{\n    return stw_b();\n}\n',
 }
@@ -39,12 +39,13 @@ def tree(tmp_path):
 
 def build(tree):
     """Static libraries of the tree, as meson lays them out."""
-    for folder in ("base", "kube", "kinds", "cmd"):
-        out = tree / "build" / "src" / folder
+    for folder in ("lib/base", "lib/kube", "lib/kinds", "src/cmd"):
+        out = tree / "build" / folder
         out.mkdir(parents=True)
-        for source in (tree / "src" / folder).glob("*.c"):
-            subprocess.run(["cc", "-I", tree / "src", "-c", source, "-o", out / f"{source.stem}.o"], check=True)
-        subprocess.run(["ar", "rcs", out / f"lib{folder}.a", *out.glob("*.o")], check=True)
+        for source in (tree / folder).glob("*.c"):
+            subprocess.run(["cc", "-I", tree / "lib", "-I", tree / "src", "-c", source,
+                            "-o", out / f"{source.stem}.o"], check=True)
+        subprocess.run(["ar", "rcs", out / f"lib{out.name}.a", *out.glob("*.o")], check=True)
     return ["--build-dir", str(tree / "build")]
 
 
@@ -68,12 +69,12 @@ def test_a_tree_without_violations(tree):
 
 
 @pytest.mark.parametrize("name,line,problem", [
-    ("src/base/base.c", '#include "kinds/kind.h"', "base must not use kinds"),  # a higher layer
-    ("src/kube/b.h", '#include "kinds/kind.h"', "kube must not use kinds"),  # the same layer
+    ("lib/base/base.c", '#include "kinds/kind.h"', "base must not use kinds"),  # a higher layer
+    ("lib/kube/b.h", '#include "kinds/kind.h"', "kube must not use kinds"),  # the same layer
     ("src/cmd/cmd.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
     ("src/main.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
-    ("src/kube/b.c", '#include "../base/base.h"', "includes name the module"),
-    ("src/kube/b.c", '#include "webhook/server.h"', "there is no module 'webhook'"),
+    ("lib/kube/b.c", '#include "../base/base.h"', "includes name the module"),
+    ("lib/kube/b.c", '#include "webhook/server.h"', "no module of scripts/lib/layers.txt has the folder 'webhook'"),
 ])
 def test_includes(tree, name, line, problem):
     plant(tree, name, line)
@@ -85,7 +86,7 @@ def test_includes(tree, name, line, problem):
 
 def test_a_circle_that_is_not_listed(tree):
     (tree / "src" / "kinds" / "more.h").write_text('#include "kinds/kind.h"\n')
-    plant(tree, "src/kinds/kind.h", '#include "kinds/more.h"')
+    plant(tree, "lib/kinds/kind.h", '#include "kinds/more.h"')
     assert check(tree) == (1, "these include each other: kinds/kind kinds/more")
 
 
@@ -97,7 +98,7 @@ def test_a_circle_that_is_gone(tree):
 
 
 def test_a_symbol_without_an_include(tree):
-    plant(tree, "src/base/base.c", "int stw_kind(void);\nint stw_up(void);\nint stw_up(void)\n{\n"
+    plant(tree, "lib/base/base.c", "int stw_kind(void);\nint stw_up(void);\nint stw_up(void)\n{\n"
                                    "    return stw_kind();\n}")
     status, text = check(tree, *build(tree))
     assert status == 1

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards of the plan of EtcdClusters (controller/etcdcluster_plan*.c).  Its tables of cases and its
+"""Guards of the plan of EtcdClusters (kinds/etcdcluster/plan*.c).  Its tables of cases and its
 model test check them."""
 
 from . import Mutant
 
-TESTS = ["controller/etcdcluster_plan_model", "controller/etcdcluster_plan"]
+TESTS = ["kinds/etcdcluster/plan_model", "kinds/etcdcluster/plan"]
 
 # (guard, file, text, its replacement), and where one thing is checked twice, the next file, text
 # and replacement
@@ -115,7 +115,7 @@ _ROWS = [
 
 def _mutant(what, *edits):
     label, _, guard = what.rpartition(": ")
-    files = [f"controller/etcdcluster_plan{'_' if part else ''}{part}.c" for part in edits[0::3]]
+    files = [f"kinds/etcdcluster/plan{'_' if part else ''}{part}.c" for part in edits[0::3]]
     return Mutant(label or "plan", guard, list(zip(files, edits[1::3], edits[2::3])), TESTS)
 
 

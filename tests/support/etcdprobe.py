@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/integration/etcd_probe: controller/etcd, driven by commands."""
+"""tests/integration/etcd_probe: lib/etcd, driven by commands."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/integration/sql_probe: controller/sql, driven by commands."""
+"""tests/integration/sql_probe: lib/sql, driven by commands."""
 
 import base64
 import json

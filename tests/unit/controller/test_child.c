@@ -4,10 +4,10 @@
 #include "controller/child.h"
 
 #include "base/util.h"
-#include "controller/controllers.h"
 #include "controller/manager_priv.h"
-#include "controller/myweb.h"
 #include "fake.h"
+#include "kinds/kinds.h"
+#include "kinds/myweb/reconcile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "controller/child.h"
 
 #include "base/util.h"
-#include "controller/controllers.h"
+#include "kinds/kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

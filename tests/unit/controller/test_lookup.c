@@ -2,7 +2,7 @@
  *
  * Which changes of a custom object cause a run of its key. */
 #include "controller/manager_priv.h"
-#include "controller/myweb.h"
+#include "kinds/myweb/reconcile.h"
 
 #include "base/util.h"
 #include "controller/packed.h"

@@ -4,8 +4,8 @@
 #include "controller/lookup_lists.h"
 
 #include "base/util.h"
-#include "controller/controllers.h"
 #include "fake.h"
+#include "kinds/kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

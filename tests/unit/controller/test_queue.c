@@ -2,7 +2,7 @@
 #include "controller/queue.h"
 
 #include "base/util.h"
-#include "fake_clock.h"
+#include "support/fake_clock.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * The CRDs under config/ match the tables; `steward print crds` regenerates them. */
 #include "kinds/kinds.h"
 
-#include "judge.h"
+#include "support/judge.h"
 
 static void files_are_up_to_date(void **state)
 {

@@ -5,10 +5,10 @@
  * steward's configuration, and applies to the blocks after it.  The samples must not cause even a
  * warning. */
 #include "base/yaml.h"
-#include "judge.h"
+#include "kinds/common/product.h"
 #include "kinds/kinds.h"
-#include "kinds/product.h"
-#include "kinds/target.h"
+#include "sql/target.h"
+#include "support/judge.h"
 
 struct page {
     const char *path;

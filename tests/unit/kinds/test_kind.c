@@ -3,9 +3,9 @@
  * Behaviour common to all kinds, tested with MyWeb and with a fictitious kind whose table has each
  * type of row. */
 #include "kinds/kinds.h"
-#include "kinds/myweb.h"
+#include "kinds/myweb/spec.h"
 
-#include "judge.h"
+#include "support/judge.h"
 
 struct lamp {
     const char *owner; /* immutable */

@@ -2,12 +2,12 @@
  *
  * The n-th allocation fails, for each n: a verdict is either complete or marked as failed; nothing
  * leaks or crashes. */
-#include "kinds/databaseuser.h"
-#include "kinds/myweb.h"
-#include "kinds/target.h"
+#include "kinds/databaseuser/spec.h"
+#include "kinds/myweb/spec.h"
+#include "sql/target.h"
 
-#include "judge.h"
-#include "kinds/product.h"
+#include "kinds/common/product.h"
+#include "support/judge.h"
 
 static long allocations_left = -1; /* -1: no limit */
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The desired children of an App except the Deployment.  They contain only fields that steward
+ * sets, each in the form in which the API server returns it. */
+#include "base/util.h"
+#include "kinds/app/run_priv.h"
+
+#include <stdio.h>
+
+json_t *app_selector(const struct app *a)
+{
+    return stw_manifest_selector(&a->naming, &a->owner);
+}
+
+json_t *app_metadata(const struct app *a, const char *name)
+{
+    return stw_manifest_metadata(a->run, &a->owner, &a->naming, name);
+}
+
+/* --- configuration */
+
+/* The data of the ConfigMap, which the app reads with envFrom. */
+static json_t *config_data(const struct app *a)
+{
+    const struct stw_app_config *c = &a->spec.config;
+    json_t *data = stw_manifest_tree(c->environment);
+    if (!data)
+        data = json_object();
+    (void)json_object_set_new(data, "LOG_LEVEL", json_string(c->log_level));
+    if (c->database_url && !c->database_url_ref.name)
+        (void)json_object_set_new(data, "DATABASE_URL", json_string(c->database_url));
+    return data;
+}
+
+void app_hash_config(struct app *a)
+{
+    json_auto_t *data = config_data(a);
+    stw_autofree char *text = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+    struct stw_hash h = stw_hash_bytes(text ? text : "", text ? strlen(text) : 0);
+    (void)snprintf(a->config_hash, sizeof(a->config_hash), "%016llx%016llx",
+                   (unsigned long long)h.hi, (unsigned long long)h.lo);
+    stw_wipe(text, text ? strlen(text) : 0); /* it may hold a password, against our advice */
+}
+
+json_t *app_configmap(const struct app *a)
+{
+    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+                     app_metadata(a, a->config_name), "data", config_data(a));
+}
+
+/* --- Service */
+
+json_t *app_service(const struct app *a)
+{
+    json_t *metadata = app_metadata(a, a->owner.name);
+    json_t *annotations = stw_manifest_tree(a->spec.service.annotations);
+    if (json_object_size(annotations) > 0)
+        (void)json_object_set(metadata, "annotations", annotations);
+    json_decref(annotations);
+    return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:I,s:s,s:I}]}}", "apiVersion", "v1", "kind",
+                     "Service", "metadata", metadata, "spec", "type", a->spec.service.type,
+                     "selector", app_selector(a), "ports", "name", "http", "port",
+                     (json_int_t)a->spec.service.port, "protocol", "TCP", "targetPort",
+                     (json_int_t)a->spec.port);
+}
+
+/* --- PodDisruptionBudget */
+
+bool app_wants_budget(const struct stw_app *spec)
+{
+    int64_t most = spec->autoscaling.enabled ? spec->autoscaling.max : spec->replicas;
+    return spec->pdb.enabled && most > 1;
+}
+
+static json_t *build_child_head(const struct app *a, const struct stw_resource *r)
+{
+    stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
+    stw_resource_api_version(r, &version);
+    return json_pack("{s:s,s:s,s:o}", "apiVersion", stw_buf_str(&version), "kind", r->kind,
+                     "metadata", app_metadata(a, a->owner.name));
+}
+
+/* With maxUnavailable instead of minAvailable, so that a drain never waits forever. */
+json_t *app_budget(const struct app *a, const struct stw_resource *r)
+{
+    json_t *budget = build_child_head(a, r);
+    (void)json_object_set_new(budget, "spec",
+                              json_pack("{s:i,s:{s:o}}", "maxUnavailable", 1, "selector",
+                                        "matchLabels", app_selector(a)));
+    return budget;
+}
+
+/* --- HorizontalPodAutoscaler */
+
+static json_t *build_resource_metric(const char *resource, int64_t percent)
+{
+    return json_pack("{s:s,s:{s:s,s:{s:s,s:I}}}", "type", "Resource", "resource", "name", resource,
+                     "target", "type", "Utilization", "averageUtilization", (json_int_t)percent);
+}
+
+/* Memory before CPU: servers that store autoscaling/v1 return them in this order. */
+static json_t *build_metric_list(const struct stw_app_autoscaling *s)
+{
+    json_t *all = json_array();
+    int64_t cpu = stw_app_cpu_target(s);
+    if (s->memory)
+        (void)json_array_append_new(all, build_resource_metric("memory", s->memory));
+    if (cpu)
+        (void)json_array_append_new(all, build_resource_metric("cpu", cpu));
+    return all;
+}
+
+/* autoscaling/v1 supports only CPU. */
+static void set_targets(json_t *spec, const struct stw_app_autoscaling *s, const char *version)
+{
+    int64_t cpu = stw_app_cpu_target(s);
+    if (!stw_streq(version, "v1"))
+        (void)json_object_set_new(spec, "metrics", build_metric_list(s));
+    else if (cpu)
+        (void)json_object_set_new(spec, "targetCPUUtilizationPercentage",
+                                  json_integer((json_int_t)cpu));
+}
+
+json_t *app_autoscaler(const struct app *a, const struct stw_resource *r)
+{
+    const struct stw_app_autoscaling *s = &a->spec.autoscaling;
+    json_t *scaler = build_child_head(a, r);
+    json_t *spec = json_pack("{s:{s:s,s:s,s:s},s:I,s:I}", "scaleTargetRef", "apiVersion", "apps/v1",
+                             "kind", "Deployment", "name", a->owner.name, "minReplicas",
+                             (json_int_t)s->min, "maxReplicas", (json_int_t)s->max);
+    set_targets(spec, s, r->version);
+    (void)json_object_set_new(scaler, "spec", spec);
+    return scaler;
+}

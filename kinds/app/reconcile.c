@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/app/reconcile.h"
+
+#include "base/util.h"
+#include "controller/outcome.h"
+#include "controller/status.h"
+#include "kinds/app/run_priv.h"
+
+#include <stdio.h>
+
+/* --- children */
+
+static const struct stw_watch *const watch_of[APP_CHILDREN] = {
+    [APP_CONFIGMAP] = &stw_watch_configmaps,   [APP_DEPLOYMENT] = &stw_watch_deployments,
+    [APP_SERVICE] = &stw_watch_services,       [APP_BUDGET] = &stw_watch_disruption_budgets,
+    [APP_AUTOSCALER] = &stw_watch_autoscalers,
+};
+
+static void begin_children(struct app *a)
+{
+    for (int i = 0; i < APP_CHILDREN; i++)
+        a->children[i] =
+            (struct stw_child){.watch = watch_of[i],
+                               .name = i == APP_CONFIGMAP ? a->config_name : a->owner.name,
+                               .applied_before = app_was_applied(a, i)};
+}
+
+static void ensure_app_child(struct app *a, int child, json_t *desired)
+{
+    struct stw_child *c = &a->children[child];
+    a->desired[child] = desired;
+    c->desired = desired;
+    if (desired) {
+        stw_child_ensure(a->run, &a->owner, c);
+    } else {
+        (void)stw_fail(&c->err, STW_ERR_INTERNAL, "out of memory");
+        c->state = STW_CHILD_FAILED;
+    }
+}
+
+static void remove_app_child(struct app *a, int child)
+{
+    stw_child_remove(a->run, &a->owner, &a->children[child]);
+}
+
+/* The API version that is watched. */
+static const struct stw_resource *version_of(struct app *a, int child)
+{
+    return stw_informer_resource(stw_run_cache(a->run, watch_of[child]));
+}
+
+/* When autoscaling ends, the autoscaler is deleted before the Deployment gets its replicas back;
+ * when it starts, it is created after the Deployment has given them up.  The ConfigMap comes before
+ * the Deployment: pods that start must find it.  False: the run is over. */
+static bool ensure_children(struct app *a, struct stw_result *result)
+{
+    bool scaling = a->spec.autoscaling.enabled;
+    begin_children(a);
+    if (!scaling)
+        remove_app_child(a, APP_AUTOSCALER);
+    ensure_app_child(a, APP_CONFIGMAP, app_configmap(a));
+    if (!app_hand_over(a, result))
+        return false;
+    ensure_app_child(a, APP_DEPLOYMENT, app_deployment(a));
+    ensure_app_child(a, APP_SERVICE, app_service(a));
+    if (app_wants_budget(&a->spec))
+        ensure_app_child(a, APP_BUDGET, app_budget(a, version_of(a, APP_BUDGET)));
+    else
+        remove_app_child(a, APP_BUDGET);
+    if (scaling)
+        ensure_app_child(a, APP_AUTOSCALER, app_autoscaler(a, version_of(a, APP_AUTOSCALER)));
+    return true;
+}
+
+static void forget_children(struct stw_run *run)
+{
+    char config[STW_KEY_LEN];
+    (void)snprintf(config, sizeof(config), "%.*s-config", STW_KEY_LEN - 16, run->key);
+    for (int i = 0; i < APP_CHILDREN; i++)
+        stw_child_forget(run, watch_of[i], i == APP_CONFIGMAP ? config : run->key);
+}
+
+/* --- the run */
+
+static void write_app_result(struct app *a, struct stw_result *result)
+{
+    static const char *const numbers[] = {"phase",         "desiredReplicas",   "replicas",
+                                          "readyReplicas", "availableReplicas", "updatedReplicas",
+                                          "lastError",     "ServiceReady",      NULL};
+    struct stw_verdict verdict;
+    json_t *status;
+    if (stw_run_interrupted(a->run, a->children, APP_CHILDREN, result))
+        return;
+    app_find_trouble(a);
+    if (app_trouble_is_new(a))
+        stw_object_event(a->run, &a->object, true, a->trouble.reason, "Reconcile", "%s",
+                         a->trouble.message);
+    app_judge(a, &verdict, &status);
+    bool begun = app_begun(a, status);
+    stw_run_end(a->run, &a->object, &verdict, status, numbers, result);
+    if (begun && result->outcome == STW_RUN_DONE)
+        *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = 1};
+}
+
+static void keep_children(struct app *a, struct stw_result *result)
+{
+    a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
+    (void)snprintf(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
+    app_hash_config(a);
+    bool whole = ensure_children(a, result);
+    stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);
+    if (whole)
+        write_app_result(a, result);
+}
+
+/* The App is being deleted.  It has no finalizer of ours, but one of another client may keep it. */
+static void handle_app_deletion(struct app *a, struct stw_result *result)
+{
+    const char *phase = json_string_value(json_object_get(a->object.status, "phase"));
+    struct stw_error err = {0};
+    json_auto_t *status = NULL;
+    forget_children(a->run);
+    (void)result;
+    if (!a->object.status || (phase && stw_streq(phase, "Terminating")))
+        return;
+    status = app_status_phase(json_deep_copy(a->object.status), "Terminating");
+    if (status)
+        (void)stw_object_write_status(a->run, &a->object, status, &err); /* the App may be gone */
+}
+
+static void run_over(struct app *a, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    struct stw_run *run = a->run;
+    struct stw_error err = {0};
+    if (a->object.paused) {
+        (void)stw_run_write(run, &a->object,
+                            app_status_phase(stw_status_paused(run, &a->object), "Paused"), result);
+    } else if (stw_object_judge(run, &a->object, &findings) > 0) {
+        json_t *status = stw_status_invalid(run, &a->object, stw_buf_str(&findings));
+        stw_run_end_invalid(run, &a->object, app_status_phase(status, "Failed"),
+                            stw_buf_str(&findings), result);
+    } else if (!a->arena || stw_kind_decode(&stw_kind_app, stw_json_get(a->object.root, "spec"),
+                                            a->arena, &a->spec, &err) != 0) {
+        stw_run_fail(run, &err, result);
+    } else {
+        keep_children(a, result);
+    }
+}
+
+static void reconcile(struct stw_run *run, struct stw_result *result)
+{
+    struct app *a = calloc(1, sizeof(*a));
+    struct stw_error err = {0};
+    if (!a) {
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        stw_run_fail(run, &err, result);
+        return;
+    }
+    a->run = run;
+    if (stw_object_load(run, &a->object) != 0) {
+        forget_children(run); /* the garbage collector deletes the children */
+    } else if (a->object.deleting) {
+        handle_app_deletion(a, result);
+    } else {
+        a->owner = (struct stw_owner){.kind = stw_kind_app.kind,
+                                      .ns = run->ns,
+                                      .name = run->name,
+                                      .uid = a->object.uid,
+                                      .adopt = a->object.adopt};
+        a->arena = stw_arena_create();
+        run_over(a, result);
+    }
+    for (int i = 0; i < APP_CHILDREN; i++)
+        json_decref(a->desired[i]);
+    stw_arena_destroy(a->arena);
+    stw_object_done(&a->object);
+    free(a);
+}
+
+/* --- registration */
+
+static const struct stw_resource app_resource = {
+    .group = "mycompany.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &app_resource,
+    .project = stw_object_project,
+    .for_admission = true,
+    .changed = stw_watch_own_changed,
+};
+
+static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
+                                                  &stw_watch_deployments,
+                                                  &stw_watch_services,
+                                                  &stw_watch_disruption_budgets,
+                                                  &stw_watch_autoscalers,
+                                                  &app_watch_pods,
+                                                  NULL};
+
+/* apps/scale: when autoscaling is switched off, spec.replicas gets the number of replicas that the
+ * Deployment has. */
+static const struct stw_rule rules[] = {
+    {.resource = &app_resource, .verbs = "get,list,watch"},
+    {.resource = &app_resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &app_resource, .subresource = "scale", .verbs = "patch"},
+    {.resource = &app_resource, .subresource = "finalizers", .verbs = "update"},
+    {.resource = &stw_res_configmap, .verbs = "get,list,watch,create,patch"},
+    {.resource = &stw_res_deployment, .verbs = "get,list,watch,create,patch"},
+    {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
+    {.resource = &stw_res_disruption_budget_v1, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &stw_res_autoscaler_v2, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &stw_res_pod, .verbs = "list,watch"},
+    {0},
+};
+
+static const char *const conditions[] = {
+    STW_READY,      STW_RECONCILING, STW_STALLED,         "Available", "Progressing",
+    "ConfigSynced", "ServiceReady",  "AutoscalingActive", "Degraded",  NULL};
+
+const struct stw_controller stw_controller_app = {
+    .name = "app",
+    .field_manager = "steward-app",
+    .all_data = true,
+    .kind = &stw_kind_app,
+    .resource = &app_resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .scales = true,
+    .conditions = conditions,
+    .reconcile = reconcile,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Declarations shared by the files of the App controller: the desired children (children.c,
+ * deployment.c), who sets the number of replicas (scale.c), problems of the pods
+ * (pods.c), the status (status.c) and the run itself (app.c). */
+#ifndef STW_KINDS_APP_RUN_PRIV_H
+#define STW_KINDS_APP_RUN_PRIV_H
+
+#include "controller/child.h"
+#include "controller/manifest.h"
+#include "controller/object.h"
+#include "controller/verdict.h"
+#include "kinds/app/spec.h"
+
+enum {
+    APP_CONFIGMAP,
+    APP_DEPLOYMENT,
+    APP_SERVICE,
+    APP_BUDGET,     /* PodDisruptionBudget */
+    APP_AUTOSCALER, /* HorizontalPodAutoscaler */
+    APP_CHILDREN
+};
+
+#define APP_REASON_FOREIGN "ForeignAutoscaler"
+#define APP_NAME "app" /* app.kubernetes.io/name, and the name of the container */
+
+/* A problem of a pod, from its status. */
+struct app_trouble {
+    bool found;
+    bool passing;    /* transient: the pod may just be starting */
+    char reason[64]; /* "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", ... */
+    char message[512];
+    char template[64]; /* the pod's pod-template-hash */
+    char created[STW_TIME_LEN];
+};
+
+struct app {
+    struct stw_run *run;
+    struct stw_object object;
+    struct stw_owner owner;
+    struct stw_arena *arena;
+    struct stw_app spec;
+    struct stw_naming naming;
+    char config_name[300]; /* of the ConfigMap */
+    char config_hash[33];
+    struct stw_child children[APP_CHILDREN];
+    json_t *desired[APP_CHILDREN];
+    struct app_trouble trouble; /* of the pod with the worst problem */
+    char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */
+    bool begins; /* autoscaling is starting: for now the Deployment has our replicas */
+};
+
+/* --- children; each function returns a new tree, or NULL if out of memory */
+void app_hash_config(struct app *a);
+json_t *app_configmap(const struct app *a);
+json_t *app_deployment(const struct app *a); /* without spec.replicas if an autoscaler sets it */
+json_t *app_service(const struct app *a);
+json_t *app_budget(const struct app *a, const struct stw_resource *r);
+json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
+bool app_wants_budget(const struct stw_app *spec);
+json_t *app_metadata(const struct app *a, const char *name);
+json_t *app_selector(const struct app *a);
+
+/* --- the number of replicas */
+
+/* Call before the Deployment is applied.  When an autoscaler starts or stops setting the number of
+ * replicas, this keeps the current number.  False: the run is over, `result` has the outcome. */
+bool app_hand_over(struct app *a, struct stw_result *result);
+/* The number of replicas that we set: spec.replicas, or the start value for autoscaling. */
+int64_t app_number(const struct app *a);
+/* By this new status the replicas of the start value are available: app_hand_over must run
+ * again. */
+bool app_begun(const struct app *a, const json_t *status);
+/* An autoscaler sets the number of replicas: ours or another owner's. */
+bool app_is_scaled(const struct app *a);
+/* The current target number of replicas. */
+int64_t app_wanted(const struct app *a);
+
+/* --- pods */
+extern const struct stw_watch app_watch_pods;
+/* Decodes a cached text of that watch.  -1: the text is invalid. */
+int app_trouble_read(const char *text, size_t len, struct app_trouble *ret);
+void app_find_trouble(struct app *a);
+
+/* --- status */
+void app_judge(struct app *a, struct stw_verdict *verdict, json_t **ret_status);
+/* The pods have a problem that the status does not report yet. */
+bool app_trouble_is_new(const struct app *a);
+/* Sets the phase in a status of a run that checked nothing. */
+json_t *app_status_phase(json_t *status, const char *phase);
+/* Whether, by the old status, this child was once as this generation wants it. */
+bool app_was_applied(const struct app *a, int child);
+
+#endif

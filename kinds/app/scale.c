@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who sets the number of replicas.  While autoscaling is on, the autoscaler does, and spec.replicas
+ * of the Deployment is not among the fields that we apply.  A field that its only manager gives up
+ * returns to its default, here one replica.  So a second field manager of ours first takes it over
+ * with its current value
+ * (kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership) and keeps it,
+ * because servers up to 1.21 do not record that an autoscaler has written the field.
+ *
+ * A Deployment that is created while autoscaling is on gets the start value for autoscaling.  We
+ * own the field until these replicas are available or anything else must be written. */
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/condition.h"
+#include "controller/outcome.h"
+#include "kinds/app/run_priv.h"
+
+#define SECOND_MANAGER "steward-app-replicas"
+
+/* The number of replicas that autoscaling starts with. */
+static int64_t start_value(const struct stw_app *spec)
+{
+    int64_t n = STW_MAX(spec->replicas, spec->autoscaling.min);
+    return STW_MIN(n, spec->autoscaling.max);
+}
+
+static int apply_replicas(struct app *a, const char *uid, int64_t n, struct stw_error *err)
+{
+    struct stw_run *run = a->run;
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    json_auto_t *object =
+        json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:I}}", "apiVersion", "apps/v1", "kind", "Deployment",
+                  "metadata", "name", a->owner.name, "uid", uid, "spec", "replicas", (json_int_t)n);
+    if (!object)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (!stw_run_may_write(run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    if (stw_kube_apply(run->client, &stw_res_deployment, a->owner.ns, a->owner.name, NULL, object,
+                       SECOND_MANAGER, &answer, err) != 0)
+        return -1;
+    stw_informer_saw(stw_run_cache(run, &stw_watch_deployments), &answer, NULL);
+    return 0;
+}
+
+/* Autoscaling was switched off and no client has set the number of replicas since: writes the
+ * current number into spec.replicas of the App. */
+static int keep_number(struct app *a, int64_t n, struct stw_error *err)
+{
+    struct stw_run *run = a->run;
+    json_auto_t *patch = json_pack("{s:{s:I}}", "spec", "replicas", (json_int_t)n);
+    if (!patch)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (!stw_run_may_write(run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    stw_log(STW_LOG_INFO, "autoscaling is off; the pods stay as many as they are",
+            STW_INT("replicas", (uint64_t)n));
+    return stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, "scale",
+                                patch, run->controller->field_manager, NULL, err);
+}
+
+/* spec.replicas of the App was not changed since autoscaling was on, and the Deployment has another
+ * number. */
+static bool must_keep(const struct app *a, const struct stw_rollout *r)
+{
+    const json_t *start = json_object_get(a->object.status, "startReplicas");
+    return json_is_integer(start) && json_integer_value(start) == a->spec.replicas &&
+           r->wanted > 0 && r->wanted != a->spec.replicas;
+}
+
+/* --- autoscalers of other owners */
+
+static bool scales_us(const struct app *a, struct stw_json scaler)
+{
+    struct stw_json target = stw_json_path(scaler, "spec.scaleTargetRef");
+    return stw_json_is(stw_json_get(target, "kind"), stw_res_deployment.kind) &&
+           stw_json_is(stw_json_get(target, "name"), a->owner.name) &&
+           !stw_json_there(stw_json_path(scaler, "metadata.deletionTimestamp"));
+}
+
+static int look_for_foreign(struct app *a, struct stw_error *err)
+{
+    struct stw_run *run = a->run;
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(2048);
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_json key, scaler;
+    stw_resource_path(stw_informer_resource(stw_run_cache(run, &stw_watch_autoscalers)), run->ns,
+                      NULL, NULL, &path);
+    struct stw_request request = {.method = "GET", .path = stw_buf_str(&path)};
+    if (stw_client_do(run->client, &request, &answer, err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, err) != 0)
+        return -1;
+    stw_json_foreach (stw_json_get(stw_json_root(&doc), "items"), key, scaler)
+        if (scales_us(a, scaler))
+            (void)stw_json_strcpy(stw_json_path(scaler, "metadata.name"), a->foreign,
+                                  sizeof(a->foreign));
+    return 0;
+}
+
+/* Not all autoscalers of a cluster are watched, since they change every few seconds.  They are
+ * listed when the Deployment has another number of replicas than we set, and as long as the last
+ * run found one. */
+static int find_foreign(struct app *a, const struct stw_rollout *r, struct stw_error *err)
+{
+    const json_t *old =
+        stw_condition_find(json_object_get(a->object.status, "conditions"), "AutoscalingActive");
+    bool before = stw_streq(stw_condition_reason(old), APP_REASON_FOREIGN);
+    bool drifted = app_was_applied(a, APP_DEPLOYMENT) && r->wanted != a->spec.replicas;
+    if (a->spec.autoscaling.enabled || (!before && !drifted))
+        return 0;
+    return look_for_foreign(a, err);
+}
+
+bool app_is_scaled(const struct app *a)
+{
+    return a->spec.autoscaling.enabled || *a->foreign;
+}
+
+/* --- before and after the Deployment */
+
+static bool says_available(const json_t *status)
+{
+    return stw_condition_is(stw_condition_find(json_object_get(status, "conditions"), "Available"),
+                            STW_TRUE);
+}
+
+/* The Deployment is as it was created, by a run whose status reported that, and is not available
+ * yet. */
+static bool is_beginning(struct app *a, const struct stw_child_live *live)
+{
+    struct stw_hash wanted;
+    json_auto_t *desired = NULL;
+    if (!a->spec.autoscaling.enabled || !live->rollout.scaled_by_us ||
+        live->rollout.wanted != start_value(&a->spec) ||
+        !json_object_get(a->object.status, "startReplicas") || says_available(a->object.status))
+        return false;
+    a->begins = true;
+    desired = app_deployment(a);
+    a->begins = stw_child_digest(desired, &wanted) == 0 &&
+                stw_child_as_wanted(a->run, &stw_watch_deployments, a->run->key, wanted, live);
+    return a->begins;
+}
+
+bool app_begun(const struct app *a, const json_t *status)
+{
+    return a->begins && says_available(status);
+}
+
+/* The Deployment that is applied next differs by our own action, so it does not count as drift. */
+static int give_up_number(struct app *a, const struct stw_child_live *live, struct stw_error *err)
+{
+    bool as_it_is = live->rollout.wanted > 0 || *a->foreign;
+    int64_t n = as_it_is ? live->rollout.wanted : start_value(&a->spec);
+    if (!live->rollout.scaled_by_us)
+        return 0;
+    a->children[APP_DEPLOYMENT].applied_before = false;
+    return apply_replicas(a, live->uid, n, err);
+}
+
+/* 1: the number was written into the App, 0: not needed, -1: error. */
+static int hand_over(struct app *a, const struct stw_child_live *live, struct stw_error *err)
+{
+    const struct stw_rollout *r = &live->rollout;
+    if (find_foreign(a, r, err) != 0)
+        return -1;
+    if (app_is_scaled(a))
+        return is_beginning(a, live) ? 0 : give_up_number(a, live, err);
+    if (!must_keep(a, r))
+        return 0;
+    return keep_number(a, r->wanted, err) == 0 ? 1 : -1;
+}
+
+bool app_hand_over(struct app *a, struct stw_result *result)
+{
+    struct stw_child_live live;
+    struct stw_error err = {0};
+    if (stw_child_cached(a->run, &stw_watch_deployments, a->run->key, &live) != 0) {
+        /* Without a start value it gets one replica, and we own nothing that we must give up. */
+        a->begins = a->spec.autoscaling.enabled && start_value(&a->spec) > 1;
+        return true;
+    }
+    if (!stw_streq(live.owner_uid, a->owner.uid) || live.terminating)
+        return true;
+    int rc = hand_over(a, &live, &err);
+    if (rc < 0)
+        stw_run_fail(a->run, &err, result);
+    return rc == 0; /* 1: the App has changed; the next run continues */
+}
+
+int64_t app_number(const struct app *a)
+{
+    return a->begins ? start_value(&a->spec) : a->spec.replicas;
+}
+
+int64_t app_wanted(const struct app *a)
+{
+    return app_is_scaled(a) ? a->children[APP_DEPLOYMENT].live.rollout.wanted : a->spec.replicas;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/app/spec.h"
+
+#include "base/util.h"
+#include "kinds/app/spec_priv.h"
+#include "schema/core.h"
+#include "schema/names.h"
+#include "schema/rows.h"
+
+#define REPLICAS_MAX 1000
+#define SECONDS_MAX 3600
+
+/* --- config */
+
+static const struct stw_field secret_ref_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app_config, database_url_ref.name),
+     .help = "Name of a Secret in the same namespace.",
+     .required = true,
+     .check = stw_check_dns1123_subdomain},
+    {.name = "key",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app_config, database_url_ref.key),
+     .help = "Key in the Secret.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 253,
+     .check = stw_core_check_key},
+    {0},
+};
+
+static const char *const log_levels[] = {"trace", "debug", "info", "warn", "error", NULL};
+
+static const struct stw_field config_fields[] = {
+    {.name = "databaseUrl",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app_config, database_url),
+     .help = "Becomes DATABASE_URL: a URL such as postgres://host/db.  It stands in a ConfigMap; "
+             "one with a password belongs into a Secret, see databaseUrlSecretRef."},
+    {.name = "databaseUrlSecretRef",
+     .type = STW_T_OBJECT,
+     .help = "Where DATABASE_URL comes from instead: a key in a Secret.",
+     .fields = secret_ref_fields},
+    {.name = "logLevel",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app_config, log_level),
+     .help = "Becomes LOG_LEVEL.",
+     .def = "\"info\"",
+     .values = log_levels},
+    {.name = "environment",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_app_config, environment),
+     .help = "More environment variables; at most 1000, and 921600 bytes with their names.",
+     .has_range = true,
+     .max = 1000,
+     .item = &stw_core_text_item},
+    {0},
+};
+
+/* --- health, scaling, service */
+
+static const struct stw_field health_fields[] = {
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app_health, path),
+     .help = "What is asked for by HTTP; any answer from 200 to 399 is good.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 1024,
+     .pattern = "^/",
+     .check = stw_app_check_path},
+    {.name = "port",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_health, port),
+     .help = "Port that is asked; when absent, that of the app.",
+     .has_range = true,
+     .min = 1,
+     .max = 65535,
+     .format = "int32"},
+    {.name = "initialDelaySeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_health, initial_delay_s),
+     .help = "Seconds from the container's start to the first question.",
+     .def = "0",
+     .has_range = true,
+     .min = 0,
+     .max = SECONDS_MAX,
+     .format = "int32"},
+    {.name = "periodSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_health, period_s),
+     .help = "Seconds from one question to the next.",
+     .def = "10",
+     .has_range = true,
+     .min = 1,
+     .max = SECONDS_MAX,
+     .format = "int32"},
+    {.name = "timeoutSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_health, timeout_s),
+     .help = "Seconds that an answer may take; not more than periodSeconds.",
+     .def = "1",
+     .has_range = true,
+     .min = 1,
+     .max = SECONDS_MAX,
+     .format = "int32"},
+    {.name = "failureThreshold",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_health, failure_threshold),
+     .help = "Bad answers in a row after which a pod gets no more requests.",
+     .def = "3",
+     .has_range = true,
+     .min = 1,
+     .max = 1000,
+     .format = "int32"},
+    {.name = "liveness",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_app_health, liveness),
+     .help = "Whether a container that answers badly is also started again.",
+     .def = "false"},
+    {0},
+};
+
+static const struct stw_field autoscaling_fields[] = {
+    {.name = "enabled",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_app_autoscaling, enabled),
+     .help = "Whether a HorizontalPodAutoscaler decides how many pods there are.",
+     .def = "false"},
+    {.name = "minReplicas",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_autoscaling, min),
+     .help = "Fewest pods.",
+     .def = "1",
+     .has_range = true,
+     .min = 1,
+     .max = REPLICAS_MAX,
+     .format = "int32"},
+    {.name = "maxReplicas",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_autoscaling, max),
+     .help = "Most pods; required when enabled.",
+     .has_range = true,
+     .min = 1,
+     .max = REPLICAS_MAX,
+     .format = "int32"},
+    {.name = "targetCPUUtilizationPercentage",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_autoscaling, cpu),
+     .help = "CPU that the pods shall use on average, in percent of their request; 80 when no "
+             "target is given.",
+     .has_range = true,
+     .min = 1,
+     .max = 1000,
+     .format = "int32"},
+    {.name = "targetMemoryUtilizationPercentage",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app_autoscaling, memory),
+     .help = "Memory that the pods shall use on average, in percent of their request.",
+     .has_range = true,
+     .min = 1,
+     .max = 1000,
+     .format = "int32"},
+    {0},
+};
+
+static const char *const service_types[] = {"ClusterIP", "NodePort", "LoadBalancer", NULL};
+
+static const struct stw_field service_fields[] = {
+    {.name = "type",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, service.type),
+     .help = "Who reaches the Service: pods, also a port of every node, also a load balancer.",
+     .def = "\"ClusterIP\"",
+     .values = service_types},
+    {.name = "port",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, service.port),
+     .help = "Port of the Service.",
+     .def = "80",
+     .has_range = true,
+     .min = 1,
+     .max = 65535,
+     .format = "int32"},
+    {.name = "annotations",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_app, service.annotations),
+     .help = "Annotations of the Service, such as those that load balancers read; at most 500.",
+     .has_range = true,
+     .max = 500,
+     .item = &stw_core_text_item},
+    {0},
+};
+
+/* --- pods */
+
+static const struct stw_field strategy_fields[] = {
+    {.name = "maxSurge",
+     .type = STW_T_INT_OR_STRING,
+     STW_FIELD_OFFSET(struct stw_app, strategy.max_surge),
+     .help = "How many pods more than wanted a rollout may have: a number, or a percentage.",
+     .def = "\"" STW_APP_MAX_SURGE "\"",
+     .pattern = "^[0-9]{1,6}%$"},
+    {.name = "maxUnavailable",
+     .type = STW_T_INT_OR_STRING,
+     STW_FIELD_OFFSET(struct stw_app, strategy.max_unavailable),
+     .help = "How many of the pods may be missing in a rollout: a number, or a percentage.",
+     .def = "0",
+     .pattern = "^(100|[0-9]{1,2})%$"},
+    {.name = "progressDeadlineSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, strategy.deadline_s),
+     .help = "Seconds without progress after which a rollout counts as failed.",
+     .def = "600",
+     .has_range = true,
+     .min = 1,
+     .max = 86400,
+     .format = "int32"},
+    {0},
+};
+
+static const struct stw_field pdb_fields[] = {
+    {.name = "enabled",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_app, pdb.enabled),
+     .help = "Whether drains of nodes take one pod at a time; of no matter when there is only one.",
+     .def = "true"},
+    {0},
+};
+
+static const struct stw_field spec_fields[] = {
+    STW_ROW_IMAGE(struct stw_app, image, "Image of the app."),
+    {.name = "replicas",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, replicas),
+     .help = "How many pods there are; with autoscaling, how many there are at first.",
+     .def = "1",
+     .has_range = true,
+     .min = 0,
+     .max = REPLICAS_MAX,
+     .format = "int32"},
+    {.name = "port",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, port),
+     .help = "Port on which the app listens; it is told by the environment variable PORT.",
+     .def = "8080",
+     .has_range = true,
+     .min = 1,
+     .max = 65535,
+     .format = "int32"},
+    {.name = "config",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_app, config),
+     .help = "What the app is told by environment variables; a change rolls the pods.",
+     .fields = config_fields},
+    {.name = "resources",
+     .type = STW_T_RAW,
+     STW_FIELD_OFFSET(struct stw_app, resources),
+     .help = "Resources of the container, as in a Pod.",
+     .fields = stw_core_resources},
+    {.name = "healthCheck",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_app, health),
+     .help = "How it is found out whether a pod can take requests; when absent, once it runs.",
+     .fields = health_fields},
+    {.name = "autoscaling",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_app, autoscaling),
+     .help = "Lets the load decide how many pods there are.",
+     .fields = autoscaling_fields},
+    {.name = "service",
+     .type = STW_T_OBJECT,
+     .help = "The Service before the pods.",
+     .fields = service_fields},
+    STW_ROW_PULL_SECRETS(struct stw_app, image_pull_secrets),
+    {.name = "serviceAccountName",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, service_account),
+     .help = "ServiceAccount of the pods, whose token they then get; when absent, they get none.",
+     .check = stw_check_dns1123_subdomain},
+    {.name = "securityContext",
+     .type = STW_T_RAW,
+     STW_FIELD_OFFSET(struct stw_app, security_context),
+     .help = "Security options of the container, as in a Pod.  What is not in here is as the "
+             "restricted Pod Security Standard asks: not root, no capabilities, no way to more "
+             "privileges, the runtime's seccomp profile.",
+     .known = stw_core_security_context},
+    {.name = "env",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_app, env),
+     .help = "Environment variables as in a Pod, for those that come from somewhere; at most 200.",
+     .has_range = true,
+     .max = 200,
+     .item = &stw_core_env,
+     .list_keys = stw_core_env_keys},
+    {.name = "affinity",
+     .type = STW_T_RAW,
+     STW_FIELD_OFFSET(struct stw_app, affinity),
+     .help = "Scheduling constraints, as in a Pod.",
+     .known = stw_core_affinity},
+    {.name = "tolerations",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_app, tolerations),
+     .help = "Tolerations, as in a Pod; at most 100.",
+     .has_range = true,
+     .max = 100,
+     .item = &stw_core_toleration},
+    {.name = "topologySpreadConstraints",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_app, spread),
+     .help = "How the pods are spread, as in a Pod; a labelSelector that is absent is that of the "
+             "app's pods.  When absent: over nodes and zones, as far as possible.",
+     .has_range = true,
+     .max = 20,
+     .item = &stw_core_spread},
+    {.name = "terminationGracePeriodSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, grace_period_s),
+     .help = "Seconds that a pod has to end by itself.",
+     .def = "30",
+     .has_range = true,
+     .min = 0,
+     .max = 86400,
+     .format = "int64"},
+    {.name = "strategy",
+     .type = STW_T_OBJECT,
+     .help = "How a rollout replaces the pods.",
+     .fields = strategy_fields},
+    {.name = "pdb", .type = STW_T_OBJECT, .help = "The PodDisruptionBudget.", .fields = pdb_fields},
+    {0},
+};
+
+/* --- status */
+
+static const char *const phases[] = {"Pending", "Progressing", "Running",     "Degraded",
+                                     "Failed",  "Paused",      "Terminating", NULL};
+
+static const struct stw_field last_good_fields[] = {
+    {.name = "image", .type = STW_T_STRING, .help = "Its image."},
+    {.name = "configHash", .type = STW_T_STRING, .help = "Hash of its configuration."},
+    {.name = "time", .type = STW_T_STRING, .format = "date-time", .help = "When it became ready."},
+    {0},
+};
+
+static const struct stw_field status_fields[] = {
+    {.name = "phase",
+     .type = STW_T_STRING,
+     .help = "The conditions in one word, for people.",
+     .values = phases},
+    {.name = "desiredReplicas",
+     .type = STW_T_INT,
+     .format = "int32",
+     .help = "How many pods there shall be: spec.replicas, or what the autoscaler says."},
+    {.name = "replicas", .type = STW_T_INT, .format = "int32", .help = "Pods that there are."},
+    {.name = "readyReplicas",
+     .type = STW_T_INT,
+     .format = "int32",
+     .help = "Those that are ready."},
+    {.name = "availableReplicas",
+     .type = STW_T_INT,
+     .format = "int32",
+     .help = "Those that are available."},
+    {.name = "updatedReplicas",
+     .type = STW_T_INT,
+     .format = "int32",
+     .help = "Those of this generation."},
+    {.name = "startReplicas",
+     .type = STW_T_INT,
+     .format = "int32",
+     .help = "With autoscaling: what spec.replicas says meanwhile."},
+    {.name = "selector",
+     .type = STW_T_STRING,
+     .help = "Label selector of the pods, for autoscalers."},
+    {.name = "configHash", .type = STW_T_STRING, .help = "Hash of the configuration."},
+    {.name = "url", .type = STW_T_STRING, .help = "Where the app is, from within the cluster."},
+    {.name = "lastError",
+     .type = STW_T_STRING,
+     .help = "What is in the way; absent when nothing is."},
+    {.name = "lastGood",
+     .type = STW_T_OBJECT,
+     .help = "What was ready last: to go back to.",
+     .fields = last_good_fields},
+    STW_ROW_REPAIRS,
+    STW_ROW_LAST_REPAIR,
+    {0},
+};
+
+static const struct stw_column columns[] = {
+    {.name = "Image", .type = "string", .json_path = ".spec.image"},
+    {.name = "Desired", .type = "integer", .json_path = ".status.desiredReplicas"},
+    {.name = "Available", .type = "integer", .json_path = ".status.availableReplicas"},
+    {.name = "Phase", .type = "string", .json_path = ".status.phase"},
+    STW_COLUMN_READY,
+    STW_COLUMN_AGE,
+    {0},
+};
+
+static const struct stw_scale scale = {.spec_replicas = ".spec.replicas",
+                                       .status_replicas = ".status.replicas",
+                                       .selector = ".status.selector"};
+
+/* --- */
+
+static void default_more(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d)
+{
+    struct stw_json s = stw_json_get(spec, "autoscaling");
+    (void)a;
+    if (stw_json_type(s) == STW_JSON_OBJECT && stw_json_bool(stw_json_get(s, "enabled"), false) &&
+        !stw_json_there(stw_json_get(s, "targetCPUUtilizationPercentage")) &&
+        !stw_json_there(stw_json_get(s, "targetMemoryUtilizationPercentage")))
+        stw_default_add(d, "/spec/autoscaling/targetCPUUtilizationPercentage", "80");
+}
+
+int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a)
+{
+    return a->cpu == 0 && a->memory == 0 ? STW_APP_CPU_TARGET : a->cpu;
+}
+
+static const char *const short_names[] = {"mapp", NULL};
+static const char *const categories[] = {"steward", NULL};
+
+const struct stw_kind stw_kind_app = {
+    .group = "mycompany.com",
+    .version = "v1",
+    .kind = "App",
+    .plural = "apps",
+    .singular = "app",
+    .short_names = short_names,
+    .categories = categories,
+    .help = "App runs an image in so many pods, tells it its configuration, and puts a Service "
+            "before it.",
+    .spec = spec_fields,
+    .spec_size = sizeof(struct stw_app),
+    .status = status_fields,
+    .columns = columns,
+    .scale = &scale,
+    .operations = STW_CREATE | STW_UPDATE,
+    .dns1035_name = true,
+    .name_max = 63,
+    .default_more = default_more,
+    .validate = stw_app_validate,
+};

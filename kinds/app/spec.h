@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * App: runs an image in a given number of pods, with its configuration and a Service. */
+#ifndef STW_KINDS_APP_SPEC_H
+#define STW_KINDS_APP_SPEC_H
+
+#include "schema/kind.h"
+
+struct stw_app_config {
+    const char *database_url; /* or NULL */
+    struct {
+        const char *name, *key;
+    } database_url_ref; /* key of a Secret; NULL: none */
+    const char *log_level;
+    struct stw_json environment; /* map of strings */
+};
+
+struct stw_app_health {
+    const char *path; /* NULL: no check */
+    int64_t port;     /* 0: the app's port */
+    int64_t initial_delay_s, period_s, timeout_s, failure_threshold;
+    bool liveness;
+};
+
+struct stw_app_autoscaling {
+    bool enabled;
+    int64_t min, max;    /* max 0: not given */
+    int64_t cpu, memory; /* percent of the requests; 0: not given */
+};
+
+struct stw_app {
+    const char *image;
+    int64_t replicas, port;
+    struct stw_app_config config;
+    struct stw_json resources; /* core/v1 ResourceRequirements */
+    struct stw_app_health health;
+    struct stw_app_autoscaling autoscaling;
+    struct {
+        const char *type; /* "ClusterIP", "NodePort", "LoadBalancer" */
+        int64_t port;
+        struct stw_json annotations;
+    } service;
+    struct stw_json image_pull_secrets;            /* list of {name} */
+    const char *service_account;                   /* or NULL */
+    struct stw_json security_context;              /* core/v1 SecurityContext of the container */
+    struct stw_json env;                           /* list of core/v1 EnvVar */
+    struct stw_json affinity, tolerations, spread; /* core/v1; absent: steward's defaults */
+    int64_t grace_period_s;
+    struct {
+        struct stw_json max_surge, max_unavailable; /* integer or percentage; absent: the default */
+        int64_t deadline_s;
+    } strategy;
+    struct {
+        bool enabled;
+    } pdb;
+};
+
+extern const struct stw_kind stw_kind_app;
+
+#define STW_APP_MAX_SURGE "25%"
+#define STW_APP_CPU_TARGET 80
+
+/* The CPU target in percent of the request: the spec's; 80 when the spec has no target at all; 0
+ * when only memory has one. */
+int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a);
+/* How many of `replicas` pods may be unavailable during a rollout. */
+int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by App's fields (app.c) and its rules (spec_rules.c). */
+#ifndef STW_KINDS_APP_SPEC_PRIV_H
+#define STW_KINDS_APP_SPEC_PRIV_H
+
+#include "kinds/app/spec.h"
+
+#define STW_APP_ENVIRONMENT_MAX 921600 /* a ConfigMap is limited to 1 MiB in total */
+
+/* For `check` of a field table row. */
+const char *stw_app_check_path(const char *path);
+
+void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                      struct stw_findings *f);
+
+#endif

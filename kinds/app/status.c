@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Computes the status of an App.  No I/O. */
+#include "controller/status.h"
+#include "base/util.h"
+#include "kinds/app/run_priv.h"
+
+#include <stdio.h>
+
+#define PORT_AGAIN_MS 60000
+
+#define REASON_SUCCEEDED "Succeeded"
+#define REASON_NO_REPLICAS "NoReplicas"
+#define REASON_ROLLING "NewReplicaSet"
+#define REASON_COMPLETE "NewReplicaSetAvailable"
+#define REASON_SECRET "SecretNotFound"
+#define REASON_ENDPOINTS "Endpoints"
+#define REASON_NO_ENDPOINTS "NoEndpoints"
+#define REASON_PORT "PortConflict"
+#define REASON_SCALING "ScalingActive"
+#define REASON_NO_METRICS "MetricsUnavailable"
+#define REASON_SCALING_DISABLED "ScalingDisabled"
+#define REASON_HEALTHY "Healthy"
+
+enum {
+    FIND_AVAILABLE,
+    FIND_PROGRESS,
+    FIND_CONFIG,
+    FIND_SERVICE,
+    FIND_SCALING,
+    FIND_DEGRADED,
+    FIND_BUDGET,
+    ASPECTS
+};
+
+/* The condition of each aspect, and the child that it describes. */
+static const struct {
+    const char *type;
+    int child;
+} tells[ASPECTS] = {
+    [FIND_AVAILABLE] = {"Available", APP_DEPLOYMENT},
+    [FIND_PROGRESS] = {"Progressing", APP_DEPLOYMENT},
+    [FIND_CONFIG] = {"ConfigSynced", APP_CONFIGMAP},
+    [FIND_SERVICE] = {"ServiceReady", APP_SERVICE},
+    [FIND_SCALING] = {"AutoscalingActive", APP_AUTOSCALER},
+    [FIND_DEGRADED] = {"Degraded", -1},
+    [FIND_BUDGET] = {NULL, APP_BUDGET},
+};
+
+static void set_aspect(struct stw_aspect *a, enum stw_level level, enum stw_truth truth,
+                       const char *reason)
+{
+    a->level = level;
+    a->truth = truth;
+    a->reason = reason;
+}
+
+static bool has_trouble(const struct app *a)
+{
+    return a->trouble.found && !a->trouble.passing;
+}
+
+/* --- Deployment */
+
+static void find_available(const struct app *a, struct stw_aspect *f)
+{
+    const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
+    int64_t wanted = app_wanted(a), least = wanted - stw_app_max_unavailable(&a->spec, wanted);
+    bool enough = wanted > 0 && r->available >= STW_MAX(least, 1);
+    set_aspect(f, STW_LEVEL_FINE, enough ? STW_TRUE : STW_FALSE,
+               enough ? STW_REASON_AVAILABLE : REASON_NO_REPLICAS);
+    if (wanted == 0)
+        STW_ASPECT_SAY(f, "scaled to zero");
+    else
+        STW_ASPECT_SAY(f, "%lld of %lld replicas are available", (long long)r->available,
+                       (long long)wanted);
+}
+
+/* The condition is True while a rollout is in progress.  The message has what the rollout waits
+ * for, followed by the pods' problem. */
+static void find_progress(const struct app *a, struct stw_aspect *f)
+{
+    char before[STW_CONDITION_MESSAGE_MAX];
+    struct stw_rollout rollout = stw_status_rollout(&a->object, &a->children[APP_DEPLOYMENT]);
+    stw_aspect_rollout(f, &rollout, app_wanted(a));
+    f->truth = f->level == STW_LEVEL_PROGRESSING ? STW_TRUE : STW_FALSE;
+    if (f->level == STW_LEVEL_FINE)
+        f->reason = REASON_COMPLETE;
+    else if (f->level == STW_LEVEL_PROGRESSING)
+        f->reason = REASON_ROLLING;
+    else if (strstr(f->message, "exceeded quota"))
+        f->reason = STW_REASON_QUOTA;
+    if (f->level == STW_LEVEL_FINE || !a->trouble.found)
+        return;
+    memcpy(before, f->message, sizeof(before));
+    STW_ASPECT_SAY(f, "%.400s: %s", before, a->trouble.message);
+}
+
+/* The Deployment could not be written: its rollout is not the one of this generation. */
+static void find_unknown_progress(const struct stw_aspect *available, struct stw_aspect *f)
+{
+    *f = *available;
+    f->level = STW_LEVEL_FINE;
+    f->truth = STW_UNKNOWN;
+}
+
+static void find_degraded(const struct app *a, const struct stw_aspect *progress,
+                          struct stw_aspect *f)
+{
+    set_aspect(f, STW_LEVEL_FINE, STW_FALSE, REASON_HEALTHY);
+    STW_ASPECT_SAY(f, "no pod is in trouble");
+    if (stw_streq(progress->reason, STW_REASON_QUOTA)) {
+        set_aspect(f, STW_LEVEL_FINE, STW_TRUE, STW_REASON_QUOTA);
+        STW_ASPECT_SAY(f, "%s", progress->message);
+    } else if (has_trouble(a)) {
+        set_aspect(f, STW_LEVEL_FINE, STW_TRUE, a->trouble.reason);
+        STW_ASPECT_SAY(f, "%s", a->trouble.message);
+    }
+}
+
+/* --- other children */
+
+static void find_config(const struct app *a, struct stw_aspect *f)
+{
+    if (f->level != STW_LEVEL_FINE || !a->trouble.found ||
+        !stw_streq(a->trouble.reason, REASON_SECRET))
+        return;
+    set_aspect(f, STW_LEVEL_PROGRESSING, STW_FALSE, REASON_SECRET);
+    STW_ASPECT_SAY(f, "%s", a->trouble.message);
+}
+
+/* The API server's messages for a node port that is not available. */
+static bool lacks_port(const struct stw_child *c)
+{
+    return c->state == STW_CHILD_FAILED && (strstr(c->err.text, "port is already allocated") ||
+                                            strstr(c->err.text, "failed to allocate a nodePort"));
+}
+
+static void find_service(const struct app *a, struct stw_aspect *f)
+{
+    const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
+    if (lacks_port(&a->children[APP_SERVICE])) {
+        set_aspect(f, STW_LEVEL_WAITING, STW_FALSE, REASON_PORT);
+        f->again_ms = PORT_AGAIN_MS;
+    }
+    if (f->level != STW_LEVEL_FINE)
+        return;
+    bool any = r->ready > 0;
+    set_aspect(f, STW_LEVEL_FINE, any ? STW_TRUE : STW_FALSE,
+               any ? REASON_ENDPOINTS : REASON_NO_ENDPOINTS);
+    if (any)
+        STW_ASPECT_SAY(f, "Service \"%s\" has pods behind it", a->owner.name);
+    else
+        STW_ASPECT_SAY(f, "no pod behind Service \"%s\" is ready", a->owner.name);
+}
+
+/* The App also works in a cluster without metrics, so that is not an error. */
+static void find_scaling(const struct app *a, struct stw_aspect *f)
+{
+    const struct stw_autoscaler *s = &a->children[APP_AUTOSCALER].live.autoscaler;
+    bool disabled = stw_streq(s->reason, REASON_SCALING_DISABLED);
+    if (f->level != STW_LEVEL_FINE)
+        return;
+    if (*a->foreign) {
+        set_aspect(f, STW_LEVEL_FINE, STW_TRUE, APP_REASON_FOREIGN);
+        STW_ASPECT_SAY(f,
+                       "HorizontalPodAutoscaler \"%s\", which is not of this App, decides how many "
+                       "pods there are; replicas is only the start value",
+                       a->foreign);
+        return;
+    }
+    set_aspect(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
+    STW_ASPECT_SAY(f, "HorizontalPodAutoscaler \"%s\" has not looked at the pods yet",
+                   a->owner.name);
+    if (!s->told)
+        return;
+    set_aspect(f, STW_LEVEL_FINE, s->active ? STW_TRUE : STW_FALSE,
+               s->active  ? REASON_SCALING
+               : disabled ? REASON_SCALING_DISABLED
+                          : REASON_NO_METRICS);
+    if (s->active)
+        STW_ASPECT_SAY(f, "HorizontalPodAutoscaler \"%s\" decides how many pods there are",
+                       a->owner.name);
+    else
+        STW_ASPECT_SAY(f, "%s: %s", s->reason, s->message);
+}
+
+static void find_all(const struct app *a, struct stw_aspect *all)
+{
+    for (size_t i = 0; i < ASPECTS; i++)
+        if (tells[i].child >= 0)
+            stw_aspect_child(&all[i], &a->children[tells[i].child]);
+    if (all[FIND_AVAILABLE].level == STW_LEVEL_FINE) {
+        find_available(a, &all[FIND_AVAILABLE]);
+        find_progress(a, &all[FIND_PROGRESS]);
+    } else {
+        find_unknown_progress(&all[FIND_AVAILABLE], &all[FIND_PROGRESS]);
+    }
+    find_config(a, &all[FIND_CONFIG]);
+    find_service(a, &all[FIND_SERVICE]);
+    find_scaling(a, &all[FIND_SCALING]);
+    find_degraded(a, &all[FIND_PROGRESS], &all[FIND_DEGRADED]);
+    for (size_t i = 0; i < ASPECTS; i++)
+        all[i].type = tells[i].type;
+    if (!app_is_scaled(a) && all[FIND_SCALING].level == STW_LEVEL_FINE)
+        all[FIND_SCALING].type = NULL;
+}
+
+/* --- status */
+
+/* While a rollout is in progress, Ready has the reason of the pods' problem, if there is one. */
+static void set_verdict(const struct app *a, const struct stw_aspect *all, struct stw_verdict *v)
+{
+    stw_verdict_of(all, ASPECTS, v);
+    if (v->level == STW_LEVEL_FINE) {
+        v->reason = REASON_SUCCEEDED;
+        v->again_ms = *a->foreign ? STW_FOREIGN_AGAIN_MS : 0;
+        (void)snprintf(v->message, sizeof(v->message), "%s", all[FIND_AVAILABLE].message);
+    } else if (v->level == STW_LEVEL_PROGRESSING) {
+        v->reason = has_trouble(a) ? a->trouble.reason : STW_REASON_PROGRESSING;
+        (void)snprintf(v->message, sizeof(v->message), "%s", all[FIND_PROGRESS].message);
+    }
+}
+
+static const char *phase_of(const struct app *a, const struct stw_verdict *v)
+{
+    const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
+    if (v->level == STW_LEVEL_FINE)
+        return has_trouble(a) ? "Degraded" : "Running";
+    if (v->level == STW_LEVEL_STALLED)
+        return r->available > 0 ? "Degraded" : "Failed";
+    if (r->observed_generation == 0)
+        return "Pending";
+    return has_trouble(a) ? "Degraded" : "Progressing";
+}
+
+static void set_number(json_t *status, const char *key, int64_t n)
+{
+    (void)json_object_set_new(status, key, json_integer((json_int_t)n));
+}
+
+static void add_numbers(const struct app *a, json_t *status)
+{
+    const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
+    set_number(status, "desiredReplicas", app_wanted(a));
+    set_number(status, "replicas", r->replicas);
+    set_number(status, "readyReplicas", r->ready);
+    set_number(status, "availableReplicas", r->available);
+    set_number(status, "updatedReplicas", r->observed_generation >= r->generation ? r->updated : 0);
+    if (app_is_scaled(a))
+        set_number(status, "startReplicas", a->spec.replicas);
+}
+
+static void add_texts(const struct app *a, json_t *status)
+{
+    char text[STW_KEY_LEN + 128];
+    (void)snprintf(text, sizeof(text),
+                   "app.kubernetes.io/instance=%s,app.kubernetes.io/name=" APP_NAME, a->owner.name);
+    (void)json_object_set_new(status, "selector", json_string(text));
+    (void)json_object_set_new(status, "configHash", json_string(a->config_hash));
+    (void)snprintf(text, sizeof(text), "http://%s.%s.svc:%lld", a->owner.name, a->owner.ns,
+                   (long long)a->spec.service.port);
+    (void)json_object_set_new(status, "url", json_string(text));
+}
+
+static bool is_text(const json_t *object, const char *key, const char *want)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && stw_streq(text, want);
+}
+
+/* Records the last configuration that was healthy; with zero replicas nothing has run. */
+static void add_last_good(const struct app *a, json_t *status, const char *now)
+{
+    const json_t *old = json_object_get(a->object.status, "lastGood");
+    if (app_wanted(a) == 0 ||
+        (is_text(old, "image", a->spec.image) && is_text(old, "configHash", a->config_hash)))
+        return;
+    (void)json_object_set_new(status, "lastGood",
+                              json_pack("{s:s,s:s,s:s}", "image", a->spec.image, "configHash",
+                                        a->config_hash, "time", now));
+}
+
+void app_judge(struct app *a, struct stw_verdict *v, json_t **ret_status)
+{
+    static const char *const keep[] = {"repairs", "lastRepair", "lastGood", NULL};
+    struct stw_aspect *all = calloc(ASPECTS, sizeof(*all));
+    struct stw_status s;
+    *ret_status = NULL;
+    if (!all)
+        return;
+    stw_status_begin(&s, a->run, &a->object, keep);
+    find_all(a, all);
+    set_verdict(a, all, v);
+    stw_verdict_conditions(v, &s.conditions);
+    stw_aspect_conditions(all, ASPECTS, &s.conditions);
+    free(all);
+    stw_status_add_repairs(&s, a->children, APP_CHILDREN);
+    (void)json_object_set_new(s.tree, "phase", json_string(phase_of(a, v)));
+    add_numbers(a, s.tree);
+    add_texts(a, s.tree);
+    if (v->level == STW_LEVEL_FINE)
+        add_last_good(a, s.tree, s.now);
+    else if (v->level < STW_LEVEL_PROGRESSING || has_trouble(a))
+        (void)json_object_set_new(s.tree, "lastError", json_string(v->message));
+    *ret_status = stw_status_end(&s);
+}
+
+bool app_trouble_is_new(const struct app *a)
+{
+    const json_t *old =
+        stw_condition_find(json_object_get(a->object.status, "conditions"), "Degraded");
+    return has_trouble(a) && !stw_streq(stw_condition_reason(old), a->trouble.reason);
+}
+
+json_t *app_status_phase(json_t *status, const char *phase)
+{
+    (void)json_object_set_new(status, "phase", json_string(phase));
+    return status;
+}
+
+bool app_was_applied(const struct app *a, int child)
+{
+    static const char *const not_applied[] = {REASON_PORT, NULL};
+    for (size_t i = 0; i < ASPECTS; i++)
+        if (tells[i].child == child)
+            return stw_status_was_applied(&a->object, tells[i].type ? tells[i].type : STW_READY,
+                                          not_applied);
+    return false;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Converts the spec of a DatabaseUser to the account that the SQL module will create.  No I/O. */
+#include "base/util.h"
+#include "kinds/databaseuser/run_priv.h"
+
+static const char *const grants_policies[] = {[STW_GRANTS_MANAGED] = "Managed",
+                                              [STW_GRANTS_EXACT] = "Exact",
+                                              [STW_GRANTS_ADDITIVE] = "Additive"};
+static const char *const tls_modes[] = {[STW_ACCOUNT_TLS_NONE] = "None",
+                                        [STW_ACCOUNT_TLS_SSL] = "SSL",
+                                        [STW_ACCOUNT_TLS_X509] = "X509"};
+
+/* The index of an enum value in its table; validation has checked that it is there. */
+static int place_of(const char *const *words, size_t count, const char *word)
+{
+    for (size_t i = 0; word && i < count; i++)
+        if (stw_streq(words[i], word))
+            return (int)i;
+    return 0;
+}
+
+/* Copies a list of strings, ended by NULL, into one block. */
+static char **copy_list(struct stw_json list)
+{
+    struct stw_json key, one;
+    size_t bytes = 0, n = 0;
+    stw_json_foreach (list, key, one) {
+        bytes += stw_json_size(one) + 1U;
+        n++;
+    }
+    char **ret = malloc((n + 1) * sizeof(*ret) + bytes);
+    if (!ret)
+        return NULL;
+    char *at = (char *)(ret + n + 1);
+    n = 0;
+    stw_json_foreach (list, key, one) {
+        size_t room = stw_json_size(one) + 1U;
+        if (stw_json_strcpy(one, at, room) != 0)
+            continue;
+        ret[n++] = at;
+        at += room;
+    }
+    ret[n] = NULL;
+    return ret;
+}
+
+/* The same; the desired state owns the copy. */
+static const char *const *add_list(struct dbu_desired *w, struct stw_json list)
+{
+    char **copy = copy_list(list);
+    if (copy)
+        w->blocks[w->block_count++] = copy;
+    return (const char *const *)copy;
+}
+
+static int add_grants(const struct dbuser *d, struct dbu_desired *w)
+{
+    struct stw_json key, one;
+    stw_json_foreach (d->spec.grants, key, one) {
+        struct stw_databaseuser_grant g = {0};
+        if (stw_fields_decode(stw_databaseuser_grant_fields, one, d->arena, &g) != 0)
+            return -1;
+        const char *const *privileges = add_list(w, g.privileges);
+        if (!privileges)
+            return -1;
+        w->grants[w->account.grant_count++] = (struct stw_grant){.database = g.database,
+                                                                 .schema = g.schema,
+                                                                 .table = g.table,
+                                                                 .privileges = privileges,
+                                                                 .grant_option = g.grant_option};
+    }
+    w->account.grants = w->grants;
+    return 0;
+}
+
+static int add_hosts(const struct dbuser *d, struct dbu_desired *w)
+{
+    static const char *const anywhere[] = {"%", NULL};
+    w->account.hosts = anywhere;
+    if (stw_json_size(d->spec.hosts) > 0)
+        w->account.hosts = add_list(w, d->spec.hosts);
+    return w->account.hosts ? 0 : -1;
+}
+
+int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err)
+{
+    const struct stw_databaseuser *spec = &d->spec;
+    size_t grants = stw_json_size(spec->grants);
+    *ret = (struct dbu_desired){
+        .account = {
+            .user = spec->user,
+            .grants_policy = (enum stw_grants_policy)place_of(
+                grants_policies, STW_COUNT(grants_policies), spec->grants_policy),
+            .require_tls =
+                (enum stw_require_tls)place_of(tls_modes, STW_COUNT(tls_modes), spec->require_tls),
+            .max_user_connections = spec->limits.max_user_connections,
+            .max_queries_per_hour = spec->limits.max_queries_per_hour,
+            .max_updates_per_hour = spec->limits.max_updates_per_hour,
+            .max_connections_per_hour = spec->limits.max_connections_per_hour,
+            .reassign_owned_to = spec->reassign_owned_to,
+            .target = d->target,
+            .ns = d->run->ns,
+            .owner = d->run->key,
+            .owner_uid = d->object.uid,
+            .settled = d->settled,
+            .adopt = d->object.adopt || place_of((const char *const[]){"Fail", "Adopt"}, 2,
+                                                 spec->adoption_policy) == 1,
+        }};
+    if (d->secret.state == DBU_SECRET_FOUND)
+        ret->account.password =
+            (struct stw_sql_secret){.data = d->secret.value.data, .len = d->secret.value.len};
+    ret->grants = calloc(grants + 1, sizeof(*ret->grants));
+    ret->blocks = calloc(grants + 1, sizeof(*ret->blocks));
+    if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0)
+        return 0;
+    dbu_desired_done(ret);
+    return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+}
+
+void dbu_desired_done(struct dbu_desired *w)
+{
+    for (size_t i = 0; w->blocks && i < w->block_count; i++)
+        free(w->blocks[i]);
+    free(w->blocks);
+    free(w->grants);
+    *w = (struct dbu_desired){0};
+}
+
+/* --- names */
+
+void dbu_account_text(const struct dbuser *d, struct stw_buf *out)
+{
+    struct stw_json first = stw_json_at(d->spec.hosts, 0);
+    stw_buf_adds(out, d->spec.user ? d->spec.user : "");
+    if (d->target && d->target->engine == STW_ENGINE_POSTGRESQL)
+        return;
+    stw_buf_addc(out, '@');
+    if (stw_json_there(first))
+        stw_json_str(first, out);
+    else
+        stw_buf_addc(out, '%');
+}
+
+static const char *text_of(const json_t *v)
+{
+    const char *text = json_string_value(v);
+    return text ? text : "";
+}
+
+void dbu_made_user(const struct stw_object *o, char out[DBU_NAME_MAX])
+{
+    const char *account = text_of(json_object_get(o->status, "account"));
+    const char *host = text_of(json_array_get(json_object_get(o->status, "hosts"), 0));
+    size_t len = strlen(account), host_len = strlen(host);
+    if (host_len > 0 && len > host_len && account[len - host_len - 1] == '@' &&
+        stw_streq(account + len - host_len, host))
+        len -= host_len + 1;
+    len = STW_MIN(len, (size_t)DBU_NAME_MAX - 1);
+    memcpy(out, account, len);
+    out[len] = '\0';
+}
+
+bool dbu_is_created(const struct stw_object *o)
+{
+    return *text_of(json_object_get(o->status, "account")) != '\0';
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Deletion of a DatabaseUser: drops or releases its account, then removes the finalizer.  An
+ * account without this object's own mark is never dropped. */
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/finalizer.h"
+#include "controller/outcome.h"
+#include "kinds/databaseuser/run_priv.h"
+
+#include <stdio.h>
+
+#define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
+
+/* Wakes other objects that want the account.  The watch does not report this: the response to our
+ * own write removed the object from the cache. */
+static void wake_claimants(const struct dbuser *d)
+{
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
+    if (!d->spec.user)
+        return;
+    stw_databaseuser_account_key(d->label, d->spec.user, &account);
+    stw_manager_wake(d->run->manager, "account", stw_buf_str(&account));
+}
+
+static void remove_user_finalizer(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    if (stw_finalizer_remove(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0)
+        stw_run_fail(d->run, &err, result);
+    else
+        wake_claimants(d);
+}
+
+/* There is no server to ask, now or later. */
+static void release_targetless(struct dbuser *d, struct stw_result *result)
+{
+    const char *account = json_string_value(json_object_get(d->object.status, "account"));
+    if (account)
+        stw_object_event(
+            d->run, &d->object, true, "TargetGone", "Delete",
+            "steward's configuration has no target \"%s\" any more; if its server still "
+            "runs, account \"%s\" is left on it",
+            d->label, account);
+    stw_log(STW_LOG_WARN, "a target is gone, its account is let go", STW_STR("target", d->label));
+    remove_user_finalizer(d, result);
+}
+
+static void release_forced(struct dbuser *d, struct stw_result *result)
+{
+    stw_object_event(
+        d->run, &d->object, true, "FinalizerForced", "Delete",
+        "let go by the annotation steward.dev/force-delete; what is on target \"%s\" is "
+        "left there: %s",
+        d->label, d->report.err.text);
+    stw_log(STW_LOG_WARN, "an object is let go by force", STW_STR("target", d->label),
+            STW_STR("error", d->report.err.text));
+    remove_user_finalizer(d, result);
+}
+
+/* Another owner's account of this name does not block the deletion, unless it was ours once. */
+static bool was_never_ours(const struct dbuser *d)
+{
+    enum stw_sql_trouble t = d->report.trouble;
+    return (t == STW_SQL_EXISTS || t == STW_SQL_NOT_OURS) &&
+           !json_is_true(json_object_get(d->object.status, "owned"));
+}
+
+static bool is_retained(const struct dbuser *d)
+{
+    return d->spec.deletion_policy && stw_streq(d->spec.deletion_policy, "Retain");
+}
+
+static void tell_done(struct dbuser *d)
+{
+    bool retained = is_retained(d);
+    const char *account = json_string_value(json_object_get(d->object.status, "account"));
+    if (!account && (retained || !d->report.found))
+        return; /* there was no account */
+    stw_object_event(d->run, &d->object, false, retained ? "Retained" : "Deleted", "Delete",
+                     retained ? "left account \"%s\" on target \"%s\"; it is no longer steward's"
+                              : "dropped account \"%s\" on target \"%s\"",
+                     account ? account : d->spec.user, d->target->name);
+    stw_log(STW_LOG_INFO, retained ? "let an account go" : "dropped an account",
+            STW_STR("target", d->target->name));
+}
+
+static void write_blocked_status(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_verdict verdict;
+    json_t *status;
+    dbu_judge_cleanup(d, &verdict, &status);
+    stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
+}
+
+static void handle_cleanup_outcome(struct dbuser *d, struct stw_result *result)
+{
+    if (d->report.err.code == STW_ERR_CANCELLED) {
+        stw_run_fail(d->run, &d->report.err, result);
+    } else if (d->report.trouble == STW_SQL_FINE) {
+        tell_done(d);
+        remove_user_finalizer(d, result);
+    } else if (was_never_ours(d)) {
+        remove_user_finalizer(d, result);
+    } else if (d->object.force_delete) {
+        release_forced(d, result);
+    } else {
+        write_blocked_status(d, result);
+    }
+}
+
+/* Drops the account that was created, regardless of the current spec. */
+static void ask_server(struct dbuser *d, struct stw_pool *pool)
+{
+    struct dbu_desired desired;
+    char made[DBU_NAME_MAX];
+    if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
+        d->report.trouble = STW_SQL_FAILED;
+        return;
+    }
+    dbu_made_user(&d->object, made);
+    if (*made)
+        desired.account.user = made;
+    if (is_retained(d))
+        (void)stw_account_release(pool, &desired.account, &d->report);
+    else
+        (void)stw_account_drop(pool, &desired.account, &d->report);
+    d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
+    dbu_desired_done(&desired);
+}
+
+void dbu_cleanup(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_visit visit;
+    if (!d->target) {
+        release_targetless(d, result);
+        return;
+    }
+    switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
+                            &d->report.err)) {
+    case STW_POOLS_LATER:
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = LATER_MS;
+        return;
+    case STW_POOLS_FAILED:
+        d->report.trouble = STW_SQL_UNSUPPORTED;
+        break;
+    case STW_POOLS_IN:
+        ask_server(d, visit.pool);
+        stw_pools_leave(d->state->pools, &visit, d->report.trouble);
+        break;
+    }
+    handle_cleanup_outcome(d, result);
+}

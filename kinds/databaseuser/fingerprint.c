@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/databaseuser/fingerprint.h"
+
+#include "base/base64.h"
+#include "base/util.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define KEY_NAME "key"
+
+struct stw_fingerprints {
+    const char *ns;
+    pthread_mutex_t lock;
+    bool loaded;
+    unsigned char key[STW_FINGERPRINT_KEY_BYTES];
+};
+
+struct stw_fingerprints *stw_fingerprints_create(const char *ns)
+{
+    struct stw_fingerprints *f = calloc(1, sizeof(*f));
+    if (!f)
+        return NULL;
+    if (pthread_mutex_init(&f->lock, NULL) != 0) {
+        free(f);
+        return NULL;
+    }
+    f->ns = ns;
+    return f;
+}
+
+void stw_fingerprints_destroy(struct stw_fingerprints *f)
+{
+    if (!f)
+        return;
+    pthread_mutex_destroy(&f->lock);
+    stw_wipe(f, sizeof(*f));
+    free(f);
+}
+
+int stw_fingerprint_under(const unsigned char key[STW_FINGERPRINT_KEY_BYTES], const char *uid,
+                          const char *password, size_t len, char ret[STW_FINGERPRINT_LEN])
+{
+    unsigned char mac[EVP_MAX_MD_SIZE];
+    unsigned int mac_len = 0;
+    struct stw_buf stw_autobuf text = {.max = SIZE_MAX, .secret = true};
+    stw_buf_add(&text, uid, strlen(uid) + 1); /* the same password gives another fingerprint for
+                                                 another object */
+    stw_buf_add(&text, password, len);
+    if (text.failed || !HMAC(EVP_sha256(), key, STW_FINGERPRINT_KEY_BYTES,
+                             (const unsigned char *)text.data, text.len, mac, &mac_len))
+        return -1;
+    for (int i = 0; i < (STW_FINGERPRINT_LEN - 1) / 2; i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", mac[i]);
+    return 0;
+}
+
+/* --- the key */
+
+static int take_key(struct stw_fingerprints *f, const struct stw_buf *secret, struct stw_error *err)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_buf stw_autobuf text = {.max = 256, .secret = true};
+    struct stw_buf stw_autobuf key = {.max = 256, .secret = true};
+    if (stw_json_scan(&doc, stw_buf_str(secret), secret->len, NULL) == 0)
+        stw_json_str(stw_json_get(stw_json_get(stw_json_root(&doc), "data"), KEY_NAME), &text);
+    if (stw_base64_decode(stw_buf_str(&text), text.len, &key) != 0 || key.len != sizeof(f->key))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "Secret %s/%s does not hold %d bytes under \"%s\"; delete it, and steward "
+                        "makes a new one",
+                        f->ns, STW_FINGERPRINT_SECRET, STW_FINGERPRINT_KEY_BYTES, KEY_NAME);
+    memcpy(f->key, key.data, sizeof(f->key));
+    f->loaded = true;
+    return 0;
+}
+
+static int read_key(struct stw_fingerprints *f, const struct stw_run *run, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (stw_kube_get(run->client, &stw_res_secret, f->ns, STW_FINGERPRINT_SECRET, &answer, err) !=
+        0)
+        return -1;
+    return take_key(f, &answer, err);
+}
+
+static int create_key(struct stw_fingerprints *f, const struct stw_run *run, struct stw_error *err)
+{
+    unsigned char key[STW_FINGERPRINT_KEY_BYTES];
+    struct stw_buf stw_autobuf text = {.max = 256, .secret = true};
+    stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (!stw_run_may_write(run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    if (RAND_bytes(key, sizeof(key)) != 1)
+        return stw_fail(err, STW_ERR_INTERNAL, "no random bytes for a key");
+    stw_base64_encode(key, sizeof(key), &text);
+    stw_wipe(key, sizeof(key));
+    json_auto_t *secret =
+        json_pack("{s:s,s:s,s:s,s:{s:s,s:s,s:{s:s,s:s}},s:{s:s}}", "apiVersion", "v1", "kind",
+                  "Secret", "type", "Opaque", "metadata", "name", STW_FINGERPRINT_SECRET,
+                  "namespace", f->ns, "labels", "app.kubernetes.io/name", "steward",
+                  "app.kubernetes.io/part-of", "steward", "data", KEY_NAME, stw_buf_str(&text));
+    if (!secret)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    if (stw_kube_create(run->client, &stw_res_secret, f->ns, secret, &answer, err) != 0)
+        return -1;
+    return take_key(f, &answer, err);
+}
+
+static int load_key(struct stw_fingerprints *f, const struct stw_run *run, struct stw_error *err)
+{
+    struct stw_error e = {0};
+    int rc = read_key(f, run, &e);
+    if (rc != 0 && e.code == STW_ERR_NOT_FOUND) {
+        e = (struct stw_error){0};
+        rc = create_key(f, run, &e);
+    }
+    if (rc != 0 && e.code == STW_ERR_EXISTS) { /* another replica created it first */
+        e = (struct stw_error){0};
+        rc = read_key(f, run, &e);
+    }
+    if (rc != 0)
+        *err = e;
+    return rc;
+}
+
+int stw_fingerprint(struct stw_fingerprints *f, const struct stw_run *run, const char *uid,
+                    const char *password, size_t len, char ret[STW_FINGERPRINT_LEN],
+                    struct stw_error *err)
+{
+    pthread_mutex_lock(&f->lock);
+    int rc = f->loaded ? 0 : load_key(f, run, err);
+    if (rc == 0 && stw_fingerprint_under(f->key, uid, password, len, ret) != 0)
+        rc = stw_fail(err, STW_ERR_INTERNAL, "cannot work out a fingerprint");
+    pthread_mutex_unlock(&f->lock);
+    return rc;
+}

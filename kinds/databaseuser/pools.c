@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/databaseuser/pools.h"
+
+#include "base/log.h"
+#include "base/table.h"
+#include "base/util.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#define NAME_MAX_BYTES 256
+#define SLOW_MS 1000 /* without a sign for this long one more visit would only wait */
+
+/* A key that was turned away. */
+struct waiting {
+    struct waiting *next;
+    bool came; /* the key entered by itself before it was woken */
+    char key[];
+};
+
+struct stw_pools_entry {
+    struct stw_pool *pool;
+    struct stw_targets *targets; /* holds `target` */
+    const struct stw_target *target;
+    uint32_t inside;
+    uint64_t last_sign_ms; /* when a visit last ended, or began with no other one open */
+    bool troubled;
+    struct waiting *first, *last; /* first come, first served */
+    struct stw_table waiting;     /* the same, each key once */
+    char name[];                  /* in lower case */
+};
+
+struct stw_pools {
+    struct stw_pools_config config;
+    pthread_mutex_t lock;
+    struct stw_table entries;
+    uint32_t suspects; /* open visits to suspect targets */
+    bool cancelled;
+};
+
+static const char *waiting_key(const void *waiting)
+{
+    return ((const struct waiting *)waiting)->key;
+}
+
+static const char *entry_name(const void *entry)
+{
+    return ((const struct stw_pools_entry *)entry)->name;
+}
+
+struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
+{
+    struct stw_pools *p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    if (pthread_mutex_init(&p->lock, NULL) != 0) {
+        free(p);
+        return NULL;
+    }
+    p->config = *config;
+    p->config.workers = STW_MAX(p->config.workers, 1U);
+    p->entries = STW_TABLE_INIT(entry_name);
+    return p;
+}
+
+void stw_pools_cancel(struct stw_pools *p)
+{
+    uint32_t pos = 0;
+    pthread_mutex_lock(&p->lock);
+    p->cancelled = true;
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
+        if (e->pool)
+            stw_pool_cancel(e->pool);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* --- waiting keys */
+
+static void push_waiting(struct stw_pools_entry *e, const char *key)
+{
+    size_t len = strlen(key) + 1;
+    void *old;
+    if (stw_table_get(&e->waiting, key))
+        return;
+    struct waiting *w = malloc(sizeof(*w) + len);
+    if (!w)
+        return; /* its own retry brings it back */
+    w->next = NULL;
+    w->came = false;
+    memcpy(w->key, key, len);
+    if (stw_table_put(&e->waiting, w, &old) != 0) {
+        free(w);
+        return;
+    }
+    if (e->last)
+        e->last->next = w;
+    else
+        e->first = w;
+    e->last = w;
+}
+
+static struct waiting *pop_first(struct stw_pools_entry *e)
+{
+    struct waiting *w = e->first;
+    if (!w)
+        return NULL;
+    e->first = w->next;
+    if (!e->first)
+        e->last = NULL;
+    return w;
+}
+
+static struct waiting *pop_waiting(struct stw_pools_entry *e)
+{
+    struct waiting *w;
+    while ((w = pop_first(e)) && w->came)
+        free(w);
+    if (w)
+        (void)stw_table_remove(&e->waiting, w->key);
+    return w;
+}
+
+static void stop_waiting(struct stw_pools_entry *e, const char *key)
+{
+    struct waiting *w = stw_table_remove(&e->waiting, key);
+    if (w)
+        w->came = true;
+}
+
+static void free_entry(struct stw_pools_entry *e)
+{
+    for (struct waiting *w; (w = pop_waiting(e));)
+        free(w);
+    stw_table_done(&e->waiting);
+    stw_pool_unref(e->pool);
+    stw_targets_unref(e->targets);
+    free(e);
+}
+
+void stw_pools_destroy(struct stw_pools *p)
+{
+    uint32_t pos = 0;
+    if (!p)
+        return;
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
+        free_entry(e);
+    stw_table_done(&p->entries);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+/* --- pools; these require the lock */
+
+static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    void *old;
+    stw_lower(target, name, sizeof(name));
+    struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    if (e)
+        return e;
+    size_t len = strlen(name) + 1;
+    e = calloc(1, sizeof(*e) + len);
+    if (!e)
+        return NULL;
+    memcpy(e->name, name, len);
+    e->waiting = STW_TABLE_INIT(waiting_key);
+    if (stw_table_put(&p->entries, e, &old) != 0) {
+        free(e);
+        return NULL;
+    }
+    return e;
+}
+
+/* Open visits hold a reference to the old pool, so its connections close when they end.  The caller
+ * must release *ret_old without the lock: that may close connections. */
+static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct stw_targets *targets,
+                       const struct stw_target *target, struct stw_pool **ret_old,
+                       struct stw_error *err)
+{
+    struct stw_pool *pool;
+    struct stw_pool_config config = {.target = target,
+                                     .targets = targets,
+                                     .password = p->config.password,
+                                     .ctx = p->config.ctx,
+                                     .clock = p->config.clock,
+                                     .metrics = p->config.metrics};
+    if (e->pool && stw_target_same_login(e->target, target))
+        return 0;
+    if (stw_pool_create(&config, &pool, err) != 0)
+        return -1;
+    if (e->pool)
+        stw_log(STW_LOG_INFO, "a database target has changed, its connections are made anew",
+                STW_STR("target", target->name));
+    *ret_old = e->pool;
+    stw_targets_unref(e->targets);
+    e->pool = pool;
+    e->targets = stw_targets_ref(targets);
+    e->target = target;
+    e->troubled = false;
+    e->last_sign_ms = stw_now_ms(p->config.clock);
+    return 0;
+}
+
+/* --- entering and leaving */
+
+static bool is_suspect_entry(const struct stw_pools_entry *e, uint64_t now_ms)
+{
+    return e->troubled || (e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS);
+}
+
+/* The maximum number of visits: half of them may wait for Kubernetes while the others have the
+ * connections.  If there is another target, one worker always stays free for it. */
+static uint32_t room_of(const struct stw_pools *p, const struct stw_pools_entry *e, size_t targets)
+{
+    uint32_t workers = p->config.workers;
+    uint32_t most = (uint32_t)STW_MAX(e->target->max_connections, (int64_t)1) * 2;
+    return STW_MIN(most, targets > 1 && workers > 1 ? workers - 1 : workers);
+}
+
+static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e, bool suspicious,
+                     size_t targets)
+{
+    if (suspicious)
+        return e->inside == 0 && p->suspects < STW_MAX(p->config.workers / 2, 1U);
+    return e->inside < room_of(p, e, targets);
+}
+
+static enum stw_pools_answer start_visit(struct stw_pools *p, struct stw_targets *targets,
+                                         const struct stw_target *target, const char *key,
+                                         struct stw_visit *ret, struct stw_pool **ret_old,
+                                         struct stw_error *err)
+{
+    struct stw_pools_entry *e = find_or_make(p, target->name);
+    uint64_t now = stw_now_ms(p->config.clock);
+    if (!e || p->cancelled) {
+        (void)stw_fail(err, e ? STW_ERR_CANCELLED : STW_ERR_INTERNAL,
+                       e ? "steward is stopping" : "out of memory");
+        return STW_POOLS_FAILED;
+    }
+    if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
+        return STW_POOLS_FAILED;
+    bool suspicious = is_suspect_entry(e, now);
+    if (!has_room(p, e, suspicious, stw_targets_count(targets))) {
+        push_waiting(e, key);
+        return STW_POOLS_LATER;
+    }
+    stop_waiting(e, key);
+    if (e->inside++ == 0)
+        e->last_sign_ms = now;
+    p->suspects += suspicious;
+    *ret = (struct stw_visit){e, stw_pool_ref(e->pool), suspicious};
+    return STW_POOLS_IN;
+}
+
+enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *targets,
+                                      const struct stw_target *target, const char *key,
+                                      struct stw_visit *ret, struct stw_error *err)
+{
+    struct stw_pool *old = NULL;
+    pthread_mutex_lock(&p->lock);
+    enum stw_pools_answer answer = start_visit(p, targets, target, key, ret, &old, err);
+    pthread_mutex_unlock(&p->lock);
+    stw_pool_unref(old);
+    return answer;
+}
+
+/* True if the server itself could not be used for any request. */
+static bool is_of_server(enum stw_sql_trouble t)
+{
+    return t == STW_SQL_CONNECT || t == STW_SQL_CIRCUIT_OPEN || t == STW_SQL_AUTH ||
+           t == STW_SQL_TLS || t == STW_SQL_READ_ONLY;
+}
+
+/* One key for the place that has become free.  A woken key need not come back: if no visit is left
+ * that would wake the next key, several are taken. */
+static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_entry *e)
+{
+    struct waiting *all = NULL;
+    uint32_t count = e->inside > 0 || e->troubled ? 1 : p->config.workers;
+    for (struct waiting *w; count-- > 0 && (w = pop_waiting(e));) {
+        w->next = all;
+        all = w;
+    }
+    return all;
+}
+
+static void wake_all(const struct stw_pools *p, struct waiting *all)
+{
+    while (all) {
+        struct waiting *next = all->next;
+        p->config.wake(p->config.ctx, all->key);
+        free(all);
+        all = next;
+    }
+}
+
+void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trouble trouble)
+{
+    struct stw_pools_entry *e = v->entry;
+    char name[NAME_MAX_BYTES];
+    pthread_mutex_lock(&p->lock);
+    bool was_troubled = e->troubled;
+    e->inside--;
+    p->suspects -= v->suspicious;
+    e->last_sign_ms = stw_now_ms(p->config.clock);
+    if (trouble != STW_SQL_BUSY)
+        e->troubled = is_of_server(trouble);
+    bool recovered = was_troubled && !e->troubled;
+    (void)snprintf(name, sizeof(name), "%s", e->name);
+    struct waiting *next = take_waiting(p, e);
+    pthread_mutex_unlock(&p->lock);
+    stw_pool_unref(stw_take(v->pool));
+    wake_all(p, next);
+    if (recovered)
+        p->config.recovered(p->config.ctx, name);
+}
+
+void stw_pools_poke(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    stw_lower(target, name, sizeof(name));
+    pthread_mutex_lock(&p->lock);
+    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    if (e && e->pool)
+        stw_pool_poke(e->pool);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool stw_pools_troubled(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    stw_lower(target, name, sizeof(name));
+    pthread_mutex_lock(&p->lock);
+    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    bool troubled = e && e->troubled;
+    pthread_mutex_unlock(&p->lock);
+    return troubled;
+}
+
+/* The pool of the next entry from *pos on, with a reference; NULL at the end. */
+static struct stw_pool *next_pool(struct stw_pools *p, uint32_t *pos)
+{
+    struct stw_pool *found = NULL;
+    pthread_mutex_lock(&p->lock);
+    for (struct stw_pools_entry *e; !found && (e = stw_table_next(&p->entries, pos));)
+        if (e->pool)
+            found = stw_pool_ref(e->pool);
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+/* Tidies without the lock, because closing may take a moment.  An entry that moves in the table
+ * meanwhile is tidied the next time. */
+void stw_pools_tidy(struct stw_pools *p)
+{
+    uint32_t pos = 0;
+    for (struct stw_pool *pool; (pool = next_pool(p, &pos));) {
+        stw_pool_tidy(pool);
+        stw_pool_unref(pool);
+    }
+}
+
+void stw_pools_prune(struct stw_pools *p, const struct stw_targets *targets)
+{
+    uint32_t pos = 0;
+    pthread_mutex_lock(&p->lock);
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
+        if (e->inside > 0 || stw_targets_find(targets, e->name))
+            continue;
+        (void)stw_table_remove(&p->entries, e->name);
+        free_entry(e);
+    }
+    pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/databaseuser/reconcile.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/finalizer.h"
+#include "controller/outcome.h"
+#include "controller/packed.h"
+#include "controller/secret_watch.h"
+#include "controller/status.h"
+#include "kinds/common/product.h"
+#include "kinds/databaseuser/run_priv.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
+
+/* --- the watch */
+
+static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
+
+static void project_database_user(const struct stw_controller *const *all, struct stw_json object,
+                                  struct stw_buf *out)
+{
+    (void)all;
+    stw_object_project_packed(object, labels, out);
+}
+
+static int read_label(struct stw_json root, char *out, size_t out_size)
+{
+    return stw_json_strcpy(stw_json_path(root, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
+                           out, out_size);
+}
+
+static void index_account(struct stw_json root, const char *target, struct stw_buf *out)
+{
+    char user[DBU_NAME_MAX];
+    stw_autobuf struct stw_buf key = STW_BUF_INIT(2048);
+    if (stw_json_strcpy(stw_json_path(root, "spec.user"), user, sizeof(user)) != 0)
+        return;
+    stw_databaseuser_account_key(target, user, &key);
+    stw_index_add(out, "account", stw_buf_str(&key));
+}
+
+static void index_secret(struct stw_json root, struct stw_buf *out)
+{
+    char ns[STW_KEY_LEN], name[STW_KEY_LEN], key[STW_KEY_LEN];
+    if (stw_json_strcpy(stw_json_path(root, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
+        stw_json_strcpy(stw_json_path(root, "spec.password.name"), name, sizeof(name)) != 0)
+        return;
+    stw_key_make(ns, name, key);
+    stw_index_add(out, "secret", key);
+}
+
+static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    char target[DBU_NAME_MAX];
+    stw_autobuf struct stw_buf text = {0};
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_json root = stw_unpack_root(projected, &text, &doc);
+    (void)ctx;
+    index_secret(root, out);
+    if (read_label(root, target, sizeof(target)) != 0)
+        return;
+    stw_lower(target, target, sizeof(target));
+    stw_index_add(out, "target", target);
+    index_account(root, target, out);
+}
+
+static bool is_same_at_path(struct stw_json a, struct stw_json b, const char *path)
+{
+    struct stw_json x = stw_json_path(a, path), y = stw_json_path(b, path);
+    return stw_json_there(x) == stw_json_there(y) && (!stw_json_there(x) || stw_json_equal(x, y));
+}
+
+/* Our own writes come back through the watch, often before the response.  A new status or finalizer
+ * does not require another check of the account. */
+static bool is_news(struct stw_json was, struct stw_json is)
+{
+    static const char *const of_people[] = {"spec",
+                                            "metadata.uid",
+                                            "metadata.generation",
+                                            "metadata.deletionTimestamp",
+                                            "metadata.labels",
+                                            "metadata.annotations"};
+    for (size_t i = 0; i < STW_COUNT(of_people); i++)
+        if (!is_same_at_path(was, is, of_people[i]))
+            return true;
+    return stw_json_size(stw_json_path(is, "metadata.finalizers")) <
+           stw_json_size(stw_json_path(was, "metadata.finalizers"));
+}
+
+/* Wakes other objects that want the account of one that was deleted. */
+static void wake_claimants(struct stw_manager *m, struct stw_json gone)
+{
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
+    char target[DBU_NAME_MAX], user[DBU_NAME_MAX];
+    if (read_label(gone, target, sizeof(target)) != 0 ||
+        stw_json_strcpy(stw_json_path(gone, "spec.user"), user, sizeof(user)) != 0)
+        return;
+    stw_databaseuser_account_key(target, user, &account);
+    stw_manager_wake(m, "account", stw_buf_str(&account));
+}
+
+static void user_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                         const char *old_text, const char *new_text)
+{
+    stw_autobuf struct stw_buf was_text = {0}, is_text = {0};
+    stw_autojson struct stw_json_doc was = {0}, is = {0};
+    bool had = old_text && stw_unpack_scan(old_text, strlen(old_text), &was_text, &was) == 0;
+    bool has = new_text && stw_unpack_scan(new_text, strlen(new_text), &is_text, &is) == 0;
+    if (!had || !has || is_news(stw_json_root(&was), stw_json_root(&is)))
+        stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (had && !new_text)
+        wake_claimants(m, stw_json_root(&was));
+}
+
+/* --- the run */
+
+static void find_target(struct dbuser *d)
+{
+    const char *made_on = json_string_value(json_object_get(d->object.status, "target"));
+    (void)read_label(d->object.root, d->label, sizeof(d->label));
+    if (made_on && dbu_is_created(&d->object))
+        (void)snprintf(d->made_on, sizeof(d->made_on), "%s", made_on);
+    if (d->object.deleting && *d->made_on)
+        (void)snprintf(d->label, sizeof(d->label), "%s", d->made_on);
+    d->targets = stw_product_targets(d->run->env);
+    d->target = d->targets ? stw_targets_find(d->targets, d->label) : NULL;
+}
+
+/* An immutable field was changed while the webhook was down.  Following the change would orphan the
+ * existing account. */
+static bool is_moved(const struct dbuser *d, struct stw_buf *out)
+{
+    char made[DBU_NAME_MAX];
+    dbu_made_user(&d->object, made);
+    if (*d->made_on && strcasecmp(d->made_on, d->label) != 0)
+        stw_buf_addf(out,
+                     "metadata.labels[target]: Forbidden: target cannot change from \"%s\" to "
+                     "\"%s\": the account would be left behind",
+                     d->made_on, d->label);
+    else if (*made && !stw_streq(made, d->spec.user))
+        stw_buf_addf(out, "spec.user: Forbidden: field is immutable (was \"%s\")", made);
+    return out->len > 0;
+}
+
+static void compute_password_fingerprint(struct dbuser *d)
+{
+    struct stw_error err = {0};
+    if (d->secret.state == DBU_SECRET_FOUND &&
+        stw_fingerprint(d->state->fingerprints, d->run, d->object.uid, d->secret.value.data,
+                        d->secret.value.len, d->fingerprint, &err) != 0)
+        stw_log(STW_LOG_WARN, "no fingerprint of a password", STW_STR("error", err.text));
+}
+
+/* A digest that identifies the wanted password.  It does not contain the password itself. */
+static struct stw_hash wanted_password(const struct dbuser *d, const char *version)
+{
+    const struct stw_databaseuser_password *p = &d->spec.password;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
+    stw_buf_addf(&text, "%s\n%s\n%s\n%d\n%s\n%s", d->object.uid, p->name, p->key, p->trim_newline,
+                 version, d->target->name);
+    return stw_hash_bytes(stw_buf_str(&text), text.len);
+}
+
+/* By the status, the password was taken from this version of the Secret. */
+static bool is_settled(const struct dbuser *d, const char *version)
+{
+    const json_t *status = d->object.status, *c;
+    c = stw_condition_find(json_object_get(status, "conditions"), "SecretResolved");
+    const char *taken = json_string_value(json_object_get(status, "secretResourceVersion"));
+    const char *reason = stw_condition_reason(c);
+    return dbu_is_created(&d->object) && taken && stw_streq(taken, version) &&
+           json_object_get(status, "passwordFingerprint") &&
+           json_integer_value(json_object_get(c, "observedGeneration")) == d->object.generation &&
+           (stw_streq(reason, "Resolved") || stw_streq(reason, "PasswordHasNewline"));
+}
+
+static void recall_password(struct dbuser *d)
+{
+    char version[STW_RV_LEN];
+    if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version))
+        d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
+}
+
+static void remember_password(const struct dbuser *d)
+{
+    if (d->secret.state == DBU_SECRET_FOUND && stw_hash_is_set(d->report.stored))
+        dbu_compared_put(d->state->compared, d->run->key,
+                         wanted_password(d, d->secret.resource_version), d->report.stored);
+}
+
+static void sync_account(struct dbuser *d, struct stw_pool *pool)
+{
+    struct dbu_desired desired;
+    d->asked = true;
+    if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
+        d->report.trouble = STW_SQL_FAILED;
+        return;
+    }
+    (void)stw_account_sync(pool, &desired.account, &d->report);
+    d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
+    dbu_desired_done(&desired);
+    compute_password_fingerprint(d);
+    remember_password(d);
+}
+
+/* Reads the Secret; false: nothing can be done without it. */
+static bool read_password(struct dbuser *d)
+{
+    dbu_secret_read(d->run, &d->spec.password, &d->secret);
+    if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
+        return false; /* there is no password to create the account with */
+    return d->secret.state != DBU_SECRET_ERROR;
+}
+
+/* The server stores another password than when it was last compared. */
+static void sync_again(struct dbuser *d, struct stw_pool *pool)
+{
+    d->settled = (struct stw_hash){0};
+    stw_account_report_done(&d->report);
+    d->report = (struct stw_account_report){0};
+    d->asked = false;
+    if (read_password(d))
+        sync_account(d, pool);
+}
+
+/* The work during a visit to the target: finalizer, password, account.  -1: `result` is set. */
+static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    recall_password(d);
+    if (!stw_hash_is_set(d->settled) && !read_password(d))
+        return 0;
+    if (stw_finalizer_add(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0) {
+        stw_run_fail(d->run, &err, result);
+        return -1;
+    }
+    if (!stw_run_may_write(d->run)) {
+        (void)stw_fail(&err, STW_ERR_CANCELLED, "steward no longer leads");
+        stw_run_fail(d->run, &err, result);
+        return -1;
+    }
+    sync_account(d, pool);
+    if (d->report.password_wanted)
+        sync_again(d, pool);
+    return 0;
+}
+
+/* -1: `result` is set. */
+static int visit_target(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_visit visit;
+    switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
+                            &d->target_err)) {
+    case STW_POOLS_LATER:
+        result->outcome = STW_RUN_AFTER;
+        result->after_ms = LATER_MS;
+        return -1;
+    case STW_POOLS_FAILED:
+        return 0;
+    default:
+        break;
+    }
+    int rc = sync_user_at_target(d, visit.pool, result);
+    stw_pools_leave(d->state->pools, &visit, d->asked ? d->report.trouble : STW_SQL_BUSY);
+    return rc;
+}
+
+static void write_user_result(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_verdict verdict;
+    json_t *status;
+    if (d->asked && d->report.err.code == STW_ERR_CANCELLED) {
+        stw_run_fail(d->run, &d->report.err, result);
+        return;
+    }
+    if (d->asked)
+        dbu_tell(d);
+    dbu_judge(d, &verdict, &status);
+    stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
+}
+
+static void reconcile_valid_user(struct dbuser *d, struct stw_result *result)
+{
+    if (d->target) {
+        dbu_claim(d);
+        if (d->claim == DBU_CLAIM_OURS && visit_target(d, result) != 0)
+            return;
+    }
+    write_user_result(d, result);
+}
+
+static void end_invalid(struct dbuser *d, const struct stw_buf *findings, struct stw_result *result)
+{
+    stw_run_end_invalid(d->run, &d->object,
+                        stw_status_invalid(d->run, &d->object, stw_buf_str(findings)),
+                        stw_buf_str(findings), result);
+}
+
+static int decode_user_spec(struct dbuser *d, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    d->arena = stw_arena_create();
+    if (d->arena && stw_kind_decode(&stw_kind_databaseuser, stw_json_get(d->object.root, "spec"),
+                                    d->arena, &d->spec, &err) == 0)
+        return 0;
+    if (err.code == STW_OK)
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+    stw_run_fail(d->run, &err, result);
+    return -1;
+}
+
+/* The deletion continues even if the spec cannot be decoded. */
+static void run_deleting(struct dbuser *d, struct stw_result *result)
+{
+    if (!stw_finalizer_has(&d->object, STW_DATABASEUSER_FINALIZER))
+        return;
+    d->arena = stw_arena_create();
+    if (d->arena)
+        (void)stw_kind_decode(&stw_kind_databaseuser, stw_json_get(d->object.root, "spec"),
+                              d->arena, &d->spec, NULL);
+    find_target(d);
+    dbu_cleanup(d, result);
+}
+
+static void reconcile_user(struct dbuser *d, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    if (d->object.deleting) {
+        run_deleting(d, result);
+    } else if (d->object.paused) {
+        (void)stw_run_write(d->run, &d->object, stw_status_paused(d->run, &d->object), result);
+    } else if (stw_object_judge(d->run, &d->object, &findings) > 0) {
+        /* After a start these are the objects that a new rule or target refuses. */
+        stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
+                STW_STR("object", d->run->key), STW_STR("why", stw_buf_str(&findings)));
+        end_invalid(d, &findings, result);
+    } else if (decode_user_spec(d, result) == 0) {
+        find_target(d);
+        if (is_moved(d, &findings))
+            end_invalid(d, &findings, result);
+        else
+            reconcile_valid_user(d, result);
+    }
+}
+
+static void reconcile(struct stw_run *of, struct stw_result *result)
+{
+    struct dbuser d = {.run = of, .state = of->state};
+    bool there = stw_object_load(of, &d.object) == 0;
+    if (!there || d.object.deleting)
+        dbu_compared_forget(d.state->compared, of->key);
+    if (there)
+        reconcile_user(&d, result);
+    dbu_secret_done(&d.secret);
+    stw_account_report_done(&d.report);
+    stw_targets_unref(d.targets);
+    stw_arena_destroy(d.arena);
+    stw_object_done(&d.object);
+}
+
+/* --- registration */
+
+static const struct stw_resource resource = {.group = "handsomeguy.cn",
+                                             .version = "v1alpha1",
+                                             .kind = "DatabaseUser",
+                                             .plural = "databaseusers",
+                                             .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &resource,
+    .project = project_database_user,
+    .index = index_all,
+    .for_admission = true,
+    .changed = user_changed,
+};
+
+static const struct stw_watch *const watches[] = {&stw_watch_secrets, NULL};
+
+/* Passwords are in Secrets of any name that the objects give.  The admins' passwords and the key of
+ * the fingerprints are in steward's own namespace. */
+static const struct stw_rule rules[] = {
+    {.resource = &resource, .verbs = "get,list,watch,patch"},
+    {.resource = &resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &stw_res_secret, .verbs = "get,list,watch"},
+    {.resource = &stw_res_secret, .verbs = "get,create", .own_namespace = true},
+    {0},
+};
+
+static const char *const conditions[] = {STW_READY,        STW_RECONCILING,   STW_STALLED,
+                                         "SecretResolved", "TargetReachable", "UserSynced",
+                                         "GrantsSynced",   "CleanupBlocked",  NULL};
+
+const struct stw_controller stw_controller_databaseuser = {
+    .name = "databaseuser",
+    .field_manager = "steward-databaseuser",
+    .kind = &stw_kind_databaseuser,
+    .resource = &resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .conditions = conditions,
+    .worker_factor = DBU_WORKER_FACTOR,
+    .reconcile = reconcile,
+    .open = dbu_state_open,
+    .cancel = dbu_state_cancel,
+    .close = dbu_state_close,
+    .secret_changed = dbu_state_secret_changed,
+    .tidy = dbu_state_tidy,
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Declarations shared by the files of the DatabaseUser controller: the run itself (databaseuser.c),
+ * deletion (cleanup.c), the wanted account (account.c), the password
+ * (secret.c), conflicts over an account (claims.c), status and events
+ * (status.c, events.c), and state kept between runs
+ * (state.c). */
+#ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
+#define STW_KINDS_DATABASEUSER_RUN_PRIV_H
+
+#include "controller/object.h"
+#include "controller/verdict.h"
+#include "kinds/databaseuser/fingerprint.h"
+#include "kinds/databaseuser/pools.h"
+#include "kinds/databaseuser/spec.h"
+#include "sql/sql.h"
+
+#define DBU_NAME_MAX 256
+#define DBU_WORKER_FACTOR 3 /* a run mostly waits for two servers */
+
+/* --- the password */
+
+enum dbu_secret_state {
+    DBU_SECRET_UNREAD,
+    DBU_SECRET_FOUND,
+    DBU_SECRET_MISSING,
+    DBU_SECRET_NO_KEY,
+    DBU_SECRET_EMPTY, /* also if nothing is left without its newline */
+    DBU_SECRET_ERROR, /* `err` */
+};
+
+struct dbu_secret {
+    enum dbu_secret_state state;
+    bool newline;         /* the password ends in one, and is used like that */
+    struct stw_buf value; /* for FOUND; wiped by dbu_secret_done */
+    char resource_version[STW_RV_LEN];
+    struct stw_error err;
+};
+
+/* Extracts the value of `key` from the whole object `secret`. */
+void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
+                     struct dbu_secret *ret);
+/* The cached version of a Secret; false: there is no such Secret. */
+bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN]);
+/* Reads the Secret from the API server, unless the cache shows that it does not exist. */
+void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
+                     struct dbu_secret *ret);
+void dbu_secret_done(struct dbu_secret *s);
+/* Fills `ret` with a value of any Secret, without one newline at its end.  For admins'
+ * passwords. */
+int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,
+                    struct stw_buf *ret, struct stw_error *err);
+
+/* Remembers which version of which Secret was compared with what a server stores, so that a check
+ * of a settled account need not read the Secret.  It holds only digests, which reveal nothing.  Any
+ * thread. */
+struct dbu_compared;
+struct dbu_compared *dbu_compared_create(void);    /* NULL: no memory */
+void dbu_compared_destroy(struct dbu_compared *c); /* `c` may be NULL */
+void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash secret,
+                      struct stw_hash stored);
+/* What the server stored then; zero if unknown for this object and Secret. */
+struct stw_hash dbu_compared_get(struct dbu_compared *c, const char *key, struct stw_hash secret);
+void dbu_compared_forget(struct dbu_compared *c, const char *key);
+
+/* --- state kept between runs */
+
+struct dbu_state {
+    struct stw_manager *manager;
+    struct stw_client *client;
+    const char *ns; /* steward's own */
+    struct stw_pools *pools;
+    struct stw_fingerprints *fingerprints;
+    struct dbu_compared *compared;
+    struct stw_target_store *store; /* the store of the configuration, or NULL */
+    struct stw_targets *known;      /* the list at its last change; for the store's thread */
+};
+
+int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret,
+                   struct stw_error *err);
+void dbu_state_cancel(void *state);
+void dbu_state_close(void *state);
+void dbu_state_tidy(void *state);
+/* The Secret "namespace/name" has changed: retries failed logins of admins that use it. */
+void dbu_state_secret_changed(void *state, const char *key);
+
+/* --- the run */
+
+enum dbu_claim {
+    DBU_CLAIM_OURS,
+    DBU_CLAIM_TAKEN, /* `holder` has the account */
+    DBU_CLAIM_FULL,  /* the target has its maximum of accounts */
+};
+
+struct dbuser {
+    struct stw_run *run;
+    struct dbu_state *state;
+    struct stw_object object;
+    struct stw_arena *arena;
+    struct stw_databaseuser spec;
+    char label[DBU_NAME_MAX];        /* the requested target */
+    char made_on[DBU_NAME_MAX];      /* the target that has the account; "" for none */
+    struct stw_targets *targets;     /* holds `target` */
+    const struct stw_target *target; /* NULL: not in the configuration */
+    struct stw_error target_err;     /* set: the target cannot be used */
+    enum dbu_claim claim;
+    char holder[STW_KEY_LEN];
+    struct dbu_secret secret;
+    struct stw_hash settled; /* what the server stores if it still has the password of the Secret,
+                                which then need not be read; zero: unknown */
+    bool asked;              /* the server was used, or this failed: see `report` */
+    struct stw_account_report report;
+    char fingerprint[STW_FINGERPRINT_LEN]; /* of the password that is now on the server; or "" */
+};
+
+/* --- the wanted account; borrows from `d` and owns its lists */
+struct dbu_desired {
+    struct stw_account account;
+    struct stw_grant *grants;
+    void **blocks;
+    size_t block_count;
+};
+int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err);
+void dbu_desired_done(struct dbu_desired *w);
+/* "app@%", or "app" on PostgreSQL. */
+void dbu_account_text(const struct dbuser *d, struct stw_buf *out);
+/* The user of status.account, which must be dropped regardless of the current spec; "" for none. */
+void dbu_made_user(const struct stw_object *o, char out[DBU_NAME_MAX]);
+
+/* --- conflicts over the account: sets claim and holder */
+void dbu_claim(struct dbuser *d);
+
+/* --- deletion */
+bool dbu_is_created(const struct stw_object *o); /* by the status, there is an account */
+void dbu_cleanup(struct dbuser *d, struct stw_result *result);
+
+/* --- status; pure */
+
+/* Like myweb_judge. */
+void dbu_judge(struct dbuser *d, struct stw_verdict *verdict, json_t **ret_status);
+/* For a deletion that is blocked; `report` has the reason. */
+void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *verdict, json_t **ret_status);
+/* The time until a settled account is checked again, in ms: at most spec.resyncSeconds. */
+uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms);
+/* The error code that determines the wait before a retry. */
+enum stw_err dbu_error_code(enum stw_sql_trouble t);
+
+/* --- events */
+void dbu_tell(const struct dbuser *d);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The password of a DatabaseUser.  The cache has only the version of its Secret; the value is read
+ * when it is needed and wiped after use. */
+#include "base/base64.h"
+#include "base/table.h"
+#include "base/util.h"
+#include "controller/secret_watch.h"
+#include "kinds/databaseuser/reconcile.h"
+#include "kinds/databaseuser/run_priv.h"
+
+#include <pthread.h>
+
+/* --- the value */
+
+static size_t without_newline(const struct stw_buf *value)
+{
+    size_t len = value->len;
+    if (len > 0 && value->data[len - 1] == '\n')
+        len -= len > 1 && value->data[len - 2] == '\r' ? 2 : 1;
+    return len;
+}
+
+static int decode_secret_value(struct stw_json value, struct stw_buf *ret)
+{
+    struct stw_buf stw_autobuf text = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    stw_json_str(value, &text);
+    return text.failed || stw_base64_decode(stw_buf_str(&text), text.len, ret) != 0 ? -1 : 0;
+}
+
+void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
+                     struct dbu_secret *ret)
+{
+    struct stw_json value = stw_json_get(stw_json_get(secret, "data"), key);
+    ret->value = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    (void)stw_json_strcpy(stw_json_path(secret, "metadata.resourceVersion"), ret->resource_version,
+                          sizeof(ret->resource_version));
+    ret->state = DBU_SECRET_NO_KEY;
+    if (!stw_json_there(value))
+        return;
+    ret->state = DBU_SECRET_ERROR;
+    if (decode_secret_value(value, &ret->value) != 0) {
+        (void)stw_fail(&ret->err, STW_ERR_INTERNAL, "the value cannot be decoded");
+        return;
+    }
+    size_t bare = without_newline(&ret->value);
+    ret->state = bare == 0 ? DBU_SECRET_EMPTY : DBU_SECRET_FOUND;
+    ret->newline = !trim_newline && bare < ret->value.len;
+    if (trim_newline)
+        ret->value.len = bare;
+}
+
+static int get_secret(struct stw_client *client, const char *ns, const char *name,
+                      struct stw_buf *answer, struct stw_json_doc *doc, struct stw_error *err)
+{
+    *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (stw_kube_get(client, &stw_res_secret, ns, name, answer, err) != 0)
+        return -1;
+    return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
+}
+
+/* Returns at least the version that the watch has reported.  If the API server's own cache is
+ * older, the read is repeated from its store. */
+static int get_since(struct stw_run *run, const char *name, const char *version,
+                     struct stw_buf *answer, struct stw_json_doc *doc, struct stw_error *err)
+{
+    struct stw_error behind = {0};
+    *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, answer, &behind) !=
+        0)
+        return get_secret(run->client, run->ns, name, answer, doc, err);
+    return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
+}
+
+bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN])
+{
+    char key[STW_KEY_LEN];
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    stw_key_make(run->ns, name, key);
+    return stw_informer_get(stw_run_cache(run, &stw_watch_secrets), key, &text, ret_version) == 0;
+}
+
+void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
+                     struct dbu_secret *ret)
+{
+    stw_autobuf struct stw_buf answer = {0};
+    stw_autojson struct stw_json_doc doc = {0};
+    char version[STW_RV_LEN];
+    *ret = (struct dbu_secret){.state = DBU_SECRET_MISSING};
+    if (!dbu_secret_version(run, from->name, version))
+        return;
+    if (get_since(run, from->name, version, &answer, &doc, &ret->err) == 0)
+        dbu_secret_take(stw_json_root(&doc), from->key, from->trim_newline, ret);
+    else if (ret->err.code != STW_ERR_NOT_FOUND)
+        ret->state = DBU_SECRET_ERROR;
+}
+
+void dbu_secret_done(struct dbu_secret *s)
+{
+    stw_buf_done(&s->value);
+}
+
+/* --- compared passwords */
+
+struct compared {
+    struct stw_hash secret, stored;
+    char key[];
+};
+
+struct dbu_compared {
+    pthread_mutex_t lock;
+    struct stw_table table;
+};
+
+static const char *compared_key(const void *entry)
+{
+    return ((const struct compared *)entry)->key;
+}
+
+struct dbu_compared *dbu_compared_create(void)
+{
+    struct dbu_compared *c = calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    (void)pthread_mutex_init(&c->lock, NULL);
+    c->table = STW_TABLE_INIT(compared_key);
+    return c;
+}
+
+void dbu_compared_destroy(struct dbu_compared *c)
+{
+    uint32_t pos = 0;
+    if (!c)
+        return;
+    for (void *e; (e = stw_table_next(&c->table, &pos));)
+        free(e);
+    stw_table_done(&c->table);
+    (void)pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static struct compared *make_compared(struct dbu_compared *c, const char *key)
+{
+    size_t len = strlen(key) + 1;
+    void *old;
+    struct compared *e = calloc(1, sizeof(*e) + len);
+    if (!e)
+        return NULL;
+    memcpy(e->key, key, len);
+    if (stw_table_put(&c->table, e, &old) == 0)
+        return e;
+    free(e);
+    return NULL;
+}
+
+void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash secret,
+                      struct stw_hash stored)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    struct compared *e = stw_table_get(&c->table, key);
+    if (!e)
+        e = make_compared(c, key);
+    if (e) {
+        e->secret = secret;
+        e->stored = stored;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+struct stw_hash dbu_compared_get(struct dbu_compared *c, const char *key, struct stw_hash secret)
+{
+    struct stw_hash stored = {0};
+    (void)pthread_mutex_lock(&c->lock);
+    const struct compared *e = stw_table_get(&c->table, key);
+    if (e && stw_hash_equal(e->secret, secret))
+        stored = e->stored;
+    (void)pthread_mutex_unlock(&c->lock);
+    return stored;
+}
+
+void dbu_compared_forget(struct dbu_compared *c, const char *key)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    free(stw_table_remove(&c->table, key));
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,
+                    struct stw_buf *ret, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = {0};
+    stw_autojson struct stw_json_doc doc = {0};
+    struct dbu_secret s = {0};
+    if (get_secret(client, ns, name, &answer, &doc, err) != 0)
+        return stw_error_wrap(err, "the admin's password in Secret %s/%s", ns, name);
+    dbu_secret_take(stw_json_root(&doc), key, true, &s);
+    if (s.state == DBU_SECRET_FOUND)
+        stw_buf_add(ret, s.value.data, s.value.len);
+    bool found = s.state == DBU_SECRET_FOUND;
+    dbu_secret_done(&s);
+    if (found)
+        return 0;
+    return stw_fail(err, STW_ERR_INVALID,
+                    "Secret %s/%s has no value under the key \"%s\", where the admin's password "
+                    "should be",
+                    ns, name, key);
+}

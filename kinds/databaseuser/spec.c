@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The field tables of DatabaseUser.  Its rules are in spec_rules.c. */
+#include "kinds/databaseuser/spec.h"
+
+#include "base/util.h"
+#include "kinds/common/product.h"
+#include "kinds/databaseuser/spec_priv.h"
+#include "schema/names.h"
+#include "schema/rows.h"
+#include "sql/target.h"
+
+#include <stdio.h>
+
+#define NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$"
+
+void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out)
+{
+    stw_buf_adds_lower(out, target);
+    stw_buf_addc(out, '/');
+    stw_buf_adds(out, user);
+}
+
+static const struct stw_field password_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_password, name),
+     .help = "Name of a Secret in the same namespace.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 253,
+     .check = stw_check_dns1123_subdomain},
+    {.name = "key",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_password, key),
+     .help = "Key in the Secret whose value is the password.",
+     .def = "\"password\"",
+     .has_range = true,
+     .min = 1,
+     .max = 253,
+     .pattern = "^[-._a-zA-Z0-9]+$",
+     .check = stw_databaseuser_check_key},
+    {.name = "trimNewline",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_databaseuser_password, trim_newline),
+     .help = "Whether a newline at the end of the value is left out of the password.",
+     .def = "false"},
+    {0},
+};
+
+static const struct stw_field limit_fields[] = {
+    {.name = "maxUserConnections",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_user_connections),
+     .help = "Connections at the same time; 0: no limit.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {.name = "maxQueriesPerHour",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_queries_per_hour),
+     .help = "Statements in an hour; 0: no limit.  MySQL and MariaDB.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {.name = "maxUpdatesPerHour",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_updates_per_hour),
+     .help = "Statements that change something in an hour; 0: no limit.  MySQL and MariaDB.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {.name = "maxConnectionsPerHour",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_limits, max_connections_per_hour),
+     .help = "Logins in an hour; 0: no limit.  MySQL and MariaDB.",
+     .def = "0",
+     .has_range = true,
+     .max = INT32_MAX,
+     .format = "int32"},
+    {0},
+};
+
+static const struct stw_field host = {.name = "",
+                                      .type = STW_T_STRING,
+                                      .required = true,
+                                      .has_range = true,
+                                      .min = 1,
+                                      .max = 255,
+                                      .pattern = "^[!#-&(-\\[\\]-_a-~]+$",
+                                      .check = stw_databaseuser_check_host};
+
+static const struct stw_field privilege = {.name = "",
+                                           .type = STW_T_STRING,
+                                           .required = true,
+                                           .has_range = true,
+                                           .min = 1,
+                                           .max = 64,
+                                           .pattern = "^[A-Z]+( [A-Z]+)*$"};
+
+const struct stw_field stw_databaseuser_grant_fields[] = {
+    {.name = "database",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, database),
+     .help = "Database that the rights are for; * is every one, if the target allows that.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 255,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "schema",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, schema),
+     .help = "PostgreSQL: schema that the rights are for; when absent, the database itself.",
+     .has_range = true,
+     .min = 1,
+     .max = 63,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "table",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, table),
+     .help = "Table that the rights are for, * for every one that is there; when absent, the "
+             "database or schema itself.",
+     .has_range = true,
+     .min = 1,
+     .max = 255,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "privileges",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, privileges),
+     .help = "Rights in upper case, such as SELECT; ALL is all that the server has at this place.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = STW_DATABASEUSER_PRIVILEGES_MAX,
+     .item = &privilege},
+    {.name = "grantOption",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_databaseuser_grant, grant_option),
+     .help = "Whether the account may give these rights to others.",
+     .def = "false"},
+    {0},
+};
+
+static const struct stw_field grant = {
+    .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_grant_fields};
+
+static const char *const grants_policies[] = {"Managed", "Exact", "Additive", NULL};
+static const char *const tls_modes[] = {"None", "SSL", "X509", NULL};
+static const char *const deletion_policies[] = {"Delete", "Retain", NULL};
+static const char *const adoption_policies[] = {"Fail", "Adopt", NULL};
+
+static const struct stw_field spec_fields[] = {
+    {.name = "user",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, user),
+     .help = "Name of the account; at most 32 characters on MySQL, 80 on MariaDB, 63 bytes on "
+             "PostgreSQL.",
+     .required = true,
+     .immutable = true,
+     .has_range = true,
+     .rule_range = true,
+     .min = 1,
+     .max = 80,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_user},
+    {.name = "password",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, password),
+     .help = "Where the password is.",
+     .required = true,
+     .type_text = "must be an object {name, key} that names a Secret; plain-text passwords are not "
+                  "accepted",
+     .fields = password_fields},
+    {.name = "hosts",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser, hosts),
+     .help = "MySQL and MariaDB: hosts that the account may log in from, with % for any number of "
+             "characters and _ for one.",
+     .def = "[\"%\"]",
+     .has_range = true,
+     .min = 1,
+     .max = STW_DATABASEUSER_HOSTS_MAX,
+     .item = &host},
+    {.name = "grants",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser, grants),
+     .help = "Rights of the account; none when absent.",
+     .has_range = true,
+     .max = STW_DATABASEUSER_GRANTS_MAX,
+     .item = &grant},
+    {.name = "grantsPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, grants_policy),
+     .help = "Which rights are taken away: Managed those that steward gave and that grants no "
+             "longer has; Exact all that grants does not have; Additive none.",
+     .def = "\"Managed\"",
+     .values = grants_policies},
+    {.name = "requireTLS",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, require_tls),
+     .help = "MySQL and MariaDB: what the account's connections must be: SSL encrypted, X509 with "
+             "a certificate of the client besides.",
+     .def = "\"None\"",
+     .values = tls_modes},
+    {.name = "limits",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, limits),
+     .help = "What the server lets the account do at most.",
+     .fields = limit_fields},
+    {.name = "deletionPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, deletion_policy),
+     .help = "What becomes of the account when the object is deleted: Delete drops it, Retain "
+             "leaves it.",
+     .def = "\"Delete\"",
+     .values = deletion_policies},
+    {.name = "adoptionPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, adoption_policy),
+     .help = "What becomes of an account of this name that steward did not make: Fail leaves it "
+             "as it is, Adopt takes it over.",
+     .def = "\"Fail\"",
+     .values = adoption_policies},
+    {.name = "reassignOwnedTo",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, reassign_owned_to),
+     .help = "PostgreSQL: role that gets what the account owns when it is dropped; one of the "
+             "target's allowedOwners.  When absent, a role without rights that steward creates.",
+     .has_range = true,
+     .min = 1,
+     .max = 63,
+     .pattern = NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "resyncSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, resync_seconds),
+     .help = "How often, in seconds, the account is compared with the server at least.",
+     .def = "300",
+     .has_range = true,
+     .min = 30,
+     .max = 86400,
+     .format = "int32"},
+    {0},
+};
+
+static const struct stw_field status_text = {.name = "", .type = STW_T_STRING};
+
+static const struct stw_field status_fields[] = {
+    {.name = "account",
+     .type = STW_T_STRING,
+     .help = "The account as it was made, such as app@%; from then on the target cannot change."},
+    {.name = "hosts",
+     .type = STW_T_LIST,
+     .help = "Hosts that it was made for.",
+     .item = &status_text},
+    {.name = "target", .type = STW_T_STRING, .help = "Target that it was made on."},
+    {.name = "engine", .type = STW_T_STRING, .help = "Engine of the target."},
+    {.name = "serverVersion", .type = STW_T_STRING, .help = "What the server says it is."},
+    {.name = "secretResourceVersion",
+     .type = STW_T_STRING,
+     .help = "Version of the Secret that the password was taken from."},
+    {.name = "passwordFingerprint",
+     .type = STW_T_STRING,
+     .help = "Tells one password from another, by a key that only steward has."},
+    {.name = "lastRotationTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When the password was last set on the server."},
+    {.name = "currentGrants",
+     .type = STW_T_LIST,
+     .help = "Rights that steward gave and that hold.",
+     .item = &status_text},
+    {.name = "foreignGrants",
+     .type = STW_T_LIST,
+     .help = "Rights that others gave, the first 50.",
+     .item = &status_text,
+     .has_range = true,
+     .max = 50},
+    {.name = "owned",
+     .type = STW_T_BOOL,
+     .help = "Whether steward made the account or took it over."},
+    {.name = "ownershipMark", .type = STW_T_STRING, .help = "What says so on the server."},
+    {.name = "lastVerifiedTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When the account was last compared with the server."},
+    {0},
+};
+
+static const struct stw_column columns[] = {
+    {.name = "User", .type = "string", .json_path = ".spec.user"},
+    {.name = "Target", .type = "string", .json_path = ".status.target"},
+    STW_COLUMN_READY,
+    {.name = "Reason",
+     .type = "string",
+     .json_path = ".status.conditions[?(@.type==\"Ready\")].reason"},
+    {.name = "Rotated", .type = "date", .json_path = ".status.lastRotationTime"},
+    {.name = "Engine", .type = "string", .json_path = ".status.engine", .priority = 1},
+    {.name = "Secret", .type = "string", .json_path = ".spec.password.name", .priority = 1},
+    STW_COLUMN_AGE,
+    {0},
+};
+
+/* --- the finalizer */
+
+static bool has_finalizer(struct stw_json list)
+{
+    struct stw_json key, one;
+    stw_json_foreach (list, key, one)
+        if (stw_json_is(one, STW_DATABASEUSER_FINALIZER))
+            return true;
+    return false;
+}
+
+static bool is_target(const struct stw_env *env, const char *name)
+{
+    struct stw_targets *all = stw_product_targets(env);
+    bool found = all && stw_targets_find(all, name);
+    stw_targets_unref(all);
+    return found;
+}
+
+/* What the controller checks before it sets the finalizer: without a target or a Secret no account
+ * is created, and a deletion needs no cleanup. */
+static bool is_about_to_be_made(const struct stw_admission *a, struct stw_json spec)
+{
+    const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
+    char target[STW_DATABASEUSER_TARGET_MAX + 1], secret[254], key[512];
+    if (a->operation != STW_CREATE || !a->ns || !lookup || !lookup->has ||
+        stw_json_strcpy(stw_json_path(a->object, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
+                        target, sizeof(target)) != 0 ||
+        stw_json_strcpy(stw_json_path(spec, "password.name"), secret, sizeof(secret)) != 0)
+        return false;
+    (void)snprintf(key, sizeof(key), "%s/%s", a->ns, secret);
+    return is_target(a->env, target) && lookup->has(lookup->ctx, "secrets", key) == 1;
+}
+
+/* Setting the finalizer here saves a request.  The controller adds it to objects that were admitted
+ * without it. */
+static void default_more(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d)
+{
+    struct stw_json list = stw_json_path(a->object, "metadata.finalizers");
+    bool there = stw_json_there(list);
+    if ((there && stw_json_type(list) != STW_JSON_ARRAY) || has_finalizer(list) ||
+        !is_about_to_be_made(a, spec))
+        return;
+    if (there)
+        stw_default_add(d, "/metadata/finalizers/-", "\"" STW_DATABASEUSER_FINALIZER "\"");
+    else
+        stw_default_add(d, "/metadata/finalizers", "[\"" STW_DATABASEUSER_FINALIZER "\"]");
+}
+
+static const char *const short_names[] = {"dbu", NULL};
+static const char *const categories[] = {"steward", NULL};
+static const char *const spec_labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
+
+const struct stw_kind stw_kind_databaseuser = {
+    .group = "handsomeguy.cn",
+    .version = "v1alpha1",
+    .kind = "DatabaseUser",
+    .plural = "databaseusers",
+    .singular = "databaseuser",
+    .short_names = short_names,
+    .categories = categories,
+    .help = "DatabaseUser is an account on a MySQL, MariaDB or PostgreSQL server.",
+    .spec = spec_fields,
+    .spec_size = sizeof(struct stw_databaseuser),
+    .status = status_fields,
+    .columns = columns,
+    .spec_labels = spec_labels,
+    .operations = STW_CREATE | STW_UPDATE | STW_DELETE,
+    .finalizer = STW_DATABASEUSER_FINALIZER,
+    .default_more = default_more,
+    .validate = stw_databaseuser_validate,
+    .advise_delete = stw_databaseuser_advise_delete,
+};

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * DatabaseUser: an account on a database server.  The label `target` names the server. */
+#ifndef STW_KINDS_DATABASEUSER_SPEC_H
+#define STW_KINDS_DATABASEUSER_SPEC_H
+
+#include "schema/kind.h"
+
+/* Set before the first statement is sent: by the webhook when it knows the target and the Secret,
+ * otherwise by the controller.  Removed after the last statement. */
+#define STW_DATABASEUSER_FINALIZER "mygroup.handsomeguy.cn/databaseuser"
+#define STW_DATABASEUSER_TARGET_LABEL "target"
+#define STW_DATABASEUSER_TARGET_MAX 63 /* the limit of any label value */
+#define STW_DATABASEUSER_GRANTS_MAX 100
+
+struct stw_databaseuser_password {
+    const char *name, *key; /* a Secret in the object's namespace, a key in it */
+    bool trim_newline;      /* one newline at the end (and a carriage return before it) is not part
+                               of the password */
+};
+
+/* 0: no limit.  PostgreSQL supports only max_user_connections. */
+struct stw_databaseuser_limits {
+    int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
+        max_connections_per_hour;
+};
+
+/* One element of `grants`, read with stw_fields_decode(stw_databaseuser_grant_fields, ...). */
+struct stw_databaseuser_grant {
+    const char *database;       /* "*": all */
+    const char *schema;         /* PostgreSQL; NULL: the database itself */
+    const char *table;          /* NULL: the database or schema itself; "*": all tables in it */
+    struct stw_json privileges; /* list of strings, in upper case */
+    bool grant_option;
+};
+extern const struct stw_field stw_databaseuser_grant_fields[];
+
+struct stw_databaseuser {
+    const char *user;
+    struct stw_databaseuser_password password;
+    struct stw_json hosts;     /* list of strings; absent: ["%"] */
+    struct stw_json grants;    /* list; absent: none */
+    const char *grants_policy; /* "Managed", "Exact", "Additive" */
+    const char *require_tls;   /* "None", "SSL", "X509" */
+    struct stw_databaseuser_limits limits;
+    const char *deletion_policy;   /* "Delete", "Retain" */
+    const char *adoption_policy;   /* "Fail", "Adopt" */
+    const char *reassign_owned_to; /* PostgreSQL; NULL: a role without rights */
+    int64_t resync_seconds;
+};
+
+extern const struct stw_kind stw_kind_databaseuser;
+
+/* The key of an account in the index "databaseusers.account": "<target in lower case>/<user>".
+ * Target names are case-insensitive, account names case-sensitive. */
+void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files of DatabaseUser.  databaseuser.c has the table, which names the rules on
+ * single values.  spec_rules.c has the rules on the whole object, spec_grants.c
+ * those on grants. */
+#ifndef STW_KINDS_DATABASEUSER_SPEC_PRIV_H
+#define STW_KINDS_DATABASEUSER_SPEC_PRIV_H
+
+#include "kinds/databaseuser/spec.h"
+#include "sql/dialect.h"
+
+/* Rules on one value, for rows of the table. */
+const char *stw_databaseuser_check_user(const char *user);
+const char *stw_databaseuser_check_text(const char *text);
+const char *stw_databaseuser_check_host(const char *host);
+const char *stw_databaseuser_check_key(const char *key);
+
+void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
+                               const void *old_spec, struct stw_findings *f);
+void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_findings *f);
+
+#define STW_DATABASEUSER_HOSTS_MAX 20
+#define STW_DATABASEUSER_PRIVILEGES_MAX 40 /* of one grant */
+
+/* A DatabaseUser being checked. */
+struct stw_dbu_scene {
+    const struct stw_admission *a;
+    const struct stw_databaseuser *user, *old; /* old NULL on CREATE */
+    const char *target_name;                   /* value of the label; "" when it names none */
+    const struct stw_target *target;           /* NULL: unknown */
+    const struct stw_engine_info *engine;      /* NULL: unknown */
+    struct stw_findings *f;
+};
+
+void stw_databaseuser_check_grants(const struct stw_dbu_scene *s);
+
+/* Returns false, with a finding, when the engine would not store the name unchanged: it is longer
+ * than `max` (in the engine's unit), or, on engines that compare names padded and store three bytes
+ * a character, it has a blank at its end or characters beyond U+FFFF. */
+bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
+                                 uint32_t max);
+/* Adds a finding that shows a string value; long values are truncated. */
+void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
+                          enum stw_finding_code code, const char *value, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Adds the finding `not supported on <engine>`. */
+void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char *path,
+                                      const char *value);
+
+#endif

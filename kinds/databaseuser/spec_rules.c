@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rules on a DatabaseUser.  Rules that depend on the engine run only when the target is known.
+ * Otherwise the controller runs them before it creates the account. */
+#include "kinds/databaseuser/spec_priv.h"
+
+#include "base/util.h"
+#include "kinds/common/product.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+#define KEY_CHARACTERS "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+#define LABEL_PATH "metadata.labels[target]"
+#define LABEL_MAX STW_DATABASEUSER_TARGET_MAX
+#define USER_MAX 80 /* the longest of all engines */
+#define PASSWORD_MIN 12
+#define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
+
+/* --- single values */
+
+/* U+0000 to U+001F, U+007F to U+009F, in UTF-8. */
+static bool has_control(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c < 0x20 || *c == 0x7f || (c[0] == 0xC2 && c[1] >= 0x80 && c[1] <= 0x9F))
+            return true;
+    return false;
+}
+
+const char *stw_databaseuser_check_text(const char *text)
+{
+    return has_control(text) ? "must not hold control characters" : NULL;
+}
+
+/* Servers that pad names with blanks treat "app " as "app". */
+const char *stw_databaseuser_check_user(const char *user)
+{
+    if (has_control(user))
+        return "must not hold control characters";
+    if (user[0] == ' ' || (*user && user[strlen(user) - 1] == ' '))
+        return "must not start or end with a blank";
+    return NULL;
+}
+
+const char *stw_databaseuser_check_host(const char *host)
+{
+    for (const char *c = host; *c; c++)
+        if (*c <= ' ' || *c >= 0x7f || strchr("'\"`\\", *c))
+            return "must be a name, an address or a pattern, without quotes, backslashes and "
+                   "blanks";
+    return NULL;
+}
+
+const char *stw_databaseuser_check_key(const char *key)
+{
+    if (key[strspn(key, KEY_CHARACTERS)])
+        return "must consist of letters, digits, '-', '_' and '.'";
+    return NULL;
+}
+
+/* --- findings */
+
+void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
+                          enum stw_finding_code code, const char *value, const char *fmt, ...)
+{
+    stw_autobuf struct stw_buf json = STW_BUF_INIT(6 * VALUE_SHOWN + 3);
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (value)
+        stw_buf_json_str(&json, value, strnlen(value, VALUE_SHOWN));
+    stw_findings_add(s->f, path, code, value ? stw_buf_str(&json) : NULL, "%s", n < 0 ? "" : text);
+    s->f->failed |= json.failed;
+}
+
+void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char *path,
+                                      const char *value)
+{
+    stw_databaseuser_add(s, path, STW_INVALID, value, "not supported on %s", s->engine->name);
+}
+
+/* Strings of a decoded spec are NULL after an allocation failure. */
+static bool is_same_word(const char *text, const char *word)
+{
+    return text && stw_streq(text, word);
+}
+
+static size_t count_characters(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    return n;
+}
+
+static bool has_long_character(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text >= 0xF0)
+            return true;
+    return false;
+}
+
+bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
+                                 uint32_t max)
+{
+    bool bytes = s->engine && s->engine->names_in_bytes;
+    const char *of = s->engine ? s->engine->name : "";
+    if ((bytes ? strlen(name) : count_characters(name)) > max)
+        stw_databaseuser_add(s, path, STW_INVALID, name, "must be at most %u %s%s%s", max,
+                             bytes ? "bytes" : "characters", *of ? " for " : "", of);
+    else if (*of && !bytes && has_long_character(name))
+        stw_databaseuser_add(s, path, STW_INVALID, name,
+                             "must not hold characters beyond U+FFFF on %s", of);
+    else if (*of && !bytes && *name && name[strlen(name) - 1] == ' ')
+        stw_databaseuser_add(s, path, STW_INVALID, name, "must not end with a blank on %s", of);
+    else
+        return true;
+    return false;
+}
+
+/* --- the target */
+
+static bool accepts_namespace(const struct stw_target *t, const char *ns)
+{
+    if (!t->allowed_namespaces)
+        return true;
+    for (const char *const *allowed = t->allowed_namespaces; *allowed; allowed++)
+        if (ns && stw_streq(*allowed, ns))
+            return true;
+    return false;
+}
+
+/* The target that the account was created on: from the status, or else from the old label. */
+static bool made_on(const struct stw_admission *a, char ret[LABEL_MAX + 1])
+{
+    struct stw_json status = stw_json_get(a->old_object, "status");
+    if (a->operation != STW_UPDATE || stw_json_size(stw_json_get(status, "account")) == 0)
+        return false;
+    if (stw_json_strcpy(stw_json_get(status, "target"), ret, LABEL_MAX + 1) == 0 && *ret)
+        return true;
+    return stw_json_strcpy(stw_json_path(a->old_object, "metadata.labels.target"), ret,
+                           LABEL_MAX + 1) == 0;
+}
+
+static void check_target(const struct stw_dbu_scene *s)
+{
+    char made[LABEL_MAX + 1] = "";
+    if (made_on(s->a, made) && strcasecmp(made, s->target_name) != 0)
+        stw_databaseuser_add(s, LABEL_PATH, STW_FORBIDDEN, NULL,
+                             "target cannot change from \"%s\" to \"%s\": the account would be "
+                             "left behind",
+                             made, s->target_name);
+    if (s->target && !accepts_namespace(s->target, s->a->ns))
+        stw_databaseuser_add(s, LABEL_PATH, STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not accept namespace \"%s\"", s->target_name,
+                             s->a->ns ? s->a->ns : "");
+    if (!s->target && stw_product_knows_targets(s->a->env))
+        stw_findings_warn(s->f,
+                          "target \"%s\" is not configured; the account is created when it is",
+                          s->target_name);
+}
+
+/* Copies the label to `ret`; on failure adds a finding and returns false. */
+static bool read_label(const struct stw_admission *a, struct stw_findings *f,
+                       char ret[LABEL_MAX + 1])
+{
+    struct stw_json label = stw_json_path(a->object, "metadata.labels.target");
+    *ret = '\0';
+    if (stw_json_there(label) && stw_json_type(label) != STW_JSON_STRING)
+        stw_findings_at(f, LABEL_PATH, STW_INVALID, label, "must be a string");
+    else if (stw_json_size(label) == 0)
+        stw_findings_add(f, LABEL_PATH, STW_REQUIRED, NULL,
+                         "label \"target\" must name a database target");
+    else if (stw_json_strcpy(label, ret, LABEL_MAX + 1) != 0)
+        stw_findings_at(f, LABEL_PATH, STW_INVALID, label, "must be at most %d characters",
+                        LABEL_MAX);
+    else
+        return true;
+    return false;
+}
+
+/* --- the account */
+
+static void advise_on_reserved(const struct stw_dbu_scene *s)
+{
+    stw_autobuf struct stw_buf engines = STW_BUF_INIT(256);
+    for (enum stw_engine e = 0; e < STW_ENGINES; e++)
+        if (stw_engine_reserves(e, s->user->user))
+            stw_buf_addf(&engines, "%s%s", engines.len ? ", " : "", stw_engine_name(e));
+    if (engines.len)
+        stw_findings_warn(s->f, "\"%s\" is reserved on %s", s->user->user, stw_buf_str(&engines));
+    s->f->failed |= engines.failed;
+}
+
+static void check_reserved(const struct stw_dbu_scene *s)
+{
+    const char *user = s->user->user;
+    if (!s->target || !s->engine)
+        advise_on_reserved(s);
+    else if (stw_engine_reserves(s->target->engine, user) ||
+             strcasecmp(s->target->admin_user, user) == 0)
+        stw_databaseuser_add(s, "spec.user", STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", user,
+                             s->engine->name);
+}
+
+static void check_unique(const struct stw_dbu_scene *s)
+{
+    char self[600], holder[512] = "";
+    stw_autobuf struct stw_buf key = STW_BUF_INIT(4096);
+    const struct stw_admission *a = s->a;
+    const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
+    if (!lookup || !lookup->find || !*s->target_name)
+        return;
+    stw_databaseuser_account_key(s->target_name, s->user->user, &key);
+    (void)snprintf(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
+    s->f->failed |= key.failed;
+    if (!key.failed &&
+        lookup->find(lookup->ctx, "databaseusers.account", stw_buf_str(&key), self, holder))
+        stw_databaseuser_add(s, "spec.user", STW_FORBIDDEN, NULL,
+                             "account already managed by DatabaseUser %s", holder);
+}
+
+static void check_user(const struct stw_dbu_scene *s)
+{
+    if (!s->user->user || !*s->user->user || stw_databaseuser_check_user(s->user->user))
+        return; /* the field table reports it */
+    if (!stw_databaseuser_check_name(s, "spec.user", s->user->user,
+                                     s->engine ? s->engine->user_max : USER_MAX))
+        return;
+    check_reserved(s);
+    check_unique(s);
+}
+
+/* --- hosts, TLS, limits */
+
+static bool is_any_host(struct stw_json hosts)
+{
+    if (!stw_json_there(hosts))
+        return true;
+    return stw_json_size(hosts) == 1 && stw_json_is(stw_json_at(hosts, 0), "%");
+}
+
+static bool has_any_host(struct stw_json hosts)
+{
+    struct stw_json key, host;
+    stw_json_foreach (hosts, key, host)
+        if (stw_json_is(host, "%"))
+            return true;
+    return is_any_host(hosts);
+}
+
+/* Servers store hosts in lower case. */
+static bool same_host(struct stw_json a, struct stw_json b)
+{
+    char x[256], y[256];
+    return stw_json_strcpy(a, x, sizeof(x)) == 0 && stw_json_strcpy(b, y, sizeof(y)) == 0 &&
+           strcasecmp(x, y) == 0;
+}
+
+static void check_hosts(const struct stw_dbu_scene *s)
+{
+    struct stw_json hosts = s->user->hosts;
+    uint32_t count = stw_json_size(hosts);
+    if (count > STW_DATABASEUSER_HOSTS_MAX)
+        return; /* the field table reports it */
+    for (uint32_t i = 1; i < count; i++) {
+        char path[64];
+        bool again = false;
+        for (uint32_t k = 0; k < i && !again; k++)
+            again = same_host(stw_json_at(hosts, i), stw_json_at(hosts, k));
+        (void)snprintf(path, sizeof(path), "spec.hosts[%u]", i);
+        if (again)
+            stw_findings_at(s->f, path, STW_DUPLICATE, stw_json_at(hosts, i), "%s", "");
+    }
+    if (s->engine && !s->engine->has_hosts && !is_any_host(hosts))
+        stw_findings_warn(s->f, "hosts is ignored on %s", s->engine->name);
+}
+
+static void check_tls(const struct stw_dbu_scene *s)
+{
+    bool none = is_same_word(s->user->require_tls, "None");
+    if (!s->engine)
+        return;
+    if (!none && s->user->require_tls && !s->engine->has_require_tls)
+        stw_databaseuser_add_unsupported(s, "spec.requireTLS", s->user->require_tls);
+    if (none && s->engine->has_hosts && has_any_host(s->user->hosts))
+        stw_findings_warn(s->f, "the account may log in from any host without TLS; narrow hosts or "
+                                "set requireTLS");
+}
+
+static void check_limit(const struct stw_dbu_scene *s, const char *path, int64_t value)
+{
+    char text[24];
+    if (value == 0 || !s->engine || s->engine->has_hourly_limits)
+        return;
+    (void)snprintf(text, sizeof(text), "%lld", (long long)value);
+    stw_findings_add(s->f, path, STW_INVALID, text, "not supported on %s", s->engine->name);
+}
+
+static void check_limits(const struct stw_dbu_scene *s)
+{
+    const struct stw_databaseuser_limits *l = &s->user->limits;
+    check_limit(s, "spec.limits.maxQueriesPerHour", l->max_queries_per_hour);
+    check_limit(s, "spec.limits.maxUpdatesPerHour", l->max_updates_per_hour);
+    check_limit(s, "spec.limits.maxConnectionsPerHour", l->max_connections_per_hour);
+}
+
+/* --- ownership and deletion */
+
+static void check_reassign(const struct stw_dbu_scene *s)
+{
+    static const char path[] = "spec.reassignOwnedTo";
+    const char *role = s->user->reassign_owned_to;
+    if (!role || !*role)
+        return;
+    if (s->engine && !s->engine->has_owned_objects)
+        stw_databaseuser_add_unsupported(s, path, role);
+    else if (s->user->user && stw_streq(role, s->user->user))
+        stw_databaseuser_add(s, path, STW_INVALID, role, "must be another role than spec.user");
+    else if (s->target && s->engine && stw_engine_reserves(s->target->engine, role))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
+                             s->engine->name);
+    else if (s->target && s->a->ns && !stw_target_allows_owner(s->target, s->a->ns, role))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not allow \"%s\" as a new owner; leave it out, or "
+                             "have it added to allowedOwners of the target",
+                             s->target_name, role);
+}
+
+static void check_adoption(const struct stw_dbu_scene *s)
+{
+    if (s->target && s->a->ns && s->user->user && is_same_word(s->user->adoption_policy, "Adopt") &&
+        !stw_target_allows_adoption(s->target, s->a->ns, s->user->user))
+        stw_findings_warn(s->f,
+                          "adoptionPolicy is Adopt, and target \"%s\" does not allow the adoption "
+                          "of \"%s\": an account that exists is left as it is",
+                          s->target_name, s->user->user);
+}
+
+static void advise_on_deletion(const struct stw_dbu_scene *s)
+{
+    if (is_same_word(s->user->deletion_policy, "Retain"))
+        stw_findings_warn(s->f, "deletionPolicy is Retain: the account and its rights stay on the "
+                                "server when this object is deleted");
+}
+
+/* --- the password */
+
+static void advise_on_value(const struct stw_dbu_scene *s, const struct stw_secret_facts *facts)
+{
+    const struct stw_databaseuser_password *p = &s->user->password;
+    uint32_t len = facts->len;
+    if (facts->ends_in_newline && p->trim_newline && len > 0)
+        len--;
+    if (facts->ends_in_newline && !p->trim_newline)
+        stw_findings_warn(s->f,
+                          "the value of key \"%s\" in Secret \"%s\" ends in a newline, which would "
+                          "be part of the password; set spec.password.trimNewline to leave it out",
+                          p->key, p->name);
+    if (!facts->is_text)
+        stw_findings_warn(
+            s->f, "the value of key \"%s\" in Secret \"%s\" holds control characters or is no text",
+            p->key, p->name);
+    if (len == 0)
+        stw_findings_warn(s->f,
+                          "the value of key \"%s\" in Secret \"%s\" is empty; the account is "
+                          "created when it is not",
+                          p->key, p->name);
+    else if (len < PASSWORD_MIN)
+        stw_findings_warn(s->f, "the password in Secret \"%s\" is shorter than %d characters",
+                          p->name, PASSWORD_MIN);
+}
+
+static bool password_changed(const struct stw_dbu_scene *s)
+{
+    const struct stw_databaseuser_password *now = &s->user->password, *was;
+    if (!s->old)
+        return true;
+    was = &s->old->password;
+    return !was->name || !was->key || !stw_streq(now->name, was->name) ||
+           !stw_streq(now->key, was->key) || now->trim_newline != was->trim_newline;
+}
+
+/* Reading the Secret costs a request, so do it only when the reference is new or has changed. */
+static void advise_on_password(const struct stw_dbu_scene *s)
+{
+    struct stw_secret_facts facts = {0};
+    const struct stw_databaseuser_password *p = &s->user->password;
+    const struct stw_lookup *lookup = s->a->env ? s->a->env->lookup : NULL;
+    if (s->a->quiet || s->f->error_count || !lookup || !lookup->secret || !s->a->ns || !p->name ||
+        !p->key || !password_changed(s))
+        return;
+    if (lookup->secret(lookup->ctx, s->a->ns, p->name, p->key, &facts) != 0)
+        return;
+    if (!facts.secret_there)
+        stw_findings_warn(s->f, "Secret \"%s\" not found; the account is created when it appears",
+                          p->name);
+    else if (!facts.key_there)
+        stw_findings_warn(s->f,
+                          "Secret \"%s\" has no key \"%s\"; the account is created when it appears",
+                          p->name, p->key);
+    else
+        advise_on_value(s, &facts);
+}
+
+/* --- all of it */
+
+static void check_all(const struct stw_dbu_scene *s)
+{
+    if (*s->target_name)
+        check_target(s);
+    check_user(s);
+    check_hosts(s);
+    stw_databaseuser_check_grants(s);
+    check_tls(s);
+    check_limits(s);
+    check_reassign(s);
+    check_adoption(s);
+    advise_on_deletion(s);
+    advise_on_password(s);
+}
+
+void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
+                               const void *old_spec, struct stw_findings *f)
+{
+    char name[LABEL_MAX + 1];
+    struct stw_dbu_scene s = {.a = a, .user = spec, .old = old_spec, .target_name = name, .f = f};
+    struct stw_targets *targets = NULL;
+    if (read_label(a, f, name))
+        targets = stw_product_targets(a->env);
+    s.target = stw_targets_find(targets, name);
+    s.engine = s.target ? stw_engine_info(s.target->engine) : NULL;
+    check_all(&s);
+    stw_targets_unref(targets);
+}
+
+void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_findings *f)
+{
+    char account[256], target[LABEL_MAX + 1];
+    struct stw_json status = stw_json_get(a->old_object, "status");
+    bool retain = stw_json_is(stw_json_path(a->old_object, "spec.deletionPolicy"), "Retain");
+    if (stw_json_strcpy(stw_json_get(status, "account"), account, sizeof(account)) != 0 ||
+        stw_json_strcpy(stw_json_get(status, "target"), target, sizeof(target)) != 0 || !*account)
+        return;
+    if (retain)
+        stw_findings_warn(f,
+                          "deletionPolicy is Retain: account %s stays on target \"%s\", with its "
+                          "rights and its password",
+                          account, target);
+    else
+        stw_findings_warn(f, "account %s is dropped from target \"%s\"", account, target);
+}

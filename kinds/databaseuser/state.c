@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State that the DatabaseUser controller keeps between runs: a pool for each target, and the key of
+ * the fingerprints. */
+#include "base/util.h"
+#include "kinds/common/product.h"
+#include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/targets.h"
+
+#define PASSWORD_FILE_MAX_BYTES 4096
+
+/* --- the admin's password, read at each login */
+
+static int read_password_file(const struct stw_target *t, struct stw_buf *ret,
+                              struct stw_error *err)
+{
+    char *text;
+    size_t len, bare;
+    if (stw_read_file(t->password_file, PASSWORD_FILE_MAX_BYTES, &text, &len, err) != 0)
+        return stw_error_wrap(err, "the admin's password of target \"%s\"", t->name);
+    bare = len;
+    if (bare > 0 && text[bare - 1] == '\n')
+        bare--;
+    if (bare > 0 && bare < len && text[bare - 1] == '\r')
+        bare--;
+    stw_buf_add(ret, text, bare);
+    stw_wipe(text, len);
+    free(text);
+    return bare > 0 ? 0
+                    : stw_fail(err, STW_ERR_INVALID,
+                               "target \"%s\": the file %s with the admin's password is empty",
+                               t->name, t->password_file);
+}
+
+static int admin_password(void *ctx, const struct stw_target *t, struct stw_buf *ret,
+                          struct stw_error *err)
+{
+    const struct dbu_state *s = ctx;
+    if (t->password_file)
+        return read_password_file(t, ret, err);
+    if (dbu_secret_text(s->client, s->ns, t->secret_name, t->secret_key, ret, err) != 0)
+        return stw_error_wrap(err, "target \"%s\"", t->name);
+    return 0;
+}
+
+/* --- waking */
+
+static void wake_one(void *ctx, const char *key)
+{
+    const struct dbu_state *s = ctx;
+    stw_manager_enqueue(s->manager, stw_kind_databaseuser.kind, key);
+}
+
+/* `target` is the name in the configuration, in any case. */
+static void wake_target(void *ctx, const char *target)
+{
+    const struct dbu_state *s = ctx;
+    char name[DBU_NAME_MAX];
+    stw_lower(target, name, sizeof(name));
+    stw_manager_wake(s->manager, "target", name);
+}
+
+void dbu_state_secret_changed(void *state, const char *key)
+{
+    struct dbu_state *s = state;
+    char admin[STW_KEY_LEN];
+    struct stw_targets *targets = s->store ? stw_target_store_get(s->store) : NULL;
+    for (size_t i = 0; targets && i < stw_targets_count(targets); i++) {
+        const struct stw_target *t = stw_targets_at(targets, i);
+        if (!t->secret_name)
+            continue;
+        stw_key_make(s->ns, t->secret_name, admin);
+        if (!stw_streq(admin, key) || !stw_pools_troubled(s->pools, t->name))
+            continue;
+        stw_pools_poke(s->pools, t->name);
+        wake_target(s, t->name);
+    }
+    stw_targets_unref(targets);
+}
+
+/* The list was replaced: wakes all objects on a target of the old or the new list. */
+static void targets_changed(void *ctx, struct stw_targets *now)
+{
+    struct dbu_state *s = ctx;
+    struct stw_targets *const lists[] = {s->known, now};
+    stw_pools_prune(s->pools, now);
+    for (size_t l = 0; l < STW_COUNT(lists); l++) {
+        for (size_t i = 0; i < stw_targets_count(lists[l]); i++) {
+            const char *name = stw_targets_at(lists[l], i)->name;
+            stw_pools_poke(s->pools, name);
+            if (l == 0 || !stw_targets_find(s->known, name))
+                wake_target(s, name);
+        }
+    }
+    stw_targets_unref(s->known);
+    s->known = stw_targets_ref(now);
+}
+
+/* --- open and close */
+
+static int subscribe_to_targets(struct dbu_state *s, struct stw_target_store *store)
+{
+    if (!store)
+        return 0;
+    s->known = stw_target_store_get(store);
+    if (stw_target_store_on_change(store, targets_changed, s) != 0)
+        return -1;
+    s->store = store;
+    return 0;
+}
+
+int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret,
+                   struct stw_error *err)
+{
+    struct dbu_state *s = calloc(1, sizeof(*s));
+    if (!s)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    *s = (struct dbu_state){.manager = m, .client = config->client, .ns = config->lease_ns};
+    struct stw_pools_config pools = {.clock = config->clock,
+                                     .metrics = config->metrics,
+                                     .workers = config->workers * DBU_WORKER_FACTOR,
+                                     .password = admin_password,
+                                     .wake = wake_one,
+                                     .recovered = wake_target,
+                                     .ctx = s};
+    s->pools = stw_pools_create(&pools);
+    s->fingerprints = stw_fingerprints_create(config->lease_ns);
+    s->compared = dbu_compared_create();
+    if (!s->pools || !s->fingerprints || !s->compared ||
+        subscribe_to_targets(s, config->product ? config->product->target_store : NULL) != 0) {
+        dbu_state_close(s);
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    }
+    *ret = s;
+    return 0;
+}
+
+void dbu_state_cancel(void *state)
+{
+    struct dbu_state *s = state;
+    stw_pools_cancel(s->pools);
+}
+
+void dbu_state_tidy(void *state)
+{
+    struct dbu_state *s = state;
+    stw_pools_tidy(s->pools);
+}
+
+void dbu_state_close(void *state)
+{
+    struct dbu_state *s = state;
+    if (s->store)
+        stw_target_store_forget(s->store, targets_changed, s);
+    stw_targets_unref(s->known);
+    stw_pools_destroy(s->pools);
+    stw_fingerprints_destroy(s->fingerprints);
+    dbu_compared_destroy(s->compared);
+    free(s);
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Computes the status of a DatabaseUser.  No I/O. */
+#include "controller/status.h"
+#include "base/util.h"
+#include "kinds/databaseuser/run_priv.h"
+
+#include <stdio.h>
+
+#define SECRET_AGAIN_MS (5u * 60000)  /* the watch reports a change sooner */
+#define TARGET_AGAIN_MS (10u * 60000) /* a new configuration wakes it sooner */
+#define CLAIM_AGAIN_MS (5u * 60000)
+#define OBJECT_AGAIN_MS 60000 /* a missing database or table of a grant: no watch reports it */
+#define FOREIGN_MAX 50
+
+enum { SECRET, TARGET, USER, GRANTS, ASPECTS };
+
+static const char *const types[ASPECTS] = {
+    [SECRET] = "SecretResolved",
+    [TARGET] = "TargetReachable",
+    [USER] = "UserSynced",
+    [GRANTS] = "GrantsSynced",
+};
+
+/* --- meaning of the server's errors */
+
+static const struct {
+    int aspect; /* ASPECTS: depends on the step */
+    enum stw_level level;
+    enum stw_err code; /* for retries: UNAVAILABLE is retried within 30 s, others within 5 min */
+    const char *reason;
+} meanings[] = {
+    [STW_SQL_FINE] = {ASPECTS, STW_LEVEL_FINE, STW_OK, NULL},
+    [STW_SQL_CONNECT] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ConnectFailed"},
+    [STW_SQL_CIRCUIT_OPEN] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "CircuitOpen"},
+    [STW_SQL_BUSY] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ConnectFailed"},
+    [STW_SQL_AUTH] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "AuthFailed"},
+    [STW_SQL_TLS] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "TLSFailed"},
+    [STW_SQL_READ_ONLY] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ReadOnlyServer"},
+    [STW_SQL_LOOKUP] = {USER, STW_LEVEL_RETRYING, STW_ERR_INTERNAL, "LookupFailed"},
+    [STW_SQL_EXISTS] = {USER, STW_LEVEL_STALLED, STW_OK, "AlreadyExists"},
+    [STW_SQL_NOT_OURS] = {USER, STW_LEVEL_STALLED, STW_OK, "Conflict"},
+    [STW_SQL_POLICY] = {USER, STW_LEVEL_STALLED, STW_OK, "PasswordPolicy"},
+    [STW_SQL_DENIED] = {ASPECTS, STW_LEVEL_STALLED, STW_OK, NULL},
+    [STW_SQL_NO_OBJECT] = {GRANTS, STW_LEVEL_WAITING, STW_OK, "NoSuchObject"},
+    [STW_SQL_OWNS_OBJECTS] = {USER, STW_LEVEL_STALLED, STW_OK, "AlterFailed"},
+    [STW_SQL_UNSUPPORTED] = {ASPECTS, STW_LEVEL_STALLED, STW_OK, NULL},
+    [STW_SQL_FAILED] = {ASPECTS, STW_LEVEL_RETRYING, STW_ERR_INTERNAL, NULL},
+};
+
+static const struct {
+    int aspect;
+    const char *reason;
+} steps[] = {
+    [STW_SQL_STEP_CONNECT] = {TARGET, "ConnectFailed"},
+    [STW_SQL_STEP_LOOKUP] = {USER, "LookupFailed"},
+    [STW_SQL_STEP_CREATE] = {USER, "CreateFailed"},
+    [STW_SQL_STEP_ALTER] = {USER, "AlterFailed"},
+    [STW_SQL_STEP_GRANT] = {GRANTS, "GrantFailed"},
+    [STW_SQL_STEP_REVOKE] = {GRANTS, "RevokeFailed"},
+    [STW_SQL_STEP_DROP] = {USER, "AlterFailed"}, /* of a host that is no longer wanted */
+};
+
+enum stw_err dbu_error_code(enum stw_sql_trouble t)
+{
+    return meanings[t].code;
+}
+
+static int aspect_of(const struct stw_account_report *r)
+{
+    int aspect = meanings[r->trouble].aspect;
+    return aspect == ASPECTS ? steps[r->step].aspect : aspect;
+}
+
+static const char *reason_of(const struct stw_account_report *r)
+{
+    const char *reason = meanings[r->trouble].reason;
+    if (!reason && r->trouble == STW_SQL_DENIED && steps[r->step].aspect == GRANTS)
+        return "NotAllowed"; /* the admin lacks the privilege itself */
+    return reason ? reason : steps[r->step].reason;
+}
+
+/* --- aspects; one that was not checked has no type yet */
+
+static void init_aspect(struct stw_aspect *a, int which)
+{
+    a->type = types[which];
+    a->level = STW_LEVEL_FINE;
+    a->truth = STW_TRUE;
+    a->reason = STW_REASON_SYNCED;
+}
+
+static void set_aspect_stalled(struct stw_aspect *a, const char *reason)
+{
+    a->level = STW_LEVEL_STALLED;
+    a->truth = STW_FALSE;
+    a->reason = reason;
+    a->again_ms = STW_STALLED_AGAIN_MS;
+}
+
+static void set_aspect_waiting(struct stw_aspect *a, const char *reason, uint64_t again_ms)
+{
+    a->level = STW_LEVEL_WAITING;
+    a->truth = STW_FALSE;
+    a->reason = reason;
+    a->again_ms = again_ms;
+}
+
+static const char *without_password(const struct dbuser *d)
+{
+    return dbu_is_created(&d->object) ? "the account keeps the password that it has"
+                                      : "the account is created when there is one";
+}
+
+static void find_secret(const struct dbuser *d, struct stw_aspect *a)
+{
+    const char *name = d->spec.password.name, *key = d->spec.password.key;
+    if (d->secret.state == DBU_SECRET_UNREAD)
+        return;
+    init_aspect(a, SECRET);
+    a->reason = "Resolved";
+    STW_ASPECT_SAY(a, "the password is in Secret \"%s\"", name);
+    switch (d->secret.state) {
+    case DBU_SECRET_MISSING:
+        set_aspect_waiting(a, "SecretNotFound", SECRET_AGAIN_MS);
+        STW_ASPECT_SAY(a, "Secret \"%s\" not found; %s", name,
+                       dbu_is_created(&d->object) ? "the account keeps the password that it has"
+                                                  : "the account is created when it appears");
+        break;
+    case DBU_SECRET_NO_KEY:
+        set_aspect_waiting(a, "KeyNotFound", SECRET_AGAIN_MS);
+        STW_ASPECT_SAY(a, "Secret \"%s\" has no key \"%s\"; %s", name, key, without_password(d));
+        break;
+    case DBU_SECRET_EMPTY:
+        set_aspect_waiting(a, "EmptyPassword", SECRET_AGAIN_MS);
+        STW_ASPECT_SAY(
+            a,
+            "the value of \"%s\" in Secret \"%s\" is empty, and no account is ever given "
+            "an empty password; %s",
+            key, name, without_password(d));
+        break;
+    case DBU_SECRET_ERROR:
+        stw_aspect_error(a, &d->secret.err);
+        a->reason = a->level == STW_LEVEL_STALLED ? a->reason : "SecretUnreadable";
+        STW_ASPECT_SAY(a, "Secret \"%s\" could not be read: %s", name, d->secret.err.text);
+        break;
+    default:
+        if (!d->secret.newline)
+            break;
+        a->truth = STW_FALSE; /* only a warning: the account is created anyway */
+        a->reason = "PasswordHasNewline";
+        STW_ASPECT_SAY(a,
+                       "the value of \"%s\" in Secret \"%s\" ends in a newline, which is part of "
+                       "the password now; if that was not meant, set spec.password.trimNewline or "
+                       "write the value anew with `printf` or `echo -n`",
+                       key, name);
+        break;
+    }
+}
+
+static void find_target(const struct dbuser *d, struct stw_aspect *a)
+{
+    init_aspect(a, TARGET);
+    a->reason = "Reachable";
+    if (!d->target) {
+        set_aspect_waiting(a, "TargetNotFound", TARGET_AGAIN_MS);
+        STW_ASPECT_SAY(
+            a,
+            "steward's configuration has no target \"%s\"; correct the label \"target\", "
+            "or have the target added%s",
+            d->label, dbu_is_created(&d->object) ? ". The account is left as it is" : "");
+        return;
+    }
+    STW_ASPECT_SAY(a, "target \"%s\" answers", d->target->name);
+    if (d->target_err.code != STW_OK) {
+        set_aspect_stalled(a, "Unsupported");
+        STW_ASPECT_SAY(a, "%s", d->target_err.text);
+    } else if (!d->asked) {
+        a->type = NULL; /* not checked */
+    }
+}
+
+/* Whether the account exists is unknown. */
+static bool is_of_lookup(const struct stw_account_report *r)
+{
+    return r->trouble == STW_SQL_LOOKUP ||
+           (!meanings[r->trouble].reason && r->step == STW_SQL_STEP_LOOKUP);
+}
+
+/* The server was not tried again: keeps the previous condition, which has the cause. */
+static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
+{
+    const json_t *was =
+        stw_condition_find(json_object_get(d->object.status, "conditions"), types[TARGET]);
+    const char *message = json_string_value(json_object_get(was, "message"));
+    STW_ASPECT_SAY(a, "target \"%s\" cannot be used: %s", d->target->name, d->report.err.text);
+    for (size_t i = 0; stw_condition_is(was, STW_FALSE) && i < STW_COUNT(meanings); i++) {
+        if (meanings[i].aspect != TARGET ||
+            !stw_streq(stw_condition_reason(was), meanings[i].reason) || !message)
+            continue;
+        a->reason = meanings[i].reason;
+        STW_ASPECT_SAY(a, "%s", message);
+    }
+}
+
+static bool wants_adoption(const struct dbuser *d)
+{
+    return d->object.adopt ||
+           (d->spec.adoption_policy && stw_streq(d->spec.adoption_policy, "Adopt"));
+}
+
+static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
+{
+    const struct stw_account_report *r = &d->report;
+    a->level = meanings[r->trouble].level;
+    a->truth = is_of_lookup(r) ? STW_UNKNOWN : STW_FALSE;
+    a->reason = reason_of(r);
+    a->err = &r->err;
+    a->again_ms = a->level == STW_LEVEL_WAITING ? OBJECT_AGAIN_MS : STW_STALLED_AGAIN_MS;
+    switch (r->trouble) {
+    case STW_SQL_CONNECT:
+    case STW_SQL_AUTH:
+    case STW_SQL_TLS:
+    case STW_SQL_READ_ONLY:
+        STW_ASPECT_SAY(a, "target \"%s\" cannot be used: %s", d->target->name, r->err.text);
+        break;
+    case STW_SQL_CIRCUIT_OPEN:
+        keep_cause(d, a);
+        break;
+    case STW_SQL_EXISTS:
+        STW_ASPECT_SAY(a,
+                       wants_adoption(d)
+                           ? "%s; it is left as it is"
+                           : "%s; it is left as it is. Set spec.adoptionPolicy to Adopt to take it "
+                             "over, if the target allows that, or choose another spec.user",
+                       r->err.text);
+        break;
+    case STW_SQL_NOT_OURS:
+        STW_ASPECT_SAY(a, "%s; it is left as it is", r->err.text);
+        break;
+    default:
+        STW_ASPECT_SAY(a, "%s", r->err.text);
+        break;
+    }
+}
+
+/* Whether the run got past the account to its grants. */
+static bool came_to_grants(const struct dbuser *d)
+{
+    return d->asked && (d->report.trouble == STW_SQL_FINE || aspect_of(&d->report) == GRANTS);
+}
+
+static void find_user(const struct dbuser *d, struct stw_aspect *a)
+{
+    if (d->claim == DBU_CLAIM_TAKEN) {
+        init_aspect(a, USER);
+        set_aspect_stalled(a, "Conflict");
+        a->again_ms = CLAIM_AGAIN_MS;
+        STW_ASPECT_SAY(
+            a,
+            "account \"%s\" on target \"%s\" is managed by DatabaseUser %s; delete one of "
+            "the two",
+            d->spec.user, d->label, d->holder);
+    } else if (d->claim == DBU_CLAIM_FULL) {
+        init_aspect(a, USER);
+        set_aspect_stalled(a, STW_REASON_QUOTA);
+        STW_ASPECT_SAY(a,
+                       "target \"%s\" takes at most %lld accounts, and has them; delete others, or "
+                       "have maxUsers raised",
+                       d->label, (long long)d->target->max_users);
+    } else if (came_to_grants(d)) {
+        init_aspect(a, USER);
+        STW_ASPECT_SAY(a, "the account is as this object wants it");
+    }
+}
+
+static void find_grants(const struct dbuser *d, struct stw_aspect *a)
+{
+    if (!came_to_grants(d))
+        return;
+    init_aspect(a, GRANTS);
+    STW_ASPECT_SAY(a, "the rights are as this object wants them");
+}
+
+static void find_all(const struct dbuser *d, struct stw_aspect *all)
+{
+    for (int i = 0; i < ASPECTS; i++)
+        all[i].level = STW_LEVEL_FINE;
+    find_secret(d, &all[SECRET]);
+    find_target(d, &all[TARGET]);
+    find_user(d, &all[USER]);
+    find_grants(d, &all[GRANTS]);
+    if (d->asked && d->report.trouble != STW_SQL_FINE) {
+        int which = aspect_of(&d->report);
+        init_aspect(&all[which], which);
+        find_trouble(d, &all[which]);
+    }
+}
+
+/* Aspects that were not checked keep their condition. */
+static void add_conditions(const struct stw_aspect *all, struct stw_conditions *c)
+{
+    for (int i = 0; i < ASPECTS; i++) {
+        if (all[i].type)
+            stw_condition_set(c, types[i], all[i].truth, all[i].reason, "%s", all[i].message);
+        else if (stw_condition_find(c->old, types[i]))
+            stw_condition_keep(c, types[i]);
+        else
+            stw_condition_set(c, types[i], STW_UNKNOWN, "NotChecked", "not looked at yet");
+    }
+}
+
+/* --- fields */
+
+static void set_text(json_t *status, const char *key, const char *text)
+{
+    if (*text)
+        (void)json_object_set_new(status, key, json_string(text));
+}
+
+static json_t *build_line_list(const struct stw_buf *text, size_t max)
+{
+    json_t *list = json_array();
+    for (const char *p = stw_buf_str(text); *p && json_array_size(list) < max;) {
+        size_t len = strcspn(p, "\n");
+        (void)json_array_append_new(list, json_stringn(p, len));
+        p += len + (p[len] == '\n');
+    }
+    return list;
+}
+
+static void set_lines(json_t *status, const char *key, const struct stw_buf *text, size_t max)
+{
+    if (text->len > 0)
+        (void)json_object_set_new(status, key, build_line_list(text, max));
+    else
+        (void)json_object_del(status, key);
+}
+
+static void add_account(const struct dbuser *d, json_t *status)
+{
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
+    size_t len;
+    const char *hosts = stw_json_raw(d->spec.hosts, &len);
+    dbu_account_text(d, &account);
+    set_text(status, "account", stw_buf_str(&account));
+    set_text(status, "target", d->target->name);
+    set_text(status, "engine", stw_engine_name(d->target->engine));
+    set_text(status, "serverVersion", d->report.server_version);
+    set_text(status, "ownershipMark", d->report.mark);
+    (void)json_object_set_new(status, "owned", json_boolean(d->report.owned));
+    if (d->target->engine != STW_ENGINE_POSTGRESQL)
+        (void)json_object_set_new(
+            status, "hosts", len > 0 ? json_loadb(hosts, len, 0, NULL) : json_pack("[s]", "%"));
+}
+
+/* The password on the server is the one of the Secret, even if the grants failed. */
+static void add_password(const struct dbuser *d, json_t *status, const char *now)
+{
+    if (d->report.created || d->report.password_changed)
+        set_text(status, "lastRotationTime", now);
+    if (d->secret.state != DBU_SECRET_FOUND)
+        return;
+    set_text(status, "secretResourceVersion", d->secret.resource_version);
+    set_text(status, "passwordFingerprint", d->fingerprint);
+}
+
+static void add_fields(const struct dbuser *d, json_t *status, const char *now)
+{
+    const struct stw_account_report *r = &d->report;
+    if (d->claim == DBU_CLAIM_TAKEN)
+        (void)json_object_set_new(status, "owned", json_false());
+    if (!d->asked)
+        return;
+    if (r->owned || r->created)
+        add_account(d, status);
+    if (came_to_grants(d)) {
+        add_password(d, status, now);
+        set_lines(status, "currentGrants", &r->granted, SIZE_MAX);
+        set_lines(status, "foreignGrants", &r->foreign, FOREIGN_MAX);
+    }
+}
+
+/* A new lastVerifiedTime alone does not cause a write: it is written with other changes. */
+static void set_verified_time(const struct dbuser *d, json_t *status, const char *now)
+{
+    json_t *last = json_object_get(d->object.status, "lastReconcileTime");
+    if (!came_to_grants(d))
+        return;
+    json_auto_t *copy = json_copy(status);
+    if (last)
+        (void)json_object_set(copy, "lastReconcileTime", last);
+    if (copy && !json_equal(copy, d->object.status))
+        set_text(status, "lastVerifiedTime", now);
+}
+
+static const char *const keep[] = {"account",
+                                   "hosts",
+                                   "target",
+                                   "engine",
+                                   "serverVersion",
+                                   "secretResourceVersion",
+                                   "passwordFingerprint",
+                                   "lastRotationTime",
+                                   "currentGrants",
+                                   "foreignGrants",
+                                   "owned",
+                                   "ownershipMark",
+                                   "lastVerifiedTime",
+                                   NULL};
+
+uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)
+{
+    const uint64_t seed[] = {stw_hash_bytes(key, strlen(key)).lo, now_ms};
+    uint64_t ms = (uint64_t)resync_seconds * 1000;
+    return ms - stw_hash_bytes(seed, sizeof(seed)).lo % (ms / 5 + 1);
+}
+
+static void say_fine(const struct dbuser *d, struct stw_verdict *v)
+{
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
+    dbu_account_text(d, &account);
+    v->reason = "Succeeded";
+    v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
+    (void)snprintf(v->message, sizeof(v->message),
+                   "account \"%.400s\" on target \"%.200s\" is ready", stw_buf_str(&account),
+                   d->target->name);
+}
+
+void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
+{
+    struct stw_aspect *all = calloc(ASPECTS, sizeof(*all));
+    struct stw_status s;
+    *ret_status = NULL;
+    if (!all)
+        return;
+    if (d->asked)
+        d->report.err.code = meanings[d->report.trouble].code;
+    find_all(d, all);
+    stw_verdict_of(all, ASPECTS, v);
+    if (v->level == STW_LEVEL_FINE)
+        say_fine(d, v);
+    stw_status_begin(&s, d->run, &d->object, keep);
+    stw_verdict_conditions(v, &s.conditions);
+    add_conditions(all, &s.conditions);
+    free(all);
+    add_fields(d, s.tree, s.now);
+    char now[STW_TIME_LEN];
+    memcpy(now, s.now, sizeof(now));
+    *ret_status = stw_status_end(&s);
+    set_verified_time(d, *ret_status, now);
+}
+
+/* --- a blocked deletion */
+
+static const char *blocked_reason(enum stw_sql_trouble t)
+{
+    switch (t) {
+    case STW_SQL_EXISTS:
+    case STW_SQL_NOT_OURS:
+        return "NotOurs";
+    case STW_SQL_OWNS_OBJECTS:
+        return "OwnsObjects";
+    case STW_SQL_DENIED:
+    case STW_SQL_UNSUPPORTED:
+    case STW_SQL_POLICY:
+    case STW_SQL_NO_OBJECT:
+    case STW_SQL_FAILED:
+        return "DropFailed";
+    default:
+        return "ServerUnreachable";
+    }
+}
+
+/* The server was not tried again: keeps the message, since a new one would be reported as a new
+ * problem. */
+static bool keep_blocked(const struct dbuser *d, struct stw_verdict *v)
+{
+    const json_t *was =
+        stw_condition_find(json_object_get(d->object.status, "conditions"), "CleanupBlocked");
+    const char *message = json_string_value(json_object_get(was, "message"));
+    if (!message || !stw_streq(stw_condition_reason(was), v->reason))
+        return false;
+    (void)snprintf(v->message, sizeof(v->message), "%s", message);
+    return true;
+}
+
+static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
+{
+    const struct stw_account_report *r = &d->report;
+    bool foreign = r->trouble == STW_SQL_EXISTS || r->trouble == STW_SQL_NOT_OURS;
+    *v = (struct stw_verdict){.level = foreign ? STW_LEVEL_STALLED : STW_LEVEL_RETRYING,
+                              .reason = blocked_reason(r->trouble),
+                              .again_ms = STW_STALLED_AGAIN_MS,
+                              .err = &r->err};
+    if (r->trouble == STW_SQL_CIRCUIT_OPEN && keep_blocked(d, v))
+        return;
+    (void)snprintf(v->message, sizeof(v->message),
+                   "the account cannot be dropped yet: %s. Annotate steward.dev/force-delete=true "
+                   "to let the object go and leave the account",
+                   r->err.text);
+}
+
+void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
+{
+    struct stw_status s;
+    enum stw_err code = meanings[d->report.trouble].code;
+    d->report.err.code = code == STW_OK ? STW_ERR_INTERNAL : code;
+    say_blocked(d, v);
+    stw_status_begin(&s, d->run, &d->object, keep);
+    stw_verdict_conditions(v, &s.conditions);
+    for (int i = 0; i < ASPECTS; i++)
+        stw_condition_keep(&s.conditions, types[i]);
+    stw_condition_set(&s.conditions, "CleanupBlocked", STW_TRUE, v->reason, "%s", v->message);
+    *ret_status = stw_status_end(&s);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The current database targets of steward's configuration file.  A thread checks the file when its
+ * folder reports a change, and every minute.  A new list replaces the old one only if all of it is
+ * valid. */
+#ifndef STW_KINDS_DATABASEUSER_TARGETS_H
+#define STW_KINDS_DATABASEUSER_TARGETS_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/metrics.h"
+#include "base/util.h"
+#include "sql/target.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- parsing */
+
+struct stw_target_file {
+    struct stw_targets *targets;     /* NULL when there are errors */
+    struct stw_hash fingerprint;     /* of the list as it is written */
+    struct stw_buf errors, warnings; /* a line each: "steward.yaml:7:5: targets[0].port: ..." */
+    unsigned error_count;
+};
+
+/* `name` is for messages.  Keys other than `targets` are skipped.  Returns 0, or -1: the first
+ * error is in `err`, all of them are in ret->errors.  Call done() in any case. */
+int stw_target_file_parse(const char *name, const char *text, size_t len,
+                          struct stw_target_file *ret, struct stw_error *err);
+int stw_target_file_read(const char *path, struct stw_target_file *ret, struct stw_error *err);
+void stw_target_file_done(struct stw_target_file *f);
+#define stw_autotargetfile __attribute__((cleanup(stw_target_file_done)))
+
+/* --- the store */
+
+struct stw_target_store;
+
+struct stw_target_store_config {
+    const char *path;            /* copied; NULL or "": no file and no targets */
+    struct stw_metrics *metrics; /* or NULL */
+    /* Gets the new text of the file, also when its targets are refused; for other readers of that
+     * file, or NULL.  Called on the store's thread. */
+    void (*text)(void *ctx, const char *text, size_t len);
+    void *text_ctx;
+};
+
+/* Reads the file.  An invalid one is an error; its findings are logged. */
+int stw_target_store_create(const struct stw_target_store_config *config,
+                            struct stw_target_store **ret, struct stw_error *err);
+/* Starts the thread; without it the list never changes. */
+int stw_target_store_start(struct stw_target_store *s, struct stw_error *err);
+/* Afterwards changes are no longer reported; the list stays. */
+void stw_target_store_stop(struct stw_target_store *s);
+void stw_target_store_destroy(struct stw_target_store *s);
+
+/* The current list, with a reference for the caller; NULL: there is none.  From any thread.
+ * `store` is a struct stw_target_store *, so that this serves as stw_lookup.targets. */
+struct stw_targets *stw_target_store_get(void *store);
+
+/* Called on the store's thread after the list was replaced; `now` is borrowed.  Must not call
+ * on_change or forget, because the lock of the listeners is held.  -1: too many listeners. */
+typedef void stw_target_change_fn(void *ctx, struct stw_targets *now);
+int stw_target_store_on_change(struct stw_target_store *s, stw_target_change_fn *fn, void *ctx);
+/* When this returns, no call of `fn` with this `ctx` is running or will follow. */
+void stw_target_store_forget(struct stw_target_store *s, stw_target_change_fn *fn, void *ctx);
+
+/* Checks the file once, as the thread does; returns the time until the next check, in ms. */
+uint64_t stw_target_store_look(struct stw_target_store *s);
+
+#endif

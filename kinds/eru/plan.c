@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decides what must be done now, from the status, the spec, the Deployment and the time.  The stamp
+ * on the Deployment decides whether an instant has been handled, so a run that was interrupted at
+ * any point can simply be repeated. */
+#include "base/util.h"
+#include "kinds/eru/run_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static int64_t get_now_seconds(const struct eru *e)
+{
+    return e->now_us / 1000000;
+}
+
+static void add_eru_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void add_eru_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    if (e->event_count == ERU_EVENTS_MAX)
+        return;
+    struct eru_event *event = &e->events[e->event_count++];
+    event->warning = warning;
+    event->reason = reason;
+    va_start(ap, fmt);
+    (void)vsnprintf(event->note, sizeof(event->note), fmt, ap);
+    va_end(ap);
+}
+
+static void record_instant_result(struct eru *e, int64_t instant, enum eru_result result,
+                                  const char *reason, int64_t seconds)
+{
+    eru_state_note(&e->state, e->spec.history_limit, instant, result, reason, seconds);
+    e->noted[result]++;
+}
+
+/* The same in each run of an Eru, and evenly distributed over Erus. */
+int64_t eru_plan_jitter(const struct eru *e)
+{
+    if (e->spec.jitter_seconds <= 0)
+        return 0;
+    struct stw_hash h = stw_hash_bytes(e->object.uid, strlen(e->object.uid));
+    return (int64_t)(h.lo % (uint64_t)(e->spec.jitter_seconds + 1));
+}
+
+static bool read_target_once(struct eru *e)
+{
+    if (!e->looked)
+        e->looked = e->ops->look(e, &e->err) == 0;
+    return e->looked;
+}
+
+/* --- the active schedule */
+
+static int64_t get_created_seconds(const struct eru *e)
+{
+    int64_t us;
+    return stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : get_now_seconds(e);
+}
+
+static void put_into_force(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    bool first = json_object_size(e->object.status) == 0 ||
+                 json_integer_value(json_object_get(e->object.status, "observedGeneration")) < 1;
+    if (!e->spec.enabled) {
+        s->active.there = false;
+        return;
+    }
+    if (s->active.there && stw_streq(s->active.schedule, e->spec.schedule) &&
+        stw_streq(s->active.time_zone, e->spec.time_zone))
+        return;
+    s->active.there = true;
+    s->active.since =
+        STW_MIN(first ? get_created_seconds(e) : e->ops->changed_at(e), get_now_seconds(e));
+    (void)snprintf(s->active.schedule, sizeof(s->active.schedule), "%s", e->spec.schedule);
+    (void)snprintf(s->active.time_zone, sizeof(s->active.time_zone), "%s", e->spec.time_zone);
+}
+
+/* --- the current rollout */
+
+static void end_rollout(struct eru *e, enum eru_result result, const char *reason)
+{
+    struct eru_state *s = &e->state;
+    record_instant_result(e, s->rollout.instant, result, reason, e->took_ms / 1000);
+    s->rollout.there = false;
+}
+
+static void rollout_failed(struct eru *e, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void rollout_failed(struct eru *e, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(e->rollout_message, sizeof(e->rollout_message), fmt, ap);
+    va_end(ap);
+    e->rollout_reason = stw_streq(reason, "RolloutTimeout") ? reason : "RolloutFailed";
+    end_rollout(e, ERU_FAILED, reason);
+    add_eru_event(e, true, "RolloutFailed", "%s", e->rollout_message);
+}
+
+static bool is_complete(const struct eru_target *t)
+{
+    return t->observed_generation >= t->generation && t->updated >= t->wanted &&
+           t->replicas == t->updated && t->available >= t->wanted;
+}
+
+static bool has_stamp(const struct eru_target *t, int64_t instant)
+{
+    char stamp[STW_TIME_LEN];
+    eru_time_text(instant, stamp);
+    return stw_streq(t->stamp, stamp);
+}
+
+/* Setting the clock during a rollout neither ends nor prolongs it. */
+static void measure_rollout(struct eru *e)
+{
+    int64_t begin = e->state.rollout.start;
+    if (e->state.rollout.there)
+        e->took_ms = e->ops->took_ms(e, STW_MAX(get_now_seconds(e) - begin, 0) * 1000);
+}
+
+static void follow_rollout(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    const struct eru_target *t = &e->target;
+    const char *name = e->spec.deployment;
+    if (!s->rollout.there || !read_target_once(e))
+        return;
+    if (!t->there) {
+        rollout_failed(e, "DeploymentNotFound", "Deployment \"%s\" was deleted during its rollout",
+                       name);
+    } else if (!has_stamp(t, s->rollout.instant)) {
+        rollout_failed(e, "Replaced",
+                       "Deployment \"%s\" was replaced or rolled back during its rollout", name);
+    } else if (is_complete(t)) {
+        end_rollout(e, ERU_SUCCEEDED, "RolloutSucceeded");
+        e->rollout_reason = "Complete";
+        add_eru_event(e, false, "RolloutSucceeded", "Deployment \"%s\" was restarted within %lld s",
+                      name, (long long)(e->took_ms / 1000));
+    } else if (t->stuck && t->observed_generation >= t->generation) {
+        rollout_failed(e, "RolloutFailed", "Deployment \"%s\": %s", name, t->stuck_message);
+    } else if (e->took_ms >= e->spec.rollout_timeout_seconds * 1000) {
+        rollout_failed(e, "RolloutTimeout",
+                       "Deployment \"%s\" was not rolled out within %lld s: %lld of %lld replicas "
+                       "are up to date, %lld are available",
+                       name, (long long)e->spec.rollout_timeout_seconds, (long long)t->updated,
+                       (long long)t->wanted, (long long)t->available);
+    }
+}
+
+/* --- whether the Deployment may be restarted */
+
+struct skip {
+    const char *reason; /* NULL: it may be restarted */
+    char why[300];
+};
+
+static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    s->reason = reason;
+    va_start(ap, fmt);
+    (void)vsnprintf(s->why, sizeof(s->why), fmt, ap);
+    va_end(ap);
+}
+
+static bool is_rolling(const struct eru_target *t)
+{
+    return !t->stuck && (t->observed_generation < t->generation || t->updated < t->wanted ||
+                         t->replicas > t->updated);
+}
+
+/* Checks that also apply to manual restarts. */
+static void check_target(const struct eru *e, struct skip *s)
+{
+    const struct eru_target *t = &e->target;
+    if (!t->there)
+        skip_for(s, "SkippedTargetNotFound", "there is no such Deployment");
+    else if (t->paused)
+        skip_for(s, "SkippedTargetPaused", "its rollouts are paused");
+    else if (t->wanted == 0)
+        skip_for(s, "SkippedScaledToZero", "it is scaled to zero");
+}
+
+static void check_scheduled(const struct eru *e, struct skip *s)
+{
+    const struct eru_target *t = &e->target;
+    bool forbid = stw_streq(e->spec.concurrency_policy, "Forbid");
+    check_target(e, s);
+    if (s->reason)
+        return;
+    if (forbid && (e->state.rollout.there || is_rolling(t)))
+        skip_for(s, "SkippedRolloutRunning", "a rollout of it is still running");
+    else if (e->spec.require_healthy && !is_rolling(t) && t->available < t->wanted)
+        skip_for(s, "SkippedTargetUnhealthy", "%lld of %lld replicas are available",
+                 (long long)t->available, (long long)t->wanted);
+}
+
+/* --- a restart */
+
+static void begin_rollout(struct eru *e, int64_t instant)
+{
+    struct eru_state *s = &e->state;
+    char text[STW_TIME_LEN];
+    if (s->rollout.there) /* with concurrencyPolicy Allow */
+        end_rollout(e, ERU_FAILED, "Superseded");
+    s->rollout.there = true;
+    s->rollout.instant = instant;
+    s->rollout.start = get_now_seconds(e);
+    e->took_ms = 0;
+    s->rollout.generation = e->target.generation;
+    s->last_restart = get_now_seconds(e);
+    eru_time_text(instant, text);
+    add_eru_event(e, false, "Restarted", "restarted Deployment \"%s\" for %s", e->spec.deployment,
+                  text);
+}
+
+/* Returns true if the Deployment has the stamp, from this run or an earlier one. */
+static bool restart_deployment(struct eru *e, int64_t instant)
+{
+    char stamp[STW_TIME_LEN];
+    eru_time_text(instant, stamp);
+    if (!has_stamp(&e->target, instant) && e->ops->stamp(e, stamp, &e->err) != 0)
+        return false;
+    if (!e->state.rollout.there || e->state.rollout.instant != instant)
+        begin_rollout(e, instant);
+    return true;
+}
+
+static void skip_instant(struct eru *e, int64_t instant, const struct skip *s)
+{
+    char text[STW_TIME_LEN];
+    eru_time_text(instant, text);
+    record_instant_result(e, instant, ERU_SKIPPED, s->reason, -1);
+    add_eru_event(e, true, s->reason, "did not restart Deployment \"%s\" at %s: %s",
+                  e->spec.deployment, text, s->why);
+}
+
+/* --- instants of the schedule */
+
+static int64_t base_time(const struct eru *e)
+{
+    return STW_MAX(e->state.last_schedule, e->state.active.since);
+}
+
+/* Records the instants before `newest` for which nothing was done. */
+static void note_older(struct eru *e, int64_t newest)
+{
+    struct eru_state *s = &e->state;
+    int64_t last;
+    unsigned count =
+        stw_calendar_count(&e->cron, e->zone, base_time(e), newest - 1, ERU_MISSED_MAX);
+    char text[STW_TIME_LEN];
+    if (count == 0 || stw_calendar_last(&e->cron, e->zone, newest - 1, &last) != 0)
+        return;
+    s->missed_count += count;
+    s->last_missed = last;
+    eru_time_text(last, text);
+    add_eru_event(e, true, "MissedSchedule", "missed %s%u instants, the latest at %s",
+                  count == ERU_MISSED_MAX ? "at least " : "", count, text);
+}
+
+static void record_missed_instant(struct eru *e, int64_t instant)
+{
+    struct eru_state *s = &e->state;
+    char text[STW_TIME_LEN];
+    eru_time_text(instant, text);
+    s->missed_count++;
+    s->last_missed = instant;
+    record_instant_result(e, instant, ERU_MISSED, "MissedSchedule", -1);
+    add_eru_event(e, true, "MissedSchedule",
+                  "missed the restart of %s: it is %lld s late, and %lld s are allowed", text,
+                  (long long)(get_now_seconds(e) - instant),
+                  (long long)e->spec.starting_deadline_seconds);
+}
+
+/* A restart that is newer than this instant was made by another leader, whose status write we have
+ * not seen yet. */
+static bool is_obsolete(const struct eru *e, int64_t instant)
+{
+    int64_t us;
+    if (stw_time_parse(e->target.stamp, &us) != 0)
+        return false;
+    return us / 1000000 > instant && us <= e->now_us;
+}
+
+/* Returns true if the instant has been handled. */
+static bool act_on(struct eru *e, int64_t instant)
+{
+    struct skip s = {0};
+    if (get_now_seconds(e) - instant > e->spec.starting_deadline_seconds) {
+        record_missed_instant(e, instant);
+        return true;
+    }
+    if (!read_target_once(e))
+        return false;
+    if (e->target.there && has_stamp(&e->target, instant))
+        return restart_deployment(e, instant);
+    if (e->target.there && is_obsolete(e, instant))
+        return true;
+    check_scheduled(e, &s);
+    if (!s.reason)
+        return restart_deployment(e, instant);
+    skip_instant(e, instant, &s);
+    return true;
+}
+
+static void follow_schedule(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    int64_t newest, from = get_now_seconds(e) - eru_plan_jitter(e);
+    s->next_schedule = ERU_NEVER;
+    if (!s->active.there)
+        return;
+    if (stw_calendar_last(&e->cron, e->zone, from, &newest) == 0 && newest > base_time(e)) {
+        if (act_on(e, newest)) {
+            note_older(e, newest);
+            s->last_schedule = newest;
+        }
+    }
+    (void)stw_calendar_next(&e->cron, e->zone, STW_MAX(base_time(e), from), &s->next_schedule);
+}
+
+/* --- manual restarts */
+
+/* The stamp has whole seconds: an instant that was used before would change nothing. */
+static int64_t new_instant(const struct eru *e)
+{
+    const struct eru_state *s = &e->state;
+    int64_t instant = get_now_seconds(e);
+    while (instant == s->manual.instant || instant == s->last_schedule ||
+           instant == s->last_restart)
+        instant++;
+    return instant;
+}
+
+static void take_token(struct eru *e)
+{
+    struct eru_state *s = &e->state;
+    if (stw_streq(s->manual.token, e->token))
+        return;
+    (void)snprintf(s->manual.token, sizeof(s->manual.token), "%s", e->token);
+    s->manual.instant = new_instant(e);
+    s->manual.done = false;
+}
+
+/* The token is first stored in the status, with the instant that will be its stamp; `known`: it is
+ * stored.  So it restarts once, even if a process dies in between. */
+static void follow_token(struct eru *e, bool known)
+{
+    struct eru_state *s = &e->state;
+    struct skip skip = {0};
+    if (s->manual.done || !*s->manual.token || !known || !read_target_once(e))
+        return;
+    if (e->target.there && has_stamp(&e->target, s->manual.instant)) {
+        s->manual.done = restart_deployment(e, s->manual.instant);
+        return;
+    }
+    check_target(e, &skip);
+    if (skip.reason) {
+        skip_instant(e, s->manual.instant, &skip);
+        s->manual.done = true;
+    } else if (!s->rollout.there && !is_rolling(&e->target)) {
+        s->manual.done = restart_deployment(e, s->manual.instant);
+    }
+}
+
+void eru_plan(struct eru *e)
+{
+    bool known = stw_streq(e->state.manual.token, e->token);
+    put_into_force(e);
+    measure_rollout(e);
+    follow_rollout(e);
+    if (e->err.code == STW_OK)
+        follow_schedule(e);
+    if (e->err.code == STW_OK && e->token[0]) {
+        take_token(e);
+        follow_token(e, known);
+    }
+    /* The stamp may be from an earlier run.  Its rollout may be complete already, and no further
+     * event would report that. */
+    if (e->err.code == STW_OK)
+        follow_rollout(e);
+    measure_rollout(e); /* records the start of a rollout that has just begun */
+}
+
+/* --- the next wake-up */
+
+bool eru_plan_waits(const struct eru *e)
+{
+    return *e->state.manual.token && !e->state.manual.done;
+}
+
+static void set_earlier_wake(uint64_t *ms, int64_t wait_ms)
+{
+    uint64_t wait = (uint64_t)STW_MAX(wait_ms, 0) + 1;
+    if (*ms == 0 || wait < *ms)
+        *ms = wait;
+}
+
+uint64_t eru_plan_wake_ms(const struct eru *e)
+{
+    const struct eru_state *s = &e->state;
+    uint64_t ms = 0;
+    if (s->next_schedule != ERU_NEVER)
+        set_earlier_wake(&ms,
+                         ((s->next_schedule + eru_plan_jitter(e)) * 1000000 - e->now_us) / 1000);
+    if (s->rollout.there)
+        set_earlier_wake(&ms, e->spec.rollout_timeout_seconds * 1000 - e->took_ms);
+    if (eru_plan_waits(e) && !e->looked) /* so far the token is only stored */
+        set_earlier_wake(&ms, 0);
+    return ms;
+}

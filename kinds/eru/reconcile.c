@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/eru/reconcile.h"
+
+#include "base/util.h"
+#include "controller/outcome.h"
+#include "controller/packed.h"
+#include "controller/status.h"
+#include "kinds/common/product.h"
+#include "kinds/eru/run_priv.h"
+#include "schema/zones.h"
+
+#include <stdio.h>
+
+#define KEYS_MAX (1u << 20)
+#define TEXT_MAX (8u << 20)
+
+/* --- the watches of Erus and Deployments */
+
+static void project_eru(const struct stw_controller *const *all, struct stw_json object,
+                        struct stw_buf *out)
+{
+    static const char *const labels[] = {"app.kubernetes.io/managed-by", NULL};
+    static const char *const annotations[] = {ERU_RESTART_NOW, NULL};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    (void)all;
+    stw_object_project_keeping(object, labels, annotations, &text);
+    if (text.failed) /* larger than any object that the API server accepts */
+        return;
+    stw_pack(stw_buf_str(&text), text.len, out);
+}
+
+/* The key "namespace/name" of the Deployment of an Eru. */
+static bool deployment_of(struct stw_json eru, char out[STW_KEY_LEN])
+{
+    char ns[254], name[254];
+    if (stw_json_strcpy(stw_json_path(eru, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
+        stw_json_strcpy(stw_json_path(eru, "spec.deploymentname"), name, sizeof(name)) != 0)
+        return false;
+    stw_key_make(ns, name, out);
+    return true;
+}
+
+static void index_deployment(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
+    stw_autojson struct stw_json_doc doc = {0};
+    char key[STW_KEY_LEN];
+    (void)ctx;
+    if (deployment_of(stw_unpack_root(projected, &unpacked, &doc), key))
+        stw_index_add(out, "deployment", key);
+}
+
+static struct eru_rollouts *rollouts_of(struct stw_manager *m)
+{
+    return eru_runtime_rollouts(stw_manager_state(m, &stw_controller_eru));
+}
+
+static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                        const char *old_text, const char *new_text)
+{
+    stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
+    stw_autojson struct stw_json_doc doc = {0};
+    char deployment[STW_KEY_LEN];
+    stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (new_text || stw_unpack_scan(old_text, strlen(old_text), &unpacked, &doc) != 0 ||
+        !deployment_of(stw_json_root(&doc), deployment))
+        return;
+    eru_rollouts_track(rollouts_of(m), deployment, false);
+    stw_manager_wake(m, "deployment", deployment); /* a younger Eru of this Deployment */
+    stw_manager_enqueue(m, "Eru", deployment);     /* an Eru that the Deployment requests */
+}
+
+/* Keeps of each Deployment in the cluster: its uid, whether it requests an Eru, and its
+ * resourceVersion, because changes of its status do not show in the other metadata. */
+static void project_deployment(const struct stw_controller *const *all, struct stw_json object,
+                               struct stw_buf *out)
+{
+    struct stw_json meta = stw_json_get(object, "metadata");
+    char uid[64], rv[STW_RV_LEN];
+    (void)all;
+    if (stw_json_there(stw_json_get(meta, "deletionTimestamp")) ||
+        stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0 ||
+        stw_json_strcpy(stw_json_get(meta, "resourceVersion"), rv, sizeof(rv)) != 0)
+        return;
+    stw_buf_adds(out, "{\"u\":");
+    stw_buf_json_strz(out, uid);
+    stw_buf_adds(out, ",\"v\":");
+    stw_buf_json_strz(out, rv);
+    if (stw_json_is(stw_json_get(stw_json_get(meta, "annotations"), ERU_WANTED), "true"))
+        stw_buf_adds(out, ",\"e\":true");
+    stw_buf_addc(out, '}');
+}
+
+static void read_desired(const char *text, struct eru_desired *ret)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    *ret = (struct eru_desired){0};
+    if (!text || stw_json_scan(&doc, text, strlen(text), NULL) != 0)
+        return;
+    struct stw_json root = stw_json_root(&doc);
+    ret->there = true;
+    ret->wanted = stw_json_bool(stw_json_get(root, "e"), false);
+    (void)stw_json_strcpy(stw_json_get(root, "u"), ret->uid, sizeof(ret->uid));
+}
+
+void eru_desired_of(const struct stw_run *run, const char *key, struct eru_desired *ret)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    bool there =
+        stw_informer_get(stw_run_cache(run, &eru_watch_deployments), key, &text, NULL) == 0;
+    read_desired(there ? stw_buf_str(&text) : NULL, ret);
+}
+
+/* Most changes are status updates, which matter only while a restart is in progress. */
+static void deployment_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                               const char *old_text, const char *new_text)
+{
+    struct eru_desired was, is;
+    (void)w;
+    read_desired(old_text, &was);
+    read_desired(new_text, &is);
+    if (was.wanted || is.wanted)
+        if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid))
+            stw_manager_enqueue(m, "Eru", key);
+    if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid) ||
+        eru_rollouts_tracks(rollouts_of(m), key))
+        stw_manager_wake(m, "deployment", key);
+    if (!new_text) /* Deployments that are not our children are only in this cache */
+        stw_manager_enqueue_namesakes(m, &stw_watch_deployments, key);
+}
+
+void eru_deployment_key(const struct stw_run *run, const char *name, char out[STW_KEY_LEN])
+{
+    stw_key_make(run->ns, name, out);
+}
+
+/* --- conflicts over a Deployment */
+
+static bool comes_before(const struct stw_object *other, const char *other_key, const struct eru *e)
+{
+    int order = strcmp(other->created, e->object.created); /* RFC 3339 in UTC sorts as text */
+    return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, e->run->key) < 0));
+}
+
+static void find_older(struct eru *e, const char *deployment)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
+    size_t at = 0;
+    stw_buf_addf(&index, "deployment:%s", deployment);
+    stw_informer_keys(stw_run_cache(e->run, e->run->controller->own), stw_buf_str(&index), &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        stw_autoobject struct stw_object other = {0};
+        if (stw_streq(key, e->run->key) || stw_object_load_key(e->run, key, &other) != 0 ||
+            !comes_before(&other, key, e))
+            continue;
+        (void)snprintf(e->holder, sizeof(e->holder), "%s", key);
+        return;
+    }
+}
+
+/* --- the run */
+
+/* A token that is too long is replaced by its beginning and its hash. */
+static void read_token(struct eru *e)
+{
+    struct stw_json annotations = stw_json_path(e->object.root, "metadata.annotations");
+    struct stw_json token = stw_json_get(annotations, ERU_RESTART_NOW);
+    stw_autofree char *text = stw_json_strdup(token);
+    if (!text)
+        return;
+    if (strlen(text) < sizeof(e->token)) {
+        (void)snprintf(e->token, sizeof(e->token), "%s", text);
+        return;
+    }
+    struct stw_hash h = stw_hash_bytes(text, strlen(text));
+    (void)snprintf(e->token, sizeof(e->token), "%.64s... %016llx", text, (unsigned long long)h.lo);
+    stw_message_clean(e->token, sizeof(e->token) - 1);
+}
+
+static bool was_written(const struct eru *e, const struct stw_result *result)
+{
+    return result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER ||
+           result->outcome == STW_RUN_STALLED ||
+           (result->outcome == STW_RUN_FAILED && e->err.code != STW_OK &&
+            result->err.code == e->err.code);
+}
+
+static void write_eru_result(struct eru *e, const char *deployment, struct stw_result *result)
+{
+    struct stw_verdict verdict = {0};
+    json_t *status;
+    if (e->err.code == STW_ERR_CONFLICT || e->err.code == STW_ERR_CANCELLED) {
+        stw_run_fail(e->run, &e->err, result);
+        return;
+    }
+    if (!*e->holder) /* otherwise the rollout of the older Eru would no longer be tracked */
+        eru_rollouts_track(eru_runtime_rollouts(e->run->state), deployment,
+                           e->state.rollout.there || eru_plan_waits(e));
+    eru_judge(e, &verdict, &status);
+    stw_run_end(e->run, &e->object, &verdict, status, NULL, result);
+    if (!was_written(e, result))
+        return;
+    eru_tell(e);
+    for (int i = ERU_NONE + 1; i < ERU_RESULTS; i++)
+        for (unsigned n = 0; n < e->noted[i]; n++)
+            eru_runtime_count(e->run->state, (enum eru_result)i);
+}
+
+static void reconcile_valid_eru(struct eru *e, struct stw_result *result)
+{
+    char deployment[STW_KEY_LEN];
+    struct eru_desired desired;
+    eru_deployment_key(e->run, e->spec.deployment, deployment);
+    if (eru_unmake(e, result))
+        return;
+    eru_desired_of(e->run, deployment, &desired);
+    e->target_cached = desired.there;
+    read_token(e);
+    find_older(e, deployment);
+    eru_state_read(e->object.status, &e->state);
+    if (!*e->holder)
+        eru_plan(e);
+    write_eru_result(e, deployment, result);
+    eru_state_done(&e->state);
+}
+
+/* After validation both the zone and the schedule are valid. */
+static int read_schedule(struct eru *e, struct stw_error *err)
+{
+    e->zone = stw_zones_get(stw_product_zones(e->run->env), e->spec.time_zone);
+    if (!e->zone)
+        return stw_fail(err, STW_ERR_INTERNAL, "time zone \"%s\" cannot be read",
+                        e->spec.time_zone);
+    return stw_cron_parse(e->spec.schedule, &e->cron, err);
+}
+
+static void reconcile_one(struct eru *e, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    struct stw_run *run = e->run;
+    struct stw_error err = {0};
+    e->arena = stw_arena_create();
+    bool decoded = e->arena && stw_kind_decode(&stw_kind_eru, stw_json_get(e->object.root, "spec"),
+                                               e->arena, &e->spec, &err) == 0;
+    if (e->object.paused) {
+        (void)stw_run_write(run, &e->object, stw_status_paused(run, &e->object), result);
+    } else if (stw_object_judge(run, &e->object, &findings) > 0) {
+        stw_run_end_invalid(run, &e->object, eru_status_invalid(e, stw_buf_str(&findings)),
+                            stw_buf_str(&findings), result);
+    } else if (!decoded || read_schedule(e, &err) != 0) {
+        stw_run_fail(run, &err, result);
+    } else {
+        reconcile_valid_eru(e, result);
+    }
+    stw_arena_destroy(e->arena);
+}
+
+static void reconcile(struct stw_run *run, struct stw_result *result)
+{
+    struct eru *e = calloc(1, sizeof(*e));
+    struct stw_error err = {0};
+    if (!e) {
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        stw_run_fail(run, &err, result);
+        return;
+    }
+    e->run = run;
+    e->ops = &eru_ops;
+    e->now_us = stw_wall_us(run->clock);
+    if (stw_object_load(run, &e->object) != 0)
+        eru_make(run, result);
+    else if (!e->object.deleting)
+        reconcile_one(e, result);
+    stw_object_done(&e->object);
+    free(e);
+}
+
+/* --- registration */
+
+const struct stw_resource eru_resource = {.group = "mtsre.meitu.com",
+                                          .version = "v1",
+                                          .kind = "Eru",
+                                          .plural = "erus",
+                                          .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &eru_resource,
+    .project = project_eru,
+    .index = index_deployment,
+    .for_admission = true,
+    .changed = eru_changed,
+};
+
+const struct stw_watch eru_watch_deployments = {
+    .resource = &stw_res_deployment,
+    .metadata_only = true,
+    .metrics_name = "deployments/metadata",
+    .project = project_deployment,
+    .for_admission = true,
+    .changed = deployment_changed,
+};
+
+static const struct stw_watch *const watches[] = {&eru_watch_deployments, NULL};
+
+static const struct stw_rule rules[] = {
+    {.resource = &eru_resource, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &eru_resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &stw_res_deployment, .verbs = "get,list,watch,patch"},
+    {0},
+};
+
+static const char *const conditions[] = {
+    STW_READY,     STW_RECONCILING,   STW_STALLED, "ScheduleValid",
+    "TargetFound", "RolloutComplete", NULL};
+
+const struct stw_controller stw_controller_eru = {
+    .name = "eru",
+    .field_manager = "steward-eru",
+    .kind = &stw_kind_eru,
+    .resource = &eru_resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .conditions = conditions,
+    .reconcile = reconcile,
+    .open = eru_runtime_open,
+    .close = eru_runtime_close,
+};

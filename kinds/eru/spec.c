@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/eru/spec.h"
+
+#include "base/util.h"
+#include "kinds/common/schedule.h"
+#include "schema/names.h"
+#include "schema/rows.h"
+
+#include <stdio.h>
+
+static const char *const policies[] = {"Forbid", "Allow", NULL};
+static const char *const results[] = {"Succeeded", "Failed", "Skipped", "Missed", NULL};
+
+static const struct stw_field spec_fields[] = {
+    {.name = "deploymentname",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_eru, deployment),
+     .help = "Deployment in the same namespace that is restarted.",
+     .required = true,
+     .immutable = true,
+     .has_range = true,
+     .min = 1,
+     .max = 253,
+     .pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+     .check = stw_check_dns1123_subdomain},
+    {.name = "enabled",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_eru, enabled),
+     .help = "Whether restarts are made.",
+     .def = "false"},
+    {.name = "schedule",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_eru, schedule),
+     .help = "When, as in crontab: minute, hour, day of month, month, day of week; or @yearly, "
+             "@monthly, @weekly, @daily, @hourly.",
+     .def = "\"" STW_ERU_SCHEDULE "\"",
+     .has_range = true,
+     .min = 1,
+     .max = STW_CRON_MAX},
+    {.name = "timeZone",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_eru, time_zone),
+     .help = "Time zone of the schedule by its IANA name, such as Europe/Berlin.",
+     .def = "\"" STW_ERU_TIME_ZONE "\"",
+     .has_range = true,
+     .min = 1,
+     .max = STW_TIME_ZONE_MAX},
+    {.name = "startingDeadlineSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_eru, starting_deadline_seconds),
+     .help = "How late, in seconds, a restart may still be made; one that is later is missed.",
+     .def = "600",
+     .has_range = true,
+     .min = 10,
+     .max = 86400,
+     .format = "int32"},
+    {.name = "concurrencyPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_eru, concurrency_policy),
+     .help = "What an instant does while a rollout of the Deployment is still running: Forbid "
+             "skips it, Allow restarts nevertheless.",
+     .def = "\"Forbid\"",
+     .values = policies},
+    {.name = "requireHealthy",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_eru, require_healthy),
+     .help = "Whether a Deployment without all of its replicas available is left alone.",
+     .def = "true"},
+    {.name = "jitterSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_eru, jitter_seconds),
+     .help = "Restarts are put off by up to so many seconds, each Eru always by the same; less "
+             "than startingDeadlineSeconds.",
+     .def = "0",
+     .has_range = true,
+     .min = 0,
+     .max = 3600,
+     .format = "int32"},
+    {.name = "rolloutTimeoutSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_eru, rollout_timeout_seconds),
+     .help = "How long, in seconds, a restart may take before it counts as failed.",
+     .def = "600",
+     .has_range = true,
+     .min = 30,
+     .max = 7200,
+     .format = "int32"},
+    {.name = "historyLimit",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_eru, history_limit),
+     .help = "How many results status.history keeps.",
+     .def = "5",
+     .has_range = true,
+     .min = 0,
+     .max = 20,
+     .format = "int32"},
+    {0},
+};
+
+/* --- status */
+
+static const struct stw_field active_fields[] = {
+    {.name = "schedule", .type = STW_T_STRING, .help = "The schedule."},
+    {.name = "timeZone", .type = STW_T_STRING, .help = "Its time zone."},
+    {.name = "since",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When it was put into force; no instant before counts."},
+    {0},
+};
+
+static const struct stw_field rollout_fields[] = {
+    {.name = "instant",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Instant that the restart was for."},
+    {.name = "startTime", .type = STW_T_STRING, .format = "date-time", .help = "When it began."},
+    {.name = "generation",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "Generation of the Deployment that the restart made."},
+    {0},
+};
+
+static const struct stw_field manual_fields[] = {
+    {.name = "token", .type = STW_T_STRING, .help = "The annotation's value."},
+    {.name = "instant",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When it was seen, and what the Deployment was stamped with."},
+    {.name = "done", .type = STW_T_BOOL, .help = "Whether it has been dealt with."},
+    {0},
+};
+
+static const struct stw_field history_fields[] = {
+    {.name = "instant",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Instant of the schedule, or of a restart by hand."},
+    {.name = "result", .type = STW_T_STRING, .help = "What came of it.", .values = results},
+    {.name = "reason", .type = STW_T_STRING, .help = "Why, in CamelCase."},
+    {.name = "durationSeconds",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "How long the rollout took."},
+    {0},
+};
+
+static const struct stw_field history_item = {
+    .name = "", .type = STW_T_OBJECT, .fields = history_fields};
+
+static const struct stw_field status_fields[] = {
+    {.name = "lastScheduleTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Latest instant of the schedule that has been dealt with."},
+    {.name = "lastRestartTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When the Deployment was last restarted."},
+    {.name = "nextScheduleTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Next instant of the schedule; absent while disabled."},
+    {.name = "lastMissedTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Latest instant that was missed."},
+    {.name = "missedCount",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "Instants missed so far; at most 100 are counted at a time."},
+    {.name = "lastResult",
+     .type = STW_T_STRING,
+     .help = "What came of the latest instant.",
+     .values = results},
+    {.name = "activeSchedule",
+     .type = STW_T_OBJECT,
+     .help = "The schedule in force; absent while disabled.",
+     .fields = active_fields},
+    {.name = "currentRollout",
+     .type = STW_T_OBJECT,
+     .help = "The restart that is under way.",
+     .fields = rollout_fields},
+    {.name = "restartNow",
+     .type = STW_T_OBJECT,
+     .help = "The latest restart by hand.",
+     .fields = manual_fields},
+    {.name = "history",
+     .type = STW_T_LIST,
+     .help = "Latest results, newest first.",
+     .has_range = true,
+     .max = 20,
+     .item = &history_item},
+    {0},
+};
+
+static const struct stw_column columns[] = {
+    {.name = "Deployment", .type = "string", .json_path = ".spec.deploymentname"},
+    {.name = "Schedule", .type = "string", .json_path = ".spec.schedule"},
+    {.name = "TZ", .type = "string", .json_path = ".spec.timeZone"},
+    {.name = "Enabled", .type = "boolean", .json_path = ".spec.enabled"},
+    {.name = "Last", .type = "date", .json_path = ".status.lastScheduleTime"},
+    /* a date column shows an age, which is empty for a time in the future */
+    {.name = "Next", .type = "string", .json_path = ".status.nextScheduleTime"},
+    {.name = "Result", .type = "string", .json_path = ".status.lastResult"},
+    STW_COLUMN_AGE,
+    {0},
+};
+
+/* --- rules */
+
+static void check_jitter(const struct stw_eru *e, struct stw_findings *f)
+{
+    char value[24];
+    if (e->jitter_seconds < e->starting_deadline_seconds || e->jitter_seconds > 3600)
+        return;
+    (void)snprintf(value, sizeof(value), "%lld", (long long)e->jitter_seconds);
+    stw_findings_add(f, "spec.jitterSeconds", STW_INVALID, value,
+                     "must be less than startingDeadlineSeconds (%lld)",
+                     (long long)e->starting_deadline_seconds);
+}
+
+/* Refuses a Deployment that another Eru handles.  Warns about a missing one only when `is_new`. */
+static void check_deployment(const struct stw_admission *a, const struct stw_eru *e, bool is_new,
+                             struct stw_findings *f)
+{
+    char key[600], self[600], holder[512] = "";
+    const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
+    if (!lookup || !e->deployment || !stw_is_dns1123_subdomain(e->deployment))
+        return;
+    (void)snprintf(key, sizeof(key), "%s/%s", a->ns ? a->ns : "", e->deployment);
+    (void)snprintf(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
+    if (lookup->find && lookup->find(lookup->ctx, "erus.deployment", key, self, holder)) {
+        const char *slash = strchr(holder, '/');
+        stw_findings_add(f, "spec.deploymentname", STW_FORBIDDEN, NULL,
+                         "Deployment \"%s\" is already handled by Eru \"%s\"", e->deployment,
+                         slash ? slash + 1 : holder);
+    }
+    if (is_new && !a->quiet && lookup->has && lookup->has(lookup->ctx, "deployments", key) == 0)
+        stw_findings_warn(f, "Deployment \"%s\" not found; nothing is restarted until it is there",
+                          e->deployment);
+}
+
+static void validate_eru(const struct stw_admission *a, const void *spec, const void *old_spec,
+                         struct stw_findings *f)
+{
+    const struct stw_eru *e = spec;
+    check_deployment(a, e, !old_spec, f);
+    stw_check_schedule("spec.schedule", e->schedule, "restarts", f);
+    stw_check_time_zone(a, "spec.timeZone", e->time_zone, f);
+    check_jitter(e, f);
+}
+
+bool stw_eru_is_default(const struct stw_eru *e)
+{
+    return !e->enabled && stw_streq(e->schedule, STW_ERU_SCHEDULE) &&
+           stw_streq(e->time_zone, STW_ERU_TIME_ZONE) && e->starting_deadline_seconds == 600 &&
+           stw_streq(e->concurrency_policy, "Forbid") && e->require_healthy &&
+           e->jitter_seconds == 0 && e->rollout_timeout_seconds == 600 && e->history_limit == 5;
+}
+
+static const char *const short_names[] = {"eru", NULL};
+static const char *const categories[] = {"steward", NULL};
+
+const struct stw_kind stw_kind_eru = {
+    .group = "mtsre.meitu.com",
+    .version = "v1",
+    .kind = "Eru",
+    .plural = "erus",
+    .singular = "eru",
+    .short_names = short_names,
+    .categories = categories,
+    .help = "Eru restarts a Deployment by the clock.",
+    .spec = spec_fields,
+    .spec_size = sizeof(struct stw_eru),
+    .status = status_fields,
+    .columns = columns,
+    .operations = STW_CREATE | STW_UPDATE,
+    .validate = validate_eru,
+};

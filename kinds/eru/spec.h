@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Eru: restarts a Deployment on a schedule. */
+#ifndef STW_KINDS_ERU_SPEC_H
+#define STW_KINDS_ERU_SPEC_H
+
+#include "schema/calendar.h"
+#include "schema/kind.h"
+
+struct stw_eru {
+    const char *deployment; /* in the object's namespace */
+    bool enabled;
+    const char *schedule, *time_zone;
+    int64_t starting_deadline_seconds;
+    const char *concurrency_policy; /* "Forbid", "Allow" */
+    bool require_healthy;
+    int64_t jitter_seconds, rollout_timeout_seconds, history_limit;
+};
+
+#define STW_ERU_SCHEDULE "0 0 * * *"
+#define STW_ERU_TIME_ZONE "Etc/UTC"
+
+extern const struct stw_kind stw_kind_eru;
+
+/* True for an Eru that is still as steward created it for a Deployment. */
+bool stw_eru_is_default(const struct stw_eru *e);
+
+#endif

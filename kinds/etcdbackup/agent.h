@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Agents: bare pods that do one task with a volume that steward itself cannot mount, and report the
+ * result in their termination message.  Each is controlled by the object that it works for. */
+#ifndef STW_KINDS_ETCDBACKUP_AGENT_H
+#define STW_KINDS_ETCDBACKUP_AGENT_H
+
+#include "controller/child.h"
+#include "kinds/etcdbackup/snapshot.h"
+
+/* Pods with the label app.kubernetes.io/component=agent; their changes wake the objects that
+ * control them. */
+extern const struct stw_watch stw_watch_agents;
+
+#define STW_AGENT_NAME_MAX 64
+#define STW_AGENT_RESULT "/dev/termination-log"
+
+enum stw_agent_phase {
+    STW_AGENT_NONE,
+    STW_AGENT_RUNNING,
+    STW_AGENT_SUCCEEDED,
+    STW_AGENT_FAILED, /* also: deadline exceeded */
+    STW_AGENT_STUCK,  /* waits for something that a user may have to provide; see `text` */
+};
+
+struct stw_agent_live {
+    enum stw_agent_phase phase;
+    bool going; /* is being deleted */
+    char uid[64], owner_uid[64];
+    char message[4097]; /* of the first container that ended */
+    char text[300];     /* why it makes no progress, or the error of another container */
+};
+
+/* Part of the owner's name, `what`, and a hash of the owner's UID; deterministic. */
+void stw_agent_name(const struct stw_owner *owner, const char *what, char out[STW_AGENT_NAME_MAX]);
+/* -1: there is none. */
+int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent_live *ret);
+
+/* All agents get metadata, restricted permissions and a deadline. */
+struct stw_agent {
+    const struct stw_owner *owner;
+    const char *name, *app; /* "etcdbackup" */
+    int64_t deadline_s;
+    int64_t user;                                   /* runAsUser and fsGroup */
+    json_t *init_containers, *containers, *volumes; /* ownership is taken; init may be NULL */
+    const json_t *pull_secrets;                     /* or NULL */
+};
+/* A restricted container with little CPU and memory.  Takes ownership of `command`, `args` and
+ * `mounts`. */
+json_t *stw_agent_container(const char *name, const char *image, json_t *command, json_t *args,
+                            json_t *mounts);
+json_t *stw_agent_secret_volume(const char *name, const char *secret);
+json_t *stw_agent_mount(const char *name, const char *path, bool read_only);
+int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_error *err);
+int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,
+                     struct stw_error *err);
+
+#endif

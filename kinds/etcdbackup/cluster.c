@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an EtcdCluster reports about its backups, from the status of the EtcdBackups that reference
+ * it. */
+#include "base/util.h"
+#include "controller/packed.h"
+#include "kinds/common/product.h"
+#include "kinds/etcdbackup/reconcile.h"
+#include "kinds/etcdbackup/run.h"
+#include "schema/zones.h"
+
+#include <stdio.h>
+
+#define KEYS_MAX (256u << 10)
+#define TEXT_MAX (8u << 20)
+#define PERIODS 2 /* a backup that is older than this many periods is stale */
+
+/* Over all EtcdBackups of a cluster. */
+struct summary {
+    const struct stw_run *run;
+    int64_t now;
+    bool periodic;  /* at least one has a schedule or an interval */
+    int64_t newest; /* time of the newest verified backup */
+    json_t *last;   /* status.lastBackup */
+    int64_t last_time;
+    bool ready, failing;
+    char stale[300], error[400]; /* messages of one that is not ready */
+};
+
+static int64_t time_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    int64_t us;
+    return text && stw_time_parse(text, &us) == 0 ? us / 1000000 : EB_NEVER;
+}
+
+static int64_t period_of(const struct summary *s, const struct stw_object *o)
+{
+    struct stw_arena *arena = stw_arena_create();
+    struct stw_etcdbackup spec = {0};
+    struct stw_cron cron;
+    struct eb_clockwork c = {.now = s->now};
+    int64_t period = 0;
+    if (arena && stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(o->root, "spec"), arena, &spec,
+                                 NULL) == 0) {
+        c.interval_s = spec.policy.interval_s;
+        c.mode = spec.policy.schedule ? EB_CRON : c.interval_s > 0 ? EB_INTERVAL : EB_ONCE;
+        c.cron = &cron;
+        if (c.mode == EB_CRON)
+            c.zone = stw_zones_get(stw_product_zones(s->run->env), spec.policy.time_zone);
+        if (c.mode != EB_CRON || (c.zone && stw_cron_parse(spec.policy.schedule, &cron, NULL) == 0))
+            period = eb_plan_period(&c);
+    }
+    stw_arena_destroy(arena);
+    return period;
+}
+
+static void take_last(struct summary *s, const struct stw_object *o, const char *name)
+{
+    const json_t *newest = json_array_get(json_object_get(o->status, "artifacts"), 0);
+    int64_t at = time_of(newest, "time");
+    if (at == EB_NEVER || (s->last && at <= s->last_time))
+        return;
+    json_decref(s->last);
+    s->last_time = at;
+    s->last = json_pack("{s:s,s:O,s:O,s:O}", "name", name, "time", json_object_get(newest, "time"),
+                        "revision", json_object_get(newest, "revision"), "verified",
+                        json_object_get(newest, "verified"));
+}
+
+static void take_periodic(struct summary *s, const struct stw_object *o, const char *name,
+                          int64_t period)
+{
+    struct eb_state state;
+    eb_state_read(o->status, &state);
+    const json_t *verified = eb_state_verified(&state);
+    int64_t at = time_of(verified, "time"), created = EB_NEVER, us;
+    if (stw_time_parse(o->created, &us) == 0)
+        created = us / 1000000;
+    s->periodic = true;
+    s->newest = STW_MAX(s->newest, at);
+    int64_t since = at != EB_NEVER ? at : created;
+    if (at != EB_NEVER && s->now - since <= PERIODS * period)
+        s->ready = true;
+    else if (at == EB_NEVER)
+        (void)snprintf(s->stale, sizeof(s->stale), "EtcdBackup \"%.200s\" has made none yet", name);
+    else /* the time, not the age: an age would change the status in each round */
+        (void)snprintf(
+            s->stale, sizeof(s->stale),
+            "the newest verified backup of EtcdBackup \"%.150s\" is of %.30s, and one is "
+            "due each %lld s",
+            name, json_string_value(json_object_get(verified, "time")), (long long)period);
+    s->failing = s->failing || state.failures > 0;
+    if (state.failures > 0)
+        (void)snprintf(s->error, sizeof(s->error), "EtcdBackup \"%.100s\": %.250s", name,
+                       state.error);
+    eb_state_done(&state);
+}
+
+static void summarize_backups(const struct stw_run *run, const char *cluster, struct summary *s)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
+    struct stw_run there = *run; /* a run of the EtcdBackup controller, to load its objects */
+    size_t at = 0;
+    there.controller = &stw_controller_etcdbackup;
+    *s = (struct summary){.run = run, .now = stw_wall_us(run->clock) / 1000000, .newest = EB_NEVER};
+    struct stw_informer *cache = stw_run_cache(run, stw_controller_etcdbackup.own);
+    if (!cache)
+        return;
+    stw_buf_addf(&index, "backupOf:%s", cluster);
+    stw_informer_keys(cache, stw_buf_str(&index), &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        stw_autoobject struct stw_object o = {0};
+        const char *slash = strchr(key, '/');
+        if (!slash || stw_object_load_key(&there, key, &o) != 0 || o.deleting)
+            continue;
+        int64_t period = period_of(s, &o);
+        take_last(s, &o, slash + 1);
+        if (period > 0)
+            take_periodic(s, &o, slash + 1, period);
+    }
+}
+
+static void set_condition(const struct stw_run *run, const char *key, struct stw_conditions *c)
+{
+    struct summary s;
+    summarize_backups(run, key, &s);
+    json_decref(s.last);
+    if (!s.periodic)
+        return;
+    if (s.ready)
+        stw_condition_set(c, "BackupReady", STW_TRUE, "BackupFresh",
+                          "there is a verified backup that is not older than %d periods", PERIODS);
+    else if (s.failing)
+        stw_condition_set(c, "BackupReady", STW_FALSE, "BackupFailing", "%s", s.error);
+    else
+        stw_condition_set(c, "BackupReady", STW_FALSE,
+                          s.newest == EB_NEVER ? "NeverSucceeded" : "BackupStale", "%s", s.stale);
+}
+
+static json_t *find_newest(const struct stw_run *run, const char *key)
+{
+    struct summary s;
+    summarize_backups(run, key, &s);
+    return s.last;
+}
+
+const struct stw_etcd_backups stw_etcdbackup_of_cluster = {
+    .set_condition = set_condition,
+    .newest = find_newest,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * When a backup is due.  lastScheduleTime and the phase record the instant that is being worked on.
+ * It is retried across restarts until it succeeds or a newer instant replaces it. */
+#include "base/util.h"
+#include "kinds/etcdbackup/run.h"
+#include "schema/calendar.h"
+
+bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s)
+{
+    if (s->phase == EB_SUCCEEDED)
+        return false;
+    return c->mode == EB_ONCE || (s->last_schedule != EB_NEVER && s->phase != EB_PENDING);
+}
+
+/* Lowers `*wake` to `at` if that is earlier. */
+static void lower_wake_time(int64_t *wake, int64_t at)
+{
+    if (*wake == EB_NEVER || at < *wake)
+        *wake = at;
+}
+
+static void take_up(struct eb_state *s, int64_t instant)
+{
+    s->last_schedule = instant;
+    s->phase = EB_RUNNING;
+    s->retry_at = EB_NEVER; /* a new instant does not inherit the backoff of the previous one */
+}
+
+/* Of several missed instants, only the newest is taken up. */
+static void follow_interval(const struct eb_clockwork *c, struct eb_state *s, bool busy)
+{
+    int64_t last = s->last_schedule;
+    if (last != EB_NEVER && last > c->now + c->interval_s) /* the clock was set back */
+        last = s->last_schedule = c->now;
+    if (last == EB_NEVER && !busy)
+        take_up(s, c->now);
+    else if (!busy && last != EB_NEVER && c->now - last >= c->interval_s)
+        take_up(s, last + (c->now - last) / c->interval_s * c->interval_s);
+    s->next_schedule = s->last_schedule == EB_NEVER ? c->now : s->last_schedule + c->interval_s;
+}
+
+static void follow_cron(const struct eb_clockwork *c, struct eb_state *s, bool busy,
+                        struct eb_due *due)
+{
+    int64_t newest, base = STW_MAX(s->last_schedule, c->created);
+    if (base > c->now) /* the clock was set back */
+        base = c->now;
+    if (!busy && stw_calendar_last(c->cron, c->zone, c->now, &newest) == 0 && newest > base) {
+        base = newest;
+        if (c->now - newest <= c->deadline_s) {
+            take_up(s, newest);
+        } else {
+            due->missed = true;
+            due->missed_at = newest;
+            s->last_schedule = newest;
+        }
+    }
+    if (stw_calendar_next(c->cron, c->zone, STW_MAX(base, c->now), &s->next_schedule) != 0)
+        s->next_schedule = EB_NEVER;
+}
+
+void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct eb_due *ret)
+{
+    *ret = (struct eb_due){.wake = EB_NEVER};
+    s->next_schedule = EB_NEVER;
+    if (c->suspend)
+        return;
+    if (c->mode == EB_INTERVAL)
+        follow_interval(c, s, busy);
+    else if (c->mode == EB_CRON)
+        follow_cron(c, s, busy, ret);
+    if (s->next_schedule != EB_NEVER)
+        lower_wake_time(&ret->wake, s->next_schedule);
+    if (!eb_plan_open(c, s))
+        return;
+    bool ready = s->retry_at == EB_NEVER || c->now >= s->retry_at ||
+                 s->retry_at > c->now + EB_BACKOFF_MAX_S; /* the clock was set back */
+    ret->start = ready && !busy;
+    if (!ready)
+        lower_wake_time(&ret->wake, s->retry_at);
+}
+
+int64_t eb_plan_period(const struct eb_clockwork *c)
+{
+    int64_t first, second;
+    if (c->mode == EB_INTERVAL)
+        return c->interval_s;
+    if (c->mode != EB_CRON || stw_calendar_next(c->cron, c->zone, c->now, &first) != 0 ||
+        stw_calendar_next(c->cron, c->zone, first, &second) != 0)
+        return 0;
+    return second - first;
+}

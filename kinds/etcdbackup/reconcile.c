@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/etcdbackup/reconcile.h"
+
+#include "base/util.h"
+#include "controller/outcome.h"
+#include "controller/secret_watch.h"
+#include "controller/status.h"
+#include "kinds/common/product.h"
+#include "kinds/etcdbackup/agent.h"
+#include "kinds/etcdbackup/run.h"
+#include "kinds/etcdcluster/run.h"
+#include "schema/zones.h"
+
+#include <stdio.h>
+
+#define INDEX_CLUSTER "backupOf"
+#define INDEX_PLACE "place"
+#define KEYS_MAX (1u << 20)
+
+static const struct stw_watch own_watch;
+
+/* --- the watch */
+
+/* "namespace/name" of the EtcdCluster that the backup belongs to. */
+static bool cluster_of(struct stw_json backup, char out[STW_KEY_LEN])
+{
+    char ns[254], name[254];
+    if (stw_json_strcpy(stw_json_path(backup, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
+        stw_json_strcpy(stw_json_path(backup, "spec.clusterRef.name"), name, sizeof(name)) != 0)
+        return false;
+    stw_key_make(ns, name, out);
+    return true;
+}
+
+static void index_place(struct stw_json backup, struct stw_buf *out)
+{
+    char ns[254];
+    stw_autobuf struct stw_buf place = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    if (stw_json_strcpy(stw_json_path(backup, "metadata.namespace"), ns, sizeof(ns)) == 0 &&
+        stw_etcdbackup_place(backup, ns, &place))
+        stw_index_add(out, INDEX_PLACE, stw_buf_str(&place));
+}
+
+static void index_secrets(struct stw_json backup, struct stw_buf *out)
+{
+    static const char *const paths[] = {"spec.s3.awsSecret", "spec.clientTLSSecret",
+                                        "spec.authSecret"};
+    char ns[254], name[254], key[STW_KEY_LEN];
+    if (stw_json_strcpy(stw_json_path(backup, "metadata.namespace"), ns, sizeof(ns)) != 0)
+        return;
+    for (size_t i = 0; i < STW_COUNT(paths); i++) {
+        if (stw_json_strcpy(stw_json_path(backup, paths[i]), name, sizeof(name)) != 0)
+            continue;
+        stw_key_make(ns, name, key);
+        stw_index_add(out, "secret", key);
+    }
+}
+
+static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    char key[STW_KEY_LEN];
+    (void)ctx;
+    if (cluster_of(projected, key))
+        stw_index_add(out, INDEX_CLUSTER, key);
+    index_place(projected, out);
+    index_secrets(projected, out);
+}
+
+/* The place of a deleted EtcdBackup is free: wakes the objects that wait for it. */
+static void wake_others(struct stw_manager *m, const char *old_text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf place = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    char ns[254];
+    if (old_text && stw_json_scan(&doc, old_text, strlen(old_text), NULL) == 0 &&
+        stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.namespace"), ns, sizeof(ns)) ==
+            0 &&
+        stw_etcdbackup_place(stw_json_root(&doc), ns, &place))
+        stw_manager_wake(m, INDEX_PLACE, stw_buf_str(&place));
+}
+
+/* Wakes the EtcdCluster too: its status reports on its backups. */
+static void backup_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                           const char *old_text, const char *new_text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    const char *text = new_text ? new_text : old_text;
+    char cluster[STW_KEY_LEN];
+    stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (!new_text)
+        wake_others(m, old_text);
+    stw_manager_wake(m, "restoreFrom", key);
+    if (text && stw_json_scan(&doc, text, strlen(text), NULL) == 0 &&
+        cluster_of(stw_json_root(&doc), cluster))
+        stw_manager_enqueue(m, stw_kind_etcdcluster.kind, cluster);
+}
+
+/* --- the run */
+
+static void take_in(struct eb *e)
+{
+    char uri[STW_STORE_KEY_MAX + 300];
+    if (e->result.fault == STW_SNAPSHOT_OTHER && e->result.err.code == STW_ERR_CANCELLED)
+        return; /* steward or the pod was stopped: the backup starts over */
+    e->collected = true;
+    if (e->result.fault != STW_SNAPSHOT_FINE) {
+        eb_state_fail(&e->state, &e->result, e->clock.now);
+        return;
+    }
+    eb_uri(&e->spec, e->result.key, uri, sizeof(uri));
+    eb_state_succeed(&e->state, &e->result, uri);
+}
+
+/* Whether a backup is running or still has to be cleaned up.  Collects the result of one that has
+ * ended.
+ *
+ * The status write that records the result also closes the phase, and no other backup begins in
+ * that run.  So an open phase means that the result was not collected yet, even if caches lag or
+ * steward died in between. */
+static bool check_transfer(struct eb *e)
+{
+    bool verifying = false, volume = stw_streq(e->spec.storage_type, "PVC");
+    bool open = e->state.phase == EB_RUNNING || e->state.phase == EB_VERIFYING;
+    enum eb_transfer t =
+        volume ? eb_agent_look(e)
+               : eb_runtime_look(e->runtime, e->run->key, e->object.uid, &verifying, &e->result);
+    e->ended = t == EB_TRANSFERRED;
+    if (e->ended && open)
+        take_in(e);
+    if (t == EB_TRANSFERS && open)
+        e->state.phase = verifying ? EB_VERIFYING : EB_RUNNING;
+    return t == EB_TRANSFERS || (e->ended && (volume || e->collected));
+}
+
+/* Two EtcdBackups can share a place if admission did not see both: the older one keeps it. */
+static bool is_older(const struct stw_object *other, const char *other_key, const struct eb *e)
+{
+    int order = strcmp(other->created, e->object.created); /* RFC 3339 in UTC sorts as text */
+    return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, e->run->key) < 0));
+}
+
+static void look_for_holder(struct eb *e)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX + 16);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    size_t at = 0;
+    stw_buf_adds(&index, INDEX_PLACE ":");
+    if (!stw_etcdbackup_place(e->object.root, e->run->ns, &index))
+        return;
+    stw_informer_keys(stw_run_cache(e->run, &own_watch), stw_buf_str(&index), &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        stw_autoobject struct stw_object other = {0};
+        size_t len = strlen(e->run->ns);
+        if (stw_streq(key, e->run->key) || stw_object_load_key(e->run, key, &other) != 0 ||
+            !is_older(&other, key, e))
+            continue;
+        bool same = strncmp(key, e->run->ns, len) == 0 && key[len] == '/';
+        e->stalled = "PathInUse";
+        (void)snprintf(e->stalled_text, sizeof(e->stalled_text),
+                       "%s%.253s%s stores in the same place: give this one another path",
+                       same ? "EtcdBackup \"" : "an EtcdBackup of another namespace",
+                       same ? key + len + 1 : "", same ? "\"" : "");
+        return;
+    }
+}
+
+/* The backup failed because of a watched object: each run may check whether that is fixed. */
+static bool waits_for_object(const struct eb *e)
+{
+    static const char *const reasons[] = {"SecretMissing", "SecretInvalid", "ClusterNotFound"};
+    if (e->state.phase != EB_FAILED)
+        return false;
+    for (size_t i = 0; i < STW_COUNT(reasons); i++)
+        if (stw_streq(e->state.reason, reasons[i]))
+            return true;
+    return e->spec.cluster && stw_streq(e->state.reason, "NoHealthyEndpoint");
+}
+
+/* `early`: ahead of the scheduled retry.  A failure for the same reason is then not reported again.
+ */
+static void prepare_backup(struct eb *e, bool early)
+{
+    bool same;
+    look_for_holder(e);
+    if (e->stalled) { /* nothing was started: the instant is retried when the place is free */
+        e->state.phase = EB_FAILED;
+        return;
+    }
+    bool volume = stw_streq(e->spec.storage_type, "PVC");
+    int rc = volume ? eb_agent_prepare(e, &e->result) : eb_job_create(e, &e->job, &e->result);
+    e->state.phase = EB_RUNNING;
+    if (rc == 0) {
+        e->began = true;
+        e->state.retry_at = EB_NEVER;
+        return;
+    }
+    if (e->stalled)
+        return;
+    same = stw_streq(e->state.reason, e->result.reason);
+    if (early && same) {
+        e->state.phase = EB_FAILED;
+        return;
+    }
+    take_in(e);
+    eb_plan(&e->clock, &e->state, false, &e->due);
+}
+
+static bool was_written(const struct stw_result *result)
+{
+    return result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER ||
+           result->outcome == STW_RUN_STALLED;
+}
+
+/* A backup starts only after the status records it, so that the next leader knows of it. */
+static int start_prepared_backup(struct eb *e, struct stw_error *err)
+{
+    if (!e->began)
+        return 0;
+    if (!stw_run_may_write(e->run))
+        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+    if (stw_streq(e->spec.storage_type, "PVC"))
+        return eb_agent_start(e, err);
+    return eb_runtime_start(e->runtime, e->run->key, e->object.uid, stw_take(e->job), err);
+}
+
+static void finish_backup_run(struct eb *e, struct stw_result *result)
+{
+    struct stw_verdict v = {0};
+    struct stw_error err = {0};
+    json_t *status;
+    eb_judge(e, &v, &status);
+    v.exact = e->began || e->collected;
+    stw_run_end(e->run, &e->object, &v, status, NULL, result);
+    if (!was_written(result))
+        return;
+    eb_tell(e);
+    if (e->collected)
+        eb_runtime_count(e->runtime, e->result.fault == STW_SNAPSHOT_FINE);
+    if (e->ended) {
+        eb_runtime_forget(e->runtime, e->run->key);
+        eb_agent_forget(e);
+    }
+    if (start_prepared_backup(e, &err) != 0)
+        stw_run_fail(e->run, &err, result);
+}
+
+static void tell_verified(const struct eb *e)
+{
+    const json_t *verified = eb_state_verified(&e->state);
+    const char *text = json_string_value(json_object_get(verified, "time"));
+    int64_t us;
+    if (text && stw_time_parse(text, &us) == 0)
+        eb_runtime_verified(e->runtime, e->run->key, e->run->ns,
+                            e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
+}
+
+static void reconcile_backup(struct eb *e, struct stw_result *result)
+{
+    eb_state_read(e->object.status, &e->state);
+    bool busy = check_transfer(e);
+    int64_t instant = e->state.last_schedule;
+    bool tried = e->state.phase != EB_PENDING && eb_plan_open(&e->clock, &e->state);
+    eb_plan(&e->clock, &e->state, busy, &e->due);
+    e->again = tried && instant == e->state.last_schedule;
+    bool early = !e->due.start && !busy && !e->clock.suspend && waits_for_object(e) &&
+                 eb_plan_open(&e->clock, &e->state);
+    if (e->due.start || early)
+        prepare_backup(e, early);
+    tell_verified(e);
+    finish_backup_run(e, result);
+    eb_job_free(e->job);
+    json_decref(e->containers);
+    json_decref(e->volumes);
+    eb_state_done(&e->state);
+}
+
+static int wind_clock(struct eb *e, struct stw_error *err)
+{
+    int64_t us;
+    struct eb_clockwork *c = &e->clock;
+    *c = (struct eb_clockwork){
+        .mode = e->spec.policy.schedule         ? EB_CRON
+                : e->spec.policy.interval_s > 0 ? EB_INTERVAL
+                                                : EB_ONCE,
+        .interval_s = e->spec.policy.interval_s,
+        .deadline_s = e->spec.policy.starting_deadline_s,
+        .now = stw_wall_us(e->run->clock) / 1000000,
+        .suspend = e->spec.policy.suspend,
+        .cron = &e->cron,
+    };
+    c->created = stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : c->now;
+    if (c->mode != EB_CRON)
+        return 0;
+    c->zone = stw_zones_get(stw_product_zones(e->run->env), e->spec.policy.time_zone);
+    if (!c->zone)
+        return stw_fail(err, STW_ERR_INTERNAL, "time zone \"%s\" cannot be read",
+                        e->spec.policy.time_zone);
+    return stw_cron_parse(e->spec.policy.schedule, &e->cron, err);
+}
+
+static void reconcile_one(struct eb *e, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
+    struct stw_run *run = e->run;
+    struct stw_error err = {0};
+    e->arena = stw_arena_create();
+    bool decoded =
+        e->arena && stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(e->object.root, "spec"),
+                                    e->arena, &e->spec, &err) == 0;
+    if (e->object.paused)
+        (void)stw_run_write(run, &e->object, stw_status_paused(run, &e->object), result);
+    else if (stw_object_judge(run, &e->object, &findings) > 0)
+        stw_run_end_invalid(run, &e->object,
+                            stw_status_invalid(run, &e->object, stw_buf_str(&findings)),
+                            stw_buf_str(&findings), result);
+    else if (!decoded || wind_clock(e, &err) != 0)
+        stw_run_fail(run, &err, result);
+    else
+        reconcile_backup(e, result);
+    stw_arena_destroy(e->arena);
+}
+
+static void reconcile(struct stw_run *run, struct stw_result *result)
+{
+    struct eb *e = calloc(1, sizeof(*e));
+    struct stw_error err = {0};
+    if (!e) {
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        stw_run_fail(run, &err, result);
+        return;
+    }
+    e->run = run;
+    e->runtime = run->state;
+    if (stw_object_load(run, &e->object) != 0 || e->object.deleting)
+        eb_runtime_remove(e->runtime, run->key); /* objects in the store are kept */
+    else
+        reconcile_one(e, result);
+    stw_object_done(&e->object);
+    free(e);
+}
+
+/* --- the kind in the table */
+
+const struct stw_resource eb_resource = {.group = "etcd.database.coreos.com",
+                                         .version = "v1beta2",
+                                         .kind = "EtcdBackup",
+                                         .plural = "etcdbackups",
+                                         .namespaced = true};
+
+static const struct stw_watch own_watch = {
+    .resource = &eb_resource,
+    .project = stw_object_project,
+    .index = index_cluster,
+    .for_admission = true,
+    .changed = backup_changed,
+};
+
+static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_agents,
+                                                  &stw_watch_secrets, NULL};
+
+static const struct stw_rule rules[] = {
+    {.resource = &eb_resource, .verbs = "get,list,watch"},
+    {.resource = &eb_resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
+    {.resource = &stw_res_secret, .verbs = "get,list,watch"},
+    {0},
+};
+
+static const char *const conditions[] = {STW_READY,       STW_RECONCILING,    STW_STALLED,
+                                         "ScheduleValid", "SourceReachable",  "StoreReachable",
+                                         "Verified",      "RetentionApplied", NULL};
+
+const struct stw_controller stw_controller_etcdbackup = {
+    .name = "etcdbackup",
+    .field_manager = "steward-etcdbackup",
+    .kind = &stw_kind_etcdbackup,
+    .resource = &eb_resource,
+    .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
+    .conditions = conditions,
+    .reconcile = reconcile,
+    .open = eb_runtime_open,
+    .cancel = eb_runtime_cancel,
+    .pause = eb_runtime_pause,
+    .close = eb_runtime_close,
+};

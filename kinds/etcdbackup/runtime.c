@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Transfers take long and would block the workers, so they run on a few threads of their own.  The
+ * threads are started when there is work and end when there is none.  A run starts a transfer, is
+ * woken when it makes progress, and collects its result. */
+#include "base/fence.h"
+#include "base/log.h"
+#include "base/table.h"
+#include "base/thread.h"
+#include "base/util.h"
+#include "kinds/etcdbackup/run.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum step { WAITING, MOVING, DONE };
+
+struct transfer {
+    char *key;
+    char uid[64];
+    struct eb_runtime *runtime;
+    struct eb_job *job;
+    struct stw_fence_ticket fence; /* of the run that started it */
+    enum step step;
+    bool verifying;
+    bool forgotten; /* not in the table any more: the thread that moves it frees it */
+    struct transfer *next;
+    struct stw_snapshot result;
+};
+
+/* The gauge for the etcd of one EtcdBackup. */
+struct told {
+    char *key;
+    struct stw_series *newest;
+};
+
+struct eb_runtime {
+    struct stw_manager *manager;
+    const struct stw_clock *clock;
+    struct stw_series *succeeded, *failed;
+    struct stw_family *verified;
+    /* Guards all below, and each transfer except its job and result while it is MOVING. */
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    struct stw_table transfers, told;
+    struct transfer *first, *last; /* queue of those that wait for a thread */
+    struct transfer *moving[EB_TRANSFERS_MAX];
+    unsigned threads;
+    bool stopping;
+};
+
+static const char *key_of(const void *entry)
+{
+    return ((const struct transfer *)entry)->key;
+}
+
+static const char *key_of_told(const void *entry)
+{
+    return ((const struct told *)entry)->key;
+}
+
+static void told_free(struct told *t)
+{
+    if (!t)
+        return;
+    stw_series_remove(t->newest);
+    free(t->key);
+    free(t);
+}
+
+static void transfer_free(struct transfer *t)
+{
+    if (!t)
+        return;
+    eb_job_free(t->job);
+    free(t->key);
+    free(t);
+}
+
+/* --- on a thread */
+
+static void enqueue_backup(const struct transfer *t)
+{
+    stw_manager_enqueue(t->runtime->manager, stw_kind_etcdbackup.kind, t->key);
+}
+
+static void on_stage(void *ctx, enum stw_snapshot_stage stage)
+{
+    struct transfer *t = ctx;
+    if (stage != STW_SNAPSHOT_VERIFYING)
+        return;
+    pthread_mutex_lock(&t->runtime->lock);
+    t->verifying = true;
+    pthread_mutex_unlock(&t->runtime->lock);
+    enqueue_backup(t);
+}
+
+static void run_transfer(struct transfer *t)
+{
+    const struct eb_job *j = t->job;
+    const struct stw_snapshot_request request = {
+        .etcd = j->etcd,
+        .endpoints = j->endpoints,
+        .endpoint_count = j->count,
+        .store = j->store,
+        .path = j->path,
+        .named = j->named,
+        .verify = j->verify,
+        .again = j->again,
+        .timeout_s = j->timeout_s,
+        .retention = {.max_backups = j->max_backups,
+                      .max_age_s = j->max_age_s,
+                      .keep = j->keep,
+                      .owner = t->uid},
+        .clock = t->runtime->clock,
+        .stage = on_stage,
+        .stage_ctx = t,
+    };
+    struct stw_fence_ticket before = stw_fence_enter(t->fence);
+    (void)stw_snapshot_save(&request, &t->result);
+    (void)stw_fence_enter(before);
+}
+
+static struct transfer *take_next(struct eb_runtime *k, struct transfer **slot)
+{
+    struct transfer *t = k->stopping ? NULL : k->first;
+    if (!t)
+        return NULL;
+    k->first = t->next;
+    if (!k->first)
+        k->last = NULL;
+    t->next = NULL;
+    t->step = MOVING;
+    *slot = t;
+    return t;
+}
+
+static struct transfer **free_slot(struct eb_runtime *k)
+{
+    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
+        if (!k->moving[i])
+            return &k->moving[i];
+    return NULL;
+}
+
+static void finish_transfer(struct eb_runtime *k, struct transfer *t, struct transfer **slot)
+{
+    struct eb_job *job = stw_take(t->job);
+    *slot = NULL;
+    t->step = DONE;
+    bool forgotten = t->forgotten;
+    pthread_mutex_unlock(&k->lock);
+    eb_job_free(job);
+    if (forgotten)
+        transfer_free(t);
+    pthread_mutex_lock(&k->lock);
+}
+
+static void *run_transfer_thread(void *ctx)
+{
+    struct eb_runtime *k = ctx;
+    struct transfer *t, **slot;
+    pthread_mutex_lock(&k->lock);
+    while ((slot = free_slot(k)) && (t = take_next(k, slot))) {
+        char key[STW_KEY_LEN];
+        (void)snprintf(key, sizeof(key), "%s", t->key);
+        pthread_mutex_unlock(&k->lock);
+        run_transfer(t);
+        pthread_mutex_lock(&k->lock);
+        finish_transfer(k, t, slot);
+        pthread_mutex_unlock(&k->lock);
+        stw_manager_enqueue(k->manager, stw_kind_etcdbackup.kind, key);
+        pthread_mutex_lock(&k->lock);
+    }
+    k->threads--;
+    pthread_cond_broadcast(&k->idle);
+    pthread_mutex_unlock(&k->lock);
+    return NULL;
+}
+
+/* --- for runs */
+
+enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const char *uid,
+                                 bool *ret_verifying, struct stw_snapshot *ret)
+{
+    enum eb_transfer what = EB_NO_TRANSFER;
+    pthread_mutex_lock(&k->lock);
+    const struct transfer *t = stw_table_get(&k->transfers, key);
+    if (t && stw_streq(t->uid, uid)) {
+        what = t->step == DONE ? EB_TRANSFERRED : EB_TRANSFERS;
+        *ret_verifying = t->verifying;
+        if (t->step == DONE)
+            *ret = t->result;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return what;
+}
+
+static void append_to_queue(struct eb_runtime *k, struct transfer *t)
+{
+    if (k->last)
+        k->last->next = t;
+    else
+        k->first = t;
+    k->last = t;
+}
+
+static void remove_from_queue(struct eb_runtime *k, const struct transfer *t)
+{
+    struct transfer *before = NULL;
+    for (struct transfer *p = k->first; p; before = p, p = p->next) {
+        if (p != t)
+            continue;
+        if (before)
+            before->next = p->next;
+        else
+            k->first = p->next;
+        if (k->last == p)
+            k->last = before;
+        return;
+    }
+}
+
+static int start_thread(struct eb_runtime *k, struct stw_error *err)
+{
+    pthread_t thread;
+    if (k->threads >= EB_TRANSFERS_MAX)
+        return 0;
+    if (stw_thread_start(&thread, "etcdbackup", 0, run_transfer_thread, k, err) != 0)
+        return k->threads > 0 ? 0 : -1;
+    (void)pthread_detach(thread); /* eb_runtime_close waits until `threads` is 0 */
+    k->threads++;
+    return 0;
+}
+
+int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, struct eb_job *job,
+                     struct stw_error *err)
+{
+    struct transfer *t = calloc(1, sizeof(*t));
+    void *old = NULL;
+    eb_runtime_forget(k, key);
+    if (t) {
+        t->job = job;
+        t->runtime = k;
+        t->fence = stw_fence_current();
+        t->key = strdup(key);
+        (void)snprintf(t->uid, sizeof(t->uid), "%s", uid);
+    } else {
+        eb_job_free(job);
+    }
+    pthread_mutex_lock(&k->lock);
+    int rc = !t || !t->key || stw_table_put(&k->transfers, t, &old) != 0
+                 ? stw_fail(err, STW_ERR_INTERNAL, "out of memory")
+                 : 0;
+    if (rc == 0) {
+        append_to_queue(k, t);
+        rc = k->stopping ? stw_fail(err, STW_ERR_CANCELLED, "stopped") : start_thread(k, err);
+        if (rc != 0) {
+            remove_from_queue(k, t);
+            (void)stw_table_remove(&k->transfers, key);
+        }
+    }
+    pthread_mutex_unlock(&k->lock);
+    if (rc != 0)
+        transfer_free(t);
+    return rc;
+}
+
+static void cancel_transfer(const struct transfer *t)
+{
+    if (!t->job)
+        return;
+    stw_etcd_cancel(t->job->etcd);
+    stw_store_cancel(t->job->store);
+}
+
+/* With the lock held. */
+static void remove_transfer(struct eb_runtime *k, const char *key)
+{
+    struct transfer *t = stw_table_remove(&k->transfers, key);
+    if (t && t->step == WAITING)
+        remove_from_queue(k, t);
+    if (t && t->step == MOVING) {
+        cancel_transfer(t);
+        t->forgotten = true;
+    } else {
+        transfer_free(t);
+    }
+}
+
+void eb_runtime_forget(struct eb_runtime *k, const char *key)
+{
+    pthread_mutex_lock(&k->lock);
+    remove_transfer(k, key);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void eb_runtime_remove(struct eb_runtime *k, const char *key)
+{
+    eb_runtime_forget(k, key);
+    pthread_mutex_lock(&k->lock);
+    told_free(stw_table_remove(&k->told, key));
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* Drops results of the ended term, too: the next leader may have removed what they report.  Also
+ * drops gauges, which the next leader reports. */
+void eb_runtime_pause(void *state)
+{
+    struct eb_runtime *k = state;
+    const struct transfer *t;
+    struct told *told;
+    pthread_mutex_lock(&k->lock);
+    for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
+        remove_transfer(k, t->key);
+    for (uint32_t pos = 0; (told = stw_table_next(&k->told, &pos));)
+        told_free(stw_table_remove(&k->told, told->key));
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* --- metrics */
+
+static void make_metrics(struct eb_runtime *k, struct stw_metrics *m)
+{
+    static const char *const results[] = {"result", NULL};
+    static const char *const clusters[] = {"namespace", "cluster", NULL};
+    struct stw_family *f =
+        stw_metrics_family(m, STW_COUNTER, "steward_etcd_backups_total",
+                           "Backups of EtcdBackups that ended, by how.", results, NULL);
+    k->succeeded = STW_SERIES(f, "succeeded");
+    k->failed = STW_SERIES(f, "failed");
+    k->verified = stw_metrics_family(
+        m, STW_GAUGE, "steward_etcd_backup_last_verified_timestamp_seconds",
+        "When the newest backup of an etcd was made that was read back and found whole.", clusters,
+        NULL);
+}
+
+void eb_runtime_count(struct eb_runtime *k, bool succeeded)
+{
+    struct stw_series *s = succeeded ? k->succeeded : k->failed;
+    if (s)
+        stw_series_add(s, 1);
+}
+
+/* With the lock held.  NULL: no memory. */
+static struct told *told_of(struct eb_runtime *k, const char *key)
+{
+    struct told *t = stw_table_get(&k->told, key);
+    void *old;
+    if (t)
+        return t;
+    t = calloc(1, sizeof(*t));
+    if (t)
+        t->key = strdup(key);
+    if (t && t->key && stw_table_put(&k->told, t, &old) == 0)
+        return t;
+    told_free(t);
+    return NULL;
+}
+
+/* EtcdBackups may share an etcd: the gauge has the newest time. */
+void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, const char *cluster,
+                         int64_t at)
+{
+    if (!k->verified)
+        return;
+    pthread_mutex_lock(&k->lock);
+    struct told *t = told_of(k, key);
+    if (t) {
+        struct stw_series *former = t->newest;
+        t->newest = STW_SERIES(k->verified, ns, cluster);
+        stw_series_remove(former);
+        if ((double)at > stw_series_value(t->newest))
+            stw_series_set(t->newest, (double)at);
+    }
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* --- the state of the controller */
+
+int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                    void **ret_state, struct stw_error *err)
+{
+    struct eb_runtime *k = calloc(1, sizeof(*k));
+    if (!k || stw_cond_init(&k->idle) != 0) {
+        free(k);
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    }
+    k->manager = m;
+    k->clock = config->clock;
+    k->transfers = STW_TABLE_INIT(key_of);
+    k->told = STW_TABLE_INIT(key_of_told);
+    (void)pthread_mutex_init(&k->lock, NULL);
+    if (config->metrics)
+        make_metrics(k, config->metrics);
+    *ret_state = k;
+    return 0;
+}
+
+void eb_runtime_cancel(void *state)
+{
+    struct eb_runtime *k = state;
+    pthread_mutex_lock(&k->lock);
+    k->stopping = true;
+    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
+        if (k->moving[i])
+            cancel_transfer(k->moving[i]);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void eb_runtime_close(void *state)
+{
+    struct eb_runtime *k = state;
+    void *t;
+    eb_runtime_cancel(k);
+    pthread_mutex_lock(&k->lock);
+    while (k->threads > 0)
+        stw_cond_wait_until(&k->idle, &k->lock, UINT64_MAX);
+    pthread_mutex_unlock(&k->lock);
+    for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
+        transfer_free(t);
+    for (uint32_t pos = 0; (t = stw_table_next(&k->told, &pos));)
+        told_free(t);
+    stw_table_done(&k->transfers);
+    stw_table_done(&k->told);
+    (void)pthread_cond_destroy(&k->idle);
+    (void)pthread_mutex_destroy(&k->lock);
+    free(k);
+}

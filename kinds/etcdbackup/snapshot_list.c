@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names of snapshots, and which ones retention removes. */
+#include "base/util.h"
+#include "kinds/etcdbackup/snapshot.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define REVISION_DIGITS 12
+#define TIME_FORMAT "%Y-%m-%d-%H:%M:%S" /* of coreos' etcd-operator, in UTC */
+#define TIME_LEN 19
+#define CLUSTER_DIGITS 16
+#define CLUSTERS_MAX 64
+
+/* --- names */
+
+static void write_time(int64_t at, char out[32])
+{
+    struct tm tm;
+    time_t t = (time_t)at;
+    out[0] = '\0';
+    if (gmtime_r(&t, &tm))
+        (void)strftime(out, 32, TIME_FORMAT, &tm);
+}
+
+void stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
+                      char out[STW_STORE_KEY_MAX + 1])
+{
+    char when[32], whose[STW_SNAPSHOT_OWNER_MAX + 24] = "";
+    write_time(name->time, when);
+    if (*name->owner)
+        (void)snprintf(whose, sizeof(whose), "_%016llx_%s", (unsigned long long)name->cluster,
+                       name->owner);
+    (void)snprintf(out, STW_STORE_KEY_MAX + 1, "%s_v%0*llu_%s%s", path, REVISION_DIGITS,
+                   (unsigned long long)name->revision, when, whose);
+}
+
+static int parse_time(const char *text, int64_t *ret)
+{
+    struct tm tm = {0};
+    char when[TIME_LEN + 1], again[32];
+    (void)snprintf(when, sizeof(when), "%s", text);
+    const char *end = strlen(when) == TIME_LEN ? strptime(when, TIME_FORMAT, &tm) : NULL;
+    if (!end || *end)
+        return -1;
+    *ret = (int64_t)timegm(&tm);
+    write_time(*ret, again); /* strptime accepts blanks instead of zeros, and 31 February */
+    return stw_streq(again, when) ? 0 : -1;
+}
+
+/* What follows the time: nothing, or "_<cluster>_<owner>". */
+static int parse_owner(const char *text, struct stw_snapshot_name *ret)
+{
+    char hex[CLUSTER_DIGITS + 1];
+    if (!*text)
+        return 0;
+    if (*text != '_' || strspn(text + 1, "0123456789abcdef") != CLUSTER_DIGITS ||
+        text[1 + CLUSTER_DIGITS] != '_')
+        return -1;
+    memcpy(hex, text + 1, CLUSTER_DIGITS);
+    hex[CLUSTER_DIGITS] = '\0';
+    const char *owner = text + CLUSTER_DIGITS + 2;
+    size_t len = strlen(owner);
+    if (len == 0 || len >= sizeof(ret->owner) ||
+        strspn(owner, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != len)
+        return -1;
+    ret->cluster = strtoull(hex, NULL, 16);
+    memcpy(ret->owner, owner, len + 1);
+    return 0;
+}
+
+int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret)
+{
+    size_t len = strlen(path), digits;
+    char number[24];
+    int64_t revision, at;
+    if (strncmp(key, path, len) != 0 || strncmp(key + len, "_v", 2) != 0)
+        return -1;
+    key += len + 2;
+    digits = strspn(key, "0123456789");
+    if (digits == 0 || digits >= sizeof(number) || key[digits] != '_')
+        return -1;
+    memcpy(number, key, digits);
+    number[digits] = '\0';
+    const char *when = key + digits + 1;
+    if (stw_parse_int(number, 0, INT64_MAX, &revision) != 0 || parse_time(when, &at) != 0)
+        return -1;
+    struct stw_snapshot_name name = {
+        .revision = (uint64_t)revision, .time = at, .own = digits >= REVISION_DIGITS};
+    if (parse_owner(when + TIME_LEN, &name) != 0)
+        return -1;
+    *ret = name;
+    return 0;
+}
+
+/* --- lists */
+
+struct listing {
+    const char *path;
+    struct stw_snapshot_list *list;
+    bool failed;
+};
+
+static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
+{
+    struct listing *l = ctx;
+    struct stw_snapshot_list *list = l->list;
+    struct stw_snapshot_name name;
+    if (stw_snapshot_key_parse(l->path, key, &name) != 0)
+        return 0;
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        struct stw_snapshot_entry *all =
+            list->count < STW_SNAPSHOT_LIST_MAX ? realloc(list->all, room * sizeof(*all)) : NULL;
+        l->failed = !all;
+        if (!all)
+            return -1;
+        list->all = all;
+        list->room = room;
+    }
+    char *copy = strdup(key);
+    l->failed = !copy;
+    if (!copy)
+        return -1;
+    list->all[list->count++] =
+        (struct stw_snapshot_entry){.key = copy, .size_bytes = size_bytes, .name = name};
+    return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct stw_snapshot_entry *x = a, *y = b;
+    if (x->name.time != y->name.time)
+        return x->name.time > y->name.time ? -1 : 1;
+    if (x->name.revision != y->name.revision)
+        return x->name.revision > y->name.revision ? -1 : 1;
+    return strcmp(y->key, x->key);
+}
+
+int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snapshot_list *ret,
+                      enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    char prefix[STW_STORE_KEY_MAX + 8];
+    struct listing l = {.path = path, .list = ret};
+    *ret = (struct stw_snapshot_list){0};
+    (void)snprintf(prefix, sizeof(prefix), "%s_v", path);
+    int rc = stw_store_list(store, prefix, add_listed_snapshot, &l, trouble, err);
+    if (l.failed) {
+        *trouble = STW_STORE_FAILED;
+        rc = stw_fail(err, STW_ERR_TOO_LARGE,
+                      "out of memory, or more than %d snapshots in one place",
+                      STW_SNAPSHOT_LIST_MAX);
+    }
+    if (rc != 0)
+        stw_snapshot_list_done(ret);
+    else if (ret->count > 1)
+        qsort(ret->all, ret->count, sizeof(*ret->all), newest_first);
+    return rc;
+}
+
+void stw_snapshot_list_done(struct stw_snapshot_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->all[i].key);
+    free(l->all);
+    *l = (struct stw_snapshot_list){0};
+}
+
+/* --- retention */
+
+bool stw_snapshot_is_of(const struct stw_snapshot_name *name, const char *owner)
+{
+    return name->own && stw_streq(name->owner, owner ? owner : "");
+}
+
+/* Number of snapshots seen so far per cluster, newest first. */
+struct count {
+    uint64_t cluster;
+    int64_t own;
+};
+
+static int64_t count_one(struct count *counts, size_t *used, uint64_t cluster)
+{
+    for (size_t i = 0; i < *used; i++)
+        if (counts[i].cluster == cluster)
+            return ++counts[i].own;
+    if (*used == CLUSTERS_MAX)
+        return 1; /* too many clusters to count: keep those of the oldest ones */
+    counts[(*used)++] = (struct count){.cluster = cluster, .own = 1};
+    return 1;
+}
+
+void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
+                             const struct stw_snapshot_retention *r, int64_t now, bool *ret)
+{
+    struct count counts[CLUSTERS_MAX];
+    size_t used = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct stw_snapshot_entry *e = &l->all[i];
+        ret[i] = false;
+        if (!stw_snapshot_is_of(&e->name, r->owner))
+            continue;
+        int64_t own = count_one(counts, &used, e->name.cluster);
+        bool many = r->max_backups > 0 && own > r->max_backups;
+        bool old = r->max_age_s > 0 && e->name.time < now - r->max_age_s;
+        ret[i] = (many || old) && !(r->keep && stw_streq(e->key, r->keep));
+    }
+}
+
+static int remove_old(struct stw_store *store, const struct stw_snapshot_list *l, const bool *goes,
+                      const char *made, unsigned *ret_count, enum stw_store_trouble *trouble,
+                      struct stw_error *err)
+{
+    /* Oldest first: if this ends early, nothing is removed that should stay. */
+    for (size_t i = l->count; i-- > 0;) {
+        if (!goes[i] || (made && stw_streq(l->all[i].key, made)))
+            continue;
+        if (stw_store_delete(store, l->all[i].key, trouble, err) != 0)
+            return -1;
+        (*ret_count)++;
+    }
+    return 0;
+}
+
+int stw_snapshot_prune(struct stw_store *store, const char *path,
+                       const struct stw_snapshot_retention *r, const char *made, int64_t now,
+                       unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    struct stw_snapshot_list l;
+    *ret_count = 0;
+    *trouble = STW_STORE_FINE;
+    if (r->max_backups <= 0 && r->max_age_s <= 0)
+        return 0;
+    if (stw_snapshot_list(store, path, &l, trouble, err) != 0)
+        return -1;
+    stw_autofree bool *goes = calloc(l.count + 1, sizeof(*goes));
+    int rc = -1;
+    if (goes) {
+        stw_snapshot_choose_old(&l, r, now, goes);
+        rc = remove_old(store, &l, goes, made, ret_count, trouble, err);
+    } else {
+        (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    }
+    stw_snapshot_list_done(&l);
+    return rc;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where snapshots are stored; the same for EtcdBackup and EtcdRestore. */
+#include "base/util.h"
+#include "kinds/etcdbackup/spec_rules.h"
+#include "kinds/etcdcluster/spec_rules.h"
+#include "schema/check.h"
+#include "schema/names.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+const char *const stw_etcd_storage_types[] = {"S3", "PVC", NULL};
+
+const char *stw_etcd_check_storage_type(const char *type)
+{
+    static const char *const others[] = {"ABS", "GCS", "OSS"};
+    for (size_t i = 0; i < STW_COUNT(others); i++)
+        if (stw_streq(type, others[i]))
+            return "not supported in this version; use S3 with an S3-compatible endpoint";
+    return NULL;
+}
+
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (*text == ' ' || iscntrl((unsigned char)*text))
+            return false;
+    return true;
+}
+
+/* Only a scheme, a host and a port. */
+static bool is_url(const char *url)
+{
+    const char *host = strncmp(url, "http://", 7) == 0    ? url + 7
+                       : strncmp(url, "https://", 8) == 0 ? url + 8
+                                                          : NULL;
+    size_t len = host ? strcspn(host, "/") : 0;
+    return len > 0 && strcspn(host, "?#\\") >= len && is_plain(url) &&
+           (!host[len] || !host[len + 1]);
+}
+
+void stw_etcd_check_url(const char *path, const char *url, const char *example,
+                        struct stw_findings *f)
+{
+    stw_autobuf struct stw_buf json = STW_BUF_INIT(64 * 1024);
+    if (strchr(url, '@')) { /* the value is not shown: it has credentials */
+        stw_findings_add(f, path, STW_INVALID, NULL, "must not hold a user or a password");
+    } else if (!is_url(url)) {
+        stw_buf_json_strz(&json, url);
+        stw_findings_add(f, path, STW_INVALID, stw_buf_str(&json), "must be a URL such as %s",
+                         example);
+    }
+}
+
+/* "bucket/key", without keys that some servers map to another place. */
+static const char *check_path(const char *path)
+{
+    static const char text[] = "must be \"bucket/key\"";
+    size_t bucket = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789.-_");
+    if (bucket == 0 || path[0] == '.' || path[bucket] != '/' || !path[bucket + 1] ||
+        path[bucket + 1] == '/' || !is_plain(path))
+        return text;
+    return NULL;
+}
+
+static const char *check_region(const char *region)
+{
+    return region[strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789-_")]
+               ? "must consist of letters, digits, '-' and '_'"
+               : NULL;
+}
+
+static const char *const encryptions[] = {"AES256", "aws:kms", NULL};
+
+const struct stw_field stw_etcd_s3_fields[] = {
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, path),
+     .help = "Bucket and key: bucket/key.  Backups are written to it, or below it as "
+             "key_v<revision>_<time> when they are made by the clock.",
+     .required = true,
+     .has_range = true,
+     .min = 3,
+     .max = 900,
+     .range_text = "must be \"bucket/key\"",
+     .pattern = "^[^/ ]+/.+$",
+     .check = check_path},
+    {.name = "awsSecret",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, aws_secret),
+     .help = "Secret with the key credentials, as ~/.aws/credentials has it; ca.crt in it, if "
+             "there, is the CA of the endpoint.",
+     .check = stw_check_dns1123_subdomain},
+    {.name = "endpoint",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, endpoint),
+     .help = "URL of an S3-compatible server; when absent, AWS.",
+     .has_range = true,
+     .min = 1,
+     .max = 512,
+     .pattern = "^https?://"},
+    {.name = "forcePathStyle",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, force_path_style),
+     .help = "Whether the bucket stands in the path instead of in the host's name.",
+     .def = "false"},
+    {.name = "region",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, region),
+     .help = "Region of the bucket.",
+     .def = "\"us-east-1\"",
+     .has_range = true,
+     .min = 1,
+     .max = 64,
+     .check = check_region},
+    {.name = "sse",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_s3, sse),
+     .help = "How the server shall encrypt the object; when absent, as the bucket says.",
+     .values = encryptions},
+    {0},
+};
+
+/* A relative path that never goes upwards. */
+static const char *check_folder(const char *path)
+{
+    static const char text[] = "must stay inside the volume";
+    if (path[0] == '/' || !is_plain(path))
+        return text;
+    for (const char *part = path; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        size_t len = strcspn(part, "/");
+        if ((len == 2 && strncmp(part, "..", 2) == 0) || (len == 1 && *part == '.') ||
+            (len == 0 && *part))
+            return text;
+    }
+    return NULL;
+}
+
+const struct stw_field stw_etcd_pvc_fields[] = {
+    {.name = "claimName",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_pvc, claim),
+     .help = "PersistentVolumeClaim in the same namespace.",
+     .required = true,
+     .check = stw_check_dns1123_subdomain},
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_etcd_pvc, path),
+     .help = "Path inside the volume, as s3.path without the bucket.",
+     .required = true,
+     .has_range = true,
+     .min = 1,
+     .max = 900,
+     .check = check_folder},
+    {0},
+};
+
+/* --- rules */
+
+void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc,
+                          struct stw_findings *f)
+{
+    const struct {
+        const char *type, *block;
+        bool there;
+    } stores[] = {{"S3", "s3", s3}, {"PVC", "pvc", pvc}};
+    char path[32];
+    if (!stw_streq(type, "S3") && !stw_streq(type, "PVC"))
+        return; /* the field table reports it */
+    for (size_t i = 0; i < STW_COUNT(stores); i++) {
+        bool wanted = stw_streq(type, stores[i].type);
+        (void)snprintf(path, sizeof(path), "spec.%s", stores[i].block);
+        if (wanted && !stores[i].there)
+            stw_findings_add(f, path, STW_REQUIRED, NULL, "%s is required when %s is %s",
+                             stores[i].block, field, type);
+        else if (!wanted && stores[i].there)
+            stw_findings_add(f, path, STW_FORBIDDEN, NULL, "may not be set when %s is %s", field,
+                             type);
+    }
+}
+
+void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *now,
+                       const struct stw_etcd_s3 *old, const char *then, struct stw_findings *f)
+{
+    static const char *const keys[] = {"credentials", NULL};
+    if (now->endpoint && *now->endpoint)
+        stw_etcd_check_url("spec.s3.endpoint", now->endpoint, "https://s3.example.com:9000", f);
+    if (now->endpoint && strncmp(now->endpoint, "http://", 7) == 0)
+        stw_findings_warn(f, "spec.s3.endpoint is plain HTTP: anybody on the way can read and "
+                             "change what is stored");
+    if (now->aws_secret && (!old || !stw_ec_same(now->aws_secret, old->aws_secret)))
+        stw_ec_advise_on_secret(a, now->aws_secret, keys, then, f);
+}
+
+static void check_block(const struct stw_admission *a, const char *block,
+                        const struct stw_field *rows, struct stw_findings *f)
+{
+    const struct stw_path spec = {.name = "spec"}, at = {.up = &spec, .name = block};
+    struct stw_field fixed[8] = {0};
+    for (size_t i = 0; rows[i].name && i + 1 < STW_COUNT(fixed); i++) {
+        fixed[i] = rows[i];
+        fixed[i].immutable = !stw_streq(rows[i].name, "awsSecret");
+    }
+    stw_check_immutable(&at, fixed, stw_json_get(stw_json_get(a->object, "spec"), block),
+                        stw_json_get(stw_json_get(a->old_object, "spec"), block), f);
+}
+
+void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_findings *f)
+{
+    check_block(a, "s3", stw_etcd_s3_fields, f);
+    check_block(a, "pvc", stw_etcd_pvc_fields, f);
+}
+
+/* --- the place */
+
+/* "HTTPS://Host:443/" and "https://host" are the same endpoint. */
+static void add_endpoint(const char *url, struct stw_buf *out)
+{
+    bool secure = strncasecmp(url, "https://", 8) == 0;
+    const char *host = strstr(url, "://");
+    host = host ? host + 3 : url;
+    size_t len = strcspn(host, "/");
+    const char *port = secure ? ":443" : ":80";
+    size_t port_len = strlen(port);
+    if (len > port_len && strncmp(host + len - port_len, port, port_len) == 0)
+        len -= port_len;
+    for (size_t i = 0; i < len; i++)
+        stw_buf_addc(out, (char)tolower((unsigned char)host[i]));
+}
+
+bool stw_etcdbackup_place(struct stw_json backup, const char *ns, struct stw_buf *out)
+{
+    struct stw_json spec = stw_json_get(backup, "spec");
+    bool volume = stw_json_is(stw_json_get(spec, "storageType"), "PVC");
+    struct stw_json block = stw_json_get(spec, volume ? "pvc" : "s3");
+    stw_autofree char *path = stw_json_strdup(stw_json_get(block, "path"));
+    stw_autofree char *where =
+        stw_json_strdup(stw_json_get(block, volume ? "claimName" : "endpoint"));
+    if (!path || (volume && !where))
+        return false;
+    stw_buf_adds(out, volume ? "pvc:" : "s3:");
+    if (volume)
+        stw_buf_addf(out, "%s/%s", ns, where);
+    else if (where)
+        add_endpoint(where, out);
+    stw_buf_addf(out, "|%s", path);
+    return !out->failed;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State that is kept in an EtcdBackup's status. */
+#include "base/util.h"
+#include "kinds/etcdbackup/run.h"
+
+#include <stdio.h>
+
+const char *const eb_phase_names[EB_PHASES] = {
+    [EB_PENDING] = "Pending",     [EB_RUNNING] = "Running", [EB_VERIFYING] = "Verifying",
+    [EB_SUCCEEDED] = "Succeeded", [EB_FAILED] = "Failed",
+};
+
+static int64_t time_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    int64_t us;
+    return text && stw_time_parse(text, &us) == 0 ? us / 1000000 : EB_NEVER;
+}
+
+static int64_t number_of(const json_t *object, const char *key)
+{
+    return (int64_t)json_integer_value(json_object_get(object, key));
+}
+
+static void text_of(const json_t *object, const char *key, char *out, size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    (void)snprintf(out, size, "%s", text ? text : "");
+}
+
+void eb_state_read(const json_t *status, struct eb_state *ret)
+{
+    char phase[16];
+    *ret = (struct eb_state){0};
+    text_of(status, "phase", phase, sizeof(phase));
+    for (int i = 0; i < EB_PHASES; i++)
+        if (stw_streq(phase, eb_phase_names[i]))
+            ret->phase = (enum eb_phase)i;
+    ret->last_schedule = time_of(status, "lastScheduleTime");
+    ret->next_schedule = time_of(status, "nextScheduleTime");
+    ret->last_success = time_of(status, "lastSuccessDate");
+    ret->retry_at = time_of(json_object_get(status, "retry"), "nextTime");
+    ret->failures = number_of(status, "consecutiveFailures");
+    ret->pruned = number_of(status, "prunedCount");
+    ret->revision = (uint64_t)number_of(status, "etcdRevision");
+    text_of(status, "etcdVersion", ret->version, sizeof(ret->version));
+    text_of(status, "sourceEndpoint", ret->endpoint, sizeof(ret->endpoint));
+    text_of(status, "Reason", ret->reason, sizeof(ret->reason));
+    text_of(status, "lastError", ret->error, sizeof(ret->error));
+    ret->artifacts = json_deep_copy(json_object_get(status, "artifacts"));
+    if (!json_is_array(ret->artifacts)) {
+        json_decref(ret->artifacts);
+        ret->artifacts = json_array();
+    }
+}
+
+void eb_state_done(struct eb_state *s)
+{
+    json_decref(s->artifacts);
+    s->artifacts = NULL;
+}
+
+static void set_time(json_t *status, const char *key, int64_t at)
+{
+    char text[STW_TIME_LEN];
+    if (at == EB_NEVER)
+        return;
+    stw_time_format(at * 1000000, text);
+    (void)json_object_set_new(status, key, json_string(text));
+}
+
+static void set_text(json_t *status, const char *key, const char *text)
+{
+    if (*text)
+        (void)json_object_set_new(status, key, json_string(text));
+}
+
+static void set_retry(const struct eb_state *s, json_t *status)
+{
+    json_t *retry = json_pack("{s:I,s:s}", "count", (json_int_t)s->failures, "lastError", s->error);
+    set_time(retry, "nextTime", s->retry_at);
+    (void)json_object_set_new(status, "retry", retry);
+}
+
+void eb_state_write(const struct eb_state *s, json_t *status)
+{
+    (void)json_object_set_new(status, "phase", json_string(eb_phase_names[s->phase]));
+    (void)json_object_set_new(status, "succeeded", json_boolean(s->phase == EB_SUCCEEDED));
+    set_time(status, "lastScheduleTime", s->last_schedule);
+    set_time(status, "nextScheduleTime", s->next_schedule);
+    set_time(status, "lastSuccessDate", s->last_success);
+    (void)json_object_set_new(status, "consecutiveFailures", json_integer(s->failures));
+    (void)json_object_set_new(status, "prunedCount", json_integer(s->pruned));
+    if (s->revision)
+        (void)json_object_set_new(status, "etcdRevision", json_integer((json_int_t)s->revision));
+    set_text(status, "etcdVersion", s->version);
+    set_text(status, "sourceEndpoint", s->endpoint);
+    set_text(status, "Reason", s->reason);
+    set_text(status, "lastError", s->error);
+    if (s->retry_at != EB_NEVER)
+        set_retry(s, status);
+    (void)json_object_set(status, "artifacts", s->artifacts);
+}
+
+/* --- the result of a backup */
+
+void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const char *uri)
+{
+    json_t *artifact =
+        json_pack("{s:s,s:I,s:I,s:b}", "uri", uri, "revision", (json_int_t)made->revision,
+                  "sizeBytes", (json_int_t)made->size_bytes, "verified", made->verified);
+    set_text(artifact, "sha256", made->sha256);
+    set_text(artifact, "etcdVersion", made->version);
+    set_time(artifact, "time", made->time);
+    (void)json_array_insert_new(s->artifacts, 0, artifact);
+    while (json_array_size(s->artifacts) > EB_ARTIFACTS_MAX)
+        (void)json_array_remove(s->artifacts, json_array_size(s->artifacts) - 1);
+    s->phase = EB_SUCCEEDED;
+    s->last_success = made->time;
+    s->revision = made->revision;
+    s->failures = 0;
+    s->pruned += made->pruned;
+    s->retry_at = EB_NEVER;
+    s->reason[0] = s->error[0] = '\0';
+    (void)snprintf(s->version, sizeof(s->version), "%s", made->version);
+    (void)snprintf(s->endpoint, sizeof(s->endpoint), "%s", made->endpoint);
+}
+
+void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_t now)
+{
+    int64_t wait = EB_BACKOFF_S;
+    for (int64_t i = 0; i < s->failures && wait < EB_BACKOFF_MAX_S; i++)
+        wait *= 2;
+    s->phase = EB_FAILED;
+    s->failures++;
+    s->retry_at = now + STW_MIN(wait, EB_BACKOFF_MAX_S);
+    (void)snprintf(s->reason, sizeof(s->reason), "%s", failed->reason);
+    (void)snprintf(s->error, sizeof(s->error), "%s", failed->err.text);
+    stw_message_clean(s->error, sizeof(s->error) - 1);
+    if (*failed->endpoint)
+        (void)snprintf(s->endpoint, sizeof(s->endpoint), "%s", failed->endpoint);
+}
+
+const json_t *eb_state_verified(const struct eb_state *s)
+{
+    for (size_t i = 0; i < json_array_size(s->artifacts); i++) {
+        const json_t *one = json_array_get(s->artifacts, i);
+        if (json_is_true(json_object_get(one, "verified")))
+            return one;
+    }
+    return NULL;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State that the controller keeps in addition to the caches: for each cluster the client for its
+ * members, with its certificates, so that a settled cluster causes no API server load. */
+#include "base/table.h"
+#include "base/util.h"
+#include "kinds/etcdcluster/run.h"
+
+#include <math.h>
+#include <pthread.h>
+
+struct ec_runtime {
+    struct stw_family *margins, *ends;
+    pthread_mutex_t lock; /* guards the table; an entry is used only by the one run of its key */
+    struct stw_table kept;
+    bool cancelled;
+};
+
+static const char *key_of(const void *entry)
+{
+    return ((const struct ec_kept *)entry)->key;
+}
+
+static void free_kept(struct ec_kept *k)
+{
+    if (!k)
+        return;
+    stw_etcd_destroy(k->etcd);
+    free(k->key);
+    free(k);
+}
+
+int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
+                    void **ret_state, struct stw_error *err)
+{
+    static const char *const labels[] = {"namespace", "cluster", NULL};
+    struct ec_runtime *k = calloc(1, sizeof(*k));
+    (void)m;
+    if (!k)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    k->kept = STW_TABLE_INIT(key_of);
+    (void)pthread_mutex_init(&k->lock, NULL);
+    if (config->metrics) {
+        k->margins = stw_metrics_family(
+            config->metrics, STW_GAUGE, "steward_etcd_quorum_margin",
+            "Voters that may fail before an etcd cluster loses its quorum; negative: so many are "
+            "missing.",
+            labels, NULL);
+        k->ends = stw_metrics_family(
+            config->metrics, STW_GAUGE, "steward_etcd_certificate_not_after_seconds",
+            "When the first certificate of an etcd cluster expires, in seconds since the epoch.",
+            labels, NULL);
+    }
+    *ret_state = k;
+    return 0;
+}
+
+void ec_runtime_cancel(void *state)
+{
+    struct ec_runtime *k = state;
+    struct ec_kept *one;
+    pthread_mutex_lock(&k->lock);
+    k->cancelled = true;
+    for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
+        if (one->etcd)
+            stw_etcd_cancel(one->etcd);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void ec_runtime_close(void *state)
+{
+    struct ec_runtime *k = state;
+    struct ec_kept *one;
+    for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
+        free_kept(one);
+    stw_table_done(&k->kept);
+    (void)pthread_mutex_destroy(&k->lock);
+    free(k);
+}
+
+static struct ec_kept *create_kept(struct ec_runtime *k, const struct stw_run *run)
+{
+    struct ec_kept *one = calloc(1, sizeof(*one));
+    void *old;
+    if (!one)
+        return NULL;
+    one->key = strdup(run->key);
+    one->margin = STW_SERIES(k->margins, run->ns, run->name);
+    if (!one->key || stw_table_put(&k->kept, one, &old) != 0) {
+        free_kept(one);
+        return NULL;
+    }
+    return one;
+}
+
+struct ec_kept *ec_runtime_get(struct ec_runtime *k, const struct stw_run *run)
+{
+    pthread_mutex_lock(&k->lock);
+    struct ec_kept *one = stw_table_get(&k->kept, run->key);
+    if (!one)
+        one = create_kept(k, run);
+    pthread_mutex_unlock(&k->lock);
+    return one;
+}
+
+int ec_runtime_use(struct ec_runtime *k, struct ec_kept *kept, const struct stw_etcd_config *config,
+                   struct stw_error *err)
+{
+    struct stw_etcd *fresh = NULL, *old;
+    if (stw_etcd_create(config, &fresh, err) != 0)
+        return -1;
+    pthread_mutex_lock(&k->lock);
+    old = kept->etcd;
+    kept->etcd = fresh;
+    if (k->cancelled)
+        stw_etcd_cancel(fresh);
+    pthread_mutex_unlock(&k->lock);
+    stw_etcd_destroy(old);
+    return 0;
+}
+
+void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
+                           int64_t not_after)
+{
+    if (not_after == 0)
+        return;
+    if (!kept->cert_end && k->ends)
+        kept->cert_end = STW_SERIES(k->ends, run->ns, run->name);
+    stw_series_set(kept->cert_end, (double)not_after);
+}
+
+/* Removes the gauges, too. */
+void ec_runtime_forget(struct ec_runtime *k, const char *key)
+{
+    pthread_mutex_lock(&k->lock);
+    struct ec_kept *one = stw_table_remove(&k->kept, key);
+    pthread_mutex_unlock(&k->lock);
+    if (one) {
+        stw_series_remove(one->margin);
+        stw_series_remove(one->cert_end);
+    }
+    free_kept(one);
+}

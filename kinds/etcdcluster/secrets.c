@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Secrets with an EtcdCluster's certificates.  Also creates and renews those of steward's own
+ * authority, one per cluster (authority.c decides when).  etcd reads CA bundles only at
+ * its start, so a new bundle means that pods are recreated.  It reads leaf certificates at each TLS
+ * handshake. */
+#include "base/base64.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "certs/issue.h"
+#include "controller/secret_watch.h"
+#include "kinds/etcdcluster/run.h"
+
+#include <stdio.h>
+
+#define PEM_MAX (256u << 10)
+#define SECRET_MAX (4u << 20)
+
+/* --- reading */
+
+static void wipe_and_free_text(char **text)
+{
+    if (*text)
+        stw_wipe(*text, strlen(*text));
+    free(*text);
+    *text = NULL;
+}
+
+void ec_pem_done(struct ec_pem *p)
+{
+    wipe_and_free_text(&p->key);
+    wipe_and_free_text(&p->cert);
+    wipe_and_free_text(&p->ca);
+}
+
+struct secret {
+    struct stw_buf text;
+    struct stw_json_doc doc;
+    char uid[64], resource_version[STW_RV_LEN];
+};
+
+static void secret_done(struct secret *s)
+{
+    stw_json_done(&s->doc);
+    stw_buf_done(&s->text);
+}
+#define autosecret __attribute__((cleanup(secret_done)))
+
+static int read_secret(struct ec *e, const char *name, struct secret *s, struct stw_error *err)
+{
+    s->text = (struct stw_buf){.max = SECRET_MAX, .secret = true};
+    if (stw_kube_get(e->run->client, &stw_res_secret, e->owner.ns, name, &s->text, err) != 0) {
+        bool absent = err->code == STW_ERR_NOT_FOUND;
+        if (absent)
+            *err = (struct stw_error){0};
+        return absent ? 0 : stw_error_wrap(err, "cannot read Secret \"%s\"", name);
+    }
+    if (stw_json_scan(&s->doc, stw_buf_str(&s->text), s->text.len, err) != 0)
+        return -1;
+    struct stw_json m = stw_json_get(stw_json_root(&s->doc), "metadata");
+    (void)stw_json_strcpy(stw_json_get(m, "uid"), s->uid, sizeof(s->uid));
+    (void)stw_json_strcpy(stw_json_get(m, "resourceVersion"), s->resource_version,
+                          sizeof(s->resource_version));
+    return 1;
+}
+
+/* The decoded value of a key; NULL: absent, empty or invalid. */
+static char *value_of(const struct secret *s, const char *key)
+{
+    stw_autobuf struct stw_buf text = {.max = PEM_MAX, .secret = true};
+    struct stw_buf value = {.max = PEM_MAX, .secret = true};
+    struct stw_json v = stw_json_get(stw_json_get(stw_json_root(&s->doc), "data"), key);
+    if (!stw_json_there(v))
+        return NULL;
+    stw_json_str(v, &text);
+    if (stw_base64_decode(stw_buf_str(&text), text.len, &value) != 0 || value.len == 0) {
+        stw_buf_done(&value);
+        return NULL;
+    }
+    return stw_buf_take(&value);
+}
+
+static char *read_prefixed_value(const struct secret *s, const char *prefix, const char *suffix)
+{
+    char key[64];
+    (void)snprintf(key, sizeof(key), "%s%s", prefix, suffix);
+    return value_of(s, key);
+}
+
+static void read_pem_values(const struct secret *s, const char *prefix, struct ec_pem *ret)
+{
+    *ret = (struct ec_pem){.cert = read_prefixed_value(s, prefix, ".crt"),
+                           .key = read_prefixed_value(s, prefix, ".key"),
+                           .ca = read_prefixed_value(s, prefix, "-ca.crt")};
+}
+
+int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
+                   struct stw_error *err)
+{
+    autosecret struct secret s = {0};
+    *ret = (struct ec_pem){0};
+    int rc = read_secret(e, name, &s, err);
+    if (rc > 0)
+        read_pem_values(&s, prefix, ret);
+    return rc;
+}
+
+void ec_secrets_versions(struct ec *e, char *out, size_t size)
+{
+    const char *const names[] = {e->tls.ca_secret, e->tls.peer_secret, e->tls.server_secret,
+                                 e->tls.operator_secret};
+    struct stw_informer *cache = stw_run_cache(e->run, &stw_watch_secrets);
+    int start = snprintf(out, size, "%lld:", (long long)e->object.generation);
+    size_t at = start > 0 ? (size_t)start : 0;
+    for (size_t i = 0; i < STW_COUNT(names); i++) {
+        stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+        char key[STW_KEY_LEN], rv[STW_RV_LEN] = "";
+        stw_key_make(e->owner.ns, names[i], key);
+        if (*names[i])
+            (void)stw_informer_get(cache, key, &text, rv);
+        int n = snprintf(out + at, size - at, "%s,", rv);
+        at += n > 0 && (size_t)n < size - at ? (size_t)n : 0;
+    }
+}
+
+/* --- writing */
+
+struct entry {
+    const char *key, *value; /* NULL: left out */
+};
+
+static json_t *data_of(const struct entry *entries)
+{
+    json_t *data = json_object();
+    for (; entries->key; entries++) {
+        stw_autobuf struct stw_buf text = {.max = PEM_MAX, .secret = true};
+        if (!entries->value)
+            continue;
+        stw_base64_encode(entries->value, strlen(entries->value), &text);
+        (void)json_object_set_new(data, entries->key, json_string(stw_buf_str(&text)));
+    }
+    return data;
+}
+
+static json_t *build_secret_manifest(const struct ec *e, const char *name, const struct secret *old,
+                                     const struct entry *entries)
+{
+    json_t *m = stw_manifest_metadata(e->run, &e->owner, &e->naming, name);
+    if (*old->resource_version) {
+        (void)json_object_set_new(m, "resourceVersion", json_string(old->resource_version));
+        (void)json_object_set_new(m, "uid", json_string(old->uid));
+    }
+    return json_pack("{s:s,s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "Secret", "type",
+                     "Opaque", "metadata", m, "data", data_of(entries));
+}
+
+static bool is_ours(const struct ec *e, const struct secret *s)
+{
+    char kind[64], name[254], uid[64] = "";
+    return stw_owner_controller(stw_json_root(&s->doc), kind, name, uid) == 0 &&
+           stw_streq(uid, e->owner.uid);
+}
+
+/* The JSON tree, which holds the values for a moment, is not wiped; the text made of it is. */
+static int write_secret(struct ec *e, const char *name, const struct secret *old,
+                        const struct entry *entries, struct stw_error *err)
+{
+    json_auto_t *object = build_secret_manifest(e, name, old, entries);
+    bool there = *old->resource_version;
+    if (!stw_run_may_write(e->run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    if (there && !is_ours(e, old))
+        return stw_fail(err, STW_ERR_FORBIDDEN,
+                        "Secret \"%s\" exists and is not controlled by this object; delete it, or "
+                        "name it under spec.TLS.static",
+                        name);
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
+    stw_resource_path(&stw_res_secret, e->owner.ns, there ? name : NULL, NULL, &path);
+    stw_buf_addf(&path, "?fieldManager=%s", e->run->controller->field_manager);
+    char *body = json_dumps(object, JSON_COMPACT);
+    if (!body)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    struct stw_request request = {.method = there ? "PUT" : "POST",
+                                  .path = stw_buf_str(&path),
+                                  .body = body,
+                                  .body_len = strlen(body),
+                                  .secret = true};
+    int rc = stw_client_do(e->run->client, &request, NULL, err);
+    stw_fault_point("secret");
+    wipe_and_free_text(&body);
+    if (rc == 0)
+        stw_log(STW_LOG_INFO, "wrote a Secret of certificates", STW_STR("secret", name));
+    return rc == 0 ? 0 : stw_error_wrap(err, "cannot write Secret \"%s\"", name);
+}
+
+/* --- the authority */
+
+/* According to the status, no change is in progress. */
+static bool is_calm(const struct ec *e)
+{
+    static const struct {
+        const char *type;
+        enum stw_truth truth;
+    } calm[] = {{"Rolling", STW_FALSE}, {"AllMembersHealthy", STW_TRUE}, {"Scaling", STW_FALSE}};
+    const json_t *list = json_object_get(e->object.status, "conditions");
+    for (size_t i = 0; i < STW_COUNT(calm); i++)
+        if (!stw_condition_is(stw_condition_find(list, calm[i].type), calm[i].truth))
+            return false;
+    return true;
+}
+
+/* Every member has been started with the bundle that includes the next authority. */
+static bool all_trust(void *ctx, const char *bundle)
+{
+    struct ec *e = ctx;
+    struct ec_tls with = {0};
+    ec_tls_trust(&with, bundle); /* once for members, once for clients */
+    ec_tls_trust(&with, bundle);
+    (void)snprintf(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", with.trust_hash);
+    ec_hash_template(e);
+    e->tls.trust_hash[0] = '\0';
+    return is_calm(e) && ec_pods_are_of(e, e->template_hash);
+}
+
+static void look_by(struct ec *e, int64_t at)
+{
+    e->tls.look_again = STW_MIN(e->tls.look_again, at);
+}
+
+static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_error *err)
+{
+    autosecret struct secret s = {0};
+    char name[128];
+    int64_t now_us = stw_wall_us(e->run->clock);
+    if (read_secret(e, e->tls.ca_secret, &s, err) < 0)
+        return -1;
+    a->now = (struct stw_pem_pair){.cert = value_of(&s, "ca.crt"), .key = value_of(&s, "ca.key")};
+    a->next =
+        (struct stw_pem_pair){.cert = value_of(&s, "next.crt"), .key = value_of(&s, "next.key")};
+    a->previous = value_of(&s, "previous.crt");
+    (void)snprintf(name, sizeof(name), "etcd %.40s", e->owner.name);
+    int step = ec_authority_advance(a, name, now_us, all_trust, e, err);
+    if (step < 0)
+        return -1;
+    look_by(e, ec_authority_look(a, now_us));
+    const struct entry entries[] = {{"ca.crt", a->now.cert},       {"ca.key", a->now.key},
+                                    {"next.crt", a->next.cert},    {"next.key", a->next.key},
+                                    {"previous.crt", a->previous}, {NULL, NULL}};
+    return step == 0 ? 0 : write_secret(e, e->tls.ca_secret, &s, entries, err);
+}
+
+/* --- leaves */
+
+#define NAMES_MAX 8
+struct names {
+    char text[NAMES_MAX][300];
+    const char *list[NAMES_MAX + 1];
+    size_t count;
+};
+
+static void add_name(struct names *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add_name(struct names *n, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(n->text[n->count], sizeof(n->text[0]), fmt, ap);
+    va_end(ap);
+    n->list[n->count] = n->text[n->count];
+    n->list[++n->count] = NULL;
+}
+
+static void names_of_members(const struct ec *e, struct names *n)
+{
+    const char *name = e->owner.name, *ns = e->owner.ns;
+    const char *domain = e->spec.pod.cluster_domain ? e->spec.pod.cluster_domain : "cluster.local";
+    add_name(n, "*.%s.%s.svc", name, ns);
+    add_name(n, "*.%s.%s.svc.%s", name, ns, domain);
+    add_name(n, "%s-client", name);
+    add_name(n, "%s-client.%s", name, ns);
+    add_name(n, "%s-client.%s.svc", name, ns);
+    add_name(n, "%s-client.%s.svc.%s", name, ns, domain);
+    add_name(n, "localhost");
+}
+
+static void names_of_clients(const struct ec *e, struct names *n)
+{
+    add_name(n, "client.%s.%s.svc", e->owner.name, e->owner.ns);
+}
+
+static int write_leaf(struct ec *e, const struct ec_authority *a, const struct secret *old,
+                      const char *name, const char *prefix, const struct stw_pem_pair *leaf,
+                      struct stw_error *err)
+{
+    char cert[32], key[32], ca[32];
+    (void)snprintf(cert, sizeof(cert), "%s.crt", prefix);
+    (void)snprintf(key, sizeof(key), "%s.key", prefix);
+    (void)snprintf(ca, sizeof(ca), "%s-ca.crt", prefix);
+    const struct entry entries[] = {
+        {cert, leaf->cert}, {key, leaf->key}, {ca, stw_buf_str(&a->bundle)}, {NULL, NULL}};
+    return write_secret(e, name, old, entries, err);
+}
+
+static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *name,
+                       const char *prefix, const struct names *n, struct stw_error *err)
+{
+    static const char *const addresses[] = {"127.0.0.1", "::1", NULL};
+    autosecret struct secret s = {0};
+    struct ec_pem p = {0};
+    struct stw_pem_pair fresh = {0};
+    if (read_secret(e, name, &s, err) < 0)
+        return -1;
+    if (*s.resource_version)
+        read_pem_values(&s, prefix, &p);
+    int64_t now_us = stw_wall_us(e->run->clock);
+    int64_t early_s = e->spec.tls.auto_.renew_before_days * stw_day_s();
+    bool good = ec_leaf_is_good(&p, a->now.cert, n->list, early_s, now_us);
+    int rc = 0;
+    if (!good)
+        rc = stw_issue_both(&a->now, n->list, addresses, now_us,
+                            (uint32_t)e->spec.tls.auto_.validity_days, &fresh, err);
+    if (rc == 0)
+        look_by(e, ec_cert_end(good ? p.cert : fresh.cert) - early_s);
+    const struct stw_pem_pair old = {.cert = p.cert, .key = p.key};
+    if (rc == 0 && (!good || !p.ca || !stw_streq(p.ca, stw_buf_str(&a->bundle))))
+        rc = write_leaf(e, a, &s, name, prefix, good ? &old : &fresh, err);
+    if (rc == 0 && !good && *s.resource_version)
+        stw_object_event(e->run, &e->object, false, "CertRotated", "Rotate",
+                         "issued the certificate in Secret \"%s\" anew", name);
+    stw_pem_pair_done(&fresh);
+    ec_pem_done(&p);
+    return rc;
+}
+
+int ec_secrets_ensure(struct ec *e, struct stw_error *err)
+{
+    struct ec_authority a = {0};
+    struct names members = {0}, clients = {0};
+    names_of_members(e, &members);
+    names_of_clients(e, &clients);
+    int rc = -1;
+    if (ensure_authority(e, &a, err) == 0 &&
+        ensure_leaf(e, &a, e->tls.peer_secret, "peer", &members, err) == 0 &&
+        ensure_leaf(e, &a, e->tls.server_secret, "server", &members, err) == 0)
+        rc = ensure_leaf(e, &a, e->tls.operator_secret, "etcd-client", &clients, err);
+    ec_authority_done(&a);
+    return rc;
+}

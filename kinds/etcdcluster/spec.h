@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * EtcdCluster: an etcd of a given number of members, each a pod with its own volume. */
+#ifndef STW_KINDS_ETCDCLUSTER_SPEC_H
+#define STW_KINDS_ETCDCLUSTER_SPEC_H
+
+#include "etcd/release.h"
+#include "schema/kind.h"
+#include "schema/semver.h"
+
+#define STW_ETCD_REPOSITORY "quay.io/coreos/etcd"
+#define STW_ETCD_CLUSTER_NAME_MAX 52 /* a member's name is 11 bytes longer */
+#define STW_ETCD_SIZE_MAX 7
+#define STW_ETCD_CLIENT_PORT 2379
+#define STW_ETCD_PEER_PORT 2380
+#define STW_ETCD_METRICS_PORT 2381 /* plain HTTP: probes have no client certificate */
+
+#define STW_ETCD_FORCE_NEW_CLUSTER "etcd.database.coreos.com/force-new-cluster"
+/* The first member of a new cluster, whose volume holds a restored snapshot. */
+#define STW_ETCD_SEED_MEMBER "etcd.database.coreos.com/seed-member"
+
+struct stw_etcd_pod {
+    struct stw_json labels, annotations, node_selector; /* maps of strings */
+    struct stw_json affinity, tolerations, resources, security_context, spread; /* core/v1 */
+    struct stw_json image_pull_secrets;
+    const char *priority_class, *service_account; /* or NULL */
+    bool anti_affinity;
+    struct stw_json env;        /* list of core/v1 EnvVar */
+    struct stw_json claim_spec; /* core/v1 PersistentVolumeClaimSpec; absent: spec.storage */
+    const char *busybox_image;
+    int64_t dns_timeout_s;
+    const char *cluster_domain; /* NULL: names end in ".svc" and the resolver completes them */
+};
+
+struct stw_etcdcluster {
+    int64_t size;
+    const char *version; /* without a leading "v" */
+    const char *repository;
+    bool paused;
+    struct stw_etcd_pod pod;
+    struct {
+        const char *medium; /* "Auto", "Persistent", "EmptyDir" */
+        struct stw_json size;
+        const char *storage_class; /* or NULL */
+    } storage;
+    struct {
+        struct {
+            struct {
+                const char *peer_secret, *server_secret; /* or NULL */
+            } member;
+            const char *operator_secret; /* or NULL */
+        } static_;                       /* "static" */
+        struct {
+            const char *provider; /* "Steward"; NULL: no CA of its own */
+            int64_t validity_days, renew_before_days;
+        } auto_; /* "auto" */
+    } tls;       /* spec.TLS */
+    struct {
+        struct stw_json quota_backend_bytes; /* quantity */
+        const char *auto_compaction_mode, *auto_compaction_retention;
+        int64_t snapshot_count, heartbeat_interval_ms, election_timeout_ms; /* 0: etcd's defaults */
+        struct stw_json extra_args;                                         /* map of strings */
+    } options;
+    struct {
+        bool enabled;
+        int64_t unhealthy_s, max_per_hour;
+    } failover;
+    const char *quorum_loss_policy;
+    struct {
+        int64_t pause_between_s;
+    } upgrade;
+    struct {
+        bool enabled;
+    } pdb;
+    struct {
+        const char *when_deleted, *when_scaled; /* "Retain", "Delete" */
+    } volume_retention;
+    int64_t progress_deadline_s;
+};
+
+extern const struct stw_kind stw_kind_etcdcluster;
+
+/* Whether an option of etcd ("data-dir", "experimental-...") is reserved for steward.  Every option
+ * that steward passes to a member must be.  `ret_use`: the field of the spec for it, or NULL. */
+bool stw_etcd_option_reserved(const char *name, const char **ret_use);
+
+/* Whether members may go from a running version to another one; `err` gives the reason, worded as
+ * at admission.  Called at admission and again before each upgrade or downgrade. */
+struct stw_error;
+int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err);
+
+#endif

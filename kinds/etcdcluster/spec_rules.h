@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files of EtcdCluster and by EtcdRestore, whose template is an EtcdCluster's
+ * spec. */
+#ifndef STW_KINDS_ETCDCLUSTER_SPEC_RULES_H
+#define STW_KINDS_ETCDCLUSTER_SPEC_RULES_H
+
+#include "base/util.h"
+#include "kinds/etcdcluster/spec.h"
+
+extern const struct stw_field stw_ec_spec_fields[];
+extern const struct stw_field stw_ec_pod_fields[]; /* of struct stw_etcd_pod */
+extern const struct stw_field stw_ec_status_fields[];
+extern const struct stw_column stw_ec_columns[];
+
+/* The input of the rules. */
+struct stw_ec_scene {
+    const struct stw_admission *a;
+    const char *at;       /* path of the spec: "spec", "spec.template" */
+    struct stw_json json; /* the spec as it was sent */
+    const struct stw_etcdcluster *now;
+    const struct stw_etcdcluster *old; /* NULL: there is no old spec to compare with */
+    struct stw_json status;            /* of the existing cluster */
+    struct stw_findings *f;
+};
+
+/* Findings at a path below the spec, such as "pod.labels[app]". */
+void stw_ec_forbid(const struct stw_ec_scene *s, const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Refuses an option of etcd, or a variable for it, that is reserved; `use`: the field for it, or
+ * NULL. */
+void stw_ec_forbid_option(const struct stw_ec_scene *s, const char *path, const char *name,
+                          const char *use);
+void stw_ec_require(const struct stw_ec_scene *s, const char *path, const char *text);
+void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t value,
+                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void stw_ec_refuse_text(const struct stw_ec_scene *s, const char *path, const char *value,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void stw_ec_refuse_node(const struct stw_ec_scene *s, const char *path, struct stw_json value,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+struct stw_ec_path {
+    char text[512];
+};
+struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path);
+
+/* The rules by part. */
+void stw_ec_check(const struct stw_ec_scene *s); /* all of them */
+void stw_ec_check_version(const struct stw_ec_scene *s);
+void stw_ec_check_pod(const struct stw_ec_scene *s);
+void stw_ec_check_storage(const struct stw_ec_scene *s);
+void stw_ec_check_tls(const struct stw_ec_scene *s);
+
+/* For `check` of a field table row. */
+const char *stw_ec_check_version_text(const char *version);
+
+/* Warns about a Secret that is missing or lacks one of the keys (NULL-terminated); `then` is what
+ * happens when it appears: "the members start".  Costs requests: only for a name that is new or
+ * changed. */
+void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
+                             const char *const *keys, const char *then, struct stw_findings *f);
+static inline bool stw_ec_same(const char *a, const char *b)
+{
+    return a == b || (a && b && stw_streq(a, b));
+}
+
+void stw_ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                     struct stw_findings *f);
+void stw_ec_advise_delete(const struct stw_admission *a, struct stw_findings *f);
+
+#endif

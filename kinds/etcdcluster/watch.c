@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the caches keep of members' pods and claims: only what shows the state of a member.
+ *   a "namespace/name" of the cluster   u uid   o uid of the owner   t it is being deleted
+ * of pods:  i IP   h hash of the template   e version   c created (seconds)   z it has ended
+ *   r its container runs or has run   y ready   g guarded   f forced   q refused an empty folder
+ *   v labelled as a voter   l its log begins after its start
+ *   w trouble (enum ec_trouble)   m the message of the kubelet or the scheduler
+ * of claims:  k uid of the cluster   b bound */
+#include "base/clock.h"
+#include "base/util.h"
+#include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/run.h"
+
+#include <stdio.h>
+
+#define SELECTOR "app.kubernetes.io/managed-by=steward,app.kubernetes.io/name=" STW_ETCD_APP
+#define TEXT_MAX (64u << 10)
+
+/* Message of etcd 3.4 to 3.6 if it has no data, does not start a new cluster, and reaches no other
+ * member (see EC_GUARD).  Source: server/etcdserver/cluster_util.go, getClusterFromRemotePeers */
+#define REFUSALS 2 /* a single one may come from a volume that was not there yet */
+#define REFUSAL "could not retrieve cluster information from the given URLs"
+#define NO_SPACE "no space left on device" /* of the volume, not of the quota */
+
+/* --- reading a pod */
+
+/* Truncates longer texts. */
+static void text_of(struct stw_json string, char *out, size_t size)
+{
+    stw_autobuf struct stw_buf all = STW_BUF_INIT(TEXT_MAX);
+    stw_json_str(string, &all);
+    (void)snprintf(out, size, "%s", stw_buf_str(&all));
+    stw_message_clean(out, size - 1);
+}
+
+static void set_pod_trouble(struct ec_pod_live *p, enum ec_trouble trouble, struct stw_json text)
+{
+    p->trouble = trouble;
+    text_of(text, p->text, sizeof(p->text));
+}
+
+static void look_at_ended(struct stw_json ended, struct ec_pod_live *p)
+{
+    stw_autobuf struct stw_buf message = STW_BUF_INIT(TEXT_MAX);
+    if (!stw_json_there(ended))
+        return;
+    p->ran = true;
+    stw_json_str(stw_json_get(ended, "message"), &message);
+    p->refused = p->refused || strstr(stw_buf_str(&message), REFUSAL);
+    p->full = p->full || strstr(stw_buf_str(&message), NO_SPACE);
+}
+
+static const struct {
+    const char *reason;
+    enum ec_trouble trouble;
+} waits[] = {
+    {"ErrImagePull", EC_TROUBLE_IMAGE},
+    {"ImagePullBackOff", EC_TROUBLE_IMAGE},
+    {"InvalidImageName", EC_TROUBLE_IMAGE},
+    {"ErrImageNeverPull", EC_TROUBLE_IMAGE},
+    {"ImageInspectError", EC_TROUBLE_IMAGE},
+    {"CrashLoopBackOff", EC_TROUBLE_CRASH},
+    {"RunContainerError", EC_TROUBLE_CRASH},
+    {"CreateContainerError", EC_TROUBLE_CRASH},
+    {"CreateContainerConfigError", EC_TROUBLE_CRASH},
+};
+
+static void look_at_container(struct stw_json status, struct ec_pod_live *p)
+{
+    struct stw_json state = stw_json_get(status, "state");
+    struct stw_json waiting = stw_json_get(state, "waiting");
+    int64_t restarts = 0;
+    p->ready = stw_json_bool(stw_json_get(status, "ready"), false);
+    (void)stw_json_int(stw_json_get(status, "restartCount"), &restarts);
+    look_at_ended(stw_json_path(status, "lastState.terminated"), p);
+    look_at_ended(stw_json_get(state, "terminated"), p);
+    p->refused = p->refused && restarts >= REFUSALS;
+    if (stw_json_there(stw_json_get(state, "running")))
+        p->ran = true;
+    for (size_t i = 0; i < STW_COUNT(waits); i++)
+        if (stw_json_is(stw_json_get(waiting, "reason"), waits[i].reason))
+            set_pod_trouble(p, waits[i].trouble, stw_json_get(waiting, "message"));
+    if (p->trouble == EC_TROUBLE_CRASH && p->refused)
+        (void)snprintf(p->text, sizeof(p->text),
+                       "its data folder is empty, and so etcd does not start");
+    if (p->trouble == EC_TROUBLE_CRASH && p->full)
+        (void)snprintf(
+            p->text, sizeof(p->text),
+            "its volume is full, and so etcd does not run: make it larger, or make space "
+            "on it");
+}
+
+static void look_at_scheduling(struct stw_json pod, struct ec_pod_live *p)
+{
+    struct stw_json key, c;
+    stw_json_foreach (stw_json_path(pod, "status.conditions"), key, c) {
+        if (!stw_json_is(stw_json_get(c, "type"), "PodScheduled") ||
+            !stw_json_is(stw_json_get(c, "reason"), "Unschedulable"))
+            continue;
+        set_pod_trouble(p, EC_TROUBLE_UNSCHEDULABLE, stw_json_get(c, "message"));
+        if (strstr(p->text, "ersistent") || strstr(p->text, "volume"))
+            p->trouble = EC_TROUBLE_VOLUME;
+    }
+}
+
+static void look_at_annotations(struct stw_json annotations, struct ec_pod_live *p)
+{
+    char initial[STW_ETCD_URL_MAX + EC_NAME_MAX] = "";
+    (void)stw_json_strcpy(stw_json_get(annotations, EC_HASH), p->hash, sizeof(p->hash));
+    (void)stw_json_strcpy(stw_json_get(annotations, EC_VERSION), p->version, sizeof(p->version));
+    int rc =
+        stw_json_strcpy(stw_json_get(annotations, EC_INITIAL_CLUSTER), initial, sizeof(initial));
+    p->forced = stw_json_is(stw_json_get(annotations, EC_FORCED), "true");
+    p->trimmed = stw_json_is(stw_json_get(annotations, EC_TRIMMED), "true");
+    p->guarded = rc == 0 && !strchr(initial, ',') &&
+                 stw_json_is(stw_json_get(annotations, EC_INITIAL_STATE), "existing");
+}
+
+static int64_t seconds_of(struct stw_json time)
+{
+    char text[STW_TIME_LEN];
+    int64_t us;
+    if (stw_json_strcpy(time, text, sizeof(text)) != 0 || stw_time_parse(text, &us) != 0)
+        return 0;
+    return us / 1000000;
+}
+
+static void look_at_owner(struct stw_json object, char out[64])
+{
+    char kind[64], name[254];
+    if (stw_owner_controller(object, kind, name, out) != 0)
+        out[0] = '\0';
+}
+
+static int look_at_cluster(struct stw_json object, char out[STW_KEY_LEN])
+{
+    char ns[254], name[254];
+    struct stw_json m = stw_json_get(object, "metadata");
+    if (stw_json_strcpy(stw_json_get(m, "namespace"), ns, sizeof(ns)) != 0 ||
+        stw_json_strcpy(stw_json_get(stw_json_get(m, "labels"), "app.kubernetes.io/instance"), name,
+                        sizeof(name)) != 0)
+        return -1;
+    stw_key_make(ns, name, out);
+    return 0;
+}
+
+static int look_at_pod(struct stw_json pod, struct ec_pod_live *p)
+{
+    struct stw_json m = stw_json_get(pod, "metadata"), status = stw_json_get(pod, "status");
+    struct stw_json phase = stw_json_get(status, "phase");
+    *p = (struct ec_pod_live){0};
+    if (look_at_cluster(pod, p->cluster) != 0 ||
+        stw_json_strcpy(stw_json_get(m, "uid"), p->uid, sizeof(p->uid)) != 0)
+        return -1;
+    look_at_owner(pod, p->owner_uid);
+    (void)stw_json_strcpy(stw_json_get(status, "podIP"), p->ip, sizeof(p->ip));
+    p->created = seconds_of(stw_json_get(m, "creationTimestamp"));
+    p->going = stw_json_there(stw_json_get(m, "deletionTimestamp"));
+    p->ended = stw_json_is(phase, "Failed") || stw_json_is(phase, "Succeeded");
+    p->voter = stw_json_is(stw_json_get(stw_json_get(m, "labels"), EC_ROLE), EC_VOTER);
+    look_at_annotations(stw_json_get(m, "annotations"), p);
+    look_at_scheduling(pod, p);
+    look_at_container(stw_json_at(stw_json_get(status, "containerStatuses"), 0), p);
+    return 0;
+}
+
+/* --- what is kept */
+
+static void add_text_key(struct stw_buf *out, const char *key, const char *text)
+{
+    stw_buf_addf(out, ",\"%s\":", key);
+    stw_buf_json_strz(out, text);
+}
+
+static void add_true(struct stw_buf *out, const char *key, bool set)
+{
+    if (set)
+        stw_buf_addf(out, ",\"%s\":true", key);
+}
+
+static void project_pod(const struct stw_controller *const *all, struct stw_json pod,
+                        struct stw_buf *out)
+{
+    struct ec_pod_live p;
+    (void)all;
+    if (look_at_pod(pod, &p) != 0)
+        return;
+    stw_buf_adds(out, "{\"a\":");
+    stw_buf_json_strz(out, p.cluster);
+    add_text_key(out, "u", p.uid);
+    add_text_key(out, "o", p.owner_uid);
+    add_text_key(out, "i", p.ip);
+    add_text_key(out, "h", p.hash);
+    add_text_key(out, "e", p.version);
+    stw_buf_addf(out, ",\"c\":%lld", (long long)p.created);
+    add_true(out, "t", p.going);
+    add_true(out, "z", p.ended);
+    add_true(out, "r", p.ran);
+    add_true(out, "y", p.ready);
+    add_true(out, "g", p.guarded);
+    add_true(out, "f", p.forced);
+    add_true(out, "l", p.trimmed);
+    add_true(out, "q", p.refused);
+    add_true(out, "v", p.voter);
+    if (p.trouble != EC_TROUBLE_NONE) {
+        stw_buf_addf(out, ",\"w\":%d", (int)p.trouble);
+        add_text_key(out, "m", p.text);
+    }
+    stw_buf_addc(out, '}');
+}
+
+static void project_claim(const struct stw_controller *const *all, struct stw_json claim,
+                          struct stw_buf *out)
+{
+    char cluster[STW_KEY_LEN], uid[64], of[64] = "";
+    struct stw_json m = stw_json_get(claim, "metadata");
+    (void)all;
+    if (look_at_cluster(claim, cluster) != 0 ||
+        stw_json_strcpy(stw_json_get(m, "uid"), uid, sizeof(uid)) != 0)
+        return;
+    (void)stw_json_strcpy(stw_json_get(stw_json_get(m, "annotations"), STW_ETCD_CLUSTER_UID), of,
+                          sizeof(of));
+    stw_buf_adds(out, "{\"a\":");
+    stw_buf_json_strz(out, cluster);
+    add_text_key(out, "u", uid);
+    add_text_key(out, "k", of);
+    add_true(out, "t", stw_json_there(stw_json_get(m, "deletionTimestamp")));
+    add_true(out, "b", stw_json_is(stw_json_path(claim, "status.phase"), "Bound"));
+    stw_buf_addc(out, '}');
+}
+
+/* --- reading it back */
+
+static void copy_text_key(struct stw_json root, const char *key, char *out, size_t size)
+{
+    out[0] = '\0';
+    (void)stw_json_strcpy(stw_json_get(root, key), out, size);
+}
+
+static bool is_true(struct stw_json root, const char *key)
+{
+    return stw_json_bool(stw_json_get(root, key), false);
+}
+
+int ec_pod_read(const char *text, size_t len, struct ec_pod_live *p)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    int64_t trouble = EC_TROUBLE_NONE;
+    *p = (struct ec_pod_live){0};
+    if (stw_json_scan(&doc, text, len, NULL) != 0)
+        return -1;
+    struct stw_json root = stw_json_root(&doc);
+    copy_text_key(root, "a", p->cluster, sizeof(p->cluster));
+    copy_text_key(root, "u", p->uid, sizeof(p->uid));
+    copy_text_key(root, "o", p->owner_uid, sizeof(p->owner_uid));
+    copy_text_key(root, "i", p->ip, sizeof(p->ip));
+    copy_text_key(root, "h", p->hash, sizeof(p->hash));
+    copy_text_key(root, "e", p->version, sizeof(p->version));
+    copy_text_key(root, "m", p->text, sizeof(p->text));
+    (void)stw_json_int(stw_json_get(root, "c"), &p->created);
+    (void)stw_json_int(stw_json_get(root, "w"), &trouble);
+    p->trouble = (enum ec_trouble)trouble;
+    p->going = is_true(root, "t");
+    p->ended = is_true(root, "z");
+    p->ran = is_true(root, "r");
+    p->ready = is_true(root, "y");
+    p->guarded = is_true(root, "g");
+    p->forced = is_true(root, "f");
+    p->trimmed = is_true(root, "l");
+    p->refused = is_true(root, "q");
+    p->voter = is_true(root, "v");
+    return *p->uid ? 0 : -1;
+}
+
+int ec_claim_read(const char *text, size_t len, struct ec_claim_live *c)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    *c = (struct ec_claim_live){0};
+    if (stw_json_scan(&doc, text, len, NULL) != 0)
+        return -1;
+    struct stw_json root = stw_json_root(&doc);
+    copy_text_key(root, "a", c->cluster, sizeof(c->cluster));
+    copy_text_key(root, "u", c->uid, sizeof(c->uid));
+    copy_text_key(root, "k", c->cluster_uid, sizeof(c->cluster_uid));
+    c->going = is_true(root, "t");
+    c->bound = is_true(root, "b");
+    return *c->uid ? 0 : -1;
+}
+
+/* --- watches */
+
+static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    char key[STW_KEY_LEN];
+    (void)ctx;
+    if (stw_json_strcpy(stw_json_get(projected, "a"), key, sizeof(key)) == 0)
+        stw_index_add(out, "cluster", key);
+}
+
+static void enqueue_member_cluster(struct stw_manager *m, const struct stw_watch *w,
+                                   const char *key, const char *old_text, const char *new_text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    const char *text = new_text ? new_text : old_text;
+    char cluster[STW_KEY_LEN];
+    (void)w;
+    (void)key;
+    if (stw_json_scan(&doc, text, strlen(text), NULL) == 0 &&
+        stw_json_strcpy(stw_json_get(stw_json_root(&doc), "a"), cluster, sizeof(cluster)) == 0)
+        stw_manager_enqueue(m, stw_kind_etcdcluster.kind, cluster);
+}
+
+const struct stw_resource ec_res_claim = {.group = "",
+                                          .version = "v1",
+                                          .kind = "PersistentVolumeClaim",
+                                          .plural = "persistentvolumeclaims",
+                                          .namespaced = true};
+
+const struct stw_watch ec_watch_pods = {
+    .resource = &stw_res_pod,
+    .label_selector = SELECTOR,
+    .metrics_name = "pods/etcd",
+    .project = project_pod,
+    .index = index_cluster,
+    .changed = enqueue_member_cluster,
+};
+const struct stw_watch ec_watch_claims = {
+    .resource = &ec_res_claim,
+    .label_selector = SELECTOR,
+    .project = project_claim,
+    .index = index_cluster,
+    .changed = enqueue_member_cluster,
+};

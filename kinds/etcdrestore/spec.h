@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * EtcdRestore: an EtcdCluster created from a backup. */
+#ifndef STW_KINDS_ETCDRESTORE_SPEC_H
+#define STW_KINDS_ETCDRESTORE_SPEC_H
+
+#include "kinds/etcdbackup/spec.h"
+
+struct stw_etcdrestore {
+    const char *storage_type; /* or NULL */
+    struct stw_etcd_s3 s3;
+    struct stw_etcd_pvc pvc;
+    struct {
+        const char *name; /* or NULL */
+        const char *uri;  /* NULL: its newest verified one */
+    } backup;
+    const char *cluster;
+    struct stw_json template; /* an EtcdCluster's spec; absent: that of the existing cluster */
+    const char *mode;         /* "New" */
+    int64_t bump_revision;
+    bool mark_compacted;
+    int64_t keep_old_volumes_s;
+};
+
+extern const struct stw_kind stw_kind_etcdrestore;
+
+#endif

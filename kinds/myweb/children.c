@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The desired children of a MyWeb.  They contain only fields that steward sets, each in the form in
+ * which the API server returns it; the server sets the defaults. */
+#include "base/util.h"
+#include "controller/manifest.h"
+#include "kinds/myweb/run_priv.h"
+
+#include <stdio.h>
+
+#define PAGE_MAX (1u << 20)
+#define HASH_ANNOTATION "steward.dev/content-hash"
+
+static void page_of(const struct myweb *w, struct stw_buf *out)
+{
+    stw_json_str(w->spec.page, out);
+}
+
+void myweb_hash_content(struct myweb *w)
+{
+    stw_autobuf struct stw_buf page = STW_BUF_INIT(PAGE_MAX);
+    page_of(w, &page);
+    struct stw_hash h = stw_hash_bytes(stw_buf_str(&page), page.len);
+    (void)snprintf(w->content_hash, sizeof(w->content_hash), "%016llx%016llx",
+                   (unsigned long long)h.hi, (unsigned long long)h.lo);
+}
+
+static struct stw_naming build_myweb_naming(const struct myweb *w)
+{
+    return (struct stw_naming){.app = "myweb", .component = "web", .image = w->spec.image};
+}
+
+static json_t *build_myweb_selector(const struct myweb *w)
+{
+    struct stw_naming n = build_myweb_naming(w);
+    return stw_manifest_selector(&n, &w->owner);
+}
+
+static json_t *build_myweb_labels(const struct myweb *w)
+{
+    struct stw_naming n = build_myweb_naming(w);
+    return stw_manifest_labels(&n, &w->owner);
+}
+
+static json_t *build_myweb_metadata(const struct myweb *w)
+{
+    struct stw_naming n = build_myweb_naming(w);
+    return stw_manifest_metadata(w->run, &w->owner, &n, w->owner.name);
+}
+
+json_t *myweb_configmap(const struct myweb *w)
+{
+    stw_autobuf struct stw_buf page = STW_BUF_INIT(PAGE_MAX);
+    page_of(w, &page);
+    if (page.failed)
+        return NULL;
+    return json_pack("{s:s,s:s,s:o,s:{s:o}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+                     build_myweb_metadata(w), "data", "index.html",
+                     json_stringn(stw_buf_str(&page), page.len));
+}
+
+/* --- Deployment */
+
+static json_t *build_myweb_resources(const struct myweb *w)
+{
+    if (stw_json_there(w->spec.resources))
+        return stw_manifest_resources(w->spec.resources);
+    return json_loads(STW_MYWEB_RESOURCES, 0, NULL);
+}
+
+/* The page is mounted as a directory: a file mounted by subPath would never change
+ * (kubernetes#50345). */
+static json_t *build_myweb_container(const struct myweb *w)
+{
+    json_int_t port = (json_int_t)w->spec.container_port;
+    return json_pack("{s:s,s:s,s:[{s:s,s:I,s:s}],s:o,s:o*,s:[{s:s,s:s,s:b}],s:{s:{s:I}}}", "name",
+                     "web", "image", w->spec.image, "ports", "name", "http", "containerPort", port,
+                     "protocol", "TCP", "resources", build_myweb_resources(w), "securityContext",
+                     stw_manifest_tree(w->spec.security_context), "volumeMounts", "name", "page",
+                     "mountPath", w->spec.mount_path, "readOnly", 1, "readinessProbe", "tcpSocket",
+                     "port", port);
+}
+
+static json_t *pod_metadata(const struct myweb *w)
+{
+    json_t *all = build_myweb_labels(w);
+    (void)json_object_set_new(all, "app", json_string(w->owner.name));
+    if (!stw_streq(w->spec.content_update, "Roll"))
+        return json_pack("{s:o}", "labels", all);
+    return json_pack("{s:o,s:{s:s}}", "labels", all, "annotations", HASH_ANNOTATION,
+                     w->content_hash);
+}
+
+static json_t *pod_spec(const struct myweb *w)
+{
+    return json_pack("{s:b,s:[o],s:o*,s:[{s:s,s:{s:s}}]}", "automountServiceAccountToken", 0,
+                     "containers", build_myweb_container(w), "imagePullSecrets",
+                     stw_manifest_tree(w->spec.image_pull_secrets), "volumes", "name", "page",
+                     "configMap", "name", w->owner.name);
+}
+
+json_t *myweb_deployment(const struct myweb *w)
+{
+    return json_pack("{s:s,s:s,s:o,s:{s:I,s:i,s:{s:o},s:{s:o,s:o}}}", "apiVersion", "apps/v1",
+                     "kind", "Deployment", "metadata", build_myweb_metadata(w), "spec", "replicas",
+                     (json_int_t)w->spec.replicas, "revisionHistoryLimit", 3, "selector",
+                     "matchLabels", build_myweb_selector(w), "template", "metadata",
+                     pod_metadata(w), "spec", pod_spec(w));
+}
+
+/* --- Service */
+
+json_t *myweb_service(const struct myweb *w)
+{
+    int64_t port = w->service_port;
+    json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
+    return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
+                     "kind", "Service", "metadata", build_myweb_metadata(w), "spec", "type",
+                     "NodePort", "selector", build_myweb_selector(w), "ports", "name", "http",
+                     "port", 80, "protocol", "TCP", "targetPort",
+                     (json_int_t)w->spec.container_port, "nodePort", node_port);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/myweb/spec.h"
+
+#include "base/util.h"
+#include "kinds/common/product.h"
+#include "schema/check.h"
+#include "schema/core.h"
+#include "schema/names.h"
+#include "schema/rows.h"
+
+#include <stdio.h>
+
+#define PAGE_MAX 921600         /* a ConfigMap is limited to 1 MiB in total */
+#define PAGE_LARGE (200 * 1024) /* larger pages get a warning */
+#define APPLY_ANNOTATION_MAX                                                                       \
+    262144 /* bytes of all annotations: apimachinery's TotalAnnotationSizeLimitB */
+
+static const char *check_mount_path(const char *path)
+{
+    bool has_name = false;
+    if (path[0] != '/')
+        return "must be an absolute path";
+    if (strchr(path, ':'))
+        return "must not contain ':'";
+    for (const char *at = path; *at;) {
+        at += strspn(at, "/");
+        size_t len = strcspn(at, "/");
+        if (len == 2 && memcmp(at, "..", 2) == 0)
+            return "must not contain '..'";
+        has_name |= len > 0 && !(len == 1 && *at == '.');
+        at += len;
+    }
+    return has_name ? NULL : "must not be the root of the file system";
+}
+
+static const char *const content_updates[] = {"Roll", "Live", NULL};
+
+static const struct stw_field spec_fields[] = {
+    STW_ROW_IMAGE(struct stw_myweb, image,
+                  "Image of a web server that serves the files below mountPath."),
+    {.name = "nodePortNumber",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_myweb, node_port),
+     .help = "Port on every node that leads to the page; 0 lets the API server choose one.",
+     .def = "0",
+     .has_range = true,
+     .rule_range = true,
+     .min = 0,
+     .max = 65535,
+     .format = "int32"},
+    {.name = "pageContentHtml",
+     .type = STW_T_TEXT,
+     STW_FIELD_OFFSET(struct stw_myweb, page),
+     .help = "The page, served as index.html; empty when absent; at most 921600 bytes.",
+     .has_range = true,
+     .max = PAGE_MAX},
+    {.name = "replicas",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_myweb, replicas),
+     .help = "How many pods serve the page.",
+     .def = "1",
+     .has_range = true,
+     .min = 0,
+     .max = 100,
+     .format = "int32"},
+    {.name = "containerPort",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_myweb, container_port),
+     .help = "Port on which the web server in the image listens.",
+     .def = "80",
+     .has_range = true,
+     .min = 1,
+     .max = 65535,
+     .format = "int32"},
+    {.name = "mountPath",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_myweb, mount_path),
+     .help = "Folder in the container where the page appears; it hides what the image has there.",
+     .def = "\"/usr/share/nginx/html\"",
+     .has_range = true,
+     .min = 1,
+     .max = 1024,
+     .pattern = "^/[^:]+$",
+     .check = check_mount_path},
+    {.name = "contentUpdate",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_myweb, content_update),
+     .help =
+         "What a changed page does: Roll replaces the pods one by one; Live leaves them running "
+         "and shows the page when the kubelet refreshes the volume, within about a minute.",
+     .def = "\"Roll\"",
+     .values = content_updates},
+    {.name = "resources",
+     .type = STW_T_RAW,
+     STW_FIELD_OFFSET(struct stw_myweb, resources),
+     .help = "Resources of the container, as in a Pod; when absent, requests of 10m CPU and 16Mi "
+             "memory.",
+     .fields = stw_core_resources},
+    STW_ROW_PULL_SECRETS(struct stw_myweb, image_pull_secrets),
+    {.name = "securityContext",
+     .type = STW_T_RAW,
+     STW_FIELD_OFFSET(struct stw_myweb, security_context),
+     .help = "Security options of the container, as in a Pod.",
+     .known = stw_core_security_context},
+    {0},
+};
+
+static const struct stw_field status_fields[] = {
+    {.name = "completed",
+     .type = STW_T_BOOL,
+     .help =
+         "Whether ConfigMap, Deployment and Service are as this generation wants them, the pods "
+         "are available and the node port is allocated."},
+    {.name = "nodePort", .type = STW_T_INT, .format = "int32", .help = "Node port in use."},
+    {.name = "contentHash", .type = STW_T_STRING, .help = "Hash of the page that is served."},
+    {.name = "availableReplicas", .type = STW_T_INT, .format = "int32", .help = "Available pods."},
+    {.name = "url",
+     .type = STW_T_STRING,
+     .help = "Where the page is, behind the address of any node: \":<nodePort>\"."},
+    STW_ROW_REPAIRS,
+    STW_ROW_LAST_REPAIR,
+    {0},
+};
+
+static const struct stw_column columns[] = {
+    {.name = "Image", .type = "string", .json_path = ".spec.image"},
+    {.name = "NodePort", .type = "integer", .json_path = ".status.nodePort"},
+    {.name = "Completed", .type = "boolean", .json_path = ".status.completed"},
+    STW_COLUMN_READY,
+    STW_COLUMN_AGE,
+    {0},
+};
+
+static void default_more(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d)
+{
+    (void)a;
+    if (!stw_json_there(stw_json_get(spec, "resources")))
+        stw_default_add(d, "/spec/resources", STW_MYWEB_RESOURCES);
+}
+
+struct range {
+    int32_t min, max;
+};
+
+static struct range port_range(const struct stw_env *env)
+{
+    const struct stw_product *p = env ? env->product : NULL;
+    if (!p || (p->node_port_min == 0 && p->node_port_max == 0))
+        return (struct range){30000, 32767};
+    return (struct range){p->node_port_min, p->node_port_max};
+}
+
+/* The end of the lower part of the range, from which the API server allocates no port by itself as
+ * long as others are free: min(max(16, size/32), 128) ports (KEP-3668). */
+static int32_t static_band_end(struct range r)
+{
+    int32_t size = r.max - r.min + 1;
+    if (size <= 16)
+        return r.max;
+    return r.min + STW_MIN(STW_MAX(16, size / 32), 128) - 1;
+}
+
+/* Whether another object of an index has this port. */
+static bool is_port_held(const struct stw_admission *a, const char *index, int64_t port,
+                         char holder[512])
+{
+    char key[24], self[600];
+    const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
+    if (!lookup || !lookup->find)
+        return false;
+    snprintf(key, sizeof(key), "%lld", (long long)port);
+    snprintf(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
+    return lookup->find(lookup->ctx, index, key, self, holder);
+}
+
+static void add_port_error(struct stw_findings *f, enum stw_finding_code code, int64_t port,
+                           const char *message)
+{
+    char value[24];
+    snprintf(value, sizeof(value), "%lld", (long long)port);
+    stw_findings_add(f, "spec.nodePortNumber", code, value, "%s", message);
+}
+
+/* Warnings about a port that may still work; only when the port is new. */
+static void advise_on_port(const struct stw_admission *a, int64_t port, struct range r,
+                           struct stw_findings *f)
+{
+    char holder[512] = "";
+    int32_t end = static_band_end(r);
+    if (is_port_held(a, "services.nodePort", port, holder))
+        stw_findings_warn(f, "node port %lld is in use by Service %s", (long long)port, holder);
+    if (port > end)
+        stw_findings_warn(f,
+                          "node port %lld may be given to a Service that asks for no certain port; "
+                          "%d-%d are kept for ports chosen by hand",
+                          (long long)port, r.min, end);
+}
+
+static void check_port(const struct stw_admission *a, int64_t port, bool is_new,
+                       struct stw_findings *f)
+{
+    char holder[512] = "", text[600];
+    struct range r = port_range(a->env);
+    if (port == 0)
+        return;
+    if (port < r.min || port > r.max) {
+        snprintf(text, sizeof(text), "must be 0 or between %d and %d", r.min, r.max);
+        add_port_error(f, STW_INVALID, port, text);
+        return;
+    }
+    if (is_port_held(a, "mywebs.nodePort", port, holder)) {
+        snprintf(text, sizeof(text), "node port %lld is taken by MyWeb %s", (long long)port,
+                 holder);
+        add_port_error(f, STW_FORBIDDEN, port, text);
+        return;
+    }
+    if (is_new)
+        advise_on_port(a, port, r, f);
+}
+
+/* Sizes are in bytes after decoding; the field table refuses pages that are too long. */
+static void advise_on_page(struct stw_json page, struct stw_findings *f)
+{
+    uint32_t size = stw_json_size(page);
+    if (size == 0)
+        stw_findings_warn(f, "page is empty");
+    else if (size > PAGE_LARGE && size <= PAGE_MAX)
+        stw_findings_warn(f,
+                          "page has %u bytes: kubectl apply keeps a copy in an annotation, and "
+                          "annotations hold at most %d bytes; use kubectl apply --server-side",
+                          size, APPLY_ANNOTATION_MAX);
+}
+
+static void validate_myweb(const struct stw_admission *a, const void *spec, const void *old_spec,
+                           struct stw_findings *f)
+{
+    const struct stw_myweb *web = spec, *old = old_spec;
+    check_port(a, web->node_port, !old || old->node_port != web->node_port, f);
+    advise_on_page(web->page, f);
+    stw_core_check_resources(web->resources, "spec.resources", f);
+    stw_warn_of_namesake(a, "apps", "App", f);
+}
+
+static const char *const short_names[] = {"web", NULL};
+static const char *const categories[] = {"all", "steward", NULL};
+
+const struct stw_kind stw_kind_myweb = {
+    .group = "operator.k8s-summit.org",
+    .version = "v1",
+    .kind = "MyWeb",
+    .plural = "mywebs",
+    .singular = "myweb",
+    .short_names = short_names,
+    .categories = categories,
+    .help = "MyWeb serves one page of HTML from a web server's image on a port of every node.",
+    .spec = spec_fields,
+    .spec_size = sizeof(struct stw_myweb),
+    .status = status_fields,
+    .columns = columns,
+    .operations = STW_CREATE | STW_UPDATE,
+    .dns1035_name = true,
+    .name_max = 63,
+    .default_more = default_more,
+    .validate = validate_myweb,
+};

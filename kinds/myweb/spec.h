@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MyWeb: an image, a page of HTML and a node port. */
+#ifndef STW_KINDS_MYWEB_SPEC_H
+#define STW_KINDS_MYWEB_SPEC_H
+
+#include "schema/kind.h"
+
+struct stw_myweb {
+    const char *image;
+    int64_t node_port;    /* 0: the API server chooses */
+    struct stw_json page; /* text; absent: "" */
+    int64_t replicas;
+    int64_t container_port;
+    const char *mount_path;
+    const char *content_update; /* "Roll", "Live" */
+    struct stw_json resources;  /* core/v1 ResourceRequirements; absent: steward's defaults */
+    struct stw_json image_pull_secrets; /* list of {name} */
+    struct stw_json security_context;   /* core/v1 SecurityContext of the container */
+};
+
+extern const struct stw_kind stw_kind_myweb;
+
+/* The default of resources, as JSON. */
+#define STW_MYWEB_RESOURCES "{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"}}"
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The handle: the configuration of its calls, and the lanes that calls of several threads borrow.
+ */
+#include "base/util.h"
+#include "etcd/etcd_priv.h"
+
+#define TIMEOUT_DEFAULT_MS 5000
+#define KEPT_CONNECTIONS 32L
+
+static void wipe_free(char *text)
+{
+    if (text)
+        stw_wipe(text, strlen(text));
+    free(text);
+}
+
+static int copy_optional_text(const char *text, char **ret)
+{
+    if (!text)
+        return 0;
+    *ret = strdup(text);
+    return *ret ? 0 : -1;
+}
+
+static int copy_config(const struct stw_etcd_config *config, struct stw_etcd *e)
+{
+    return copy_optional_text(config->tls.ca, &e->ca) |
+           copy_optional_text(config->tls.cert, &e->cert) |
+           copy_optional_text(config->tls.key, &e->key) |
+           copy_optional_text(config->user, &e->user) |
+           copy_optional_text(config->password ? config->password
+                              : config->user   ? ""
+                                               : NULL,
+                              &e->password);
+}
+
+int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
+                    struct stw_error *err)
+{
+    if (!config->tls.cert != !config->tls.key)
+        return stw_fail(err, STW_ERR_INVALID, "a client certificate and its key go together");
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+    struct stw_etcd *e = calloc(1, sizeof(*e));
+    if (!e)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    (void)pthread_mutex_init(&e->lock, NULL);
+    e->timeout_ms = config->timeout_ms ? config->timeout_ms : TIMEOUT_DEFAULT_MS;
+    e->reach = config->reach;
+    e->stall_ms = STW_ETCD_STALL_MS;
+    if (copy_config(config, e) != 0) {
+        stw_etcd_destroy(e);
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    }
+    *ret = e;
+    return 0;
+}
+
+void stw_etcd_cancel(struct stw_etcd *e)
+{
+    atomic_store(&e->cancelled, true);
+    (void)pthread_mutex_lock(&e->lock);
+    for (struct stw_etcd_lane *lane = e->lanes; lane; lane = lane->next)
+        (void)curl_multi_wakeup(lane->multi);
+    (void)pthread_mutex_unlock(&e->lock);
+}
+
+void stw_etcd_destroy(struct stw_etcd *e)
+{
+    if (!e)
+        return;
+    while (e->lanes) {
+        struct stw_etcd_lane *lane = e->lanes;
+        e->lanes = lane->next;
+        (void)curl_multi_cleanup(lane->multi);
+        free(lane);
+    }
+    wipe_free(e->ca);
+    wipe_free(e->cert);
+    wipe_free(e->key);
+    wipe_free(e->user);
+    wipe_free(e->password);
+    stw_wipe(e->token, sizeof(e->token));
+    (void)pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+static struct stw_etcd_lane *lane_create(void)
+{
+    struct stw_etcd_lane *lane = calloc(1, sizeof(*lane));
+    if (!lane)
+        return NULL;
+    lane->multi = curl_multi_init();
+    if (!lane->multi) {
+        free(lane);
+        return NULL;
+    }
+    (void)curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    return lane;
+}
+
+struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e)
+{
+    (void)pthread_mutex_lock(&e->lock);
+    struct stw_etcd_lane *lane = e->lanes;
+    while (lane && lane->busy)
+        lane = lane->next;
+    if (!lane && (lane = lane_create()) != NULL) {
+        lane->next = e->lanes;
+        e->lanes = lane;
+    }
+    if (lane)
+        lane->busy = true;
+    (void)pthread_mutex_unlock(&e->lock);
+    return lane;
+}
+
+void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane)
+{
+    (void)pthread_mutex_lock(&e->lock);
+    lane->busy = false;
+    (void)pthread_mutex_unlock(&e->lock);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Types of the members of core/v1 that kinds pass on unchanged.  For a wrong type in a child, the
+ * API server returns a 500 with a message about patches; at admission the field can be named.
+ * Members that are not listed here are accepted: a later Kubernetes may know them. */
+#include "schema/core.h"
+
+#define STRING(name_)                                                                              \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_TEXT                                                        \
+    }
+#define INT(name_)                                                                                 \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_INT                                                         \
+    }
+#define BOOL(name_)                                                                                \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_BOOL                                                        \
+    }
+#define OBJECT(name_, rows)                                                                        \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_RAW, .known = (rows)                                        \
+    }
+#define LIST(name_, item_)                                                                         \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_LIST, .item = &(item_)                                      \
+    }
+#define STRINGS(name_) LIST(name_, stw_core_text_item)
+
+static const struct stw_field int_item = {.name = "", .type = STW_T_INT};
+
+/* --- selectors */
+
+static const struct stw_field requirement_rows[] = {
+    STRING("key"), STRING("operator"), STRINGS("values"), {0}};
+static const struct stw_field requirement = {
+    .name = "", .type = STW_T_RAW, .known = requirement_rows};
+
+const struct stw_field stw_core_label_selector[] = {
+    {.name = "matchLabels", .type = STW_T_MAP, .item = &stw_core_text_item},
+    LIST("matchExpressions", requirement),
+    {0},
+};
+
+static const struct stw_field node_term_rows[] = {
+    LIST("matchExpressions", requirement), LIST("matchFields", requirement), {0}};
+static const struct stw_field node_term = {.name = "", .type = STW_T_RAW, .known = node_term_rows};
+static const struct stw_field node_selector_rows[] = {LIST("nodeSelectorTerms", node_term), {0}};
+
+/* --- scheduling */
+
+static const struct stw_field preferred_node_rows[] = {
+    INT("weight"), OBJECT("preference", node_term_rows), {0}};
+static const struct stw_field preferred_node = {
+    .name = "", .type = STW_T_RAW, .known = preferred_node_rows};
+
+static const struct stw_field pod_term_rows[] = {
+    OBJECT("labelSelector", stw_core_label_selector),
+    OBJECT("namespaceSelector", stw_core_label_selector),
+    STRINGS("namespaces"),
+    STRING("topologyKey"),
+    STRINGS("matchLabelKeys"),
+    STRINGS("mismatchLabelKeys"),
+    {0},
+};
+static const struct stw_field pod_term = {.name = "", .type = STW_T_RAW, .known = pod_term_rows};
+static const struct stw_field preferred_pod_rows[] = {
+    INT("weight"), OBJECT("podAffinityTerm", pod_term_rows), {0}};
+static const struct stw_field preferred_pod = {
+    .name = "", .type = STW_T_RAW, .known = preferred_pod_rows};
+
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+#define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
+
+static const struct stw_field node_affinity_rows[] = {
+    OBJECT(REQUIRED, node_selector_rows), LIST(PREFERRED, preferred_node), {0}};
+static const struct stw_field pod_affinity_rows[] = {
+    LIST(REQUIRED, pod_term), LIST(PREFERRED, preferred_pod), {0}};
+
+const struct stw_field stw_core_affinity[] = {
+    OBJECT("nodeAffinity", node_affinity_rows),
+    OBJECT("podAffinity", pod_affinity_rows),
+    OBJECT("podAntiAffinity", pod_affinity_rows),
+    {0},
+};
+
+static const struct stw_field toleration_rows[] = {
+    STRING("key"),    STRING("operator"),       STRING("value"),
+    STRING("effect"), INT("tolerationSeconds"), {0},
+};
+const struct stw_field stw_core_toleration = {
+    .name = "", .type = STW_T_RAW, .known = toleration_rows};
+
+static const struct stw_field spread_rows[] = {
+    INT("maxSkew"),
+    STRING("topologyKey"),
+    STRING("whenUnsatisfiable"),
+    OBJECT("labelSelector", stw_core_label_selector),
+    INT("minDomains"),
+    STRING("nodeAffinityPolicy"),
+    STRING("nodeTaintsPolicy"),
+    STRINGS("matchLabelKeys"),
+    {0},
+};
+const struct stw_field stw_core_spread = {.name = "", .type = STW_T_RAW, .known = spread_rows};
+
+/* --- security */
+
+static const struct stw_field capabilities_rows[] = {STRINGS("add"), STRINGS("drop"), {0}};
+static const struct stw_field se_linux_rows[] = {
+    STRING("user"), STRING("role"), STRING("type"), STRING("level"), {0}};
+static const struct stw_field windows_rows[] = {
+    STRING("gmsaCredentialSpecName"),
+    STRING("gmsaCredentialSpec"),
+    STRING("runAsUserName"),
+    BOOL("hostProcess"),
+    {0},
+};
+static const struct stw_field profile_rows[] = {STRING("type"), STRING("localhostProfile"), {0}};
+
+#define OF_BOTH                                                                                    \
+    OBJECT("seLinuxOptions", se_linux_rows), OBJECT("windowsOptions", windows_rows),               \
+        INT("runAsUser"), INT("runAsGroup"), BOOL("runAsNonRoot"),                                 \
+        OBJECT("seccompProfile", profile_rows), OBJECT("appArmorProfile", profile_rows)
+
+const struct stw_field stw_core_security_context[] = {
+    OF_BOTH,
+    OBJECT("capabilities", capabilities_rows),
+    BOOL("privileged"),
+    BOOL("readOnlyRootFilesystem"),
+    BOOL("allowPrivilegeEscalation"),
+    STRING("procMount"),
+    {0},
+};
+
+static const struct stw_field sysctl_rows[] = {STRING("name"), STRING("value"), {0}};
+static const struct stw_field sysctl = {.name = "", .type = STW_T_RAW, .known = sysctl_rows};
+
+const struct stw_field stw_core_pod_security_context[] = {
+    OF_BOTH,
+    LIST("supplementalGroups", int_item),
+    STRING("supplementalGroupsPolicy"),
+    INT("fsGroup"),
+    STRING("fsGroupChangePolicy"),
+    LIST("sysctls", sysctl),
+    STRING("seLinuxChangePolicy"),
+    {0},
+};
+
+/* --- environment */
+
+static const struct stw_field field_ref_rows[] = {STRING("apiVersion"), STRING("fieldPath"), {0}};
+static const struct stw_field resource_ref_rows[] = {
+    STRING("containerName"),
+    STRING("resource"),
+    {.name = "divisor", .type = STW_T_QUANTITY},
+    {0},
+};
+static const struct stw_field key_ref_rows[] = {
+    STRING("name"), STRING("key"), BOOL("optional"), {0}};
+static const struct stw_field file_ref_rows[] = {
+    STRING("volumeName"), STRING("path"), STRING("key"), BOOL("optional"), {0}};
+
+const struct stw_field stw_core_env_source[] = {
+    OBJECT("fieldRef", field_ref_rows),      OBJECT("resourceFieldRef", resource_ref_rows),
+    OBJECT("configMapKeyRef", key_ref_rows), OBJECT("secretKeyRef", key_ref_rows),
+    OBJECT("fileKeyRef", file_ref_rows),     {0},
+};

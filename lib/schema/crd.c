@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Generates the CustomResourceDefinition of a kind from its tables.  The output uses only what
+ * Kubernetes 1.20 accepts, and is the same on every run. */
+#include "base/util.h"
+#include "schema/kind_priv.h"
+
+#include <ctype.h>
+
+static const char quantity_pattern[] =
+    "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
+    "([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$";
+
+static const char api_version_help[] =
+    "Version of the schema that this object is written in, such as group/v1.";
+static const char kind_help[] = "Kind of the object, in CamelCase; it cannot change.";
+
+static void print_indented_key(struct stw_buf *out, int indent, const char *key)
+{
+    for (int i = 0; i < indent; i++)
+        stw_buf_addc(out, ' ');
+    stw_buf_adds(out, key);
+    stw_buf_addc(out, ':');
+}
+
+static void print_parent_key(struct stw_buf *out, int indent, const char *key)
+{
+    print_indented_key(out, indent, key);
+    stw_buf_addc(out, '\n');
+}
+
+/* A value that is not a string: a number, a boolean, JSON. */
+static void print_plain_value(struct stw_buf *out, int indent, const char *key, const char *value)
+{
+    print_indented_key(out, indent, key);
+    stw_buf_addf(out, " %s\n", value);
+}
+
+static void print_number(struct stw_buf *out, int indent, const char *key, int64_t value)
+{
+    print_indented_key(out, indent, key);
+    stw_buf_addf(out, " %lld\n", (long long)value);
+}
+
+/* True when text needs no quotes: it starts with a letter or with '.' and a letter, cannot be read
+ * as another type, and has no character that is special in YAML. */
+static bool is_safe(const char *text)
+{
+    static const char *const words[] = {"y",   "n",    "yes",   "no",  "on",
+                                        "off", "true", "false", "null"};
+    for (size_t i = 0; i < STW_COUNT(words); i++)
+        if (strcasecmp(text, words[i]) == 0)
+            return false;
+    if (!isalpha((unsigned char)text[text[0] == '.']))
+        return false;
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                             "0123456789 .,;-_/()")] == '\0';
+}
+
+static void print_scalar(struct stw_buf *out, const char *text)
+{
+    if (is_safe(text)) {
+        stw_buf_adds(out, text);
+        return;
+    }
+    stw_buf_addc(out, '\'');
+    for (; *text; text++) {
+        if (*text == '\'')
+            stw_buf_addc(out, '\'');
+        stw_buf_addc(out, *text);
+    }
+    stw_buf_addc(out, '\'');
+}
+
+static void print_string(struct stw_buf *out, int indent, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    print_indented_key(out, indent, key);
+    stw_buf_addc(out, ' ');
+    print_scalar(out, value);
+    stw_buf_addc(out, '\n');
+}
+
+static void print_string_list(struct stw_buf *out, int indent, const char *key,
+                              const char *const *list)
+{
+    if (!list)
+        return;
+    print_parent_key(out, indent, key);
+    for (; *list; list++) {
+        stw_buf_addf(out, "%*s- ", indent, "");
+        print_scalar(out, *list);
+        stw_buf_addc(out, '\n');
+    }
+}
+
+static void print_field_schema(struct stw_buf *out, int indent, const struct stw_field *row);
+
+static void print_properties(struct stw_buf *out, int indent, const struct stw_field *rows)
+{
+    for (; rows->name; rows++) {
+        print_parent_key(out, indent, rows->name);
+        print_field_schema(out, indent + 2, rows);
+    }
+}
+
+static void print_required(struct stw_buf *out, int indent, const struct stw_field *rows)
+{
+    bool any = false;
+    for (; rows->name; rows++) {
+        if (!rows->required)
+            continue;
+        if (!any)
+            print_parent_key(out, indent, "required");
+        any = true;
+        stw_buf_addf(out, "%*s- %s\n", indent, "", rows->name);
+    }
+}
+
+/* A row counts bytes, a schema counts characters.  The bounds below refuse nothing that the webhook
+ * accepts. */
+static void print_range(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    static const struct {
+        const char *min, *max;
+    } words[] = {
+        [STW_T_STRING] = {"minLength", "maxLength"},
+        [STW_T_TEXT] = {"minLength", "maxLength"},
+        [STW_T_INT] = {"minimum", "maximum"},
+        [STW_T_LIST] = {"minItems", "maxItems"},
+        [STW_T_MAP] = {"minProperties", "maxProperties"},
+    };
+    bool text = row->type == STW_T_STRING || row->type == STW_T_TEXT;
+    if (!row->has_range || (size_t)row->type >= STW_COUNT(words) || !words[row->type].min)
+        return;
+    if (row->max != INT64_MAX)
+        print_number(out, indent, words[row->type].max, row->max);
+    if (row->type == STW_T_INT || row->min > 0)
+        print_number(out, indent, words[row->type].min, text ? (row->min + 3) / 4 : row->min);
+}
+
+static void print_object_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    if (!row->fields) {
+        print_plain_value(out, indent, "x-kubernetes-preserve-unknown-fields", "true");
+        return;
+    }
+    print_parent_key(out, indent, "properties");
+    print_properties(out, indent + 2, row->fields);
+    print_required(out, indent, row->fields);
+}
+
+static void print_list_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    print_parent_key(out, indent, "items");
+    print_field_schema(out, indent + 2, row->item);
+    if (!row->list_keys)
+        return;
+    print_string_list(out, indent, "x-kubernetes-list-map-keys", row->list_keys);
+    print_plain_value(out, indent, "x-kubernetes-list-type", "map");
+}
+
+static void print_map_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    print_parent_key(out, indent, "additionalProperties");
+    print_field_schema(out, indent + 2, row->item);
+}
+
+static void any_of_both(struct stw_buf *out, int indent, const char *pattern)
+{
+    print_parent_key(out, indent, "anyOf");
+    stw_buf_addf(out, "%*s- type: integer\n%*s- type: string\n", indent, "", indent, "");
+    print_string(out, indent, "pattern", pattern);
+    print_plain_value(out, indent, "x-kubernetes-int-or-string", "true");
+}
+
+static void print_quantity_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    (void)row;
+    any_of_both(out, indent, quantity_pattern);
+}
+
+static void int_or_string(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    (void)row;
+    any_of_both(out, indent, NULL); /* print_field_schema() writes the row's own pattern */
+}
+
+static void print_nothing(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    (void)out, (void)indent, (void)row;
+}
+
+static const struct {
+    const char *name;
+    void (*write)(struct stw_buf *out, int indent, const struct stw_field *row);
+} types[] = {
+    [STW_T_STRING] = {"string", print_nothing},
+    [STW_T_TEXT] = {"string", print_nothing},
+    [STW_T_INT] = {"integer", print_nothing},
+    [STW_T_BOOL] = {"boolean", print_nothing},
+    [STW_T_OBJECT] = {"object", print_object_schema},
+    [STW_T_LIST] = {"array", print_list_schema},
+    [STW_T_MAP] = {"object", print_map_schema},
+    [STW_T_QUANTITY] = {NULL, print_quantity_schema},
+    [STW_T_RAW] = {"object", print_object_schema},
+    [STW_T_INT_OR_STRING] = {NULL, int_or_string},
+};
+
+static bool has_default(const struct stw_field *row)
+{
+    return row->def && !row->computed;
+}
+
+static void print_field_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+{
+    print_string(out, indent, "description", row->help);
+    if (has_default(row))
+        print_plain_value(out, indent, "default", row->def);
+    print_string_list(out, indent, "enum", row->values);
+    print_string(out, indent, "format", row->format);
+    print_range(out, indent, row);
+    print_string(out, indent, "pattern", row->pattern);
+    print_string(out, indent, "type", types[row->type].name);
+    types[row->type].write(out, indent, row);
+}
+
+static void print_status(struct stw_buf *out, int indent, const struct stw_kind *k)
+{
+    print_parent_key(out, indent, "status");
+    print_string(out, indent + 2, "description",
+                 "What steward found and did; written by it alone.");
+    print_parent_key(out, indent + 2, "default");
+    print_plain_value(out, indent + 4, "observedGeneration", "-1");
+    print_plain_value(out, indent + 2, "type", "object");
+    print_parent_key(out, indent + 2, "properties");
+    print_properties(out, indent + 4, stw_status_common);
+    if (k->status)
+        print_properties(out, indent + 4, k->status);
+}
+
+static void top_schema(struct stw_buf *out, int indent, const struct stw_kind *k)
+{
+    const struct stw_field head[] = {
+        {.name = "apiVersion", .type = STW_T_STRING, .help = api_version_help},
+        {.name = "kind", .type = STW_T_STRING, .help = kind_help},
+        {.name = NULL},
+    };
+    const struct stw_field spec[] = {
+        {.name = "spec", .type = STW_T_OBJECT, .help = "What is wanted.", .fields = k->spec},
+        {.name = NULL},
+    };
+    print_string(out, indent, "description", k->help);
+    print_plain_value(out, indent, "type", "object");
+    print_parent_key(out, indent, "properties");
+    print_properties(out, indent + 2, head);
+    print_parent_key(out, indent + 2, "metadata");
+    print_plain_value(out, indent + 4, "type", "object");
+    print_properties(out, indent + 2, spec);
+    print_status(out, indent + 2, k);
+    print_parent_key(out, indent, "required");
+    stw_buf_addf(out, "%*s- spec\n", indent, "");
+}
+
+static void print_columns(struct stw_buf *out, int indent, const struct stw_column *c)
+{
+    print_parent_key(out, indent, "additionalPrinterColumns");
+    for (; c->name; c++) {
+        stw_buf_addf(out, "%*s- name: %s\n", indent, "", c->name);
+        print_string(out, indent + 2, "description", c->help);
+        print_string(out, indent + 2, "format", c->format);
+        print_string(out, indent + 2, "jsonPath", c->json_path);
+        if (c->priority)
+            print_number(out, indent + 2, "priority", c->priority);
+        print_string(out, indent + 2, "type", c->type);
+    }
+}
+
+static void print_names(struct stw_buf *out, int indent, const struct stw_kind *k)
+{
+    print_string_list(out, indent, "categories", k->categories);
+    print_string(out, indent, "kind", k->kind);
+    stw_buf_addf(out, "%*slistKind: %sList\n", indent, "", k->kind);
+    print_string(out, indent, "plural", k->plural);
+    print_string_list(out, indent, "shortNames", k->short_names);
+    print_string(out, indent, "singular", k->singular);
+}
+
+static void print_scale(struct stw_buf *out, int indent, const struct stw_scale *s)
+{
+    if (!s)
+        return;
+    print_parent_key(out, indent, "scale");
+    print_string(out, indent + 2, "labelSelectorPath", s->selector);
+    print_string(out, indent + 2, "specReplicasPath", s->spec_replicas);
+    print_string(out, indent + 2, "statusReplicasPath", s->status_replicas);
+}
+
+static void print_crd_version(struct stw_buf *out, int indent, const struct stw_kind *k)
+{
+    stw_buf_addf(out, "%*s- name: %s\n", indent, "", k->version);
+    print_columns(out, indent + 2, k->columns);
+    print_parent_key(out, indent + 2, "schema");
+    print_parent_key(out, indent + 4, "openAPIV3Schema");
+    top_schema(out, indent + 6, k);
+    print_plain_value(out, indent + 2, "served", "true");
+    print_plain_value(out, indent + 2, "storage", "true");
+    print_parent_key(out, indent + 2, "subresources");
+    print_scale(out, indent + 4, k->scale);
+    print_plain_value(out, indent + 4, "status", "{}");
+}
+
+void stw_kind_crd(const struct stw_kind *k, struct stw_buf *out)
+{
+    stw_buf_adds(out, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n");
+    print_parent_key(out, 0, "metadata");
+    stw_buf_addf(out, "  name: %s.%s\n", k->plural, k->group);
+    print_parent_key(out, 2, "labels");
+    print_plain_value(out, 4, "app.kubernetes.io/part-of", "steward");
+    print_parent_key(out, 0, "spec");
+    print_plain_value(out, 2, "group", k->group);
+    print_parent_key(out, 2, "names");
+    print_names(out, 4, k);
+    print_plain_value(out, 2, "scope", "Namespaced");
+    print_parent_key(out, 2, "versions");
+    print_crd_version(out, 2, k);
+}

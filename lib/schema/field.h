@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fields of a kind as const tables.  One row has everything static about a field; the CRD schema,
+ * type and range checks, defaults, unknown-field warnings, decoding and the docs all use it. */
+#ifndef STW_SCHEMA_FIELD_H
+#define STW_SCHEMA_FIELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum stw_field_type {
+    STW_T_STRING,        /* decodes to const char * (NULL when absent) */
+    STW_T_TEXT,          /* a string that may be long: decodes to struct stw_json, not copied */
+    STW_T_INT,           /* int64_t */
+    STW_T_BOOL,          /* bool */
+    STW_T_OBJECT,        /* a nested struct; `fields` */
+    STW_T_LIST,          /* struct stw_json; elements checked by `item` */
+    STW_T_MAP,           /* struct stw_json; string keys, values checked by `item` */
+    STW_T_QUANTITY,      /* string or int; struct stw_json */
+    STW_T_INT_OR_STRING, /* such as 2 or "25%"; struct stw_json */
+    STW_T_RAW, /* a core type that is passed on unchanged: struct stw_json.  `fields` describe and
+                * check it; without them the schema preserves all members */
+};
+
+struct stw_field {
+    const char *name; /* NULL ends a table */
+    enum stw_field_type type;
+    const char *help; /* description in the CRD and the docs: a sentence, units named */
+    /* Default as JSON text; NULL: none.  Never an empty string: absence means the same, and an API
+     * server 1.20 that was built with Go 1.18 or later treats it as null. */
+    const char *def;
+    bool required;
+    bool has_range; /* min and max apply */
+    bool computed; /* the default needs more than a constant: not in the schema, see default_more */
+    bool rule_range;  /* the range is only for the schema: a rule of the kind reports violations */
+    bool immutable;   /* an UPDATE may not change it */
+    int64_t min, max; /* value of an INT, bytes of a STRING or TEXT, entries of a LIST or MAP */
+    const char *range_text; /* message when out of range; NULL: "must be between A and B" */
+    const char *type_text; /* message when the JSON type is wrong, without the value, which may be a
+                            * secret; NULL: "must be an object" and so on, with the value */
+    const char *const *values;    /* enum, ended by NULL */
+    const char *pattern;          /* ECMA 262, only for the schema */
+    const char *format;           /* only for the schema: "int64", "date-time" */
+    const char *const *list_keys; /* x-kubernetes-list-map-keys */
+    const char *skip;             /* STRING: an optional prefix that decoding strips, such as "v" */
+    /* STRING: what is wrong with a value, or what to warn about; NULL: nothing.  The text is a
+     * constant.  For a value that is not in `values`, the text of `check` replaces the list of
+     * supported values. */
+    const char *(*check)(const char *value);
+    const char *(*warn)(const char *value);
+    const struct stw_field *fields; /* OBJECT, RAW */
+    const struct stw_field *known;  /* RAW without `fields`: member types; others are accepted */
+    const struct stw_field *item;   /* LIST, MAP: one row; its name is "" */
+    size_t offset;                  /* into the struct of the table */
+};
+
+#define STW_FIELD_OFFSET(type, member) .offset = offsetof(type, member)
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The order in which an object is checked. */
+#include "schema/kind.h"
+
+#include "base/util.h"
+#include "schema/kind_priv.h"
+
+/* The spec as the struct of its kind, in the arena; NULL: no memory. */
+static const void *decode_spec(const struct stw_kind *k, struct stw_json spec,
+                               struct stw_arena *arena)
+{
+    void *ret = stw_arena_alloc(arena, k->spec_size);
+    if (!ret)
+        return NULL;
+    memset(ret, 0, k->spec_size);
+    (void)stw_fields_decode(k->spec, spec, arena, ret); /* wrong types have been reported already */
+    return ret;
+}
+
+static void run_rules(const struct stw_admission *a, struct stw_json spec, struct stw_arena *arena,
+                      struct stw_findings *f)
+{
+    struct stw_json old_spec = stw_json_get(a->old_object, "spec");
+    const void *old = NULL;
+    const void *now = decode_spec(a->kind, spec, arena);
+    bool has_old = a->operation == STW_UPDATE && stw_json_type(old_spec) == STW_JSON_OBJECT;
+    if (has_old)
+        old = decode_spec(a->kind, old_spec, arena);
+    if (!now || (has_old && !old))
+        f->failed = true;
+    else if (a->kind->validate)
+        a->kind->validate(a, now, old, f);
+}
+
+static void judge_spec(const struct stw_admission *a, struct stw_findings *f)
+{
+    const struct stw_path at = {.name = "spec"};
+    struct stw_json spec = stw_json_get(a->object, "spec");
+    struct stw_arena arena;
+    if (!stw_json_there(spec)) {
+        stw_findings_add(f, "spec", STW_REQUIRED, NULL, "%s", "");
+        return;
+    }
+    if (stw_json_type(spec) != STW_JSON_OBJECT) {
+        stw_findings_at(f, "spec", STW_INVALID, spec, "must be an object");
+        return;
+    }
+    if (stw_json_weight(spec) > STW_SPEC_VALUES_MAX) {
+        stw_findings_add(f, "spec", STW_INVALID, NULL,
+                         "the object is too complex: more than %d values in its spec",
+                         STW_SPEC_VALUES_MAX);
+        f->oversize = true;
+        return;
+    }
+    stw_arena_init(&arena);
+    stw_check_fields(&at, a->kind->spec, spec, &arena, f);
+    if (!f->oversize && !f->spent)
+        run_rules(a, spec, &arena, f);
+    stw_arena_done(&arena);
+}
+
+static void judge_top(struct stw_json object, struct stw_findings *f)
+{
+    static const char *const known[] = {"apiVersion", "kind", "metadata", "spec", "status"};
+    struct stw_json key, value;
+    stw_json_foreach (object, key, value) {
+        bool found = false;
+        if (stw_findings_spent(f))
+            return;
+        for (size_t i = 0; i < STW_COUNT(known) && !found; i++)
+            found = stw_json_is(key, known[i]);
+        if (!found)
+            stw_check_unknown(NULL, key, f);
+    }
+}
+
+void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f)
+{
+    judge_top(a->object, f);
+    stw_check_metadata(a, f);
+    judge_spec(a, f);
+}
+
+static void check_immutable(const struct stw_admission *a, struct stw_findings *f)
+{
+    const struct stw_path at = {.name = "spec"};
+    stw_check_immutable(&at, a->kind->spec, stw_json_get(a->object, "spec"),
+                        stw_json_get(a->old_object, "spec"), f);
+}
+
+static void validate_object(const struct stw_admission *a, struct stw_findings *f)
+{
+    size_t first = f->error_count;
+    bool update = a->operation == STW_UPDATE && stw_json_type(a->old_object) == STW_JSON_OBJECT;
+    if (a->operation == STW_DELETE && a->kind->advise_delete)
+        a->kind->advise_delete(a, f);
+    if (a->operation != STW_CREATE && a->operation != STW_UPDATE)
+        return;
+    if (stw_json_type(a->object) != STW_JSON_OBJECT) {
+        stw_findings_at(f, "<root>", STW_INVALID, a->object, "must be an object");
+        return;
+    }
+    if (update && stw_json_there(stw_json_path(a->object, "metadata.deletionTimestamp")))
+        return; /* finalizers must be removable even with an invalid spec */
+    stw_kind_judge(a, f);
+    if (!update)
+        return;
+    if (f->error_count > first)
+        stw_ratchet(a, first, f);
+    check_immutable(a, f);
+}
+
+void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f)
+{
+    validate_object(a, f);
+    if (f->spent)
+        stw_findings_too_complex(f);
+}
+
+void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f,
+                     struct stw_buf *out)
+{
+    char own[254] = "";
+    const char *name = a->name ? a->name : "";
+    bool many = f->error_count > 1;
+    if (!*name && stw_json_strcpy(stw_json_path(a->object, "metadata.name"), own, sizeof(own)) == 0)
+        name = own;
+    stw_buf_addf(out, "%s.%s ", a->kind->kind, a->kind->group);
+    stw_buf_json_strz(out, name);
+    stw_buf_adds(out, many ? " is invalid: [" : " is invalid: ");
+    for (size_t i = 0; i < f->error_count; i++) {
+        stw_buf_adds(out, i ? ", " : "");
+        stw_finding_text(&f->errors[i], out);
+    }
+    if (f->errors_left_out)
+        stw_buf_addf(out, ", and %zu more", f->errors_left_out);
+    stw_buf_adds(out, many ? "]" : "");
+}

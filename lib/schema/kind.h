@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kind table: the definition of each custom kind.  The webhooks, the housekeeping, the command
+ * line, the RBAC rules and the docs all read it.  Pure: no I/O and no clock; rules get outside
+ * state through struct stw_env. */
+#ifndef STW_SCHEMA_KIND_H
+#define STW_SCHEMA_KIND_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "schema/field.h"
+#include "schema/finding.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum stw_operation { STW_CREATE = 1, STW_UPDATE = 2, STW_DELETE = 4, STW_CONNECT = 8 };
+
+/* Facts about a value in a Secret, never the value itself. */
+struct stw_secret_facts {
+    bool secret_there, key_there;
+    bool ends_in_newline, is_text; /* no control characters except a newline at the end */
+    uint32_t len;                  /* bytes */
+};
+
+struct stw_product; /* what the kinds of this program share (kinds/common/product.h) */
+
+/* Lookups of other objects.  They are answered from caches, so they may lag.  NULL where there is
+ * no cluster; each function may be NULL too. */
+struct stw_lookup {
+    void *ctx;
+    /* Whether an object other than `self` ("namespace/name") is under `key` in a named index, such
+     * as ("mywebs.nodePort", "30100"); its "namespace/name" goes to `ret_holder` (512 bytes). */
+    bool (*find)(void *ctx, const char *index, const char *key, const char *self, char *ret_holder);
+    /* 1: an object ("deployments", "namespace/name") exists, 0: it does not, -1: unknown. */
+    int (*has)(void *ctx, const char *plural, const char *key);
+    /* Facts about a value in a Secret.  0, or -1: it could not be read. */
+    int (*secret)(void *ctx, const char *ns, const char *name, const char *key,
+                  struct stw_secret_facts *ret);
+};
+
+/* The outside state that rules may use. */
+struct stw_env {
+    const struct stw_lookup *lookup;   /* or NULL */
+    const struct stw_product *product; /* or NULL; passed through */
+};
+
+struct stw_kind;
+
+/* One admission request.  Nodes are borrowed. */
+struct stw_admission {
+    const struct stw_kind *kind;
+    enum stw_operation operation;
+    const char *ns, *name; /* of the request; the object's own may be empty (generateName) */
+    struct stw_json object, old_object;
+    const struct stw_env *env;
+    bool quiet; /* warnings are not shown: those that cost a lookup may be left out */
+};
+
+struct stw_column {
+    const char *name, *type, *json_path, *format,
+        *help; /* type "string", "integer", "boolean", "date" */
+    int priority;
+};
+
+/* The scale subresource: JSON paths such as ".spec.replicas". */
+struct stw_scale {
+    const char *spec_replicas, *status_replicas, *selector;
+};
+
+/* Memory that decoded specs point into; freed as a whole. */
+struct stw_arena;
+struct stw_arena *stw_arena_create(void);
+void stw_arena_destroy(struct stw_arena *a);
+static inline void stw_arena_destroyp(struct stw_arena **a)
+{
+    stw_arena_destroy(*a);
+}
+#define stw_autoarena __attribute__((cleanup(stw_arena_destroyp)))
+
+struct stw_defaults;
+
+struct stw_kind {
+    const char *group, *version, *kind, *plural, *singular;
+    const char *const *short_names; /* NULL-terminated */
+    const char *const *categories;
+    const char *help;                 /* description of the kind */
+    const struct stw_field *spec;     /* table of the spec struct */
+    size_t spec_size;                 /* of that struct */
+    const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
+    const struct stw_column *columns; /* ended by a NULL name */
+    const struct stw_scale *scale;    /* or NULL */
+    /* Labels that are part of the desired state, as the spec is: an UPDATE that changes one is
+     * treated as one that changes the spec.  NULL-terminated; or NULL. */
+    const char *const *spec_labels;
+    unsigned operations;   /* enum stw_operation bits that the validating webhook handles */
+    const char *finalizer; /* keeps an object until its resources elsewhere are gone; or NULL */
+    bool dns1035_name;     /* a Service gets the object's name */
+    uint32_t name_max;     /* longest metadata.name; 0: 253 */
+
+    /* Defaults that need more than a constant, and a finalizer (may be NULL); adds with
+     * stw_default_add. */
+    void (*default_more)(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d);
+    /* Rules beyond the table.  `spec` is decoded, with defaults; `old_spec` is NULL on CREATE.
+     * Paths are under "spec."; the caller does the ratcheting. */
+    void (*validate)(const struct stw_admission *a, const void *spec, const void *old_spec,
+                     struct stw_findings *f);
+    /* Warnings on a DELETE (may be NULL); old_object is the object being deleted.  Called by a
+     * webhook of its own, which fails open, so it cannot block a deletion. */
+    void (*advise_delete)(const struct stw_admission *a, struct stw_findings *f);
+};
+
+/* Decodes spec (with defaults) into `ret_spec` of kind->spec_size bytes; strings are in the arena,
+ * nodes in the document.  Fields of a wrong type keep their default; the call then returns -1 with
+ * the first such finding as error text (STW_ERR_INVALID). */
+int stw_kind_decode(const struct stw_kind *k, struct stw_json spec, struct stw_arena *arena,
+                    void *ret_spec, struct stw_error *err);
+
+/* The same for the struct of any table, such as one element of a list; `ret` must be zeroed.  -1:
+ * some field has a wrong type, or no memory. */
+int stw_fields_decode(const struct stw_field *fields, struct stw_json object,
+                      struct stw_arena *arena, void *ret);
+
+/* Called for each default that is absent from the object, in order: JSON pointer ("/spec/replicas")
+ * and JSON value.  An absent parent is added before its members.  Values of a wrong type are not
+ * touched. */
+typedef void stw_default_fn(void *ctx, const char *pointer, const char *json);
+struct stw_defaults {
+    stw_default_fn *add;
+    void *ctx;
+};
+void stw_kind_default(const struct stw_admission *a, struct stw_defaults *d);
+static inline void stw_default_add(struct stw_defaults *d, const char *pointer, const char *json)
+{
+    d->add(d->ctx, pointer, json);
+}
+
+/* Checks an object completely: metadata, table and rules, ratcheting, immutability, annotations,
+ * unknown fields (as warnings).  In the order of the API server: all errors, then warnings. */
+void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f);
+
+/* `MyWeb.operator.k8s-summit.org "web" is invalid: <finding>` or `...: [<finding>, <finding>]` */
+void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f,
+                     struct stw_buf *out);
+
+/* The CustomResourceDefinition (apiextensions.k8s.io/v1) as YAML. */
+void stw_kind_crd(const struct stw_kind *k, struct stw_buf *out);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files of this module: the walkers over field tables. */
+#ifndef STW_SCHEMA_KIND_PRIV_H
+#define STW_SCHEMA_KIND_PRIV_H
+
+#include "schema/arena.h"
+#include "schema/check.h"
+#include "schema/path.h"
+
+/* Whether a present value has the type of its row. */
+bool stw_field_fits(const struct stw_field *row, struct stw_json value);
+const char *stw_field_type_text(enum stw_field_type type); /* "an integer" */
+
+/* Maximums: entries of a list or map whose row states none, members of an object that has a table,
+ * values in an object that has none, and values in a spec. */
+#define STW_ENTRIES_MAX 1000
+#define STW_MEMBERS_MAX 1000
+#define STW_RAW_VALUES_MAX 4096
+#define STW_SPEC_VALUES_MAX 32768
+
+/* The most entries that a LIST or MAP may have. */
+static inline int64_t stw_field_entries_max(const struct stw_field *row)
+{
+    return row->has_range ? row->max : STW_ENTRIES_MAX;
+}
+
+/* Reports a member that is in no table. */
+void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct stw_findings *f);
+/* Checks metadata.name and steward's annotations. */
+void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f);
+
+/* Turns errors from `first` on that existed before this UPDATE into warnings. */
+void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);
+/* Reports everything that is wrong with a->object, regardless of the old object. */
+void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f);
+
+void stw_findings_drop(struct stw_findings *f, size_t index); /* removes one error */
+
+/* The status fields that every kind has. */
+extern const struct stw_field stw_status_common[];
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows that the tables of several kinds share. */
+#ifndef STW_SCHEMA_ROWS_H
+#define STW_SCHEMA_ROWS_H
+
+#include "schema/core.h"
+#include "schema/field.h"
+#include "schema/kind.h"
+#include "schema/names.h"
+
+extern const struct stw_field stw_repair_fields[];
+
+/* Rows of a status table: what stw_status_add_repairs writes. */
+#define STW_ROW_REPAIRS                                                                            \
+    {                                                                                              \
+        .name = "repairs", .type = STW_T_INT, .format = "int64",                                   \
+        .help = "How many times a child changed by somebody else was put right."                   \
+    }
+#define STW_ROW_LAST_REPAIR                                                                        \
+    {                                                                                              \
+        .name = "lastRepair", .type = STW_T_OBJECT, .help = "The latest of these repairs.",        \
+        .fields = stw_repair_fields                                                                \
+    }
+
+/* Rows of a spec table, for the member of a struct. */
+#define STW_ROW_IMAGE(type_, member, text)                                                         \
+    {                                                                                              \
+        .name = "image", .type = STW_T_STRING, STW_FIELD_OFFSET(type_, member), .help = (text),    \
+        .required = true, .has_range = true, .min = 1, .max = 1024,                                \
+        .range_text = "not a valid image reference", .check = stw_check_image,                     \
+        .warn = stw_warn_image                                                                     \
+    }
+#define STW_ROW_PULL_SECRETS(type_, member)                                                        \
+    {                                                                                              \
+        .name = "imagePullSecrets", .type = STW_T_LIST, STW_FIELD_OFFSET(type_, member),           \
+        .help = "Secrets with the credentials of the image's registry; at most 20.",               \
+        .has_range = true, .max = 20, .item = &stw_core_pull_secret,                               \
+        .list_keys = stw_core_pull_secret_keys                                                     \
+    }
+
+/* Columns of `kubectl get`. */
+#define STW_COLUMN_READY                                                                           \
+    {                                                                                              \
+        .name = "Ready", .type = "string",                                                         \
+        .json_path = ".status.conditions[?(@.type==\"Ready\")].status"                             \
+    }
+#define STW_COLUMN_AGE                                                                             \
+    {                                                                                              \
+        .name = "Age", .type = "date", .json_path = ".metadata.creationTimestamp"                  \
+    }
+
+#endif

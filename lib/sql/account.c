@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operations on an account, the same for every engine: look it up, check its owner, compare, and
+ * write only what differs.  No change is sent before all lookups are done. */
+#include "sql/adopt.h"
+#include "sql/engine.h"
+
+#include "base/util.h"
+
+#include <stdio.h>
+
+#define TEXT_MAX_BYTES ((size_t)256 * 1024)
+
+enum { DID_CREATE = 1, DID_ADOPT = 2, DID_PASSWORD = 4, DID_OPTIONS = 8, DID_HOSTS = 16 };
+
+/* The owner of an account. */
+enum owner { NOBODYS, OURS, OURS_MAYBE, FORMER_OURS, OTHERS };
+
+struct work {
+    const struct stw_account *a;
+    struct stw_account_report *r;
+    struct stw_session s;
+    struct stw_seen seen;
+    struct stw_rights want;
+    struct stw_rights ours, foreign; /* as they will be afterwards, for the report */
+    struct stw_verifier verifier;
+    struct stw_script script;
+    struct stw_fault f;
+};
+
+void stw_account_report_done(struct stw_account_report *r)
+{
+    stw_buf_done(&r->granted);
+    stw_buf_done(&r->foreign);
+}
+
+static void work_begin(struct work *w, const struct stw_account *a, struct stw_account_report *r)
+{
+    *w = (struct work){.a = a, .r = r};
+    w->verifier.text = STW_BUF_INIT(1u << 20);
+    w->verifier.text.secret = true;
+    *r = (struct stw_account_report){0};
+    r->granted = STW_BUF_INIT(TEXT_MAX_BYTES);
+    r->foreign = STW_BUF_INIT(TEXT_MAX_BYTES);
+}
+
+static const char *const doing[] = {
+    [STW_SQL_STEP_CONNECT] = "connecting for", [STW_SQL_STEP_LOOKUP] = "looking for",
+    [STW_SQL_STEP_CREATE] = "creating",        [STW_SQL_STEP_ALTER] = "changing",
+    [STW_SQL_STEP_GRANT] = "giving rights to", [STW_SQL_STEP_REVOKE] = "taking rights from",
+    [STW_SQL_STEP_DROP] = "dropping",
+};
+
+static void note_done(struct work *w)
+{
+    unsigned did = 0;
+    for (size_t i = 0; i < w->script.count; i++)
+        if (w->script.items[i].done)
+            did |= w->script.items[i].effect;
+    w->r->created |= did & DID_CREATE;
+    w->r->adopted |= did & DID_ADOPT;
+    w->r->password_changed |= did & DID_PASSWORD;
+    w->r->options_changed |= did & DID_OPTIONS;
+    w->r->hosts_changed |= did & DID_HOSTS;
+}
+
+static int work_end(struct work *w, int result)
+{
+    struct stw_account_report *r = w->r;
+    note_done(w);
+    r->statements = w->s.statements;
+    stw_session_end(&w->s);
+    if (result < 0) {
+        r->trouble = w->f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : w->f.trouble;
+        r->step = w->f.step;
+        r->err = w->f.err;
+        if (r->step != STW_SQL_STEP_CONNECT)
+            (void)stw_error_wrap(&r->err, "%s account \"%s\"", doing[r->step], w->a->user);
+    }
+    stw_seen_done(&w->seen);
+    stw_rights_done(&w->want);
+    stw_rights_done(&w->ours);
+    stw_rights_done(&w->foreign);
+    stw_buf_done(&w->verifier.text);
+    stw_script_done(&w->script);
+    return result;
+}
+
+/* After any failure of a lookup it is unknown whether the account exists. */
+static int lookup_failed(struct work *w)
+{
+    switch (w->f.trouble) {
+    case STW_SQL_FAILED:
+    case STW_SQL_EXISTS:
+    case STW_SQL_NO_OBJECT:
+    case STW_SQL_NOT_OURS:
+    case STW_SQL_FINE:
+        w->f.trouble = STW_SQL_LOOKUP;
+        w->f.err.code = STW_ERR_UNAVAILABLE;
+        break;
+    case STW_SQL_CONNECT:
+        if (!w->f.lost && w->f.step == STW_SQL_STEP_LOOKUP)
+            w->f.trouble = STW_SQL_LOOKUP;
+        break;
+    default:
+        break;
+    }
+    return -1;
+}
+
+static int set_fault_from_error(struct work *w, enum stw_sql_trouble trouble,
+                                enum stw_sql_step step, const struct stw_error *err)
+{
+    return stw_fault_set(&w->f, trouble, step, "%s", err->text);
+}
+
+static bool is_wide(const char *name)
+{
+    for (; name && *name; name++)
+        if ((unsigned char)*name >= 0x80)
+            return true;
+    return false;
+}
+
+static bool has_wide_names(const struct stw_account *a)
+{
+    bool wide = is_wide(a->user) || is_wide(a->reassign_owned_to);
+    for (size_t i = 0; i < a->grant_count && !wide; i++)
+        wide = is_wide(a->grants[i].database) || is_wide(a->grants[i].schema) ||
+               is_wide(a->grants[i].table);
+    return wide;
+}
+
+static int look_up_account(struct work *w, struct stw_pool *p)
+{
+    struct stw_error err = {0};
+    if (stw_session_begin(&w->s, p, &w->f) < 0)
+        return -1;
+    (void)snprintf(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
+    if (w->s.ops->check(&w->s.facts, w->a, &err) < 0)
+        return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP, &err);
+    w->s.wide = has_wide_names(w->a);
+    if (w->s.wide && !w->s.facts.utf8)
+        return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP,
+                             "the admin's database is not UTF-8, and names beyond ASCII could be "
+                             "others there: use ASCII names, or set admin.database of the target");
+    if (w->s.ops->look(&w->s, w->a, &w->seen, &w->f) < 0)
+        return lookup_failed(w);
+    return 0;
+}
+
+/* For the mark of an interrupted creation: whether that creation made the existing account. */
+static enum owner judge_creating(const struct stw_login *l)
+{
+    if (!l->exists || l->password == STW_PASSWORD_SAME)
+        return OURS;
+    return l->mark.made[0] != '\0' && stw_streq(l->mark.made, l->verifier_id) ? OURS : OURS_MAYBE;
+}
+
+static enum owner classify_owner(const struct stw_login *l, const struct stw_account *a)
+{
+    if (l->mark.state == STW_MARK_NONE)
+        return NOBODYS;
+    if (!stw_streq(l->mark.uid, a->owner_uid))
+        return stw_streq(l->mark.owner, a->owner) ? FORMER_OURS : OTHERS;
+    return l->mark.state == STW_MARK_CREATING ? judge_creating(l) : OURS;
+}
+
+/* Objects of other namespaces are not disclosed to this one. */
+static void name_owner(const struct work *w, const struct stw_mark *m, char out[512])
+{
+    size_t len = strlen(w->a->ns);
+    if (strncmp(m->owner, w->a->ns, len) == 0 && m->owner[len] == '/')
+        (void)snprintf(out, 512, "another owner, %s (UID %s)", m->owner, m->uid);
+    else
+        (void)snprintf(out, 512, "an object of another namespace");
+}
+
+static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
+{
+    char owner[512];
+    name_owner(w, &l->mark, owner);
+    if (o == OTHERS || o == FORMER_OURS)
+        return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                             "its mark on the server names %s", owner);
+    if (l->special)
+        return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                             "it exists on the server, and as an administrator or a role it is not "
+                             "taken over");
+    if (w->a->adopt)
+        return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                             "it exists on the server, and the target does not allow to adopt it: "
+                             "have it added to allowAdoption of the target");
+    return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                         "it exists on the server and was not made for this object");
+}
+
+/* The server gives an account the rights of every row of its name whose host matches, not only of
+ * the host that it logged in by.  So a name has one owner for all hosts. */
+static int refuse_name(struct work *w, const struct stw_login *l, enum owner o)
+{
+    char owner[512];
+    name_owner(w, &l->mark, owner);
+    if (o == OTHERS || o == FORMER_OURS)
+        return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                             "an account of this name, at host \"%s\", is marked for %s; a name "
+                             "belongs to one object, for all of its hosts: choose another "
+                             "spec.user",
+                             l->host, owner);
+    return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                         "%s of this name, at host \"%s\", %s not made for this object; a name "
+                         "belongs to one object, for all of its hosts: choose another spec.user, "
+                         "or have it dropped",
+                         l->exists ? "an account" : "rights", l->host, l->exists ? "was" : "were");
+}
+
+static bool is_free(const struct stw_login *l, enum owner o)
+{
+    return o == NOBODYS && !l->exists && l->have.count == 0;
+}
+
+/* Checks all hosts before any is changed. */
+static int check_owners(struct work *w)
+{
+    bool adopt = w->a->adopt && stw_target_allows_adoption(w->a->target, w->a->ns, w->a->user);
+    for (size_t i = 0; i < w->seen.count; i++) {
+        struct stw_login *l = &w->seen.logins[i];
+        enum owner o = classify_owner(l, w->a);
+        if (o == OURS || is_free(l, o))
+            continue;
+        if (!l->wanted || (o == NOBODYS && !l->exists))
+            return refuse_name(w, l, o);
+        if (!adopt || l->special || o == OTHERS)
+            return refuse_owner(w, l, o);
+        l->adopting = true;
+    }
+    return 0;
+}
+
+/* Rights that steward itself gave to an object of this name do not count. */
+static int check_adopted(struct work *w, const struct stw_login *l, struct stw_buf *excess)
+{
+    stw_autorights struct stw_rights others = {0};
+    stw_rights_minus(&l->have, &l->mark.rights, &others);
+    if (others.failed)
+        return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
+    stw_adopt_check_rights(&w->s.facts, w->a, &others, excess);
+    if (l->more_rights)
+        stw_adopt_note(excess, "rights that steward does not know");
+    return 0;
+}
+
+/* A tenant gets the rights of an account that it adopts: none may be beyond what the target
+ * gives. */
+static int check_adoption(struct work *w)
+{
+    bool adopting = false;
+    stw_autobuf struct stw_buf excess = STW_BUF_INIT(4096);
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        adopting |= l->adopting;
+        if (l->adopting && check_adopted(w, l, &excess) < 0)
+            return -1;
+    }
+    if (!adopting)
+        return 0;
+    if (w->s.ops->look_adoption(&w->s, w->a, &w->seen, &excess, &w->f) < 0)
+        return lookup_failed(w);
+    if (excess.len == 0 && !excess.failed)
+        return 0;
+    return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                         "it exists on the server and is not adopted, for it has more than the "
+                         "target gives: %s; have that taken away first",
+                         stw_buf_str(&excess));
+}
+
+/* Sets the effect of the statements that were added since `from`. */
+static void set_effect(struct work *w, size_t from, unsigned what)
+{
+    for (size_t i = from; i < w->script.count; i++)
+        w->script.items[i].effect |= (uint8_t)what;
+}
+
+static void write_mark(struct work *w, struct stw_login *l, enum stw_mark_state state,
+                       const struct stw_rights *rights)
+{
+    w->s.ops->mark(&w->s.facts, w->a, l, state, w->verifier.id, rights, &w->script);
+    l->mark_written = true;
+}
+
+static void write_new(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
+{
+    size_t from;
+    /* Where creation and mark are one transaction, nothing can come between them. */
+    if (!w->s.ops->transactional)
+        write_mark(w, l, STW_MARK_CREATING, &p->before);
+    from = w->script.count;
+    w->s.ops->create(&w->s.facts, w->a, l, &w->verifier, &w->script);
+    set_effect(w, from, DID_CREATE | (w->r->found ? DID_HOSTS : 0));
+    write_mark(w, l, STW_MARK_OWNED, &p->before);
+}
+
+static void write_old(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
+{
+    size_t from = w->script.count;
+    bool password = l->password == STW_PASSWORD_DIFFERS;
+    bool settled = classify_owner(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
+    if (!settled || p->write_before) {
+        bool adopted = classify_owner(l, w->a) != OURS;
+        write_mark(w, l, STW_MARK_OWNED, &p->before);
+        set_effect(w, from, adopted ? DID_ADOPT : 0);
+    }
+    from = w->script.count;
+    if (password || l->options_differ)
+        w->s.ops->alter(&w->s.facts, w->a, l, password ? &w->verifier : NULL, l->options_differ,
+                        &w->script);
+    set_effect(w, from, (password ? DID_PASSWORD : 0) | (l->options_differ ? DID_OPTIONS : 0));
+}
+
+static int write_wanted(struct work *w, struct stw_login *l)
+{
+    struct stw_grants_plan p = {0};
+    stw_autorights struct stw_rights nothing = {0}, others = {0};
+    enum owner o = classify_owner(l, w->a);
+    bool marked = o == OURS || o == OURS_MAYBE || (o == FORMER_OURS && w->a->adopt);
+    const struct stw_rights *have = l->exists ? &l->have : &nothing;
+    int r = stw_grants_plan_make(&w->want, have, marked ? &l->mark.rights : &nothing,
+                                 w->a->grants_policy, &p);
+    if (!l->exists)
+        write_new(w, l, &p);
+    else
+        write_old(w, l, &p);
+    w->s.ops->rights(&w->s.facts, w->a, l, &w->want, &p, &w->script);
+    if (p.write_after)
+        write_mark(w, l, STW_MARK_OWNED, &p.after);
+    w->r->grants_given += (unsigned)p.give.count;
+    w->r->grants_revoked += (unsigned)p.take.count;
+    stw_rights_add_all(&w->ours, &p.after);
+    stw_rights_minus(have, &p.before, &others);
+    stw_rights_minus(&others, &p.take, &w->foreign);
+    stw_grants_plan_done(&p);
+    return r;
+}
+
+static void write_drop(struct work *w, const struct stw_login *l)
+{
+    if (classify_owner(l, w->a) == OURS)
+        w->s.ops->drop(&w->s.facts, w->a, l, &w->seen, stw_session_target(&w->s)->admin_user,
+                       &w->script);
+    else
+        w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
+}
+
+static bool is_marked_ours(const struct stw_login *l, const struct stw_account *a)
+{
+    enum owner o = classify_owner(l, a);
+    return o == OURS || o == OURS_MAYBE;
+}
+
+static int write_all(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++) {
+        struct stw_login *l = &w->seen.logins[i];
+        size_t from = w->script.count;
+        if (l->wanted && write_wanted(w, l) < 0)
+            return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP, "no memory");
+        if (l->wanted || !is_marked_ours(l, w->a))
+            continue;
+        write_drop(w, l);
+        set_effect(w, from, DID_HOSTS);
+    }
+    return 0;
+}
+
+/* Hash over the passwords of all hosts; zero when one is missing or unknown. */
+static struct stw_hash stored_passwords(const struct work *w)
+{
+    struct stw_hash all = {0};
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        const struct stw_hash parts[] = {all, stw_hash_bytes(l->host, strlen(l->host)), l->stored};
+        if (!l->wanted)
+            continue;
+        if (!l->exists || l->mark.state != STW_MARK_OWNED || !stw_hash_is_set(l->stored))
+            return (struct stw_hash){0};
+        all = stw_hash_bytes(parts, sizeof(parts));
+    }
+    return all;
+}
+
+static bool wants_password(const struct work *w)
+{
+    return !w->a->password.data && stw_hash_is_set(w->a->settled) &&
+           !stw_hash_equal(w->a->settled, stored_passwords(w));
+}
+
+static bool is_as_wanted(const struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->seen.logins[i].wanted && w->seen.logins[i].password != STW_PASSWORD_SAME)
+            return false;
+    return true;
+}
+
+/* A free name may still be the definer of existing objects. */
+static int check_past(struct work *w)
+{
+    bool taken = false;
+    if (!w->s.ops->look_create)
+        return 0;
+    if (w->s.ops->look_create(&w->s, w->a, &taken, &w->f) < 0)
+        return lookup_failed(w);
+    if (!taken)
+        return 0;
+    return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                         "a routine, view, trigger or event in a database that this namespace may "
+                         "not use has this name as its definer, and would run with the rights of "
+                         "the account: choose another spec.user, or have it dropped");
+}
+
+/* Checks and computes what the statements depend on. */
+static int prepare_statements(struct work *w)
+{
+    bool create = false, password = false;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        create |= l->wanted && !l->exists;
+        password |= l->wanted && l->exists && l->password == STW_PASSWORD_DIFFERS;
+        w->r->found |= l->wanted && l->exists;
+    }
+    if (create && !w->a->password.data)
+        return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_CREATE,
+                             "it has no password yet, and is not made without one");
+    if (!create && !password)
+        return 0;
+    if (create && !w->r->found && check_past(w) < 0)
+        return -1;
+    return w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
+}
+
+static int run_script(struct work *w)
+{
+    struct stw_script first = {0};
+    if (w->script.count == 0)
+        return 0;
+    if (w->seen.read_only)
+        return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
+                             "the server is read-only");
+    if (w->seen.no_table && w->s.ops->prepare)
+        w->s.ops->prepare(&w->s.facts, &first);
+    int r = stw_session_run(&w->s, &first, &w->f);
+    stw_script_done(&first);
+    if (r < 0 && w->f.trouble == STW_SQL_DENIED)
+        return stw_fault_set(&w->f, STW_SQL_DENIED, STW_SQL_STEP_CREATE,
+                             "the admin account may not make the table %s, where steward marks its "
+                             "accounts; give it ALL PRIVILEGES ON steward.* (error %u)",
+                             w->s.ops->mark_place, w->f.number);
+    return r < 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
+}
+
+static void write_report(struct work *w)
+{
+    struct stw_account_report *r = w->r;
+    stw_rights_sort(&w->ours);
+    stw_rights_sort(&w->foreign);
+    stw_rights_text(&w->ours, w->s.ops->patterns, &r->granted);
+    stw_rights_text(&w->foreign, w->s.ops->patterns, &r->foreign);
+    (void)snprintf(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
+                   w->a->owner_uid);
+    r->owned = true;
+    if (!w->a->password.data)
+        r->stored = w->a->settled;
+    else if (is_as_wanted(w))
+        r->stored = stored_passwords(w);
+}
+
+static int check_password(struct work *w)
+{
+    const struct stw_sql_secret *p = &w->a->password;
+    if (p->data && p->len == 0)
+        return stw_fault_set(&w->f, STW_SQL_POLICY, STW_SQL_STEP_ALTER,
+                             "the password is empty, and no account gets an empty one");
+    if (p->data && memchr(p->data, '\0', p->len))
+        return stw_fault_set(&w->f, STW_SQL_POLICY, STW_SQL_STEP_ALTER,
+                             "the password holds a NUL byte, which no client can send");
+    return 0;
+}
+
+static int look_at_rights(struct work *w)
+{
+    struct stw_error err = {0};
+    const struct stw_engine_ops *ops = w->s.ops;
+    if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) < 0)
+        return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
+    if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) < 0)
+        return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
+    return 0;
+}
+
+static int bring_about(struct work *w, struct stw_pool *p)
+{
+    if (check_password(w) < 0 || look_up_account(w, p) < 0)
+        return -1;
+    w->r->password_wanted = wants_password(w);
+    if (w->r->password_wanted)
+        return 0;
+    if (check_owners(w) < 0 || look_at_rights(w) < 0 || check_adoption(w) < 0 ||
+        prepare_statements(w) < 0 || write_all(w) < 0 || run_script(w) < 0)
+        return -1;
+    write_report(w);
+    return 0;
+}
+
+int stw_account_sync(struct stw_pool *p, const struct stw_account *want,
+                     struct stw_account_report *r)
+{
+    struct work w;
+    work_begin(&w, want, r);
+    return work_end(&w, bring_about(&w, p));
+}
+
+/* An account that is not ours is not dropped, so it needs no lookup. */
+static int look_drop(struct work *w)
+{
+    bool ours = false;
+    for (size_t i = 0; i < w->seen.count; i++)
+        ours |= is_marked_ours(&w->seen.logins[i], w->a);
+    if (!ours || !w->s.ops->look_drop || w->s.ops->look_drop(&w->s, w->a, &w->seen, &w->f) == 0)
+        return 0;
+    return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
+}
+
+/* Drops each account of ours, or only removes its mark. */
+static int drop_or_unmark_accounts(struct work *w, struct stw_pool *p, bool drop)
+{
+    const struct stw_login *others = NULL;
+    bool ours = false;
+    if (look_up_account(w, p) < 0 || (drop && look_drop(w) < 0))
+        return -1;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        w->r->found |= l->wanted && l->exists;
+        if (is_marked_ours(l, w->a)) {
+            ours = true;
+            if (drop)
+                write_drop(w, l);
+            else
+                w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
+        } else if (l->wanted && l->exists) {
+            others = l;
+        }
+    }
+    if (!ours && others && drop)
+        return refuse_owner(w, others, classify_owner(others, w->a));
+    return run_script(w);
+}
+
+int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
+                     struct stw_account_report *r)
+{
+    struct work w;
+    work_begin(&w, want, r);
+    int result = drop_or_unmark_accounts(&w, p, true);
+    /* The account exists and has no mark. */
+    if (result < 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
+        w.f.trouble = STW_SQL_NOT_OURS;
+    return work_end(&w, result);
+}
+
+int stw_account_release(struct stw_pool *p, const struct stw_account *want,
+                        struct stw_account_report *r)
+{
+    struct work w;
+    work_begin(&w, want, r);
+    return work_end(&w, drop_or_unmark_accounts(&w, p, false));
+}

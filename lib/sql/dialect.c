@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/dialect.h"
+
+#include "base/util.h"
+
+#include <strings.h>
+
+#define ALL STW_ON_ALL
+#define DATABASE STW_ON_DATABASE
+#define SCHEMA STW_ON_SCHEMA
+#define TABLE STW_ON_TABLE
+
+/* From "Privileges Provided by MySQL", with the levels at which GRANT accepts each.  Privileges
+ * that reach beyond the data (FILE, SUPER, CREATE USER, GRANT OPTION by itself, ...)  are left to
+ * administrators. */
+static const struct stw_engine_privilege mysql_privileges[] = {
+    {"ALL", DATABASE | TABLE},
+    {"ALTER", ALL | DATABASE | TABLE},
+    {"ALTER ROUTINE", ALL | DATABASE},
+    {"CREATE", ALL | DATABASE | TABLE},
+    {"CREATE ROUTINE", ALL | DATABASE},
+    {"CREATE TEMPORARY TABLES", ALL | DATABASE},
+    {"CREATE VIEW", ALL | DATABASE | TABLE},
+    {"DELETE", ALL | DATABASE | TABLE},
+    {"DROP", ALL | DATABASE | TABLE},
+    {"EVENT", ALL | DATABASE},
+    {"EXECUTE", ALL | DATABASE},
+    {"INDEX", ALL | DATABASE | TABLE},
+    {"INSERT", ALL | DATABASE | TABLE},
+    {"LOCK TABLES", ALL | DATABASE},
+    {"PROCESS", ALL},
+    {"REFERENCES", ALL | DATABASE | TABLE},
+    {"REPLICATION CLIENT", ALL},
+    {"REPLICATION SLAVE", ALL},
+    {"SELECT", ALL | DATABASE | TABLE},
+    {"SHOW DATABASES", ALL},
+    {"SHOW VIEW", ALL | DATABASE | TABLE},
+    {"TRIGGER", ALL | DATABASE | TABLE},
+    {"UPDATE", ALL | DATABASE | TABLE},
+    {0},
+};
+
+/* As above, with MariaDB 10.11's own privileges. */
+static const struct stw_engine_privilege mariadb_privileges[] = {
+    {"ALL", DATABASE | TABLE},
+    {"ALTER", ALL | DATABASE | TABLE},
+    {"ALTER ROUTINE", ALL | DATABASE},
+    {"BINLOG MONITOR", ALL},
+    {"CREATE", ALL | DATABASE | TABLE},
+    {"CREATE ROUTINE", ALL | DATABASE},
+    {"CREATE TEMPORARY TABLES", ALL | DATABASE},
+    {"CREATE VIEW", ALL | DATABASE | TABLE},
+    {"DELETE", ALL | DATABASE | TABLE},
+    {"DELETE HISTORY", ALL | DATABASE | TABLE},
+    {"DROP", ALL | DATABASE | TABLE},
+    {"EVENT", ALL | DATABASE},
+    {"EXECUTE", ALL | DATABASE},
+    {"INDEX", ALL | DATABASE | TABLE},
+    {"INSERT", ALL | DATABASE | TABLE},
+    {"LOCK TABLES", ALL | DATABASE},
+    {"PROCESS", ALL},
+    {"REFERENCES", ALL | DATABASE | TABLE},
+    {"REPLICATION SLAVE", ALL},
+    {"SELECT", ALL | DATABASE | TABLE},
+    {"SHOW DATABASES", ALL},
+    {"SHOW VIEW", ALL | DATABASE | TABLE},
+    {"SLAVE MONITOR", ALL},
+    {"TRIGGER", ALL | DATABASE | TABLE},
+    {"UPDATE", ALL | DATABASE | TABLE},
+    {0},
+};
+
+/* PostgreSQL 15, "Privileges", table 5.2. */
+static const struct stw_engine_privilege postgresql_privileges[] = {
+    {"ALL", DATABASE | SCHEMA | TABLE},
+    {"CONNECT", DATABASE},
+    {"CREATE", DATABASE | SCHEMA},
+    {"DELETE", TABLE},
+    {"INSERT", TABLE},
+    {"REFERENCES", TABLE},
+    {"SELECT", TABLE},
+    {"TEMPORARY", DATABASE},
+    {"TRIGGER", TABLE},
+    {"TRUNCATE", TABLE},
+    {"UPDATE", TABLE},
+    {"USAGE", SCHEMA},
+    {0},
+};
+
+/* Accounts of the servers themselves, and of clouds and distributions that run them. */
+static const char *const mysql_reserved[] = {
+    "root", "mysql.*",   "event_scheduler", "debian-sys-maint",
+    "rds*", "cloudsql*", "azure_superuser", NULL};
+static const char *const mariadb_reserved[] = {
+    "root", "mysql",     "mysql.*",         "mariadb.sys",      "PUBLIC", "event_scheduler",
+    "rds*", "cloudsql*", "azure_superuser", "debian-sys-maint", NULL};
+static const char *const postgresql_reserved[] = {
+    "postgres",        "pg_*",           "PUBLIC", "none", "rds*", "cloudsql*",
+    "azure_superuser", "steward_heir_*", NULL};
+
+/* mysql.user decides who is an admin, pg_authid holds every password hash, and the database
+ * `steward` holds steward's marks. */
+static const char *const mysql_databases[] = {
+    "mysql", "sys", "performance_schema", "information_schema", "steward", NULL};
+static const char *const postgresql_databases[] = {"template0", "template1", NULL};
+static const char *const postgresql_schemas[] = {"pg_*", "information_schema", NULL};
+static const char *const none[] = {NULL};
+
+/* Limits of account names: mysql.user of MySQL 8.0 and MariaDB 10.11, NAMEDATALEN - 1 of
+ * PostgreSQL. */
+static const struct stw_engine_info engines[STW_ENGINES] = {
+    [STW_ENGINE_MYSQL] = {.name = "mysql",
+                          .port = 3306,
+                          .user_max = 32,
+                          .name_max = 64,
+                          .has_hosts = true,
+                          .has_all_databases = true,
+                          .has_require_tls = true,
+                          .has_hourly_limits = true,
+                          .reserved = mysql_reserved,
+                          .reserved_databases = mysql_databases,
+                          .reserved_schemas = none,
+                          .privileges = mysql_privileges},
+    [STW_ENGINE_MARIADB] = {.name = "mariadb",
+                            .port = 3306,
+                            .user_max = 80,
+                            .name_max = 64,
+                            .has_hosts = true,
+                            .has_all_databases = true,
+                            .has_require_tls = true,
+                            .has_hourly_limits = true,
+                            .reserved = mariadb_reserved,
+                            .reserved_databases = mysql_databases,
+                            .reserved_schemas = none,
+                            .privileges = mariadb_privileges},
+    [STW_ENGINE_POSTGRESQL] = {.name = "postgresql",
+                               .port = 5432,
+                               .user_max = 63,
+                               .name_max = 63,
+                               .names_in_bytes = true,
+                               .has_schemas = true,
+                               .has_owned_objects = true,
+                               .reserved = postgresql_reserved,
+                               .reserved_databases = postgresql_databases,
+                               .reserved_schemas = postgresql_schemas,
+                               .privileges = postgresql_privileges},
+};
+
+const struct stw_engine_info *stw_engine_info(enum stw_engine e)
+{
+    return &engines[e];
+}
+
+const char *stw_engine_name(enum stw_engine e)
+{
+    return engines[e].name;
+}
+
+static bool is_name_match(const char *pattern, const char *name)
+{
+    size_t len = strlen(pattern);
+    if (pattern[len - 1] == '*')
+        return strncasecmp(pattern, name, len - 1) == 0;
+    return strcasecmp(pattern, name) == 0;
+}
+
+static bool is_in(const char *const *patterns, const char *name)
+{
+    for (; *patterns; patterns++)
+        if (is_name_match(*patterns, name))
+            return true;
+    return false;
+}
+
+bool stw_engine_reserves(enum stw_engine e, const char *user)
+{
+    return is_in(engines[e].reserved, user);
+}
+
+bool stw_engine_reserves_database(enum stw_engine e, const char *database)
+{
+    return is_in(engines[e].reserved_databases, database);
+}
+
+bool stw_engine_reserves_schema(enum stw_engine e, const char *schema)
+{
+    return is_in(engines[e].reserved_schemas, schema);
+}
+
+const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const char *name)
+{
+    for (const struct stw_engine_privilege *p = engines[e].privileges; p->name; p++)
+        if (stw_streq(p->name, name))
+            return p;
+    return NULL;
+}
+
+void stw_engine_list_privileges(enum stw_engine e, unsigned places, struct stw_buf *out)
+{
+    const char *comma = "";
+    for (const struct stw_engine_privilege *p = engines[e].privileges; p->name; p++) {
+        if (!(p->places & places))
+            continue;
+        stw_buf_addf(out, "%s\"%s\"", comma, p->name);
+        comma = ", ";
+    }
+}

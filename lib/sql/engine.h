@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The interface of an engine: one table of functions.  account.c looks up, compares and decides; an
+ * engine knows its driver, its catalogue and its dialect.  Writers only add statements to a script;
+ * the pool's sessions send them. */
+#ifndef STW_SQL_ENGINE_H
+#define STW_SQL_ENGINE_H
+
+#include "sql/grants.h"
+#include "sql/mark.h"
+#include "sql/script.h"
+#include "sql/sql.h"
+
+/* A failure in full.  `lost`: the connection can no longer be used. */
+struct stw_fault {
+    enum stw_sql_trouble trouble;
+    enum stw_sql_step step;
+    unsigned number; /* MySQL's */
+    char state[6];   /* SQLSTATE */
+    bool lost, timeout;
+    bool again; /* nothing was done: another client did the same at this moment */
+    struct stw_error err;
+};
+
+/* A privilege on databases that steward's table does not have: newer servers add some. */
+struct stw_mysql_more {
+    char name[48];   /* "SHOW CREATE ROUTINE" */
+    char column[48]; /* "Show_create_routine" */
+};
+#define STW_MYSQL_MORE_MAX 16
+
+/* What a connection has found out about its server. */
+struct stw_facts {
+    char version[64];
+    bool utf8;       /* both the connection and the server use it */
+    unsigned number; /* 101119 for 10.11.19 and 80036 for 8.0.36; 150018 for PostgreSQL 15.18 */
+    /* MySQL and MariaDB */
+    bool mariadb;
+    bool no_backslash;   /* a backslash in a string is literal */
+    bool fold_names;     /* names of databases and tables are stored in lower case */
+    bool literal_names;  /* partial_revokes: database names in grants are not patterns */
+    bool plain_password; /* a password policy must see the password itself */
+    bool native_default; /* accounts get mysql_native_password */
+    struct stw_mysql_more more[STW_MYSQL_MORE_MAX];
+    size_t more_count;
+    /* PostgreSQL */
+    bool superuser;
+    bool inherits;        /* the admin has the rights of roles that it is a member of */
+    bool reads_verifiers; /* pg_authid may be read */
+};
+
+struct stw_cell {
+    const char *data; /* NULL: SQL's NULL; else NUL-terminated, `len` does not count the NUL */
+    size_t len;
+};
+/* One row of a result.  A value other than 0 ends reading and fails the statement (no memory). */
+typedef int stw_row_fn(void *ctx, const struct stw_cell *cells, unsigned count);
+#define STW_ANSWER_MAX_BYTES ((size_t)64 << 20)
+
+enum stw_password_state { STW_PASSWORD_UNKNOWN, STW_PASSWORD_SAME, STW_PASSWORD_DIFFERS };
+
+/* One account on the server: user@host, or the role. */
+struct stw_login {
+    char host[256]; /* "" on PostgreSQL */
+    bool wanted;    /* one of the hosts of the account; else only found on the server */
+    bool exists;
+    bool mark_written; /* by the script that is being built */
+    bool adopting;     /* it is not ours yet, and will be adopted */
+    bool more_rights;  /* it has some that `have` cannot represent */
+    bool special;      /* never adopted: a superuser, a role, ... */
+    bool options_differ;
+    enum stw_password_state password;
+    char verifier_id[STW_MARK_MADE_LEN]; /* SHA-256 of the verifier on the server */
+    char plugin[65];                     /* MySQL: the plugin of its login */
+    struct stw_hash stored;              /* hash over all ways to log in; zero: unknown */
+    struct stw_mark mark;
+    struct stw_rights have;
+};
+
+#define STW_PG_NAME_SIZE 64 /* NAMEDATALEN */
+
+struct stw_seen {
+    struct stw_login *logins;
+    size_t count;
+    bool read_only;
+    bool no_table; /* MySQL: the table for marks does not exist yet */
+    char role_oid[16];
+    char **databases; /* PostgreSQL: in which the role owns something or has a right */
+    size_t database_count;
+    char **all_databases; /* that accept connections */
+    size_t all_count;
+    bool owns;                   /* the role owns something; set only before a drop */
+    char heir[STW_PG_NAME_SIZE]; /* the role that will own it */
+    bool heir_exists;
+};
+void stw_seen_done(struct stw_seen *s);
+struct stw_login *stw_seen_login(struct stw_seen *s, const char *host); /* finds or adds */
+/* Notes one way to log in, as the server stores it. */
+void stw_login_note(struct stw_login *l, const char *plugin, const char *verifier, size_t len);
+int stw_names_add(char ***names, size_t *count, const char *name); /* if missing; -1: no memory */
+
+/* The password in the form that the server stores; empty when it is unknown. */
+struct stw_verifier {
+    struct stw_buf text;        /* secret */
+    bool plain;                 /* the text is the password itself */
+    char id[STW_MARK_MADE_LEN]; /* SHA-256 of what the server will store; "": unknown */
+};
+
+struct stw_conn; /* defined by the engine */
+struct stw_session;
+
+struct stw_login_as {
+    const struct stw_target *target;
+    const char *user, *database;
+    const char *password; /* NUL-terminated */
+    bool trial;           /* only tests whether the login works */
+};
+
+struct stw_engine_ops {
+    /* Called first: loads the client library. */
+    int (*load)(struct stw_error *err);
+    /* Blocks for at most the target's connect timeout, including the first queries. */
+    struct stw_conn *(*open)(const struct stw_login_as *as, struct stw_fault *f);
+    void (*close)(struct stw_conn *c);
+    bool (*alive)(struct stw_conn *c); /* of an idle connection; costs no round trip */
+    void (*cut)(struct stw_conn *c);   /* from any thread: makes the current and all later calls
+                                          fail; the thread inside the library does the work */
+    const struct stw_facts *(*facts)(const struct stw_conn *c);
+    /* Sends `count` statements, as one transaction where the engine can; `row` may be NULL. */
+    int (*run)(struct stw_conn *c, const struct stw_statement *st, size_t count, stw_row_fn *row,
+               void *ctx, struct stw_fault *f);
+    bool patterns;      /* database names in rights are patterns */
+    bool transactional; /* consecutive statements on one database are one transaction */
+
+    /* Whether this server can have such names and such a password at all. */
+    int (*check)(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err);
+    /* Looks up existence, mark, password, options; on MySQL also the rights. */
+    int (*look)(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                struct stw_fault *f);
+    /* The requested rights, as this server will show them. */
+    int (*expand)(const struct stw_facts *k, const struct stw_account *a,
+                  const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err);
+    /* Looks up rights that `look` does not return; NULL: none. */
+    int (*look_rights)(struct stw_session *s, const struct stw_account *a,
+                       const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
+    /* Looks up what else an account to be adopted has, beyond `have` (see adopt.h). */
+    int (*look_adoption)(struct stw_session *s, const struct stw_account *a,
+                         const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);
+    /* Whether something on the server would run with the rights of an account to be created; NULL:
+     * nothing can. */
+    int (*look_create)(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
+                       struct stw_fault *f);
+    int (*seal)(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
+                struct stw_fault *f);
+
+    /* Looks up what a drop needs and `look` does not return; NULL: nothing. */
+    int (*look_drop)(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                     struct stw_fault *f);
+
+    void (*prepare)(const struct stw_facts *k, struct stw_script *s); /* place for marks */
+    void (*create)(const struct stw_facts *k, const struct stw_account *a,
+                   const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s);
+    void (*alter)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                  const struct stw_verifier *v, bool options, struct stw_script *s);
+    void (*rights)(const struct stw_facts *k, const struct stw_account *a,
+                   const struct stw_login *l, const struct stw_rights *want,
+                   const struct stw_grants_plan *p, struct stw_script *s);
+    void (*mark)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 enum stw_mark_state state, const char *made, const struct stw_rights *rights,
+                 struct stw_script *s);
+    void (*unmark)(const struct stw_facts *k, const struct stw_account *a,
+                   const struct stw_login *l, struct stw_script *s);
+    /* Drops the account, its sessions and its mark; for PostgreSQL see the file. */
+    void (*drop)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 const struct stw_seen *seen, const char *admin, struct stw_script *s);
+    /* Where the mark is, for messages: "steward.accounts". */
+    const char *mark_place;
+};
+
+#ifdef STW_WITH_MYSQL
+extern const struct stw_engine_ops stw_engine_mysql;
+#endif
+#ifdef STW_WITH_POSTGRESQL
+extern const struct stw_engine_ops stw_engine_postgresql;
+#endif
+
+/* Sets the fault; always -1. */
+int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sql_step step,
+                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Resolves a target's host, within its connect timeout. */
+struct stw_addresses;
+int stw_target_resolve(const struct stw_target *t, struct stw_addresses *ret, struct stw_fault *f);
+/* Keeps the part of a server's message that cannot contain a part of a statement: everything before
+ * the first quotation mark and before "near".  `out_size` is at least 8. */
+void stw_clean_message(const char *message, char *out, size_t out_size);
+
+/* A session: one of the pool's connections at a time, for one operation. */
+struct stw_session {
+    struct stw_pool *pool;
+    const struct stw_engine_ops *ops;
+    struct stw_conn *conn;
+    char *database; /* of conn; NULL: the admin's */
+    struct stw_facts facts;
+    bool wide;    /* names beyond ASCII: every connection must be UTF-8 */
+    bool changed; /* a statement was sent that may have changed the server */
+    unsigned statements;
+};
+int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f);
+void stw_session_end(struct stw_session *s);
+const struct stw_target *stw_session_target(const struct stw_session *s);
+/* Sends one query; a connection that turns out to be dead is replaced once. */
+int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_row_fn *row,
+                    void *ctx, struct stw_fault *f);
+/* Stops at the first statement that fails; those before it are `done`. */
+int stw_session_run(struct stw_session *s, struct stw_script *script, struct stw_fault *f);
+/* Whether these credentials work: 1, 0, or -1: unknown. */
+int stw_session_trial(struct stw_session *s, const char *user, const struct stw_sql_secret *secret);
+
+#endif

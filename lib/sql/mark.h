@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The mark that records, on the server itself, the owner of an account and the rights that steward
+ * gave it.
+ *
+ * MariaDB and MySQL: a row of the table steward.accounts, which the admin creates on first use:
+ *     user, host    the account; the key
+ *     owner         "namespace/name" of the DatabaseUser
+ *     owner_uid     its UID, which decides ownership
+ *     state         'creating' until CREATE USER has succeeded, then 'owned'
+ *     made          while creating: SHA-256 of the password hash that CREATE USER sets, which
+ *                   distinguishes our account from one that another client created meanwhile
+ *     rights        JSON, see stw_rights_json
+ * PostgreSQL: the comment on the role, JSON:
+ *     {"steward":1,"owner":"namespace/name","uid":"...","rights":[...],"comment":"what was there"}
+ *
+ * A right is in the mark before it is granted and until it is revoked, so that nothing is lost when
+ * steward is killed between any two statements. */
+#ifndef STW_SQL_MARK_H
+#define STW_SQL_MARK_H
+
+#include "sql/rights.h"
+
+#define STW_MARK_OWNER_LEN 320 /* "namespace/name" is at most 63 + 1 + 253 bytes */
+#define STW_MARK_UID_LEN 128
+#define STW_MARK_MADE_LEN 65
+#define STW_MARK_MAX_BYTES ((size_t)1 << 20)
+
+enum stw_mark_state { STW_MARK_NONE, STW_MARK_CREATING, STW_MARK_OWNED };
+
+struct stw_mark {
+    enum stw_mark_state state;
+    char owner[STW_MARK_OWNER_LEN];
+    char uid[STW_MARK_UID_LEN];
+    char made[STW_MARK_MADE_LEN];
+    char *comment; /* PostgreSQL: the comment before the mark, or NULL */
+    struct stw_rights rights;
+};
+
+void stw_mark_done(struct stw_mark *m);
+/* Parses PostgreSQL's form.  A comment that is not a mark leaves `m` with state NONE and keeps the
+ * text in m->comment.  -1: no memory, or a mark that cannot be parsed (which steward must not
+ * change). */
+int stw_mark_parse(const char *text, size_t len, struct stw_mark *m);
+void stw_mark_json(const struct stw_mark *m, const char *owner, const char *uid,
+                   const struct stw_rights *rights, struct stw_buf *out);
+/* Parses the column `rights` of the row. */
+int stw_mark_parse_rights(const char *text, size_t len, struct stw_mark *m);
+
+#endif

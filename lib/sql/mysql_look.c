@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One statement returns everything about an account of MySQL or MariaDB: its hosts, how it logs in,
+ * its rights at every level, and the marks. */
+#include "sql/mysql_priv.h"
+#include "sql/mysql_privileges.h"
+#include "sql/password.h"
+#include "sql/quote.h"
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "base/util.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+/* Refuses names that the server would not store unchanged.  It stores names in three bytes a
+ * character and compares them without trailing blanks: another account would be taken for this
+ * one. */
+static int check_name(const char *what, const char *name, struct stw_error *err)
+{
+    size_t len = strlen(name);
+    if (len == 0)
+        return stw_fail(err, STW_ERR_INVALID, "the %s is empty", what);
+    if (!stw_utf8_valid(name, len))
+        return stw_fail(err, STW_ERR_INVALID, "the %s is no valid UTF-8", what);
+    if (name[len - 1] == ' ')
+        return stw_fail(err, STW_ERR_INVALID, "the %s must not end in a blank", what);
+    for (; *name != '\0'; name++)
+        if ((unsigned char)*name >= 0xf0)
+            return stw_fail(err, STW_ERR_INVALID,
+                            "the %s holds a character beyond U+FFFF, which the server's names "
+                            "cannot hold",
+                            what);
+    return 0;
+}
+
+static int check_host(const char *host, struct stw_error *err)
+{
+    for (const char *p = host; *p != '\0'; p++)
+        if (*p <= ' ' || *p >= 0x7f)
+            return stw_fail(err, STW_ERR_INVALID,
+                            "a host must be a name, an address or a pattern without blanks");
+    if (strlen(host) > 255)
+        return stw_fail(err, STW_ERR_INVALID, "a host must be at most 255 characters");
+    return check_name("host", host, err);
+}
+
+/* An account that may write in these could control the server or forge marks. */
+static bool is_servers_own(const char *database)
+{
+    static const char *const own[] = {"mysql", "steward", "sys", "performance_schema",
+                                      "information_schema"};
+    for (size_t i = 0; i < STW_COUNT(own); i++)
+        if (strcasecmp(database, own[i]) == 0)
+            return true;
+    return false;
+}
+
+static int check_grant(const struct stw_grant *g, struct stw_error *err)
+{
+    if (is_servers_own(g->database))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "the database \"%s\" is the server's own or steward's: no rights on it are "
+                        "given",
+                        g->database);
+    if (g->schema)
+        return stw_fail(err, STW_ERR_INVALID, "only PostgreSQL has schemas");
+    if (check_name("name of a database", g->database, err) < 0)
+        return -1;
+    return g->table ? check_name("name of a table", g->table, err) : 0;
+}
+
+int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err)
+{
+    size_t max = k->mariadb ? 80 : 32;
+    if (check_name("user", a->user, err) < 0)
+        return -1;
+    size_t characters = 0;
+    for (const char *p = a->user; *p != '\0'; p++)
+        characters += ((unsigned char)*p & 0xc0) != 0x80;
+    if (characters > max)
+        return stw_fail(err, STW_ERR_INVALID, "the user must be at most %zu characters", max);
+    if (!a->hosts || !a->hosts[0])
+        return stw_fail(err, STW_ERR_INVALID, "the account has no host");
+    for (const char *const *h = a->hosts; *h; h++)
+        if (check_host(*h, err) < 0)
+            return -1;
+    for (size_t i = 0; i < a->grant_count; i++)
+        if (check_grant(&a->grants[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* The columns of the result: the kind of row, user, host, and five that depend on the kind. */
+enum { KIND, USER, HOST, A, B, C, D, E, CELLS };
+
+static void write_bits(struct stw_buf *out, const struct stw_facts *k, unsigned on)
+{
+    const char *comma = "";
+    stw_buf_adds(out, "CONCAT_WS(',',");
+    for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++) {
+        if (!p->column || !stw_mysql_privilege_fits(p, k, on))
+            continue;
+        stw_buf_addf(out, "%sIF(%s_priv='Y','%s',NULL)", comma, p->column, p->name);
+        comma = ",";
+    }
+    for (size_t i = 0; on == STW_ON_DATABASE && i < k->more_count; i++)
+        stw_buf_addf(out, ",IF(%s_priv='Y','%s',NULL)", k->more[i].column, k->more[i].name);
+    stw_buf_addc(out, ')');
+}
+
+/* Columns have many collations: as bytes they can be in one result. */
+#define BYTES(column) "CAST(" column " AS BINARY)"
+#define HEAD(kind) "SELECT '" kind "'," BYTES("User") "," BYTES("Host") ","
+
+static void write_accounts(struct stw_buf *out, const struct stw_facts *k, const char *user)
+{
+    if (k->mariadb) {
+        /* "access" may be too large for an integer of JSON. */
+        stw_buf_adds(out, HEAD("u") BYTES("JSON_VALUE(Priv,'$.access')") "," BYTES(
+                              "JSON_SET(Priv,'$.access',0)") ",NULL,NULL,NULL FROM "
+                                                             "mysql.global_priv");
+    } else {
+        stw_buf_adds(out, HEAD("u"));
+        write_bits(out, k, STW_ON_GLOBAL);
+        stw_buf_adds(out, "," BYTES("plugin") "," BYTES("authentication_string") "," BYTES(
+                              "ssl_type") ",CONCAT_WS(',',max_questions,max_updates,"
+                                          "max_connections,max_user_connections) FROM mysql.user");
+    }
+    stw_buf_addf(out, " WHERE User=%s", user);
+}
+
+static void write_rights(struct stw_buf *out, const struct stw_facts *k, const char *user)
+{
+    stw_buf_adds(out, " UNION ALL " HEAD("d") BYTES("Db") ",");
+    write_bits(out, k, STW_ON_DATABASE);
+    stw_buf_addf(out, ",NULL,NULL,NULL FROM mysql.db WHERE User=%s", user);
+    stw_buf_addf(out,
+                 " UNION ALL " HEAD("t") BYTES("Db") "," BYTES("Table_name") "," BYTES(
+                     "Table_priv") ",NULL,NULL FROM mysql.tables_priv WHERE User=%s",
+                 user);
+    stw_buf_addf(out,
+                 " UNION ALL " HEAD("c") BYTES("Db") "," BYTES("Table_name") "," BYTES(
+                     "Column_name") "," BYTES("Column_priv") ",NULL FROM mysql.columns_priv WHERE "
+                                                             "User=%s",
+                 user);
+    stw_buf_addf(out,
+                 " UNION ALL " HEAD("p") BYTES("Db") "," BYTES("Routine_name") "," BYTES(
+                     "Routine_type") "," BYTES("Proc_priv") ",NULL FROM mysql.procs_priv WHERE "
+                                                            "User=%s",
+                 user);
+    if (k->mariadb) {
+        stw_buf_addf(out,
+                     " UNION ALL " HEAD("r") BYTES(
+                         "Role") ",NULL,NULL,NULL,NULL FROM mysql.roles_mapping WHERE User=%s",
+                     user);
+    } else if (k->number >= 80000) {
+        stw_buf_addf(out,
+                     " UNION ALL SELECT 'r'," BYTES("TO_USER") "," BYTES("TO_HOST") "," BYTES(
+                         "FROM_USER") "," BYTES("FROM_HOST") ",NULL,NULL,NULL FROM "
+                                                             "mysql.role_edges WHERE TO_USER=%s",
+                     user);
+        stw_buf_addf(out,
+                     " UNION ALL " HEAD("g") BYTES(
+                         "PRIV") ",NULL,NULL,NULL,NULL FROM mysql.global_grants WHERE USER=%s",
+                     user);
+    }
+}
+
+static void write_lookup(struct stw_statement *st, const struct stw_facts *k, const char *name,
+                         bool marks)
+{
+    struct stw_buf quoted = STW_BUF_INIT(4096), *out = &st->text;
+    stw_mysql_string(&quoted, name, strlen(name), k->no_backslash);
+    const char *user = stw_buf_str(&quoted);
+    out->failed |= quoted.failed;
+    write_accounts(out, k, user);
+    write_rights(out, k, user);
+    stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
+    if (marks)
+        stw_buf_addf(
+            out,
+            " UNION ALL SELECT 'm'," BYTES("user") "," BYTES("host") "," BYTES("owner") "," BYTES(
+                "owner_uid") "," BYTES("state") "," BYTES("made") "," BYTES("rights") " FROM "
+                                                                                      "steward."
+                                                                                      "accounts "
+                                                                                      "WHERE "
+                                                                                      "user=%s",
+            user);
+    stw_buf_done(&quoted);
+}
+
+struct look {
+    const struct stw_facts *facts;
+    const struct stw_account *account;
+    struct stw_seen *seen;
+};
+
+static const char *get_cell_text(const struct stw_cell *c)
+{
+    return c->data ? c->data : "";
+}
+
+static int64_t json_int(struct stw_json object, const char *name)
+{
+    int64_t v = 0;
+    (void)stw_json_int(stw_json_get(object, name), &v);
+    return v;
+}
+
+static const int64_t *limits_of(const struct stw_account *a, int64_t out[4])
+{
+    out[0] = a->max_queries_per_hour;
+    out[1] = a->max_updates_per_hour;
+    out[2] = a->max_connections_per_hour;
+    out[3] = a->max_user_connections;
+    return out;
+}
+
+static void note_verifier(struct stw_login *l, const struct stw_account *a, const char *plugin,
+                          const char *verifier, size_t len)
+{
+    enum stw_password_state state = stw_mysql_password_state(plugin, verifier, len, &a->password);
+    if (l->password != STW_PASSWORD_SAME)
+        l->password = state;
+    (void)snprintf(l->plugin, sizeof(l->plugin), "%s", plugin);
+    stw_sha256_hex(verifier, len, l->verifier_id);
+    stw_login_note(l, plugin, verifier, len);
+}
+
+/* Notes one way to log in, of an account or of its "auth_or". */
+static int note_way(struct stw_login *l, const struct stw_account *a, struct stw_json way)
+{
+    stw_autofree char *plugin = stw_json_strdup(stw_json_get(way, "plugin"));
+    stw_autofree char *verifier = stw_json_strdup(stw_json_get(way, "authentication_string"));
+    if (!plugin)
+        return 0; /* {} in auth_or: the outer one */
+    note_verifier(l, a, plugin, verifier ? verifier : "", verifier ? strlen(verifier) : 0);
+    return 0;
+}
+
+/* Adoption of such an account would give away control of the server. */
+static bool is_admin(const struct stw_rights *have)
+{
+    for (size_t i = 0; i < have->count; i++)
+        if (have->items[i].level == STW_LEVEL_GLOBAL &&
+            (stw_streq(have->items[i].privilege, "SUPER") ||
+             stw_streq(have->items[i].privilege, "CREATE USER")))
+            return true;
+    return false;
+}
+
+static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell *access,
+                     const struct stw_cell *cell)
+{
+    /* In the order of limits_of. */
+    static const char *const names[] = {"max_questions", "max_updates", "max_connections",
+                                        "max_user_connections"};
+    int64_t want[4];
+    struct stw_json key, way;
+    stw_autojson struct stw_json_doc doc = {0};
+    if (!cell->data || stw_json_scan(&doc, cell->data, cell->len, NULL) < 0)
+        return -1;
+    struct stw_json priv = stw_json_root(&doc), ways = stw_json_get(priv, "auth_or");
+    (void)limits_of(k->account, want);
+    for (size_t i = 0; i < STW_COUNT(names); i++)
+        l->options_differ |= json_int(priv, names[i]) != want[i];
+    l->options_differ |= json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
+    l->special |= stw_json_bool(stw_json_get(priv, "is_role"), false);
+    stw_json_foreach (ways, key, way)
+        (void)note_way(l, k->account, way);
+    (void)note_way(l, k->account, priv);
+    stw_mysql_rights_of_bits((struct stw_right){.level = STW_LEVEL_GLOBAL},
+                             strtoull(get_cell_text(access), NULL, 10), k->facts, &l->have);
+    l->more_rights = l->have.count == 0 && !stw_streq(get_cell_text(access), "0");
+    return 0;
+}
+
+static int read_user(struct look *k, struct stw_login *l, const struct stw_cell *c)
+{
+    static const char *const tls[] = {"", "ANY", "X509"}; /* as enum stw_require_tls */
+    int64_t want[4];
+    char limits[128];
+    (void)limits_of(k->account, want);
+    (void)snprintf(limits, sizeof(limits), "%lld,%lld,%lld,%lld", (long long)want[0],
+                   (long long)want[1], (long long)want[2], (long long)want[3]);
+    l->options_differ = !stw_streq(limits, get_cell_text(&c[E])) ||
+                        !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
+    note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
+    stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,
+                             &l->have);
+    return 0;
+}
+
+static int read_account(struct look *k, struct stw_login *l, const struct stw_cell *c)
+{
+    int r = k->facts->mariadb ? read_priv(k, l, &c[A], &c[B]) : read_user(k, l, c);
+    l->exists = true;
+    l->special |= is_admin(&l->have);
+    return r;
+}
+
+static int read_mark(struct stw_mark *m, const struct stw_cell *c)
+{
+    m->state = stw_streq(get_cell_text(&c[C]), "creating") ? STW_MARK_CREATING : STW_MARK_OWNED;
+    if (c[A].len >= sizeof(m->owner) || c[B].len >= sizeof(m->uid) || c[D].len >= sizeof(m->made))
+        return -1;
+    (void)snprintf(m->owner, sizeof(m->owner), "%s", get_cell_text(&c[A]));
+    (void)snprintf(m->uid, sizeof(m->uid), "%s", get_cell_text(&c[B]));
+    (void)snprintf(m->made, sizeof(m->made), "%s", get_cell_text(&c[D]));
+    return stw_mark_parse_rights(get_cell_text(&c[E]), c[E].len, m);
+}
+
+static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
+                      const struct stw_cell *c)
+{
+    struct stw_right r = {.database = get_cell_text(&c[A]), .name = get_cell_text(&c[B])};
+    switch (kind) {
+    case 'd':
+        r.level = STW_LEVEL_DATABASE;
+        r.name = NULL;
+        stw_mysql_rights_of_list(r, &c[B], k, &l->have);
+        return 0;
+    case 't':
+        r.level = STW_LEVEL_TABLE;
+        stw_mysql_rights_of_list(r, &c[C], k, &l->have);
+        return 0;
+    case 'c':
+    case 'p':
+        r.level = kind == 'c' ? STW_LEVEL_COLUMN : STW_LEVEL_ROUTINE;
+        r.column = get_cell_text(&c[C]);
+        stw_mysql_rights_of_list(r, &c[D], k, &l->have);
+        return 0;
+    case 'r':
+        r = (struct stw_right){
+            .level = STW_LEVEL_ROLE, .name = get_cell_text(&c[A]), .column = get_cell_text(&c[B])};
+        r.privilege = "MEMBER";
+        break;
+    default:
+        r = (struct stw_right){.level = STW_LEVEL_GLOBAL, .privilege = get_cell_text(&c[A])};
+        break;
+    }
+    stw_rights_add(&l->have, &r);
+    return 0;
+}
+
+static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct look *k = ctx;
+    if (count < CELLS || !c[KIND].data)
+        return -1;
+    char kind = c[KIND].data[0];
+    if (kind == 'f') {
+        k->seen->read_only =
+            !stw_streq(get_cell_text(&c[A]), "0") && !stw_streq(get_cell_text(&c[A]), "OFF");
+        return 0;
+    }
+    /* The server compares without trailing blanks, and perhaps without case. */
+    if (!stw_streq(get_cell_text(&c[USER]), k->account->user))
+        return 0;
+    struct stw_login *l = stw_seen_login(k->seen, get_cell_text(&c[HOST]));
+    if (!l)
+        return -1;
+    if (kind == 'u')
+        return read_account(k, l, c);
+    return kind == 'm' ? read_mark(&l->mark, c) : read_right(k->facts, l, kind, c);
+}
+
+static int add_hosts(const struct stw_account *a, struct stw_seen *seen)
+{
+    char host[256];
+    for (const char *const *h = a->hosts; *h; h++) {
+        size_t len = strlen(*h);
+        for (size_t i = 0; i <= len; i++) /* the server stores hosts in lower case */
+            host[i] = (char)((*h)[i] >= 'A' && (*h)[i] <= 'Z' ? (*h)[i] - 'A' + 'a' : (*h)[i]);
+        struct stw_login *l = stw_seen_login(seen, host);
+        if (!l)
+            return -1;
+        l->wanted = true;
+    }
+    return 0;
+}
+
+static int send_lookup(struct stw_session *s, const struct stw_account *a, bool marks,
+                       struct stw_seen *seen, struct stw_fault *f)
+{
+    struct look k = {&s->facts, a, seen};
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    write_lookup(st, &s->facts, a->user, marks);
+    if (add_hosts(a, seen) < 0)
+        return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
+    return stw_session_ask(s, st, read_row, &k, f);
+}
+
+int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                   struct stw_fault *f)
+{
+    int r = send_lookup(s, a, true, seen, f);
+    if (r < 0 && (f->number == 1146 || f->number == 1049)) { /* no table, no database */
+        *f = (struct stw_fault){0};
+        stw_seen_done(seen);
+        r = send_lookup(s, a, false, seen, f);
+        seen->no_table = true;
+    }
+    if (r < 0 && (f->number == 1142 || f->number == 1143 || f->number == 1044))
+        return stw_fault_set(
+            f, STW_SQL_DENIED, STW_SQL_STEP_LOOKUP,
+            "the admin account needs SELECT on mysql.* and ALL on steward.*, where "
+            "the marks are kept (error %u)",
+            f->number);
+    for (size_t i = 0; i < seen->count; i++) {
+        stw_rights_sort(&seen->logins[i].have);
+        if (seen->logins[i].have.failed)
+            return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "too many rights");
+    }
+    return r;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by the files of the MySQL and MariaDB engine, for MySQL 5.7 and later and MariaDB 10.4 and
+ * later.  The server itself reports which of the two it is. */
+#ifndef STW_SQL_MYSQL_PRIV_H
+#define STW_SQL_MYSQL_PRIV_H
+
+#include "sql/engine.h"
+
+/* mysql_error.c: sets the fault for an error number.  `message` is the server's. */
+void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, const char *message,
+                     enum stw_sql_step step);
+
+/* mysql_look.c */
+int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err);
+int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                   struct stw_fault *f);
+
+/* mysql_adopt.c */
+int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
+                            const struct stw_seen *seen, struct stw_buf *excess,
+                            struct stw_fault *f);
+
+/* mysql_definer.c */
+int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
+                          struct stw_fault *f);
+
+/* mysql_write.c */
+void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s);
+void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
+                      const struct stw_login *l, const struct stw_verifier *v,
+                      struct stw_script *s);
+void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
+                     const struct stw_login *l, const struct stw_verifier *v, bool options,
+                     struct stw_script *s);
+void stw_mysql_rights(const struct stw_facts *k, const struct stw_account *a,
+                      const struct stw_login *l, const struct stw_rights *want,
+                      const struct stw_grants_plan *p, struct stw_script *s);
+void stw_mysql_mark(const struct stw_facts *k, const struct stw_account *a,
+                    const struct stw_login *l, enum stw_mark_state state, const char *made,
+                    const struct stw_rights *rights, struct stw_script *s);
+void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,
+                      const struct stw_login *l, struct stw_script *s);
+void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
+                    const struct stw_login *l, const struct stw_seen *seen, const char *admin,
+                    struct stw_script *s);
+
+#endif

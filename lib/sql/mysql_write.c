@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The statements of MySQL and MariaDB. */
+#include "sql/mysql_priv.h"
+#include "sql/password.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+static void put_account(struct stw_buf *out, const struct stw_account *a, const struct stw_login *l)
+{
+    stw_mysql_name(out, a->user);
+    stw_buf_addc(out, '@');
+    stw_mysql_name(out, l->host);
+}
+
+static void put_string(struct stw_buf *out, const struct stw_facts *k, const char *text)
+{
+    stw_mysql_string(out, text, strlen(text), k->no_backslash);
+}
+
+void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s)
+{
+    (void)k;
+    stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
+                 "CREATE DATABASE IF NOT EXISTS steward CHARACTER SET utf8mb4");
+    stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
+                 "CREATE TABLE IF NOT EXISTS steward.accounts ("
+                 "user VARCHAR(128) NOT NULL, host VARCHAR(255) NOT NULL, "
+                 "owner VARCHAR(319) NOT NULL, owner_uid VARCHAR(127) NOT NULL, "
+                 "state VARCHAR(16) NOT NULL, made VARCHAR(64) NOT NULL, "
+                 "rights MEDIUMTEXT NOT NULL, changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
+                 "ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (user, host)) ENGINE=InnoDB "
+                 "ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
+                 "COMMENT='whose accounts are whose; kept by steward'");
+}
+
+static void put_limits(struct stw_buf *out, const struct stw_account *a)
+{
+    static const char *const tls[] = {"NONE", "SSL", "X509"}; /* as enum stw_require_tls */
+    stw_buf_addf(out,
+                 " REQUIRE %s WITH MAX_QUERIES_PER_HOUR %lld MAX_UPDATES_PER_HOUR %lld "
+                 "MAX_CONNECTIONS_PER_HOUR %lld MAX_USER_CONNECTIONS %lld",
+                 tls[a->require_tls], (long long)a->max_queries_per_hour,
+                 (long long)a->max_updates_per_hour, (long long)a->max_connections_per_hour,
+                 (long long)a->max_user_connections);
+}
+
+static void put_ed25519(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
+                        const struct stw_verifier *v)
+{
+    struct stw_buf key = STW_BUF_INIT(256);
+    stw_buf_adds(out, v->plain ? "VIA ed25519 USING PASSWORD(" : "VIA ed25519 USING ");
+    if (!v->plain && stw_ed25519_make(&a->password, &key) < 0)
+        out->failed = true;
+    const struct stw_buf *text = v->plain ? &v->text : &key;
+    stw_mysql_string(out, stw_buf_str(text), text->len, k->no_backslash);
+    stw_buf_adds(out, v->plain ? ")" : "");
+    stw_buf_done(&key);
+}
+
+/* An account with ed25519 keeps it; all others get the server's own default. */
+static void put_password(struct stw_buf *out, const struct stw_facts *k,
+                         const struct stw_account *a, const struct stw_login *l,
+                         const struct stw_verifier *v)
+{
+    if (v->text.len == 0) /* never an account without a password */
+        out->failed = true;
+    stw_buf_adds(out, " IDENTIFIED ");
+    if (k->mariadb && stw_streq(l->plugin, "ed25519")) {
+        put_ed25519(out, k, a, v);
+        return;
+    }
+    stw_buf_adds(out, v->plain            ? "BY "
+                      : k->mariadb        ? "VIA mysql_native_password USING "
+                      : k->native_default ? "WITH mysql_native_password AS "
+                                          : "WITH caching_sha2_password AS ");
+    stw_mysql_string(out, stw_buf_str(&v->text), v->text.len, k->no_backslash);
+}
+
+void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
+                      const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
+    stw_buf_adds(out, "CREATE USER ");
+    put_account(out, a, l);
+    put_password(out, k, a, l, v);
+    put_limits(out, a);
+}
+
+void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
+                     const struct stw_login *l, const struct stw_verifier *v, bool options,
+                     struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_ALTER, NULL)->text;
+    stw_buf_adds(out, "ALTER USER ");
+    put_account(out, a, l);
+    if (v)
+        put_password(out, k, a, l, v);
+    if (options)
+        put_limits(out, a);
+}
+
+static void put_privileges(struct stw_buf *out, const struct stw_right *r, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        stw_buf_addf(out, "%s%s", i ? ", " : "", r[i].privilege);
+        if (r[i].level == STW_LEVEL_COLUMN) {
+            stw_buf_adds(out, " (");
+            stw_mysql_name(out, r[i].column);
+            stw_buf_addc(out, ')');
+        }
+    }
+}
+
+static void put_scope(struct stw_buf *out, const struct stw_right *r)
+{
+    if (r->level == STW_LEVEL_GLOBAL) {
+        stw_buf_adds(out, "*.*");
+        return;
+    }
+    if (r->level == STW_LEVEL_ROUTINE)
+        stw_buf_adds(out, stw_streq(r->column, "FUNCTION") ? "FUNCTION " : "PROCEDURE ");
+    stw_mysql_name(out, r->database);
+    stw_buf_addc(out, '.');
+    if (r->level == STW_LEVEL_DATABASE)
+        stw_buf_addc(out, '*');
+    else
+        stw_mysql_name(out, r->name);
+}
+
+static void put_role(struct stw_buf *out, const struct stw_right *r)
+{
+    stw_mysql_name(out, r->name);
+    if (r->column[0] != '\0') { /* MySQL's roles have hosts */
+        stw_buf_addc(out, '@');
+        stw_mysql_name(out, r->column);
+    }
+}
+
+static void write_rights(const struct stw_account *a, const struct stw_login *l, bool give,
+                         const struct stw_rights *rights, struct stw_script *s)
+{
+    for (size_t i = 0, n; i < rights->count; i += n) {
+        const struct stw_right *r = &rights->items[i];
+        struct stw_buf *out =
+            &stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, NULL)->text;
+        n = stw_rights_scope(rights, i);
+        stw_buf_adds(out, give ? "GRANT " : "REVOKE ");
+        if (r->level == STW_LEVEL_ROLE) {
+            put_role(out, r);
+        } else {
+            put_privileges(out, r, n);
+            stw_buf_adds(out, " ON ");
+            put_scope(out, r);
+        }
+        stw_buf_adds(out, give ? " TO " : " FROM ");
+        put_account(out, a, l);
+    }
+}
+
+void stw_mysql_rights(const struct stw_facts *k, const struct stw_account *a,
+                      const struct stw_login *l, const struct stw_rights *want,
+                      const struct stw_grants_plan *p, struct stw_script *s)
+{
+    (void)k;
+    (void)want;
+    write_rights(a, l, false, &p->take, s);
+    write_rights(a, l, true, &p->give, s);
+}
+
+static void put_values(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
+                       enum stw_mark_state state, const char *made, const struct stw_rights *rights)
+{
+    struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
+    stw_rights_json(rights, &json);
+    stw_buf_adds(out, "owner=");
+    put_string(out, k, a->owner);
+    stw_buf_adds(out, ", owner_uid=");
+    put_string(out, k, a->owner_uid);
+    stw_buf_addf(
+        out, ", state='%s', made='%s', rights=", state == STW_MARK_CREATING ? "creating" : "owned",
+        state == STW_MARK_CREATING ? made : "");
+    put_string(out, k, stw_buf_str(&json));
+    out->failed |= json.failed;
+    stw_buf_done(&json);
+}
+
+static void put_where(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
+                      const struct stw_login *l)
+{
+    stw_buf_adds(out, " WHERE user=");
+    put_string(out, k, a->user);
+    stw_buf_adds(out, " AND host=");
+    put_string(out, k, l->host);
+    stw_buf_adds(out, " AND owner_uid=");
+    put_string(out, k, l->mark_written ? a->owner_uid : l->mark.uid);
+}
+
+/* Two objects may request one name at different hosts at the same moment; the key of the table does
+ * not stop the second one.  So the row is added only while no other owner has one of this name: the
+ * server locks what the condition reads (REPEATABLE READ). */
+static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
+                        const struct stw_login *l, enum stw_mark_state state, const char *made,
+                        const struct stw_rights *rights)
+{
+    struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
+    bool creating = state == STW_MARK_CREATING;
+    stw_rights_json(rights, &json);
+    const char *const values[] = {a->user,
+                                  l->host,
+                                  a->owner,
+                                  a->owner_uid,
+                                  creating ? "creating" : "owned",
+                                  creating ? made : "",
+                                  stw_buf_str(&json)};
+    stw_buf_adds(out, "INSERT INTO steward.accounts (user, host, owner, owner_uid, state, made, "
+                      "rights) SELECT ");
+    for (size_t i = 0; i < STW_COUNT(values); i++) {
+        stw_buf_adds(out, i ? ", " : "");
+        put_string(out, k, values[i]);
+    }
+    stw_buf_adds(out, " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM steward.accounts AS others WHERE "
+                      "others.user=");
+    put_string(out, k, a->user);
+    stw_buf_adds(out, " AND others.owner_uid<>");
+    put_string(out, k, a->owner_uid);
+    stw_buf_adds(out, " AND others.owner<>");
+    put_string(out, k, a->owner);
+    stw_buf_addc(out, ')');
+    out->failed |= json.failed;
+    stw_buf_done(&json);
+}
+
+/* A row that was found is changed only while its owner is still the same; where there was none,
+ * there must still be none.  After a CREATING mark in the same script, that mark's row is
+ * updated. */
+void stw_mysql_mark(const struct stw_facts *k, const struct stw_account *a,
+                    const struct stw_login *l, enum stw_mark_state state, const char *made,
+                    const struct stw_rights *rights, struct stw_script *s)
+{
+    enum stw_sql_step step = l->exists ? STW_SQL_STEP_GRANT : STW_SQL_STEP_CREATE;
+    struct stw_statement *st = stw_script_add(s, step, NULL);
+    struct stw_buf *out = &st->text;
+    if (l->mark.state != STW_MARK_NONE || l->mark_written) {
+        stw_buf_adds(out, "UPDATE steward.accounts SET ");
+        put_values(out, k, a, state, made, rights);
+        put_where(out, k, a, l);
+        st->must_match = true;
+        return;
+    }
+    put_new_row(out, k, a, l, state, made, rights);
+    st->must_match = true;
+}
+
+void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,
+                      const struct stw_login *l, struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
+    stw_buf_adds(out, "DELETE FROM steward.accounts");
+    put_where(out, k, a, l);
+}
+
+/* The account is dropped first, and then its sessions, which would otherwise live on; the mark is
+ * last, so that the next attempt completes an interrupted drop. */
+void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
+                    const struct stw_login *l, const struct stw_seen *seen, const char *admin,
+                    struct stw_script *s)
+{
+    struct stw_buf *out;
+    (void)seen;
+    (void)admin;
+    if (l->exists) {
+        out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
+        stw_buf_adds(out, "DROP USER ");
+        put_account(out, a, l);
+        if (k->mariadb) {
+            struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
+            st->may_fail = true;
+            stw_buf_adds(&st->text, "KILL CONNECTION USER ");
+            put_account(&st->text, a, l);
+        }
+    }
+    stw_mysql_unmark(k, a, l, s);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connections to one server: at most max_connections.  A caller that needs one waits for a short
+ * while. */
+#ifndef STW_SQL_POOL_PRIV_H
+#define STW_SQL_POOL_PRIV_H
+
+#include "sql/engine.h"
+
+/* A connection to `database` (NULL: the admin's), exclusive to the caller until put back. */
+struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database, struct stw_fault *f);
+/* `lost`: it is closed.  `conn` may be NULL. */
+void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost);
+const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p);
+const struct stw_target *stw_pool_target(const struct stw_pool *p);
+void stw_pool_count(struct stw_pool *p, unsigned statements, bool ok);
+void stw_pool_sent(struct stw_pool *p); /* calls the hook for tests */
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The new owner of what a role of PostgreSQL owns when it is dropped.  Functions with SECURITY
+ * DEFINER, views, rules and index expressions of the dropped role run with the rights of the new
+ * owner.  So that is a role without rights: one per namespace, since an owner can also read what
+ * else it owns.  Another role must be in the target's list, and must not be privileged or a member
+ * of other roles. */
+#include "sql/postgresql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+#include <stdio.h>
+
+#define PLAIN_MAX 50 /* with the prefix as long as a name can be */
+#define CUT_TO 33    /* and so is this with an underscore and 16 digits */
+
+/* Names of namespaces have no underscore, so that two of them never share an heir. */
+static void name_heir(const char *ns, char out[STW_PG_NAME_SIZE])
+{
+    if (strlen(ns) <= PLAIN_MAX)
+        (void)snprintf(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%s", ns);
+    else
+        (void)snprintf(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%.*s_%016llx", CUT_TO, ns,
+                       (unsigned long long)stw_hash_bytes(ns, strlen(ns)).lo);
+}
+
+enum { KIND, A, B, CELLS };
+
+static void write_lookup(struct stw_buf *out, const char *heir, const char *oid)
+{
+    stw_buf_addf(out,
+                 "SELECT 'o', EXISTS(SELECT FROM pg_shdepend WHERE refclassid = "
+                 "'pg_authid'::regclass AND refobjid = %s AND deptype = 'o')::text, NULL UNION ALL "
+                 "SELECT 'h', concat_ws(', ', CASE WHEN rolsuper THEN 'is a superuser' END, "
+                 "CASE WHEN rolcreaterole THEN 'has CREATEROLE' END, "
+                 "CASE WHEN rolcreatedb THEN 'has CREATEDB' END, "
+                 "CASE WHEN rolreplication THEN 'has REPLICATION' END, "
+                 "CASE WHEN rolbypassrls THEN 'has BYPASSRLS' END, "
+                 "CASE WHEN EXISTS(SELECT FROM pg_auth_members WHERE member = r.oid) THEN "
+                 "'is a member of another role' END, "
+                 "CASE WHEN rolname IN (current_user, session_user) THEN 'is the admin' END, "
+                 "CASE WHEN rolname LIKE 'steward\\_heir\\_%%' AND (rolcanlogin OR rolinherit) "
+                 "THEN 'is not NOLOGIN NOINHERIT' END), "
+                 "shobj_description(r.oid, 'pg_authid') FROM pg_roles r WHERE rolname = ",
+                 oid);
+    stw_pg_string(out, heir, strlen(heir));
+}
+
+struct look {
+    struct stw_seen *seen;
+    char wrong[256]; /* why the role cannot be the owner */
+};
+
+/* Whether this is a mark of steward, for any owner. */
+static bool is_managed(const struct stw_cell *comment)
+{
+    struct stw_mark m = {0};
+    bool managed = comment->data && (stw_mark_parse(comment->data, comment->len, &m) < 0 ||
+                                     m.state != STW_MARK_NONE);
+    stw_mark_done(&m);
+    return managed;
+}
+
+static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct look *k = ctx;
+    if (count < CELLS || !c[KIND].data)
+        return -1;
+    if (c[KIND].data[0] == 'o') {
+        k->seen->owns = c[A].data && stw_streq(c[A].data, "true");
+        return 0;
+    }
+    k->seen->heir_exists = true;
+    (void)snprintf(k->wrong, sizeof(k->wrong), "%s", c[A].data ? c[A].data : "");
+    if (k->wrong[0] == '\0' && is_managed(&c[B]))
+        (void)snprintf(k->wrong, sizeof(k->wrong), "is an account that steward manages");
+    return 0;
+}
+
+static int refuse_heir(struct stw_fault *f, const char *heir, const char *why, const char *advice)
+{
+    return stw_fault_set(f, STW_SQL_OWNS_OBJECTS, STW_SQL_STEP_DROP,
+                         "what it owns cannot go to the role \"%s\", which %s; %s", heir, why,
+                         advice);
+}
+
+static int check_named(const struct stw_account *a, const struct look *k, struct stw_fault *f)
+{
+    const char *role = a->reassign_owned_to;
+    if (!stw_target_allows_owner(a->target, a->ns, role))
+        return refuse_heir(f, role, "the target does not allow",
+                           "have it added to allowedOwners of the target, or take "
+                           "spec.reassignOwnedTo out");
+    if (!k->seen->heir_exists)
+        return refuse_heir(f, role, "does not exist",
+                           "create it, or take spec.reassignOwnedTo out");
+    if (k->wrong[0] != '\0')
+        return refuse_heir(
+            f, role, k->wrong,
+            "name a role without rights of others, or take spec.reassignOwnedTo out");
+    return 0;
+}
+
+int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                     struct stw_fault *f)
+{
+    struct look k = {.seen = seen};
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    if (!seen->logins[0].exists)
+        return 0;
+    if (!s->facts.superuser && !s->facts.inherits && s->facts.number < 160000)
+        return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
+                             "the admin account has NOINHERIT, and PostgreSQL before 16 does not "
+                             "let it hand over what the role owns: ALTER ROLE \"%s\" INHERIT",
+                             stw_session_target(s)->admin_user);
+    if (a->reassign_owned_to)
+        (void)snprintf(seen->heir, sizeof(seen->heir), "%s", a->reassign_owned_to);
+    else
+        name_heir(a->ns, seen->heir);
+    write_lookup(&st->text, seen->heir, seen->role_oid);
+    if (stw_session_ask(s, st, read_row, &k, f) < 0)
+        return -1;
+    if (!seen->owns)
+        return 0;
+    if (a->reassign_owned_to)
+        return check_named(a, &k, f);
+    if (k.wrong[0] != '\0')
+        return refuse_heir(
+            f, seen->heir, k.wrong,
+            "steward makes this role NOLOGIN NOINHERIT and without any right: make it "
+            "so, or rename it");
+    return 0;
+}
+
+/* Both may fail: another drop in this namespace may create the role at the same moment. */
+void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
+                       struct stw_script *s)
+{
+    if (!seen->owns || a->reassign_owned_to || seen->heir_exists)
+        return;
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text, "CREATE ROLE ");
+    stw_pg_name(&st->text, seen->heir);
+    stw_buf_adds(&st->text, " NOLOGIN NOSUPERUSER NOINHERIT NOCREATEDB NOCREATEROLE NOREPLICATION");
+    st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text, "COMMENT ON ROLE ");
+    stw_pg_name(&st->text, seen->heir);
+    stw_buf_adds(&st->text, " IS 'owns what dropped accounts left; created by steward'");
+}

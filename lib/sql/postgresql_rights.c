@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rights on PostgreSQL: those that a grant requests, and those that a role has on the schemas and
+ * tables of a database.  Rights that all roles have through PUBLIC do not count, and neither do
+ * those on functions, types and languages.
+ *
+ * A grant on the table "*" is on all existing tables, or, for USAGE, on all sequences; later ones
+ * get it when the account is next looked up.  A mark has it as "*". */
+#include "sql/postgresql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+#define ON_DATABASE 1u
+#define ON_SCHEMA 2u
+#define ON_TABLE 4u
+#define ON_SEQUENCE 8u
+
+static const struct privilege {
+    const char *name;
+    unsigned on;
+    unsigned since; /* server_version_num */
+} privileges[] = {
+    {"CONNECT", ON_DATABASE, 0},   {"CREATE", ON_DATABASE | ON_SCHEMA, 0},
+    {"TEMPORARY", ON_DATABASE, 0}, {"USAGE", ON_SCHEMA | ON_SEQUENCE, 0},
+    {"SELECT", ON_TABLE, 0},       {"INSERT", ON_TABLE, 0},
+    {"UPDATE", ON_TABLE, 0},       {"DELETE", ON_TABLE, 0},
+    {"TRUNCATE", ON_TABLE, 0},     {"REFERENCES", ON_TABLE, 0},
+    {"TRIGGER", ON_TABLE, 0},      {"MAINTAIN", ON_TABLE, 170000},
+};
+
+bool stw_pg_is_all_tables(const struct stw_right *r)
+{
+    return r->level == STW_LEVEL_TABLE && stw_streq(r->name, "*");
+}
+
+static const char *const places[] = {[STW_LEVEL_DATABASE] = "a database",
+                                     [STW_LEVEL_SCHEMA] = "a schema",
+                                     [STW_LEVEL_TABLE] = "a table or sequence"};
+
+static unsigned on_of(uint8_t level)
+{
+    return level == STW_LEVEL_DATABASE ? ON_DATABASE
+           : level == STW_LEVEL_SCHEMA ? ON_SCHEMA
+                                       : ON_TABLE | ON_SEQUENCE;
+}
+
+static void add_right_and_option(struct stw_right r, bool option, struct stw_rights *ret)
+{
+    stw_rights_add(ret, &r);
+    r.option = true;
+    if (option)
+        stw_rights_add(ret, &r);
+}
+
+static int add_privilege(struct stw_right r, const char *name, bool option,
+                         const struct stw_facts *k, struct stw_rights *ret, struct stw_error *err)
+{
+    bool all = stw_streq(name, "ALL") || stw_streq(name, "ALL PRIVILEGES"), found = false;
+    /* ALL on tables does not include the right on sequences. */
+    unsigned on = all && r.level == STW_LEVEL_TABLE ? ON_TABLE : on_of(r.level);
+    if (stw_streq(name, "TEMP"))
+        name = "TEMPORARY";
+    for (size_t i = 0; i < STW_COUNT(privileges); i++) {
+        const struct privilege *p = &privileges[i];
+        if (!(p->on & on) || k->number < p->since || (!all && !stw_streq(p->name, name)))
+            continue;
+        r.privilege = p->name;
+        add_right_and_option(r, option, ret);
+        found = true;
+    }
+    if (found)
+        return 0;
+    return stw_fail(err, STW_ERR_INVALID, "%s is no right on %s of PostgreSQL", name,
+                    places[r.level]);
+}
+
+static int expand_in(const struct stw_grant *g, const char *database, const struct stw_facts *k,
+                     struct stw_rights *ret, struct stw_error *err)
+{
+    struct stw_right r = {.level = g->table    ? STW_LEVEL_TABLE
+                                   : g->schema ? STW_LEVEL_SCHEMA
+                                               : STW_LEVEL_DATABASE,
+                          .database = database,
+                          .schema = g->table && !g->schema ? "public" : g->schema,
+                          .name = g->table};
+    if (g->schema && stw_streq(g->schema, "*"))
+        return stw_fail(err, STW_ERR_INVALID, "a schema must be named: \"*\" is none");
+    for (const char *const *p = g->privileges; *p; p++)
+        if (add_privilege(r, *p, g->grant_option, k, ret, err) < 0)
+            return -1;
+    return 0;
+}
+
+int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
+                  const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err)
+{
+    for (size_t i = 0; i < a->grant_count; i++) {
+        const struct stw_grant *g = &a->grants[i];
+        bool all = stw_streq(g->database, "*");
+        for (size_t n = 0; n < (all ? seen->all_count : 1); n++)
+            if (expand_in(g, all ? seen->all_databases[n] : g->database, k, ret, err) < 0)
+                return -1;
+    }
+    stw_rights_sort(ret);
+    return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
+}
+
+/* Rights of our role on objects of this database, found through the index of dependencies. */
+#define FROM_DEPENDENCIES(class, table) " FROM pg_shdepend s JOIN " table " o ON o.oid = s.objid"
+#define WHERE_DEPENDENCIES(class)                                                                  \
+    " WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = %s AND s.deptype = 'a' AND "     \
+    "s.classid = '" class "'::regclass AND s.dbid = (SELECT oid FROM pg_database WHERE datname = " \
+                          "current_database()) AND x.grantee = %s"
+
+static void write_have(struct stw_buf *out, const char *oid)
+{
+    stw_buf_addf(out,
+                 "SELECT 's', o.nspname::text, NULL::text, NULL::text, x.privilege_type, "
+                 "x.is_grantable::text" FROM_DEPENDENCIES(
+                     "pg_namespace", "pg_namespace") " CROSS JOIN LATERAL aclexplode(o.nspacl) "
+                                                     "x" WHERE_DEPENDENCIES("pg_namespace"),
+                 oid, oid);
+    stw_buf_addf(
+        out,
+        " UNION ALL SELECT CASE o.relkind WHEN 'S' THEN 'q' ELSE 't' END, "
+        "n.nspname::text, o.relname::text, NULL, x.privilege_type, "
+        "x.is_grantable::text" FROM_DEPENDENCIES(
+            "pg_class",
+            "pg_class") " JOIN pg_namespace n ON n.oid = o.relnamespace CROSS JOIN LATERAL "
+                        "aclexplode(o.relacl) x" WHERE_DEPENDENCIES(
+                            "pg_class") " AND s.objsubid = 0",
+        oid, oid);
+    stw_buf_addf(
+        out,
+        " UNION ALL SELECT 'c', n.nspname::text, o.relname::text, t.attname::text, "
+        "x.privilege_type, x.is_grantable::text" FROM_DEPENDENCIES(
+            "pg_class",
+            "pg_class") " JOIN pg_namespace n ON n.oid = o.relnamespace JOIN pg_attribute t ON "
+                        "t.attrelid = o.oid AND t.attnum = s.objsubid CROSS JOIN LATERAL "
+                        "aclexplode(t.attacl) x" WHERE_DEPENDENCIES(
+                            "pg_class") " AND s.objsubid > 0",
+        oid, oid);
+}
+
+static void write_all_tables(struct stw_buf *out, const struct stw_right *r, const char *oid)
+{
+    bool sequences = stw_streq(r->privilege, "USAGE");
+    stw_buf_adds(out, " UNION ALL SELECT '*', ");
+    stw_pg_string(out, r->schema, strlen(r->schema));
+    stw_buf_addf(out,
+                 ", coalesce(bool_and(q.has), true)::text, coalesce(bool_or(q.has), false)::text, "
+                 "'%s', '%s' FROM pg_namespace n LEFT JOIN LATERAL (SELECT c.relowner = %s OR "
+                 "EXISTS (SELECT FROM aclexplode(c.relacl) x WHERE x.grantee = %s AND "
+                 "x.privilege_type = '%s'%s) AS has FROM pg_class c WHERE c.relnamespace = n.oid "
+                 "AND c.relkind %s) q ON true WHERE n.nspname = ",
+                 r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
+                 r->option ? " AND x.is_grantable" : "",
+                 sequences ? "= 'S'" : "IN ('r', 'v', 'm', 'p', 'f')");
+    stw_pg_string(out, r->schema, strlen(r->schema));
+    stw_buf_adds(out, " GROUP BY n.oid");
+}
+
+struct look {
+    const char *database;
+    const struct stw_rights *want, *recorded;
+    struct stw_rights *have;
+    bool adopting; /* all rights must be known */
+};
+
+static const char *get_cell_text(const struct stw_cell *c)
+{
+    return c->data ? c->data : "";
+}
+
+/* '*', schema, all have it, some have it, privilege, option.  A wanted right is present when all
+ * tables have it; one that is only in the mark, as long as one table has it.  A right that is not
+ * in the mark yet is granted in any case: grants on each of the tables do not cover later ones. */
+static void read_all_tables(struct look *k, const struct stw_cell *c)
+{
+    struct stw_right r = {.level = STW_LEVEL_TABLE,
+                          .database = k->database,
+                          .schema = get_cell_text(&c[1]),
+                          .name = "*",
+                          .column = "",
+                          .privilege = get_cell_text(&c[4]),
+                          .option = stw_streq(get_cell_text(&c[5]), "true")};
+    const struct stw_cell *has = stw_rights_has(k->want, &r) ? &c[2] : &c[3];
+    if (stw_streq(get_cell_text(has), "true"))
+        stw_rights_add(k->have, &r);
+}
+
+/* Whether a right on one table is only a part of our right on all tables.  Then it does not count
+ * by itself; when the object starts to request it, it is granted again, so that it gets into the
+ * mark. */
+static bool is_covered(const struct look *k, const struct stw_right *r, bool sequence)
+{
+    struct stw_right all = *r;
+    all.name = "*";
+    if (r->level != STW_LEVEL_TABLE || sequence != stw_streq(r->privilege, "USAGE"))
+        return false;
+    if (stw_rights_has(k->want, r))
+        return stw_rights_has(k->recorded, &all) && !stw_rights_has(k->recorded, r);
+    return stw_rights_has(k->want, &all) || stw_rights_has(k->recorded, &all);
+}
+
+static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct look *k = ctx;
+    if (count < 6 || !c[0].data)
+        return -1;
+    char kind = c[0].data[0];
+    if (kind == '*') {
+        read_all_tables(k, c);
+        return 0;
+    }
+    struct stw_right r = {.level = kind == 's'   ? STW_LEVEL_SCHEMA
+                                   : kind == 'c' ? STW_LEVEL_COLUMN
+                                                 : STW_LEVEL_TABLE,
+                          .database = k->database,
+                          .schema = get_cell_text(&c[1]),
+                          .name = get_cell_text(&c[2]),
+                          .column = get_cell_text(&c[3]),
+                          .privilege = get_cell_text(&c[4])};
+    bool option = stw_streq(get_cell_text(&c[5]), "true");
+    if (!is_covered(k, &r, kind == 'q'))
+        stw_rights_add(k->have, &r);
+    r.option = true;
+    if (option && !is_covered(k, &r, kind == 'q'))
+        stw_rights_add(k->have, &r);
+    return 0;
+}
+
+static void write_all(struct stw_buf *out, const struct stw_rights *rights, const char *database,
+                      const char *oid)
+{
+    for (size_t i = 0; i < rights->count; i++)
+        if (stw_pg_is_all_tables(&rights->items[i]) &&
+            stw_streq(rights->items[i].database, database))
+            write_all_tables(out, &rights->items[i], oid);
+}
+
+static bool has_rights_inside_database(const struct stw_rights *rights, const char *database)
+{
+    for (size_t i = 0; i < rights->count; i++)
+        if (rights->items[i].level > STW_LEVEL_DATABASE &&
+            stw_streq(rights->items[i].database, database))
+            return true;
+    return false;
+}
+
+/* The rights in a dropped database are gone; one that we may not enter and want nothing in can be
+ * skipped. */
+static bool may_pass(const struct stw_fault *f, bool wanted)
+{
+    return f->step != STW_SQL_STEP_LOOKUP && !wanted &&
+           (f->trouble == STW_SQL_NO_OBJECT || f->trouble == STW_SQL_DENIED);
+}
+
+static int look_in(struct stw_session *s, struct look *k, const char *oid, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
+    write_have(&st->text, oid);
+    write_all(&st->text, k->recorded, k->database, oid);
+    bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
+    if (stw_session_ask(s, st, read_row, k, f) == 0)
+        return 0;
+    if (may_pass(f, wanted)) {
+        *f = (struct stw_fault){0};
+        return 0;
+    }
+    if (f->step == STW_SQL_STEP_CONNECT && f->trouble == STW_SQL_NO_OBJECT)
+        return stw_fault_set(f, STW_SQL_NO_OBJECT, STW_SQL_STEP_GRANT,
+                             "the database \"%s\" does not exist", k->database);
+    return -1;
+}
+
+static int add_databases(const struct stw_rights *rights, char ***names, size_t *count)
+{
+    for (size_t i = 0; i < rights->count; i++)
+        if (rights->items[i].level > STW_LEVEL_DATABASE &&
+            rights->items[i].level < STW_LEVEL_ROLE &&
+            stw_names_add(names, count, rights->items[i].database) < 0)
+            return -1;
+    return 0;
+}
+
+int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
+                       const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
+{
+    struct stw_login *l = &seen->logins[0];
+    struct look k = {
+        .want = want, .recorded = &l->mark.rights, .have = &l->have, .adopting = l->adopting};
+    char **names = NULL;
+    size_t count = 0;
+    int r = 0;
+    (void)a;
+    if (!l->exists)
+        return 0;
+    if (add_databases(want, &names, &count) < 0 || add_databases(k.recorded, &names, &count) < 0)
+        r = -1;
+    for (size_t i = 0; i < seen->database_count && r == 0; i++)
+        r = stw_names_add(&names, &count, seen->databases[i]);
+    if (r < 0)
+        (void)stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
+    /* k.have grows while k.want and k.recorded are read: they are different sets. */
+    for (size_t i = 0; i < count && r == 0; i++) {
+        k.database = names[i];
+        r = look_in(s, &k, seen->role_oid, f);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    stw_rights_sort(&l->have);
+    return r;
+}

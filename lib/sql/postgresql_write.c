@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The statements of PostgreSQL. */
+#include "sql/postgresql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+static struct stw_buf *add_statement(struct stw_script *s, enum stw_sql_step step,
+                                     const char *database)
+{
+    return &stw_script_add(s, step, database)->text;
+}
+
+static void put_string(struct stw_buf *out, const char *text)
+{
+    stw_pg_string(out, text, strlen(text));
+}
+
+static void put_options(struct stw_buf *out, const struct stw_account *a)
+{
+    long long limit = a->max_user_connections > 0 ? (long long)a->max_user_connections : -1;
+    stw_buf_addf(out, " LOGIN CONNECTION LIMIT %lld", limit);
+}
+
+static void put_password(struct stw_buf *out, const struct stw_verifier *v)
+{
+    if (v->text.len == 0) /* PASSWORD '' would be PASSWORD NULL */
+        out->failed = true;
+    stw_buf_adds(out, " PASSWORD ");
+    stw_pg_string(out, stw_buf_str(&v->text), v->text.len);
+}
+
+void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
+                   const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s)
+{
+    struct stw_buf *out = add_statement(s, STW_SQL_STEP_CREATE, NULL);
+    (void)k;
+    (void)l;
+    stw_buf_adds(out, "CREATE ROLE ");
+    stw_pg_name(out, a->user);
+    put_options(out, a);
+    put_password(out, v);
+}
+
+void stw_pg_alter(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                  const struct stw_verifier *v, bool options, struct stw_script *s)
+{
+    struct stw_buf *out = add_statement(s, STW_SQL_STEP_ALTER, NULL);
+    (void)k;
+    (void)l;
+    stw_buf_adds(out, "ALTER ROLE ");
+    stw_pg_name(out, a->user);
+    if (options)
+        put_options(out, a);
+    if (v)
+        put_password(out, v);
+}
+
+static void put_comment(struct stw_script *s, enum stw_sql_step step, const char *user,
+                        const char *comment)
+{
+    struct stw_buf *out = add_statement(s, step, NULL);
+    stw_buf_adds(out, "COMMENT ON ROLE ");
+    stw_pg_name(out, user);
+    stw_buf_adds(out, " IS ");
+    if (comment)
+        put_string(out, comment);
+    else
+        stw_buf_adds(out, "NULL");
+}
+
+void stw_pg_mark(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 enum stw_mark_state state, const char *made, const struct stw_rights *rights,
+                 struct stw_script *s)
+{
+    struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
+    (void)k;
+    (void)state;
+    (void)made;
+    stw_mark_json(&l->mark, a->owner, a->owner_uid, rights, &json);
+    if (json.failed)
+        s->failed = true;
+    put_comment(s, l->exists ? STW_SQL_STEP_GRANT : STW_SQL_STEP_CREATE, a->user,
+                stw_buf_str(&json));
+    stw_buf_done(&json);
+}
+
+void stw_pg_unmark(const struct stw_facts *k, const struct stw_account *a,
+                   const struct stw_login *l, struct stw_script *s)
+{
+    (void)k;
+    if (l->exists)
+        put_comment(s, STW_SQL_STEP_DROP, a->user, l->mark.comment);
+}
+
+static void put_object(struct stw_buf *out, const struct stw_right *r)
+{
+    bool sequence = stw_streq(r->privilege, "USAGE");
+    if (r->level == STW_LEVEL_DATABASE) {
+        stw_buf_adds(out, " ON DATABASE ");
+        stw_pg_name(out, r->database);
+        return;
+    }
+    if (r->level == STW_LEVEL_SCHEMA)
+        stw_buf_adds(out, " ON SCHEMA ");
+    else if (stw_pg_is_all_tables(r))
+        stw_buf_addf(out, " ON ALL %s IN SCHEMA ", sequence ? "SEQUENCES" : "TABLES");
+    else
+        stw_buf_adds(out, sequence ? " ON SEQUENCE " : " ON TABLE ");
+    stw_pg_name(out, r->schema);
+    if (r->level < STW_LEVEL_TABLE || stw_pg_is_all_tables(r))
+        return;
+    stw_buf_addc(out, '.');
+    stw_pg_name(out, r->name);
+}
+
+static bool is_usage_on_sequences(const struct stw_right *r)
+{
+    return r->level == STW_LEVEL_TABLE && stw_streq(r->privilege, "USAGE");
+}
+
+/* Whether a right of the same scope can be in one statement with `first`. */
+static bool goes_with(const struct stw_right *first, const struct stw_right *r)
+{
+    return r->option == first->option && is_usage_on_sequences(r) == is_usage_on_sequences(first);
+}
+
+static void put_privileges(struct stw_buf *out, const struct stw_right *r, size_t count,
+                           const struct stw_right *first)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < count; i++) {
+        if (!goes_with(first, &r[i]))
+            continue;
+        stw_buf_addf(out, "%s%s", comma, r[i].privilege);
+        if (r[i].level == STW_LEVEL_COLUMN) {
+            stw_buf_adds(out, " (");
+            stw_pg_name(out, r[i].column);
+            stw_buf_addc(out, ')');
+        }
+        comma = ", ";
+    }
+}
+
+static void write_one(struct stw_script *s, bool give, const char *user, const struct stw_right *r,
+                      size_t count, const struct stw_right *first)
+{
+    const char *database =
+        r->level == STW_LEVEL_DATABASE || r->level == STW_LEVEL_ROLE ? NULL : r->database;
+    struct stw_buf *out =
+        add_statement(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database);
+    stw_buf_adds(out, give ? "GRANT " : "REVOKE ");
+    if (!give && first->option)
+        stw_buf_adds(out, r->level == STW_LEVEL_ROLE ? "ADMIN OPTION FOR " : "GRANT OPTION FOR ");
+    if (r->level == STW_LEVEL_ROLE) {
+        stw_pg_name(out, r->name);
+    } else {
+        put_privileges(out, r, count, first);
+        put_object(out, first);
+    }
+    stw_buf_adds(out, give ? " TO " : " FROM ");
+    stw_pg_name(out, user);
+    if (give && first->option)
+        stw_buf_adds(out, " WITH GRANT OPTION");
+}
+
+/* One statement for each kind of right in a scope. */
+static void write_scope(struct stw_script *s, bool give, const char *user,
+                        const struct stw_right *r, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool written = false;
+        for (size_t k = 0; k < i && !written; k++)
+            written = goes_with(&r[k], &r[i]);
+        if (!written)
+            write_one(s, give, user, r, count, &r[i]);
+    }
+}
+
+/* Whether the right is one of the whole server, when `database` is NULL, or else one in it. */
+static bool is_in(const struct stw_right *r, const char *database)
+{
+    bool inside = r->level != STW_LEVEL_DATABASE && r->level != STW_LEVEL_ROLE;
+    return database ? inside && stw_streq(r->database, database) : !inside;
+}
+
+static void write_rights(struct stw_script *s, bool give, const char *user, const char *database,
+                         const struct stw_rights *rights)
+{
+    for (size_t i = 0, n; i < rights->count; i += n) {
+        n = stw_rights_scope(rights, i);
+        if (is_in(&rights->items[i], database))
+            write_scope(s, give, user, &rights->items[i], n);
+    }
+}
+
+/* Revoking a right on all tables also revokes it on those that should keep it. */
+static void write_again(struct stw_script *s, const char *user, const char *database,
+                        const struct stw_rights *want, const struct stw_rights *take)
+{
+    for (size_t i = 0; i < want->count; i++) {
+        const struct stw_right *r = &want->items[i];
+        struct stw_right all = *r;
+        all.name = "*";
+        if (r->level == STW_LEVEL_TABLE && is_in(r, database) && !stw_pg_is_all_tables(r) &&
+            stw_rights_has(take, &all))
+            write_one(s, true, user, r, 1, r);
+    }
+}
+
+static int add_names(const struct stw_rights *rights, char ***names, size_t *count)
+{
+    for (size_t i = 0; i < rights->count; i++)
+        if (!is_in(&rights->items[i], NULL) &&
+            stw_names_add(names, count, rights->items[i].database) < 0)
+            return -1;
+    return 0;
+}
+
+void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
+                   const struct stw_login *l, const struct stw_rights *want,
+                   const struct stw_grants_plan *p, struct stw_script *s)
+{
+    char **names = NULL;
+    size_t count = 0;
+    (void)k;
+    (void)l;
+    if (add_names(&p->take, &names, &count) < 0 || add_names(&p->give, &names, &count) < 0)
+        s->failed = true;
+    write_rights(s, false, a->user, NULL, &p->take);
+    write_rights(s, true, a->user, NULL, &p->give);
+    for (size_t i = 0; i < count; i++) {
+        write_rights(s, false, a->user, names[i], &p->take);
+        write_again(s, a->user, names[i], want, &p->take);
+        write_rights(s, true, a->user, names[i], &p->give);
+        free(names[i]);
+    }
+    free(names);
+}
+
+/* A role that is not a superuser must be a member of both owners, the old and the new one, and
+ * inherit their rights, which an admin with NOINHERIT does not by default. */
+static void write_membership(struct stw_script *s, const struct stw_facts *k, const char *role,
+                             const char *database)
+{
+    struct stw_buf *out = add_statement(s, STW_SQL_STEP_DROP, database);
+    stw_buf_adds(out, "GRANT ");
+    stw_pg_name(out, role);
+    stw_buf_adds(out, " TO CURRENT_USER");
+    if (!k->inherits && k->number >= 160000)
+        stw_buf_adds(out, " WITH INHERIT TRUE");
+}
+
+static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
+                            const struct stw_account *a, const struct stw_seen *seen,
+                            const char *database)
+{
+    struct stw_buf *out;
+    if (!k->superuser)
+        write_membership(s, k, a->user, database);
+    if (!k->superuser && seen->owns && !a->reassign_owned_to)
+        write_membership(s, k, seen->heir, database);
+    if (seen->owns) {
+        out = add_statement(s, STW_SQL_STEP_DROP, database);
+        stw_buf_adds(out, "REASSIGN OWNED BY ");
+        stw_pg_name(out, a->user);
+        stw_buf_adds(out, " TO ");
+        stw_pg_name(out, seen->heir);
+    }
+    out = add_statement(s, STW_SQL_STEP_DROP, database);
+    stw_buf_adds(out, "DROP OWNED BY ");
+    stw_pg_name(out, a->user);
+}
+
+/* First the role can no longer log in, and its sessions are terminated.  Then, in every database
+ * where it has something, what it owns gets the new owner, and its rights are revoked.  The role
+ * and its mark are last.  The next drop completes one that was interrupted anywhere. */
+void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 const struct stw_seen *seen, const char *admin, struct stw_script *s)
+{
+    struct stw_statement *st;
+    struct stw_buf *out;
+    (void)admin;
+    if (!l->exists)
+        return;
+    out = add_statement(s, STW_SQL_STEP_DROP, NULL);
+    stw_buf_adds(out, "ALTER ROLE ");
+    stw_pg_name(out, a->user);
+    stw_buf_adds(out, " NOLOGIN");
+    st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                            "pid <> pg_backend_pid() AND usename = ");
+    put_string(&st->text, a->user);
+    stw_pg_write_heir(a, seen, s);
+    for (size_t i = 0; i < seen->database_count; i++)
+        write_hand_over(s, k, a, seen, seen->databases[i]);
+    write_hand_over(s, k, a, seen, NULL);
+    out = add_statement(s, STW_SQL_STEP_DROP, NULL);
+    stw_buf_adds(out, "DROP ROLE ");
+    stw_pg_name(out, a->user);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/pool_priv.h"
+
+#include "base/fence.h"
+#include "base/util.h"
+
+#include <time.h>
+
+#define AGAIN_TRIES 10 /* when transactions conflict */
+#define AGAIN_NS 7000000
+
+int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f)
+{
+    *s = (struct stw_session){.pool = p, .ops = stw_pool_ops(p)};
+    s->conn = stw_pool_take(p, NULL, f);
+    if (!s->conn)
+        return -1;
+    s->facts = *s->ops->facts(s->conn);
+    return 0;
+}
+
+static void give_back(struct stw_session *s, bool lost)
+{
+    stw_pool_put(s->pool, stw_take(s->conn), lost);
+    free(s->database);
+    s->database = NULL;
+}
+
+void stw_session_end(struct stw_session *s)
+{
+    give_back(s, false);
+}
+
+const struct stw_target *stw_session_target(const struct stw_session *s)
+{
+    return stw_pool_target(s->pool);
+}
+
+/* Switches the session to a connection to this database. */
+static int move_to(struct stw_session *s, const char *database, struct stw_fault *f)
+{
+    const char *admins = stw_pool_target(s->pool)->admin_database;
+    if (database && admins && stw_streq(database, admins))
+        database = NULL;
+    if (s->conn &&
+        (database && s->database ? stw_streq(database, s->database) : database == s->database))
+        return 0;
+    give_back(s, false);
+    if (database && !(s->database = strdup(database)))
+        return stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
+    s->conn = stw_pool_take(s->pool, s->database, f);
+    if (!s->conn)
+        return -1;
+    if (!s->wide || s->ops->facts(s->conn)->utf8)
+        return 0;
+    return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT,
+                         "the database \"%s\" is not UTF-8, and names beyond ASCII would be others "
+                         "there",
+                         s->database ? s->database : "of the admin");
+}
+
+static int send_some(struct stw_session *s, const struct stw_statement *st, size_t count,
+                     stw_row_fn *row, void *ctx, struct stw_fault *f)
+{
+    if (stw_fence_check(&f->err) != 0) {
+        f->trouble = STW_SQL_CONNECT;
+        f->step = st->step;
+        return -1;
+    }
+    int r = s->ops->run(s->conn, st, count, row, ctx, f);
+    s->statements += (unsigned)count;
+    stw_pool_count(s->pool, (unsigned)count, r == 0);
+    if (r < 0 && f->lost)
+        give_back(s, true);
+    return r;
+}
+
+int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_row_fn *row,
+                    void *ctx, struct stw_fault *f)
+{
+    bool fresh = !s->conn;
+    if (st->text.failed)
+        return stw_fault_set(f, STW_SQL_LOOKUP, st->step, "a statement could not be written");
+    if (move_to(s, st->database, f) < 0)
+        return -1;
+    int r = send_some(s, st, 1, row, ctx, f);
+    if (r == 0 || !f->lost || f->timeout || fresh)
+        return r;
+    /* The connection was idle and the server had closed it: nothing was changed, so it is safe to
+     * ask again. */
+    *f = (struct stw_fault){0};
+    return move_to(s, st->database, f) < 0 ? -1 : send_some(s, st, 1, row, ctx, f);
+}
+
+/* How many statements, from the first on, are sent together. */
+static size_t count_group(const struct stw_session *s, const struct stw_statement *st, size_t left)
+{
+    size_t n = 1;
+    if (!s->ops->transactional || st->may_fail)
+        return 1;
+    while (n < left && !st[n].may_fail &&
+           (st[n].database && st->database ? stw_streq(st[n].database, st->database)
+                                           : st[n].database == st->database))
+        n++;
+    return n;
+}
+
+static int send_group(struct stw_session *s, const struct stw_statement *st, size_t count,
+                      struct stw_fault *f)
+{
+    int r = send_some(s, st, count, NULL, NULL, f);
+    for (long i = 1; r < 0 && f->again && i < AGAIN_TRIES; i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = i * AGAIN_NS}, NULL);
+        *f = (struct stw_fault){0};
+        r = send_some(s, st, count, NULL, NULL, f);
+    }
+    return r;
+}
+
+int stw_session_run(struct stw_session *s, struct stw_script *script, struct stw_fault *f)
+{
+    if (!stw_script_complete(script))
+        return stw_fault_set(f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP,
+                             "a statement could not be written: no memory, or too long");
+    for (size_t i = 0, n; i < script->count; i += n) {
+        const struct stw_statement *st = &script->items[i];
+        struct stw_fault ignored = {0}, *to = st->may_fail ? &ignored : f;
+        n = count_group(s, st, script->count - i);
+        int r = move_to(s, st->database, to);
+        if (r == 0) {
+            r = send_group(s, st, n, to);
+            s->changed = true;
+            stw_pool_sent(s->pool);
+        }
+        if (r < 0 && !st->may_fail)
+            return -1;
+        for (size_t k = 0; k < n && r == 0; k++)
+            script->items[i + k].done = true;
+    }
+    return 0;
+}
+
+int stw_session_trial(struct stw_session *s, const char *user, const struct stw_sql_secret *secret)
+{
+    const struct stw_target *t = stw_pool_target(s->pool);
+    struct stw_fault f = {0};
+    struct stw_buf password = STW_BUF_INIT(1u << 20);
+    password.secret = true;
+    stw_buf_add(&password, secret->data, secret->len);
+    struct stw_conn *conn = s->ops->open(&(struct stw_login_as){.target = t,
+                                                                .user = user,
+                                                                .database = t->admin_database,
+                                                                .password = stw_buf_str(&password),
+                                                                .trial = true},
+                                         &f);
+    stw_buf_done(&password);
+    s->ops->close(conn);
+    if (conn)
+        return 1;
+    return f.trouble == STW_SQL_AUTH ? 0 : -1;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/engine.h"
+
+#include "base/util.h"
+
+#include <stdio.h>
+
+#define MESSAGE_MAX 200
+
+bool stw_sql_is_transient(enum stw_sql_trouble t)
+{
+    return t == STW_SQL_CONNECT || t == STW_SQL_CIRCUIT_OPEN || t == STW_SQL_BUSY ||
+           t == STW_SQL_LOOKUP || t == STW_SQL_READ_ONLY;
+}
+
+int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sql_step step,
+                  const char *fmt, ...)
+{
+    va_list ap;
+    f->trouble = trouble;
+    f->step = step;
+    va_start(ap, fmt);
+    (void)stw_vfail(&f->err, stw_sql_is_transient(trouble) ? STW_ERR_UNAVAILABLE : STW_ERR_INVALID,
+                    fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+void stw_clean_message(const char *message, char *out, size_t out_size)
+{
+    size_t n = 0, end = strcspn(message, "'\"`");
+    const char *near = strcasestr(message, " near ");
+    bool cut = message[end] != '\0' || (near && (size_t)(near - message) < end);
+    if (near && (size_t)(near - message) < end)
+        end = (size_t)(near - message);
+    for (; n < end && n + 5 < out_size && n < MESSAGE_MAX; n++)
+        out[n] = message[n] >= ' ' && message[n] < 0x7f ? message[n] : '?';
+    while (n > 0 && out[n - 1] == ' ')
+        n--;
+    memcpy(out + n, cut ? " ..." : "", cut ? 5 : 1);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One request to S3, retried where that may help: 5xx, no connection, timeout.  The body's hash is
+ * in a signed header, so that the server can compare it with the data that it received. */
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fence.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "store/s3_priv.h"
+#include "store/xml.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define TRIES 4
+#define PAUSE_MS 250 /* before the second try; multiplied by four before each further one */
+#define CONNECT_TIMEOUT_MS 10000
+#define STAND_STILL_S 30
+#define STAND_STILL_BYTES 1024
+#define LAST_WISH_MS 5000
+#define ERROR_MAX_BYTES (64u << 10)
+#define URL_MAX 8192
+#define S3_DATE_LEN 17
+
+/* A try. */
+struct transfer {
+    struct s3 *s;
+    struct s3_call *call;
+    size_t sent;
+    bool refused;   /* the operator does not allow this address */
+    bool delivered; /* the sink got data: no retry */
+    struct stw_buf error;
+    struct stw_error sink_err;
+    char curl_text[CURL_ERROR_SIZE];
+};
+
+/* --- what S3's error codes mean */
+
+static const struct {
+    const char *code;
+    enum stw_store_trouble trouble;
+} codes[] = {
+    {"AccessDenied", STW_STORE_DENIED},
+    {"AllAccessDisabled", STW_STORE_DENIED},
+    {"ExpiredToken", STW_STORE_DENIED},
+    {"InvalidAccessKeyId", STW_STORE_DENIED},
+    {"InvalidToken", STW_STORE_DENIED},
+    {"RequestTimeTooSkewed", STW_STORE_DENIED},
+    {"SignatureDoesNotMatch", STW_STORE_DENIED},
+    {"NoSuchBucket", STW_STORE_NO_BUCKET},
+    {"InvalidBucketName", STW_STORE_NO_BUCKET},
+    {"NoSuchKey", STW_STORE_NOT_FOUND},
+    {"InsufficientStorage", STW_STORE_FULL},
+    {"QuotaExceeded", STW_STORE_FULL},
+    {"XMinioAdminBucketQuotaExceeded", STW_STORE_FULL},
+    {"XMinioStorageFull", STW_STORE_FULL},
+    {"BadDigest", STW_STORE_CONNECT}, /* changed in transit: send it again */
+    {"IncompleteBody", STW_STORE_CONNECT},
+    {"InternalError", STW_STORE_CONNECT},
+    {"RequestTimeout", STW_STORE_CONNECT},
+    {"ServiceUnavailable", STW_STORE_CONNECT},
+    {"SlowDown", STW_STORE_CONNECT},
+    {"XAmzContentSHA256Mismatch", STW_STORE_CONNECT},
+};
+
+static enum stw_store_trouble trouble_of(long status, const char *code)
+{
+    for (size_t i = 0; i < STW_COUNT(codes); i++)
+        if (stw_streq(codes[i].code, code))
+            return codes[i].trouble;
+    if (status == 401 || status == 403)
+        return STW_STORE_DENIED;
+    if (status == 404 && !*code)
+        return STW_STORE_NOT_FOUND;
+    if (status == 507)
+        return STW_STORE_FULL;
+    if (status == 501)
+        return STW_STORE_FAILED;
+    return status == 408 || status == 429 || status >= 500 ? STW_STORE_CONNECT : STW_STORE_FAILED;
+}
+
+static bool is_known(const char *code)
+{
+    for (size_t i = 0; i < STW_COUNT(codes); i++)
+        if (stw_streq(codes[i].code, code))
+            return true;
+    return false;
+}
+
+struct words {
+    char code[64], message[200];
+};
+
+static int take_words(void *ctx, const char *parent, const char *name, const char *text,
+                      struct stw_error *err)
+{
+    struct words *w = ctx;
+    (void)err;
+    if (!text || !stw_streq(parent, "Error"))
+        return 0;
+    if (stw_streq(name, "Code"))
+        (void)snprintf(w->code, sizeof(w->code), "%s", text);
+    else if (stw_streq(name, "Message"))
+        (void)snprintf(w->message, sizeof(w->message), "%s", text);
+    return 0;
+}
+
+/* Replaces control characters.  Drops the whole text if the server repeats one of the keys in it.
+ */
+static void clean_error_text(const struct s3 *s, char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+    if ((s->access_key && strstr(text, s->access_key)) ||
+        (s->secret_key && strstr(text, s->secret_key)))
+        *text = '\0';
+}
+
+static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const struct stw_buf *body,
+                          enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    struct words w = {0};
+    (void)stw_xml_walk(stw_buf_str(body), body->len, take_words, &w, NULL);
+    clean_error_text(s, w.code);
+    clean_error_text(s, w.message);
+    (void)snprintf(c->code, sizeof(c->code), "%s", w.code);
+    if (s->reach) { /* the user who chose the endpoint must not see the server's answer */
+        stw_log(STW_LOG_DEBUG, "the store refused", STW_STR("bucket", s->bucket),
+                STW_INT("status", status), STW_STR("code", w.code), STW_STR("detail", w.message));
+        w.message[0] = '\0';
+        if (!is_known(w.code))
+            w.code[0] = '\0';
+    }
+    (void)stw_store_fail(trouble, trouble_of(status, c->code), err,
+                         "the store answered %s of bucket \"%s\" with %ld%s%s%s%s", c->method,
+                         s->bucket, status, *w.code ? " " : "", w.code, *w.message ? ": " : "",
+                         w.message);
+    if (err)
+        err->http = (int)status;
+    return -1;
+}
+
+static int fail_by_curl(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
+                        struct stw_error *err)
+{
+    enum stw_store_trouble what = STW_STORE_CONNECT;
+    if (rc == CURLE_ABORTED_BY_CALLBACK) {
+        *trouble = STW_STORE_FAILED;
+        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+    }
+    if (t->refused && rc == CURLE_COULDNT_CONNECT)
+        return stw_store_fail(trouble, STW_STORE_NOT_ALLOWED, err,
+                              "the endpoint of bucket \"%s\" has an address that steward does not "
+                              "connect to for users (--store-endpoints)",
+                              t->s->bucket);
+    if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CONNECT_ERROR ||
+        rc == CURLE_SSL_CACERT_BADFILE)
+        what = STW_STORE_TLS;
+    bool whole = *t->curl_text && !t->s->reach; /* it can contain parts of a certificate */
+    if (!whole)
+        stw_log(STW_LOG_DEBUG, "the store cannot be reached", STW_STR("bucket", t->s->bucket),
+                STW_STR("detail", t->curl_text));
+    return stw_store_fail(trouble, what, err, "%s of bucket \"%s\": %s", t->call->method,
+                          t->s->bucket, whole ? t->curl_text : curl_easy_strerror(rc));
+}
+
+/* --- libcurl's callbacks */
+
+static size_t on_body(char *data, size_t one, size_t len, void *ctx)
+{
+    struct transfer *t = ctx;
+    struct s3_call *c = t->call;
+    long status = 0;
+    len *= one;
+    (void)curl_easy_getinfo(t->s->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status < 200 || status > 299) {
+        stw_buf_add(&t->error, data, STW_MIN(len, (size_t)ERROR_MAX_BYTES - t->error.len));
+        return len;
+    }
+    if (!c->sink) {
+        stw_buf_add(&c->answer, data, len);
+        return c->answer.failed ? 0 : len;
+    }
+    t->delivered = true;
+    c->sink_refused = c->sink(c->sink_ctx, data, len, &t->sink_err) != 0;
+    return c->sink_refused ? 0 : len;
+}
+
+static size_t on_header(char *data, size_t one, size_t len, void *ctx)
+{
+    struct transfer *t = ctx;
+    size_t from = 5, to = len * one;
+    len = to;
+    if (len < from || strncasecmp(data, "etag:", from) != 0)
+        return len;
+    while (from < to && data[from] == ' ')
+        from++;
+    while (to > from && (unsigned char)data[to - 1] <= ' ')
+        to--;
+    if (to - from < sizeof(t->call->etag)) {
+        memcpy(t->call->etag, data + from, to - from);
+        t->call->etag[to - from] = '\0';
+    }
+    return len;
+}
+
+static size_t on_read(char *to, size_t one, size_t room, void *ctx)
+{
+    struct transfer *t = ctx;
+    size_t n = STW_MIN(room * one, t->call->body_len - t->sent);
+    if (n > 0)
+        memcpy(to, (const char *)t->call->body + t->sent, n);
+    t->sent += n;
+    return n;
+}
+
+static int on_seek(void *ctx, curl_off_t to, int origin)
+{
+    struct transfer *t = ctx;
+    if (origin != SEEK_SET || to < 0 || (uint64_t)to > t->call->body_len)
+        return CURL_SEEKFUNC_CANTSEEK;
+    t->sent = (size_t)to;
+    return CURL_SEEKFUNC_OK;
+}
+
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    struct transfer *t = ctx;
+    (void)a;
+    (void)b;
+    (void)c;
+    (void)d;
+    return !t->call->last_desired && (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
+}
+
+/* Checks the address right before the connect; the name may have resolved to others before. */
+static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct transfer *t = ctx;
+    (void)purpose;
+    if (!t->s->trusted && !stw_reach_address(t->s->reach, &a->addr)) {
+        t->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
+/* --- setting up a try */
+
+void s3_escape(const char *text, bool keep_slash, struct stw_buf *out)
+{
+    for (; *text; text++) {
+        char c = *text;
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            strchr("-_.~", c) || (keep_slash && c == '/'))
+            stw_buf_addc(out, c);
+        else
+            stw_buf_addf(out, "%%%02X", (unsigned)(unsigned char)c);
+    }
+}
+
+static void add_header(struct curl_slist **list, bool *failed, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add_header(struct curl_slist **list, bool *failed, const char *fmt, ...)
+{
+    stw_autobuf struct stw_buf line = {.max = 8192, .secret = true};
+    va_list ap;
+    va_start(ap, fmt);
+    stw_buf_vaddf(&line, fmt, ap);
+    va_end(ap);
+    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, stw_buf_str(&line));
+    *failed = *failed || !longer;
+    *list = longer ? longer : *list;
+}
+
+static void add_signature(const struct s3 *s, const struct s3_to_sign *r, struct curl_slist **list,
+                          bool *failed)
+{
+    struct stw_buf line = {.max = 4096, .secret = true};
+    struct s3_url u = s3_url_parts(r->url);
+    if (s3_sign(s, r, &line) != 0)
+        *failed = true;
+    add_header(list, failed, "Host: %.*s", (int)u.host_len, u.host); /* as it was signed */
+    add_header(list, failed, "x-amz-date: %s", r->date);
+    add_header(list, failed, "%s", stw_buf_str(&line));
+    stw_buf_done(&line);
+}
+
+static void date_now(char out[S3_DATE_LEN])
+{
+    time_t now = (time_t)(stw_wall_us(&stw_clock_system) / 1000000);
+    struct tm tm;
+    (void)strftime(out, S3_DATE_LEN, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+}
+
+/* NULL: out of memory. */
+static struct curl_slist *make_headers(const struct s3 *s, const struct s3_call *c, const char *url)
+{
+    struct curl_slist *list = NULL;
+    char hex[S3_HASH_HEX], date[S3_DATE_LEN];
+    bool failed = false;
+    s3_hash_hex(c->body, c->body_len, hex);
+    date_now(date);
+    const struct s3_to_sign r = {
+        .method = c->method, .url = url, .body_hash = hex, .date = date, .with_sse = c->with_sse};
+    add_header(&list, &failed, "x-amz-content-sha256: %s", hex);
+    if (s->access_key)
+        add_signature(s, &r, &list, &failed);
+    if (s->token_header)
+        add_header(&list, &failed, "%s", s->token_header);
+    if (s->sse_header && c->with_sse)
+        add_header(&list, &failed, "%s", s->sse_header);
+    if (c->content_type)
+        add_header(&list, &failed, "Content-Type: %s", c->content_type);
+    if (!failed)
+        return list;
+    curl_slist_free_all(list);
+    return NULL;
+}
+
+static void set_method(CURL *h, struct transfer *t)
+{
+    const struct s3_call *c = t->call;
+    if (stw_streq(c->method, "PUT")) {
+        curl_easy_setopt(h, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(h, CURLOPT_INFILESIZE_LARGE, (curl_off_t)c->body_len);
+        curl_easy_setopt(h, CURLOPT_READFUNCTION, on_read);
+        curl_easy_setopt(h, CURLOPT_READDATA, t);
+        curl_easy_setopt(h, CURLOPT_SEEKFUNCTION, on_seek);
+        curl_easy_setopt(h, CURLOPT_SEEKDATA, t);
+    } else if (stw_streq(c->method, "POST")) {
+        curl_easy_setopt(h, CURLOPT_POST, 1L);
+        curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->body_len);
+        curl_easy_setopt(h, CURLOPT_POSTFIELDS, c->body_len > 0 ? c->body : "");
+    } else if (!stw_streq(c->method, "GET")) {
+        curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, c->method);
+    }
+}
+
+static void set_limits(CURL *h, const struct s3 *s, const struct s3_call *c)
+{
+    long total = c->last_desired ? LAST_WISH_MS : (long)s->timeout_ms;
+    curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, STW_MIN(total, (long)CONNECT_TIMEOUT_MS));
+    if (!c->moves_data) {
+        curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total);
+        return;
+    }
+    long still_s = STW_MAX(1L, STW_MIN((long)STAND_STILL_S, total / 1000));
+    curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, (long)STAND_STILL_BYTES);
+    curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, still_s);
+}
+
+static void set_trust(CURL *h, const struct s3 *s)
+{
+    if (s->ca) { /* only this CA: by default libcurl also trusts the system's folder of CAs */
+        curl_easy_setopt(h, CURLOPT_CAINFO, NULL);
+        curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
+        struct curl_blob blob = {.data = s->ca, .len = strlen(s->ca), .flags = CURL_BLOB_NOCOPY};
+        curl_easy_setopt(h, CURLOPT_CAINFO_BLOB, &blob);
+    }
+}
+
+static void set_up(struct transfer *t, const char *url, struct curl_slist *headers)
+{
+    CURL *h = t->s->easy;
+    curl_easy_reset(h);
+    curl_easy_setopt(h, CURLOPT_URL, url);
+    curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(h, CURLOPT_ERRORBUFFER, t->curl_text);
+    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(h, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(h, CURLOPT_XFERINFODATA, t);
+    curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+    curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, t);
+    if (!t->s->trusted) /* a proxy would resolve the name itself, unchecked */
+        curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
+    set_method(h, t);
+    set_limits(h, t->s, t->call);
+    set_trust(h, t->s);
+}
+
+/* --- tries */
+
+static int check_try_result(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
+                            struct stw_error *err)
+{
+    struct s3_call *c = t->call;
+    long status = 0;
+    (void)curl_easy_getinfo(t->s->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (c->sink_refused) {
+        if (err)
+            *err = t->sink_err;
+        return -1;
+    }
+    if (c->answer.failed)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's answer is too long");
+    if (status >= 300 && rc != CURLE_ABORTED_BY_CALLBACK) /* even if it cut the upload short */
+        return fail_by_answer(t->s, c, status, &t->error, trouble, err);
+    return rc == CURLE_OK ? 0 : fail_by_curl(t, rc, trouble, err);
+}
+
+static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_again,
+                    enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    struct transfer t = {.s = s, .call = c, .error = STW_BUF_INIT(ERROR_MAX_BYTES)};
+    struct curl_slist *headers = make_headers(s, c, url);
+    if (!headers)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+    stw_buf_clear(&c->answer);
+    c->etag[0] = c->code[0] = '\0';
+    *trouble = STW_STORE_FINE;
+    set_up(&t, url, headers);
+    int rc = check_try_result(&t, curl_easy_perform(s->easy), trouble, err);
+    stw_fault_point("store");
+    *ret_again = rc != 0 && *trouble == STW_STORE_CONNECT && !t.delivered;
+    stw_buf_done(&t.error);
+    curl_slist_free_all(headers);
+    return rc;
+}
+
+/* Appends the query, which is already sorted, unchanged.  The bucket's own URL ends in a slash. */
+static int make_url(const struct s3 *s, const struct s3_call *c, struct stw_buf *url)
+{
+    stw_buf_adds(url, s->base);
+    stw_buf_addc(url, '/');
+    if (c->key)
+        s3_escape(c->key, true, url);
+    if (c->query)
+        stw_buf_addf(url, "?%s", c->query);
+    return url->failed ? -1 : 0;
+}
+
+int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf url = STW_BUF_INIT(URL_MAX);
+    uint32_t pause_ms = PAUSE_MS;
+    bool again = false;
+    c->answer.max = S3_ANSWER_MAX_BYTES;
+    if (make_url(s, c, &url) != 0)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
+    for (unsigned tries = 1;; tries++, pause_ms *= 4) {
+        /* Aborting our own upload is always allowed: only we know its ID. */
+        if (!c->last_desired && stw_fence_check(err) != 0) {
+            *trouble = STW_STORE_FAILED;
+            return -1;
+        }
+        int rc = try_once(s, c, stw_buf_str(&url), &again, trouble, err);
+        if (rc == 0 || !again || tries == (c->last_desired ? 2 : TRIES))
+            return rc;
+        if (!c->last_desired && stw_store_pause(&s->store, pause_ms)) {
+            *trouble = STW_STORE_FAILED;
+            return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+        }
+    }
+}
+
+void s3_call_done(struct s3_call *c)
+{
+    stw_buf_done(&c->answer);
+}

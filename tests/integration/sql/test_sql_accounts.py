@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lib/sql on real servers: accounts are created, changed and dropped."""
+
+import pytest
+
+from support import dbserver, wait
+from support.sqlprobe import account, grant
+
+
+@pytest.fixture
+def probe(make_probe, server):
+    """A probe with this server as its target."""
+    return make_probe(server.target("db"))
+
+
+def there(server, user):
+    """Whether the account exists."""
+    return bool(server.accounts(user)) if server.engine != "postgresql" else server.exists(user)
+
+
+def by_hand(server, user, password):
+    """Creates an account with a right, as an administrator would."""
+    if server.engine != "postgresql":
+        server.sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'; "
+                   f"GRANT DELETE ON byhand.* TO '{user}'@'%'")
+    else:
+        server.sql(f"CREATE ROLE {user} LOGIN PASSWORD '{password}'; "
+                   f"COMMENT ON ROLE {user} IS 'made by hand'; "
+                   f"GRANT TEMPORARY ON DATABASE postgres TO {user}")
+
+
+def drop_by_hand(server, user):
+    """Drops an account, as an administrator would."""
+    if server.engine != "postgresql":
+        server.sql(f"DROP USER '{user}'@'%'")
+    else:
+        server.sql(f"DROP OWNED BY {user}; DROP ROLE {user}")
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_create_settle_and_drop(probe, server, user):
+    """Created, then settled with one lookup, then dropped with its mark."""
+    report = probe.sync(**account(user))
+    assert report["created"] and report["owned"] and not report["found"]
+    assert server.logs_in(user, "s3cret-Pa55") and not server.logs_in(user, "wrong")
+    report = probe.sync(**account(user))
+    assert report["statements"] == 1 and report["found"] and not report["created"]
+    report = probe.drop(**account(user))
+    assert report["found"] and not there(server, user)
+    assert probe.drop(**account(user))["statements"] == 1
+
+
+@pytest.mark.every_version("statements of passwords and verifiers")
+def test_rotation_and_drift(probe, server, user):
+    """D1, D2: a new password reaches the server, and a manual change is reverted."""
+    probe.sync(**account(user))
+    report = probe.sync(**account(user, "an0ther-Pa55"))
+    assert report["password_changed"] and report["statements"] == 2
+    assert server.logs_in(user, "an0ther-Pa55") and not server.logs_in(user, "s3cret-Pa55")
+    change = "ALTER USER '{}'@'%' IDENTIFIED BY 'by-hand'" if server.engine != "postgresql" else \
+        "ALTER ROLE {} PASSWORD 'by-hand'"
+    server.sql(change.format(user))
+    assert probe.sync(**account(user, "an0ther-Pa55"))["password_changed"]
+    assert server.logs_in(user, "an0ther-Pa55")
+    assert not probe.sync(**account(user, "an0ther-Pa55"))["password_changed"]
+    # Password unknown: it is left as it is, and the rest is still checked (D10).
+    assert probe.sync(**account(user, None))["statements"] == 1
+    assert server.logs_in(user, "an0ther-Pa55")
+
+
+@pytest.mark.parametrize("password", ["é-ünï-密码-😀", "a'b\"c\\d`e", " blanks ", "x" * 200, "%s%n"])
+def test_passwords_of_all_sorts(probe, server, user, password):
+    """The Secret's value works as the password, and is recognized as unchanged."""
+    probe.sync(**account(user, password))
+    assert server.logs_in(user, password)
+    assert probe.sync(**account(user, password))["statements"] == 1
+
+
+def test_no_password_no_account(probe, server, user):
+    """D10: no account is created without a password or with an empty one."""
+    assert "password" in probe.fails("sync", "FAILED", **account(user, None))["error"]
+    assert "empty" in probe.fails("sync", "POLICY", **account(user, b""))["error"]
+    assert "NUL" in probe.fails("sync", "POLICY", **account(user, b"a\0b"))["error"]
+    assert not there(server, user)
+    probe.sync(**account(user))
+    probe.fails("sync", "POLICY", **account(user, b""))
+    assert server.logs_in(user, "s3cret-Pa55")
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_existing_account_is_left_alone(probe, server, user):
+    """An account that existed before is neither changed nor dropped, unless it is adopted."""
+    by_hand(server, user, "by-hand-1")
+    probe.fails("sync", "EXISTS", **account(user))
+    probe.fails("drop", "NOT_OURS", **account(user))
+    assert server.logs_in(user, "by-hand-1")
+    report = probe.sync(**account(user, adopt=True))
+    assert report["adopted"] and report["password_changed"] and not report["created"]
+    assert server.logs_in(user, "s3cret-Pa55")
+    assert "DELETE" in report["foreign"] or "TEMPORARY" in report["foreign"]
+    probe.drop(**account(user))
+    assert not there(server, user)
+
+
+def test_release_leaves_the_account(probe, server, user):
+    """Retain: the mark is removed, the account stays; PostgreSQL's comment is restored."""
+    by_hand(server, user, "by-hand-1")
+    probe.sync(**account(user, adopt=True))
+    assert probe.ask("release", **account(user))["result"] == 0
+    assert server.logs_in(user, "s3cret-Pa55")
+    if server.engine != "postgresql":
+        assert server.marks(user) == {}
+    else:
+        assert server.comment(user) == "made by hand"
+    probe.fails("drop", "NOT_OURS", **account(user))
+
+
+def test_administrators_are_not_adopted(probe, server):
+    """D9: even with adopt, the server's own administrators are not changed."""
+    if server.engine == "postgresql":
+        probe.fails("sync", "EXISTS", **account("root", adopt=True))
+        for reserved in ("public", "none", "pg_x"):
+            probe.fails("sync", "UNSUPPORTED", **account(reserved))
+    else:
+        probe.fails("sync", "EXISTS", **account("root", hosts=["localhost"], adopt=True))
+
+
+def test_two_owners(probe, server, user):
+    """D13: the mark decides; an object that it does not name changes and drops nothing."""
+    probe.sync(**account(user))
+    other = account(user, "other-Pa55", uid="uid-2", owner="shop/other")
+    report = probe.fails("sync", "NOT_OURS", **other, adopt=True)
+    assert f"shop/{user}" in report["error"]
+    probe.fails("drop", "NOT_OURS", **other)
+    assert server.logs_in(user, "s3cret-Pa55")
+    # The same object in a restored cluster has another UID, and must adopt the account.
+    again = account(user, uid="uid-3")
+    probe.fails("sync", "NOT_OURS", **again)
+    assert probe.sync(**again, adopt=True)["adopted"]
+    probe.fails("drop", "NOT_OURS", **account(user))
+    probe.drop(**again)
+    assert not there(server, user)
+
+
+def test_dropped_by_hand(probe, server, user):
+    """It is recreated, with its rights."""
+    probe.sync(**account(user))
+    drop_by_hand(server, user)
+    report = probe.sync(**account(user))
+    assert report["created"] and not report["found"]
+    assert server.logs_in(user, "s3cret-Pa55")
+    drop_by_hand(server, user)
+    probe.drop(**account(user))
+    if server.engine != "postgresql":
+        assert server.marks(user) == {}
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_limits(probe, server, user):
+    """Changed only when they differ; then removed."""
+    probe.sync(**account(user, limits=[3, 0, 0, 0]))
+    assert probe.sync(**account(user, limits=[3, 0, 0, 0]))["statements"] == 1
+    report = probe.sync(**account(user))
+    assert report["options_changed"] and not report["password_changed"]
+    assert probe.sync(**account(user))["statements"] == 1
+
+
+# MariaDB's own
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_limits_and_tls_of_mariadb(make_probe, maria, user):
+    """All four limits, and REQUIRE."""
+    probe = make_probe(maria.target("db"))
+    full = {"limits": [3, 500, 50, 20], "tls": 2}
+    probe.sync(**account(user, **full))
+    line = maria.sql(f"SHOW CREATE USER '{user}'@'%'")[0][0]
+    for part in ("REQUIRE X509", "MAX_USER_CONNECTIONS 3", "MAX_QUERIES_PER_HOUR 500",
+                 "MAX_UPDATES_PER_HOUR 50", "MAX_CONNECTIONS_PER_HOUR 20"):
+        assert part in line
+    assert probe.sync(**account(user, **full))["statements"] == 1
+    assert probe.sync(**account(user, tls=1))["options_changed"]
+    assert "REQUIRE SSL" in maria.sql(f"SHOW CREATE USER '{user}'@'%'")[0][0]
+    maria.sql(f"ALTER USER '{user}'@'%' REQUIRE NONE")
+    assert probe.sync(**account(user, tls=1))["options_changed"]
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_hosts(make_probe, maria, user):
+    """D8: added hosts are created, removed ones are dropped, all of them have the rights."""
+    probe = make_probe(maria.target("db"))
+    grants = [grant("app", "SELECT")]
+    probe.sync(**account(user, hosts=["10.0.0.%", "LocalHost"], grants=grants))
+    assert maria.accounts(user) == ["10.0.0.%", "localhost"]
+    report = probe.sync(**account(user, hosts=["10.0.0.%", "LocalHost"], grants=grants))
+    assert report["statements"] == 1
+    report = probe.sync(**account(user, hosts=["localhost", "%"], grants=grants))
+    assert report["hosts_changed"] and maria.accounts(user) == ["%", "localhost"]
+    assert sorted(maria.marks(user)) == ["%", "localhost"]
+    probe.sync(**account(user, hosts=["%"], grants=grants))
+    # One that steward did not create stays, and is a conflict: it has the rights of the others.
+    maria.sql(f"CREATE USER '{user}'@'192.168.%' IDENTIFIED BY 'x'")
+    probe.fails("sync", "NOT_OURS", **account(user, hosts=["%"], grants=grants))
+    assert maria.accounts(user) == ["%", "192.168.%"]
+    probe.fails("sync", "EXISTS", **account(user, hosts=["%", "192.168.%"], grants=grants))
+    probe.drop(**account(user, hosts=["%"]))
+    assert maria.accounts(user) == ["192.168.%"]
+
+
+@pytest.mark.every_version("statements of passwords and verifiers")
+@pytest.mark.parametrize("plugin", ["ed25519", "mysql_native_password", "unix_socket"])
+def test_plugins(make_probe, make_mariadb, user, plugin):
+    """An adopted account keeps ed25519, whose verifier steward can compute, too."""
+    maria = make_mariadb("--plugin-load-add=auth_ed25519") if plugin == "ed25519" else \
+        make_mariadb()
+    probe = make_probe(maria.target("db"))
+    using = "" if plugin == "unix_socket" else " USING PASSWORD('s3cret-Pa55')"
+    maria.sql(f"CREATE USER '{user}'@'%' IDENTIFIED VIA {plugin}{using}")
+    report = probe.sync(**account(user, adopt=True))
+    assert report["password_changed"] == (plugin == "unix_socket")
+    assert maria.logs_in(user, "s3cret-Pa55")
+    assert probe.sync(**account(user, "n3w-Pa55word"))["password_changed"]
+    assert maria.logs_in(user, "n3w-Pa55word")
+    assert probe.sync(**account(user, "n3w-Pa55word"))["statements"] == 1
+    if plugin == "ed25519":
+        assert "ed25519" in maria.sql(f"SHOW CREATE USER '{user}'@'%'")[0][0]
+
+
+@pytest.mark.every_version("statements of passwords and verifiers")
+def test_password_policy(make_probe, make_mariadb, user):
+    """With a password policy, passwords are sent in plain text; a refusal is reported."""
+    maria = make_mariadb("--plugin-load-add=simple_password_check")
+    probe = make_probe(maria.target("db"))
+    report = probe.fails("sync", "POLICY", **account(user, "short"))
+    assert "short" not in report["error"] and not maria.accounts(user)
+    probe.sync(**account(user, "Long-3nough-Pass"))
+    assert maria.logs_in(user, "Long-3nough-Pass")
+    probe.fails("sync", "POLICY", **account(user, "short"))
+    assert maria.logs_in(user, "Long-3nough-Pass")
+    assert probe.sync(**account(user, "Long-3nough-Pass"))["statements"] == 1
+
+
+def test_password_policy_of_mysql(make_probe, mysql, user):
+    """The same with MySQL's component, which also refuses password hashes."""
+    mysql.sql("INSTALL COMPONENT 'file://component_validate_password'")
+    try:
+        probe = make_probe(mysql.target("db"))
+        report = probe.fails("sync", "POLICY", **account(user, "short"))
+        assert "short" not in report["error"] and not mysql.accounts(user)
+        probe.sync(**account(user, "Long-3nough-Pass"))
+        assert mysql.logs_in(user, "Long-3nough-Pass")
+        probe.fails("sync", "POLICY", **account(user, "short"))
+        assert mysql.logs_in(user, "Long-3nough-Pass")
+        assert probe.sync(**account(user, "Long-3nough-Pass"))["statements"] == 1
+        probe.drop(**account(user))
+    finally:
+        mysql.sql("UNINSTALL COMPONENT 'file://component_validate_password'")
+
+
+def test_marks_table(make_probe, make_mariadb, user):
+    """Created on first use; a wrong layout is an error; without it steward owns no account."""
+    maria = make_mariadb()
+    probe = make_probe(maria.target("db"))
+    probe.sync(**account(user))
+    maria.sql("DROP DATABASE steward")
+    probe.fails("sync", "EXISTS", **account(user))
+    probe.fails("drop", "NOT_OURS", **account(user))
+    probe.sync(**account(user, adopt=True))
+    maria.sql("ALTER TABLE steward.accounts DROP COLUMN rights")
+    probe.fails("sync", "UNSUPPORTED", **account(user))
+    maria.sql("DROP TABLE steward.accounts")
+    maria.sql(f"REVOKE ALL PRIVILEGES ON *.* FROM '{dbserver.ADMIN}'@'%'; "
+              f"GRANT CREATE USER ON *.* TO '{dbserver.ADMIN}'@'%'; "
+              f"GRANT SELECT ON mysql.* TO '{dbserver.ADMIN}'@'%'")
+    probe = make_probe(maria.target("db"))
+    assert "steward.*" in probe.fails("sync", "DENIED", **account("fresh"))["error"]
+    maria.sql(f"GRANT ALL ON steward.* TO '{dbserver.ADMIN}'@'%'")
+    probe.sync(**account("fresh"))
+    probe.fails("sync", "DENIED", **account("fresh", grants=[grant("app", "SELECT")]))
+
+
+def test_drop_ends_sessions(probe, server, user):
+    """A drop ends existing sessions; MySQL has no statement for it."""
+    if server.engine == "mysql":
+        pytest.skip("sessions live on until they end")
+    probe.sync(**account(user))
+    if server.engine != "postgresql":
+        count = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER='{user}'"
+        run = server.run_client
+        sleeper = ["-e", "SELECT SLEEP(60)"]
+    else:
+        count = f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{user}'"
+        sleeper, run = ["SELECT pg_sleep(60)"], server.run_client
+    import threading
+    thread = threading.Thread(target=lambda: run(*sleeper, check=False, user=user,
+                                                 password="s3cret-Pa55", tcp=True))
+    thread.start()
+    wait.until("the session", lambda: server.sql(count)[0][0] == "1")
+    probe.drop(**account(user))
+    wait.until("its end", lambda: server.sql(count)[0][0] == "0", 30)
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_metrics(probe, server, user):
+    """Labels are bounded: only the target's name."""
+    probe.sync(**account(user))
+    assert probe.metric("steward_sql_connections{") == ['steward_sql_connections{target="db"} 1']
+    assert probe.metric("steward_sql_circuit_open{") == ['steward_sql_circuit_open{target="db"} 0']
+    assert any('result="success"' in line for line in probe.metric("steward_sql_statements_total{"))
+    assert server.answers()

@@ -1,0 +1,782 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lib/sql on real servers, under attack by a tenant who may write any DatabaseUser."""
+
+import contextlib
+import socket
+import ssl
+import struct
+import threading
+import time
+
+import pytest
+
+from support import dbserver
+from support.postgres import name as pg_name
+from support.postgres import quote as pg_quote
+from support.sqlprobe import account, grant
+
+PASSWORD = "s3cret-Pa55"
+ACCOMPLICE = "acc0mplice-Pa55"
+
+
+# --- H1: code owned by a dropped role never runs with the rights of another role
+
+
+class Tenant:
+    """A PostgreSQL database, a tenant who may create objects in it, and an accomplice who stays."""
+
+    def __init__(self, pg, probe, user, namespace="shop"):
+        self.pg, self.probe, self.user = pg, probe, user
+        self.database, self.accomplice = f"db_{user}", f"acc_{user}"
+        self.owner = f"{namespace}/{user}"
+        if not pg.sql(f"SELECT 1 FROM pg_database WHERE datname = '{self.database}'"):
+            pg.sql(f"CREATE DATABASE {self.database}")
+        self.grants = [grant(self.database, "CONNECT", "CREATE"),
+                       grant(self.database, "CREATE", "USAGE", schema="public")]
+        probe.sync(**self.account())
+        pg.sql(f"CREATE ROLE {self.accomplice} LOGIN PASSWORD '{ACCOMPLICE}'")
+
+    def account(self, **more):
+        """The tenant's own account."""
+        return account(self.user, grants=self.grants, owner=self.owner, uid=f"uid-{self.user}",
+                       **more)
+
+    def run(self, text, database=None):
+        """Runs statements as the tenant; they must succeed."""
+        result = self.pg.run_client(text, check=False, user=self.user, password=PASSWORD,
+                                    database=database or self.database, tcp=True)
+        assert result.returncode == 0, result.stderr
+
+    def accomplice_runs(self, text, database=None):
+        """The output that the accomplice gets; None if the statement is refused."""
+        result = self.pg.run_client(text, check=False, user=self.accomplice, password=ACCOMPLICE,
+                                    database=database or self.database, tcp=True)
+        return result.stdout.strip() if result.returncode == 0 else None
+
+    def plant(self, database=None):
+        """Creates functions, a view, a rule and an index expression that try to gain rights."""
+        self.run(f"""
+            CREATE FUNCTION make_admin() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
+              BEGIN EXECUTE 'ALTER ROLE {self.accomplice} SUPERUSER'; RETURN 'done'; END $$;
+            CREATE FUNCTION who() RETURNS text LANGUAGE sql SECURITY DEFINER AS
+              $$ SELECT current_user::text $$;
+            CREATE TABLE notes (t text);
+            INSERT INTO notes VALUES ('x');
+            CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid;
+            CREATE FUNCTION by_index(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+              BEGIN
+                BEGIN EXECUTE 'ALTER ROLE {self.accomplice} CREATEROLE';
+                EXCEPTION WHEN OTHERS THEN NULL; END;
+                RETURN t;
+              END $$;
+            CREATE INDEX by_expression ON notes (by_index(t));
+            CREATE RULE leak AS ON INSERT TO notes DO ALSO SELECT make_admin();
+            GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC;
+            SELECT lo_from_bytea(0, 'mine');
+            ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC;
+            """, database)
+
+    def check_harmless(self, database=None):
+        """The accomplice uses all of them, and VACUUM ANALYZE runs on the tenant's tables."""
+        for text in ("SELECT make_admin()", "SELECT * FROM secrets",
+                     "INSERT INTO notes VALUES ('y')"):
+            assert self.accomplice_runs(text, database) in (None, ""), text
+        self.pg.sql("VACUUM ANALYZE", database or self.database)
+        flags = self.pg.sql("SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = "
+                            f"'{self.accomplice}'")
+        assert flags == [["f", "f"]]
+
+    def heirs(self, database=None):
+        """The owners of the tenant's objects, after the drop."""
+        rows = self.pg.sql(
+            "SELECT DISTINCT r.rolname FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid "
+            "WHERE s.deptype = 'o' AND s.dbid = (SELECT oid FROM pg_database WHERE datname = "
+            "current_database())", database or self.database)
+        return {row[0] for row in rows}
+
+
+def rights_of_role(pg, role):
+    """Whether a role has attributes, memberships or rights."""
+    return pg.sql(
+        "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolcanlogin OR rolreplication OR "
+        "rolbypassrls OR rolinherit, EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid), "
+        "EXISTS (SELECT FROM pg_shdepend WHERE refobjid = r.oid AND deptype = 'a') "
+        f"FROM pg_roles r WHERE rolname = {pg_quote(role)}")
+
+
+@pytest.mark.every_version("who owns, and who is a member of whom")
+def test_dropping_a_role_makes_nobody_admin(pg, make_probe, user):
+    """H1: the new owner is a role without any rights, in every database."""
+    tenant = Tenant(pg, make_probe(pg.target("db")), user)
+    second = f"two_{user}"
+    pg.sql(f"CREATE DATABASE {second}")
+    tenant.grants += [grant(second, "CONNECT", "CREATE"),
+                      grant(second, "CREATE", "USAGE", schema="public")]
+    tenant.probe.sync(**tenant.account())
+    tenant.plant()
+    tenant.plant(second)
+    tenant.probe.drop(**tenant.account())
+    assert not pg.exists(user)
+    for database in (tenant.database, second):
+        assert tenant.heirs(database) == {"steward_heir_shop"}
+        tenant.check_harmless(database)
+    assert rights_of_role(pg, "steward_heir_shop") == [["f", "f", "f"]]
+    assert tenant.accomplice_runs("SELECT who()") == "steward_heir_shop"
+    # A later drop uses the same role; a drop of a role without objects needs none.
+    assert tenant.probe.drop(**tenant.account())["statements"] == 1
+
+
+def test_heirs_of_two_namespaces_are_two(pg, make_probe, user):
+    """H1: objects left by one namespace cannot read those left by another one."""
+    probe = make_probe(pg.target("db"))
+    victim = Tenant(pg, probe, user, "victim")
+    attacker = Tenant(pg, probe, user + "x", "attacker")
+    attacker.grants = [grant(victim.database, "CONNECT", "CREATE"),
+                       grant(victim.database, "CREATE", "USAGE", schema="public")]
+    probe.sync(**attacker.account())
+    victim.run("CREATE TABLE salaries (n int); INSERT INTO salaries VALUES (7)")
+    attacker.run("CREATE FUNCTION spy() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS "
+                 "$$ DECLARE r int; BEGIN EXECUTE 'SELECT n FROM salaries' INTO r; RETURN r; END $$",
+                 victim.database)
+    probe.drop(**victim.account())
+    probe.drop(**attacker.account())
+    assert attacker.accomplice_runs("SELECT spy()", victim.database) is None
+    assert victim.heirs() == {"steward_heir_victim", "steward_heir_attacker"}
+
+
+@pytest.mark.every_version("who owns, and who is a member of whom")
+@pytest.mark.parametrize("kind", ["superuser", "admin", "member", "managed", "unlisted", "reader"])
+def test_owners_that_a_tenant_may_not_name(pg, make_probe, user, kind):
+    """H1: spec.reassignOwnedTo must be listed by the target, and must not have rights."""
+    heir = f"heir_{user}"
+    probe = make_probe(pg.target("db", allowedOwners=[] if kind == "unlisted" else ["heir_*",
+                                                                                   "steward-*"]))
+    tenant = Tenant(pg, probe, user)
+    if kind == "managed":
+        probe.sync(**account(heir, uid="uid-other", owner="other/heir"))
+    elif kind == "admin":
+        heir = "steward-admin"
+    else:
+        pg.sql(f"CREATE ROLE {heir} NOLOGIN NOINHERIT {'SUPERUSER' if kind == 'superuser' else ''}")
+    if kind == "member":
+        pg.sql(f"CREATE ROLE boss_{user} SUPERUSER NOLOGIN; GRANT boss_{user} TO {heir}")
+    if kind == "reader":
+        pg.sql(f"GRANT pg_read_all_data TO {heir}")
+    tenant.plant()
+    report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account(reassign=heir))
+    assert heir in report["error"]
+    assert pg.exists(user) and tenant.heirs() == {user}
+    # Nothing else changed: without spec.reassignOwnedTo the same account is dropped.
+    tenant.probe.drop(**tenant.account())
+    assert tenant.heirs() == {"steward_heir_shop"}
+    tenant.check_harmless()
+
+
+def test_an_owner_from_the_list(pg, make_probe, user):
+    """A listed role without rights of its own becomes the owner of all objects."""
+    tenant = Tenant(pg, make_probe(pg.target("db", allowedOwners=["heir_*"])), user)
+    pg.sql(f"CREATE ROLE heir_{user} NOLOGIN NOINHERIT")
+    tenant.plant()
+    tenant.probe.drop(**tenant.account(reassign=f"heir_{user}"))
+    assert tenant.heirs() == {f"heir_{user}"}
+    tenant.check_harmless()
+
+
+@pytest.mark.every_version("who owns, and who is a member of whom")
+@pytest.mark.parametrize("attribute", ["SUPERUSER", "LOGIN", "CREATEROLE", "member"])
+def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute):
+    """H1: a role of the heir's name that has rights is not used."""
+    namespace = f"odd-{user}"
+    heir = f"steward_heir_{namespace}"
+    tenant = Tenant(pg, make_probe(pg.target("db")), user, namespace)
+    tenant.plant()
+    make = {"member": f"CREATE ROLE {pg_name(heir)} NOINHERIT; "
+                      f"GRANT pg_read_all_data TO {pg_name(heir)}"}
+    pg.sql(make.get(attribute, f"CREATE ROLE {pg_name(heir)} NOINHERIT {attribute}"))
+    report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account())
+    assert heir in report["error"] and tenant.heirs() == {user}
+    pg.sql(f"DROP OWNED BY {pg_name(heir)}; DROP ROLE {pg_name(heir)}")
+    tenant.probe.drop(**tenant.account())
+    assert tenant.heirs() == {heir}
+
+
+@pytest.mark.every_version("who owns, and who is a member of whom")
+@pytest.mark.parametrize("inherit", ["INHERIT", "NOINHERIT"])
+def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
+    """H1: the heir is the same if steward's admin is an ordinary role with CREATEROLE.  This admin
+    must create the accounts itself: since 16 it may not change those of others."""
+    admin, file = f"admin_{user}", tmp_path / "password"
+    namespace = f"weak-{user}"
+    pg.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE {inherit} PASSWORD 'adm1n-Pa55'; "
+           f"GRANT pg_signal_backend TO {admin}; CREATE DATABASE db_{user} OWNER {admin};\n"
+           f"\\c db_{user}\nALTER SCHEMA public OWNER TO {admin}")
+    file.write_text("adm1n-Pa55")
+    probe = make_probe(pg.target("weak", admin={"user": admin, "passwordFile": str(file)}))
+    tenant = Tenant(pg, probe, user, namespace)
+    if inherit == "NOINHERIT" and pg.installed.version.startswith("15."):
+        report = probe.fails("drop", "DENIED", **tenant.account())
+        assert f'ALTER ROLE "{admin}" INHERIT' in report["error"]
+        tenant.run("SELECT 1")  # nothing was changed
+        pg.sql(f"ALTER ROLE {admin} INHERIT")
+        probe = tenant.probe = make_probe(pg.target("weak", admin={"user": admin,
+                                                                   "passwordFile": str(file)}))
+    for _ in range(2):  # the second drop uses the heir of the first
+        tenant.run("CREATE TABLE notes (t text); GRANT ALL ON notes TO PUBLIC; "
+                   "CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid; "
+                   "GRANT ALL ON secrets TO PUBLIC")
+        probe.drop(**tenant.account())
+        assert tenant.heirs() - {admin} == {f"steward_heir_{namespace}"}
+        assert rights_of_role(pg, f"steward_heir_{namespace}") == [["f", "f", "f"]]
+        assert tenant.accomplice_runs("SELECT * FROM secrets") is None
+        assert tenant.accomplice_runs("SELECT count(*) FROM notes") == "0"
+        pg.sql("DROP VIEW secrets; DROP TABLE notes", tenant.database)
+        probe.sync(**tenant.account())
+    probe.drop(**tenant.account())
+
+
+def test_the_name_of_an_heir_is_reserved(pg, make_probe):
+    """H1: no tenant can log in as the heir of another namespace."""
+    make_probe(pg.target("db")).fails("sync", "UNSUPPORTED", **account("steward_heir_shop"))
+    make_probe(pg.target("db", allowAdoption=["*"])).fails(
+        "sync", "UNSUPPORTED", **account("steward_heir_shop", adopt=True))
+
+
+# --- H3: an account with more rights than the target allows is not adopted
+
+
+def maria_account(maria, user, *statements):
+    """Creates an account by hand."""
+    maria.sql(f"CREATE DATABASE IF NOT EXISTS hr; CREATE DATABASE IF NOT EXISTS `shop-app`; "
+              f"CREATE USER '{user}'@'%' IDENTIFIED BY 'by-hand-1'; "
+              + "; ".join(s.format(u=f"'{user}'@'%'", n=user) for s in statements))
+
+
+MARIA_TOO_MUCH = {
+    "grant option": ["GRANT ALL ON `shop-app`.* TO {u} WITH GRANT OPTION"],
+    "another database": ["GRANT ALL ON hr.* TO {u}"],
+    "a pattern": ["GRANT SELECT ON `%`.* TO {u}"],
+    "a pattern of names": ["GRANT SELECT ON `shop_app`.* TO {u}"],
+    "system tables": ["GRANT SELECT ON mysql.* TO {u}"],
+    "one system table": ["GRANT INSERT ON mysql.global_priv TO {u}"],
+    "one system column": ["GRANT SELECT (Priv) ON mysql.global_priv TO {u}"],
+    "steward": ["GRANT SELECT ON steward.* TO {u}"],
+    "global": ["GRANT SELECT ON *.* TO {u}"],
+    "file": ["GRANT FILE ON *.* TO {u}"],
+    "process": ["GRANT PROCESS ON *.* TO {u}"],
+    "default role": ["CREATE ROLE role_{n}", "GRANT ALL ON *.* TO role_{n}",
+                     "GRANT role_{n} TO {u}", "SET DEFAULT ROLE role_{n} FOR {u}"],
+    "role": ["CREATE ROLE role_{n}", "GRANT role_{n} TO {u}"],
+    "role with admin": ["CREATE ROLE role_{n}", "GRANT role_{n} TO {u} WITH ADMIN OPTION"],
+    "proxy": ["GRANT PROXY ON 'root'@'localhost' TO {u}"],
+    "routine": ["CREATE OR REPLACE PROCEDURE hr.raise() SELECT 1",
+                "GRANT EXECUTE ON PROCEDURE hr.raise TO {u}"],
+    "a privilege not listed": ["GRANT DROP ON `shop-app`.* TO {u}"],
+}
+
+
+@pytest.mark.every_version("columns of the catalogue")
+@pytest.mark.parametrize("what", MARIA_TOO_MUCH)
+def test_adoption_of_more_than_is_given(maria, make_probe, user, what):
+    """H3: refused, with the excess rights in the message; password and rights stay."""
+    maria_account(maria, user, *MARIA_TOO_MUCH[what])
+    probe = make_probe(maria.target("db", allowAdoption=["*"], allowAllDatabases=False,
+                                    allowedDatabases=["{namespace}-*"],
+                                    **({"allowedPrivileges": ["SELECT"]} if "listed" in what
+                                       else {})))
+    before = maria.grants(user)
+    report = probe.fails("sync", "EXISTS", **account(user, adopt=True, policy="Exact"))
+    assert "adopt" in report["error"]
+    assert maria.logs_in(user, "by-hand-1") and maria.grants(user) == before
+    assert maria.marks(user) == {}
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_adoption_of_what_is_given(maria, make_probe, user):
+    """H3: an account with only allowed rights is adopted if its name is listed."""
+    maria_account(maria, user, "GRANT SELECT, INSERT ON `shop-app`.* TO {u}")
+    for names in ([], ["other"], [user[:-1]], ["x*"]):
+        probe = make_probe(maria.target("db", allowAdoption=names))
+        report = probe.fails("sync", "EXISTS", **account(user, adopt=True))
+        assert "allowAdoption" in report["error"]
+    probe = make_probe(maria.target("db", allowedDatabases=["{namespace}-*"],
+                                    allowAdoption=[user[:4] + "*"]))
+    assert probe.sync(**account(user, adopt=True))["adopted"]
+    assert maria.logs_in(user, PASSWORD)
+
+
+PG_TOO_MUCH = {
+    "member of a superuser": "CREATE ROLE boss_{n} SUPERUSER; GRANT boss_{n} TO {n}",
+    "runs programs": "GRANT pg_execute_server_program TO {n}",
+    "member of a group": "CREATE ROLE group_{n}; GRANT group_{n} TO {n}",
+    "superuser": "ALTER ROLE {n} SUPERUSER",
+    "createdb": "ALTER ROLE {n} CREATEDB",
+    "createrole": "ALTER ROLE {n} CREATEROLE",
+    "replication": "ALTER ROLE {n} REPLICATION",
+    "bypassrls": "ALTER ROLE {n} BYPASSRLS",
+    "grant option": "GRANT CREATE ON DATABASE \"shop-app\" TO {n} WITH GRANT OPTION",
+    "another database": "GRANT CREATE ON DATABASE hr TO {n}",
+    "owner of another database": "ALTER DATABASE hr OWNER TO {n}",
+    "system function": "GRANT EXECUTE ON FUNCTION pg_read_file(text) TO {n}",
+    "system table": "GRANT SELECT ON pg_authid TO {n}",
+    "system column": "GRANT SELECT (rolpassword) ON pg_authid TO {n}",
+    "parameter": "GRANT SET ON PARAMETER session_preload_libraries TO {n}",
+    "default privileges": "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {n}",
+    "rights in another database": "\\c hr\nCREATE TABLE IF NOT EXISTS pay (n int);"
+                                  " GRANT SELECT ON pay TO {n}",
+    "owner in another database": "\\c hr\nCREATE TABLE pay_{n} (n int);"
+                                 " ALTER TABLE pay_{n} OWNER TO {n}",
+    "a privilege not listed": "GRANT TEMPORARY ON DATABASE \"shop-app\" TO {n}",
+    "owner where privileges are listed": "\\c shop-app\nCREATE TABLE own_{n} (n int);"
+                                         " ALTER TABLE own_{n} OWNER TO {n}",
+}
+
+
+@pytest.fixture
+def pg_databases(pg):
+    """The tenant's database, and another one."""
+    for database in ("shop-app", "hr"):
+        if not pg.sql(f"SELECT 1 FROM pg_database WHERE datname = '{database}'"):
+            pg.sql(f"CREATE DATABASE {pg_name(database)}")
+    yield
+    pg.sql("ALTER DATABASE hr OWNER TO root")
+
+
+@pytest.mark.every_version("columns of the catalogue")
+@pytest.mark.parametrize("what", PG_TOO_MUCH)
+def test_adoption_of_more_than_is_given_pg(pg, pg_databases, make_probe, user, what):
+    """H3 on PostgreSQL: attributes, memberships, ownership and rights in any database."""
+    pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; " + PG_TOO_MUCH[what].format(n=user))
+    probe = make_probe(pg.target("db", allowAdoption=["*"],
+                                 allowedDatabases=["{namespace}-*"],
+                                 **({"allowedPrivileges": ["SELECT"]} if "listed" in what else {})))
+    report = probe.fails("sync", "EXISTS", **account(user, adopt=True, policy="Exact"))
+    assert "adopt" in report["error"] or "taken over" in report["error"]
+    assert pg.logs_in(user, "by-hand-1") and not pg.comment(user)
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
+    """H3: rights and tables in a database that the namespace may use."""
+    pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; GRANT CREATE ON DATABASE \"shop-app\" "
+           f"TO {user};\n\\c shop-app\nCREATE TABLE t_{user} (n int); "
+           f"ALTER TABLE t_{user} OWNER TO {user}")
+    for names in ([], ["other"]):
+        probe = make_probe(pg.target("db", allowAdoption=names))
+        report = probe.fails("sync", "EXISTS", **account(user, adopt=True))
+        assert "allowAdoption" in report["error"]
+    probe = make_probe(pg.target("db", allowedDatabases=["{namespace}-*"], allowAdoption=["*"]))
+    assert probe.sync(**account(user, adopt=True))["adopted"]
+    assert pg.logs_in(user, PASSWORD)
+
+
+# --- H4: one object per name, for all hosts
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_the_same_name_at_another_host(hosted, make_probe, user):
+    """H4: refused, even through another target for the same server."""
+    probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
+    hosted.sql("CREATE DATABASE IF NOT EXISTS pay; CREATE TABLE IF NOT EXISTS pay.t (n INT)")
+    victim = account(user, grants=[grant("pay", "SELECT")], owner="pay/app", uid="uid-victim")
+    probe.sync(**victim)
+    for target in ("one", "two"):
+        for hosts in (["127.0.0.1"], ["%"], ["127.0.0.%", "localhost"], ["LOCALHOST"]):
+            attack = account(user, "attack-Pa55", hosts=hosts, owner="evil/app", uid="uid-evil")
+            for adopt in (False, True):
+                report = probe.fails("sync", "NOT_OURS", **{**attack, "target": target,
+                                                            "adopt": adopt})
+                assert "another namespace" in report["error"] and "pay" not in report["error"]
+    assert hosted.accounts(user) == ["%"]
+    assert not hosted.logs_in(user, "attack-Pa55", "SELECT * FROM pay.t")
+    # The owner may change its own hosts.
+    probe.sync(**{**victim, "hosts": ["127.0.0.1", "10.%"]})
+    assert hosted.accounts(user) == ["10.%", "127.0.0.1"]
+
+
+LEFT_BEHIND = {
+    "routine": "CREATE DEFINER={d} PROCEDURE {n}() SELECT CURRENT_USER()",
+    "view": "CREATE DEFINER={d} VIEW {n} AS SELECT * FROM t",
+    "trigger": "CREATE DEFINER={d} TRIGGER {n} BEFORE INSERT ON t FOR EACH ROW SET @n = 1",
+    "event": "CREATE DEFINER={d} EVENT {n} ON SCHEDULE EVERY 1 DAY DO SET @n = 1",
+}
+
+
+@pytest.mark.every_version("who may be a definer, and where definers are kept")
+@pytest.mark.parametrize("kind", LEFT_BEHIND)
+def test_what_a_dropped_account_left_behind(hosted, make_probe, user, kind):
+    """H1: a definer is stored by name, and would get the rights of a later account of it."""
+    probe = make_probe(hosted.target("db", allowedDatabases=["{namespace}"]))
+    hosted.sql("CREATE DATABASE IF NOT EXISTS evil; CREATE DATABASE IF NOT EXISTS shop; "
+               "CREATE TABLE IF NOT EXISTS evil.t (n INT); CREATE TABLE IF NOT EXISTS shop.t (n INT)")
+    former = account(user, owner="evil/former", uid="uid-former")
+    probe.sync(**former)
+    # With another address, the definer is still this account if none has that address.
+    left = LEFT_BEHIND[kind].format(d=f"'{user}'@'10.0.0.1'", n=f"left_{user}")
+    hosted.sql(f"USE evil; {left}")
+    report = probe.ask("drop", **former)
+    assert report["result"] == 0, report
+    try:
+        report = probe.fails("sync", "NOT_OURS", **account(user, owner="shop/app", uid="uid-app"))
+        assert "definer" in report["error"] and "evil" not in report["error"]
+        assert hosted.accounts(user) == []
+        # A namespace may reuse a name if the definer is in its own database.
+        probe.sync(**former)
+        probe.ask("drop", **former)
+    finally:
+        what = {"routine": "PROCEDURE"}.get(kind, kind.upper())
+        hosted.sql(f"USE evil; DROP {what} left_{user}")
+    hosted.sql(f"USE shop; {left}")
+    probe.sync(**account(user, owner="shop/app", uid="uid-app"))
+
+
+@pytest.mark.every_version("who may be a definer, and where definers are kept")
+def test_what_was_left_behind_as_a_limited_admin_sees_it(hosted, make_probe, user):
+    """The admin of docs/databaseuser.md has no rights in the database of the definer."""
+    hosted.sql("CREATE DATABASE IF NOT EXISTS evil; "
+               f"USE evil; CREATE DEFINER='{user}'@'%' PROCEDURE left_{user}() SELECT 1")
+    admin = f"'limited_{user}'@'%'"
+    hosted.sql(f"CREATE USER {admin} IDENTIFIED BY '{dbserver.ADMIN_PASSWORD}'; "
+               f"GRANT CREATE USER ON *.* TO {admin}; GRANT SELECT ON mysql.* TO {admin}; "
+               f"GRANT ALL PRIVILEGES ON steward.* TO {admin}")
+    target = hosted.target("db", allowedDatabases=["{namespace}"])
+    target["admin"]["user"] = f"limited_{user}"
+    probe = make_probe(target)
+    report = probe.fails("sync", "NOT_OURS", **account(user))
+    assert "definer" in report["error"]
+    hosted.sql(f"DROP PROCEDURE evil.left_{user}")
+    probe.sync(**account(user))
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_rows_that_are_nobodys_mark(maria, make_probe, user):
+    """H4: an account made by hand, rights without an account, a role: each is a conflict."""
+    probe = make_probe(maria.target("db", allowAdoption=["*"]))
+    attack = account(user, hosts=["127.0.0.1"])
+    rows = {
+        f"CREATE USER '{user}'@'10.%' IDENTIFIED BY 'x'": f"DROP USER '{user}'@'10.%'",
+        f"INSERT INTO mysql.db SET Host='%', Db='pay', User='{user}', Select_priv='Y'":
+            f"DELETE FROM mysql.db WHERE User='{user}'",
+        f"INSERT INTO mysql.tables_priv SET Host='127.0.0.1', Db='pay', User='{user}', "
+        "Table_name='t', Grantor='', Table_priv='Select'":
+            f"DELETE FROM mysql.tables_priv WHERE User='{user}'",
+        f"CREATE ROLE '{user}'": f"DROP ROLE '{user}'",
+    }
+    for make, undo in rows.items():
+        maria.sql(make)
+        for adopt in (False, True):
+            report = probe.fails("sync", "NOT_OURS", **{**attack, "adopt": adopt})
+            assert "host" in report["error"]
+        maria.sql(undo)
+    probe.sync(**attack)
+    maria.sql(next(iter(rows)))
+    probe.fails("sync", "NOT_OURS", **attack)
+    # It can still be dropped, and what steward does not own stays.
+    probe.drop(**attack)
+    assert maria.accounts(user) == ["10.%"]
+
+
+@pytest.mark.every_version("columns of the catalogue")
+def test_two_creations_at_once(hosted, make_probe, user):
+    """H4: of two objects for one name at the same moment, one gets it."""
+    probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
+    for number in range(20):
+        name = f"{user}-{number}"
+        for target, hosts in (("one", ["%"]), ("two", ["10.%"])):
+            probe.send("sync", **{**account(name, hosts=hosts, owner=f"ns/{target}",
+                                            uid=f"uid-{target}"), "target": target},
+                       **{"async": True})
+        answers = [probe.read(), probe.read()]
+        assert [a["result"] for a in answers].count(0) <= 1, answers
+        assert len(hosted.accounts(name)) <= 1
+        for target, hosts in (("one", ["%"]), ("two", ["10.%"])):
+            probe.ask("sync", **{**account(name, hosts=hosts, owner=f"ns/{target}",
+                                           uid=f"uid-{target}"), "target": target})
+        assert len(hosted.accounts(name)) == 1
+        assert len({row[1] for row in hosted.marks(name).values()}) == 1
+
+
+def test_one_role_through_two_targets(pg, make_probe, user):
+    """H4 on PostgreSQL, where names have no hosts: the mark on the role decides."""
+    probe = make_probe(pg.target("one"), pg.target("two", host="localhost"))
+    probe.sync(**account(user, owner="pay/app", uid="uid-victim"))
+    for adopt in (False, True):
+        report = probe.fails("sync", "NOT_OURS", **{
+            **account(user, "attack-Pa55", owner="evil/app", uid="uid-evil"), "target": "two",
+            "adopt": adopt})
+        assert "another namespace" in report["error"] and "pay" not in report["error"]
+    assert pg.logs_in(user, PASSWORD) and not pg.logs_in(user, "attack-Pa55")
+
+
+# --- M6: names are the same in every character set that the server prefers
+
+
+@pytest.mark.parametrize("charset,letter", [("gbk", "密"), ("big5", "寯"), ("sjis", "密"),
+                                            ("cp932", "密"), ("latin1", "é")])
+def test_a_server_that_ignores_our_character_set(make_mariadb, make_probe, charset, letter):
+    """M6: the last byte of the letter and a quotation mark are one character there."""
+    maria = make_mariadb("--skip-character-set-client-handshake", f"--character-set-server={charset}")
+    probe = make_probe(maria.target("db"))
+    user = f"{letter}`,evil#"
+    before = maria.sql("SELECT COUNT(*) FROM mysql.global_priv")
+    report = probe.ask("sync", **account(user, grants=[grant("app", "TEMPORARY")]))
+    assert maria.accounts("evil") == [], report
+    rows = maria.sql("SELECT HEX(User) FROM mysql.global_priv WHERE User NOT IN "
+                     "('root', 'mysql', 'mariadb.sys', 'steward-admin', 'PUBLIC')")
+    assert {r[0] for r in rows} <= {user.encode().hex().upper()}
+    assert report["trouble"] == "UNSUPPORTED"  # because of the name in a grant, not of the account
+    probe.drop(**account(user))
+    assert maria.sql("SELECT COUNT(*) FROM mysql.global_priv") == before
+
+
+class Proxy:
+    """A proxy between steward and a server, which changes what steward sends, as a pooler may."""
+
+    def __init__(self, port, old, new):
+        assert len(old) == len(new)
+        self.back, self.old, self.new = port, old, new
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        """Opens a connection to the server for each client."""
+        while True:
+            try:
+                front = self.listener.accept()[0]
+            except OSError:
+                return
+            back = socket.create_connection(("127.0.0.1", self.back))
+            for one, other, change in ((front, back, True), (back, front, False)):
+                threading.Thread(target=self.pump, args=(one, other, change), daemon=True).start()
+
+    def pump(self, one, other, change):
+        """Forwards one direction."""
+        try:
+            while data := one.recv(65536):
+                other.sendall(data.replace(self.old, self.new) if change else data)
+        except OSError:
+            pass
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        """Accepts no more connections."""
+        self.listener.close()
+
+
+@pytest.fixture
+def without_tls(server):
+    """The server, configured to accept a proxy without TLS, which only PostgreSQL refuses."""
+    if server.engine != "postgresql":
+        yield server
+        return
+    hba = server.folder / "data" / "pg_hba.conf"
+    before = hba.read_text()
+    hba.write_text(f"{before}host all all 127.0.0.1/32 scram-sha-256\n")
+    server.sql("SELECT pg_reload_conf()")
+    yield server
+    hba.write_text(before)
+    server.sql("SELECT pg_reload_conf()")
+
+
+CHARACTER_SETS = {
+    "mariadb": (b"SET NAMES utf8mb4", b"SET NAMES latin1 "),
+    "mysql": (b"SET NAMES utf8mb4", b"SET NAMES latin1 "),
+    "postgresql": (b"client_encoding\0UTF8\0", b"client_encoding\0WIN \0"),
+}
+
+
+def test_a_character_set_that_is_not_ours(without_tls, make_probe, user):
+    """M6: the character set that the server reports counts; no statement is sent to it."""
+    server = without_tls
+    proxy = Proxy(server.port, *CHARACTER_SETS[server.engine])
+    try:
+        probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"}})
+        report = probe.fails("sync", "UNSUPPORTED", **account(user))
+        assert "UTF-8" in report["error"] and report["statements"] == 0
+    finally:
+        proxy.close()
+
+
+def test_names_where_a_database_is_not_utf8(make_postgres, make_probe):
+    """M6: names of roles are bytes in the encoding of the database where they were created."""
+    pg = make_postgres()
+    pg.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'; "
+           "CREATE DATABASE raw TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'")
+    probe = make_probe(pg.target("db"))
+    for database in ("latin", "raw"):
+        one = account("é", grants=[grant(database, "CREATE", schema="public")])
+        assert "UTF-8" in probe.fails("sync", "UNSUPPORTED", **one)["error"]
+        probe.sync(**account("plain", grants=[grant(database, "CREATE", schema="public")]))
+        admin = {**pg.target("db")["admin"], "database": database}
+        inside = make_probe(pg.target("db", admin=admin))
+        assert "UTF-8" in inside.fails("sync", "UNSUPPORTED", **account("ö"))["error"]
+        inside.sync(**account("plain"))
+    assert not pg.exists("ö")
+
+
+# --- the admin's password is not sent to an unauthenticated server
+
+
+class Rogue:
+    """A server with its own certificate, which asks for the password."""
+
+    def __init__(self, folder, talk):
+        self.talk, self.heard = talk, b""
+        dbserver.make_ca(folder / "ca")
+        dbserver.make_pair(folder / "ca", folder / "tls")
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(folder / "tls" / "tls.crt", folder / "tls" / "tls.key")
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        """Serves one client after the other."""
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            client.settimeout(5)
+            with contextlib.suppress(OSError, ValueError):
+                self.talk(self, client)
+            client.close()
+
+    def read(self, client, size=65536):
+        """Reads from the client, and records it."""
+        data = client.recv(size)
+        self.heard += data
+        return data
+
+
+def ask_as_postgresql(rogue, client):
+    """SSLRequest, startup, and then AuthenticationCleartextPassword."""
+    rogue.read(client, 8)
+    client.sendall(b"S")
+    client = rogue.context.wrap_socket(client, server_side=True)
+    rogue.read(client)
+    client.sendall(struct.pack("!cII", b"R", 8, 3))
+    rogue.read(client)
+
+
+def greeting(plugin):
+    """The first packet of a MySQL server."""
+    capabilities = 0x000FA20B | 0x800
+    body = (b"\x0a8.0.36\0" + struct.pack("<I", 7) + b"12345678\0"
+            + struct.pack("<HBHH", capabilities & 0xffff, 45, 2, capabilities >> 16) + b"\x15"
+            + b"\0" * 10 + b"123456789012\0" + plugin + b"\0")
+    return struct.pack("<I", len(body))[:3] + b"\0" + body
+
+
+def ask_as_mysql(plugin, request):
+    """The greeting, TLS, and then the request for the plain password."""
+    def talk(rogue, client):
+        client.sendall(greeting(plugin))
+        rogue.read(client, 36)
+        client = rogue.context.wrap_socket(client, server_side=True)
+        rogue.read(client)
+        client.sendall(struct.pack("<I", len(request))[:3] + b"\x03" + request)
+        rogue.read(client)
+    return talk
+
+
+ROGUES = {
+    "cleartext": ("postgresql", ask_as_postgresql),
+    "caching_sha2_password": ("mysql", ask_as_mysql(b"caching_sha2_password", b"\x01\x04")),
+    "sha256_password": ("mysql", ask_as_mysql(
+        b"mysql_native_password", b"\xfesha256_password\x0012345678901234567890\0")),
+    "mysql_clear_password": ("mysql", ask_as_mysql(
+        b"mysql_native_password", b"\xfemysql_clear_password\0")),
+    "dialog": ("mariadb", ask_as_mysql(b"mysql_native_password", b"\xfedialog\0Password: ")),
+}
+
+
+@pytest.mark.parametrize("kind", ROGUES)
+def test_a_rogue_server_asks_for_the_password(make_probe, tmp_path, user, kind):
+    """With tls.mode Require, which accepts any certificate, the password is not sent."""
+    engine, talk = ROGUES[kind]
+    rogue = Rogue(tmp_path / "rogue", talk)
+    file = tmp_path / "password"
+    file.write_text(dbserver.ADMIN_PASSWORD)
+    try:
+        target = {"name": "db", "engine": engine, "host": "127.0.0.1", "port": rogue.port,
+                  "admin": {"user": dbserver.ADMIN, "passwordFile": str(file)},
+                  "tls": {"mode": "Require"}, "connectTimeoutSeconds": 5}
+        report = make_probe(target).ask("sync", **account(user))
+        assert report["result"] == -1, report
+        assert dbserver.ADMIN_PASSWORD.encode() not in rogue.heard
+        assert report["trouble"] == "AUTH" and "VerifyFull" in report["error"], report
+    finally:
+        rogue.listener.close()
+
+
+# --- a server that sends one byte at a time
+
+
+class Drip(Proxy):
+    """A proxy that forwards responses one byte at a time after it has seen the request `after`."""
+
+    def __init__(self, port, after):
+        self.slow = threading.Event()
+        self.after = after
+        super().__init__(port, b"", b"")
+
+    def pump(self, one, other, change):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                if change and self.after in data:
+                    self.slow.set()
+                while not change and self.slow.is_set() and data:
+                    other.sendall(data[:1])
+                    data = data[1:]
+                    time.sleep(0.3)
+                if data:
+                    other.sendall(data)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+# What steward sends when it connects, and when it looks up an account.
+SLOW_AFTER = {"mariadb": (b"SET NAMES", b"global_priv"), "mysql": (b"SET NAMES", b"tables_priv"),
+              "postgresql": (b"search_path", b"pg_shdepend")}
+
+
+@pytest.mark.parametrize("when", [0, 1], ids=["connecting", "looking"])
+@pytest.mark.parametrize("how", ["deadline", "cancel"])
+def test_a_byte_at_a_time(without_tls, make_probe, user, when, how):
+    """A single deadline for the whole response; and steward's shutdown does not wait for it."""
+    server = without_tls
+    proxy = Drip(server.port, SLOW_AFTER[server.engine][when])
+    try:
+        probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"},
+                            "statementTimeoutSeconds": 2 if how == "deadline" else 60})
+        probe.send("sync", **account(user), id=1, **{"async": True})
+        assert proxy.slow.wait(30)
+        begin = time.monotonic()
+        if how == "cancel":
+            probe.send("cancel", id=2)
+        answers = [probe.read() for _ in range(1 if how == "deadline" else 2)]
+        report = next(a for a in answers if "trouble" in a)
+        assert report["trouble"] in ("CONNECT", "LOOKUP"), report
+        assert time.monotonic() - begin < 15
+    finally:
+        proxy.close()
+
+
+def test_a_greeting_a_byte_at_a_time(make_probe, maria, user):
+    """The handshake has a single deadline, too."""
+    def talk(client):
+        with contextlib.suppress(OSError):
+            for byte in greeting(b"mysql_native_password") * 100:
+                client.sendall(bytes([byte]))
+                time.sleep(0.5)
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=lambda: talk(listener.accept()[0]), daemon=True).start()
+    probe = make_probe({**maria.target("db"), "port": listener.getsockname()[1],
+                        "connectTimeoutSeconds": 2})
+    report = probe.fails("sync", "CONNECT", **account(user))
+    assert report["ms"] < 10000
+    listener.close()

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lib/sql on real servers: rights are granted and revoked, and no others are changed."""
+
+import pytest
+
+from support.sqlprobe import account, grant
+
+
+@pytest.fixture
+def my(make_probe, maria):
+    """A probe on MariaDB."""
+    return make_probe(maria.target("db"))
+
+
+@pytest.fixture
+def post(make_probe, pg):
+    """A probe on PostgreSQL."""
+    return make_probe(pg.target("db"))
+
+
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
+def test_levels_on_mariadb(my, maria, user):
+    """Global, database, table; extended, reduced, repaired; each as the catalogue shows it."""
+    maria.sql("CREATE DATABASE IF NOT EXISTS lv; CREATE TABLE IF NOT EXISTS lv.t (i INT)")
+    grants = [grant("*", "PROCESS", "REPLICATION CLIENT"), grant("lv", "SELECT", "CREATE VIEW"),
+              grant("lv", "UPDATE", "DELETE", table="t"), grant("other", "ALL", option=True)]
+    report = my.sync(**account(user, grants=grants))
+    shown = "\n".join(maria.grants(user))
+    for part in ("SELECT, CREATE VIEW ON `lv`.*", "UPDATE, DELETE ON `lv`.`t`",
+                 "ALL PRIVILEGES ON `other`.*", "WITH GRANT OPTION"):
+        assert part in shown, shown
+    assert "BINLOG MONITOR" in "\n".join(r[0] for r in maria.sql(f"SHOW GRANTS FOR '{user}'@'%'"))
+    assert my.sync(**account(user, grants=grants))["statements"] == 1
+    assert "SELECT ON lv.*" in report["granted"] and report["foreign"] == ""
+    # D8: each list is reduced.
+    grants = [grant("*", "PROCESS"), grant("lv", "SELECT"), grant("lv", "UPDATE", table="t"),
+              grant("other", "INSERT")]
+    assert my.sync(**account(user, grants=grants))["revoked"] > 4
+    assert maria.grants(user) == [f"GRANT INSERT ON `other`.* TO `{user}`@`%`",
+                                  f"GRANT PROCESS ON *.* TO `{user}`@`%`",
+                                  f"GRANT SELECT ON `lv`.* TO `{user}`@`%`",
+                                  f"GRANT UPDATE ON `lv`.`t` TO `{user}`@`%`"]
+    maria.sql(f"REVOKE SELECT ON lv.* FROM '{user}'@'%'")
+    assert my.sync(**account(user, grants=grants))["given"] == 1
+    assert my.sync(**account(user))["statements"] == 6
+    assert maria.grants(user) == [] and maria.marks(user)["%"][4] == "[]"
+
+
+def test_wildcards_are_names(my, maria, user):
+    """A database name in a grant is a pattern: "a_b" must not match "axb"."""
+    maria.sql("CREATE DATABASE IF NOT EXISTS a_b; CREATE DATABASE IF NOT EXISTS axb; "
+              "CREATE TABLE IF NOT EXISTS a_b.t (i INT); CREATE TABLE IF NOT EXISTS axb.t (i INT)")
+    grants = [grant("a_b", "SELECT"), grant("50%", "SELECT"), grant("back\\slash", "SELECT")]
+    my.sync(**account(user, grants=grants))
+    assert my.sync(**account(user, grants=grants))["statements"] == 1
+    assert maria.logs_in(user, "s3cret-Pa55", "SELECT * FROM a_b.t")
+    assert not maria.logs_in(user, "s3cret-Pa55", "SELECT * FROM axb.t")
+
+
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
+def test_policies_on_mariadb(my, maria, user):
+    """Managed revokes what steward granted; Exact all others as well; Additive nothing."""
+    maria.sql("CREATE DATABASE IF NOT EXISTS pol; CREATE TABLE IF NOT EXISTS pol.t (i INT, k INT)")
+    app = [grant("pol", "SELECT", "INSERT")]
+    my.sync(**account(user, grants=app))
+    maria.sql(f"GRANT DELETE ON pol.* TO '{user}'@'%'; GRANT UPDATE (i) ON pol.t TO '{user}'@'%'; "
+              "CREATE ROLE r1; GRANT r1 TO 'steward-admin'@'%' WITH ADMIN OPTION; "
+              f"GRANT r1 TO '{user}'@'%'")
+    report = my.sync(**account(user, grants=app[:1]))
+    assert report["statements"] == 1 and "DELETE ON pol.*" in report["foreign"]
+    assert "UPDATE ON pol.t(i)" in report["foreign"] and "role r1" in report["foreign"]
+    # Additive: those of steward stay too, and are remembered for Managed.
+    assert my.sync(**account(user, policy="Additive"))["revoked"] == 0
+    assert "SELECT, INSERT, DELETE" in maria.grants(user)[0]
+    my.sync(**account(user, policy="Managed"))
+    assert any("GRANT DELETE ON `pol`.*" in line for line in maria.grants(user))
+    report = my.sync(**account(user, policy="Exact", grants=[grant("pol", "SELECT")]))
+    assert report["foreign"] == ""
+    assert [g for g in maria.grants(user)] == [f"GRANT SELECT ON `pol`.* TO `{user}`@`%`"]
+    assert my.sync(**account(user, policy="Exact", grants=[grant("pol", "SELECT")]))[
+        "statements"] == 1
+
+
+def test_a_right_that_was_there_is_not_ours(my, maria, user):
+    """A right granted by an administrator stays when the object no longer asks for it."""
+    my.sync(**account(user))
+    maria.sql(f"GRANT SELECT ON old.* TO '{user}'@'%'")
+    report = my.sync(**account(user, grants=[grant("old", "SELECT", "INSERT")]))
+    assert report["given"] == 1 and "SELECT" in report["foreign"]
+    my.sync(**account(user))
+    assert maria.grants(user) == [f"GRANT SELECT ON `old`.* TO `{user}`@`%`"]
+
+
+def test_what_cannot_be_given(my, maria, user):
+    """Reported in an error message; the account itself is created."""
+    report = my.fails("sync", "NO_OBJECT", **account(user, grants=[
+        grant("nowhere", "SELECT", table="none")]))
+    assert report["step"] == "GRANT" and maria.accounts(user) == ["%"]
+    my.fails("sync", "UNSUPPORTED", **account(user, grants=[grant("app", "PROCESS")]))
+    my.fails("sync", "UNSUPPORTED", **account(user, grants=[grant("app", "SELECT; DROP")]))
+    my.fails("sync", "UNSUPPORTED", **account(user, grants=[grant("app", "SELECT", schema="s")]))
+    assert my.sync(**account(user))["statements"] in (1, 2)
+
+
+PG_GRANTS = [grant("gr", "CONNECT", "CREATE"), grant("gr", "USAGE", schema="s 1"),
+             grant("gr", "SELECT", "INSERT", schema="s 1", table="*"),
+             grant("gr", "USAGE", schema="s 1", table="*"),
+             grant("gr", "UPDATE", schema="public", table="one", option=True)]
+
+
+@pytest.fixture
+def tables(pg):
+    """A database with schemas, tables and sequences."""
+    if pg.sql("SELECT 1 FROM pg_database WHERE datname = 'gr'"):
+        return
+    pg.sql("CREATE DATABASE gr")
+    pg.sql('CREATE SCHEMA "s 1"; CREATE TABLE "s 1".a (i serial); CREATE TABLE "s 1".b (i int); '
+           "CREATE TABLE public.one (i int, k int)", "gr")
+
+
+def has(pg, user, what):
+    """has_table_privilege and its companions."""
+    return pg.sql(f"SELECT {what.format(user)}", "gr")[0][0] == "t"
+
+
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
+def test_levels_on_postgresql(post, pg, user, tables):
+    """Database, schema, all tables, all sequences, one table; two statements when settled."""
+    report = post.sync(**account(user, grants=PG_GRANTS))
+    assert "UPDATE WITH GRANT OPTION ON gr.public.one" in report["granted"]
+    for what in ("has_database_privilege('{}', 'gr', 'CREATE')",
+                 "has_schema_privilege('{}', 's 1', 'USAGE')",
+                 "has_table_privilege('{}', '\"s 1\".a', 'INSERT')",
+                 "has_sequence_privilege('{}', '\"s 1\".a_i_seq', 'USAGE')",
+                 "has_table_privilege('{}', 'one', 'UPDATE WITH GRANT OPTION')"):
+        assert has(pg, user, what), what
+    report = post.sync(**account(user, grants=PG_GRANTS))
+    assert report["statements"] == 2 and report["given"] == 0
+    # A table that was created later.
+    pg.sql('CREATE TABLE "s 1".later (i int)', "gr")
+    assert post.sync(**account(user, grants=PG_GRANTS))["given"] > 0
+    assert has(pg, user, "has_table_privilege('{}', '\"s 1\".later', 'SELECT')")
+    pg.sql('DROP TABLE "s 1".later', "gr")
+    # From all tables to one; from WITH GRANT OPTION to without.
+    less = [grant("gr", "SELECT", schema="s 1", table="b"),
+            grant("gr", "UPDATE", schema="public", table="one")]
+    report = post.sync(**account(user, grants=less))
+    assert report["granted"].splitlines() == ["UPDATE ON gr.public.one", "SELECT ON gr.s 1.b"]
+    assert has(pg, user, "has_table_privilege('{}', '\"s 1\".b', 'SELECT')")
+    for what in ("has_table_privilege('{}', '\"s 1\".a', 'SELECT')",
+                 "has_table_privilege('{}', 'one', 'UPDATE WITH GRANT OPTION')",
+                 "has_database_privilege('{}', 'gr', 'CREATE')",
+                 "has_sequence_privilege('{}', '\"s 1\".a_i_seq', 'USAGE')",
+                 "has_schema_privilege('{}', 's 1', 'USAGE')"):
+        assert not has(pg, user, what), what
+    assert post.sync(**account(user, grants=less))["statements"] == 2
+    post.sync(**account(user))
+    assert post.sync(**account(user))["statements"] == 1
+    post.drop(**account(user))
+    assert not pg.exists(user)
+
+
+@pytest.mark.every_version("columns of the catalogue and names of privileges")
+def test_policies_on_postgresql(post, pg, user, tables):
+    """The same as on MariaDB."""
+    mine = [grant("gr", "SELECT", schema="public", table="one")]
+    post.sync(**account(user, grants=mine))
+    pg.sql(f"GRANT DELETE ON one TO {user}; GRANT UPDATE (k) ON one TO {user}; "
+           f"GRANT pg_monitor TO {user}", "gr")
+    report = post.sync(**account(user, grants=mine))
+    assert report["statements"] == 2 and "DELETE ON gr.public.one" in report["foreign"]
+    assert "UPDATE ON gr.public.one(k)" in report["foreign"]
+    assert "role pg_monitor" in report["foreign"]
+    assert post.sync(**account(user, policy="Additive"))["revoked"] == 0
+    assert has(pg, user, "has_table_privilege('{}', 'one', 'SELECT')")
+    report = post.sync(**account(user, grants=mine, policy="Exact"))
+    assert report["foreign"] == "" and report["revoked"] == 3
+    assert not has(pg, user, "has_any_column_privilege('{}', 'one', 'UPDATE')")
+    assert post.sync(**account(user, grants=mine, policy="Exact"))["statements"] == 2
+
+
+def test_what_postgresql_cannot_give(post, pg, user, tables):
+    """An object that does not exist, an invalid privilege."""
+    for bad in (grant("nowhere", "SELECT", schema="public", table="*"),
+                grant("nowhere", "CONNECT"),
+                grant("gr", "USAGE", schema="none"),
+                grant("gr", "SELECT", schema="public", table="none"),
+                grant("gr", "SELECT", schema="none", table="*")):
+        post.fails("sync", "NO_OBJECT", **account(user, grants=[bad]))
+    for bad in (grant("gr", "SELECT"), grant("gr", "SELECT", schema="s 1"),
+                grant("gr", "CONNECT", schema="s 1", table="a")):
+        post.fails("sync", "UNSUPPORTED", **account(user, grants=[bad]))
+    assert pg.exists(user)
+    post.sync(**account(user))
+
+
+@pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
+def test_drop_hands_over(post, pg, user, tables):
+    """D7: its objects, in every database, get a new owner; nothing is lost."""
+    pg.sql("CREATE DATABASE second")
+    pg.sql("CREATE ROLE heir NOLOGIN NOINHERIT")
+    post.sync(**account(user))
+    for database in ("gr", "second"):
+        pg.sql(f"CREATE SCHEMA own_{user} AUTHORIZATION {user}; "
+               f"CREATE TABLE own_{user}.t (i int); ALTER TABLE own_{user}.t OWNER TO {user}; "
+               f"INSERT INTO own_{user}.t VALUES (42)", database)
+    post.drop(**account(user, reassign="heir"))
+    assert not pg.exists(user)
+    for database in ("gr", "second"):
+        assert pg.sql(f"SELECT i FROM own_{user}.t", database) == [["42"]]
+        owner = f"SELECT tableowner FROM pg_tables WHERE schemaname = 'own_{user}'"
+        assert pg.sql(owner, database) == [["heir"]]
+
+
+def test_drop_that_is_blocked(post, pg, user):
+    """The message names the obstacle; when it is removed, the drop succeeds."""
+    pg.sql(f"CREATE DATABASE closed{user}")
+    post.sync(**account(user))
+    pg.sql(f"CREATE TABLE t (i int); ALTER TABLE t OWNER TO {user}", f"closed{user}")
+    pg.sql(f"ALTER DATABASE closed{user} ALLOW_CONNECTIONS false")
+    report = post.fails("drop", "OWNS_OBJECTS", **account(user))
+    assert f"closed{user}" in report["error"]
+    report = post.fails("drop", "OWNS_OBJECTS", **account(user, reassign="not_there"))
+    assert "does not exist" in report["error"]
+    pg.sql(f"ALTER DATABASE closed{user} ALLOW_CONNECTIONS true")
+    post.drop(**account(user))
+    assert not pg.exists(user)
+
+
+def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user):
+    """Only that object fails; other accounts of the target are still reconciled."""
+    pg = make_postgres()
+    pg.sql("CREATE DATABASE walled")
+    hba = pg.folder / "data" / "pg_hba.conf"
+    hba.write_text("hostssl walled all 127.0.0.1/32 reject\n" + hba.read_text())
+    pg.sql("SELECT pg_reload_conf()")
+    probe = make_probe(pg.target("db"))
+    bad = account(f"{user}b", grants=[grant("walled", "CREATE", schema="public")])
+    for _ in range(5):
+        assert "walled" in probe.fails("sync", "DENIED", **bad)["error"]
+        probe.sync(**account(user))
+    pg.sql("ALTER DATABASE walled ALLOW_CONNECTIONS false")
+    hba.write_text(hba.read_text().split("\n", 1)[1])
+    pg.sql("SELECT pg_reload_conf()")
+    for _ in range(5):
+        assert probe.ask("sync", **bad)["trouble"] == "CONNECT"
+        probe.sync(**account(user))
+
+
+@pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
+def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
+    """CREATEROLE suffices; a login checks the password, and drops reassign objects, too."""
+    pg = make_postgres()
+    pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE')
+    pg.sql('CREATE DATABASE theirs OWNER "steward-admin"')
+    pg.sql("CREATE TABLE public.t (i int); CREATE SCHEMA s", "theirs")
+    probe = make_probe(pg.target("db"))
+    probe.sync(**account(user, grants=[grant("theirs", "CONNECT")]))
+    assert probe.sync(**account(user, grants=[grant("theirs", "CONNECT")]))["statements"] == 1
+    assert probe.sync(**account(user, "r0tated-Pa55"))["password_changed"]
+    assert pg.logs_in(user, "r0tated-Pa55")
+    assert not probe.sync(**account(user, "r0tated-Pa55"))["password_changed"]
+    # It cannot grant on another owner's table: the server only warns, steward fails.
+    probe.fails("sync", "DENIED", **account(user, "r0tated-Pa55", grants=[
+        grant("theirs", "SELECT", schema="public", table="t")]))
+    pg.sql(f"CREATE TABLE s.mine (i int); ALTER TABLE s.mine OWNER TO {user}", "theirs")
+    probe.drop(**account(user))
+    assert not pg.exists(user)
+    assert pg.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'mine'", "theirs") == [
+        ["steward_heir_shop"]]

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lib/store with a real S3-compatible server, through a faulty proxy, and with a double that
+checks every signature; and with folders."""
+
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from support import paths, s3, s3double
+
+PART = 8 << 20
+BIG = 2 * PART + 12345  # three parts
+
+
+class Probe:
+    """Runs tests/integration/store_probe with one configuration."""
+
+    def __init__(self, scratch, **config):
+        self.file = scratch / "config.json"
+        self.file.write_text(json.dumps(config))
+
+    def __call__(self, *command, fails=None):
+        """Runs a command and returns its output.  `fails`: the expected trouble."""
+        done = subprocess.run([paths.build() / "tests" / "integration" / "store_probe", self.file,
+                               *map(str, command)], capture_output=True, text=True, timeout=120)
+        assert done.returncode == (1 if fails else 0), done.stdout + done.stderr
+        said = json.loads(done.stdout)
+        assert said["trouble"] == (fails or "Reachable"), said
+        if fails:
+            assert said["error"]
+        for secret in (s3double.SECRET_KEY, s3double.TOKEN, s3double.ACCESS_KEY):
+            assert secret not in done.stdout + done.stderr
+        return said
+
+
+def blob(folder, size):
+    """A file of `size` bytes, no two parts of which are equal."""
+    path = folder / f"blob-{size}"
+    piece, data = hashlib.sha256(b"0").digest(), bytearray()
+    while len(data) < size:
+        piece = hashlib.sha256(piece).digest()
+        data += piece * 32
+    path.write_bytes(bytes(data[:size]))
+    return path
+
+
+def file_sha(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+# --- a real server
+
+
+@pytest.fixture
+def door(bucket):
+    door = s3.Door(bucket)
+    yield door
+    door.close()
+
+
+@pytest.fixture
+def probe(door, tmp_path):
+    return Probe(tmp_path, endpoint=door.url, region="us-east-1", bucket=s3.BUCKET,
+                 credentials=s3.CREDENTIALS, path_style=True, timeout_ms=2000)
+
+
+@pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, BIG])
+def test_what_goes_up_comes_back(probe, tmp_path, size):
+    sent = blob(tmp_path, size)
+    probe("put", f"a b/ü+{size}_v1", sent)
+    probe("get", f"a b/ü+{size}_v1", tmp_path / "back")
+    assert file_sha(tmp_path / "back") == file_sha(sent)
+    assert probe("list", f"a b/ü+{size}_")["objects"] == {f"a b/ü+{size}_v1": size}
+    probe("delete", f"a b/ü+{size}_v1")
+    assert probe("list", f"a b/ü+{size}_")["objects"] == {}
+    probe("delete", f"a b/ü+{size}_v1")  # a missing object is not an error
+
+
+def test_one_part_is_in_memory(probe, tmp_path):
+    small = probe("put", "memory/a", blob(tmp_path, 1))["peak_kb"]
+    large = probe("put", "memory/b", blob(tmp_path, 6 * PART))["peak_kb"]
+    if not paths.sanitizer():
+        assert large - small < 2 * PART / 1024
+
+
+@pytest.mark.parametrize("mode, trouble, size", [
+    ("down", "ConnectFailed", 1), ("broken", "ConnectFailed", 1), ("denied", "AccessDenied", 1),
+    ("full", "StoreFull", 1), ("cut", "ConnectFailed", BIG), ("full", "StoreFull", BIG)])
+def test_an_upload_that_fails_leaves_no_object(probe, door, bucket, tmp_path, mode, trouble, size):
+    door.mode = mode
+    said = probe("put", f"bad/{mode}-{size}", blob(tmp_path, size), fails=trouble)
+    assert f"bad/{mode}-{size}" not in bucket.objects()
+    assert s3.SECRET_KEY not in said["error"]
+
+
+@pytest.mark.parametrize("mode", ["down", "broken", "cut"])
+def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, door, bucket, tmp_path, mode):
+    door.mode = mode
+    sent = blob(tmp_path, PART + 1)
+    with subprocess.Popen([paths.build() / "tests" / "integration" / "store_probe", probe.file, "put",
+                           f"back/{mode}", sent], stdout=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 20
+        while not door.log and time.monotonic() < deadline:
+            time.sleep(0.02)
+        door.mode = "fine"
+        assert process.wait(60) == 0
+    assert file_sha(bucket.objects()[f"back/{mode}"]) == file_sha(sent)
+
+
+def test_a_slow_store_is_waited_for(probe, door, bucket, tmp_path):
+    door.mode, door.pause = "slow", 0.3
+    sent = blob(tmp_path, PART + 1)
+    probe("put", "slow/a", sent)
+    door.mode = "fine"
+    assert file_sha(bucket.objects()["slow/a"]) == file_sha(sent)
+
+
+def test_a_store_that_answers_too_late_is_down(probe, door):
+    door.mode, door.pause = "slow", 30
+    said = probe("list", "slow/", fails="ConnectFailed")
+    assert "timed out" in said["error"].lower() or "timeout" in said["error"].lower()
+
+
+def test_no_such_bucket_and_object(probe, door, tmp_path):
+    probe("get", "nobody/has/this", tmp_path / "x", fails="NoSuchSnapshot")
+    other = Probe(tmp_path, endpoint=door.url, region="us-east-1", bucket="not-there",
+                  credentials=s3.CREDENTIALS, path_style=True)
+    other("put", "a", blob(tmp_path, 1), fails="NoSuchBucket")
+    other("list", "a", fails="NoSuchBucket")
+
+
+def test_nobody_listens(tmp_path):
+    away = Probe(tmp_path, endpoint="http://127.0.0.1:1", region="us-east-1", bucket="b",
+                 credentials=s3.CREDENTIALS)
+    away("list", "a", fails="ConnectFailed")
+
+
+# --- the double
+
+
+@pytest.fixture
+def double():
+    server = s3double.S3Double(region="eu-west-9", page=2)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def signed(double, tmp_path):
+    return Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
+                 credentials=s3double.CREDENTIALS, path_style=True, sse="AES256", timeout_ms=10000)
+
+
+@pytest.mark.parametrize("key", ["plain", "a b/c+d=e&f", "ü/日本_v1_2026-01-02-03:04:05", "~(x)'!*"])
+@pytest.mark.parametrize("size", [0, 7, BIG])
+def test_every_request_is_signed_by_the_book(signed, double, tmp_path, key, size):
+    sent = blob(tmp_path, size)
+    signed("put", key, sent)
+    assert double.objects[key] == sent.read_bytes()
+    signed("get", key, tmp_path / "back")
+    assert file_sha(tmp_path / "back") == file_sha(sent)
+    assert signed("list", key[:2])["objects"] == {key: size}
+    signed("delete", key)
+    assert not double.objects and not double.uploads
+
+
+def test_a_wrong_secret_is_denied(double, tmp_path):
+    wrong = s3double.CREDENTIALS + "aws_secret_access_key = not-the-one\n"
+    probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
+                  credentials=wrong, path_style=True)
+    said = probe("list", "a", fails="AccessDenied")
+    assert "SignatureDoesNotMatch" in said["error"] and "not-the-one" not in said["error"]
+
+
+def test_encryption_is_asked_for_where_the_object_is_made(signed, double, tmp_path):
+    signed("put", "a", blob(tmp_path, 1))
+    signed("put", "b", blob(tmp_path, BIG))
+    asked = [("x-amz-server-side-encryption" in headers, method, "partNumber" in path)
+             for (method, path), headers in zip(double.log, double.headers)]
+    assert asked[:2] == [(True, "PUT", False), (True, "POST", False)]
+    assert not any(encrypted for encrypted, _, part in asked if part)
+
+
+def test_listing_goes_through_all_pages(signed, double):
+    double.objects.update({f"p/{i:02}&<é": b"x" * i for i in range(7)})
+    double.objects["q/other"] = b"x"
+    assert signed("list", "p/")["objects"] == {f"p/{i:02}&<é": i for i in range(7)}
+
+
+@pytest.mark.parametrize("fault", [(500, "InternalError"), (503, "SlowDown"), "close"])
+@pytest.mark.parametrize("what", ["partNumber=2", "uploads=", "uploadId"])
+def test_one_request_that_fails_is_made_again(signed, double, tmp_path, fault, what):
+    left = [2]
+
+    def break_twice(request):
+        if what in request.path and left[0]:
+            left[0] -= 1
+            return fault
+        return None
+
+    double.fault = break_twice
+    sent = blob(tmp_path, BIG)
+    signed("put", "again", sent)
+    assert double.objects["again"] == sent.read_bytes() and not double.uploads
+
+
+def test_only_the_part_that_failed_goes_up_again(signed, double, tmp_path):
+    left = [1]
+
+    def break_second(request):
+        if "partNumber=2" in request.path and left[0]:
+            left[0] -= 1
+            return 500, "InternalError"
+        return None
+
+    double.fault = break_second
+    signed("put", "again", blob(tmp_path, BIG))
+    parts = [path.split("partNumber=")[1][0] for _, path in double.log if "partNumber" in path]
+    assert parts == ["1", "2", "2", "3"]
+
+
+@pytest.mark.parametrize("fault", [(500, "InternalError"), (507, "QuotaExceeded"),
+                                   (403, "AccessDenied"), "close"])
+@pytest.mark.parametrize("what", ["partNumber=2", "POST uploadId"])
+def test_a_failed_upload_in_parts_is_taken_back(signed, double, tmp_path, fault, what):
+    method, where = what.split() if " " in what else ("PUT", what)
+    double.fault = lambda r: fault if r.command == method and where in r.path else None
+    trouble = {500: "ConnectFailed", 507: "StoreFull", 403: "AccessDenied"}
+    signed("put", "never", blob(tmp_path, BIG),
+           fails="ConnectFailed" if fault == "close" else trouble[fault[0]])
+    assert not double.objects and not double.uploads
+
+
+def test_completing_whose_answer_was_lost_has_been_done(signed, double, tmp_path):
+    double.after = lambda r: "close" if r.command == "POST" else None
+    sent = blob(tmp_path, BIG)
+    signed("put", "done", sent)
+    assert double.objects["done"] == sent.read_bytes()
+
+
+def test_a_good_status_with_an_error_in_it_is_an_error(signed, double, tmp_path):
+    double.fault = (lambda r: (200, "InternalError")
+                    if r.command == "POST" and "uploadId" in r.path else None)
+    signed("put", "lied", blob(tmp_path, BIG), fails="StoreFailed")
+    assert not double.objects and not double.uploads
+
+
+def test_a_cancelled_upload_is_taken_back(signed, double, tmp_path):
+    def wait(request):
+        if "partNumber=2" in request.path:
+            time.sleep(8)
+
+    double.fault = wait
+    began = time.monotonic()
+    said = signed("put", "cut", blob(tmp_path, BIG), 700, fails="StoreFailed")
+    assert said["code"] == "Cancelled" and time.monotonic() - began < 7
+    assert not double.objects and not double.uploads
+
+
+def test_old_uploads_of_ours_are_taken_away(signed, double):
+    old = [double.begin(f"ours/db_v{i}", age_s=7200) for i in range(5)]
+    young, foreign = double.begin("ours/db_v9", age_s=60), double.begin("theirs/x", age_s=7200)
+    assert signed("clean", "ours/db_v", 3600)["cleaned"] == len(old)
+    assert set(double.uploads) == {young, foreign}
+
+
+def test_a_store_that_cannot_list_uploads_is_fine(probe):
+    assert probe("clean", "ours/", 0)["cleaned"] == 0
+
+
+def test_what_a_list_says_of_others_is_passed_over(signed, double):
+    double.objects.update({"ours/1": b"x", "theirs/1": b"y"})
+    listing = s3double._Handler._listing
+
+    def everything(handler, *args):
+        handler.query["prefix"] = ""
+        listing(handler, *args)
+
+    s3double._Handler._listing = everything
+    try:
+        assert signed("list", "ours/")["objects"] == {"ours/1": 1}
+    finally:
+        s3double._Handler._listing = listing
+
+
+def test_a_bucket_in_the_hosts_name(double, tmp_path):
+    host = f"http://localhost:{double.server_address[1]}"
+    virtual = Probe(tmp_path, endpoint=host, region="eu-west-9", bucket=double.bucket,
+                    credentials=s3double.CREDENTIALS)
+    virtual("put", "a/b", blob(tmp_path, 5))
+    assert "a/b" in double.objects and double.log == [("PUT", "/a/b")]
+
+
+# --- a folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "volume").mkdir()
+    return Probe(tmp_path, folder=str(tmp_path / "volume"))
+
+
+@pytest.mark.parametrize("size", [0, 1, BIG])
+def test_a_folder_keeps_what_it_is_given(folder, tmp_path, size):
+    sent = blob(tmp_path, size)
+    folder("put", "db_v1_now", sent)
+    folder("get", "db_v1_now", tmp_path / "back")
+    assert file_sha(tmp_path / "back") == file_sha(sent)
+    assert os.listdir(tmp_path / "volume") == ["db_v1_now"]
+    assert folder("list", "db_v")["objects"] == {"db_v1_now": size}
+    assert folder("list", "other")["objects"] == {}
+    folder("delete", "db_v1_now")
+    assert os.listdir(tmp_path / "volume") == []
+
+
+@pytest.mark.parametrize("key", ["../out", "a/b", ".hidden", "..", "x" * 300])
+def test_a_folder_is_not_left(folder, tmp_path, key):
+    folder("put", key, blob(tmp_path, 1), fails="StoreFailed")
+    folder("get", key, tmp_path / "back", fails="StoreFailed")
+    folder("delete", key, fails="StoreFailed")
+
+
+def test_a_link_in_a_folder_is_not_followed(folder, tmp_path):
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "volume" / "db_v1").symlink_to(tmp_path / "secret")
+    folder("get", "db_v1", tmp_path / "back", fails="StoreFailed")
+    assert folder("list", "db")["objects"] == {}
+
+
+def test_left_overs_in_a_folder_are_taken_away(folder, tmp_path):
+    volume = tmp_path / "volume"
+    for name in (".db_v1.0123456789abcdef.partial", ".other.0123456789abcdef.partial", "db_v1", ".db_v2.tmp"):
+        (volume / name).write_text("x")
+        os.utime(volume / name, (1, 1))
+    (volume / ".db_v3.0123456789abcdef.partial").write_text("young")
+    assert folder("clean", "db_v", 3600)["cleaned"] == 1
+    assert sorted(os.listdir(volume)) == [".db_v2.tmp", ".db_v3.0123456789abcdef.partial",
+                                          ".other.0123456789abcdef.partial", "db_v1"]
+
+
+def test_a_folder_that_is_full(tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    (tmp_path / "volume").mkdir()
+    probe = Probe(tmp_path, folder=str(tmp_path / "volume"))
+    done = subprocess.run(["bash", "-c", 'ulimit -f 100; trap "" XFSZ; exec "$@"', "_",
+                           paths.build() / "tests" / "integration" / "store_probe", probe.file, "put",
+                           "db_v1", blob(tmp_path, BIG)], capture_output=True, text=True)
+    assert done.returncode == 1 and "File too large" in done.stdout
+    assert os.listdir(tmp_path / "volume") == []

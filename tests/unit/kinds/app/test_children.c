@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include "base/util.h"
+
+#define LABELS                                                                                     \
+    "'app.kubernetes.io/name':'app','app.kubernetes.io/instance':'web',"                           \
+    "'app.kubernetes.io/component':'app','app.kubernetes.io/part-of':'web',"                       \
+    "'app.kubernetes.io/managed-by':'steward','app.kubernetes.io/version':'1.4'"
+#define SELECTOR "{'app.kubernetes.io/name':'app','app.kubernetes.io/instance':'web'}"
+#define METADATA(name, more)                                                                       \
+    "'metadata':{'name':'" name "','namespace':'shop','labels':{" LABELS                           \
+    "},'ownerReferences':[{'apiVersion':'mycompany.com/v1','kind':'App','name':'web',"             \
+    "'uid':'u-1','controller':true,'blockOwnerDeletion':true}]" more "}"
+
+#define RESTRICTED                                                                                 \
+    "'allowPrivilegeEscalation':false,'capabilities':{'drop':['ALL']},"                            \
+    "'seccompProfile':{'type':'RuntimeDefault'}"
+
+/* JSON with ' for ", which reads better in C. */
+static void expect(const json_t *got, const char *want_text)
+{
+    stw_autofree char *copy = strdup(want_text);
+    json_error_t err;
+    for (char *c = copy; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    json_auto_t *want = json_loads(copy, 0, &err);
+    if (!want)
+        fail_msg("%s at %d in %s", err.text, err.position, copy);
+    assert_non_null(got);
+    if (json_equal(got, want))
+        return;
+    stw_autofree char *a = json_dumps(got, JSON_INDENT(1) | JSON_SORT_KEYS);
+    stw_autofree char *b = json_dumps(want, JSON_INDENT(1) | JSON_SORT_KEYS);
+    fail_msg("got %s\nwanted %s", a, b);
+}
+
+/* "spec.template.spec"; numbers step into arrays. */
+static const json_t *at(const json_t *tree, const char *path)
+{
+    while (*path) {
+        char part[64];
+        size_t len = strcspn(path, ".");
+        (void)snprintf(part, sizeof(part), "%.*s", (int)len, path);
+        tree = json_is_array(tree) ? json_array_get(tree, (size_t)(part[0] - '0'))
+                                   : json_object_get(tree, part);
+        path += len + (path[len] == '.');
+    }
+    return tree;
+}
+
+#define CONTAINER "spec.template.spec.containers.0"
+
+static void test_configmap(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f,
+                 "{\"image\":\"shop:1.4\",\"config\":{\"databaseUrl\":\"a://b\",\"logLevel\":"
+                 "\"warn\",\"environment\":{\"A\":\"\\u20ac\"}}}",
+                 "");
+    json_auto_t *c = app_configmap(&f.app);
+    expect(c, "{'apiVersion':'v1','kind':'ConfigMap'," METADATA(
+                  "web-config",
+                  "") ",'data':{'A':'\xe2\x82\xac','LOG_LEVEL':'warn','DATABASE_URL':'a://b'}}");
+    fixture_done(&f);
+}
+
+/* The hash depends on the content of the ConfigMap, and on nothing else. */
+static void test_hash(void **state)
+{
+    static const struct {
+        const char *config;
+        bool same;
+    } cases[] = {
+        {"{\"environment\":{\"A\":\"1\",\"B\":\"2\"}}", true},
+        {"{\"environment\":{\"B\":\"2\",\"A\":\"1\"},\"logLevel\":\"info\"}", true},
+        {"{\"environment\":{\"A\":\"2\",\"B\":\"1\"}}", false},
+        {"{\"environment\":{\"A\":\"1\",\"B\":\"2\"},\"logLevel\":\"warn\"}", false},
+        {"{\"environment\":{\"A\":\"1\",\"B\":\"2\"},\"databaseUrl\":\"a://b\"}", false},
+        {"{\"environment\":{\"A\":\"1\"}}", false},
+    };
+    char first[33] = "";
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[256];
+        (void)snprintf(spec, sizeof(spec), "{\"image\":\"a:%zu\",\"config\":%s}", i,
+                       cases[i].config);
+        fixture_init(&f, spec, "");
+        if (i == 0)
+            memcpy(first, f.app.config_hash, sizeof(first));
+        assert_int_equal(stw_streq(first, f.app.config_hash), cases[i].same);
+        fixture_done(&f);
+    }
+}
+
+static void test_deployment(void **state)
+{
+    struct fixture f;
+    char want[4000];
+    (void)state;
+    fixture_init(&f, "{\"image\":\"shop:1.4\",\"replicas\":2}", "");
+    json_auto_t *d = app_deployment(&f.app);
+    (void)snprintf(
+        want, sizeof(want),
+        "{'apiVersion':'apps/v1','kind':'Deployment'," METADATA(
+            "web",
+            "") ",'spec':{'replicas':2,'progressDeadlineSeconds':600,'selector':{'matchLabels'"
+                ":" SELECTOR
+                "},'strategy':{'type':'RollingUpdate','rollingUpdate':{'maxSurge':'25%%',"
+                "'maxUnavailable':0}},'template':{'metadata':{'labels':{" LABELS
+                "},'annotations':{'mycompany.com/config-hash':'%s'}},'spec':{"
+                "'automountServiceAccountToken':false,'terminationGracePeriodSeconds':30,"
+                "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'kubernetes.io/hostname',"
+                "'whenUnsatisfiable':'ScheduleAnyway','labelSelector':{'matchLabels':" SELECTOR
+                "}},{'maxSkew':1,'topologyKey':'topology.kubernetes.io/zone','whenUnsatisfiable':"
+                "'ScheduleAnyway','labelSelector':{'matchLabels':" SELECTOR "}}],"
+                "'containers':[{'name':'app','image':'shop:1.4','env':[{'name':'PORT','value':'"
+                "8080'}],"
+                "'envFrom':[{'configMapRef':{'name':'web-config'}}],'ports':[{'name':'http',"
+                "'containerPort':8080,'protocol':'TCP'}],'securityContext':{" RESTRICTED
+                ",'runAsNonRoot':true}}]}}}}",
+        f.app.config_hash);
+    expect(d, want);
+    fixture_done(&f);
+}
+
+static void test_what_the_spec_asks_for(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(
+        &f,
+        "{\"image\":\"shop:1.4\",\"port\":9000,\"serviceAccountName\":\"shop\","
+        "\"resources\":{\"limits\":{\"cpu\":1,\"memory\":\"1024Mi\"}},"
+        "\"imagePullSecrets\":[{\"name\":\"a\"}],\"tolerations\":[{\"key\":\"k\"}],"
+        "\"affinity\":{\"nodeAffinity\":{\"a\":1,\"b\":null}},\"topologySpreadConstraints\":[],"
+        "\"terminationGracePeriodSeconds\":5,"
+        "\"securityContext\":{\"runAsNonRoot\":false,\"runAsUser\":0},"
+        "\"strategy\":{\"maxSurge\":1.0,\"maxUnavailable\":\"10%\",\"progressDeadlineSeconds\":9},"
+        "\"config\":{\"databaseUrlSecretRef\":{\"name\":\"db\",\"key\":\"url\"}},"
+        "\"env\":[{\"name\":\"N\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"spec.nodeName\"}}},"
+        "{\"name\":\"R\",\"valueFrom\":{\"resourceFieldRef\":{\"resource\":\"limits.cpu\"}}}],"
+        "\"healthCheck\":{\"path\":\"/up\",\"port\":9001,\"initialDelaySeconds\":2,"
+        "\"timeoutSeconds\":3,\"liveness\":true}}",
+        "");
+    json_auto_t *d = app_deployment(&f.app);
+    const json_t *pod = at(d, "spec.template.spec"), *c = at(d, CONTAINER);
+    static const char probe[] =
+        "{'httpGet':{'path':'/up','port':9001,'scheme':'HTTP'},'initialDelaySeconds':2,"
+        "'periodSeconds':10,'timeoutSeconds':3,'failureThreshold':3,'successThreshold':1}";
+    assert_true(json_is_true(at(pod, "automountServiceAccountToken")));
+    assert_string_equal(json_string_value(at(pod, "serviceAccountName")), "shop");
+    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 5);
+    assert_null(at(pod, "topologySpreadConstraints"));
+    expect(at(pod, "imagePullSecrets"), "[{'name':'a'}]");
+    expect(at(pod, "tolerations"), "[{'key':'k'}]");
+    expect(at(pod, "affinity"), "{'nodeAffinity':{'a':1}}");
+    expect(at(c, "resources"), "{'limits':{'cpu':'1','memory':'1Gi'}}");
+    expect(at(c, "securityContext"), "{" RESTRICTED ",'runAsNonRoot':false,'runAsUser':0}");
+    expect(at(c, "readinessProbe"), probe);
+    expect(at(c, "livenessProbe"), probe);
+    expect(at(c, "env"),
+           "[{'name':'PORT','value':'9000'},{'name':'DATABASE_URL','valueFrom':{'secretKeyRef':{"
+           "'name':'db','key':'url'}}},{'name':'N','valueFrom':{'fieldRef':{'apiVersion':'v1',"
+           "'fieldPath':'spec.nodeName'}}},{'name':'R','valueFrom':{'resourceFieldRef':{"
+           "'resource':'limits.cpu','divisor':'0'}}}]");
+    expect(at(d, "spec.strategy.rollingUpdate"), "{'maxSurge':1,'maxUnavailable':'10%'}");
+    assert_int_equal(json_integer_value(at(d, "spec.progressDeadlineSeconds")), 9);
+    fixture_done(&f);
+}
+
+/* A user's constraint without a labelSelector applies to our pods. */
+static void test_spread(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f,
+                 "{\"image\":\"shop:1.4\",\"topologySpreadConstraints\":[{\"maxSkew\":2},{"
+                 "\"maxSkew\":3,\"labelSelector\":{\"x\":1}}]}",
+                 "");
+    json_auto_t *d = app_deployment(&f.app);
+    expect(at(d, "spec.template.spec.topologySpreadConstraints"),
+           "[{'maxSkew':2,'labelSelector':{'matchLabels':" SELECTOR
+           "}},{'maxSkew':3,'labelSelector':{'x':1}}]");
+    fixture_done(&f);
+}
+
+static void test_a_privileged_container(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f, "{\"image\":\"shop:1.4\",\"securityContext\":{\"privileged\":true}}", "");
+    json_auto_t *d = app_deployment(&f.app);
+    assert_null(at(at(d, CONTAINER), "securityContext.allowPrivilegeEscalation"));
+    fixture_done(&f);
+}
+
+/* N4: with an autoscaler, replicas are not applied. */
+static void test_replicas_are_left_out(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f,
+                 "{\"image\":\"shop:1.4\",\"replicas\":3,\"autoscaling\":{\"enabled\":true,"
+                 "\"maxReplicas\":5}}",
+                 "");
+    json_auto_t *d = app_deployment(&f.app);
+    assert_null(at(d, "spec.replicas"));
+    f.app.children[APP_DEPLOYMENT].live.rollout.wanted = 4;
+    assert_int_equal(app_wanted(&f.app), 4);
+    f.app.spec.autoscaling.enabled = false;
+    assert_int_equal(app_wanted(&f.app), 3);
+    fixture_done(&f);
+}
+
+static void test_service(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f,
+                 "{\"image\":\"shop:1.4\",\"port\":9000,\"service\":{\"type\":\"NodePort\","
+                 "\"port\":81,\"annotations\":{\"a\":\"b\"}}}",
+                 "");
+    json_auto_t *s = app_service(&f.app);
+    expect(s,
+           "{'apiVersion':'v1','kind':'Service'," METADATA(
+               "web", ",'annotations':{'a':'b'}") ",'spec':{'type':'NodePort','selector':" SELECTOR
+                                                  ",'ports':[{'name':'http','port':81,'protocol':'"
+                                                  "TCP','targetPort':9000}]}}");
+    fixture_done(&f);
+}
+
+static void test_budget(void **state)
+{
+    static const struct {
+        const char *spec;
+        bool wanted;
+    } cases[] = {
+        {"{\"image\":\"shop:1.4\"}", false},
+        {"{\"image\":\"shop:1.4\",\"replicas\":0}", false},
+        {"{\"image\":\"shop:1.4\",\"replicas\":2}", true},
+        {"{\"image\":\"shop:1.4\",\"replicas\":2,\"pdb\":{\"enabled\":false}}", false},
+        {"{\"image\":\"shop:1.4\",\"autoscaling\":{\"enabled\":true,\"maxReplicas\":2}}", true},
+        {"{\"image\":\"shop:1.4\",\"replicas\":4,\"autoscaling\":{\"enabled\":true,"
+         "\"maxReplicas\":1}}",
+         false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, cases[i].spec, "");
+        assert_int_equal(app_wants_budget(&f.app.spec), cases[i].wanted);
+        json_auto_t *b = app_budget(&f.app, &stw_res_disruption_budget_v1beta1);
+        expect(b, "{'apiVersion':'policy/v1beta1','kind':'PodDisruptionBudget'," METADATA(
+                      "web", "") ",'spec':{'maxUnavailable':1,'selector':{'matchLabels':" SELECTOR
+                                 "}}}");
+        fixture_done(&f);
+    }
+}
+
+static void test_autoscaler(void **state)
+{
+#define METRIC(name, n)                                                                            \
+    "{'type':'Resource','resource':{'name':'" name "','target':{'type':'Utilization',"             \
+    "'averageUtilization':" n "}}}"
+#define TARGET "'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'web'}"
+    static const struct {
+        const char *targets;
+        const struct stw_resource *version;
+        const char *want;
+    } cases[] = {
+        {"", &stw_res_autoscaler_v2, ",'metrics':[" METRIC("cpu", "80") "]"},
+        {",\"targetCPUUtilizationPercentage\":50", &stw_res_autoscaler_v2beta2,
+         ",'metrics':[" METRIC("cpu", "50") "]"},
+        {",\"targetMemoryUtilizationPercentage\":60", &stw_res_autoscaler_v2,
+         ",'metrics':[" METRIC("memory", "60") "]"},
+        {",\"targetCPUUtilizationPercentage\":50,\"targetMemoryUtilizationPercentage\":60",
+         &stw_res_autoscaler_v2, ",'metrics':[" METRIC("memory", "60") "," METRIC("cpu", "50") "]"},
+        {"", &stw_res_autoscaler_v1, ",'targetCPUUtilizationPercentage':80"},
+        {",\"targetMemoryUtilizationPercentage\":60", &stw_res_autoscaler_v1, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[256], want[2000];
+        (void)snprintf(spec, sizeof(spec),
+                       "{\"image\":\"shop:1.4\",\"autoscaling\":{\"enabled\":true,"
+                       "\"minReplicas\":2,\"maxReplicas\":5%s}}",
+                       cases[i].targets);
+        (void)snprintf(want, sizeof(want),
+                       "{'apiVersion':'autoscaling/%s','kind':'HorizontalPodAutoscaler'," METADATA(
+                           "web", "") ",'spec':{" TARGET ",'minReplicas':2,'maxReplicas':5%s}}",
+                       cases[i].version->version, cases[i].want);
+        fixture_init(&f, spec, "");
+        json_auto_t *h = app_autoscaler(&f.app, cases[i].version);
+        expect(h, want);
+        fixture_done(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_configmap),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_deployment),
+        cmocka_unit_test(test_what_the_spec_asks_for),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_a_privileged_container),
+        cmocka_unit_test(test_replicas_are_left_out),
+        cmocka_unit_test(test_service),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_autoscaler),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

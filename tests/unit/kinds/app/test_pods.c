@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The problem that is reported for a pod, from the status that the kubelet and the scheduler
+ * write. */
+#include "fixture.h"
+
+#include "base/util.h"
+
+#define HEAD                                                                                       \
+    "{'metadata':{'name':'web-1','namespace':'shop','labels':{'app.kubernetes.io/instance':"       \
+    "'web'}},'status':{"
+#define POD(status) HEAD status "}}"
+#define CONTAINER(members)                                                                         \
+    POD("'phase':'Running','containerStatuses':[{'name':'app','image':'shop:1'," members "}]")
+#define STATE(state) CONTAINER("'ready':false,'state':{" state "}")
+#define WAITING(reason, message) STATE("'waiting':{'reason':'" reason "','message':'" message "'}")
+
+static void with_quotes(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+}
+
+/* "reason: message", with "?" before it if it may pass; "" if nothing is cached of the pod. */
+static void read_pod(const char *pod, char *out, size_t size)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
+    stw_autofree char *copy = strdup(pod);
+    struct stw_error err = {0};
+    struct app_trouble t;
+    with_quotes(copy);
+    if (stw_json_scan(&doc, copy, strlen(copy), &err) != 0)
+        fail_msg("%s in %s", err.text, copy);
+    app_watch_pods.project(NULL, stw_json_root(&doc), &text);
+    out[0] = '\0';
+    if (text.len == 0)
+        return;
+    assert_int_equal(app_trouble_read(stw_buf_str(&text), text.len, &t), 0);
+    assert_true(t.found);
+    (void)snprintf(out, size, "%s%s: %s", t.passing ? "?" : "", t.reason, t.message);
+}
+
+static void test_pods(void **state)
+{
+    static const struct {
+        const char *pod, *want;
+    } cases[] = {
+        /* healthy, or starting */
+        {POD("'phase':'Pending'"), ""},
+        {WAITING("ContainerCreating", ""), ""},
+        {WAITING("PodInitializing", ""), ""},
+        {CONTAINER("'ready':true,'state':{'running':{}}"), ""},
+        {CONTAINER("'ready':true,'restartCount':3,'state':{'running':{}},'lastState':{"
+                   "'terminated':{'exitCode':1}}"),
+         ""},
+        {CONTAINER("'ready':false,'state':{'running':{}}"),
+         "?NotReady: container app of pod web-1 runs but is not ready"},
+        /* images */
+        {WAITING("ErrImagePull", "rpc error: long"),
+         "ImagePullBackOff: container app of pod web-1: cannot pull image \"shop:1\""},
+        {WAITING("ImagePullBackOff", "Back-off"),
+         "ImagePullBackOff: container app of pod web-1: cannot pull image \"shop:1\""},
+        {WAITING("InvalidImageName", "no"), "InvalidImageName: container app of pod web-1: no"},
+        /* crashes: the same message whether it waits, runs for a moment or has just ended */
+        {CONTAINER("'ready':false,'state':{'waiting':{'reason':'CrashLoopBackOff'}},"
+                   "'lastState':{'terminated':{'exitCode':2,'reason':'Error'}}"),
+         "CrashLoopBackOff: container app of pod web-1 ends again and again, with exit code 2"},
+        {CONTAINER("'ready':false,'restartCount':1,'state':{'running':{}},'lastState':{"
+                   "'terminated':{'exitCode':2,'reason':'Error'}}"),
+         "CrashLoopBackOff: container app of pod web-1 ends again and again, with exit code 2"},
+        {STATE("'terminated':{'exitCode':2,'reason':'Error'}"),
+         "CrashLoopBackOff: container app of pod web-1 ends again and again, with exit code 2"},
+        {STATE("'terminated':{'exitCode':0,'reason':'Completed'}"),
+         "CrashLoopBackOff: container app of pod web-1 ends again and again, with exit code 0"},
+        {CONTAINER("'ready':false,'state':{'waiting':{'reason':'CrashLoopBackOff'}},"
+                   "'lastState':{'terminated':{'exitCode':137,'reason':'OOMKilled'}}"),
+         "OOMKilled: container app of pod web-1 was killed because it used more memory than its "
+         "limit"},
+        {STATE("'terminated':{'exitCode':137,'reason':'OOMKilled'}"),
+         "OOMKilled: container app of pod web-1 was killed because it used more memory than its "
+         "limit"},
+        /* configuration */
+        {WAITING("CreateContainerConfigError", "secret \\\"db\\\" not found"),
+         "SecretNotFound: container app of pod web-1: secret \"db\" not found"},
+        {WAITING("CreateContainerConfigError", "couldn not x"),
+         "CreateContainerConfigError: container app of pod web-1: couldn not x"},
+        {WAITING("CreateContainerConfigError", "configmap \\\"x\\\" not found"),
+         "CreateContainerConfigError: container app of pod web-1: configmap \"x\" not found"},
+        {WAITING("RunContainerError", ""),
+         "RunContainerError: container app of pod web-1: RunContainerError"},
+        /* the scheduler */
+        {POD("'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':"
+             "'Unschedulable','message':'0/3 nodes'}]"),
+         "Unschedulable: pod web-1 finds no node: 0/3 nodes"},
+        /* init containers, which other clients may add */
+        {POD("'initContainerStatuses':[{'name':'init','state':{'terminated':{'exitCode':0}}}]"),
+         ""},
+        {POD("'initContainerStatuses':[{'name':'init','ready':false,'state':{'running':{}}}]"), ""},
+        {POD("'initContainerStatuses':[{'name':'init','state':{'terminated':{'exitCode':1}}}],"
+             "'containerStatuses':[{'name':'app','state':{'waiting':{'reason':"
+             "'PodInitializing'}}}]"),
+         "CrashLoopBackOff: container init of pod web-1 ends again and again, with exit code 1"},
+        /* the first container that fails, rather than one which only starts */
+        {POD("'containerStatuses':[{'name':'a','ready':false,'state':{'running':{}}},{'name':'b',"
+             "'image':'x','state':{'waiting':{'reason':'ErrImagePull'}}},{'name':'c','state':{"
+             "'waiting':{'reason':'RunContainerError'}}}]"),
+         "ImagePullBackOff: container b of pod web-1: cannot pull image \"x\""},
+        /* pods that are already being replaced */
+        {POD("'phase':'Failed','reason':'Evicted','containerStatuses':[{'name':'app','state':{"
+             "'terminated':{'exitCode':1}}}]"),
+         ""},
+        {"{'metadata':{'name':'web-1','namespace':'shop','deletionTimestamp':'x','labels':{"
+         "'app.kubernetes.io/instance':'web'}},'status':{'containerStatuses':[{'name':'app',"
+         "'state':{'waiting':{'reason':'ErrImagePull'}}}]}}",
+         ""},
+        /* without our label */
+        {"{'metadata':{'name':'web-1','namespace':'shop'},'status':{'containerStatuses':[{'name':"
+         "'app','state':{'waiting':{'reason':'ErrImagePull'}}}]}}",
+         ""},
+        /* a status of unexpected shape */
+        {POD("'containerStatuses':{'a':1},'conditions':'x'"), ""},
+        {POD("'containerStatuses':[1,{'state':[]},{'state':{'waiting':7}}]"), ""},
+    };
+    char got[1024];
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        stw_autofree char *want = strdup(cases[i].want);
+        read_pod(cases[i].pod, got, sizeof(got));
+        if (!stw_streq(got, want))
+            fail_msg("case %zu: got <%s>\nwanted <%s>", i, got, want);
+    }
+}
+
+/* The template of a pod, and its creation time. */
+static void test_template(void **state)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
+    struct stw_error err = {0};
+    struct app_trouble t;
+    char pod[] = "{'metadata':{'name':'web-1','namespace':'shop','creationTimestamp':"
+                 "'2026-01-01T00:00:00Z','labels':{'app.kubernetes.io/instance':'web',"
+                 "'pod-template-hash':'84ff888c79'}},'status':{'containerStatuses':[{'name':'app',"
+                 "'state':{'waiting':{'reason':'X'}}}]}}";
+    (void)state;
+    with_quotes(pod);
+    assert_int_equal(stw_json_scan(&doc, pod, strlen(pod), &err), 0);
+    app_watch_pods.project(NULL, stw_json_root(&doc), &text);
+    assert_int_equal(app_trouble_read(stw_buf_str(&text), text.len, &t), 0);
+    assert_string_equal(t.template, "84ff888c79");
+    assert_string_equal(t.created, "2026-01-01T00:00:00Z");
+}
+
+static void test_index(void **state)
+{
+    static const char text[] = "{\"a\":\"shop/web\",\"r\":\"x\",\"m\":\"y\"}";
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(4096);
+    (void)state;
+    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
+    app_watch_pods.index(NULL, stw_json_root(&doc), &keys);
+    assert_string_equal(stw_buf_str(&keys), "app:shop/web\n");
+}
+
+/* Foreign messages are truncated, and stay valid UTF-8. */
+static void test_long_words(void **state)
+{
+    stw_autobuf struct stw_buf pod = STW_BUF_INIT(1 << 20);
+    char got[1024];
+    (void)state;
+    stw_buf_adds(&pod, HEAD "'containerStatuses':[{'name':'app','state':{'waiting':{'reason':'X',"
+                            "'message':'a");
+    for (int i = 0; i < 1000; i++)
+        stw_buf_adds(&pod, "\xe2\x82\xac");
+    stw_buf_adds(&pod, "'}}}]}}");
+    read_pod(stw_buf_str(&pod), got, sizeof(got));
+    assert_true(strlen(got) < 400);
+    assert_non_null(strstr(got, "a\xe2\x82\xac"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pods),
+        cmocka_unit_test(test_template),
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_long_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/app/spec.h"
+
+#include "kinds/kinds.h"
+#include "support/judge.h"
+
+/* A valid object with some spec members. */
+#define APP(members)                                                                               \
+    "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{" members "}}"
+#define RESOURCES                                                                                  \
+    "\"resources\":{\"requests\":{\"cpu\":\"100m\",\"memory\":\"64Mi\"},\"limits\":{\"memory\":"   \
+    "\"64Mi\"}}"
+#define GOOD "\"image\":\"shop:1.4\"," RESOURCES
+#define SPEC(members) APP(GOOD "," members)
+#define CONFIG(members) SPEC("\"config\":{" members "}")
+#define SCALED(members) SPEC("\"autoscaling\":{\"enabled\":true," members "}")
+
+#define NAME_TEXT                                                                                  \
+    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', "  \
+    "or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or "         \
+    "'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
+
+struct row {
+    const char *object, *want;
+};
+
+static void assert_create(const char *object, const char *want)
+{
+    assert_answer(&stw_kind_app, object, NULL, NULL, want);
+}
+
+static void assert_rows(const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_create(rows[i].object, rows[i].want);
+}
+
+static void simple_fields(void **state)
+{
+    static const struct row rows[] = {
+        {APP(GOOD), ""},
+        /* image */
+        {APP(RESOURCES), "spec.image: Required value\n"},
+        {APP("\"image\":\"No Image\"," RESOURCES),
+         "spec.image: Invalid value: \"No Image\": not a valid image reference\n"},
+        {APP("\"image\":\"shop\"," RESOURCES),
+         "W: image has no tag or uses \":latest\"; rollouts are not reproducible\n"},
+        /* replicas */
+        {SPEC("\"replicas\":0"), ""},
+        {SPEC("\"replicas\":1000"), ""},
+        {SPEC("\"replicas\":1001"),
+         "spec.replicas: Invalid value: 1001: must be between 0 and 1000\n"},
+        {SPEC("\"replicas\":-1"), "spec.replicas: Invalid value: -1: must be between 0 and 1000\n"},
+        {SPEC("\"replicas\":\"two\""),
+         "spec.replicas: Invalid value: \"two\": must be an integer\n"},
+        /* port */
+        {SPEC("\"port\":1024"), ""},
+        {SPEC("\"port\":65536"), "spec.port: Invalid value: 65536: must be between 1 and 65535\n"},
+        {SPEC("\"port\":0"), "spec.port: Invalid value: 0: must be between 1 and 65535\n"},
+        {SPEC("\"port\":1023"), "W: port 1023 is below 1024, where a container that does not run "
+                                "as root may not be able to listen\n"},
+        /* service */
+        {SPEC("\"service\":{\"type\":\"LoadBalancer\",\"port\":443}"), ""},
+        {SPEC("\"service\":{\"type\":\"ExternalName\"}"),
+         "spec.service.type: Unsupported value: \"ExternalName\": supported values: "
+         "\"ClusterIP\", \"NodePort\", \"LoadBalancer\"\n"},
+        {SPEC("\"service\":{\"port\":0}"),
+         "spec.service.port: Invalid value: 0: must be between 1 and 65535\n"},
+        {SPEC("\"service\":{\"annotations\":{\"example.com/a\":\"b\",\"c\":\"\"}}"), ""},
+        {SPEC("\"service\":{\"annotations\":{\"a b\":\"\"}}"),
+         "spec.service.annotations[a b]: Invalid value: \"a b\": must be a name such as "
+         "example.com/name: at most 63 letters, digits, '-', '_' and '.', with a letter or digit "
+         "at "
+         "both ends, behind a DNS subdomain and '/' or none\n"},
+        {SPEC("\"service\":{\"annotations\":{\"a\":1}}"),
+         "spec.service.annotations[a]: Invalid value: 1: must be a string\n"},
+        /* core types that are passed on */
+        {SPEC("\"imagePullSecrets\":[{\"name\":\"a\"}],\"serviceAccountName\":\"shop\","
+              "\"securityContext\":{\"x\":1},\"affinity\":{\"x\":1},\"tolerations\":[{\"x\":1}],"
+              "\"topologySpreadConstraints\":[{\"x\":1}],\"terminationGracePeriodSeconds\":0"),
+         ""},
+        {SPEC("\"serviceAccountName\":\"Shop\""),
+         "spec.serviceAccountName: Invalid value: \"Shop\": must consist of lower case "
+         "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
+         "character\n"},
+        {SPEC("\"tolerations\":[1]"), "spec.tolerations[0]: Invalid value: 1: must be an object\n"},
+        /* types of core/v1 */
+        {SPEC("\"tolerations\":[{\"key\":\"a\",\"tolerationSeconds\":\"60\"}]"),
+         "spec.tolerations[0].tolerationSeconds: Invalid value: \"60\": must be an integer\n"},
+        {SPEC("\"securityContext\":{\"runAsUser\":\"1000\",\"privileged\":\"no\",\"capabilities\":{"
+              "\"add\":\"NET_RAW\"}}"),
+         "spec.securityContext.runAsUser: Invalid value: \"1000\": must be an integer\n"
+         "spec.securityContext.capabilities.add: Invalid value: \"NET_RAW\": must be a list\n"
+         "spec.securityContext.privileged: Invalid value: \"no\": must be a boolean\n"},
+        {SPEC("\"affinity\":{\"podAntiAffinity\":{"
+              "\"requiredDuringSchedulingIgnoredDuringExecution\":[{"
+              "\"topologyKey\":7,\"labelSelector\":{\"matchLabels\":{\"a\":1}}}]}}"),
+         "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]."
+         "labelSelector.matchLabels[a]: Invalid value: 1: must be a string\n"
+         "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]."
+         "topologyKey: Invalid value: 7: must be a string\n"},
+        {SPEC("\"topologySpreadConstraints\":[{\"maxSkew\":\"1\"}]"),
+         "spec.topologySpreadConstraints[0].maxSkew: Invalid value: \"1\": must be an integer\n"},
+        {SPEC("\"env\":[{\"name\":\"A\",\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s\",\"key\":1}}"
+              "}]"),
+         "spec.env[0].valueFrom.secretKeyRef.key: Invalid value: 1: must be a string\n"},
+        {SPEC("\"terminationGracePeriodSeconds\":-1"),
+         "spec.terminationGracePeriodSeconds: Invalid value: -1: must be between 0 and 86400\n"},
+        {SPEC("\"pdb\":{\"enabled\":false}"), ""},
+        {SPEC("\"pdb\":{\"enabled\":1}"),
+         "spec.pdb.enabled: Invalid value: 1: must be a boolean\n"},
+        /* a planned field, still unknown */
+        {SPEC("\"metrics\":{\"enabled\":true}"), "W: unknown field \"spec.metrics\"\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void configuration(void **state)
+{
+    static const struct row rows[] = {
+        {CONFIG("\"databaseUrl\":\"postgres://db/shop\""), ""},
+        {CONFIG("\"databaseUrl\":\"jdbc:mysql://db:3306/shop\""), ""},
+        {CONFIG("\"databaseUrl\":\"postgres://app@db/shop\""), ""},
+        {CONFIG("\"databaseUrl\":\"postgres://app:@db/shop\""), ""},
+        {CONFIG("\"databaseUrl\":\"postgres://db/shop?x=a:b@c\""), ""},
+        {CONFIG("\"databaseUrl\":\"db.example.com\""),
+         "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db\n"},
+        {CONFIG("\"databaseUrl\":\"\""),
+         "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db\n"},
+        {CONFIG("\"databaseUrl\":\"://db\""),
+         "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db\n"},
+        {CONFIG("\"databaseUrl\":\"postgres://\""),
+         "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db\n"},
+        /* a password causes a warning, and is never shown */
+        {CONFIG("\"databaseUrl\":\"postgres://app:secret@db/shop\""),
+         "W: spec.config.databaseUrl: credentials end up in a ConfigMap; use "
+         "databaseUrlSecretRef\n"},
+        {CONFIG("\"databaseUrl\":\"jdbc:mysql://db/shop?user=a&Password=secret\""),
+         "W: spec.config.databaseUrl: credentials end up in a ConfigMap; use "
+         "databaseUrlSecretRef\n"},
+        {CONFIG("\"databaseUrl\":\"app:secret@db\""),
+         "spec.config.databaseUrl: Invalid value: must be a URL such as postgres://host/db\n"},
+        /* databaseUrlSecretRef */
+        {CONFIG("\"databaseUrlSecretRef\":{\"name\":\"db\",\"key\":\"url\"}"), ""},
+        {CONFIG("\"databaseUrl\":\"a://b\",\"databaseUrlSecretRef\":{\"name\":\"db\",\"key\":"
+                "\"url\"}"),
+         "spec.config.databaseUrlSecretRef: Forbidden: set only one of databaseUrl, "
+         "databaseUrlSecretRef\n"},
+        {CONFIG("\"databaseUrlSecretRef\":{}"),
+         "spec.config.databaseUrlSecretRef.name: Required value\n"
+         "spec.config.databaseUrlSecretRef.key: Required value\n"},
+        {CONFIG("\"databaseUrlSecretRef\":{\"name\":\"Db\",\"key\":\"a b\"}"),
+         "spec.config.databaseUrlSecretRef.name: Invalid value: \"Db\": must consist of lower case "
+         "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
+         "character\n"
+         "spec.config.databaseUrlSecretRef.key: Invalid value: \"a b\": must consist of letters, "
+         "digits, '-', '_' and '.'\n"},
+        /* logLevel */
+        {CONFIG("\"logLevel\":\"trace\""), ""},
+        {CONFIG("\"logLevel\":\"INFO\""),
+         "spec.config.logLevel: Unsupported value: \"INFO\": supported values: \"trace\", "
+         "\"debug\", \"info\", \"warn\", \"error\"\n"},
+        /* environment */
+        {CONFIG("\"environment\":{\"A\":\"1\",\"a.b-c_D\":\"\",\"_\":\"x\"}"), ""},
+        {CONFIG("\"environment\":{\"1A\":\"x\"}"),
+         "spec.config.environment[1A]: Invalid value: \"1A\": " NAME_TEXT "\n"},
+        {CONFIG("\"environment\":{\"\":\"x\"}"),
+         "spec.config.environment[]: Invalid value: \"\": " NAME_TEXT "\n"},
+        {CONFIG("\"environment\":{\"A B\":\"x\"}"),
+         "spec.config.environment[A B]: Invalid value: \"A B\": " NAME_TEXT "\n"},
+        {CONFIG("\"environment\":{\".\":\"x\"}"),
+         "spec.config.environment[.]: Invalid value: \".\": must not be '.'\n"},
+        {CONFIG("\"environment\":{\"..\":\"x\"}"),
+         "spec.config.environment[..]: Invalid value: \"..\": must not be '..'\n"},
+        {CONFIG("\"environment\":{\"..a\":\"x\"}"),
+         "spec.config.environment[..a]: Invalid value: \"..a\": must not start with '..'\n"},
+        {CONFIG("\"environment\":{\"A\":1}"),
+         "spec.config.environment[A]: Invalid value: 1: must be a string\n"},
+        {CONFIG("\"environment\":{\"DATABASE_URL\":\"x\",\"LOG_LEVEL\":\"x\",\"PORT\":\"x\"}"),
+         "spec.config.environment[DATABASE_URL]: Forbidden: is set by steward from "
+         "spec.config.databaseUrl\n"
+         "spec.config.environment[LOG_LEVEL]: Forbidden: is set by steward from "
+         "spec.config.logLevel\n"
+         "spec.config.environment[PORT]: Forbidden: is set by steward from spec.port\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void environment_in_total(void **state)
+{
+    static const struct {
+        size_t size;
+        const char *want;
+    } cases[] = {
+        {921600 - 1, ""}, /* plus its name of one byte */
+        {921600, "spec.config.environment: Invalid value: must be at most 921600 bytes in total\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        stw_autobuf struct stw_buf b = STW_BUF_INIT(2 << 20);
+        stw_buf_adds(&b, "{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD ",\"config\":{"
+                         "\"environment\":{\"A\":\"");
+        char *at = stw_buf_reserve(&b, cases[i].size);
+        assert_non_null(at);
+        memset(at, 'x', cases[i].size);
+        b.len += cases[i].size;
+        stw_buf_adds(&b, "\"}}}}");
+        assert_create(stw_buf_str(&b), cases[i].want);
+    }
+}
+
+static void env(void **state)
+{
+    static const struct row rows[] = {
+        {SPEC("\"env\":[{\"name\":\"A\",\"value\":\"1\"},{\"name\":\"B\",\"valueFrom\":{\"x\":1}},"
+              "{\"name\":\"C\"}]"),
+         ""},
+        {SPEC("\"env\":[{\"value\":\"1\"}]"), "spec.env[0].name: Required value\n"},
+        {SPEC("\"env\":[{\"name\":\"1A\"}]"),
+         "spec.env[0].name: Invalid value: \"1A\": " NAME_TEXT "\n"},
+        {SPEC("\"env\":[{\"name\":\"A\",\"value\":1}]"),
+         "spec.env[0].value: Invalid value: 1: must be a string\n"},
+        {SPEC("\"env\":[{\"name\":\"A\"},{\"name\":\"A\",\"value\":\"1\"}]"),
+         "spec.env[1]: Duplicate value: {\"name\":\"A\",\"value\":\"1\"}\n"},
+        {SPEC("\"env\":[{\"name\":\"A\",\"value\":\"1\",\"valueFrom\":{\"x\":1}}]"),
+         "spec.env[0].valueFrom: Invalid value: may not be specified when `value` is not empty\n"},
+        {SPEC("\"env\":[{\"name\":\"A\",\"valueForm\":1}]"),
+         "W: unknown field \"spec.env[0].valueForm\"\n"},
+        /* variables that steward sets */
+        {SPEC("\"env\":[{\"name\":\"PORT\",\"value\":\"1\"},{\"name\":\"LOG_LEVEL\"}]"),
+         "spec.env[0].name: Duplicate value: \"PORT\": is set by steward from spec.port\n"
+         "spec.env[1].name: Duplicate value: \"LOG_LEVEL\": is set by steward from "
+         "spec.config.logLevel\n"},
+        {SPEC("\"env\":[{\"name\":\"DATABASE_URL\",\"value\":\"x\"}]"), ""}, /* steward does not */
+        {SPEC("\"config\":{\"databaseUrl\":\"a://b\",\"environment\":{\"A\":\"1\"}},\"env\":[{"
+              "\"name\":\"DATABASE_URL\"},{\"name\":\"A\"}]"),
+         "spec.env[0].name: Duplicate value: \"DATABASE_URL\": is set by steward from "
+         "spec.config.databaseUrl\n"
+         "spec.env[1].name: Duplicate value: \"A\": is set by steward from "
+         "spec.config.environment\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void resources(void **state)
+{
+#define WITH(resources) APP("\"image\":\"shop:1\",\"resources\":" resources)
+    static const struct row rows[] = {
+        {WITH("{\"limits\":{\"cpu\":\"500m\"},\"requests\":{\"cpu\":\"1\"}}"),
+         "spec.resources.requests[cpu]: Invalid value: \"1\": must be less than or equal to cpu "
+         "limit\n"},
+        {WITH("{\"limits\":{\"memory\":\"64Mi\"},\"requests\":{\"memory\":\"65Mi\"}}"),
+         "spec.resources.requests[memory]: Invalid value: \"65Mi\": must be less than or equal to "
+         "memory limit\n"},
+        {WITH("{\"limits\":{\"memory\":\"4095Ki\"}}"),
+         "spec.resources.limits[memory]: Invalid value: \"4095Ki\": must be at least 4Mi, or no "
+         "container starts\n"},
+        {WITH("{\"requests\":{\"cpu\":0}}"),
+         "spec.resources.requests[cpu]: Invalid value: 0: must be greater than 0\n"},
+        {WITH("{\"requests\":{\"cpu\":\"a lot\"}}"),
+         "spec.resources.requests[cpu]: Invalid value: \"a lot\": must be a quantity such as 100m, "
+         "\"0.1\" or 64Mi\n"},
+        {APP("\"image\":\"shop:1\""), "W: no resources are requested or limited: a node short of "
+                                      "memory ends such pods first (BestEffort)\n"},
+        {WITH("{\"limits\":{}}"), "W: no resources are requested or limited: a node short of "
+                                  "memory ends such pods first (BestEffort)\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void health_check(void **state)
+{
+#define HEALTH(members) SPEC("\"healthCheck\":{" members "}")
+    static const struct row rows[] = {
+        {HEALTH("\"path\":\"/\",\"port\":9000,\"periodSeconds\":5,\"timeoutSeconds\":5,"
+                "\"initialDelaySeconds\":0,\"failureThreshold\":1,\"liveness\":true"),
+         ""},
+        {HEALTH("\"port\":9000"), "spec.healthCheck.path: Required value\n"},
+        {HEALTH("\"path\":\"healthz\""),
+         "spec.healthCheck.path: Invalid value: \"healthz\": must start with '/'\n"},
+        {HEALTH("\"path\":\"/a b\""), "spec.healthCheck.path: Invalid value: \"/a b\": must not "
+                                      "hold blanks or control characters\n"},
+        {HEALTH("\"path\":\"/\",\"timeoutSeconds\":11"),
+         "spec.healthCheck.timeoutSeconds: Invalid value: 11: must be less than or equal to "
+         "periodSeconds\n"},
+        {HEALTH("\"path\":\"/\",\"timeoutSeconds\":0"),
+         "spec.healthCheck.timeoutSeconds: Invalid value: 0: must be between 1 and 3600\n"},
+        {HEALTH("\"path\":\"/\",\"port\":70000"),
+         "spec.healthCheck.port: Invalid value: 70000: must be between 1 and 65535\n"},
+        {HEALTH("\"path\":\"/\",\"initialDelaySeconds\":-1"),
+         "spec.healthCheck.initialDelaySeconds: Invalid value: -1: must be between 0 and 3600\n"},
+        {HEALTH("\"path\":\"/\",\"failureThreshold\":0"),
+         "spec.healthCheck.failureThreshold: Invalid value: 0: must be between 1 and 1000\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void autoscaling(void **state)
+{
+    static const struct row rows[] = {
+        {SCALED("\"maxReplicas\":3"), ""},
+        {SCALED("\"minReplicas\":3,\"maxReplicas\":3"), ""},
+        {SPEC("\"autoscaling\":{\"minReplicas\":3}"), ""}, /* off */
+        {SCALED("\"minReplicas\":2"),
+         "spec.autoscaling.maxReplicas: Required value: autoscaling needs an upper bound\n"},
+        {SCALED("\"minReplicas\":3,\"maxReplicas\":2"),
+         "spec.autoscaling.maxReplicas: Invalid value: 2: must be greater than or equal to "
+         "minReplicas\n"},
+        {SCALED("\"maxReplicas\":1001"),
+         "spec.autoscaling.maxReplicas: Invalid value: 1001: must be between 1 and 1000\n"},
+        {SCALED("\"minReplicas\":0,\"maxReplicas\":2"),
+         "spec.autoscaling.minReplicas: Invalid value: 0: must be between 1 and 1000\n"},
+        {SCALED("\"maxReplicas\":2,\"targetCPUUtilizationPercentage\":0"),
+         "spec.autoscaling.targetCPUUtilizationPercentage: Invalid value: 0: must be between 1 and "
+         "1000\n"},
+        {SCALED("\"maxReplicas\":2,\"targetMemoryUtilizationPercentage\":1001"),
+         "spec.autoscaling.targetMemoryUtilizationPercentage: Invalid value: 1001: must be between "
+         "1 and 1000\n"},
+        {APP("\"image\":\"a:1\",\"resources\":{\"requests\":{\"memory\":\"8Mi\"}},"
+             "\"autoscaling\":{\"enabled\":true,\"maxReplicas\":2}"),
+         "spec.resources.requests[cpu]: Required value: CPU autoscaling needs a CPU request\n"},
+        {APP("\"image\":\"a:1\",\"resources\":{\"limits\":{\"cpu\":1}},\"autoscaling\":{"
+             "\"enabled\":true,\"maxReplicas\":2}"),
+         ""}, /* a limit implies a request */
+        {APP("\"image\":\"a:1\",\"resources\":{\"requests\":{\"memory\":\"8Mi\"}},\"autoscaling\":{"
+             "\"enabled\":true,\"maxReplicas\":2,\"targetMemoryUtilizationPercentage\":70}"),
+         ""}, /* by memory alone */
+        {APP("\"image\":\"a:1\",\"resources\":{\"requests\":{\"cpu\":1}},\"autoscaling\":{"
+             "\"enabled\":true,\"maxReplicas\":2,\"targetMemoryUtilizationPercentage\":70}"),
+         "spec.resources.requests[memory]: Required value: memory autoscaling needs a memory "
+         "request\n"},
+        {SPEC("\"replicas\":3,\"autoscaling\":{\"enabled\":true,\"maxReplicas\":5}"),
+         "W: replicas is only the start value while autoscaling is enabled\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+    /* The warning comes once, not with each update. */
+    assert_answer(&stw_kind_app,
+                  SPEC("\"replicas\":3,\"port\":9000,\"autoscaling\":{\"enabled\":true,"
+                       "\"maxReplicas\":5}"),
+                  SPEC("\"replicas\":3,\"autoscaling\":{\"enabled\":true,\"maxReplicas\":5}"), NULL,
+                  "");
+}
+
+static void strategy(void **state)
+{
+#define ROLL(members) SPEC("\"strategy\":{" members "}")
+#define SHAPE "must be 0 or more: a number, or a percentage such as \"25%\"\n"
+    static const struct row rows[] = {
+        {ROLL("\"maxSurge\":\"150%\",\"maxUnavailable\":0"), ""},
+        {ROLL("\"maxSurge\":0,\"maxUnavailable\":\"100%\""), ""},
+        {ROLL("\"maxSurge\":1.0,\"maxUnavailable\":1"), ""},
+        {ROLL("\"maxSurge\":0,\"maxUnavailable\":\"0%\""),
+         "spec.strategy: Invalid value: maxSurge and "
+         "maxUnavailable must not both be 0\n"},
+        {ROLL("\"maxSurge\":0"), "spec.strategy: Invalid value: maxSurge and "
+                                 "maxUnavailable must not both be 0\n"},
+        {ROLL("\"maxSurge\":-1"), "spec.strategy.maxSurge: Invalid value: -1: " SHAPE},
+        {ROLL("\"maxSurge\":\"1\""), "spec.strategy.maxSurge: Invalid value: \"1\": " SHAPE},
+        {ROLL("\"maxSurge\":\"%\""), "spec.strategy.maxSurge: Invalid value: \"%\": " SHAPE},
+        {ROLL("\"maxSurge\":0.5"), "spec.strategy.maxSurge: Invalid value: 0.5: must be an "
+                                   "integer or a string\n"},
+        {ROLL("\"maxUnavailable\":\"-1%\""),
+         "spec.strategy.maxUnavailable: Invalid value: \"-1%\": " SHAPE},
+        {ROLL("\"maxUnavailable\":\"101%\""), "spec.strategy.maxUnavailable: Invalid value: "
+                                              "\"101%\": must not be greater than 100%\n"},
+        {ROLL("\"progressDeadlineSeconds\":0"),
+         "spec.strategy.progressDeadlineSeconds: Invalid value: 0: must be between 1 and 86400\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void how_many_may_be_missing(void **state)
+{
+    static const struct {
+        const char *surge, *unavailable;
+        int64_t replicas, want;
+    } cases[] = {
+        {"\"25%\"", "0", 4, 0},  {"\"25%\"", "1", 4, 1},
+        {"1", "\"25%\"", 7, 1},  {"\"0%\"", "\"10%\"", 5, 1}, /* both come to 0 */
+        {"1", "\"100%\"", 5, 5},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        stw_autoarena struct stw_arena *arena = stw_arena_create();
+        stw_autojson struct stw_json_doc doc = {0};
+        char text[128];
+        struct stw_app app;
+        snprintf(text, sizeof(text),
+                 "{\"image\":\"a\",\"strategy\":{\"maxSurge\":%s,\"maxUnavailable\":%s}}",
+                 cases[i].surge, cases[i].unavailable);
+        scan(&doc, text);
+        assert_int_equal(stw_kind_decode(&stw_kind_app, stw_json_root(&doc), arena, &app, NULL), 0);
+        assert_int_equal(stw_app_max_unavailable(&app, cases[i].replicas), cases[i].want);
+    }
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    assert_defaults(&stw_kind_app, APP("\"image\":\"a:1\""),
+                    "/spec/replicas=1\n/spec/port=8080\n"
+                    "/spec/terminationGracePeriodSeconds=30\n");
+    assert_defaults(
+        &stw_kind_app,
+        APP("\"image\":\"a:1\",\"replicas\":2,\"port\":1,\"terminationGracePeriodSeconds\":1,"
+            "\"config\":{},\"healthCheck\":{\"path\":\"/\"},\"autoscaling\":{\"enabled\":true},"
+            "\"service\":{},\"strategy\":{},\"pdb\":{}"),
+        "/spec/config/logLevel=\"info\"\n/spec/healthCheck/initialDelaySeconds=0\n"
+        "/spec/healthCheck/periodSeconds=10\n/spec/healthCheck/timeoutSeconds=1\n"
+        "/spec/healthCheck/failureThreshold=3\n/spec/healthCheck/liveness=false\n"
+        "/spec/autoscaling/minReplicas=1\n/spec/service/type=\"ClusterIP\"\n"
+        "/spec/service/port=80\n/spec/strategy/maxSurge=\"25%\"\n"
+        "/spec/strategy/maxUnavailable=0\n/spec/strategy/progressDeadlineSeconds=600\n"
+        "/spec/pdb/enabled=true\n/spec/autoscaling/targetCPUUtilizationPercentage=80\n");
+    /* A memory target suffices, and disabled autoscaling needs no target. */
+    assert_defaults(&stw_kind_app,
+                    APP("\"replicas\":1,\"port\":1,\"terminationGracePeriodSeconds\":1,"
+                        "\"autoscaling\":{\"enabled\":true,\"minReplicas\":1,"
+                        "\"targetMemoryUtilizationPercentage\":70}"),
+                    "");
+    assert_defaults(&stw_kind_app,
+                    APP("\"replicas\":1,\"port\":1,\"terminationGracePeriodSeconds\":1,"
+                        "\"autoscaling\":{}"),
+                    "/spec/autoscaling/enabled=false\n/spec/autoscaling/minReplicas=1\n");
+}
+
+static void ratcheting(void **state)
+{
+    (void)state;
+    /* An unchanged invalid value does not block another change. */
+    assert_answer(&stw_kind_app, CONFIG("\"environment\":{\"1A\":\"x\",\"B\":\"2\"}"),
+                  CONFIG("\"environment\":{\"1A\":\"x\"}"), NULL,
+                  "W: spec.config.environment[1A]: Invalid value: \"1A\": " NAME_TEXT
+                  "; not refused, because it has not changed\n");
+    assert_answer(&stw_kind_app, CONFIG("\"environment\":{\"1A\":\"y\"}"),
+                  CONFIG("\"environment\":{\"1A\":\"x\"}"), NULL,
+                  "spec.config.environment[1A]: Invalid value: \"1A\": " NAME_TEXT "\n");
+}
+
+static void names(void **state)
+{
+    (void)state;
+    assert_create("{\"metadata\":{\"name\":\"1web\"},\"spec\":{" GOOD "}}",
+                  "metadata.name: Invalid value: \"1web\": must start with a letter and hold only "
+                  "a-z, 0-9 and '-', because a Service gets this name\n");
+    assert_create(
+        "{\"metadata\":{\"name\":\"a12345678901234567890123456789012345678901234567890"
+        "1234567890123\"},\"spec\":{" GOOD "}}",
+        "metadata.name: Invalid value: "
+        "\"a123456789012345678901234567890123456789012345678901234567890123\": must be at "
+        "most 63 characters\n");
+}
+
+/* --- lookups */
+
+struct world {
+    const char *plural, *key; /* exists */
+    struct stw_secret_facts facts;
+};
+
+static int has(void *ctx, const char *plural, const char *key)
+{
+    const struct world *w = ctx;
+    return stw_streq(plural, w->plural) && stw_streq(key, w->key);
+}
+
+static int look_at(void *ctx, const char *ns, const char *name, const char *key,
+                   struct stw_secret_facts *ret)
+{
+    const struct world *w = ctx;
+    assert_string_equal(ns, "shop");
+    assert_string_equal(name, "db");
+    assert_string_equal(key, "url");
+    *ret = w->facts;
+    return 0;
+}
+
+static void assert_in(struct world *w, const struct stw_kind *kind, const char *object,
+                      const char *old, const char *want)
+{
+    struct stw_lookup lookup = {.ctx = w, .has = has, .secret = look_at};
+    struct stw_env world = {.lookup = &lookup};
+    assert_answer(kind, object, old, &world, want);
+}
+
+static void one_name_for_two_kinds(void **state)
+{
+    struct world w = {.plural = "mywebs", .key = "shop/web"};
+    (void)state;
+    assert_in(
+        &w, &stw_kind_app, APP(GOOD), NULL,
+        "W: MyWeb \"web\" in this namespace has a Deployment and a Service of the same names; "
+        "the younger of the two gets none (NameConflict)\n");
+    assert_in(&w, &stw_kind_app, SPEC("\"port\":9000"), APP(GOOD), ""); /* only on CREATE */
+    w.key = "shop/other";
+    assert_in(&w, &stw_kind_app, APP(GOOD), NULL, "");
+    w = (struct world){.plural = "apps", .key = "shop/web"};
+    assert_in(&w, stw_kind_find("operator.k8s-summit.org", "v1", "MyWeb"),
+              APP("\"image\":\"nginx:1\",\"pageContentHtml\":\"x\""), NULL,
+              "W: App \"web\" in this namespace has a Deployment and a Service of the same names; "
+              "the younger of the two gets none (NameConflict)\n");
+}
+
+static void the_secret(void **state)
+{
+#define REF CONFIG("\"databaseUrlSecretRef\":{\"name\":\"db\",\"key\":\"url\"}")
+    struct world w = {.plural = "", .key = ""};
+    (void)state;
+    assert_in(&w, &stw_kind_app, REF, NULL,
+              "W: Secret \"db\" not found; the pods start when it appears\n");
+    w.facts.secret_there = true;
+    assert_in(&w, &stw_kind_app, REF, NULL,
+              "W: Secret \"db\" has no key \"url\"; the pods start when it appears\n");
+    /* A lookup costs a request: skipped for an unchanged reference. */
+    assert_in(&w, &stw_kind_app, REF, REF, "");
+    assert_in(&w, &stw_kind_app, REF, APP(GOOD),
+              "W: Secret \"db\" has no key \"url\"; the pods start when it appears\n");
+    w.facts.key_there = true;
+    assert_in(&w, &stw_kind_app, REF, NULL, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simple_fields),
+        cmocka_unit_test(configuration),
+        cmocka_unit_test(environment_in_total),
+        cmocka_unit_test(env),
+        cmocka_unit_test(resources),
+        cmocka_unit_test(health_check),
+        cmocka_unit_test(autoscaling),
+        cmocka_unit_test(strategy),
+        cmocka_unit_test(how_many_may_be_missing),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(ratcheting),
+        cmocka_unit_test(names),
+        cmocka_unit_test(one_name_for_two_kinds),
+        cmocka_unit_test(the_secret),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

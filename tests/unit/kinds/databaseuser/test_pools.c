@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which keys may wait for which server.  The pools of lib/sql are fakes that only count. */
+#include "kinds/databaseuser/pools.h"
+
+#include "base/util.h"
+#include "support/fake_clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct stw_pool {
+    int refs;
+    bool cancelled;
+};
+static int pools_alive, pools_made, pokes, tidied;
+
+int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
+                    struct stw_error *err)
+{
+    if (config->target->port == 1)
+        return stw_fail(err, STW_ERR_INVALID, "no such engine");
+    *ret = calloc(1, sizeof(**ret));
+    (*ret)->refs = 1;
+    pools_alive++;
+    pools_made++;
+    return 0;
+}
+
+struct stw_pool *stw_pool_ref(struct stw_pool *p)
+{
+    p->refs++;
+    return p;
+}
+
+void stw_pool_unref(struct stw_pool *p)
+{
+    if (!p || --p->refs > 0)
+        return;
+    pools_alive--;
+    free(p);
+}
+
+void stw_pool_cancel(struct stw_pool *p)
+{
+    p->cancelled = true;
+}
+
+void stw_pool_tidy(struct stw_pool *p)
+{
+    assert_true(p->refs > 1); /* referenced meanwhile */
+    tidied++;
+}
+
+void stw_pool_poke(struct stw_pool *p)
+{
+    (void)p;
+    pokes++;
+}
+
+/* --- */
+
+struct scene {
+    struct fake_clock now;
+    struct stw_clock clock;
+    struct stw_pools *pools;
+    struct stw_targets *targets;
+    char woken[64]; /* keys, each followed by a blank */
+    char recovered[64];
+};
+
+static void note(char *words, size_t size, const char *word)
+{
+    size_t len = strlen(words);
+    (void)snprintf(words + len, size - len, "%s ", word);
+}
+
+static void wake(void *ctx, const char *key)
+{
+    struct scene *s = ctx;
+    note(s->woken, sizeof(s->woken), key);
+}
+
+static void recover(void *ctx, const char *target)
+{
+    struct scene *s = ctx;
+    note(s->recovered, sizeof(s->recovered), target);
+}
+
+static struct stw_targets *targets_of(const char *list)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autofindings struct stw_findings f = {0};
+    struct stw_targets *t = NULL;
+    assert_int_equal(stw_json_scan(&doc, list, strlen(list), NULL), 0);
+    assert_int_equal(stw_targets_parse(stw_json_root(&doc), &t, &f), 0);
+    return t;
+}
+
+#define T(name, port)                                                                              \
+    "{\"name\":\"" name "\",\"engine\":\"mariadb\",\"host\":\"db\",\"port\":" port                 \
+    ",\"admin\":{\"user\":\"root\",\"passwordFile\":\"/x\"}}"
+#define TWO "[" T("one", "3306") "," T("two", "3307") "]"
+#define FOUR "[" T("one", "3306") "," T("two", "3307") "," T("three", "3308") "," T("four", "1") "]"
+
+static void begin(struct scene *s, const char *list)
+{
+    *s = (struct scene){.now = {1000}};
+    s->clock = (struct stw_clock){&s->now, fake_monotonic, fake_wall};
+    struct stw_pools_config config = {
+        .clock = &s->clock, .workers = 4, .wake = wake, .recovered = recover, .ctx = s};
+    s->pools = stw_pools_create(&config);
+    s->targets = targets_of(list);
+    pools_made = 0;
+}
+
+static void end(struct scene *s)
+{
+    stw_pools_destroy(s->pools);
+    stw_targets_unref(s->targets);
+    assert_int_equal(pools_alive, 0);
+}
+
+static enum stw_pools_answer enter(struct scene *s, const char *target, const char *key,
+                                   struct stw_visit *v)
+{
+    struct stw_error err = {0};
+    const struct stw_target *t = stw_targets_find(s->targets, target);
+    assert_non_null(t);
+    return stw_pools_enter(s->pools, s->targets, t, key, v, &err);
+}
+
+#define IN(s, target, key, v) assert_int_equal(enter(s, target, key, v), STW_POOLS_IN)
+#define LATER(s, target, key)                                                                      \
+    do {                                                                                           \
+        struct stw_visit none_;                                                                    \
+        assert_int_equal(enter(s, target, key, &none_), STW_POOLS_LATER);                          \
+    } while (0)
+
+/* A key that came by itself is not woken any more. */
+static void test_came_by_itself(void **state)
+{
+    struct scene s;
+    struct stw_visit v[5];
+    (void)state;
+    begin(&s, TWO);
+    for (int i = 0; i < 3; i++)
+        IN(&s, "one", "a", &v[i]);
+    LATER(&s, "one", "n/b");
+    LATER(&s, "one", "n/c");
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE); /* wakes b */
+    IN(&s, "one", "n/c", &v[0]);
+    LATER(&s, "one", "n/b");
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    assert_string_equal(s.woken, "n/b n/b ");
+    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[2], STW_SQL_FINE);
+    assert_string_equal(s.woken, "n/b n/b ");
+    end(&s);
+}
+
+/* With two servers one worker is always free for the other; a key that is turned away is woken
+ * later. */
+static void test_room_for_others(void **state)
+{
+    struct scene s;
+    struct stw_visit v[4], other;
+    (void)state;
+    begin(&s, TWO);
+    for (int i = 0; i < 3; i++)
+        IN(&s, "one", "a", &v[i]);
+    LATER(&s, "one", "n/late");
+    LATER(&s, "one", "n/late"); /* waits once */
+    LATER(&s, "ONE", "n/later");
+    IN(&s, "two", "b", &other);
+    assert_int_equal(pools_made, 2);
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    assert_string_equal(s.woken, "n/late ");
+    IN(&s, "one", "n/late", &v[0]);
+    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    assert_string_equal(s.woken, "n/late n/later ");
+    stw_pools_leave(s.pools, &other, STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[2], STW_SQL_FINE);
+    assert_string_equal(s.recovered, "");
+    end(&s);
+}
+
+/* More keys inside than the connections can serve would only wait for each other. */
+static void test_room_by_connections(void **state)
+{
+    struct scene s;
+    struct stw_visit v[2];
+    (void)state;
+    begin(&s, "[{\"name\":\"one\",\"engine\":\"mariadb\",\"host\":\"db\",\"maxConnections\":1,"
+              "\"admin\":{\"user\":\"root\",\"passwordFile\":\"/x\"}}]");
+    IN(&s, "one", "a", &v[0]);
+    IN(&s, "one", "b", &v[1]);
+    LATER(&s, "one", "c");
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    end(&s);
+}
+
+static void test_one_server_gets_all(void **state)
+{
+    struct scene s;
+    struct stw_visit v[4];
+    (void)state;
+    begin(&s, "[" T("one", "3306") "]");
+    for (int i = 0; i < 4; i++)
+        IN(&s, "one", "a", &v[i]);
+    for (int i = 0; i < 4; i++)
+        stw_pools_leave(s.pools, &v[i], STW_SQL_FINE);
+    end(&s);
+}
+
+/* A server that could not be used is tried by one key at a time until it responds; then its
+ * recovery is reported, once. */
+static void test_troubled(void **state)
+{
+    struct scene s;
+    struct stw_visit v, w;
+    (void)state;
+    begin(&s, TWO);
+    IN(&s, "one", "a", &v);
+    assert_false(stw_pools_troubled(s.pools, "one"));
+    stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    assert_true(stw_pools_troubled(s.pools, "One"));
+    IN(&s, "one", "a", &v);
+    LATER(&s, "one", "b");
+    stw_pools_leave(s.pools, &v, STW_SQL_BUSY); /* no information */
+    assert_true(stw_pools_troubled(s.pools, "one"));
+    IN(&s, "one", "b", &v);
+    stw_pools_leave(s.pools, &v, STW_SQL_EXISTS); /* it answered */
+    assert_false(stw_pools_troubled(s.pools, "one"));
+    assert_string_equal(s.recovered, "one ");
+    IN(&s, "one", "a", &v);
+    IN(&s, "one", "b", &w);
+    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    assert_string_equal(s.recovered, "one ");
+    end(&s);
+}
+
+/* No key has left for a while: a new one would only wait, too. */
+static void test_slow(void **state)
+{
+    struct scene s;
+    struct stw_visit v, w;
+    (void)state;
+    begin(&s, TWO);
+    IN(&s, "one", "a", &v);
+    s.now.ms += 900;
+    IN(&s, "one", "b", &w);
+    s.now.ms += 200;
+    LATER(&s, "one", "c");
+    stw_pools_leave(s.pools, &w, STW_SQL_FINE); /* a sign of life */
+    assert_string_equal(s.woken, "c ");
+    IN(&s, "one", "c", &w);
+    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    end(&s);
+}
+
+/* However many servers are dead, they get at most half of the workers. */
+static void test_many_dead(void **state)
+{
+    struct scene s;
+    struct stw_visit v[3];
+    static const char *const names[] = {"one", "two", "three"};
+    (void)state;
+    begin(&s, FOUR);
+    for (int i = 0; i < 3; i++) {
+        IN(&s, names[i], "a", &v[i]);
+        stw_pools_leave(s.pools, &v[i], STW_SQL_CONNECT);
+    }
+    IN(&s, "one", "a", &v[0]);
+    IN(&s, "two", "b", &v[1]);
+    LATER(&s, "three", "c");
+    stw_pools_leave(s.pools, &v[0], STW_SQL_CIRCUIT_OPEN);
+    IN(&s, "three", "c", &v[2]);
+    stw_pools_leave(s.pools, &v[1], STW_SQL_AUTH);
+    stw_pools_leave(s.pools, &v[2], STW_SQL_TLS);
+    end(&s);
+}
+
+/* A changed login creates a new pool; keys inside the old one end there. */
+static void test_changed_target(void **state)
+{
+    struct scene s;
+    struct stw_visit v, w;
+    struct stw_pool *old;
+    (void)state;
+    begin(&s, TWO);
+    IN(&s, "one", "a", &v);
+    old = v.pool;
+    IN(&s, "one", "a", &w);
+    assert_ptr_equal(w.pool, old);
+    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    stw_targets_unref(s.targets);
+    s.targets = targets_of("[" T("one", "3399") "]");
+    IN(&s, "one", "a", &w);
+    assert_ptr_not_equal(w.pool, old);
+    assert_int_equal(pools_alive, 2);
+    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_int_equal(pools_alive, 1);
+    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    end(&s);
+}
+
+static void test_prune(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    (void)state;
+    begin(&s, TWO);
+    IN(&s, "one", "a", &v);
+    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    IN(&s, "two", "a", &v);
+    stw_targets_unref(s.targets);
+    s.targets = targets_of("[]");
+    stw_pools_prune(s.pools, s.targets);
+    assert_int_equal(pools_alive, 1); /* a key is inside */
+    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    stw_pools_prune(s.pools, NULL);
+    assert_int_equal(pools_alive, 0);
+    end(&s);
+}
+
+static void test_refusals(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    (void)state;
+    begin(&s, FOUR);
+    assert_int_equal(enter(&s, "four", "a", &v), STW_POOLS_FAILED);
+    IN(&s, "one", "a", &v);
+    pokes = 0;
+    stw_pools_poke(s.pools, "ONE");
+    stw_pools_poke(s.pools, "unheard-of");
+    assert_int_equal(pokes, 1);
+    stw_pools_cancel(s.pools);
+    assert_true(v.pool->cancelled);
+    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_int_equal(enter(&s, "one", "a", &v), STW_POOLS_FAILED);
+    end(&s);
+}
+
+/* Tidies all pools, and closes none. */
+static void test_tidy(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    (void)state;
+    begin(&s, TWO);
+    tidied = 0;
+    stw_pools_tidy(s.pools);
+    assert_int_equal(tidied, 0);
+    for (size_t i = 0; i < 2; i++) {
+        IN(&s, i ? "two" : "one", "a", &v);
+        stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    }
+    stw_pools_tidy(s.pools);
+    assert_int_equal(tidied, 2);
+    assert_int_equal(pools_alive, 2);
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_room_for_others),
+        cmocka_unit_test(test_came_by_itself),
+        cmocka_unit_test(test_one_server_gets_all),
+        cmocka_unit_test(test_room_by_connections),
+        cmocka_unit_test(test_troubled),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_many_dead),
+        cmocka_unit_test(test_changed_target),
+        cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_tidy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

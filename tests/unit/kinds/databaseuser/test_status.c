@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+#include "support/status_shape.h"
+
+/* For the running test: the first run for an object, the next one, and the verdict. */
+static struct fixture f, g;
+static struct stw_verdict v;
+
+/* Also checks that the status has no password. */
+static void check_shape(const json_t *status)
+{
+    static const char *const order[] = {"Ready",          "Reconciling",     "Stalled",
+                                        "SecretResolved", "TargetReachable", "UserSynced",
+                                        "GrantsSynced",   "CleanupBlocked",  NULL};
+    check_conditions(status, order, 3);
+    stw_autofree char *all = json_dumps(status, 0);
+    assert_null(strstr(all, "s3cret"));
+}
+
+static json_t *judge(struct fixture *one)
+{
+    json_t *status;
+    dbu_judge(&one->d, &v, &status);
+    assert_non_null(status);
+    check_shape(status);
+    return status;
+}
+
+/* A run whose input and result are still to be set. */
+static void begin(struct fixture *one, const char *status)
+{
+    fixture_done(one);
+    assert_int_equal(fixture_init(one, FIXTURE_SPEC, status), 0);
+}
+
+/* The run after one that ended with this status. */
+static void follow(const json_t *status)
+{
+    stw_autofree char *written = json_dumps(status, 0);
+    begin(&g, written);
+}
+
+static void be_well(struct fixture *one)
+{
+    fixture_secret(one, "s3cret-s3cret");
+    fixture_report(one, STW_SQL_FINE, STW_SQL_STEP_CONNECT, NULL);
+    one->d.report.owned = true;
+    stw_buf_adds(&one->d.report.granted, "SELECT, INSERT ON shop.*\n");
+}
+
+static void all_well(void)
+{
+    begin(&f, "");
+    be_well(&f);
+}
+
+static int done(void **state)
+{
+    (void)state;
+    fixture_done(&g);
+    fixture_done(&f);
+    return 0;
+}
+
+static void test_created(void **state)
+{
+    (void)state;
+    all_well();
+    f.d.report.created = true;
+    json_auto_t *s = judge(&f);
+    assert_int_equal(v.level, STW_LEVEL_FINE);
+    assert_string_equal(text(condition(s, "Ready"), "reason"), "Succeeded");
+    assert_string_equal(text(s, "account"), "app@%");
+    assert_string_equal(text(s, "target"), "Main");
+    assert_string_equal(text(s, "engine"), "mariadb");
+    assert_string_equal(text(s, "serverVersion"), "10.11.6-MariaDB");
+    assert_string_equal(text(s, "secretResourceVersion"), "77");
+    assert_string_equal(text(s, "passwordFingerprint"), "0123456789abcdef");
+    assert_string_equal(text(s, "ownershipMark"), "steward.accounts");
+    assert_true(json_is_true(json_object_get(s, "owned")));
+    assert_true(strlen(text(s, "lastRotationTime")) > 0);
+    assert_true(strlen(text(s, "lastVerifiedTime")) > 0);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(s, "hosts"), 0)), "%");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(s, "currentGrants"), 0)),
+                        "SELECT, INSERT ON shop.*");
+    assert_null(json_object_get(s, "foreignGrants"));
+}
+
+/* A second run with nothing to do does not change the status, however late it comes. */
+static void test_settled(void **state)
+{
+    (void)state;
+    all_well();
+    f.d.report.created = true;
+    json_auto_t *first = judge(&f);
+    follow(first);
+    be_well(&g);
+    g.now.ms += 3600 * 1000;
+    json_auto_t *second = judge(&g);
+    assert_true(json_equal(first, second));
+    /* A change updates the times. */
+    g.d.report.password_changed = true;
+    json_auto_t *third = judge(&g);
+    assert_string_not_equal(text(first, "lastVerifiedTime"), text(third, "lastVerifiedTime"));
+    assert_string_not_equal(text(first, "lastRotationTime"), text(third, "lastRotationTime"));
+}
+
+/* The time until the next check: within the interval of the spec, never much shorter, and
+ * spread. */
+static void test_resync(void **state)
+{
+    uint64_t seen = 0;
+    bool varies = false;
+    (void)state;
+    for (uint64_t now = 0; now < 100; now++) {
+        uint64_t ms = dbu_resync_ms("shop/app", 300, now);
+        assert_in_range(ms, 240000, 300000);
+        varies |= now > 0 && ms != seen;
+        seen = ms;
+    }
+    assert_true(varies);
+}
+
+/* The conditions for the errors of a server. */
+static void test_troubles(void **state)
+{
+    static const struct {
+        enum stw_sql_trouble trouble;
+        enum stw_sql_step step;
+        enum stw_level level;
+        const char *type, *status, *reason;
+    } rows[] = {
+#define R(t, s, l) STW_SQL_##t, STW_SQL_STEP_##s, STW_LEVEL_##l
+        {R(CONNECT, CONNECT, RETRYING), "TargetReachable", "False", "ConnectFailed"},
+        {R(CONNECT, GRANT, RETRYING), "TargetReachable", "False", "ConnectFailed"},
+        {R(CIRCUIT_OPEN, CONNECT, RETRYING), "TargetReachable", "False", "CircuitOpen"},
+        {R(BUSY, CONNECT, RETRYING), "TargetReachable", "False", "ConnectFailed"},
+        {R(AUTH, CONNECT, RETRYING), "TargetReachable", "False", "AuthFailed"},
+        {R(TLS, CONNECT, RETRYING), "TargetReachable", "False", "TLSFailed"},
+        {R(READ_ONLY, LOOKUP, RETRYING), "TargetReachable", "False", "ReadOnlyServer"},
+        {R(FAILED, LOOKUP, RETRYING), "UserSynced", "Unknown", "LookupFailed"},
+        {R(DENIED, LOOKUP, STALLED), "UserSynced", "Unknown", "LookupFailed"},
+        {R(READ_ONLY, CREATE, RETRYING), "TargetReachable", "False", "ReadOnlyServer"},
+        {R(LOOKUP, LOOKUP, RETRYING), "UserSynced", "Unknown", "LookupFailed"},
+        {R(EXISTS, LOOKUP, STALLED), "UserSynced", "False", "AlreadyExists"},
+        {R(NOT_OURS, LOOKUP, STALLED), "UserSynced", "False", "Conflict"},
+        {R(POLICY, CREATE, STALLED), "UserSynced", "False", "PasswordPolicy"},
+        {R(POLICY, ALTER, STALLED), "UserSynced", "False", "PasswordPolicy"},
+        {R(DENIED, CREATE, STALLED), "UserSynced", "False", "CreateFailed"},
+        {R(DENIED, ALTER, STALLED), "UserSynced", "False", "AlterFailed"},
+        {R(DENIED, GRANT, STALLED), "GrantsSynced", "False", "NotAllowed"},
+        {R(DENIED, REVOKE, STALLED), "GrantsSynced", "False", "NotAllowed"},
+        {R(NO_OBJECT, GRANT, WAITING), "GrantsSynced", "False", "NoSuchObject"},
+        {R(UNSUPPORTED, CREATE, STALLED), "UserSynced", "False", "CreateFailed"},
+        {R(UNSUPPORTED, GRANT, STALLED), "GrantsSynced", "False", "GrantFailed"},
+        {R(OWNS_OBJECTS, DROP, STALLED), "UserSynced", "False", "AlterFailed"},
+        {R(FAILED, CREATE, RETRYING), "UserSynced", "False", "CreateFailed"},
+        {R(FAILED, ALTER, RETRYING), "UserSynced", "False", "AlterFailed"},
+        {R(FAILED, GRANT, RETRYING), "GrantsSynced", "False", "GrantFailed"},
+        {R(FAILED, REVOKE, RETRYING), "GrantsSynced", "False", "RevokeFailed"},
+#undef R
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        begin(&f, "");
+        fixture_secret(&f, "s3cret-s3cret");
+        fixture_report(&f, rows[i].trouble, rows[i].step, "what the server said");
+        json_auto_t *s = judge(&f);
+        const json_t *c = condition(s, rows[i].type);
+        assert_int_equal(v.level, rows[i].level);
+        assert_string_equal(text(c, "reason"), rows[i].reason);
+        assert_string_equal(text(c, "status"), rows[i].status);
+        assert_non_null(strstr(text(c, "message"), "what the server said"));
+        assert_string_equal(text(condition(s, "Ready"), "status"), "False");
+        assert_string_equal(text(condition(s, "Ready"), "reason"), rows[i].reason);
+        if (v.level == STW_LEVEL_RETRYING)
+            assert_true(v.err->code != STW_OK);
+        else
+            assert_true(v.again_ms > 0);
+    }
+}
+
+/* What could not be checked is not reported. */
+static void test_unlooked(void **state)
+{
+    (void)state;
+    all_well();
+    fixture_report(&f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "refused");
+    f.d.report.owned = false;
+    json_auto_t *s = judge(&f);
+    assert_string_equal(text(condition(s, "UserSynced"), "status"), "Unknown");
+    assert_string_equal(text(condition(s, "UserSynced"), "reason"), "NotChecked");
+    assert_null(json_object_get(s, "account"));
+    assert_null(json_object_get(s, "lastVerifiedTime"));
+    assert_null(json_object_get(s, "passwordFingerprint"));
+}
+
+/* An unreachable server does not remove anything from the status. */
+static void test_unreachable_keeps(void **state)
+{
+    (void)state;
+    all_well();
+    f.d.report.created = true;
+    json_auto_t *first = judge(&f);
+    follow(first);
+    fixture_secret(&g, "another-s3cret");
+    fixture_report(&g, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "refused");
+    json_auto_t *s = judge(&g);
+    assert_string_equal(text(s, "account"), "app@%");
+    assert_true(json_is_true(json_object_get(s, "owned")));
+    assert_string_equal(text(condition(s, "UserSynced"), "status"), "True");
+    assert_string_equal(text(s, "passwordFingerprint"), text(first, "passwordFingerprint"));
+    assert_string_equal(text(s, "lastVerifiedTime"), text(first, "lastVerifiedTime"));
+}
+
+/* While the circuit is open nothing new is known: the previous message stays. */
+static void test_circuit_keeps_the_cause(void **state)
+{
+    (void)state;
+    begin(&f, "");
+    fixture_secret(&f, "s3cret-s3cret");
+    fixture_report(&f, STW_SQL_AUTH, STW_SQL_STEP_CONNECT, "refused the admin");
+    json_auto_t *first = judge(&f);
+    follow(first);
+    fixture_secret(&g, "s3cret-s3cret");
+    fixture_report(&g, STW_SQL_CIRCUIT_OPEN, STW_SQL_STEP_CONNECT, "not tried again for 7 s");
+    json_auto_t *second = judge(&g);
+    assert_string_equal(text(condition(second, "TargetReachable"), "reason"), "AuthFailed");
+    assert_string_equal(text(condition(second, "TargetReachable"), "message"),
+                        text(condition(first, "TargetReachable"), "message"));
+}
+
+static void test_secrets(void **state)
+{
+    static const struct {
+        enum dbu_secret_state secret;
+        const char *reason, *words;
+    } rows[] = {
+        {DBU_SECRET_MISSING, "SecretNotFound",
+         "Secret \"app-db\" not found; the account is created when it appears"},
+        {DBU_SECRET_NO_KEY, "KeyNotFound", "no key \"password\""},
+        {DBU_SECRET_EMPTY, "EmptyPassword", "is empty"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        begin(&f, "");
+        f.d.secret.state = rows[i].secret;
+        json_auto_t *s = judge(&f);
+        assert_int_equal(v.level, STW_LEVEL_WAITING);
+        assert_string_equal(text(condition(s, "SecretResolved"), "reason"), rows[i].reason);
+        assert_string_equal(text(condition(s, "SecretResolved"), "status"), "False");
+        assert_non_null(strstr(text(condition(s, "SecretResolved"), "message"), rows[i].words));
+        assert_string_equal(text(condition(s, "Ready"), "status"), "False");
+        assert_non_null(condition(s, "Reconciling"));
+    }
+}
+
+/* If the account exists, the message states what happens to it, and the rights are kept. */
+static void test_secret_gone_later(void **state)
+{
+    (void)state;
+    begin(&f, "{\"account\":\"app@%\",\"hosts\":[\"%\"],\"owned\":true,"
+              "\"passwordFingerprint\":\"ff\"}");
+    f.d.secret.state = DBU_SECRET_MISSING;
+    fixture_report(&f, STW_SQL_FINE, STW_SQL_STEP_CONNECT, NULL);
+    f.d.report.owned = true;
+    json_auto_t *s = judge(&f);
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
+    assert_non_null(
+        strstr(text(condition(s, "SecretResolved"), "message"), "keeps the password that it has"));
+    assert_string_equal(text(condition(s, "UserSynced"), "status"), "True");
+    assert_string_equal(text(s, "passwordFingerprint"), "ff");
+}
+
+/* D5: a finding, not a refusal. */
+static void test_newline(void **state)
+{
+    (void)state;
+    all_well();
+    f.d.secret.newline = true;
+    json_auto_t *s = judge(&f);
+    assert_int_equal(v.level, STW_LEVEL_FINE);
+    assert_string_equal(text(condition(s, "SecretResolved"), "reason"), "PasswordHasNewline");
+    assert_string_equal(text(condition(s, "SecretResolved"), "status"), "False");
+    assert_non_null(strstr(text(condition(s, "SecretResolved"), "message"), "trimNewline"));
+    assert_string_equal(text(condition(s, "Ready"), "status"), "True");
+}
+
+static void test_claims(void **state)
+{
+    (void)state;
+    begin(&f, "{\"owned\":true}");
+    f.d.claim = DBU_CLAIM_TAKEN;
+    (void)snprintf(f.d.holder, sizeof(f.d.holder), "shop/older");
+    json_auto_t *s = judge(&f);
+    assert_int_equal(v.level, STW_LEVEL_STALLED);
+    assert_string_equal(text(condition(s, "UserSynced"), "reason"), "Conflict");
+    assert_string_equal(text(condition(s, "Stalled"), "reason"), "Conflict");
+    assert_non_null(strstr(text(condition(s, "UserSynced"), "message"), "shop/older"));
+    assert_true(json_is_false(json_object_get(s, "owned")));
+    f.d.claim = DBU_CLAIM_FULL;
+    f.target.max_users = 7;
+    json_auto_t *full = judge(&f);
+    assert_string_equal(text(condition(full, "UserSynced"), "reason"), "QuotaExceeded");
+}
+
+static void test_target_gone(void **state)
+{
+    (void)state;
+    begin(&f, "{\"account\":\"app@%\",\"hosts\":[\"%\"]}");
+    f.d.target = NULL;
+    json_auto_t *s = judge(&f);
+    assert_int_equal(v.level, STW_LEVEL_WAITING);
+    assert_string_equal(text(condition(s, "TargetReachable"), "reason"), "TargetNotFound");
+    assert_non_null(strstr(text(condition(s, "TargetReachable"), "message"), "left as it is"));
+    assert_string_equal(text(s, "account"), "app@%");
+}
+
+static void test_no_engine(void **state)
+{
+    (void)state;
+    begin(&f, "");
+    (void)stw_fail(&f.d.target_err, STW_ERR_INVALID, "built without support for mariadb");
+    json_auto_t *s = judge(&f);
+    assert_int_equal(v.level, STW_LEVEL_STALLED);
+    assert_string_equal(text(condition(s, "TargetReachable"), "reason"), "Unsupported");
+}
+
+static void test_cleanup(void **state)
+{
+    static const struct {
+        enum stw_sql_trouble trouble;
+        enum stw_level level;
+        const char *reason;
+    } rows[] = {
+        {STW_SQL_CONNECT, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_CIRCUIT_OPEN, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_BUSY, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_AUTH, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_TLS, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_READ_ONLY, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_LOOKUP, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_EXISTS, STW_LEVEL_STALLED, "NotOurs"},
+        {STW_SQL_NOT_OURS, STW_LEVEL_STALLED, "NotOurs"},
+        {STW_SQL_OWNS_OBJECTS, STW_LEVEL_RETRYING, "OwnsObjects"},
+        {STW_SQL_DENIED, STW_LEVEL_RETRYING, "DropFailed"},
+        {STW_SQL_FAILED, STW_LEVEL_RETRYING, "DropFailed"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        json_t *status;
+        begin(&f, "{\"account\":\"app@%\"}");
+        fixture_report(&f, rows[i].trouble, STW_SQL_STEP_DROP, "what the server said");
+        dbu_judge_cleanup(&f.d, &v, &status);
+        json_auto_t *s = status;
+        check_shape(s);
+        assert_int_equal(v.level, rows[i].level);
+        assert_string_equal(text(condition(s, "CleanupBlocked"), "reason"), rows[i].reason);
+        assert_string_equal(text(condition(s, "CleanupBlocked"), "status"), "True");
+        assert_non_null(strstr(text(condition(s, "CleanupBlocked"), "message"), "force-delete"));
+        assert_string_equal(text(s, "account"), "app@%");
+        if (v.level == STW_LEVEL_RETRYING)
+            assert_true(v.err->code != STW_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_created, done),
+        cmocka_unit_test_teardown(test_settled, done),
+        cmocka_unit_test_teardown(test_resync, done),
+        cmocka_unit_test_teardown(test_troubles, done),
+        cmocka_unit_test_teardown(test_unlooked, done),
+        cmocka_unit_test_teardown(test_unreachable_keeps, done),
+        cmocka_unit_test_teardown(test_secrets, done),
+        cmocka_unit_test_teardown(test_circuit_keeps_the_cause, done),
+        cmocka_unit_test_teardown(test_secret_gone_later, done),
+        cmocka_unit_test_teardown(test_newline, done),
+        cmocka_unit_test_teardown(test_claims, done),
+        cmocka_unit_test_teardown(test_target_gone, done),
+        cmocka_unit_test_teardown(test_no_engine, done),
+        cmocka_unit_test_teardown(test_cleanup, done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A Deployment, a clock and the status of an Eru, for runs without a manager: all that a run reads
+ * and writes is here, so that a test can interrupt it at any point. */
+#ifndef STW_TESTS_KINDS_ERU_FIXTURE_H
+#define STW_TESTS_KINDS_ERU_FIXTURE_H
+
+#include "base/util.h"
+#include "kinds/eru/reconcile.h"
+#include "kinds/eru/run_priv.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct world {
+    /* the Deployment, as the API server has it */
+    struct eru_target live;
+    unsigned version, looks, stamps;
+    bool look_fails, lease_lost, answer_lost; /* for the following calls */
+    void (*meanwhile)(struct world *w);       /* called once, between look and stamp */
+    /* the Eru */
+    json_t *status; /* as it was last written */
+    struct stw_eru spec;
+    const char *token;
+    int64_t now, changed_at;
+    int64_t set_by;                /* seconds that the wall clock has been set forward */
+    struct eru_rollouts *rollouts; /* what this process remembers */
+    /* results of the last run */
+    struct eru_event events[ERU_EVENTS_MAX];
+    unsigned event_count;
+    uint64_t wake_ms;
+    enum stw_err err;
+};
+
+static struct world *world_of; /* eru_ops have no context of their own */
+
+static inline int64_t at(const char *text)
+{
+    int64_t us;
+    if (stw_time_parse(text, &us) != 0)
+        fail_msg("%s", text);
+    return us / 1000000;
+}
+
+static inline void touch(struct world *w)
+{
+    w->version++;
+    (void)snprintf(w->live.resource_version, sizeof(w->live.resource_version), "%u", w->version);
+}
+
+static inline int fake_look(struct eru *e, struct stw_error *err)
+{
+    struct world *w = world_of;
+    w->looks++;
+    if (w->look_fails)
+        return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
+    e->target = w->live.there ? w->live : (struct eru_target){0};
+    return 0;
+}
+
+static inline int fake_stamp(struct eru *e, const char *stamp, struct stw_error *err)
+{
+    struct world *w = world_of;
+    if (w->meanwhile) {
+        void (*meanwhile)(struct world *) = stw_take(w->meanwhile);
+        meanwhile(w);
+    }
+    if (w->lease_lost)
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    if (!w->live.there || !stw_streq(e->target.resource_version, w->live.resource_version))
+        return stw_fail(err, STW_ERR_CONFLICT, "the object has been modified");
+    w->stamps++;
+    (void)snprintf(w->live.stamp, sizeof(w->live.stamp), "%s", stamp);
+    w->live.generation++;
+    w->live.updated = 0;
+    touch(w);
+    if (w->answer_lost)
+        return stw_fail(err, STW_ERR_TIMEOUT, "no answer in time");
+    e->target = w->live;
+    return 0;
+}
+
+static inline int64_t fake_changed_at(struct eru *e)
+{
+    (void)e;
+    return world_of->changed_at;
+}
+
+static inline int64_t fake_took_ms(struct eru *e, int64_t written_ms)
+{
+    return eru_rollouts_took_ms(world_of->rollouts, "shop/web", e->state.rollout.instant,
+                                written_ms);
+}
+
+static const struct eru_ops fake_ops = {fake_look, fake_stamp, fake_changed_at, fake_took_ms};
+
+static inline uint64_t world_monotonic(void *ctx)
+{
+    const struct world *w = *(struct world *const *)ctx;
+    return (uint64_t)(w->now - w->set_by) * 1000;
+}
+
+static inline int64_t world_wall(void *ctx)
+{
+    return (*(struct world *const *)ctx)->now * 1000000;
+}
+
+static const struct stw_clock world_clock = {&world_of, world_monotonic, world_wall};
+
+/* Restarts the process of steward: it remembers nothing. */
+static inline void start_anew(struct world *w)
+{
+    eru_rollouts_destroy(w->rollouts);
+    w->rollouts = eru_rollouts_create(&world_clock);
+}
+
+/* Completes the rollout of the Deployment. */
+static inline void settle(struct world *w)
+{
+    w->live.observed_generation = w->live.generation;
+    w->live.replicas = w->live.updated = w->live.available = w->live.wanted;
+    touch(w);
+}
+
+/* An Eru that was created on 1 January 2026 at midnight, enabled, with the defaults of the kind;
+ * and a healthy Deployment of three replicas. */
+static inline void world_init(struct world *w, const char *schedule)
+{
+    *w = (struct world){.spec = {.deployment = "web",
+                                 .enabled = true,
+                                 .schedule = schedule,
+                                 .time_zone = "Etc/UTC",
+                                 .starting_deadline_seconds = 600,
+                                 .concurrency_policy = "Forbid",
+                                 .require_healthy = true,
+                                 .rollout_timeout_seconds = 600,
+                                 .history_limit = 5},
+                        .token = "",
+                        .now = at("2026-01-01T00:00:00Z")};
+    w->live = (struct eru_target){.there = true, .wanted = 3, .generation = 1};
+    (void)snprintf(w->live.uid, sizeof(w->live.uid), "d-1");
+    settle(w);
+    w->status = json_pack("{s:i}", "observedGeneration", -1);
+    w->changed_at = w->now;
+    world_of = w;
+    start_anew(w);
+}
+
+static inline void world_done(struct world *w)
+{
+    json_decref(w->status);
+    w->status = NULL;
+    eru_rollouts_destroy(w->rollouts);
+    w->rollouts = NULL;
+}
+
+/* One run; `keep` false: it is interrupted before its status is written. */
+static inline void run_once(struct world *w, bool keep)
+{
+    struct eru *e = calloc(1, sizeof(*e));
+    struct stw_error err = {0};
+    e->ops = &fake_ops;
+    e->spec = w->spec;
+    e->zone = &stw_zone_utc;
+    e->now_us = w->now * 1000000;
+    e->target_cached = w->live.there;
+    e->object.status = w->status;
+    (void)snprintf(e->object.created, sizeof(e->object.created), "2026-01-01T00:00:00Z");
+    (void)snprintf(e->object.uid, sizeof(e->object.uid), "e-1");
+    (void)snprintf(e->token, sizeof(e->token), "%s", w->token);
+    assert_int_equal(stw_cron_parse(w->spec.schedule, &e->cron, &err), 0);
+    eru_state_read(w->status, &e->state);
+    eru_plan(e);
+    w->err = e->err.code;
+    w->wake_ms = eru_plan_wake_ms(e);
+    w->event_count = e->event_count;
+    memcpy(w->events, e->events, sizeof(w->events));
+    bool interrupted = w->err == STW_ERR_CONFLICT || w->err == STW_ERR_CANCELLED;
+    if (keep && !interrupted) {
+        json_t *next = json_copy(w->status);
+        eru_state_write(&e->state, next);
+        (void)json_object_set_new(next, "observedGeneration", json_integer(1));
+        json_decref(w->status);
+        w->status = next;
+    }
+    eru_state_done(&e->state);
+    free(e);
+}
+
+static inline void run_at(struct world *w, const char *time)
+{
+    w->now = at(time);
+    run_once(w, true);
+}
+
+static inline const char *text(const struct world *w, const char *key)
+{
+    const char *value = json_string_value(json_object_get(w->status, key));
+    return value ? value : "";
+}
+
+static inline int64_t number(const struct world *w, const char *key)
+{
+    return json_integer_value(json_object_get(w->status, key));
+}
+
+static inline const char *reason(const struct world *w, size_t index)
+{
+    const json_t *entry = json_array_get(json_object_get(w->status, "history"), index);
+    const char *value = json_string_value(json_object_get(entry, "reason"));
+    return value ? value : "";
+}
+
+static inline bool said(const struct world *w, const char *wanted)
+{
+    for (unsigned i = 0; i < w->event_count; i++)
+        if (stw_streq(w->events[i].reason, wanted))
+            return true;
+    return false;
+}
+
+static inline bool rolling(const struct world *w)
+{
+    return json_object_get(w->status, "currentRollout") != NULL;
+}
+
+#endif

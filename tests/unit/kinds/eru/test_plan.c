@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an Eru does at which time, with the clock passed in; and that each instant restarts once,
+ * wherever a run is interrupted. */
+#include "fixture.h"
+
+static struct world w; /* of the running test */
+
+static int done(void **state)
+{
+    (void)state;
+    world_done(&w);
+    return 0;
+}
+
+/* A new world, with an Eru that was never reconciled. */
+static void create(const char *schedule)
+{
+    world_done(&w);
+    world_init(&w, schedule);
+}
+
+/* The same after one run, at the time of creation. */
+static void begin(const char *schedule)
+{
+    create(schedule);
+    run_at(&w, "2026-01-01T00:00:00Z");
+}
+
+static void at_its_instant(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-01T04:00:00Z");
+    assert_int_equal(w.wake_ms, 4 * 3600 * 1000 + 1);
+    assert_int_equal(w.looks, 0); /* no read before there is something to do */
+
+    run_at(&w, "2026-01-01T03:59:59Z");
+    assert_int_equal(w.stamps, 0);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.stamps, 1);
+    assert_int_equal(w.looks, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
+    assert_true(said(&w, "Restarted"));
+    assert_true(rolling(&w));
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T04:00:00Z");
+    assert_string_equal(text(&w, "lastRestartTime"), "2026-01-01T04:00:00Z");
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-02T04:00:00Z");
+    assert_int_equal(w.wake_ms, 600 * 1000 + 1); /* the rollout's deadline */
+
+    run_at(&w, "2026-01-01T04:00:30Z"); /* not complete yet */
+    assert_int_equal(w.event_count, 0);
+    settle(&w);
+    run_at(&w, "2026-01-01T04:01:00Z");
+    assert_true(said(&w, "RolloutSucceeded"));
+    assert_false(rolling(&w));
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+    json_t *entry = json_array_get(json_object_get(w.status, "history"), 0);
+    assert_int_equal(json_integer_value(json_object_get(entry, "durationSeconds")), 60);
+    run_at(&w, "2026-01-01T05:00:00Z");
+    assert_int_equal(w.stamps, 1);
+    assert_int_equal(w.event_count, 0);
+}
+
+static void cut_off_between_stamp_and_status(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.now = at("2026-01-01T04:00:00Z");
+    run_once(&w, false);
+    assert_int_equal(w.stamps, 1);
+    for (int i = 0; i < 3; i++) { /* also more than once */
+        w.now += 5;
+        run_once(&w, i == 2);
+        assert_int_equal(w.stamps, 1);
+    }
+    assert_true(rolling(&w));
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T04:00:00Z");
+    settle(&w);
+    run_at(&w, "2026-01-01T04:02:00Z");
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+    assert_int_equal(w.stamps, 1);
+}
+
+/* The rollout completed before any replica led again: no change of the Deployment triggers a
+ * run. */
+static void through_while_nobody_looked(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.now = at("2026-01-01T04:00:00Z");
+    run_once(&w, false);
+    settle(&w);
+    run_at(&w, "2026-01-01T04:00:15Z");
+    assert_int_equal(w.stamps, 1);
+    assert_int_equal(w.looks, 2);
+    assert_true(said(&w, "Restarted"));
+    assert_true(said(&w, "RolloutSucceeded"));
+    assert_false(rolling(&w));
+}
+
+static void the_answer_was_lost(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.answer_lost = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.err, STW_ERR_TIMEOUT);
+    assert_string_equal(text(&w, "lastScheduleTime"), "");
+    w.answer_lost = false;
+    run_at(&w, "2026-01-01T04:00:10Z");
+    assert_int_equal(w.stamps, 1);
+    assert_true(rolling(&w));
+}
+
+/* Between look and stamp: nothing is written, and the next leader does it. */
+static void the_lease_is_lost(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.lease_lost = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.err, STW_ERR_CANCELLED);
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(text(&w, "lastScheduleTime"), "");
+    w.lease_lost = false;
+    run_at(&w, "2026-01-01T04:00:02Z");
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
+}
+
+/* Another replica that believes it leads stamps just before we do. */
+static void the_other_stamps(struct world *world)
+{
+    (void)snprintf(world->live.stamp, sizeof(world->live.stamp), "2026-01-01T04:00:00Z");
+    world->live.generation++;
+    world->stamps++;
+    touch(world);
+}
+
+static void two_leaders(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.meanwhile = the_other_stamps;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.err, STW_ERR_CONFLICT);
+    assert_int_equal(w.stamps, 1);
+    run_at(&w, "2026-01-01T04:00:01Z"); /* from a fresh read */
+    assert_int_equal(w.err, STW_OK);
+    assert_int_equal(w.stamps, 1);
+    assert_true(rolling(&w));
+}
+
+/* A leader that was suspended, with an old status, must not undo what the other has done since. */
+static void a_leader_of_yesterday(void **state)
+{
+    (void)state;
+    begin("*/10 * * * *");
+    (void)snprintf(w.live.stamp, sizeof(w.live.stamp), "2026-01-01T00:20:00Z");
+    run_at(&w, "2026-01-01T00:20:01Z"); /* its latest instant is already stamped */
+    assert_int_equal(w.stamps, 0);
+
+    begin("*/10 * * * *");
+    (void)snprintf(w.live.stamp, sizeof(w.live.stamp), "2026-01-01T00:10:05Z");
+    run_at(&w, "2026-01-01T00:10:06Z"); /* by hand, later than the instant */
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T00:10:00Z");
+}
+
+static void a_stamp_of_the_future_is_no_obstacle(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    (void)snprintf(w.live.stamp, sizeof(w.live.stamp), "2099-01-01T00:00:00Z");
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
+}
+
+static void down_over_one_instant(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    run_at(&w, "2026-01-01T04:10:00Z"); /* just within the deadline */
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
+    assert_int_equal(number(&w, "missedCount"), 0);
+}
+
+static void down_over_its_deadline(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    run_at(&w, "2026-01-01T04:10:01Z");
+    assert_int_equal(w.stamps, 0);
+    assert_int_equal(w.looks, 0);
+    assert_true(said(&w, "MissedSchedule"));
+    assert_string_equal(text(&w, "lastResult"), "Missed");
+    assert_string_equal(text(&w, "lastMissedTime"), "2026-01-01T04:00:00Z");
+    assert_int_equal(number(&w, "missedCount"), 1);
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-02T04:00:00Z");
+    run_at(&w, "2026-01-01T04:20:00Z"); /* not counted again */
+    assert_int_equal(number(&w, "missedCount"), 1);
+    assert_int_equal(w.event_count, 0);
+}
+
+static void down_over_a_thousand_instants(void **state)
+{
+    (void)state;
+    begin("*/15 * * * *");
+    run_at(&w, "2026-01-11T10:00:30Z"); /* 1,000 instants */
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-11T10:00:00Z");
+    assert_int_equal(number(&w, "missedCount"), 100);
+    assert_string_equal(text(&w, "lastMissedTime"), "2026-01-11T09:45:00Z");
+    assert_true(said(&w, "Restarted"));
+    assert_true(said(&w, "MissedSchedule"));
+    settle(&w);
+    run_at(&w, "2026-01-11T10:15:00Z"); /* and the schedule goes on */
+    assert_int_equal(w.stamps, 2);
+}
+
+static void a_changed_schedule_looks_ahead(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.spec.schedule = "0 1 * * *";
+    w.changed_at = at("2026-01-01T01:00:30Z");
+    run_at(&w, "2026-01-01T01:00:31Z"); /* 1:00 was before the change */
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-02T01:00:00Z");
+    w.spec.time_zone = "UTC"; /* another name, the same zone */
+    w.changed_at = at("2026-01-01T12:00:00Z");
+    run_at(&w, "2026-01-01T12:00:00Z");
+    assert_int_equal(w.stamps, 0);
+}
+
+/* Changed while no replica ran, and due since then. */
+static void changed_while_down(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.spec.schedule = "0 1 * * *";
+    w.changed_at = at("2026-01-01T00:59:00Z");
+    run_at(&w, "2026-01-01T01:05:00Z");
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T01:00:00Z");
+}
+
+static void disabled_and_enabled(void **state)
+{
+    (void)state;
+    create("*/5 * * * *");
+    w.spec.enabled = false;
+    run_at(&w, "2026-01-01T00:02:00Z");
+    assert_int_equal(w.wake_ms, 0);
+    assert_string_equal(text(&w, "nextScheduleTime"), "");
+    run_at(&w, "2026-01-01T01:00:00Z");
+    w.spec.enabled = true;
+    w.changed_at = at("2026-01-01T01:01:00Z");
+    run_at(&w, "2026-01-01T01:01:00Z");
+    assert_int_equal(w.stamps, 0); /* not for earlier instants */
+    assert_int_equal(number(&w, "missedCount"), 0);
+    run_at(&w, "2026-01-01T01:05:00Z");
+    assert_int_equal(w.stamps, 1);
+}
+
+/* Due before its first run: the creation time counts. */
+static void created_long_before_it_is_seen(void **state)
+{
+    (void)state;
+    create("0 4 * * *");
+    run_at(&w, "2026-01-01T04:00:05Z");
+    assert_int_equal(w.stamps, 1);
+}
+
+static void the_clock_steps(void **state)
+{
+    (void)state;
+    begin("30 * * * *");
+    run_at(&w, "2026-01-01T03:30:00Z");
+    settle(&w);
+    run_at(&w, "2026-01-01T03:31:00Z");
+    unsigned stamps = w.stamps;
+    run_at(&w, "2026-01-01T02:31:00Z"); /* back an hour: 2:30 and 3:30 are done */
+    assert_int_equal(w.stamps, stamps);
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-01T04:30:00Z");
+    run_at(&w, "2026-01-01T03:30:00Z");
+    assert_int_equal(w.stamps, stamps);
+    run_at(&w, "2026-01-01T04:31:00Z"); /* and forward */
+    assert_int_equal(w.stamps, stamps + 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T04:30:00Z");
+}
+
+/* A step of the wall clock does not change how long a rollout has taken, in either direction. */
+static void the_clock_steps_during_a_rollout(void **state)
+{
+    static const struct {
+        int64_t set_by;
+        const char *early, *late;
+    } cases[] = {
+        {3600, "2026-01-01T05:09:59Z", "2026-01-01T05:10:00Z"},
+        {-3600, "2026-01-01T03:09:59Z", "2026-01-01T03:10:00Z"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        begin("0 4 * * *");
+        run_at(&w, "2026-01-01T04:00:00Z");
+        w.set_by = cases[i].set_by;
+        run_at(&w, cases[i].early);
+        assert_true(rolling(&w));
+        assert_int_equal(w.wake_ms, 1000 + 1);
+        run_at(&w, cases[i].late);
+        assert_string_equal(reason(&w, 0), "RolloutTimeout");
+        json_t *entry = json_array_get(json_object_get(w.status, "history"), 0);
+        assert_int_equal(json_integer_value(json_object_get(entry, "durationSeconds")), 600);
+    }
+}
+
+/* A new process knows only what was written. */
+static void the_clock_steps_and_steward_is_another(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    run_at(&w, "2026-01-01T04:00:00Z");
+    start_anew(&w);
+    run_at(&w, "2026-01-01T04:09:00Z"); /* nine minutes are over */
+    assert_true(rolling(&w));
+    w.set_by = 3600;
+    run_at(&w, "2026-01-01T05:09:59Z");
+    assert_true(rolling(&w));
+    start_anew(&w);
+    run_at(&w, "2026-01-01T05:09:59Z");
+    assert_string_equal(reason(&w, 0), "RolloutTimeout");
+}
+
+static void replaced_by_another(struct world *world)
+{
+    (void)snprintf(world->live.uid, sizeof(world->live.uid), "d-2");
+    world->live.stamp[0] = '\0';
+    world->live.generation = 1;
+    settle(world);
+}
+
+static void pause_it(struct world *world)
+{
+    world->live.paused = true;
+}
+static void scale_to_zero(struct world *world)
+{
+    world->live.wanted = 0;
+    settle(world);
+}
+static void delete_it(struct world *world)
+{
+    world->live.there = false;
+}
+static void lose_one(struct world *world)
+{
+    world->live.available = 2;
+}
+static void roll_out(struct world *world)
+{
+    world->live.generation++;
+    world->live.updated = 1;
+}
+static void get_stuck(struct world *world)
+{
+    world->live.stuck = true;
+    world->live.observed_generation = world->live.generation;
+    (void)snprintf(world->live.stuck_message, sizeof(world->live.stuck_message), "no progress");
+}
+static void fail_and_get_stuck(struct world *world)
+{
+    lose_one(world);
+    get_stuck(world);
+}
+
+static void what_is_skipped(void **state)
+{
+    static const struct {
+        void (*before)(struct world *world);
+        const char *policy;
+        bool require_healthy;
+        const char *reason; /* NULL: restarted */
+    } cases[] = {
+        {pause_it, "Forbid", true, "SkippedTargetPaused"},
+        {pause_it, "Allow", false, "SkippedTargetPaused"},
+        {scale_to_zero, "Forbid", true, "SkippedScaledToZero"},
+        {delete_it, "Forbid", true, "SkippedTargetNotFound"},
+        {lose_one, "Forbid", true, "SkippedTargetUnhealthy"},
+        {lose_one, "Forbid", false, NULL},
+        {roll_out, "Forbid", true, "SkippedRolloutRunning"},
+        {roll_out, "Forbid", false, "SkippedRolloutRunning"},
+        {roll_out, "Allow", true, NULL},
+        {fail_and_get_stuck, "Forbid", true, "SkippedTargetUnhealthy"},
+        {fail_and_get_stuck, "Forbid", false, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        create("0 4 * * *");
+        w.spec.concurrency_policy = cases[i].policy;
+        w.spec.require_healthy = cases[i].require_healthy;
+        run_at(&w, "2026-01-01T00:00:00Z");
+        cases[i].before(&w);
+        run_at(&w, "2026-01-01T04:00:00Z");
+        if (w.stamps != (cases[i].reason ? 0u : 1u) ||
+            (cases[i].reason && !said(&w, cases[i].reason)))
+            fail_msg("case %zu: %u stamps, %s", i, w.stamps, w.events[0].reason);
+        assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T04:00:00Z");
+        if (cases[i].reason) {
+            assert_string_equal(text(&w, "lastResult"), "Skipped");
+            assert_string_equal(reason(&w, 0), cases[i].reason);
+        }
+        run_at(&w, "2026-01-01T04:00:30Z"); /* an instant is skipped for good */
+        assert_int_equal(w.stamps, cases[i].reason ? 0 : 1);
+    }
+}
+
+static void what_happens_during_a_rollout(void **state)
+{
+    static const struct {
+        void (*during)(struct world *world);
+        const char *reason;
+        const char *result; /* "" still running */
+    } cases[] = {
+        {delete_it, "DeploymentNotFound", "Failed"},
+        {replaced_by_another, "Replaced", "Failed"},
+        {get_stuck, "RolloutFailed", "Failed"},
+        {scale_to_zero, "RolloutSucceeded", "Succeeded"},
+        {settle, "RolloutSucceeded", "Succeeded"},
+        {pause_it, "", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        begin("0 4 * * *");
+        run_at(&w, "2026-01-01T04:00:00Z");
+        cases[i].during(&w);
+        run_at(&w, "2026-01-01T04:01:00Z");
+        assert_string_equal(text(&w, "lastResult"), cases[i].result);
+        assert_string_equal(reason(&w, 0), cases[i].reason);
+        assert_int_equal(rolling(&w), !*cases[i].result);
+        assert_int_equal(w.stamps, 1);
+        run_at(&w, "2026-01-01T04:10:00Z"); /* the timeout has passed */
+        assert_false(rolling(&w));
+        if (!*cases[i].result)
+            assert_string_equal(reason(&w, 0), "RolloutTimeout");
+    }
+}
+
+static void a_rollout_into_the_next_instant(void **state)
+{
+    (void)state;
+    begin("*/5 * * * *");
+    run_at(&w, "2026-01-01T00:05:00Z");
+    run_at(&w, "2026-01-01T00:10:00Z");
+    assert_int_equal(w.stamps, 1);
+    assert_true(said(&w, "SkippedRolloutRunning"));
+    assert_true(rolling(&w));
+    w.spec.concurrency_policy = "Allow";
+    run_at(&w, "2026-01-01T00:15:00Z"); /* at this moment it also times out */
+    assert_int_equal(w.stamps, 2);
+
+    create("*/5 * * * *");
+    w.spec.concurrency_policy = "Allow";
+    run_at(&w, "2026-01-01T00:00:00Z");
+    run_at(&w, "2026-01-01T00:05:00Z");
+    run_at(&w, "2026-01-01T00:10:00Z");
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(reason(&w, 0), "Superseded");
+    assert_true(rolling(&w));
+}
+
+static void jitter_puts_off(void **state)
+{
+    (void)state;
+    create("0 4 * * *");
+    w.spec.jitter_seconds = 300;
+    run_at(&w, "2026-01-01T00:00:00Z");
+    uint64_t off = w.wake_ms / 1000 - 4 * 3600;
+    assert_true(off > 0 && off <= 300); /* of this uid */
+    w.now = at("2026-01-01T04:00:00Z") + (int64_t)off - 1;
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-01T04:00:00Z");
+    w.now++;
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z"); /* the instant, not the time */
+}
+
+static void jitter_is_spread(void **state)
+{
+    unsigned thirds[3] = {0};
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        struct eru *e = calloc(1, sizeof(*e));
+        e->spec.jitter_seconds = 2;
+        (void)snprintf(e->object.uid, sizeof(e->object.uid), "uid-%d", i);
+        thirds[eru_plan_jitter(e)]++;
+        assert_int_equal(eru_plan_jitter(e), eru_plan_jitter(e));
+        free(e);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_in_range(thirds[i], 900, 1100);
+}
+
+static void an_api_server_that_is_away(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.look_fails = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.err, STW_ERR_UNAVAILABLE);
+    assert_string_equal(text(&w, "lastScheduleTime"), "");
+    w.look_fails = false;
+    run_at(&w, "2026-01-01T04:05:00Z");
+    assert_int_equal(w.stamps, 1);
+}
+
+static void by_hand_once_a_token(void **state)
+{
+    (void)state;
+    create("0 4 * * *");
+    w.spec.enabled = false;
+    run_at(&w, "2026-01-01T00:00:00Z");
+    w.token = "one";
+    run_at(&w, "2026-01-01T01:00:00Z"); /* recorded first */
+    assert_int_equal(w.stamps, 0);
+    assert_int_equal(w.wake_ms, 1);
+    run_once(&w, false); /* interrupted after the stamp */
+    assert_int_equal(w.stamps, 1);
+    run_at(&w, "2026-01-01T01:00:05Z");
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(w.live.stamp, "2026-01-01T01:00:00Z");
+    assert_true(rolling(&w));
+    settle(&w);
+    run_at(&w, "2026-01-01T01:01:00Z");
+    run_at(&w, "2026-01-01T01:02:00Z");
+    assert_int_equal(w.stamps, 1);
+    w.token = "two";
+    run_at(&w, "2026-01-01T02:00:00Z");
+    run_at(&w, "2026-01-01T02:00:01Z");
+    assert_int_equal(w.stamps, 2);
+    w.token = ""; /* removed: no restart */
+    settle(&w);
+    run_at(&w, "2026-01-01T03:00:00Z");
+    assert_int_equal(w.stamps, 2);
+}
+
+/* The stamp has whole seconds: of two restarts in one second, the second one gets the next
+ * second. */
+static void by_hand_twice_in_one_second(void **state)
+{
+    (void)state;
+    create("0 4 * * *");
+    w.spec.enabled = false;
+    run_at(&w, "2026-01-01T01:00:00Z");
+    w.token = "one";
+    run_at(&w, "2026-01-01T01:00:00Z");
+    run_at(&w, "2026-01-01T01:00:00Z");
+    assert_string_equal(w.live.stamp, "2026-01-01T01:00:00Z");
+    settle(&w);
+    run_at(&w, "2026-01-01T01:00:00Z");
+    w.token = "two";
+    run_at(&w, "2026-01-01T01:00:00Z");
+    run_at(&w, "2026-01-01T01:00:00Z");
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(w.live.stamp, "2026-01-01T01:00:01Z");
+}
+
+static void by_hand_waits_for_a_rollout(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    roll_out(&w);
+    w.token = "one";
+    run_at(&w, "2026-01-01T01:00:00Z");
+    run_at(&w, "2026-01-01T01:00:01Z");
+    assert_int_equal(w.stamps, 0);
+    settle(&w);
+    lose_one(&w); /* unhealthy does not prevent it */
+    run_at(&w, "2026-01-01T01:05:00Z");
+    assert_int_equal(w.stamps, 1);
+}
+
+static void by_hand_is_skipped(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    pause_it(&w);
+    w.token = "one";
+    run_at(&w, "2026-01-01T01:00:00Z");
+    run_at(&w, "2026-01-01T01:00:01Z");
+    assert_string_equal(reason(&w, 0), "SkippedTargetPaused");
+    w.live.paused = false;
+    run_at(&w, "2026-01-01T01:00:02Z");
+    assert_int_equal(w.stamps, 0);
+}
+
+static void history_is_bounded(void **state)
+{
+    (void)state;
+    create("*/10 * * * *");
+    w.spec.history_limit = 2;
+    run_at(&w, "2026-01-01T00:00:00Z");
+    pause_it(&w);
+    for (int i = 1; i <= 5; i++) {
+        w.now = at("2026-01-01T00:00:00Z") + i * 600;
+        run_once(&w, true);
+    }
+    json_t *history = json_object_get(w.status, "history");
+    assert_int_equal(json_array_size(history), 2);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(history, 0), "instant")),
+                        "2026-01-01T00:50:00Z"); /* newest first */
+    w.spec.history_limit = 0;
+    run_at(&w, "2026-01-01T01:00:00Z");
+    assert_null(json_object_get(w.status, "history"));
+}
+
+static void a_status_that_makes_no_sense(void **state)
+{
+    (void)state;
+    create("0 4 * * *");
+    json_decref(w.status);
+    w.status = json_loads("{\"observedGeneration\":1,\"lastScheduleTime\":7,\"history\":\"x\","
+                          "\"activeSchedule\":[],\"currentRollout\":{\"instant\":\"soon\"},"
+                          "\"restartNow\":3,\"missedCount\":\"many\",\"lastResult\":\"Odd\"}",
+                          0, NULL);
+    w.changed_at = at("2026-01-01T03:00:00Z");
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T04:00:00Z");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(at_its_instant, done),
+        cmocka_unit_test_teardown(cut_off_between_stamp_and_status, done),
+        cmocka_unit_test_teardown(through_while_nobody_looked, done),
+        cmocka_unit_test_teardown(the_answer_was_lost, done),
+        cmocka_unit_test_teardown(the_lease_is_lost, done),
+        cmocka_unit_test_teardown(two_leaders, done),
+        cmocka_unit_test_teardown(a_leader_of_yesterday, done),
+        cmocka_unit_test_teardown(a_stamp_of_the_future_is_no_obstacle, done),
+        cmocka_unit_test_teardown(down_over_one_instant, done),
+        cmocka_unit_test_teardown(down_over_its_deadline, done),
+        cmocka_unit_test_teardown(down_over_a_thousand_instants, done),
+        cmocka_unit_test_teardown(a_changed_schedule_looks_ahead, done),
+        cmocka_unit_test_teardown(changed_while_down, done),
+        cmocka_unit_test_teardown(disabled_and_enabled, done),
+        cmocka_unit_test_teardown(created_long_before_it_is_seen, done),
+        cmocka_unit_test_teardown(the_clock_steps, done),
+        cmocka_unit_test_teardown(the_clock_steps_during_a_rollout, done),
+        cmocka_unit_test_teardown(the_clock_steps_and_steward_is_another, done),
+        cmocka_unit_test_teardown(what_is_skipped, done),
+        cmocka_unit_test_teardown(what_happens_during_a_rollout, done),
+        cmocka_unit_test_teardown(a_rollout_into_the_next_instant, done),
+        cmocka_unit_test_teardown(jitter_puts_off, done),
+        cmocka_unit_test_teardown(jitter_is_spread, done),
+        cmocka_unit_test_teardown(an_api_server_that_is_away, done),
+        cmocka_unit_test_teardown(by_hand_once_a_token, done),
+        cmocka_unit_test_teardown(by_hand_twice_in_one_second, done),
+        cmocka_unit_test_teardown(by_hand_waits_for_a_rollout, done),
+        cmocka_unit_test_teardown(by_hand_is_skipped, done),
+        cmocka_unit_test_teardown(history_is_bounded, done),
+        cmocka_unit_test_teardown(a_status_that_makes_no_sense, done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/eru/spec.h"
+
+#include "base/tzfile.h"
+#include "kinds/common/product.h"
+#include "schema/zones.h"
+#include "support/judge.h"
+
+#define ERU(members)                                                                               \
+    "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{" members "}}"
+#define SPEC(members) ERU("\"deploymentname\":\"web\"," members)
+
+static struct stw_product product;
+static const struct stw_env env = {.product = &product};
+
+static void fields_one_by_one(void **state)
+{
+    static const struct {
+        const char *object, *want;
+    } cases[] = {
+        {ERU("\"deploymentname\":\"web\""), ""},
+        /* deploymentname */
+        {ERU("\"enabled\":true"), "spec.deploymentname: Required value\n"},
+        {ERU("\"deploymentname\":\"Web\""),
+         "spec.deploymentname: Invalid value: \"Web\": must consist of lower case alphanumeric "
+         "characters, '-' or '.', and must start and end with an alphanumeric character\n"},
+        /* enabled */
+        {SPEC("\"enabled\":\"yes\""), "spec.enabled: Invalid value: \"yes\": must be a boolean\n"},
+        /* schedule */
+        {SPEC("\"schedule\":\"@daily\""), ""},
+        {SPEC("\"schedule\":\"0 0 * *\""),
+         "spec.schedule: Invalid value: \"0 0 * *\": must have 5 fields, got 4\n"},
+        {SPEC("\"schedule\":\"0 24 * * *\""),
+         "spec.schedule: Invalid value: \"0 24 * * *\": field 2 (hour): 24 is outside 0-23\n"},
+        {SPEC("\"schedule\":\"TZ=UTC 0 0 * * *\""),
+         "spec.schedule: Invalid value: \"TZ=UTC 0 0 * * *\": use spec.timeZone\n"},
+        {SPEC("\"schedule\":\"0 0 31 2 *\""),
+         "spec.schedule: Invalid value: \"0 0 31 2 *\": never matches any date\n"},
+        {SPEC("\"schedule\":\"*/60 0 * * *\""),
+         "W: spec.schedule: field 1 (minute): the step is larger than the range\n"},
+        {SPEC("\"schedule\":\"*/4 * * * *\""),
+         "W: spec.schedule: restarts oftener than every 5 minutes\n"},
+        {SPEC("\"schedule\":\"0 0 13 * 5\""),
+         "W: spec.schedule: both day fields are restricted; it matches when either day field "
+         "matches\n"},
+        {SPEC("\"schedule\":\"0 0 */2 * 1\""),
+         "W: spec.schedule: both day fields are restricted; it matches when either day field "
+         "matches\n"},
+        {SPEC("\"schedule\":7"), "spec.schedule: Invalid value: 7: must be a string\n"},
+        /* timeZone */
+        {SPEC("\"timeZone\":\"Europe/Berlin\""), ""},
+        {SPEC("\"timeZone\":\"Europe/Atlantis\""),
+         "spec.timeZone: Invalid value: \"Europe/Atlantis\": unknown time zone\n"},
+        {SPEC("\"timeZone\":\"Local\""),
+         "spec.timeZone: Invalid value: \"Local\": unknown time zone\n"},
+        {SPEC("\"timeZone\":\"../../../etc/localtime\""),
+         "spec.timeZone: Invalid value: \"../../../etc/localtime\": unknown time zone\n"},
+        /* the numbers */
+        {SPEC("\"startingDeadlineSeconds\":9"),
+         "spec.startingDeadlineSeconds: Invalid value: 9: must be between 10 and 86400\n"},
+        {SPEC("\"startingDeadlineSeconds\":10,\"jitterSeconds\":9"), ""},
+        {SPEC("\"startingDeadlineSeconds\":10,\"jitterSeconds\":10"),
+         "spec.jitterSeconds: Invalid value: 10: must be less than startingDeadlineSeconds "
+         "(10)\n"},
+        {SPEC("\"jitterSeconds\":600"), "spec.jitterSeconds: Invalid value: 600: must be less "
+                                        "than startingDeadlineSeconds (600)\n"},
+        {SPEC("\"jitterSeconds\":3601,\"startingDeadlineSeconds\":4000"),
+         "spec.jitterSeconds: Invalid value: 3601: must be between 0 and 3600\n"},
+        {SPEC("\"rolloutTimeoutSeconds\":29"),
+         "spec.rolloutTimeoutSeconds: Invalid value: 29: must be between 30 and 7200\n"},
+        {SPEC("\"historyLimit\":21"),
+         "spec.historyLimit: Invalid value: 21: must be between 0 and 20\n"},
+        {SPEC("\"concurrencyPolicy\":\"Replace\""),
+         "spec.concurrencyPolicy: Unsupported value: \"Replace\": supported values: \"Forbid\", "
+         "\"Allow\"\n"},
+        /* several errors */
+        {ERU("\"schedule\":\"x\",\"timeZone\":\"y z\""),
+         "spec.deploymentname: Required value\n"
+         "spec.schedule: Invalid value: \"x\": must have 5 fields, got 1\n"
+         "spec.timeZone: Invalid value: \"y z\": unknown time zone\n"},
+        /* a planned field, still unknown */
+        {SPEC("\"excludeDates\":[]"), "W: unknown field \"spec.excludeDates\"\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++)
+        assert_answer(&stw_kind_eru, cases[i].object, NULL, &env, cases[i].want);
+}
+
+static void updates(void **state)
+{
+    (void)state;
+    assert_answer(&stw_kind_eru, ERU("\"deploymentname\":\"api\""),
+                  ERU("\"deploymentname\":\"web\""), &env,
+                  "spec.deploymentname: Forbidden: field is immutable (was \"web\")\n");
+    assert_answer(&stw_kind_eru, SPEC("\"schedule\":\"@hourly\",\"enabled\":true"),
+                  ERU("\"deploymentname\":\"web\""), &env, "");
+}
+
+static bool find_other(void *ctx, const char *index, const char *key, const char *self,
+                       char *ret_holder)
+{
+    const char *holder = ctx;
+    if (!stw_streq(index, "erus.deployment") || !stw_streq(key, "shop/web") ||
+        stw_streq(self, holder))
+        return false;
+    (void)snprintf(ret_holder, 512, "%s", holder);
+    return true;
+}
+
+static int has_none(void *ctx, const char *plural, const char *key)
+{
+    (void)ctx;
+    assert_string_equal(plural, "deployments");
+    assert_string_equal(key, "shop/web");
+    return 0;
+}
+
+static void what_stands_in_the_cluster(void **state)
+{
+    char other[] = "shop/nightly", self[] = "shop/web";
+    struct stw_lookup lookup = {.ctx = other, .find = find_other};
+    struct stw_env there = {.lookup = &lookup};
+    (void)state;
+    assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there,
+                  "spec.deploymentname: Forbidden: Deployment \"web\" is already handled by Eru "
+                  "\"nightly\"\n");
+    lookup.ctx = self; /* its own entry is not a conflict */
+    assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there, "");
+    lookup.has = has_none;
+    assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there,
+                  "W: Deployment \"web\" not found; nothing is restarted until it is there\n");
+    assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), SPEC("\"enabled\":false"), &there, "");
+}
+
+static void defaults_are_filled_in(void **state)
+{
+    (void)state;
+    assert_defaults(&stw_kind_eru, ERU("\"deploymentname\":\"web\""),
+                    "/spec/enabled=false\n/spec/schedule=\"0 0 * * *\"\n"
+                    "/spec/timeZone=\"Etc/UTC\"\n/spec/startingDeadlineSeconds=600\n"
+                    "/spec/concurrencyPolicy=\"Forbid\"\n/spec/requireHealthy=true\n"
+                    "/spec/jitterSeconds=0\n/spec/rolloutTimeoutSeconds=600\n"
+                    "/spec/historyLimit=5\n");
+}
+
+static void what_is_still_the_default(void **state)
+{
+    static const struct {
+        const char *object;
+        bool is;
+    } cases[] = {
+        {ERU("\"deploymentname\":\"web\""), true},
+        {SPEC("\"schedule\":\"0 0 * * *\",\"timeZone\":\"Etc/UTC\",\"historyLimit\":5"), true},
+        {SPEC("\"enabled\":true"), false},
+        {SPEC("\"schedule\":\"@daily\""), false},
+        {SPEC("\"timeZone\":\"UTC\""), false},
+        {SPEC("\"startingDeadlineSeconds\":601"), false},
+        {SPEC("\"concurrencyPolicy\":\"Allow\""), false},
+        {SPEC("\"requireHealthy\":false"), false},
+        {SPEC("\"jitterSeconds\":1"), false},
+        {SPEC("\"rolloutTimeoutSeconds\":30"), false},
+        {SPEC("\"historyLimit\":4"), false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct question q;
+        struct stw_eru e = {0};
+        stw_autoarena struct stw_arena *arena = stw_arena_create();
+        ask(&q, &stw_kind_eru, cases[i].object, NULL, NULL);
+        assert_int_equal(
+            stw_kind_decode(&stw_kind_eru, stw_json_get(q.a.object, "spec"), arena, &e, NULL), 0);
+        if (stw_eru_is_default(&e) != cases[i].is)
+            fail_msg("%s", cases[i].object);
+        ask_done(&q);
+    }
+}
+
+static int make_zones(void **state)
+{
+    (void)state;
+    product.zones = stw_zones_create(stw_tz_read);
+    return product.zones ? 0 : -1;
+}
+
+static int end_zones(void **state)
+{
+    (void)state;
+    stw_zones_destroy(product.zones);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_one_by_one),          cmocka_unit_test(updates),
+        cmocka_unit_test(what_stands_in_the_cluster), cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(what_is_still_the_default),
+    };
+    return cmocka_run_group_tests(tests, make_zones, end_zones);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a move waits for, and what is read from the API server before it. */
+#include "fake.h"
+#include "fixture.h"
+
+#include <unistd.h>
+
+#define SPEC "{\"size\":3,\"version\":\"3.5.16\"}"
+#define STATUS(action)                                                                             \
+    "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"},"                 \
+    "\"currentAction\":{\"kind\":\"" action "\",\"startTime\":\"2024-01-01T00:00:00Z\"}}"
+#define ADDS(name) STATUS("AddMember\",\"member\":\"" name)
+#define A "db-bbbbbbbbbb"
+#define B "db-cccccccccc"
+#define C "db-dddddddddd"
+
+/* --- a cluster with the state of the controller and an API server */
+
+static void begin(struct fixture *f, const char *status)
+{
+    const struct stw_manager_config config = {0};
+    struct stw_error err = {0};
+    void *runtime = NULL;
+    fixture_init(f, SPEC, status);
+    assert_int_equal(ec_runtime_open(NULL, &config, &runtime, &err), 0);
+    f->e->runtime = runtime;
+    f->run.client = fake.client;
+    f->e->view.durable = f->e->view.failover = f->e->view.listed = true;
+    f->e->view.unhealthy_s = 300;
+    f->e->view.deadline_s = 600;
+    f->e->view.max_per_hour = 2;
+    f->e->view.action = f->e->state.action;
+    fixture_member(f, A, 1)->leader = true;
+    fixture_member(f, B, 2);
+    ec_fresh_name(f->e, f->e->view.fresh);
+}
+
+static void end(struct fixture *f)
+{
+    ec_runtime_close(f->e->runtime);
+    fixture_done(f);
+}
+
+static void decides(struct fixture *f, enum ec_act act, const char *member)
+{
+    if (ec_decide(f->e) != 0)
+        fail_msg("%s", f->e->err.text);
+    assert_int_equal(f->e->move.act, act);
+    assert_string_equal(f->e->move.member, member);
+}
+
+static void waits(struct fixture *f, uint64_t ms)
+{
+    decides(f, EC_WAIT, "");
+    assert_null(f->e->move.reason);
+    assert_int_equal(f->e->move.wait_ms, ms);
+}
+
+/* --- a call to etcd that may be in flight */
+
+/* The calls of the previous steward are not known: only its intent is. */
+static void a_call_of_the_steward_before(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    waits(&f, 10000);
+    f.now.ms += 9999;
+    waits(&f, 1);
+    f.now.ms += 1;
+    decides(&f, EC_MEMBER_ADD, C);
+    end(&f);
+}
+
+static void what_the_list_shows_is_over(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    struct ec_member *c = fixture_member(&f, C, 3);
+    c->learner = true;
+    c->pod = EC_POD_ABSENT;
+    c->healthy = c->answers = false;
+    decides(&f, EC_CREATE_POD, C);
+    c->pod = EC_POD_RUNNING;
+    c->healthy = c->answers = true;
+    decides(&f, EC_MEMBER_PROMOTE, C); /* the wait is over */
+    end(&f);
+}
+
+/* Another intent would be another decision; recreating a pod is not. */
+static void what_goes_on_meanwhile(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    f.e->view.size = 2;
+    waits(&f, 10000); /* the intent is not dropped */
+    struct ec_member *b = &f.e->view.members[1];
+    b->healthy = b->answers = false;
+    b->pod = EC_POD_ABSENT;
+    decides(&f, EC_CREATE_POD, B);
+    end(&f);
+}
+
+static void nothing_is_on_its_way(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, STATUS("RollMember\",\"member\":\"" B));
+    f.e->view.members[1].pod_template = false;
+    f.e->view.size = 2;
+    f.e->view.action = (struct ec_action){0};
+    decides(&f, EC_MEMBER_ADD, f.e->view.fresh);
+    end(&f);
+}
+
+static void an_answer_of_ours_is_lost(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
+    decides(&f, EC_MEMBER_ADD, f.e->view.fresh);
+    struct ec_kept *kept = ec_runtime_get(f.e->runtime, &f.run);
+    f.e->view.action = f.e->move.intent;
+    kept->unsure_until_ms = f.now.ms + EC_UNSURE_MS;
+    waits(&f, 10000);
+    f.now.ms += 10000;
+    decides(&f, EC_MEMBER_ADD, f.e->view.action.member);
+    end(&f);
+}
+
+/* A wait is not an error: a learner that has not caught up is tried again, and nothing is
+ * reported. */
+static void what_an_answer_means(void **state)
+{
+    static const struct {
+        enum stw_etcd_trouble trouble;
+        int means;
+        bool unsure;
+    } cases[] = {
+        {STW_ETCD_FINE, 1, false},        {STW_ETCD_EXISTS, 1, false},
+        {STW_ETCD_NOT_FOUND, 1, false},   {STW_ETCD_NOT_READY, 0, false},
+        {STW_ETCD_UNHEALTHY, 0, false},   {STW_ETCD_TOO_MANY_LEARNERS, 0, false},
+        {STW_ETCD_UNREACHABLE, -1, true}, {STW_ETCD_NO_LEADER, -1, true},
+        {STW_ETCD_FAILED, -1, true},      {STW_ETCD_AUTH, -1, false},
+        {STW_ETCD_CORRUPT, -1, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        begin(&f, ADDS(C));
+        struct ec_kept *kept = ec_runtime_get(f.e->runtime, &f.run);
+        int rc = cases[i].trouble == STW_ETCD_FINE
+                     ? 0
+                     : stw_fail(&f.e->err, STW_ERR_UNAVAILABLE, "not now");
+        if (ec_answer(f.e, rc, cases[i].trouble, kept) != cases[i].means)
+            fail_msg("case %zu", i);
+        assert_int_equal(f.e->err.code, cases[i].means < 0 ? STW_ERR_UNAVAILABLE : STW_OK);
+        assert_int_equal(kept->unsure_until_ms, cases[i].unsure ? f.now.ms + EC_UNSURE_MS : 0);
+        end(&f);
+    }
+}
+
+/* --- names */
+
+#define PATH "GET /api/v1/namespaces/shop/"
+#define USED "db-hhhhhhhhhh"
+
+static void a_name_that_is_used(void **state)
+{
+    static const char *const plurals[] = {"pods", "persistentvolumeclaims"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(plurals); i++) {
+        struct fixture f;
+        char step[256], path[128], first[EC_NAME_MAX];
+        begin(&f, ADDS(USED));
+        ec_runtime_get(f.e->runtime, &f.run)->seen = true;
+        (void)snprintf(path, sizeof(path), PATH "%s/" USED, plurals[i]);
+        (void)snprintf(step, sizeof(step), "[{'match':'%s$','body':{}}]", path);
+        (void)snprintf(first, sizeof(first), "%s", f.e->view.fresh);
+        fake_steps(&fake, step);
+        assert_int_equal(ec_decide(f.e), 0);
+        assert_int_equal(f.e->move.act, EC_MEMBER_ADD);
+        assert_string_not_equal(f.e->move.member, USED);
+        assert_string_not_equal(f.e->move.member, first);
+        assert_string_equal(f.e->move.intent.member, f.e->move.member);
+        assert_int_equal(fake_count(&fake, path), 1);
+        /* The other name was checked, too: a pod and a claim. */
+        (void)snprintf(path, sizeof(path), "/%s ", f.e->move.member);
+        assert_int_equal(fake_count(&fake, path), 2);
+        end(&f);
+    }
+}
+
+static void a_name_of_which_nothing_is_known(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
+    fake_steps(&fake, "[{'match':'" PATH "pods/','status':500,'body':'x'}]");
+    assert_int_equal(ec_decide(f.e), -1);
+    assert_int_equal(f.e->err.code, STW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(f.e->err.text, "cannot see whether Pod \"db-"));
+    end(&f);
+}
+
+static void all_names_are_used(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
+    fake_steps(&fake, "[{'match':'" PATH "pods/','body':{},'times':3}]");
+    assert_int_equal(ec_decide(f.e), -1);
+    assert_int_equal(f.e->err.code, STW_ERR_CONFLICT);
+    end(&f);
+}
+
+/* --- before a cluster of one member */
+
+static void no_pod_is_left(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, ADDS(C));
+    assert_int_equal(ec_check_cleared(f.e), 0);
+    fake_steps(&fake, "[{'match':'" PATH "pods/" B "','body':{}}]");
+    assert_int_equal(ec_check_cleared(f.e), -1);
+    assert_int_equal(f.e->err.code, STW_ERR_CONFLICT);
+    assert_string_equal(f.e->err.text, "pod \"" B "\" is still there");
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_of_the_steward_before),
+        cmocka_unit_test(what_the_list_shows_is_over),
+        cmocka_unit_test(what_goes_on_meanwhile),
+        cmocka_unit_test(nothing_is_on_its_way),
+        cmocka_unit_test(an_answer_of_ours_is_lost),
+        cmocka_unit_test(what_an_answer_means),
+        cmocka_unit_test(a_name_that_is_used),
+        cmocka_unit_test(a_name_of_which_nothing_is_known),
+        cmocka_unit_test(all_names_are_used),
+        cmocka_unit_test(no_pod_is_left),
+    };
+    return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How pods and claims are read and judged, and what the status stores. */
+#include "fixture.h"
+
+/* --- pods as the kubelet reports them */
+
+#define POD(status)                                                                                \
+    "{\"metadata\":{\"name\":\"db-a\",\"namespace\":\"shop\",\"uid\":\"p-1\",\"labels\":{"         \
+    "\"app.kubernetes.io/instance\":\"db\"},\"annotations\":{\"etcd.database.coreos.com/"          \
+    "initial-cluster\":\"db-a=u\",\"etcd.database.coreos.com/initial-cluster-state\":"             \
+    "\"existing\"}},\"status\":" status "}"
+#define CONTAINER(restarts, state, last)                                                           \
+    "{\"phase\":\"Running\",\"podIP\":\"10.0.0.1\",\"containerStatuses\":[{"                       \
+    "\"restartCount\":" #restarts ",\"state\":{" state "},\"lastState\":{" last "}}]}"
+#define REFUSED                                                                                    \
+    "\"terminated\":{\"exitCode\":1,\"message\":\"x could not retrieve cluster information from "  \
+    "the given URLs\"}"
+#define FULL                                                                                       \
+    "\"terminated\":{\"exitCode\":1,\"message\":\"write /var/etcd/data/member/snap/db: no space "  \
+    "left on device\"}"
+#define CRASHED "\"terminated\":{\"exitCode\":2,\"message\":\"panic\"}"
+
+static void read_pod(const char *object, struct ec_pod_live *ret)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    stw_autojson struct stw_json_doc doc = {0};
+    assert_int_equal(stw_json_scan(&doc, object, strlen(object), NULL), 0);
+    ec_watch_pods.project(NULL, stw_json_root(&doc), &text);
+    assert_int_equal(ec_pod_read(stw_buf_str(&text), text.len, ret), 0);
+}
+
+static void pods(void **state)
+{
+    static const struct {
+        const char *pod;
+        bool ran, ended, refused;
+        enum ec_trouble trouble;
+    } cases[] = {
+        {POD("{\"phase\":\"Pending\"}"), false, false, false, EC_TROUBLE_NONE},
+        {POD(CONTAINER(0, "\"running\":{}", "")), true, false, false, EC_TROUBLE_NONE},
+        {POD("{\"phase\":\"Failed\"}"), false, true, false, EC_TROUBLE_NONE},
+        {POD("{\"phase\":\"Succeeded\"}"), false, true, false, EC_TROUBLE_NONE},
+        {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"ImagePullBackOff\"}", "")), false, false,
+         false, EC_TROUBLE_IMAGE},
+        {POD(CONTAINER(0, "\"waiting\":{\"reason\":\"ContainerCreating\"}", "")), false, false,
+         false, EC_TROUBLE_NONE},
+        /* A crash for another reason does not mean lost data, however often it happens. */
+        {POD(CONTAINER(9, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", CRASHED)), true, false,
+         false, EC_TROUBLE_CRASH},
+        /* Once may be a volume that was late. */
+        {POD(CONTAINER(1, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)), true, false,
+         false, EC_TROUBLE_CRASH},
+        {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)), true, false,
+         true, EC_TROUBLE_CRASH},
+        {POD(CONTAINER(2, REFUSED, "")), true, false, true, EC_TROUBLE_NONE},
+        {POD("{\"conditions\":[{\"type\":\"PodScheduled\",\"reason\":\"Unschedulable\",\"message\":"
+             "\"0/1 nodes: Insufficient cpu\"}]}"),
+         false, false, false, EC_TROUBLE_UNSCHEDULABLE},
+        {POD("{\"conditions\":[{\"type\":\"PodScheduled\",\"reason\":\"Unschedulable\",\"message\":"
+             "\"pod has unbound immediate PersistentVolumeClaims\"}]}"),
+         false, false, false, EC_TROUBLE_VOLUME},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct ec_pod_live p;
+        read_pod(cases[i].pod, &p);
+        if (p.ran != cases[i].ran || p.ended != cases[i].ended || p.refused != cases[i].refused ||
+            p.trouble != cases[i].trouble)
+            fail_msg("%s: ran %d ended %d refused %d trouble %d", cases[i].pod, p.ran, p.ended,
+                     p.refused, (int)p.trouble);
+        assert_true(p.guarded);
+    }
+}
+
+/* The message names causes that a user can fix. */
+static void why_it_crashes(void **state)
+{
+    static const struct {
+        const char *pod, *want;
+    } cases[] = {
+        {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)),
+         "data folder is empty"},
+        {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", FULL)),
+         "volume is full"},
+        {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\",\"message\":\"back-off\"}",
+                       CRASHED)),
+         "back-off"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ec_pod_live p;
+        read_pod(cases[i].pod, &p);
+        assert_non_null(strstr(p.text, cases[i].want));
+    }
+}
+
+/* --- one member */
+
+#define GUARDED .guarded = true
+
+static void data(void **state)
+{
+    static const struct {
+        bool durable, started;
+        struct ec_detail d;
+        enum ec_data want;
+    } cases[] = {
+        /* It never existed: not lost. */
+        {true, false, {.has_pod = false}, EC_DATA_NONE},
+        {true, false, {.has_claim = true}, EC_DATA_THERE},
+        {true, true, {.has_claim = true}, EC_DATA_THERE},
+        {true, true, {.has_pod = true}, EC_DATA_LOST},
+        {true, true, {.has_claim = true, .claim.going = true}, EC_DATA_LOST},
+        /* An empty folder under a guarded pod; a joining member that has found no other yet is not
+         * that. */
+        {true,
+         true,
+         {.has_claim = true, .has_pod = true, .pod = {GUARDED, .refused = true}},
+         EC_DATA_LOST},
+        {true, true, {.has_claim = true, .has_pod = true, .pod = {.refused = true}}, EC_DATA_THERE},
+        /* emptyDirs have the lifetime of their pods. */
+        {false, true, {.has_pod = true}, EC_DATA_THERE},
+        {false, true, {.has_pod = true, .pod.ended = true}, EC_DATA_LOST},
+        {false, true, {.has_pod = false}, EC_DATA_LOST},
+        {false, false, {.has_pod = false}, EC_DATA_NONE},
+    };
+    const struct ec_state none = {0};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        const struct ec_seen seen = {.state = &none, .durable = cases[i].durable, .now = 1000};
+        struct ec_member m = {.name = "db-a", .listed = true, .started = cases[i].started};
+        ec_judge_member(&seen, &cases[i].d, &m);
+        if (m.data != cases[i].want)
+            fail_msg("case %zu: %d", i, (int)m.data);
+    }
+}
+
+/* A voter is healthy if a linearizable read succeeds, a learner if it responds; and only with the
+ * right IDs of member and cluster. */
+static void health(void **state)
+{
+    static const struct {
+        bool learner;
+        struct stw_etcd_health h;
+        bool healthy;
+    } cases[] = {
+        {false, {.answers = true, .linearizable = true, .member_id = 7, .cluster_id = 9}, true},
+        {false, {.answers = true, .member_id = 7, .cluster_id = 9}, false},
+        {true, {.answers = true, .member_id = 7, .cluster_id = 9}, true},
+        {false, {.answers = true, .linearizable = true, .member_id = 8, .cluster_id = 9}, false},
+        {false, {.answers = true, .linearizable = true, .member_id = 7, .cluster_id = 1}, false},
+        {true, {.member_id = 7, .cluster_id = 9}, false},
+    };
+    const struct ec_state st = {.cluster_id = 9};
+    const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct ec_member m = {.name = "db-a", .listed = true, .id = 7, .learner = cases[i].learner};
+        const struct ec_detail d = {.asked = true, .health = cases[i].h};
+        ec_judge_member(&seen, &d, &m);
+        if (m.healthy != cases[i].healthy)
+            fail_msg("case %zu", i);
+        assert_int_equal(m.unhealthy_since, m.healthy ? 0 : 1000);
+    }
+}
+
+/* A steward that has just started also knows how long a member has been down. */
+static void since_survives(void **state)
+{
+    struct ec_state st = {.cluster_id = 9, .member_count = 1};
+    const struct ec_detail silent = {.asked = true};
+    struct ec_member m = {.name = "db-a", .listed = true, .id = 7};
+    (void)state;
+    st.members[0] = (struct ec_remembered){.name = "db-a", .id = 7, .since = 400};
+    const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
+    ec_judge_member(&seen, &silent, &m);
+    assert_int_equal(m.unhealthy_since, 400);
+    st.members[0].healthy = true; /* it was healthy then: it has just gone down */
+    ec_judge_member(&seen, &silent, &m);
+    assert_int_equal(m.unhealthy_since, 1000);
+}
+
+/* The status records, by member ID, who was promoted.  That a member has forgotten it follows from
+ * its own status, once it has had the time to learn of the promotion. */
+static void promotions(void **state)
+{
+    static const struct {
+        struct ec_remembered was;
+        bool learner, says, promoted, doubts;
+    } cases[] = {
+        {{.id = 7, .promoted = true, .since = 400}, false, false, true, false},
+        {{.id = 7, .promoted = true, .since = 400}, false, true, true, true},
+        {{.id = 7, .promoted = true, .since = 971}, false, true, true, false},
+        {{.id = 7, .promoted = true, .since = 400}, true, true, true, false},
+        {{.id = 7, .learner = true, .since = 400}, false, true, false, false},
+        {{.id = 7, .learner = true, .since = 400}, true, true, false, false},
+        {{.id = 8, .promoted = true, .since = 400}, true, true, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct ec_state st = {.cluster_id = 9, .member_count = 1};
+        const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
+        const struct ec_detail d = {
+            .asked = true,
+            .health = {.answers = true, .member_id = 7, .cluster_id = 9, .learner = cases[i].says}};
+        struct ec_member m = {.name = "db-a", .listed = true, .id = 7, .learner = cases[i].learner};
+        st.members[0] = cases[i].was;
+        (void)snprintf(st.members[0].name, EC_NAME_MAX, "db-a");
+        ec_judge_member(&seen, &d, &m);
+        if (m.promoted != cases[i].promoted || m.doubts != cases[i].doubts)
+            fail_msg("case %zu: promoted %d doubts %d", i, m.promoted, m.doubts);
+    }
+}
+
+/* The progress that the member reports. */
+static void progress(void **state)
+{
+    const struct ec_state none = {0};
+    const struct ec_seen seen = {.state = &none, .durable = true, .now = 1000};
+    struct ec_detail d = {.asked = true,
+                          .health = {.answers = true, .raft_term = 5, .raft_index = 99}};
+    struct ec_member m = {.name = "db-a", .listed = true, .id = 7};
+    (void)state;
+    ec_judge_member(&seen, &d, &m);
+    assert_int_equal(m.raft_term, 5);
+    assert_int_equal(m.raft_index, 99);
+}
+
+/* As the kubelet reports it, of a pod that is not being deleted. */
+static void readiness(void **state)
+{
+    const struct ec_state none = {0};
+    const struct ec_seen seen = {.state = &none, .durable = true, .now = 1000};
+    struct ec_detail d = {.has_pod = true, .pod = {.ready = true, .guarded = true}};
+    struct ec_member m = {.name = "db-a"};
+    (void)state;
+    ec_judge_member(&seen, &d, &m);
+    assert_true(m.pod_ready && m.pod_guarded);
+    d.pod.going = true;
+    ec_judge_member(&seen, &d, &m);
+    assert_false(m.pod_ready);
+}
+
+/* The version of a member is what it reports, not what the image of its pod has; while it does not
+ * respond, what it reported last. */
+static void reported_versions(void **state)
+{
+    struct ec_state st = {.cluster_id = 9, .member_count = 1};
+    const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
+    struct ec_detail d = {
+        .has_pod = true,
+        .asked = true,
+        .pod = {.version = "3.5.16"},
+        .health = {.answers = true, .member_id = 7, .cluster_id = 9, .version = {3, 4, 23}}};
+    struct ec_member m = {.name = "db-a", .listed = true, .id = 7};
+    (void)state;
+    st.members[0] = (struct ec_remembered){.name = "db-a", .id = 7, .version = "3.4.22"};
+    ec_judge_member(&seen, &d, &m);
+    assert_int_equal(stw_semver_compare(m.version, (struct stw_semver){3, 4, 23}), 0);
+    assert_int_equal(stw_semver_compare(m.pod_version, (struct stw_semver){3, 5, 16}), 0);
+    d.health.answers = false;
+    ec_judge_member(&seen, &d, &m);
+    assert_int_equal(stw_semver_compare(m.version, (struct stw_semver){3, 4, 22}), 0);
+}
+
+/* A member that was waiting with all others does not count as dead for that. */
+static void an_outage(void **state)
+{
+    struct ec_view v = {
+        .count = 3, .members = {[0] = {.unhealthy_since = 100}, [2] = {.unhealthy_since = 900}}};
+    (void)state;
+    ec_forgive(&v, 0);
+    assert_int_equal(v.members[0].unhealthy_since, 100);
+    ec_forgive(&v, 500);
+    assert_int_equal(v.members[0].unhealthy_since, 500);
+    assert_int_equal(v.members[1].unhealthy_since, 0);
+    assert_int_equal(v.members[2].unhealthy_since, 900);
+}
+
+static void the_end_of_an_outage(void **state)
+{
+    static const struct {
+        const char *type, *status;
+        int64_t since;
+    } rows[] = {
+        {"QuorumLost", "False", 1704067200},
+        {"QuorumLost", "True", 0},
+        {"Available", "False", 0},
+    };
+    struct ec_state s;
+    json_auto_t *none = json_object();
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        json_auto_t *status =
+            json_pack("{s:[{s:s,s:s,s:s}]}", "conditions", "type", rows[i].type, "status",
+                      rows[i].status, "lastTransitionTime", "2024-01-01T00:00:00Z");
+        ec_state_read(status, &s);
+        assert_int_equal(s.quorum_since, rows[i].since);
+    }
+    ec_state_read(none, &s);
+    assert_int_equal(s.quorum_since, 0);
+}
+
+/* --- the stored state */
+
+#define STATUS                                                                                     \
+    "{\"clusterID\":\"ff\",\"storage\":{\"medium\":\"Persistent\",\"class\":\"c\","                \
+    "\"size\":\"1Gi\"},\"currentAction\":{\"kind\":\"ReplaceMember\",\"member\":\"db-x\",\"id\":"  \
+    "\"7\",\"startTime\":\"2024-01-01T00:00:00Z\"},\"forceNewCluster\":{\"step\":"                 \
+    "\"Start\",\"member\":\"db-y\"},\"failovers\":{\"total\":3,\"times\":["                        \
+    "\"2024-01-01T00:00:00Z\"]},\"quorumLostTime\":\"2024-01-01T00:00:01Z\",\"lastRollTime\":"     \
+    "\"2024-01-01T00:00:02Z\",\"currentVersion\":\"3.5.16\",\"oldestVersion\":\"3.4.23\"}"
+
+static void round_trip(void **state)
+{
+    struct ec_state s;
+    json_auto_t *status = json_loads(STATUS, 0, NULL), *again = json_object();
+    (void)state;
+    assert_non_null(status);
+    ec_state_read(status, &s);
+    assert_int_equal(s.cluster_id, 255);
+    assert_int_equal(s.action.kind, EC_REPLACE);
+    assert_int_equal(s.action.id, 7);
+    assert_int_equal(s.action.start, 1704067200);
+    assert_int_equal(s.force_step, EC_FORCE_START);
+    assert_int_equal(s.quorum_lost_since, 1704067201);
+    assert_int_equal(s.last_rolled, 1704067202);
+    assert_true(s.storage.latched && s.storage.durable);
+    ec_state_write(&s, again);
+    assert_true(json_equal(status, again));
+}
+
+/* Every intent is read back unchanged. */
+static void actions(void **state)
+{
+    (void)state;
+    for (int kind = EC_IDLE; kind < EC_KINDS; kind++) {
+        struct ec_state s = {.cluster_id = kind == EC_SEED ? 0 : 5,
+                             .action = {.kind = (enum ec_kind)kind, .start = 1704067200}};
+        struct ec_state back;
+        json_auto_t *status = json_object();
+        (void)snprintf(s.action.member, EC_NAME_MAX, "%s", kind == EC_IDLE ? "" : "db-a");
+        if (kind == EC_IDLE)
+            s.action.start = 0;
+        ec_state_write(&s, status);
+        ec_state_read(status, &back);
+        assert_int_equal(back.action.kind, kind);
+        assert_true(ec_state_same(&s, &back));
+    }
+}
+
+/* Nonsense in a status breaks nothing. */
+static void nonsense(void **state)
+{
+    static const char *const cases[] = {
+        "{}",
+        "{\"clusterID\":5}",
+        "{\"clusterID\":\"zz\",\"currentAction\":\"x\",\"memberList\":\"y\",\"failovers\":[]}",
+        "{\"clusterID\":\"ffffffffffffffffff\",\"memberList\":[1,null,{\"name\":7}],\"storage\":1}",
+        "{\"currentAction\":{\"kind\":\"Dance\"},\"forceNewCluster\":{\"step\":\"Jump\"}}",
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct ec_state s;
+        json_auto_t *status = json_loads(cases[i], 0, NULL);
+        ec_state_read(status, &s);
+        assert_int_equal(s.cluster_id, 0);
+        assert_int_equal(s.action.kind, EC_IDLE);
+        assert_int_equal(s.force_step, EC_FORCE_NOT);
+    }
+}
+
+static void failovers(void **state)
+{
+    struct ec_state s = {0};
+    (void)state;
+    for (int i = 0; i < 15; i++)
+        ec_state_count_failover(&s, 10000 + i);
+    assert_int_equal(s.failovers_total, 15);
+    assert_int_equal(ec_state_failovers(&s, 10020), EC_FAILOVERS_MAX);
+    assert_int_equal(ec_state_failovers(&s, 10014 + EC_FAILOVER_WINDOW), 0);
+    ec_state_count_failover(&s, 20000);
+    assert_int_equal(s.failover_count, 1);
+}
+
+/* --- names */
+
+static void fresh_names(void **state)
+{
+    struct fixture f;
+    char a[EC_NAME_MAX], b[EC_NAME_MAX];
+    (void)state;
+    fixture_init(&f, "{\"version\":\"3.5.16\"}", "");
+    ec_fresh_name(f.e, a);
+    ec_fresh_name(f.e, b);
+    assert_int_equal(strlen(a), strlen("db-") + 10);
+    assert_int_equal(strncmp(a, "db-", 3), 0);
+    assert_int_equal(strspn(a + 3, "bcdfghjklmnpqrstvwxz2456789"), 10);
+    assert_string_not_equal(a, b);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(why_it_crashes),
+        cmocka_unit_test(pods),
+        cmocka_unit_test(data),
+        cmocka_unit_test(health),
+        cmocka_unit_test(since_survives),
+        cmocka_unit_test(promotions),
+        cmocka_unit_test(progress),
+        cmocka_unit_test(readiness),
+        cmocka_unit_test(reported_versions),
+        cmocka_unit_test(an_outage),
+        cmocka_unit_test(the_end_of_an_outage),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(actions),
+        cmocka_unit_test(nonsense),
+        cmocka_unit_test(failovers),
+        cmocka_unit_test(fresh_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1012 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan of an EtcdCluster, case by case: the moves that the model check does not reach (alarms,
+ * limits, pauses, foreign members), and the messages for people. */
+#include "etcd/etcd.h"
+#include "kinds/etcdcluster/plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NOW 1000000
+#define A "db-aaaaaaaaaa"
+#define B "db-bbbbbbbbbb"
+#define C "db-cccccccccc"
+#define FRESH "db-zzzzzzzzzz"
+
+static const struct stw_semver old_version = {3, 5, 16}, new_version = {3, 5, 21};
+
+struct scene {
+    struct ec_view v;
+    struct ec_move move;
+    struct ec_member *a, *b, *c;
+};
+
+static struct ec_member *member(struct scene *s, const char *name)
+{
+    struct ec_member *m = &s->v.members[s->v.count++];
+    *m = (struct ec_member){.listed = true,
+                            .id = 0x10 + s->v.count,
+                            .started = true,
+                            .answers = true,
+                            .healthy = true,
+                            .cluster_id = 0xabc,
+                            .space = true,
+                            .version = old_version,
+                            .pod_version = old_version,
+                            .pod = EC_POD_RUNNING,
+                            .pod_template = true,
+                            .pod_guarded = true,
+                            .data = EC_DATA_THERE,
+                            .claim = true,
+                            .created = NOW - 5000 + (int64_t)s->v.count};
+    (void)snprintf(m->name, sizeof(m->name), "%s", name);
+    return m;
+}
+
+/* Three healthy members; the first one leads. */
+static struct scene three(void)
+{
+    static struct scene s;
+    s = (struct scene){.v = {.size = 3,
+                             .version = old_version,
+                             .durable = true,
+                             .failover = true,
+                             .unhealthy_s = 300,
+                             .max_per_hour = 2,
+                             .deadline_s = 600,
+                             .pause_s = 30,
+                             .cluster_id = 0xabc,
+                             .current = old_version,
+                             .cluster_version = {3, 5, 0},
+                             .now = NOW,
+                             .listed = true,
+                             .fresh = FRESH}};
+    member(&s, A)->leader = true;
+    member(&s, B);
+    member(&s, C);
+    return s;
+}
+
+static struct scene *point(struct scene *s)
+{
+    s->a = &s->v.members[0];
+    s->b = &s->v.members[1];
+    s->c = &s->v.members[2];
+    return s;
+}
+
+#define SCENE(s)                                                                                   \
+    struct scene s = three();                                                                      \
+    (void)state;                                                                                   \
+    point(&s)
+
+static void fall(struct ec_member *m, int64_t since)
+{
+    m->healthy = m->answers = m->leader = false;
+    m->cluster_id = 0;
+    m->unhealthy_since = NOW - since;
+}
+
+static void nobody_answers(struct scene *s, int64_t since)
+{
+    for (size_t i = 0; i < s->v.count; i++)
+        fall(&s->v.members[i], since);
+    s->v.listed = false;
+    s->v.quorum_lost_since = NOW - since;
+}
+
+static void expect(struct scene *s, enum ec_act act, const char *name)
+{
+    ec_plan(&s->v, &s->move);
+    if (s->move.text[0])
+        assert_in_range(strlen(s->move.text), 1, sizeof(s->move.text) - 2);
+    assert_int_equal(s->move.act, act);
+    assert_string_equal(s->move.member, name);
+}
+
+static void expect_words(struct scene *s, enum ec_act act, const char *reason, const char *words)
+{
+    expect(s, act, "");
+    assert_string_equal(s->move.reason, reason);
+    if (!strstr(s->move.text, words))
+        fail_msg("\"%s\" is not in \"%s\"", words, s->move.text);
+}
+
+static void intends(const struct scene *s, enum ec_kind kind, const char *name)
+{
+    assert_int_equal(s->move.intent.kind, kind);
+    assert_string_equal(s->move.intent.member, name);
+    assert_false(ec_intended(&s->v, &s->move));
+}
+
+/* --- calls whose response was lost */
+
+/* Whether a call of that intent may still be in flight, by what the list shows of member C. */
+static void unsettled(void **state)
+{
+    static const struct {
+        enum ec_kind kind;
+        bool none, voter, learner, unknown; /* not listed; listed as; no list */
+    } cases[] = {
+        {EC_ADD, .none = true, .unknown = true},
+        {EC_PROMOTE, true, .learner = true, .unknown = true},
+        {EC_REMOVE, .voter = true, .learner = true, .unknown = true},
+        {EC_REPLACE, .voter = true, .learner = true, .unknown = true},
+        {EC_ABANDON, .voter = true, .learner = true, .unknown = true},
+        {EC_LEADER, .unknown = true},
+        {EC_IDLE},
+        {EC_SEED},
+        {EC_UPGRADE},
+        {EC_ROLL},
+        {EC_FORCE},
+    };
+    SCENE(s);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.v.action = (struct ec_action){.kind = cases[i].kind, .member = C};
+        s.v.listed = s.c->listed = true;
+        s.c->learner = false;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].voter);
+        s.c->learner = true;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].learner);
+        s.c->listed = false;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].none);
+        s.v.listed = false;
+        assert_int_equal(ec_unsettled(&s.v), cases[i].unknown);
+    }
+    s.v.listed = s.c->listed = true;
+    s.v.action.kind = EC_LEADER;
+    s.c->leader = true;
+    assert_true(ec_unsettled(&s.v));
+    s.v.action =
+        (struct ec_action){.kind = EC_ADD, .member = FRESH}; /* no object has the name yet */
+    assert_true(ec_unsettled(&s.v));
+}
+
+static void deciding(void **state)
+{
+    SCENE(s);
+    expect(&s, EC_WAIT, "");
+    assert_false(ec_decides(&s.move));
+    s.v.action = (struct ec_action){.kind = EC_REMOVE, .member = FRESH};
+    expect(&s, EC_FINISH, "");
+    assert_true(ec_decides(&s.move));
+    s.v.size = 5;
+    s.v.action.kind = EC_IDLE;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+    assert_true(ec_decides(&s.move));
+    s.v.size = 3;
+    s.c->pod = EC_POD_ABSENT;
+    fall(s.c, 1);
+    expect(&s, EC_CREATE_POD, C); /* it removes nothing */
+    assert_false(ec_decides(&s.move));
+}
+
+/* The intended addition keeps its name; it gets another one if that is in use. */
+static void resumed_addition(void **state)
+{
+    SCENE(s);
+    s.v.size = 5;
+    s.v.action = (struct ec_action){.kind = EC_ADD, .member = "db-yyyyyyyyyy"};
+    expect(&s, EC_MEMBER_ADD, "db-yyyyyyyyyy");
+    assert_true(ec_intended(&s.v, &s.move));
+    s.v.name_used = true;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+    intends(&s, EC_ADD, FRESH);
+}
+
+/* --- drains */
+
+/* A pod is being deleted: its member responds for some seconds more, but does not count. */
+static void a_pod_that_goes(void **state)
+{
+    SCENE(s);
+    s.v.size = 1;
+    expect(&s, EC_MEMBER_REMOVE, C);
+    s.a->pod = EC_POD_GOING;
+    expect_words(&s, EC_WAIT, "ScalingDown", "when more members are healthy");
+    fall(s.c, 400);
+    expect(&s, EC_MEMBER_REMOVE, C); /* which does not count anyway */
+    s.v.size = 3;
+    expect(&s, EC_MEMBER_REMOVE, C);
+    intends(&s, EC_REPLACE, C);
+    SCENE(again);
+    s = again;
+    point(&s);
+    s.a->pod = EC_POD_GOING;
+    s.b->pod_template = false;
+    expect(&s, EC_WAIT, "");
+    s.a->pod = EC_POD_RUNNING;
+    expect(&s, EC_DELETE_POD, B);
+}
+
+/* --- lesson E6: promotions that get lost in a change of version */
+
+static void promotion_lost(void **state)
+{
+    SCENE(s);
+    for (size_t i = 0; i < 3; i++)
+        s.v.members[i].promoted = true;
+    expect_words(&s, EC_WAIT, "Settled", "3 of 3");
+    s.c->learner = true; /* 100 times too old for a learner */
+    s.c->created = NOW - 60000;
+    expect_words(&s, EC_FREEZE, "PromotionLost", "`etcdctl member promote 13`");
+    s.c->pod = EC_POD_ABSENT;
+    fall(s.c, 10);
+    expect(&s, EC_CREATE_POD, C);
+    assert_true(s.move.guarded);
+    nobody_answers(&s, 60);
+    s.c->pod = EC_POD_RUNNING;
+    expect_words(&s, EC_FREEZE, "QuorumLost", "are needed");
+}
+
+/* The first upgraded member reports it, and the others are not upgraded. */
+static void promotion_doubted(void **state)
+{
+    SCENE(s);
+    s.v.version = new_version;
+    s.c->version = s.c->pod_version = new_version;
+    expect(&s, EC_DELETE_POD, B);
+    s.c->doubts = true;
+    expect_words(&s, EC_WAIT, "PromotionLost",
+                 "member " C " votes, and takes itself for a learner");
+    s.v.version = old_version;
+    s.c->version = s.c->pod_version = old_version;
+    expect_words(&s, EC_WAIT, "PromotionLost", "etcd issue 19557");
+}
+
+/* --- at rest */
+
+static void nothing_to_do(void **state)
+{
+    SCENE(s);
+    expect_words(&s, EC_WAIT, "Settled", "3 of 3 members are healthy");
+    assert_int_equal(s.move.wait_ms, 10000);
+    struct ec_quorum q = ec_quorum_of(&s.v);
+    assert_int_equal(q.voters, 3);
+    assert_int_equal(q.needed, 2);
+    assert_int_equal(q.margin, 1);
+    s.v.paused = true;
+    s.c->pod = EC_POD_ABSENT;
+    expect_words(&s, EC_WAIT, "Paused", "spec.paused");
+}
+
+static void a_pod_is_missing(void **state)
+{
+    SCENE(s);
+    fall(s.c, 5);
+    s.c->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, C);
+    assert_true(s.move.guarded);
+    assert_false(s.move.seed || s.move.forced);
+    assert_int_equal(stw_semver_compare(s.move.version, old_version), 0);
+    nobody_answers(&s, 1000); /* also without a quorum */
+    expect(&s, EC_CREATE_POD, C);
+    s.c->data = EC_DATA_LOST; /* but never without data */
+    expect(&s, EC_FREEZE, "");
+}
+
+/* --- the seed */
+
+static void first_steps(void **state)
+{
+    SCENE(s);
+    s.v.cluster_id = 0;
+    s.v.listed = false;
+    s.v.count = 0;
+    expect(&s, EC_INTEND, FRESH);
+    intends(&s, EC_SEED, FRESH);
+    s.v.action = s.move.intent;
+    (void)snprintf(s.v.fresh, sizeof(s.v.fresh), "db-yyyyyyyyyy"); /* a new fresh name */
+    expect(&s, EC_CREATE_CLAIM, FRESH);
+    struct ec_member *seed = member(&s, FRESH);
+    *seed = (struct ec_member){.claim = true, .data = EC_DATA_THERE};
+    (void)snprintf(seed->name, sizeof(seed->name), FRESH);
+    expect(&s, EC_CREATE_POD, FRESH);
+    assert_true(s.move.seed && !s.move.guarded);
+}
+
+static void a_restored_seed(void **state)
+{
+    SCENE(s);
+    s.v.cluster_id = 0;
+    s.v.listed = false;
+    s.v.restored = A;
+    s.v.count = 1;
+    *s.a = (struct ec_member){.name = A, .claim = true, .data = EC_DATA_THERE};
+    expect(&s, EC_INTEND, A);
+    s.v.action = s.move.intent;
+    expect(&s, EC_CREATE_POD, A);
+    assert_true(s.move.guarded && !s.move.seed); /* it is never started empty */
+    s.a->claim = false;
+    s.a->data = EC_DATA_NONE;
+    expect_words(&s, EC_FREEZE, "SeedDataLost", "volume claim " A);
+}
+
+static void the_status_is_lost(void **state)
+{
+    SCENE(s);
+    s.v.cluster_id = 0;
+    expect(&s, EC_LATCH, ""); /* all that answer agree */
+    assert_int_equal(s.move.id, 0xabc);
+    s.b->cluster_id = 0xdef;
+    expect_words(&s, EC_FREEZE, "StatusLost", "status.clusterID");
+    nobody_answers(&s, 60);
+    expect_words(&s, EC_FREEZE, "StatusLost", "pods or volumes of one, such as " C);
+}
+
+/* --- when nothing may be done */
+
+static void quorum_is_lost(void **state)
+{
+    SCENE(s);
+    nobody_answers(&s, 29);
+    expect_words(&s, EC_WAIT, "NoQuorum", "a quorum");
+    s.v.quorum_lost_since = NOW - 30;
+    expect_words(&s, EC_FREEZE, "QuorumLost", "0 of 3 members are healthy, 2 are needed");
+    expect_words(&s, EC_FREEZE, "QuorumLost", "`kubectl get pods -l etcd_cluster=db`");
+    expect_words(&s, EC_FREEZE, "QuorumLost",
+                 "`kubectl annotate etcdcluster db " STW_ETCD_FORCE_NEW_CLUSTER "=" A "`");
+    s.b->answers = true; /* the better choice */
+    expect_words(&s, EC_FREEZE, "QuorumLost", "=" B "`");
+    expect_words(&s, EC_FREEZE, "QuorumLost", "those that do not may have more");
+    s.v.durable = false;
+    expect_words(&s, EC_FREEZE, "QuorumLost", "EtcdRestore");
+}
+
+/* In raft's order: the term, then the index; members that respond come before those that do not. */
+static void best_survivor(void **state)
+{
+    static const struct {
+        struct {
+            bool answers;
+            uint64_t term, index;
+        } of[3];
+        const char *best, *words;
+    } cases[] = {
+        {{{false, 0, 0}, {false, 0, 0}, {false, 0, 0}}, A, "not known who has most of it"},
+        {{{true, 3, 70}, {false, 0, 0}, {true, 3, 71}}, C, "(raft term 3, index 71); those that"},
+        {{{true, 3, 900}, {true, 4, 10}, {true, 4, 9}}, B, "(raft term 4, index 10)"},
+        {{{true, 4, 10}, {true, 4, 10}, {true, 3, 99}}, A, "got farthest of those that answer"},
+        {{{false, 9, 99}, {true, 1, 1}, {false, 9, 99}}, B, "those that do not may have more"},
+    };
+    SCENE(s);
+    nobody_answers(&s, 60);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t n = 0; n < 3; n++) {
+            s.v.members[n].answers = cases[i].of[n].answers;
+            s.v.members[n].raft_term = cases[i].of[n].term;
+            s.v.members[n].raft_index = cases[i].of[n].index;
+        }
+        char command[160];
+        (void)snprintf(command, sizeof(command), STW_ETCD_FORCE_NEW_CLUSTER "=%s`", cases[i].best);
+        expect_words(&s, EC_FREEZE, "QuorumLost", command);
+        expect_words(&s, EC_FREEZE, "QuorumLost", cases[i].words);
+    }
+    s.v.force = "db-xxxxxxxxxx"; /* also suggested instead of a wrong one */
+    expect_words(&s, EC_FREEZE, "QuorumLost", "as for instance " B " is");
+}
+
+static void steward_is_cut_off(void **state)
+{
+    SCENE(s);
+    nobody_answers(&s, 400);
+    s.b->pod_ready = true;
+    s.v.force = A;
+    expect_words(&s, EC_FREEZE, "QuorumLost", "pod " B " is ready");
+    s.b->pod_ready = false;
+    expect(&s, EC_FORCE_NEXT, A);
+    intends(&s, EC_FORCE, A);
+    assert_int_equal(s.move.force_step, EC_FORCE_CLEAR);
+    s.v.force = "db-xxxxxxxxxx";
+    expect_words(&s, EC_FREEZE, "QuorumLost", "names \"db-xxxxxxxxxx\", which is no member");
+}
+
+static void forced_step_by_step(void **state)
+{
+    SCENE(s);
+    nobody_answers(&s, 400);
+    s.v.force_step = EC_FORCE_CLEAR;
+    (void)snprintf(s.v.force_member, sizeof(s.v.force_member), "%s", B);
+    expect(&s, EC_DELETE_POD, A);
+    s.v.listed = true; /* back by itself */
+    expect(&s, EC_FORCE_NEXT, B);
+    assert_int_equal(s.move.force_step, EC_FORCE_NOT);
+    s.v.listed = false;
+    s.a->pod = s.b->pod = EC_POD_ABSENT;
+    s.c->pod = EC_POD_GOING;
+    expect_words(&s, EC_WAIT, "ForceNewCluster", "pod " C " is still being deleted");
+    s.c->pod = EC_POD_ABSENT;
+    expect(&s, EC_FORCE_NEXT, B);
+    assert_int_equal(s.move.force_step, EC_FORCE_START);
+    s.v.force_step = EC_FORCE_START;
+    expect(&s, EC_CREATE_POD, B);
+    assert_true(s.move.forced && s.move.guarded);
+    s.b->pod = EC_POD_RUNNING;
+    s.b->pod_forced = true;
+    expect_words(&s, EC_WAIT, "ForceNewCluster", "member " B " is coming up alone");
+    s.v.force_step = EC_FORCE_RESTART;
+    expect(&s, EC_DELETE_POD, B);
+    s.b->data = EC_DATA_LOST;
+    expect_words(&s, EC_FREEZE, "QuorumLost", "the volume of " B);
+}
+
+static void two_clusters(void **state)
+{
+    SCENE(s);
+    s.c->cluster_id = 0xdef;
+    s.b->pod = EC_POD_ABSENT;
+    expect_words(&s, EC_FREEZE, "SplitBrain", "member " C " is in cluster def");
+    s.c->cluster_id = 0xabc;
+    s.c->alarms = STW_ETCD_ALARM_CORRUPT;
+    expect_words(&s, EC_FREEZE, "Corrupt", "member " C);
+    s.c->alarms = STW_ETCD_ALARM_NOSPACE;
+    expect(&s, EC_CREATE_POD, B);
+    s.c->alarms = 0;
+    s.v.stray_alarms = STW_ETCD_ALARM_CORRUPT; /* removed, and not disarmed yet */
+    s.v.stray_id = 0xbad;
+    expect_words(&s, EC_FREEZE, "Corrupt", "member bad was removed");
+}
+
+static void a_foreign_member(void **state)
+{
+    SCENE(s);
+    struct ec_member *d = member(&s, "mine");
+    d->foreign = true;
+    d->pod = EC_POD_ABSENT;
+    d->data = EC_DATA_NONE;
+    expect_words(&s, EC_FREEZE, "ForeignMember", "etcdctl member remove 14");
+    fall(s.c, 5);
+    s.c->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, C);
+}
+
+static void sizes(void **state)
+{
+    SCENE(s);
+    s.v.size = 0;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "spec.size: Invalid value: 0: must be between 1");
+    s.v.size = 8;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "between 1 and 7");
+}
+
+/* --- dead members */
+
+static void replaced(void **state)
+{
+    SCENE(s);
+    fall(s.c, 299);
+    expect_words(&s, EC_WAIT, "MembersUnready", "member " C " is not healthy");
+    fall(s.c, 300);
+    expect(&s, EC_MEMBER_REMOVE, C);
+    intends(&s, EC_REPLACE, C);
+    assert_int_equal(s.move.id, s.c->id);
+    s.c->trouble = EC_TROUBLE_IMAGE;
+    expect(&s, EC_WAIT, "");
+    s.c->trouble = EC_TROUBLE_NONE;
+    s.v.failover = false;
+    expect_words(&s, EC_WAIT, "MembersUnready", "spec.failover.enabled is false");
+    s.v.failover = true;
+    s.v.failovers_last_hour = 2;
+    expect_words(&s, EC_WAIT, "RateLimited", "spec.failover.maxPerHour");
+    s.v.action = (struct ec_action){.kind = EC_REPLACE, .member = C, .start = NOW - 3};
+    expect(&s, EC_MEMBER_REMOVE, C); /* this one has been counted */
+    assert_true(ec_intended(&s.v, &s.move));
+    assert_int_equal(s.move.intent.start, NOW - 3);
+}
+
+static void replaced_at_once(void **state)
+{
+    SCENE(s);
+    fall(s.c, 3);
+    s.c->data = EC_DATA_LOST;
+    expect(&s, EC_MEMBER_REMOVE, C);
+    fall(s.b, 3); /* one of three is left, although there is a list: no move */
+    expect(&s, EC_WAIT, "");
+}
+
+/* --- the size */
+
+static void one_more(void **state)
+{
+    SCENE(s);
+    s.v.size = 4;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+    intends(&s, EC_ADD, FRESH);
+    s.v.action = s.move.intent;
+    struct ec_member *d = member(&s, FRESH);
+    *d =
+        (struct ec_member){.name = FRESH, .listed = true, .id = 9, .learner = true, .created = NOW};
+    expect(&s, EC_CREATE_CLAIM, FRESH);
+    d->claim = true;
+    d->data = EC_DATA_THERE;
+    expect(&s, EC_CREATE_POD, FRESH);
+    assert_false(s.move.guarded);
+    d->pod = EC_POD_RUNNING;
+    d->pod_template = d->started = d->answers = d->healthy = true;
+    d->version = d->pod_version = old_version;
+    expect(&s, EC_GUARD, FRESH);
+    d->pod_guarded = d->lagging = true;
+    expect_words(&s, EC_WAIT, "LearnerCatchingUp", FRESH);
+    d->lagging = false;
+    expect(&s, EC_MEMBER_PROMOTE, FRESH);
+    s.v.action.start = NOW - 600; /* late, but there */
+    expect(&s, EC_MEMBER_PROMOTE, FRESH);
+    d->healthy = d->answers = false;
+    expect(&s, EC_MEMBER_REMOVE, FRESH);
+    intends(&s, EC_ABANDON, FRESH);
+    d->trouble = EC_TROUBLE_IMAGE; /* a new one could not pull it either */
+    expect(&s, EC_WAIT, "");
+}
+
+static void one_less(void **state)
+{
+    SCENE(s);
+    s.v.size = 2;
+    expect(&s, EC_MEMBER_REMOVE, C); /* the newest */
+    intends(&s, EC_REMOVE, C);
+    s.b->lagging = true;
+    expect(&s, EC_MEMBER_REMOVE, B);
+    s.a->pod_template = false;
+    expect(&s, EC_MOVE_LEADER, A); /* the outdated member leads */
+    assert_string_equal(s.move.to, C);
+    assert_int_equal(s.move.to_id, s.c->id);
+    fall(s.c, 1);
+    expect(&s, EC_MEMBER_REMOVE, C); /* the sick one first */
+}
+
+static void what_is_left_over(void **state)
+{
+    SCENE(s);
+    struct ec_member *d = member(&s, "db-dddddddddd");
+    *d = (struct ec_member){.name = "db-dddddddddd", .pod = EC_POD_RUNNING, .claim = true};
+    expect(&s, EC_DELETE_POD, "db-dddddddddd");
+    d->pod = EC_POD_GOING;
+    expect(&s, EC_WAIT, "");
+    d->pod = EC_POD_ABSENT;
+    expect(&s, EC_DELETE_CLAIM, "db-dddddddddd");
+    s.v.keep_scaled = true;
+    expect(&s, EC_WAIT, "");
+    s.v.keep_scaled = false;
+    fall(s.c, 3);
+    expect(&s, EC_WAIT, "");
+}
+
+/* --- recreated pods */
+
+static void rolled(void **state)
+{
+    SCENE(s);
+    s.v.version = new_version;
+    s.v.last_rolled = NOW - 10;
+    expect_words(&s, EC_WAIT, "UpgradeInProgress", "in 20 s");
+    s.v.last_rolled = NOW - 30;
+    expect(&s, EC_DELETE_POD, B); /* not the leader */
+    intends(&s, EC_UPGRADE, B);
+    s.v.action = s.move.intent;
+    fall(s.b, 2);
+    s.b->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, B);
+    assert_int_equal(stw_semver_compare(s.move.version, new_version), 0);
+    s.b->pod = EC_POD_RUNNING;
+    s.b->pod_version = new_version;
+    s.b->trouble = EC_TROUBLE_CRASH;
+    fall(s.b, 4000); /* it does not start: neither it nor the next one is deleted */
+    expect(&s, EC_WAIT, "");
+    s.v.version = old_version; /* back to the old version */
+    expect(&s, EC_DELETE_POD, B);
+}
+
+/* The next member waits until the previous one serves, keeps up with the leader and itself reports
+ * the version.  Until then the action for the previous one is not finished either. */
+static void the_next_waits_for_the_last(void **state)
+{
+    static const struct {
+        bool sick, lagging, says_old, done;
+    } cases[] = {
+        {.done = true},
+        {.sick = true},
+        {.lagging = true},
+        {.says_old = true}, /* a new pod that runs the old version */
+    };
+    SCENE(s);
+    s.v.version = s.b->pod_version = new_version;
+    s.v.last_rolled = NOW - 30;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.b->healthy = !cases[i].sick;
+        s.b->lagging = cases[i].lagging;
+        s.b->version = cases[i].says_old ? old_version : new_version;
+        s.v.action = (struct ec_action){0};
+        if (cases[i].done)
+            expect(&s, EC_DELETE_POD, C);
+        else
+            expect_words(&s, EC_WAIT, "MembersUnready",
+                         "the pod of member " C " is made anew when");
+        s.v.action = (struct ec_action){.kind = EC_UPGRADE, .member = B, .start = NOW - 5};
+        ec_plan(&s.v, &s.move);
+        assert_int_equal(s.move.act == EC_FINISH, cases[i].done);
+    }
+}
+
+static void the_leader_comes_last(void **state)
+{
+    SCENE(s);
+    s.v.version = new_version;
+    s.b->version = s.b->pod_version = s.c->version = s.c->pod_version = new_version;
+    expect(&s, EC_MOVE_LEADER, A);
+    intends(&s, EC_LEADER, A);
+    assert_string_equal(s.move.to, B);
+    s.a->leader = false;
+    s.b->leader = true;
+    expect(&s, EC_DELETE_POD, A);
+    s.v.version = (struct stw_semver){3, 5, 16}; /* two have moved: no way back */
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "spec.version: downgrade from 3.5.21");
+}
+
+static void versions_out_of_reach(void **state)
+{
+    SCENE(s);
+    s.v.version = (struct stw_semver){3, 7, 0};
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "next is 3.6");
+    fall(s.c, 5);
+    s.c->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, C); /* kept at its version */
+    assert_int_equal(stw_semver_compare(s.move.version, old_version), 0);
+    s = three();
+    point(&s);
+    s.v.version = (struct stw_semver){3, 6, 1};
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "upgrade to 3.5.20 or newer first");
+}
+
+static const struct stw_semver line_36 = {3, 6, 16}, line_35 = {3, 5, 35};
+
+/* A downgrade of three members from 3.6 to 3.5. */
+static void go_down(struct scene *s)
+{
+    struct ec_member *all[] = {s->a, s->b, s->c};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        all[i]->version = all[i]->pod_version = line_36;
+        all[i]->storage = (struct stw_semver){3, 6, 0};
+    }
+    s->v.current = line_36;
+    s->v.cluster_version = (struct stw_semver){3, 6, 0};
+    s->v.version = line_35;
+}
+
+static void etcd_is_told(struct scene *s)
+{
+    s->v.downgrade_to = (struct stw_semver){3, 5, 0};
+    s->a->storage = s->b->storage = s->c->storage = s->v.downgrade_to;
+}
+
+static void a_line_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    fall(s.c, 3);
+    expect_words(&s, EC_WAIT, "MembersUnready", "the downgrade to 3.5 begins when");
+    s = three();
+    go_down(point(&s));
+    expect(&s, EC_DOWNGRADE, "");
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    assert_true(ec_decides(&s.move));
+    s.v.downgrade_to = (struct stw_semver){3, 5, 0};
+    expect_words(&s, EC_WAIT, "UpgradeInProgress", "member " B " has not done it yet");
+    s.b->storage = s.v.downgrade_to;
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_UPGRADE, B);
+    /* and it comes back as 3.5, by what is recorded of its data */
+    s.v.action = s.move.intent;
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, B);
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+}
+
+/* The pod was deleted for another reason, and its data is not prepared. */
+static void no_older_etcd_on_newer_data(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    s.v.action = (struct ec_action){.kind = EC_ROLL, .member = B, .start = NOW - 5};
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, B);
+    assert_int_equal(stw_semver_compare(s.move.version, line_36), 0);
+    s.b->pod = EC_POD_RUNNING;
+    s.b->pod_template = false;
+    s.b->trouble = EC_TROUBLE_CRASH;
+    s.v.action = (struct ec_action){0};
+    ec_plan(&s.v, &s.move);
+    if (s.move.act == EC_DELETE_POD) /* recreated with a version that can read its data */
+        assert_int_equal(s.move.intent.kind, EC_IDLE);
+}
+
+/* The last known storage version proves nothing unless the downgrade is enabled in etcd. */
+static void no_older_etcd_before_etcd_is_told(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    etcd_is_told(&s);
+    s.v.downgrade_to = (struct stw_semver){0};
+    fall(s.b, 3);
+    s.b->trouble = EC_TROUBLE_CRASH;
+    expect_words(&s, EC_WAIT, "MembersUnready", "the downgrade to 3.5 begins when");
+    s.v.downgrade_to = (struct stw_semver){3, 5, 0};
+    expect(&s, EC_DELETE_POD, B);
+}
+
+static void two_members_cannot_go_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    s.v.size = 2;
+    s.v.count = 2;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "one by one. Set spec.size to 3 first");
+    s.v.durable = false;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "one by one. These have none");
+}
+
+static void a_downgrade_is_turned_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    etcd_is_told(&s);
+    s.b->version = s.b->pod_version = line_35;
+    s.b->storage = (struct stw_semver){0};
+    s.v.cluster_version = (struct stw_semver){3, 5, 0};
+    expect(&s, EC_DELETE_POD, C);
+    s.v.version = line_36;
+    expect(&s, EC_DOWNGRADE, "");
+    assert_false(stw_semver_known(s.move.version));
+    s.v.downgrade_to = (struct stw_semver){0};
+    expect(&s, EC_DELETE_POD, B);
+    s.v.downgrade_to = (struct stw_semver){3, 4, 0}; /* set by hand, to an unwanted version */
+    expect(&s, EC_DOWNGRADE, "");
+    assert_false(stw_semver_known(s.move.version));
+    s.v.downgrade_to = (struct stw_semver){0};
+    s.v.version = line_35; /* and down again: a member of 3.5 keeps the data as it is */
+    expect(&s, EC_DELETE_POD, C);
+}
+
+/* The upgrade to 3.6 of three members that may once have run 3.4. */
+static void step_to_36(struct scene *s)
+{
+    struct ec_member *all[] = {s->a, s->b, s->c};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        all[i]->version = all[i]->pod_version = line_35;
+    s->v.current = line_35;
+    s->v.version = line_36;
+}
+
+static void a_log_of_34_goes_first(void **state)
+{
+    SCENE(s);
+    step_to_36(&s);
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_ROLL, B);
+    s.v.action = s.move.intent;
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    expect(&s, EC_CREATE_POD, B);
+    assert_true(s.move.trimmed);
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    s.a->pod_trimmed = s.c->pod_trimmed = true; /* it is the last one: done, and then the upgrade */
+    s.b->pod_trimmed = s.b->healthy = s.b->answers = true;
+    s.b->pod = EC_POD_RUNNING;
+    s.b->cluster_id = 0xabc;
+    expect(&s, EC_FINISH, B);
+    s.v.action = (struct ec_action){0};
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_UPGRADE, B);
+    s.v.action = s.move.intent;
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    s.b->pod_trimmed = false;
+    expect(&s, EC_CREATE_POD, B);
+    assert_false(s.move.trimmed);
+    assert_int_equal(stw_semver_compare(s.move.version, line_36), 0);
+}
+
+static void no_36_on_a_log_of_34(void **state)
+{
+    SCENE(s);
+    s.v.size = 4;
+    struct ec_member *d = member(&s, "db-dddddddddd");
+    step_to_36(&s);
+    d->version = d->pod_version = line_35;
+    s.a->pod_trimmed = s.c->pod_trimmed = d->pod_trimmed = true;
+    s.v.action = (struct ec_action){.kind = EC_ROLL, .member = B, .start = NOW - 5};
+    fall(s.b, 3);
+    s.b->pod = EC_POD_ABSENT;
+    s.b->learner = s.b->promoted = true; /* etcd has forgotten that it votes */
+    expect(&s, EC_CREATE_POD, B);
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    assert_true(s.move.trimmed);
+
+    s = three();
+    step_to_36(point(&s));
+    s.a->pod_trimmed = s.c->pod_trimmed = true;
+    s.b->version = s.b->pod_version = line_36;
+    s.v.size = 4;
+    struct ec_member *fresh = member(&s, FRESH);
+    *fresh = (struct ec_member){.listed = true, .learner = true, .id = 9, .claim = true};
+    (void)snprintf(fresh->name, sizeof(fresh->name), "%s", FRESH);
+    fresh->created = NOW - 1;
+    expect(&s, EC_CREATE_POD, FRESH); /* the others send it their log */
+    assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
+    assert_true(s.move.trimmed);
+}
+
+static void no_log_of_34(void **state)
+{
+    SCENE(s);
+    step_to_36(&s);
+    s.v.oldest = (struct stw_semver){3, 5, 0};
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_UPGRADE, B);
+    s.v.oldest = (struct stw_semver){3, 4, 23};
+    expect(&s, EC_DELETE_POD, B);
+    intends(&s, EC_ROLL, B);
+    s.v.version = line_35; /* back: trimmed pods are recreated like others */
+    s.b->pod_trimmed = true;
+    expect(&s, EC_DELETE_POD, B);
+    s.b->pod_trimmed = false;
+    expect(&s, EC_WAIT, "");
+}
+
+/* No member can be restarted, and a new member is sent the log of the others. */
+static void a_log_of_34_that_stays(void **state)
+{
+    SCENE(s);
+    step_to_36(&s);
+    s.v.size = 1;
+    s.v.count = 1;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "Set spec.size to 3 first");
+    s.v.durable = false;
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "Make a backup and restore it");
+    s.v.oldest = line_35;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+}
+
+/* The versions that the members came from show that it is an upgrade. */
+static void an_upgrade_is_not_turned_back(void **state)
+{
+    SCENE(s);
+    go_down(&s);
+    s.b->version = s.b->pod_version = line_35;
+    s.v.current = line_35;
+    s.v.cluster_version = (struct stw_semver){3, 5, 0};
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "upgrade to 3.6 is still running");
+}
+
+static void versions_without_learners(void **state)
+{
+    SCENE(s);
+    s.v.count = 0;
+    s.v.cluster_id = 0;
+    s.v.version = s.v.current = (struct stw_semver){3, 3, 27};
+    expect_words(&s, EC_FREEZE, "InvalidSpec", "\"3.3.27\": members are added as learners");
+    s.v.version = s.v.current = (struct stw_semver){3, 4, 0};
+    ec_plan(&s.v, &s.move);
+    assert_int_not_equal(s.move.act, EC_FREEZE);
+}
+
+static void two_members_relieve_each_other(void **state)
+{
+    SCENE(s);
+    s.v.size = 2;
+    s.v.count = 2;
+    s.v.version = new_version;
+    expect(&s, EC_MEMBER_ADD, FRESH); /* stopping one of two would stop all */
+    fall(s.b, 3);
+    expect(&s, EC_WAIT, "");
+}
+
+static void a_mistake_is_mended(void **state)
+{
+    SCENE(s);
+    s.c->trouble = EC_TROUBLE_IMAGE;
+    fall(s.c, 50);
+    expect(&s, EC_WAIT, "");
+    s.c->pod_template = false;
+    expect(&s, EC_DELETE_POD, C);
+    nobody_answers(&s, 50); /* also when too many of them do not start */
+    expect(&s, EC_DELETE_POD, C);
+    s.c->trouble = EC_TROUBLE_NONE;
+    expect(&s, EC_FREEZE, "");
+}
+
+static void space_again(void **state)
+{
+    SCENE(s);
+    s.b->alarms = STW_ETCD_ALARM_NOSPACE;
+    s.b->space = false;
+    expect(&s, EC_WAIT, "");
+    s.b->space = true;
+    expect(&s, EC_DISARM, B);
+    assert_int_equal(s.move.id, s.b->id);
+    s.b->alarms = 0;
+    s.v.stray_alarms = STW_ETCD_ALARM_NOSPACE;
+    s.v.stray_id = 0xbad;
+    expect(&s, EC_DISARM, "");
+    assert_int_equal(s.move.id, 0xbad);
+    s.c->space = false;
+    expect(&s, EC_WAIT, "");
+}
+
+/* --- intents */
+
+static void come_true_or_not_needed(void **state)
+{
+    static const struct {
+        enum ec_kind kind;
+        const char *member;
+    } cases[] = {
+        {EC_SEED, A},        {EC_ADD, B},         {EC_PROMOTE, B}, {EC_REMOVE, FRESH},
+        {EC_REPLACE, FRESH}, {EC_UPGRADE, C},     {EC_ROLL, C},    {EC_LEADER, B},
+        {EC_FORCE, A},       {EC_ABANDON, FRESH},                 /* done */
+        {EC_ADD, FRESH},     {EC_REPLACE, C},     {EC_LEADER, A}, /* not needed */
+    };
+    SCENE(s);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.v.action = (struct ec_action){.kind = cases[i].kind, .start = NOW - 5};
+        (void)snprintf(s.v.action.member, EC_NAME_MAX, "%s", cases[i].member);
+        ec_plan(&s.v, &s.move);
+        assert_int_equal(s.move.act, EC_FINISH);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pod_that_goes),
+        cmocka_unit_test(promotion_lost),
+        cmocka_unit_test(promotion_doubted),
+        cmocka_unit_test(unsettled),
+        cmocka_unit_test(deciding),
+        cmocka_unit_test(resumed_addition),
+        cmocka_unit_test(nothing_to_do),
+        cmocka_unit_test(a_pod_is_missing),
+        cmocka_unit_test(first_steps),
+        cmocka_unit_test(a_restored_seed),
+        cmocka_unit_test(the_status_is_lost),
+        cmocka_unit_test(quorum_is_lost),
+        cmocka_unit_test(best_survivor),
+        cmocka_unit_test(steward_is_cut_off),
+        cmocka_unit_test(forced_step_by_step),
+        cmocka_unit_test(two_clusters),
+        cmocka_unit_test(a_foreign_member),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(replaced),
+        cmocka_unit_test(replaced_at_once),
+        cmocka_unit_test(one_more),
+        cmocka_unit_test(one_less),
+        cmocka_unit_test(what_is_left_over),
+        cmocka_unit_test(rolled),
+        cmocka_unit_test(the_next_waits_for_the_last),
+        cmocka_unit_test(the_leader_comes_last),
+        cmocka_unit_test(versions_out_of_reach),
+        cmocka_unit_test(a_line_back),
+        cmocka_unit_test(no_older_etcd_on_newer_data),
+        cmocka_unit_test(no_older_etcd_before_etcd_is_told),
+        cmocka_unit_test(two_members_cannot_go_back),
+        cmocka_unit_test(a_downgrade_is_turned_back),
+        cmocka_unit_test(a_log_of_34_goes_first),
+        cmocka_unit_test(no_36_on_a_log_of_34),
+        cmocka_unit_test(no_log_of_34),
+        cmocka_unit_test(a_log_of_34_that_stays),
+        cmocka_unit_test(an_upgrade_is_not_turned_back),
+        cmocka_unit_test(versions_without_learners),
+        cmocka_unit_test(two_members_relieve_each_other),
+        cmocka_unit_test(a_mistake_is_mended),
+        cmocka_unit_test(space_again),
+        cmocka_unit_test(come_true_or_not_needed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

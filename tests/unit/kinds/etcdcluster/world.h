@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model of the world in which the plan of an EtcdCluster acts: members, their data, processes,
+ * pods and claims, the status, and the behaviour of a kubelet, of etcd and of people.  It is small
+ * enough to walk through all that can happen within a few faults.
+ *
+ * Left out: raft messages (a member that is connected to a quorum catches up, sooner or later), the
+ * configuration that a cut-off member believes in (raft's own proof covers it), and clocks (either
+ * little time has passed, or enough).
+ *
+ * Acknowledged writes: there is always a write in progress.  Whenever a quorum of voters that have
+ * caught up is connected, they acknowledge a write, and the data of all other members is stale from
+ * then on (`fresh` is cleared).  A quorum without a fresh member has lost writes. */
+#ifndef STW_TESTS_KINDS_ETCDCLUSTER_WORLD_H
+#define STW_TESTS_KINDS_ETCDCLUSTER_WORLD_H
+
+#include "kinds/etcdcluster/plan.h"
+
+#define WORLD_SLOTS 10
+
+enum world_pod { WP_ABSENT, WP_STARTING, WP_RUNNING, WP_GOING, WP_ENDED };
+enum world_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE };
+enum world_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
+enum world_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
+
+/* Everything with one name.  The order of slots has no meaning: worlds that differ only in it are
+ * equal.  Therefore every reference to a member is a bit of that member. */
+struct slot {
+    uint32_t listed : 1, learner : 1, started : 1;
+    uint32_t pod : 3, up : 1; /* up: etcd runs */
+    uint32_t seed : 1, forced : 1, guarded : 1, template : 2, version : 2;
+    uint32_t ran : 2;             /* version that it ran last, plus 1 */
+    uint32_t claim : 1, data : 1; /* data: a data folder that etcd has written */
+    uint32_t fresh : 1;
+    uint32_t cut : 2;
+    uint32_t long_down : 1; /* unhealthy for longer than failover waits; a learner: overdue */
+    uint32_t leader : 1;
+    uint32_t action : 1, force : 1, named : 1; /* status.currentAction, .force, the annotation */
+    uint32_t voted : 1;                        /* it was a voter once */
+    uint32_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
+    uint32_t strange : 1;                      /* a foreign pod or claim has its name */
+    uint32_t late : 1;                 /* the subject of the call that etcd may still carry out */
+    uint32_t trimmed : 1, old_log : 1; /* old_log: requests of 3.4 are in its log */
+};
+
+struct world {
+    struct slot slots[WORLD_SLOTS];
+    struct slot seen;
+    uint32_t latched : 1, formed : 1, durable : 1, failover : 1;
+    uint32_t action : 4, overdue : 1, force_step : 2, quorum_lost : 1;
+    uint32_t size : 3, version : 2, template : 2;
+    uint32_t faults : 3, users : 2; /* that may still happen */
+    uint32_t keep_scaled : 1;
+    uint32_t late : 2, late_hurt : 1; /* hurt: something went wrong since that call was made */
+};
+_Static_assert(sizeof(struct slot) == 4, "a slot is one word");
+_Static_assert(sizeof(struct world) == 48, "no padding");
+
+enum event_kind {
+    /* what happens by itself, sooner or later */
+    EV_STEWARD,
+    EV_STEWARD_CRASH, /* between the intent and the act */
+    EV_START,         /* the kubelet starts the container */
+    EV_GONE,          /* the deletion of a pod ends */
+    EV_CATCH_UP,
+    EV_HEAL,
+    EV_SEE,       /* the cache catches up */
+    EV_LATE,      /* etcd carries out a call whose response was lost */
+    EV_TOO_LATE,  /* or it never will */
+    EV_TIME,      /* enough for a failover */
+    EV_LONG_TIME, /* enough for a deadline */
+    /* faults */
+    EV_CRASH,
+    EV_POD_DELETED,
+    EV_EVICTED,
+    EV_WIPED, /* the data folder is emptied */
+    EV_CLAIM_LOST,
+    EV_CUT,
+    EV_CUT_FROM_STEWARD,
+    EV_LAG, /* the cache falls behind */
+    EV_ELECTION,
+    EV_REMOVED_BY_HAND,
+    EV_DEMOTED, /* a voter comes back as a learner */
+    EV_LOST,    /* steward makes a move, and etcd's response is lost */
+    EV_STRANGE, /* the name of an addition is already in use */
+    /* people */
+    EV_SIZE,
+    EV_TEMPLATE,
+    EV_VERSION,
+    EV_FORCE,
+    EV_KINDS
+};
+struct event {
+    uint8_t kind, arg; /* a slot, a size, a template, a version */
+};
+
+/* A cluster of `size` members that does not exist yet, or that is settled. */
+void world_new(struct world *w, unsigned size, bool durable, bool settled);
+/* Sets `*e` to the next possible event after it, or to the first one if `first`.  False: there is
+ * none. */
+bool world_next(const struct world *w, struct event *e, bool first);
+/* Applies an event.  Returns NULL, or the rule that was broken, a constant text. */
+const char *world_apply(struct world *w, struct event e);
+void world_canonical(struct world *w);
+void world_event_text(const struct world *w, struct event e, char *out, size_t size);
+void world_text(const struct world *w, char *out, size_t size);
+
+void world_view(const struct world *w, struct ec_view *ret);
+/* The move that the plan chooses in this world. */
+void world_plan(const struct world *w, struct ec_move *ret);
+/* Applies all events that happen by themselves, without steward and without time.  False: there are
+ * none. */
+bool world_flow(struct world *w, const char **broken);
+void world_heal(struct world *w);
+/* A quorum of the listed members still has its data, or the cluster is not latched yet. */
+bool world_can_recover(const struct world *w);
+/* The cluster matches the spec, and nothing is left over. */
+bool world_at_goal(const struct world *w);
+bool world_serves(const struct world *w);
+/* No name is free, because too many volumes are left over: a limit of this model. */
+bool world_cramped(const struct world *w);
+/* The plan waits for a corrected spec. */
+bool world_frozen_by_spec(const struct world *w);
+bool world_demoted(const struct world *w); /* a member that has voted is a learner */
+
+#endif

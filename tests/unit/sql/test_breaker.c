@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/breaker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void test_opens_after_failures_in_a_row(void **state)
+{
+    struct stw_breaker b = {0};
+    (void)state;
+    for (int i = 0; i < STW_BREAKER_FAILURES - 1; i++) {
+        assert_true(stw_breaker_allow(&b, 100));
+        stw_breaker_failure(&b, 100, false);
+    }
+    assert_int_equal(stw_breaker_wait_ms(&b, 100), 0);
+    stw_breaker_success(&b);
+    for (int i = 0; i < STW_BREAKER_FAILURES; i++) {
+        assert_true(stw_breaker_allow(&b, 100));
+        stw_breaker_failure(&b, 100, false);
+    }
+    assert_false(stw_breaker_allow(&b, 100));
+    assert_int_equal(stw_breaker_wait_ms(&b, 100), STW_BREAKER_FIRST_MS);
+}
+
+static void test_one_tries_when_the_time_has_come(void **state)
+{
+    struct stw_breaker b = {0};
+    uint64_t now = 5000;
+    (void)state;
+    stw_breaker_failure(&b, now, true);
+    assert_false(stw_breaker_allow(&b, now + STW_BREAKER_FIRST_MS - 1));
+    assert_true(stw_breaker_allow(&b, now + STW_BREAKER_FIRST_MS));
+    assert_false(stw_breaker_allow(&b, now + STW_BREAKER_FIRST_MS));
+    stw_breaker_success(&b);
+    assert_true(stw_breaker_allow(&b, now));
+    assert_int_equal(stw_breaker_wait_ms(&b, now), 0);
+}
+
+static void test_waits_longer_each_time_up_to_a_minute(void **state)
+{
+    struct stw_breaker b = {0};
+    uint64_t now = 0, expected = STW_BREAKER_FIRST_MS;
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        assert_true(stw_breaker_allow(&b, now));
+        stw_breaker_failure(&b, now, true);
+        assert_int_equal(stw_breaker_wait_ms(&b, now), expected);
+        now += expected;
+        expected = expected * 2 > STW_BREAKER_MAX_MS ? STW_BREAKER_MAX_MS : expected * 2;
+    }
+}
+
+/* Several connections are being opened, the breaker opens, and the last of them fails late. */
+static void test_stragglers_do_not_lengthen_the_wait(void **state)
+{
+    struct stw_breaker b = {0};
+    (void)state;
+    stw_breaker_failure(&b, 1000, true);
+    stw_breaker_failure(&b, 1900, true);
+    assert_true(stw_breaker_allow(&b, 2000));
+}
+
+static void test_poke(void **state)
+{
+    struct stw_breaker b = {0};
+    (void)state;
+    stw_breaker_poke(&b);
+    assert_true(stw_breaker_allow(&b, 0));
+    stw_breaker_failure(&b, 1000, true);
+    stw_breaker_poke(&b);
+    assert_true(stw_breaker_allow(&b, 1001));
+    assert_false(stw_breaker_allow(&b, 1001));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opens_after_failures_in_a_row),
+        cmocka_unit_test(test_one_tries_when_the_time_has_come),
+        cmocka_unit_test(test_waits_longer_each_time_up_to_a_minute),
+        cmocka_unit_test(test_stragglers_do_not_lengthen_the_wait),
+        cmocka_unit_test(test_poke),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

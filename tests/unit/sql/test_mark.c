@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/mark.h"
+
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const char good[] =
+    "{\"steward\":1,\"owner\":\"shop/app\",\"uid\":\"u-1\",\"rights\":[[\"d\",null,null,"
+    "[\"CONNECT\"],[]],[\"d\",\"s\",\"t\",[\"SELECT\",\"UPDATE\"],[\"UPDATE\"]]],\"comment\":"
+    "\"by \\\"hand\\\"\"}";
+
+static void test_round_trip(void **state)
+{
+    struct stw_mark m = {0};
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
+    (void)state;
+    assert_int_equal(stw_mark_parse(good, strlen(good), &m), 0);
+    assert_int_equal(m.state, STW_MARK_OWNED);
+    assert_string_equal(m.owner, "shop/app");
+    assert_string_equal(m.comment, "by \"hand\"");
+    assert_int_equal(m.rights.count, 4);
+    stw_mark_json(&m, m.owner, m.uid, &m.rights, &out);
+    assert_string_equal(stw_buf_str(&out), good);
+    stw_mark_done(&m);
+}
+
+/* A comment written by a person is kept, and restored when the account is released. */
+static void test_comments_of_people(void **state)
+{
+    static const char *const texts[] = {"made by hand", "{\"note\":\"json too\"}", "{broken",
+                                        "[1]"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(texts); i++) {
+        struct stw_mark m = {0};
+        assert_int_equal(stw_mark_parse(texts[i], strlen(texts[i]), &m), 0);
+        assert_int_equal(m.state, STW_MARK_NONE);
+        assert_string_equal(m.comment, texts[i]);
+        stw_mark_done(&m);
+    }
+    struct stw_mark m = {0};
+    assert_int_equal(stw_mark_parse("", 0, &m), 0);
+    assert_null(m.comment);
+    stw_mark_done(&m);
+}
+
+/* Our marks, but not as we write them: such an account must not be touched. */
+static void test_unreadable_marks(void **state)
+{
+    static const char *const texts[] = {
+        "{\"steward\":2,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[]}",
+        "{\"steward\":1,\"uid\":\"u\",\"rights\":[]}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"rights\":[]}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\"}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":{}}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[]]}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[\"\",null,null,[\"S\"],[]]]}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[\"d\",null,null,[\"\"],[]]]}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[\"d\",1,null,[\"S\"],[]]]}",
+        "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[\"d\",null,null,[\"S\"]]]}",
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(texts); i++) {
+        struct stw_mark m = {0};
+        if (stw_mark_parse(texts[i], strlen(texts[i]), &m) != -1)
+            fail_msg("%s", texts[i]);
+        stw_mark_done(&m);
+    }
+}
+
+static void test_rows(void **state)
+{
+    struct stw_mark m = {0};
+    static const char text[] = "[[\"*\",null,null,[\"PROCESS\"],[]],[\"a\",null,\"t\",[\"S\"],[]]]";
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
+    (void)state;
+    assert_int_equal(stw_mark_parse_rights(text, strlen(text), &m), 0);
+    assert_int_equal(m.rights.items[0].level, STW_LEVEL_GLOBAL);
+    assert_int_equal(m.rights.items[1].level, STW_LEVEL_TABLE);
+    stw_rights_json(&m.rights, &out);
+    assert_string_equal(stw_buf_str(&out), text);
+    assert_int_equal(stw_mark_parse_rights("{}", 2, &m), -1);
+    assert_int_equal(stw_mark_parse_rights("", 0, &m), -1);
+    stw_mark_done(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_comments_of_people),
+        cmocka_unit_test(test_unreadable_marks),
+        cmocka_unit_test(test_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

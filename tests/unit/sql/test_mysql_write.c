@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/mysql_priv.h"
+
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const struct stw_account bob = {
+    .user = "b`ob", .owner = "shop/b'ob", .owner_uid = "u-1", .max_user_connections = 3};
+static const struct stw_facts maria = {.mariadb = true, .number = 101119};
+static const struct stw_facts old = {.number = 50744, .native_default = true};
+static const struct stw_facts eight = {.number = 80036, .no_backslash = true};
+
+static void wrote(struct stw_script *s, size_t count, const char *last)
+{
+    assert_true(stw_script_complete(s));
+    assert_int_equal(s->count, count);
+    assert_string_equal(stw_buf_str(&s->items[count - 1].text), last);
+}
+
+static void test_create(void **state)
+{
+    static const struct stw_login l = {.host = "%"};
+    struct stw_verifier v = {.text = STW_BUF_INIT(100)}, plain = {.text = STW_BUF_INIT(100)};
+    stw_autoscript struct stw_script s = {0};
+#define LIMITS                                                                                     \
+    " REQUIRE NONE WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 "                            \
+    "MAX_CONNECTIONS_PER_HOUR 0 MAX_USER_CONNECTIONS 3"
+    (void)state;
+    stw_buf_adds(&v.text, "*AB");
+    stw_buf_adds(&plain.text, "p'\\");
+    plain.plain = true;
+    stw_mysql_create(&maria, &bob, &l, &v, &s);
+    wrote(&s, 1, "CREATE USER `b``ob`@`%` IDENTIFIED VIA mysql_native_password USING '*AB'" LIMITS);
+    stw_mysql_create(&old, &bob, &l, &v, &s);
+    wrote(&s, 2, "CREATE USER `b``ob`@`%` IDENTIFIED WITH mysql_native_password AS '*AB'" LIMITS);
+    stw_mysql_create(&eight, &bob, &l, &v, &s);
+    wrote(&s, 3, "CREATE USER `b``ob`@`%` IDENTIFIED WITH caching_sha2_password AS '*AB'" LIMITS);
+    stw_mysql_create(&eight, &bob, &l, &plain, &s);
+    wrote(&s, 4, "CREATE USER `b``ob`@`%` IDENTIFIED BY 'p''\\'" LIMITS);
+    stw_mysql_alter(&maria, &bob, &l, &plain, false, &s);
+    wrote(&s, 5, "ALTER USER `b``ob`@`%` IDENTIFIED BY 'p''\\\\'");
+    stw_mysql_alter(&maria, &bob, &l, NULL, true, &s);
+    wrote(&s, 6, "ALTER USER `b``ob`@`%`" LIMITS);
+    static const struct stw_login ed = {.host = "%", .plugin = "ed25519"};
+    struct stw_account known = bob;
+    known.password = (struct stw_sql_secret){"secret", 6};
+    stw_mysql_alter(&maria, &known, &ed, &v, false, &s);
+    wrote(&s, 7,
+          "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING "
+          "'ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY'");
+    stw_mysql_alter(&maria, &known, &ed, &plain, false, &s);
+    wrote(&s, 8, "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING PASSWORD('p''\\\\')");
+    stw_buf_done(&v.text);
+    stw_buf_done(&plain.text);
+}
+
+/* D10: a script with a statement that lacks its password is not sent. */
+static void test_no_password_no_statement(void **state)
+{
+    static const struct stw_login l = {.host = "%"};
+    struct stw_verifier v = {.text = STW_BUF_INIT(100)};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        stw_autoscript struct stw_script s = {0};
+        v.plain = i & 1;
+        if (i < 2)
+            stw_mysql_create(&maria, &bob, &l, &v, &s);
+        else
+            stw_mysql_alter(&maria, &bob, &l, &v, false, &s);
+        assert_false(stw_script_complete(&s));
+    }
+}
+
+static void test_marks(void **state)
+{
+    struct stw_login l = {.host = "%"};
+    struct stw_rights none = {0};
+    stw_autoscript struct stw_script s = {0};
+    (void)state;
+    stw_mysql_mark(&maria, &bob, &l, STW_MARK_CREATING, "f00", &none, &s);
+    wrote(&s, 1,
+          "INSERT INTO steward.accounts (user, host, owner, owner_uid, state, made, rights) "
+          "SELECT 'b`ob', '%', 'shop/b''ob', 'u-1', 'creating', 'f00', '[]' FROM DUAL WHERE NOT "
+          "EXISTS (SELECT 1 FROM steward.accounts AS others WHERE others.user='b`ob' AND "
+          "others.owner_uid<>'u-1' AND others.owner<>'shop/b''ob')");
+    assert_true(s.items[0].must_match);
+    l.mark_written = true;
+    stw_mysql_mark(&maria, &bob, &l, STW_MARK_OWNED, "f00", &none, &s);
+    wrote(&s, 2,
+          "UPDATE steward.accounts SET owner='shop/b''ob', owner_uid='u-1', state='owned', "
+          "made='', rights='[]' WHERE user='b`ob' AND host='%' AND owner_uid='u-1'");
+    assert_true(s.items[1].must_match);
+    /* Taken over: found by the UID that was seen, later by ours. */
+    l = (struct stw_login){.host = "%", .mark = {.state = STW_MARK_OWNED, .uid = "former"}};
+    stw_mysql_mark(&maria, &bob, &l, STW_MARK_OWNED, "", &none, &s);
+    assert_non_null(strstr(s.items[2].text.data, "owner_uid='u-1', state"));
+    assert_non_null(strstr(s.items[2].text.data, "AND owner_uid='former'"));
+}
+
+static void test_rights(void **state)
+{
+    static const struct stw_right list[] = {
+        {.level = STW_LEVEL_GLOBAL, .privilege = "PROCESS"},
+        {.level = STW_LEVEL_DATABASE, .database = "a\\_b", .privilege = "SELECT"},
+        {.level = STW_LEVEL_DATABASE, .database = "a\\_b", .privilege = "INSERT"},
+        {.level = STW_LEVEL_TABLE, .database = "a", .name = "t`", .privilege = "GRANT OPTION"},
+        {.level = STW_LEVEL_COLUMN,
+         .database = "a",
+         .name = "t",
+         .column = "c",
+         .privilege = "UPDATE"},
+        {.level = STW_LEVEL_ROUTINE,
+         .database = "a",
+         .name = "f",
+         .column = "FUNCTION",
+         .privilege = "EXECUTE"},
+        {.level = STW_LEVEL_ROLE, .name = "r", .privilege = "MEMBER"},
+    };
+    static const char *const expected[] = {
+        "REVOKE PROCESS ON *.* FROM `b``ob`@`%`",
+        "REVOKE INSERT, SELECT ON `a\\_b`.* FROM `b``ob`@`%`",
+        "REVOKE GRANT OPTION ON `a`.`t``` FROM `b``ob`@`%`",
+        "REVOKE UPDATE (`c`) ON `a`.`t` FROM `b``ob`@`%`",
+        "REVOKE EXECUTE ON FUNCTION `a`.`f` FROM `b``ob`@`%`",
+        "REVOKE `r` FROM `b``ob`@`%`",
+        "GRANT PROCESS ON *.* TO `b``ob`@`%`",
+    };
+    static const struct stw_login l = {.host = "%"};
+    struct stw_grants_plan p = {0};
+    stw_autoscript struct stw_script s = {0};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(list); i++)
+        stw_rights_add(&p.take, &list[i]);
+    stw_rights_sort(&p.take);
+    stw_rights_add(&p.give, &list[0]);
+    stw_mysql_rights(&maria, &bob, &l, NULL, &p, &s);
+    assert_int_equal(s.count, STW_COUNT(expected));
+    for (size_t i = 0; i < s.count; i++)
+        assert_string_equal(stw_buf_str(&s.items[i].text), expected[i]);
+    stw_grants_plan_done(&p);
+}
+
+static void test_check(void **state)
+{
+    static const char *const percent[] = {"%", NULL};
+    static const struct {
+        const char *user;
+        int result;
+    } rows[] = {{"bob", 0},
+                {"", -1},
+                {"bob ", -1},
+                {"\xf0\x9f\x98\x80", -1},
+                {"\xff", -1},
+                {"12345678901234567890123456789012", 0},
+                {"123456789012345678901234567890123", -1}};
+    struct stw_error err;
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_account a = {.user = rows[i].user, .hosts = percent};
+        assert_int_equal(stw_mysql_check(&eight, &a, &err), rows[i].result);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_create), cmocka_unit_test(test_no_password_no_statement),
+        cmocka_unit_test(test_marks),  cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_check),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
