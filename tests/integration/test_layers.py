@@ -85,13 +85,13 @@ def test_includes(tree, name, line, problem):
 
 
 def test_a_circle_that_is_not_listed(tree):
-    (tree / "src" / "kinds" / "more.h").write_text('#include "kinds/kind.h"\n')
+    (tree / "lib" / "kinds" / "more.h").write_text('#include "kinds/kind.h"\n')
     plant(tree, "lib/kinds/kind.h", '#include "kinds/more.h"')
     assert check(tree) == (1, "these include each other: kinds/kind kinds/more")
 
 
 def test_a_circle_that_is_gone(tree):
-    path = tree / "src" / "kube" / "b.c"
+    path = tree / "lib" / "kube" / "b.c"
     path.write_text(path.read_text().replace('#include "kube/a_priv.h"\n', ""))
     status, text = check(tree)
     assert (status, text) == (1, "scripts/lib/layers.txt lists a circle that is gone: kube/a kube/b")

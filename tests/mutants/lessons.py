@@ -224,7 +224,7 @@ _ROWS = [
      'json_object_get(status, "currentAction")', 'json_object_get(status, "none")',
      f"{OBSERVE}:round_trip"),
 
-    ("E14", "before anything is done", f"{CLUSTER}.c", "        e->state.action = m->intent;\n",
+    ("E14", "before anything is done", f"{CLUSTER}/reconcile.c", "        e->state.action = m->intent;\n",
      "        (void)e;\n", "e2e/etcdcluster/test_etcd_played.py::test_a_steward_that_dies_behind_each_write"),
     ("E14", "no answer, no doubt", f"{CLUSTER}/check.c",
      "kept->unsure_until_ms = now + EC_UNSURE_MS;", "kept->unsure_until_ms = 0;",
