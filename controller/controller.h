@@ -72,19 +72,62 @@ struct stw_run {
     void *state;       /* from the controller's open() */
 };
 
+/* Why a run checked nothing. */
+enum stw_unchecked { STW_UNCHECKED_PAUSED, STW_UNCHECKED_INVALID };
+
+struct json_t;
+struct stw_aspect;
+struct stw_child_row;
+struct stw_subject;
+struct stw_verdict;
+
 struct stw_controller {
     const char *name;          /* "myweb"; the label of its metrics */
     const char *field_manager; /* "steward-myweb" */
     const struct stw_kind *kind;
     const struct stw_resource *resource;
-    const struct stw_watch *own;            /* of the kind itself */
-    const struct stw_watch *const *watches; /* of children and other objects, ended by NULL */
-    const struct stw_rule *rules; /* besides stw_manager_rules; ended by a NULL resource */
+    const struct stw_watch *own; /* of the kind itself */
+    /* Of other objects than the children of rows, ended by NULL; or NULL.  stw_controller_watch
+     * returns all. */
+    const struct stw_watch *const *watches;
+    /* Besides those that follow from `resource` and `children`; ended by a NULL resource; or NULL.
+     * stw_controller_rules returns all. */
+    const struct stw_rule *rules;
     bool all_data; /* every key of its ConfigMaps counts: pods read them with envFrom */
     bool scales;   /* other clients may scale its Deployments: the caches keep spec.replicas */
-    const char *const *conditions; /* types counted in steward_objects, ended by NULL */
+    /* Types of conditions besides the standard ones and those of the children, ended by NULL. */
+    const char *const *conditions;
     uint32_t worker_factor; /* multiplies the number of workers, for runs that mostly wait; 0: 1 */
-    void (*reconcile)(struct stw_run *run, struct stw_result *result);
+
+    /* A run over one object (reconcile.h).  The struct of the kind begins with STW_SUBJECT; set both
+     * sizes with STW_RUN_STATE. */
+    size_t run_size, spec_offset;
+    /* The children as rows, ended by a NULL watch; or NULL.  Then child_count is the number of
+     * children that `reconcile` manages by itself. */
+    const struct stw_child_row *children;
+    size_t child_count;
+    /* The object exists, is valid, not paused and not being deleted; its spec is decoded.  NULL: the
+     * rows say all, with the functions below. */
+    void (*reconcile)(struct stw_subject *s, struct stw_result *result);
+    /* Each of the following may be NULL. */
+    void (*gone)(struct stw_run *run); /* missing or being deleted: drops what is remembered */
+    void (*missing)(struct stw_run *run, struct stw_result *result); /* it is not in the cache */
+    /* It is being deleted; the spec is decoded if possible. */
+    void (*deleting)(struct stw_subject *s, struct stw_result *result);
+    /* The status of a run that checked nothing; see stw_status_unchecked. */
+    struct json_t *(*status_unchecked)(struct stw_subject *s, enum stw_unchecked why,
+                                       const char *findings);
+    void (*done)(struct stw_subject *s); /* frees what the kind added; also after `deleting` */
+    /* For kinds with rows: */
+    void (*ensure)(struct stw_subject *s); /* NULL: each child, in the order of the rows */
+    /* `all`: the children's aspects, then `aspect_count` of the kind, which this function sets. */
+    void (*find)(const struct stw_subject *s, struct stw_aspect *all);
+    size_t aspect_count;
+    void (*summarize)(const struct stw_subject *s, struct stw_verdict *v); /* all is as wanted */
+    void (*report)(const struct stw_subject *s, const struct stw_verdict *v,
+                   struct json_t *status); /* adds the kind's own members of the status */
+    const char *const *numbers;            /* as for stw_run_end */
+
     /* State that a controller keeps in addition to the caches, such as connections and timers.
      * open and close may be NULL.  open is called before the caches fill, cancel when the manager
      * stops and running reconciles must end soon, close after the last run and the last change of a
@@ -98,6 +141,14 @@ struct stw_controller {
     void (*secret_changed)(void *state, const char *key); /* of stw_watch_secrets; or NULL */
     void (*tidy)(void *state); /* called about once a minute, from start to cancel; or NULL */
 };
+
+/* The i-th watch besides `own`, of the rows first; NULL: there are no more. */
+const struct stw_watch *stw_controller_watch(const struct stw_controller *c, size_t i);
+/* The i-th type of the conditions, the standard ones first; NULL: there are no more. */
+const char *stw_controller_condition(const struct stw_controller *c, size_t i);
+/* Calls `add` for each right that the controller needs. */
+void stw_controller_rules(const struct stw_controller *c,
+                          void (*add)(void *ctx, const struct stw_rule *rule), void *ctx);
 
 /* Rules that the manager itself needs: for events and for the Lease of the election.  Ended by a
  * NULL resource. */

@@ -124,8 +124,9 @@ void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *ke
 
 static bool has_watch(const struct stw_controller *c, const struct stw_watch *w)
 {
-    for (size_t i = 0; c->watches && c->watches[i]; i++)
-        if (c->watches[i] == w)
+    const struct stw_watch *one;
+    for (size_t i = 0; (one = stw_controller_watch(c, i)); i++)
+        if (one == w)
             return true;
     return false;
 }
@@ -225,8 +226,9 @@ static void count_object(const struct stw_controller *c, struct stw_json root, s
     stw_json_foreach (stw_json_path(root, "status.conditions"), key, condition) {
         struct stw_json type = stw_json_at(condition, STW_CONDITION_TYPE);
         struct stw_json status = stw_json_at(condition, STW_CONDITION_STATUS);
-        for (size_t t = 0; t < TYPES_MAX && c->conditions[t]; t++) {
-            if (!stw_json_is(type, c->conditions[t]))
+        const char *name;
+        for (size_t t = 0; t < TYPES_MAX && (name = stw_controller_condition(c, t)); t++) {
+            if (!stw_json_is(type, name))
                 continue;
             for (size_t s = 0; s < STW_COUNT(states); s++)
                 to->of[t][s] += stw_json_is(status, states[s]);
@@ -258,9 +260,10 @@ void stw_manager_measure(void *ctx)
         struct census census = {0};
         stw_queue_measure(m->pools[i].queue);
         take_census(m->pools[i].own->informer, c, &census);
-        for (size_t t = 0; t < TYPES_MAX && c->conditions[t]; t++)
+        const char *name;
+        for (size_t t = 0; t < TYPES_MAX && (name = stw_controller_condition(c, t)); t++)
             for (size_t s = 0; s < STW_COUNT(states); s++)
-                stw_series_set(STW_SERIES(m->objects, c->kind->kind, c->conditions[t], states[s]),
+                stw_series_set(STW_SERIES(m->objects, c->kind->kind, name, states[s]),
                                census.of[t][s]);
     }
 }

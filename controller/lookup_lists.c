@@ -142,11 +142,11 @@ static const struct stw_watch *admission_watch(const struct stw_controller *c, c
     const char *own = c->own->resource->plural;
     if (c->own->for_admission && strlen(own) == len && strncmp(own, plural, len) == 0)
         return c->own;
-    for (size_t i = 0; c->watches[i]; i++) {
-        const char *other = c->watches[i]->resource->plural;
-        if (c->watches[i]->for_admission && strlen(other) == len &&
-            strncmp(other, plural, len) == 0)
-            return c->watches[i];
+    const struct stw_watch *w;
+    for (size_t i = 0; (w = stw_controller_watch(c, i)); i++) {
+        const char *other = w->resource->plural;
+        if (w->for_admission && strlen(other) == len && strncmp(other, plural, len) == 0)
+            return w;
     }
     return NULL;
 }

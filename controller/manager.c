@@ -86,8 +86,9 @@ static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c
                           err) != 0 ||
         add_cache(m, c->own, err) != 0)
         return -1;
-    for (size_t i = 0; c->watches[i]; i++)
-        if (add_cache(m, c->watches[i], err) != 0)
+    const struct stw_watch *w;
+    for (size_t i = 0; (w = stw_controller_watch(c, i)); i++)
+        if (add_cache(m, w, err) != 0)
             return -1;
     pool->own = stw_manager_cache(m, c->own);
     return c->open ? c->open(m, &m->config, &pool->state, err) : 0;
@@ -98,8 +99,9 @@ static int add_lookups(struct stw_manager *m, const struct stw_controller *c, st
 {
     if (c->own->for_admission && add_cache(m, c->own, err) != 0)
         return -1;
-    for (size_t i = 0; c->watches[i]; i++)
-        if (c->watches[i]->for_admission && add_cache(m, c->watches[i], err) != 0)
+    const struct stw_watch *w;
+    for (size_t i = 0; (w = stw_controller_watch(c, i)); i++)
+        if (w->for_admission && add_cache(m, w, err) != 0)
             return -1;
     return 0;
 }

@@ -45,10 +45,11 @@ json_t *stw_status_end(struct stw_status *s)
 /* Keeps the conditions that are specific to the kind unchanged. */
 static void keep_own(struct stw_status *s, const struct stw_run *run)
 {
-    for (const char *const *type = run->controller->conditions; *type; type++)
-        if (!stw_streq(*type, STW_READY) && !stw_streq(*type, STW_RECONCILING) &&
-            !stw_streq(*type, STW_STALLED))
-            stw_condition_keep(&s->conditions, *type);
+    const char *type;
+    for (size_t i = 0; (type = stw_controller_condition(run->controller, i)); i++)
+        if (!stw_streq(type, STW_READY) && !stw_streq(type, STW_RECONCILING) &&
+            !stw_streq(type, STW_STALLED))
+            stw_condition_keep(&s->conditions, type);
 }
 
 json_t *stw_status_invalid(const struct stw_run *run, const struct stw_object *o,

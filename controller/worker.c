@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
+#include "controller/reconcile.h"
 
 #include <stdio.h>
 #include <sys/random.h>
@@ -146,7 +147,7 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     run.left_ms = stw_queue_left_ms(pool->queue, key);
     uint64_t begin = stw_now_ms(m->config.clock);
     struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(m->fence));
-    pool->controller->reconcile(&run, &result);
+    stw_reconcile(&run, &result);
     (void)stw_fence_enter(before);
     uint64_t took = stw_now_ms(m->config.clock) - begin;
     if (result.err.code == STW_ERR_CANCELLED) { /* for the next leader, which may be this replica */

@@ -102,8 +102,9 @@ static void write_app_result(struct app *a, struct stw_result *result)
         *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = 1};
 }
 
-static void keep_children(struct app *a, struct stw_result *result)
+static void reconcile_app(struct stw_subject *subject, struct stw_result *result)
 {
+    struct app *a = (struct app *)subject;
     a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
     (void)snprintf(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
@@ -113,13 +114,13 @@ static void keep_children(struct app *a, struct stw_result *result)
         write_app_result(a, result);
 }
 
-/* The App is being deleted.  It has no finalizer of ours, but one of another client may keep it. */
-static void handle_app_deletion(struct app *a, struct stw_result *result)
+/* The App has no finalizer of ours, but one of another client may keep it. */
+static void delete_app(struct stw_subject *subject, struct stw_result *result)
 {
+    struct app *a = (struct app *)subject;
     const char *phase = json_string_value(json_object_get(a->object.status, "phase"));
     struct stw_error err = {0};
     json_auto_t *status = NULL;
-    forget_children(a->run);
     (void)result;
     if (!a->object.status || (phase && stw_streq(phase, "Terminating")))
         return;
@@ -128,67 +129,21 @@ static void handle_app_deletion(struct app *a, struct stw_result *result)
         (void)stw_object_write_status(a->run, &a->object, status, &err); /* the App may be gone */
 }
 
-static void run_over(struct app *a, struct stw_result *result)
+static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
+                                const char *findings)
 {
-    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
-    struct stw_run *run = a->run;
-    struct stw_error err = {0};
-    if (a->object.paused) {
-        (void)stw_run_write(run, &a->object,
-                            app_status_phase(stw_status_paused(run, &a->object), "Paused"), result);
-    } else if (stw_object_judge(run, &a->object, &findings) > 0) {
-        json_t *status = stw_status_invalid(run, &a->object, stw_buf_str(&findings));
-        stw_run_end_invalid(run, &a->object, app_status_phase(status, "Failed"),
-                            stw_buf_str(&findings), result);
-    } else if (!a->arena || stw_kind_decode(&stw_kind_app, stw_json_get(a->object.root, "spec"),
-                                            a->arena, &a->spec, &err) != 0) {
-        stw_run_fail(run, &err, result);
-    } else {
-        keep_children(a, result);
-    }
+    return app_status_phase(stw_status_unchecked(subject, why, findings),
+                            why == STW_UNCHECKED_PAUSED ? "Paused" : "Failed");
 }
 
-static void reconcile(struct stw_run *run, struct stw_result *result)
+static void free_run_state(struct stw_subject *subject)
 {
-    struct app *a = calloc(1, sizeof(*a));
-    struct stw_error err = {0};
-    if (!a) {
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-        stw_run_fail(run, &err, result);
-        return;
-    }
-    a->run = run;
-    if (stw_object_load(run, &a->object) != 0) {
-        forget_children(run); /* the garbage collector deletes the children */
-    } else if (a->object.deleting) {
-        handle_app_deletion(a, result);
-    } else {
-        a->owner = (struct stw_owner){.kind = stw_kind_app.kind,
-                                      .ns = run->ns,
-                                      .name = run->name,
-                                      .uid = a->object.uid,
-                                      .adopt = a->object.adopt};
-        a->arena = stw_arena_create();
-        run_over(a, result);
-    }
+    struct app *a = (struct app *)subject;
     for (int i = 0; i < APP_CHILDREN; i++)
         json_decref(a->desired[i]);
-    stw_arena_destroy(a->arena);
-    stw_object_done(&a->object);
-    free(a);
 }
 
 /* --- registration */
-
-static const struct stw_resource app_resource = {
-    .group = "mycompany.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true};
-
-static const struct stw_watch own_watch = {
-    .resource = &app_resource,
-    .project = stw_object_project,
-    .for_admission = true,
-    .changed = stw_watch_own_changed,
-};
 
 static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
                                                   &stw_watch_deployments,
@@ -201,10 +156,8 @@ static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
 /* apps/scale: when autoscaling is switched off, spec.replicas gets the number of replicas that the
  * Deployment has. */
 static const struct stw_rule rules[] = {
-    {.resource = &app_resource, .verbs = "get,list,watch"},
-    {.resource = &app_resource, .subresource = "status", .verbs = "patch"},
-    {.resource = &app_resource, .subresource = "scale", .verbs = "patch"},
-    {.resource = &app_resource, .subresource = "finalizers", .verbs = "update"},
+    {.resource = &stw_kind_app.resource, .subresource = "scale", .verbs = "patch"},
+    {.resource = &stw_kind_app.resource, .subresource = "finalizers", .verbs = "update"},
     {.resource = &stw_res_configmap, .verbs = "get,list,watch,create,patch"},
     {.resource = &stw_res_deployment, .verbs = "get,list,watch,create,patch"},
     {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
@@ -215,19 +168,22 @@ static const struct stw_rule rules[] = {
 };
 
 static const char *const conditions[] = {
-    STW_READY,      STW_RECONCILING, STW_STALLED,         "Available", "Progressing",
-    "ConfigSynced", "ServiceReady",  "AutoscalingActive", "Degraded",  NULL};
+    "Available", "Progressing", "ConfigSynced", "ServiceReady", "AutoscalingActive",
+    "Degraded",  NULL};
 
 const struct stw_controller stw_controller_app = {
-    .name = "app",
-    .field_manager = "steward-app",
+    STW_CONTROLLER_OF("app", stw_kind_app),
     .all_data = true,
-    .kind = &stw_kind_app,
-    .resource = &app_resource,
-    .own = &own_watch,
+    STW_OWN_WATCH(stw_kind_app),
     .watches = watches,
     .rules = rules,
     .scales = true,
     .conditions = conditions,
-    .reconcile = reconcile,
+    STW_RUN_STATE(struct app, spec),
+    .child_count = APP_CHILDREN,
+    .reconcile = reconcile_app,
+    .gone = forget_children,
+    .deleting = delete_app,
+    .status_unchecked = status_unchecked,
+    .done = free_run_state,
 };

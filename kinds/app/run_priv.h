@@ -9,6 +9,7 @@
 #include "controller/child.h"
 #include "controller/manifest.h"
 #include "controller/object.h"
+#include "controller/reconcile.h"
 #include "controller/verdict.h"
 #include "kinds/app/spec.h"
 
@@ -35,15 +36,11 @@ struct app_trouble {
 };
 
 struct app {
-    struct stw_run *run;
-    struct stw_object object;
-    struct stw_owner owner;
-    struct stw_arena *arena;
+    STW_SUBJECT;
     struct stw_app spec;
     struct stw_naming naming;
     char config_name[300]; /* of the ConfigMap */
     char config_hash[33];
-    struct stw_child children[APP_CHILDREN];
     json_t *desired[APP_CHILDREN];
     struct app_trouble trouble; /* of the pod with the worst problem */
     char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */

@@ -428,6 +428,7 @@ const struct stw_kind stw_kind_app = {
     .version = "v1",
     .kind = "App",
     .plural = "apps",
+    .namespaced = true,
     .singular = "app",
     .short_names = short_names,
     .categories = categories,

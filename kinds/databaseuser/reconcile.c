@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+#define FINDINGS_MAX (64 * 1024)
+
 #define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
 
 /* --- the watch */
@@ -300,78 +302,57 @@ static void end_invalid(struct dbuser *d, const struct stw_buf *findings, struct
                         stw_buf_str(findings), result);
 }
 
-static int decode_user_spec(struct dbuser *d, struct stw_result *result)
-{
-    struct stw_error err = {0};
-    d->arena = stw_arena_create();
-    if (d->arena && stw_kind_decode(&stw_kind_databaseuser, stw_json_get(d->object.root, "spec"),
-                                    d->arena, &d->spec, &err) == 0)
-        return 0;
-    if (err.code == STW_OK)
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-    stw_run_fail(d->run, &err, result);
-    return -1;
-}
-
 /* The deletion continues even if the spec cannot be decoded. */
-static void run_deleting(struct dbuser *d, struct stw_result *result)
+static void delete_user(struct stw_subject *subject, struct stw_result *result)
 {
+    struct dbuser *d = (struct dbuser *)subject;
     if (!stw_finalizer_has(&d->object, STW_DATABASEUSER_FINALIZER))
         return;
-    d->arena = stw_arena_create();
-    if (d->arena)
-        (void)stw_kind_decode(&stw_kind_databaseuser, stw_json_get(d->object.root, "spec"),
-                              d->arena, &d->spec, NULL);
+    d->state = d->run->state;
     find_target(d);
     dbu_cleanup(d, result);
 }
 
-static void reconcile_user(struct dbuser *d, struct stw_result *result)
+static void reconcile_user(struct stw_subject *subject, struct stw_result *result)
 {
-    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
-    if (d->object.deleting) {
-        run_deleting(d, result);
-    } else if (d->object.paused) {
-        (void)stw_run_write(d->run, &d->object, stw_status_paused(d->run, &d->object), result);
-    } else if (stw_object_judge(d->run, &d->object, &findings) > 0) {
-        /* After a start these are the objects that a new rule or target refuses. */
-        stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
-                STW_STR("object", d->run->key), STW_STR("why", stw_buf_str(&findings)));
+    struct dbuser *d = (struct dbuser *)subject;
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(FINDINGS_MAX);
+    d->state = d->run->state;
+    find_target(d);
+    if (is_moved(d, &findings))
         end_invalid(d, &findings, result);
-    } else if (decode_user_spec(d, result) == 0) {
-        find_target(d);
-        if (is_moved(d, &findings))
-            end_invalid(d, &findings, result);
-        else
-            reconcile_valid_user(d, result);
-    }
+    else
+        reconcile_valid_user(d, result);
 }
 
-static void reconcile(struct stw_run *of, struct stw_result *result)
+static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
+                                const char *findings)
 {
-    struct dbuser d = {.run = of, .state = of->state};
-    bool there = stw_object_load(of, &d.object) == 0;
-    if (!there || d.object.deleting)
-        dbu_compared_forget(d.state->compared, of->key);
-    if (there)
-        reconcile_user(&d, result);
-    dbu_secret_done(&d.secret);
-    stw_account_report_done(&d.report);
-    stw_targets_unref(d.targets);
-    stw_arena_destroy(d.arena);
-    stw_object_done(&d.object);
+    /* After a start these are the objects that a new rule or target refuses. */
+    if (why == STW_UNCHECKED_INVALID)
+        stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
+                STW_STR("object", subject->run->key), STW_STR("why", findings));
+    return stw_status_unchecked(subject, why, findings);
+}
+
+static void forget_user(struct stw_run *run)
+{
+    struct dbu_state *state = run->state;
+    dbu_compared_forget(state->compared, run->key);
+}
+
+static void free_run_state(struct stw_subject *subject)
+{
+    struct dbuser *d = (struct dbuser *)subject;
+    dbu_secret_done(&d->secret);
+    stw_account_report_done(&d->report);
+    stw_targets_unref(d->targets);
 }
 
 /* --- registration */
 
-static const struct stw_resource resource = {.group = "handsomeguy.cn",
-                                             .version = "v1alpha1",
-                                             .kind = "DatabaseUser",
-                                             .plural = "databaseusers",
-                                             .namespaced = true};
-
 static const struct stw_watch own_watch = {
-    .resource = &resource,
+    .resource = &stw_kind_databaseuser.resource,
     .project = project_database_user,
     .index = index_all,
     .for_admission = true,
@@ -383,28 +364,28 @@ static const struct stw_watch *const watches[] = {&stw_watch_secrets, NULL};
 /* Passwords are in Secrets of any name that the objects give.  The admins' passwords and the key of
  * the fingerprints are in steward's own namespace. */
 static const struct stw_rule rules[] = {
-    {.resource = &resource, .verbs = "get,list,watch,patch"},
-    {.resource = &resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &stw_kind_databaseuser.resource, .verbs = "get,list,watch,patch"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch"},
     {.resource = &stw_res_secret, .verbs = "get,create", .own_namespace = true},
     {0},
 };
 
-static const char *const conditions[] = {STW_READY,        STW_RECONCILING,   STW_STALLED,
-                                         "SecretResolved", "TargetReachable", "UserSynced",
+static const char *const conditions[] = {"SecretResolved", "TargetReachable", "UserSynced",
                                          "GrantsSynced",   "CleanupBlocked",  NULL};
 
 const struct stw_controller stw_controller_databaseuser = {
-    .name = "databaseuser",
-    .field_manager = "steward-databaseuser",
-    .kind = &stw_kind_databaseuser,
-    .resource = &resource,
+    STW_CONTROLLER_OF("databaseuser", stw_kind_databaseuser),
     .own = &own_watch,
     .watches = watches,
     .rules = rules,
     .conditions = conditions,
     .worker_factor = DBU_WORKER_FACTOR,
-    .reconcile = reconcile,
+    STW_RUN_STATE(struct dbuser, spec),
+    .reconcile = reconcile_user,
+    .gone = forget_user,
+    .deleting = delete_user,
+    .status_unchecked = status_unchecked,
+    .done = free_run_state,
     .open = dbu_state_open,
     .cancel = dbu_state_cancel,
     .close = dbu_state_close,

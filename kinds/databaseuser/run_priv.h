@@ -9,6 +9,7 @@
 #define STW_KINDS_DATABASEUSER_RUN_PRIV_H
 
 #include "controller/object.h"
+#include "controller/reconcile.h"
 #include "controller/verdict.h"
 #include "kinds/databaseuser/fingerprint.h"
 #include "kinds/databaseuser/pools.h"
@@ -93,10 +94,8 @@ enum dbu_claim {
 };
 
 struct dbuser {
-    struct stw_run *run;
+    STW_SUBJECT;
     struct dbu_state *state;
-    struct stw_object object;
-    struct stw_arena *arena;
     struct stw_databaseuser spec;
     char label[DBU_NAME_MAX];        /* the requested target */
     char made_on[DBU_NAME_MAX];      /* the target that has the account; "" for none */

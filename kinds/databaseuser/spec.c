@@ -368,6 +368,7 @@ const struct stw_kind stw_kind_databaseuser = {
     .version = "v1alpha1",
     .kind = "DatabaseUser",
     .plural = "databaseusers",
+    .namespaced = true,
     .singular = "databaseuser",
     .short_names = short_names,
     .categories = categories,

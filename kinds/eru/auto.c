@@ -62,7 +62,8 @@ void eru_make(struct stw_run *run, struct stw_result *result)
     json_auto_t *eru = build_eru(run, &desired);
     if (!eru)
         (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-    if (eru && stw_kube_create(run->client, &eru_resource, run->ns, eru, &answer, &err) == 0) {
+    if (eru &&
+        stw_kube_create(run->client, &stw_kind_eru.resource, run->ns, eru, &answer, &err) == 0) {
         tell_made(run, &answer);
         result->outcome = STW_RUN_AFTER; /* to write its status */
         result->after_ms = 1;
@@ -93,8 +94,8 @@ static void delete_it(struct eru *e, const char *rv, struct stw_result *result)
 {
     struct stw_run *run = e->run;
     struct stw_error err = {0};
-    if (stw_kube_delete(run->client, &eru_resource, run->ns, run->name, e->object.uid, rv, &err) !=
-            0 &&
+    if (stw_kube_delete(run->client, &stw_kind_eru.resource, run->ns, run->name, e->object.uid, rv,
+                        &err) != 0 &&
         err.code != STW_ERR_NOT_FOUND) {
         stw_run_fail(run, &err, result);
         return;
@@ -115,8 +116,9 @@ static void give_over(struct eru *e, const char *rv, struct stw_result *result)
         json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion", rv, "labels", MANAGED_BY);
     if (!patch)
         (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-    if (!patch || stw_kube_merge_patch(run->client, &eru_resource, run->ns, run->name, NULL, patch,
-                                       run->controller->field_manager, &answer, &err) != 0) {
+    if (!patch ||
+        stw_kube_merge_patch(run->client, &stw_kind_eru.resource, run->ns, run->name, NULL, patch,
+                             run->controller->field_manager, &answer, &err) != 0) {
         stw_run_fail(run, &err, result);
         return;
     }
@@ -140,7 +142,8 @@ bool eru_unmake(struct eru *e, struct stw_result *result)
     eru_desired_of(e->run, key, &desired);
     if (!desired.there || desired.wanted || !has_label(&e->object) || !stw_run_may_write(e->run))
         return false;
-    if (stw_kube_get(e->run->client, &eru_resource, e->run->ns, e->run->name, &text, &err) != 0 ||
+    if (stw_kube_get(e->run->client, &stw_kind_eru.resource, e->run->ns, e->run->name, &text,
+                     &err) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&text), text.len, &err) != 0) {
         stw_run_fail(e->run, &err, result);
         return true;

@@ -206,10 +206,28 @@ static void write_eru_result(struct eru *e, const char *deployment, struct stw_r
             eru_runtime_count(e->run->state, (enum eru_result)i);
 }
 
-static void reconcile_valid_eru(struct eru *e, struct stw_result *result)
+/* After validation both the zone and the schedule are valid. */
+static int read_schedule(struct eru *e, struct stw_error *err)
 {
+    e->zone = stw_zones_get(stw_product_zones(e->run->env), e->spec.time_zone);
+    if (!e->zone)
+        return stw_fail(err, STW_ERR_INTERNAL, "time zone \"%s\" cannot be read",
+                        e->spec.time_zone);
+    return stw_cron_parse(e->spec.schedule, &e->cron, err);
+}
+
+static void reconcile_eru(struct stw_subject *subject, struct stw_result *result)
+{
+    struct eru *e = (struct eru *)subject;
+    struct stw_error err = {0};
     char deployment[STW_KEY_LEN];
     struct eru_desired desired;
+    e->ops = &eru_ops;
+    e->now_us = stw_wall_us(e->run->clock);
+    if (read_schedule(e, &err) != 0) {
+        stw_run_fail(e->run, &err, result);
+        return;
+    }
     eru_deployment_key(e->run, e->spec.deployment, deployment);
     if (eru_unmake(e, result))
         return;
@@ -224,67 +242,17 @@ static void reconcile_valid_eru(struct eru *e, struct stw_result *result)
     eru_state_done(&e->state);
 }
 
-/* After validation both the zone and the schedule are valid. */
-static int read_schedule(struct eru *e, struct stw_error *err)
+static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
+                                const char *findings)
 {
-    e->zone = stw_zones_get(stw_product_zones(e->run->env), e->spec.time_zone);
-    if (!e->zone)
-        return stw_fail(err, STW_ERR_INTERNAL, "time zone \"%s\" cannot be read",
-                        e->spec.time_zone);
-    return stw_cron_parse(e->spec.schedule, &e->cron, err);
-}
-
-static void reconcile_one(struct eru *e, struct stw_result *result)
-{
-    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
-    struct stw_run *run = e->run;
-    struct stw_error err = {0};
-    e->arena = stw_arena_create();
-    bool decoded = e->arena && stw_kind_decode(&stw_kind_eru, stw_json_get(e->object.root, "spec"),
-                                               e->arena, &e->spec, &err) == 0;
-    if (e->object.paused) {
-        (void)stw_run_write(run, &e->object, stw_status_paused(run, &e->object), result);
-    } else if (stw_object_judge(run, &e->object, &findings) > 0) {
-        stw_run_end_invalid(run, &e->object, eru_status_invalid(e, stw_buf_str(&findings)),
-                            stw_buf_str(&findings), result);
-    } else if (!decoded || read_schedule(e, &err) != 0) {
-        stw_run_fail(run, &err, result);
-    } else {
-        reconcile_valid_eru(e, result);
-    }
-    stw_arena_destroy(e->arena);
-}
-
-static void reconcile(struct stw_run *run, struct stw_result *result)
-{
-    struct eru *e = calloc(1, sizeof(*e));
-    struct stw_error err = {0};
-    if (!e) {
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-        stw_run_fail(run, &err, result);
-        return;
-    }
-    e->run = run;
-    e->ops = &eru_ops;
-    e->now_us = stw_wall_us(run->clock);
-    if (stw_object_load(run, &e->object) != 0)
-        eru_make(run, result);
-    else if (!e->object.deleting)
-        reconcile_one(e, result);
-    stw_object_done(&e->object);
-    free(e);
+    return why == STW_UNCHECKED_INVALID ? eru_status_invalid((struct eru *)subject, findings)
+                                        : stw_status_unchecked(subject, why, findings);
 }
 
 /* --- registration */
 
-const struct stw_resource eru_resource = {.group = "mtsre.meitu.com",
-                                          .version = "v1",
-                                          .kind = "Eru",
-                                          .plural = "erus",
-                                          .namespaced = true};
-
 static const struct stw_watch own_watch = {
-    .resource = &eru_resource,
+    .resource = &stw_kind_eru.resource,
     .project = project_eru,
     .index = index_deployment,
     .for_admission = true,
@@ -303,26 +271,23 @@ const struct stw_watch eru_watch_deployments = {
 static const struct stw_watch *const watches[] = {&eru_watch_deployments, NULL};
 
 static const struct stw_rule rules[] = {
-    {.resource = &eru_resource, .verbs = "get,list,watch,create,patch,delete"},
-    {.resource = &eru_resource, .subresource = "status", .verbs = "patch"},
+    {.resource = &stw_kind_eru.resource, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_deployment, .verbs = "get,list,watch,patch"},
     {0},
 };
 
-static const char *const conditions[] = {
-    STW_READY,     STW_RECONCILING,   STW_STALLED, "ScheduleValid",
-    "TargetFound", "RolloutComplete", NULL};
+static const char *const conditions[] = {"ScheduleValid", "TargetFound", "RolloutComplete", NULL};
 
 const struct stw_controller stw_controller_eru = {
-    .name = "eru",
-    .field_manager = "steward-eru",
-    .kind = &stw_kind_eru,
-    .resource = &eru_resource,
+    STW_CONTROLLER_OF("eru", stw_kind_eru),
     .own = &own_watch,
     .watches = watches,
     .rules = rules,
     .conditions = conditions,
-    .reconcile = reconcile,
+    STW_RUN_STATE(struct eru, spec),
+    .reconcile = reconcile_eru,
+    .missing = eru_make,
+    .status_unchecked = status_unchecked,
     .open = eru_runtime_open,
     .close = eru_runtime_close,
 };

@@ -8,6 +8,7 @@
 #define STW_KINDS_ERU_RUN_PRIV_H
 
 #include "controller/object.h"
+#include "controller/reconcile.h"
 #include "controller/verdict.h"
 #include "kinds/eru/spec.h"
 
@@ -73,10 +74,8 @@ struct eru_ops {
 extern const struct eru_ops eru_ops;
 
 struct eru {
-    struct stw_run *run;
+    STW_SUBJECT;
     const struct eru_ops *ops;
-    struct stw_object object;
-    struct stw_arena *arena;
     struct stw_eru spec;
     struct stw_cron cron;
     const struct stw_zone *zone;
@@ -150,7 +149,6 @@ int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *deployment, int
                              int64_t took_ms);
 
 /* --- eru.c */
-extern const struct stw_resource eru_resource;
 extern const struct stw_watch eru_watch_deployments;
 /* A cached Deployment: whether it exists, and whether it requests an Eru. */
 struct eru_desired {

@@ -268,6 +268,7 @@ const struct stw_kind stw_kind_eru = {
     .version = "v1",
     .kind = "Eru",
     .plural = "erus",
+    .namespaced = true,
     .singular = "eru",
     .short_names = short_names,
     .categories = categories,

@@ -129,7 +129,8 @@ static int64_t changed_at(struct eru *e)
     struct stw_json key, entry;
     struct stw_error err = {0};
     int64_t latest = ERU_NEVER, now = e->now_us / 1000000;
-    if (stw_kube_get(e->run->client, &eru_resource, e->run->ns, e->run->name, &text, &err) != 0 ||
+    if (stw_kube_get(e->run->client, &stw_kind_eru.resource, e->run->ns, e->run->name, &text,
+                     &err) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&text), text.len, &err) != 0)
         return now;
     stw_json_foreach (stw_json_path(stw_json_root(&doc), "metadata.managedFields"), key, entry) {

@@ -254,26 +254,6 @@ static void tell_verified(const struct eb *e)
                             e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
 }
 
-static void reconcile_backup(struct eb *e, struct stw_result *result)
-{
-    eb_state_read(e->object.status, &e->state);
-    bool busy = check_transfer(e);
-    int64_t instant = e->state.last_schedule;
-    bool tried = e->state.phase != EB_PENDING && eb_plan_open(&e->clock, &e->state);
-    eb_plan(&e->clock, &e->state, busy, &e->due);
-    e->again = tried && instant == e->state.last_schedule;
-    bool early = !e->due.start && !busy && !e->clock.suspend && waits_for_object(e) &&
-                 eb_plan_open(&e->clock, &e->state);
-    if (e->due.start || early)
-        prepare_backup(e, early);
-    tell_verified(e);
-    finish_backup_run(e, result);
-    eb_job_free(e->job);
-    json_decref(e->containers);
-    json_decref(e->volumes);
-    eb_state_done(&e->state);
-}
-
 static int wind_clock(struct eb *e, struct stw_error *err)
 {
     int64_t us;
@@ -298,57 +278,43 @@ static int wind_clock(struct eb *e, struct stw_error *err)
     return stw_cron_parse(e->spec.policy.schedule, &e->cron, err);
 }
 
-static void reconcile_one(struct eb *e, struct stw_result *result)
+static void reconcile_backup(struct stw_subject *subject, struct stw_result *result)
 {
-    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
-    struct stw_run *run = e->run;
+    struct eb *e = (struct eb *)subject;
     struct stw_error err = {0};
-    e->arena = stw_arena_create();
-    bool decoded =
-        e->arena && stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(e->object.root, "spec"),
-                                    e->arena, &e->spec, &err) == 0;
-    if (e->object.paused)
-        (void)stw_run_write(run, &e->object, stw_status_paused(run, &e->object), result);
-    else if (stw_object_judge(run, &e->object, &findings) > 0)
-        stw_run_end_invalid(run, &e->object,
-                            stw_status_invalid(run, &e->object, stw_buf_str(&findings)),
-                            stw_buf_str(&findings), result);
-    else if (!decoded || wind_clock(e, &err) != 0)
-        stw_run_fail(run, &err, result);
-    else
-        reconcile_backup(e, result);
-    stw_arena_destroy(e->arena);
-}
-
-static void reconcile(struct stw_run *run, struct stw_result *result)
-{
-    struct eb *e = calloc(1, sizeof(*e));
-    struct stw_error err = {0};
-    if (!e) {
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-        stw_run_fail(run, &err, result);
+    e->runtime = e->run->state;
+    if (wind_clock(e, &err) != 0) {
+        stw_run_fail(e->run, &err, result);
         return;
     }
-    e->run = run;
-    e->runtime = run->state;
-    if (stw_object_load(run, &e->object) != 0 || e->object.deleting)
-        eb_runtime_remove(e->runtime, run->key); /* objects in the store are kept */
-    else
-        reconcile_one(e, result);
-    stw_object_done(&e->object);
-    free(e);
+    eb_state_read(e->object.status, &e->state);
+    bool busy = check_transfer(e);
+    int64_t instant = e->state.last_schedule;
+    bool tried = e->state.phase != EB_PENDING && eb_plan_open(&e->clock, &e->state);
+    eb_plan(&e->clock, &e->state, busy, &e->due);
+    e->again = tried && instant == e->state.last_schedule;
+    bool early = !e->due.start && !busy && !e->clock.suspend && waits_for_object(e) &&
+                 eb_plan_open(&e->clock, &e->state);
+    if (e->due.start || early)
+        prepare_backup(e, early);
+    tell_verified(e);
+    finish_backup_run(e, result);
+    eb_job_free(e->job);
+    json_decref(e->containers);
+    json_decref(e->volumes);
+    eb_state_done(&e->state);
+}
+
+/* Objects in the store are kept. */
+static void forget_backup(struct stw_run *run)
+{
+    eb_runtime_remove(run->state, run->key);
 }
 
 /* --- the kind in the table */
 
-const struct stw_resource eb_resource = {.group = "etcd.database.coreos.com",
-                                         .version = "v1beta2",
-                                         .kind = "EtcdBackup",
-                                         .plural = "etcdbackups",
-                                         .namespaced = true};
-
 static const struct stw_watch own_watch = {
-    .resource = &eb_resource,
+    .resource = &stw_kind_etcdbackup.resource,
     .project = stw_object_project,
     .index = index_cluster,
     .for_admission = true,
@@ -359,27 +325,23 @@ static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_age
                                                   &stw_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
-    {.resource = &eb_resource, .verbs = "get,list,watch"},
-    {.resource = &eb_resource, .subresource = "status", .verbs = "patch"},
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch"},
     {0},
 };
 
-static const char *const conditions[] = {STW_READY,       STW_RECONCILING,    STW_STALLED,
-                                         "ScheduleValid", "SourceReachable",  "StoreReachable",
+static const char *const conditions[] = {"ScheduleValid", "SourceReachable",  "StoreReachable",
                                          "Verified",      "RetentionApplied", NULL};
 
 const struct stw_controller stw_controller_etcdbackup = {
-    .name = "etcdbackup",
-    .field_manager = "steward-etcdbackup",
-    .kind = &stw_kind_etcdbackup,
-    .resource = &eb_resource,
+    STW_CONTROLLER_OF("etcdbackup", stw_kind_etcdbackup),
     .own = &own_watch,
     .watches = watches,
     .rules = rules,
     .conditions = conditions,
-    .reconcile = reconcile,
+    STW_RUN_STATE(struct eb, spec),
+    .reconcile = reconcile_backup,
+    .gone = forget_backup,
     .open = eb_runtime_open,
     .cancel = eb_runtime_cancel,
     .pause = eb_runtime_pause,

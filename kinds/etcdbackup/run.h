@@ -10,6 +10,7 @@
 
 #include "controller/condition.h"
 #include "controller/object.h"
+#include "controller/reconcile.h"
 #include "controller/verdict.h"
 #include "kinds/etcdbackup/snapshot.h"
 #include "kinds/etcdbackup/spec.h"
@@ -83,15 +84,11 @@ struct eb_job {
 };
 void eb_job_free(struct eb_job *j); /* NULL is allowed */
 
-extern const struct stw_resource eb_resource;
-
 struct eb_runtime;
 
 struct eb {
-    struct stw_run *run;
+    STW_SUBJECT;
     struct eb_runtime *runtime;
-    struct stw_object object;
-    struct stw_arena *arena;
     struct stw_etcdbackup spec;
     struct stw_cron cron;
     struct eb_clockwork clock;

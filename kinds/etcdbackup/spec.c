@@ -236,6 +236,7 @@ const struct stw_kind stw_kind_etcdbackup = {
     .version = "v1beta2",
     .kind = "EtcdBackup",
     .plural = "etcdbackups",
+    .namespaced = true,
     .singular = "etcdbackup",
     .short_names = short_names,
     .categories = categories,

@@ -239,8 +239,10 @@ static void report_child_changes(const struct ec *e)
     stw_tell_children(e->run, &e->object, e->owner.name, e->children, EC_CHILDREN);
 }
 
-static void reconcile_cluster(struct ec *e, struct stw_result *result)
+static void reconcile_cluster(struct stw_subject *subject, struct stw_result *result)
 {
+    struct ec *e = (struct ec *)subject;
+    e->runtime = e->run->state;
     load_run_state(e);
     if (ec_latch_storage(e, &e->err) != 0) {
         end_run_with_error(e, result);
@@ -271,77 +273,33 @@ static void reconcile_cluster(struct ec *e, struct stw_result *result)
     write_state_and_act(e, result);
 }
 
-static void run_over(struct ec *e, struct stw_result *result)
+static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
+                                const char *findings)
 {
-    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
-    struct stw_run *run = e->run;
-    struct stw_error err = {0};
-    if (e->object.paused) {
-        (void)stw_run_write(run, &e->object,
-                            ec_status_paused(stw_status_paused(run, &e->object), true), result);
-    } else if (stw_object_judge(run, &e->object, &findings) > 0) {
-        stw_run_end_invalid(run, &e->object,
-                            stw_status_invalid(run, &e->object, stw_buf_str(&findings)),
-                            stw_buf_str(&findings), result);
-    } else if (!e->arena ||
-               stw_kind_decode(&stw_kind_etcdcluster, stw_json_get(e->object.root, "spec"),
-                               e->arena, &e->spec, &err) != 0) {
-        stw_run_fail(run, &err, result);
-    } else {
-        reconcile_cluster(e, result);
-    }
+    json_t *status = stw_status_unchecked(subject, why, findings);
+    return why == STW_UNCHECKED_PAUSED ? ec_status_paused(status, true) : status;
 }
 
 /* The garbage collector deletes pods, and claims if volumeRetention.whenDeleted is Delete. */
-static void drop_cluster_state(struct ec *e)
+static void forget_cluster(struct stw_run *run)
 {
     char client[STW_KEY_LEN + 8];
-    (void)snprintf(client, sizeof(client), "%s-client", e->run->key);
-    stw_child_forget(e->run, &stw_watch_services, e->run->key);
-    stw_child_forget(e->run, &stw_watch_services, client);
-    stw_child_forget(e->run, &stw_watch_disruption_budgets, e->run->key);
-    ec_runtime_forget(e->runtime, e->run->key);
+    (void)snprintf(client, sizeof(client), "%s-client", run->key);
+    stw_child_forget(run, &stw_watch_services, run->key);
+    stw_child_forget(run, &stw_watch_services, client);
+    stw_child_forget(run, &stw_watch_disruption_budgets, run->key);
+    ec_runtime_forget(run->state, run->key);
 }
 
-static void reconcile(struct stw_run *run, struct stw_result *result)
+static void free_run_state(struct stw_subject *subject)
 {
-    struct ec *e = calloc(1, sizeof(*e));
-    struct stw_error err = {0};
-    if (!e) {
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-        stw_run_fail(run, &err, result);
-        return;
-    }
-    e->run = run;
-    e->runtime = run->state;
-    if (stw_object_load(run, &e->object) != 0 || e->object.deleting) {
-        drop_cluster_state(e);
-    } else {
-        char uid[sizeof(e->object.uid)]; /* the object may be read again */
-        (void)snprintf(uid, sizeof(uid), "%s", e->object.uid);
-        e->owner = (struct stw_owner){.kind = stw_kind_etcdcluster.kind,
-                                      .ns = run->ns,
-                                      .name = run->name,
-                                      .uid = uid,
-                                      .adopt = e->object.adopt};
-        e->arena = stw_arena_create();
-        run_over(e, result);
-    }
+    struct ec *e = (struct ec *)subject;
     for (int i = 0; i < EC_CHILDREN; i++)
         json_decref(e->desired[i]);
-    stw_arena_destroy(e->arena);
-    stw_object_done(&e->object);
     stw_object_done(&e->first);
-    free(e);
 }
 
 /* --- the kind in the table */
-
-static const struct stw_resource ec_resource = {.group = "etcd.database.coreos.com",
-                                                .version = "v1beta2",
-                                                .kind = "EtcdCluster",
-                                                .plural = "etcdclusters",
-                                                .namespaced = true};
 
 static bool is_ready(const char *text)
 {
@@ -367,7 +325,7 @@ static void cluster_changed(struct stw_manager *m, const struct stw_watch *w, co
 }
 
 static const struct stw_watch own_watch = {
-    .resource = &ec_resource,
+    .resource = &stw_kind_etcdcluster.resource,
     .project = project_etcdcluster,
     .index = index_secrets,
     .changed = cluster_changed,
@@ -381,9 +339,8 @@ static const struct stw_watch *const watches[] = {
 /* patch: removes the force-new-cluster annotation.  Secrets are read by name, and created where
  * steward is the certificate authority. */
 static const struct stw_rule rules[] = {
-    {.resource = &ec_resource, .verbs = "get,list,watch,patch"},
-    {.resource = &ec_resource, .subresource = "status", .verbs = "patch"},
-    {.resource = &ec_resource, .subresource = "finalizers", .verbs = "update"},
+    {.resource = &stw_kind_etcdcluster.resource, .verbs = "get,list,watch,patch"},
+    {.resource = &stw_kind_etcdcluster.resource, .subresource = "finalizers", .verbs = "update"},
     {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
     {.resource = &stw_res_disruption_budget_v1, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,patch,delete"},
@@ -393,23 +350,25 @@ static const struct stw_rule rules[] = {
     {0},
 };
 
-static const char *const conditions[] = {
-    STW_READY,     STW_RECONCILING,     STW_STALLED, "Available",
-    "QuorumLost",  "AllMembersHealthy", "Scaling",   "Upgrading",
-    "Recovering",  "Rolling",           "TLSReady",  "BackupReady",
-    "AlarmActive", "ClusterIDMismatch", "Degraded",  NULL};
+static const char *const conditions[] = {"Available",   "QuorumLost",        "AllMembersHealthy",
+                                         "Scaling",     "Upgrading",         "Recovering",
+                                         "Rolling",     "TLSReady",          "BackupReady",
+                                         "AlarmActive", "ClusterIDMismatch", "Degraded",
+                                         NULL};
 
 const struct stw_controller stw_controller_etcdcluster = {
-    .name = "etcdcluster",
-    .field_manager = "steward-etcdcluster",
-    .kind = &stw_kind_etcdcluster,
-    .resource = &ec_resource,
+    STW_CONTROLLER_OF("etcdcluster", stw_kind_etcdcluster),
     .own = &own_watch,
     .watches = watches,
     .rules = rules,
     .conditions = conditions,
     .worker_factor = WORKER_FACTOR,
-    .reconcile = reconcile,
+    STW_RUN_STATE(struct ec, spec),
+    .child_count = EC_CHILDREN,
+    .reconcile = reconcile_cluster,
+    .gone = forget_cluster,
+    .status_unchecked = status_unchecked,
+    .done = free_run_state,
     .open = ec_runtime_open,
     .cancel = ec_runtime_cancel,
     .close = ec_runtime_close,

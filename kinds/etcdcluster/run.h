@@ -15,6 +15,7 @@
 #include "controller/child.h"
 #include "controller/manifest.h"
 #include "controller/object.h"
+#include "controller/reconcile.h"
 #include "controller/verdict.h"
 #include "etcd/etcd.h"
 #include "kinds/etcdcluster/plan.h"
@@ -155,12 +156,9 @@ struct ec_tls {
 struct ec_runtime;
 
 struct ec {
-    struct stw_run *run;
+    STW_SUBJECT;             /* object: as of our last write */
+    struct stw_object first; /* as before it: the spec points into this one */
     struct ec_runtime *runtime;
-    struct stw_object object; /* as of our last write */
-    struct stw_object first;  /* as before it: the spec points into this one */
-    struct stw_owner owner;
-    struct stw_arena *arena;
     struct stw_etcdcluster spec;
     struct stw_semver version;
     struct stw_naming naming;
@@ -171,7 +169,6 @@ struct ec {
     struct ec_state was, state;
     struct ec_view view;
     struct ec_detail details[EC_MEMBERS_MAX];
-    struct stw_child children[EC_CHILDREN];
     json_t *desired[EC_CHILDREN];
     struct ec_move move;
     enum stw_etcd_trouble trouble; /* of the last member that failed in this round */

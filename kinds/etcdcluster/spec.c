@@ -363,6 +363,7 @@ const struct stw_kind stw_kind_etcdcluster = {
     .version = "v1beta2",
     .kind = "EtcdCluster",
     .plural = "etcdclusters",
+    .namespaced = true,
     .singular = "etcdcluster",
     .short_names = short_names,
     .categories = categories,

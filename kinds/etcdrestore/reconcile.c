@@ -288,10 +288,13 @@ static void report_phase_change(const struct er *e)
                          "EtcdCluster \"%s\" was made from %s", e->spec.cluster, e->state.uri);
 }
 
-static void reconcile_restore(struct er *e, struct stw_result *result)
+static void reconcile_restore(struct stw_subject *subject, struct stw_result *result)
 {
+    struct er *e = (struct er *)subject;
     struct stw_verdict v = {0};
     json_t *status;
+    e->agent_image = stw_product_agent_image(e->run->env);
+    e->now = stw_wall_us(e->run->clock) / 1000000;
     er_state_read(e->object.status, &e->state);
     e->was = e->state;
     if (e->was.phase != ER_SUCCEEDED && !stw_run_may_write(e->run)) {
@@ -308,46 +311,6 @@ static void reconcile_restore(struct er *e, struct stw_result *result)
     if (e->err.code != STW_OK)
         stw_run_fail(e->run, &e->err, result);
     er_source_done(&e->source);
-}
-
-static void reconcile_one(struct er *e, struct stw_result *result)
-{
-    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
-    struct stw_run *run = e->run;
-    struct stw_error err = {0};
-    e->arena = stw_arena_create();
-    bool decoded =
-        e->arena && stw_kind_decode(&stw_kind_etcdrestore, stw_json_get(e->object.root, "spec"),
-                                    e->arena, &e->spec, &err) == 0;
-    if (e->object.paused)
-        (void)stw_run_write(run, &e->object, stw_status_paused(run, &e->object), result);
-    else if (stw_object_judge(run, &e->object, &findings) > 0)
-        stw_run_end_invalid(run, &e->object,
-                            stw_status_invalid(run, &e->object, stw_buf_str(&findings)),
-                            stw_buf_str(&findings), result);
-    else if (!decoded)
-        stw_run_fail(run, &err, result);
-    else
-        reconcile_restore(e, result);
-    stw_arena_destroy(e->arena);
-}
-
-static void reconcile(struct stw_run *run, struct stw_result *result)
-{
-    struct er *e = calloc(1, sizeof(*e));
-    struct stw_error err = {0};
-    if (!e) {
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
-        stw_run_fail(run, &err, result);
-        return;
-    }
-    e->run = run;
-    e->agent_image = stw_product_agent_image(run->env);
-    e->now = stw_wall_us(run->clock) / 1000000;
-    if (stw_object_load(run, &e->object) == 0 && !e->object.deleting)
-        reconcile_one(e, result);
-    stw_object_done(&e->object);
-    free(e);
 }
 
 /* --- the kind in the table */
@@ -373,14 +336,8 @@ static void index_names(void *ctx, struct stw_json projected, struct stw_buf *ou
     }
 }
 
-const struct stw_resource er_resource = {.group = "etcd.database.coreos.com",
-                                         .version = "v1beta2",
-                                         .kind = "EtcdRestore",
-                                         .plural = "etcdrestores",
-                                         .namespaced = true};
-
 static const struct stw_watch own_watch = {
-    .resource = &er_resource,
+    .resource = &stw_kind_etcdrestore.resource,
     .project = stw_object_project,
     .index = index_names,
     .changed = stw_watch_own_changed,
@@ -389,32 +346,22 @@ static const struct stw_watch own_watch = {
 static const struct stw_watch *const watches[] = {&stw_watch_agents, &stw_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
-    {.resource = &er_resource, .verbs = "get,list,watch"},
-    {.resource = &er_resource, .subresource = "status", .verbs = "patch"},
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
     {.resource = &ec_res_claim, .verbs = "create,delete,patch"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch"},
-    {.resource = &(const struct stw_resource){.group = "etcd.database.coreos.com",
-                                              .version = "v1beta2",
-                                              .kind = "EtcdCluster",
-                                              .plural = "etcdclusters",
-                                              .namespaced = true},
-     .verbs = "create"},
+    {.resource = &stw_kind_etcdcluster.resource, .verbs = "create"},
     {0},
 };
 
-static const char *const conditions[] = {
-    STW_READY,          STW_RECONCILING, STW_STALLED,    "SourceFetched",
-    "SnapshotVerified", "SeedReady",     "ClusterReady", NULL};
+static const char *const conditions[] = {"SourceFetched", "SnapshotVerified", "SeedReady",
+                                         "ClusterReady", NULL};
 
 const struct stw_controller stw_controller_etcdrestore = {
-    .name = "etcdrestore",
-    .field_manager = "steward-etcdrestore",
-    .kind = &stw_kind_etcdrestore,
-    .resource = &er_resource,
+    STW_CONTROLLER_OF("etcdrestore", stw_kind_etcdrestore),
     .own = &own_watch,
     .watches = watches,
     .rules = rules,
     .conditions = conditions,
-    .reconcile = reconcile,
+    STW_RUN_STATE(struct er, spec),
+    .reconcile = reconcile_restore,
 };

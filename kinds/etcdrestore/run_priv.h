@@ -7,6 +7,7 @@
 #ifndef STW_KINDS_ETCDRESTORE_RUN_PRIV_H
 #define STW_KINDS_ETCDRESTORE_RUN_PRIV_H
 
+#include "controller/reconcile.h"
 #include "kinds/etcdbackup/agent.h"
 #include "kinds/etcdbackup/run.h"
 #include "kinds/etcdcluster/run.h"
@@ -53,9 +54,7 @@ struct er_source {
 };
 
 struct er {
-    struct stw_run *run;
-    struct stw_object object;
-    struct stw_arena *arena;
+    STW_SUBJECT;
     struct stw_etcdrestore spec;
     struct er_state state, was;
     struct er_source source;

@@ -285,6 +285,7 @@ const struct stw_kind stw_kind_etcdrestore = {
     .version = "v1beta2",
     .kind = "EtcdRestore",
     .plural = "etcdrestores",
+    .namespaced = true,
     .singular = "etcdrestore",
     .short_names = short_names,
     .categories = categories,

@@ -48,8 +48,9 @@ static json_t *build_myweb_metadata(const struct myweb *w)
     return stw_manifest_metadata(w->run, &w->owner, &n, w->owner.name);
 }
 
-json_t *myweb_configmap(const struct myweb *w)
+json_t *myweb_configmap(const void *subject)
 {
+    const struct myweb *w = subject;
     stw_autobuf struct stw_buf page = STW_BUF_INIT(PAGE_MAX);
     page_of(w, &page);
     if (page.failed)
@@ -99,8 +100,9 @@ static json_t *pod_spec(const struct myweb *w)
                      "configMap", "name", w->owner.name);
 }
 
-json_t *myweb_deployment(const struct myweb *w)
+json_t *myweb_deployment(const void *subject)
 {
+    const struct myweb *w = subject;
     return json_pack("{s:s,s:s,s:o,s:{s:I,s:i,s:{s:o},s:{s:o,s:o}}}", "apiVersion", "apps/v1",
                      "kind", "Deployment", "metadata", build_myweb_metadata(w), "spec", "replicas",
                      (json_int_t)w->spec.replicas, "revisionHistoryLimit", 3, "selector",
@@ -110,8 +112,9 @@ json_t *myweb_deployment(const struct myweb *w)
 
 /* --- Service */
 
-json_t *myweb_service(const struct myweb *w)
+json_t *myweb_service(const void *subject)
 {
+    const struct myweb *w = subject;
     int64_t port = w->service_port;
     json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",

@@ -2,8 +2,6 @@
 #include "kinds/myweb/reconcile.h"
 
 #include "base/util.h"
-#include "controller/outcome.h"
-#include "controller/status.h"
 #include "kinds/myweb/run_priv.h"
 
 #include <stdio.h>
@@ -73,57 +71,7 @@ static bool find_older_claim(struct myweb *w)
     return false;
 }
 
-/* --- children */
-
-static json_t *make_configmap(const void *ctx)
-{
-    return myweb_configmap(ctx);
-}
-
-static json_t *make_deployment(const void *ctx)
-{
-    return myweb_deployment(ctx);
-}
-
-static json_t *make_service(const void *ctx)
-{
-    return myweb_service(ctx);
-}
-
-static const struct {
-    const struct stw_watch *watch;
-    json_t *(*make)(const void *ctx);
-} parts[MYWEB_CHILDREN] = {
-    [MYWEB_CONFIGMAP] = {&stw_watch_configmaps, make_configmap},
-    [MYWEB_DEPLOYMENT] = {&stw_watch_deployments, make_deployment},
-    [MYWEB_SERVICE] = {&stw_watch_services, make_service},
-};
-
-/* Children depend only on the identity of the object, its spec and the port. */
-static struct stw_hash inputs_of(const struct myweb *w, int64_t port)
-{
-    char text[128];
-    int len = snprintf(text, sizeof(text), "%s %lld %lld", w->object.uid,
-                       (long long)w->object.generation, (long long)port);
-    return w->object.generation > 0 ? stw_hash_bytes(text, (size_t)len) : (struct stw_hash){0};
-}
-
-static void begin_child(struct myweb *w, int child)
-{
-    stw_child_done(&w->children[child]);
-    w->children[child] =
-        (struct stw_child){.watch = parts[child].watch,
-                           .name = w->owner.name,
-                           .make = parts[child].make,
-                           .ctx = w,
-                           .inputs = inputs_of(w, child == MYWEB_SERVICE ? w->service_port : 0),
-                           .applied_before = myweb_was_applied(w, child)};
-}
-
-static void ensure_myweb_child(struct myweb *w, int child)
-{
-    stw_child_ensure(w->run, &w->owner, &w->children[child]);
-}
+/* --- the Service */
 
 /* For an automatic port we do not apply nodePort, and the API server keeps its choice.  When the
  * user removes nodePortNumber, the Service keeps that port too, but only as long as we go on
@@ -137,7 +85,7 @@ static void keep_automatic_port(struct myweb *w, const struct stw_child_live *li
         stw_child_as_wanted(w->run, &stw_watch_services, w->run->key, wanted, live))
         return;
     w->service_port = live->node_port;
-    begin_child(w, MYWEB_SERVICE);
+    stw_children_begin(&w->subject, MYWEB_SERVICE, w->service_port);
 }
 
 static void name_port_holder(struct myweb *w)
@@ -179,7 +127,7 @@ static void ensure_service(struct myweb *w)
     (void)stw_child_cached(w->run, &stw_watch_services, w->run->key, &live);
     bool holds = stw_streq(live.owner_uid, w->owner.uid) && live.node_port == w->spec.node_port;
     w->service_port = w->spec.node_port;
-    begin_child(w, MYWEB_SERVICE);
+    stw_children_begin(&w->subject, MYWEB_SERVICE, w->service_port);
     if (w->spec.node_port == 0)
         keep_automatic_port(w, &live);
     if (w->spec.node_port && !holds && find_older_claim(w)) {
@@ -189,120 +137,72 @@ static void ensure_service(struct myweb *w)
             w->children[MYWEB_SERVICE].live = live;
         return;
     }
-    ensure_myweb_child(w, MYWEB_SERVICE);
+    stw_child_ensure(w->run, &w->owner, &w->children[MYWEB_SERVICE]);
     read_port_refusal(w);
     /* The watch does not report our own changes. */
     if (w->children[MYWEB_SERVICE].state <= STW_CHILD_REPAIRED)
         wake_waiting(w->run->manager, live.node_port, w->children[MYWEB_SERVICE].live.node_port);
 }
 
-static void ensure_children(struct myweb *w)
+/* The ConfigMap is first: pods that start must find the page. */
+static void ensure_children(struct stw_subject *subject)
 {
-    begin_child(w, MYWEB_CONFIGMAP);
-    ensure_myweb_child(w, MYWEB_CONFIGMAP); /* first: pods that start must find the page */
-    begin_child(w, MYWEB_DEPLOYMENT);
-    ensure_myweb_child(w, MYWEB_DEPLOYMENT);
+    struct myweb *w = (struct myweb *)subject;
+    myweb_hash_content(w);
+    stw_children_ensure(subject, MYWEB_CONFIGMAP);
+    stw_children_ensure(subject, MYWEB_DEPLOYMENT);
     ensure_service(w);
 }
 
-static void forget_children(struct stw_run *run)
+static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
+                                const char *findings)
 {
-    stw_child_forget(run, &stw_watch_configmaps, run->key);
-    stw_child_forget(run, &stw_watch_deployments, run->key);
-    stw_child_forget(run, &stw_watch_services, run->key);
-}
-
-static void write_myweb_result(struct myweb *w, struct stw_result *result)
-{
-    static const char *const numbers[] = {"availableReplicas", NULL};
-    struct stw_verdict verdict;
-    json_t *status;
-    stw_tell_children(w->run, &w->object, w->owner.name, w->children, MYWEB_CHILDREN);
-    if (stw_run_interrupted(w->run, w->children, MYWEB_CHILDREN, result))
-        return;
-    myweb_judge(w, &verdict, &status);
-    stw_run_end(w->run, &w->object, &verdict, status, numbers, result);
-}
-
-static void reconcile(struct stw_run *run, struct stw_result *result)
-{
-    struct myweb w = {.run = run};
-    stw_autobuf struct stw_buf findings = STW_BUF_INIT(64 * 1024);
-    struct stw_error err = {0};
-    if (stw_object_load(run, &w.object) != 0 || w.object.deleting) {
-        forget_children(run); /* the garbage collector deletes the children */
-        stw_object_done(&w.object);
-        return;
-    }
-    w.owner = (struct stw_owner){.kind = stw_kind_myweb.kind,
-                                 .ns = run->ns,
-                                 .name = run->name,
-                                 .uid = w.object.uid,
-                                 .adopt = w.object.adopt};
-    w.arena = stw_arena_create();
-    if (w.object.paused) {
-        (void)stw_run_write(run, &w.object, stw_status_paused(run, &w.object), result);
-    } else if (stw_object_judge(run, &w.object, &findings) > 0) {
-        stw_run_end_invalid(run, &w.object, myweb_status_invalid(&w, stw_buf_str(&findings)),
-                            stw_buf_str(&findings), result);
-    } else if (!w.arena || stw_kind_decode(&stw_kind_myweb, stw_json_get(w.object.root, "spec"),
-                                           w.arena, &w.spec, &err) != 0) {
-        stw_run_fail(run, &err, result);
-    } else {
-        myweb_hash_content(&w);
-        ensure_children(&w);
-        write_myweb_result(&w, result);
-    }
-    for (int i = 0; i < MYWEB_CHILDREN; i++)
-        stw_child_done(&w.children[i]);
-    stw_arena_destroy(w.arena);
-    stw_object_done(&w.object);
+    json_t *status = stw_status_unchecked(subject, why, findings);
+    if (why == STW_UNCHECKED_INVALID)
+        (void)json_object_set_new(status, "completed", json_false());
+    return status;
 }
 
 /* --- registration */
 
-static const struct stw_resource myweb_resource = {.group = "operator.k8s-summit.org",
-                                                   .version = "v1",
-                                                   .kind = "MyWeb",
-                                                   .plural = "mywebs",
-                                                   .namespaced = true};
-
 static const struct stw_watch own_watch = {
-    .resource = &myweb_resource,
+    .resource = &stw_kind_myweb.resource,
     .project = stw_object_project,
     .index = index_port,
     .for_admission = true,
     .changed = myweb_changed,
 };
 
-static const struct stw_watch *const watches[] = {&stw_watch_configmaps, &stw_watch_deployments,
-                                                  &stw_watch_services, NULL};
+static int64_t wanted_replicas(const void *subject)
+{
+    const struct myweb *w = subject;
+    return w->spec.replicas;
+}
 
-/* The garbage collector deletes the children, so the verb delete is not needed.  update on
- * finalizers is required where the API server guards blockOwnerDeletion
- * (OwnerReferencesPermissionEnforcement). */
-static const struct stw_rule rules[] = {
-    {.resource = &myweb_resource, .verbs = "get,list,watch"},
-    {.resource = &myweb_resource, .subresource = "status", .verbs = "patch"},
-    {.resource = &myweb_resource, .subresource = "finalizers", .verbs = "update"},
-    {.resource = &stw_res_configmap, .verbs = "get,list,watch,create,patch"},
-    {.resource = &stw_res_deployment, .verbs = "get,list,watch,create,patch"},
-    {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
+static const struct stw_child_row children[] = {
+    [MYWEB_CONFIGMAP] = {"ConfigMapSynced", &stw_watch_configmaps, myweb_configmap,
+                         .not_applied = myweb_port_reasons},
+    [MYWEB_DEPLOYMENT] = {"DeploymentAvailable", &stw_watch_deployments, myweb_deployment,
+                          .replicas = wanted_replicas, .not_applied = myweb_port_reasons},
+    [MYWEB_SERVICE] = {"ServiceSynced", &stw_watch_services, myweb_service,
+                       .not_applied = myweb_port_reasons},
     {0},
 };
 
-static const char *const conditions[] = {
-    STW_READY,       STW_RECONCILING,     STW_STALLED, "ConfigMapSynced", "DeploymentAvailable",
-    "ServiceSynced", "NodePortAllocated", NULL};
+static const char *const conditions[] = {MYWEB_PORT_CONDITION, NULL};
+static const char *const numbers[] = {"availableReplicas", NULL};
 
 const struct stw_controller stw_controller_myweb = {
-    .name = "myweb",
-    .field_manager = "steward-myweb",
-    .kind = &stw_kind_myweb,
-    .resource = &myweb_resource,
+    STW_CONTROLLER_OF("myweb", stw_kind_myweb),
     .own = &own_watch,
-    .watches = watches,
-    .rules = rules,
     .conditions = conditions,
-    .reconcile = reconcile,
+    STW_RUN_STATE(struct myweb, spec),
+    .children = children,
+    .status_unchecked = status_unchecked,
+    .ensure = ensure_children,
+    .find = myweb_find,
+    .aspect_count = 1, /* the port */
+    .summarize = myweb_summarize,
+    .report = myweb_report,
+    .numbers = numbers,
 };

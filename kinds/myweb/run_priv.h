@@ -5,9 +5,7 @@
 #ifndef STW_KINDS_MYWEB_RUN_PRIV_H
 #define STW_KINDS_MYWEB_RUN_PRIV_H
 
-#include "controller/child.h"
-#include "controller/object.h"
-#include "controller/verdict.h"
+#include "controller/reconcile.h"
 #include "kinds/myweb/spec.h"
 
 enum { MYWEB_CONFIGMAP, MYWEB_DEPLOYMENT, MYWEB_SERVICE, MYWEB_CHILDREN };
@@ -22,13 +20,9 @@ enum myweb_port {
 #define MYWEB_HOLDER_UNSEEN "another Service" /* the cache has no Service with this port */
 
 struct myweb {
-    struct stw_run *run;
-    struct stw_object object;
-    struct stw_owner owner;
-    struct stw_arena *arena;
+    STW_SUBJECT;
     struct stw_myweb spec;
     char content_hash[33];
-    struct stw_child children[MYWEB_CHILDREN];
     int64_t service_port; /* nodePort to apply; 0: any, or the one that it has */
     enum myweb_port port;
     char holder[560]; /* "Service ns/name", "MyWeb ns/name" or MYWEB_HOLDER_UNSEEN */
@@ -36,17 +30,15 @@ struct myweb {
 
 /* --- children; each function returns a new tree, or NULL if out of memory */
 void myweb_hash_content(struct myweb *w);
-json_t *myweb_configmap(const struct myweb *w);
-json_t *myweb_deployment(const struct myweb *w);
-json_t *myweb_service(const struct myweb *w);
+json_t *myweb_configmap(const void *subject);
+json_t *myweb_deployment(const void *subject);
+json_t *myweb_service(const void *subject);
 
-/* --- status */
-
-/* Computes the verdict and the whole new status from the states of the children.  The caller owns
- * *ret_status; it is NULL if out of memory, and the verdict may then be unset. */
-void myweb_judge(struct myweb *w, struct stw_verdict *verdict, json_t **ret_status);
-json_t *myweb_status_invalid(struct myweb *w, const char *findings);
-/* Whether, by the old status, this child was once as this generation wants it. */
-bool myweb_was_applied(const struct myweb *w, int child);
+/* --- status; see struct stw_controller */
+#define MYWEB_PORT_CONDITION "NodePortAllocated"
+extern const char *const myweb_port_reasons[]; /* the Service was not applied */
+void myweb_find(const struct stw_subject *subject, struct stw_aspect *all);
+void myweb_summarize(const struct stw_subject *subject, struct stw_verdict *v);
+void myweb_report(const struct stw_subject *subject, const struct stw_verdict *v, json_t *status);
 
 #endif

@@ -250,6 +250,7 @@ const struct stw_kind stw_kind_myweb = {
     .version = "v1",
     .kind = "MyWeb",
     .plural = "mywebs",
+    .namespaced = true,
     .singular = "myweb",
     .short_names = short_names,
     .categories = categories,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Computes the status of a MyWeb.  No I/O. */
-#include "controller/status.h"
 #include "base/util.h"
-#include "controller/condition.h"
 #include "kinds/myweb/run_priv.h"
 
 #include <stdio.h>
@@ -16,15 +14,7 @@
 #define REASON_PORT_RANGE "OutOfRange"
 #define REASON_ALLOCATED "Allocated"
 
-/* The aspects of the children come first, in their order. */
-enum { FIND_PORT = MYWEB_CHILDREN, ASPECTS };
-
-static const char *const types[ASPECTS] = {
-    [MYWEB_CONFIGMAP] = "ConfigMapSynced",
-    [MYWEB_DEPLOYMENT] = "DeploymentAvailable",
-    [MYWEB_SERVICE] = "ServiceSynced",
-    [FIND_PORT] = "NodePortAllocated",
-};
+const char *const myweb_port_reasons[] = {REASON_PORT_TAKEN, REASON_PORT_RANGE, NULL};
 
 /* The API server releases a port a moment after the Service has visibly given it up: it may refuse
  * the port although no Service has it.  The next try is soon, unless the status has this message
@@ -32,7 +22,7 @@ static const char *const types[ASPECTS] = {
 static bool is_free_soon(const struct myweb *w, const char *message)
 {
     const json_t *conditions = json_object_get(w->object.status, "conditions");
-    const json_t *old = stw_condition_find(conditions, types[FIND_PORT]);
+    const json_t *old = stw_condition_find(conditions, MYWEB_PORT_CONDITION);
     const char *told = json_string_value(json_object_get(old, "message"));
     return stw_streq(w->holder, MYWEB_HOLDER_UNSEEN) && !(told && stw_streq(told, message));
 }
@@ -86,26 +76,31 @@ static void find_port(const struct myweb *w, struct stw_aspect *f)
     }
 }
 
-static void find_all(const struct myweb *w, struct stw_aspect *all)
+void myweb_find(const struct stw_subject *subject, struct stw_aspect *all)
 {
-    for (int i = 0; i < MYWEB_CHILDREN; i++)
-        stw_aspect_child(&all[i], &w->children[i]);
-    struct stw_rollout rollout = stw_status_rollout(&w->object, &w->children[MYWEB_DEPLOYMENT]);
+    const struct myweb *w = (const struct myweb *)subject;
     if (w->port != MYWEB_PORT_FREE)
         find_port_trouble(w, &all[MYWEB_SERVICE]);
-    if (all[MYWEB_DEPLOYMENT].level == STW_LEVEL_FINE)
-        stw_aspect_rollout(&all[MYWEB_DEPLOYMENT], &rollout, w->spec.replicas);
-    find_port(w, &all[FIND_PORT]);
-    for (size_t i = 0; i < ASPECTS; i++)
-        all[i].type = types[i];
+    find_port(w, &all[MYWEB_CHILDREN]);
+    all[MYWEB_CHILDREN].type = MYWEB_PORT_CONDITION;
 }
 
-static void add_numbers(const struct myweb *w, json_t *status, bool completed)
+void myweb_summarize(const struct stw_subject *subject, struct stw_verdict *v)
 {
+    const struct myweb *w = (const struct myweb *)subject;
+    v->reason = REASON_COMPLETED;
+    (void)snprintf(
+        v->message, sizeof(v->message), "the page is served on node port %lld by %lld replicas",
+        (long long)w->children[MYWEB_SERVICE].live.node_port, (long long)w->spec.replicas);
+}
+
+void myweb_report(const struct stw_subject *subject, const struct stw_verdict *v, json_t *status)
+{
+    const struct myweb *w = (const struct myweb *)subject;
     int64_t port = w->children[MYWEB_SERVICE].live.node_port;
     char url[32];
     (void)snprintf(url, sizeof(url), ":%lld", (long long)port);
-    (void)json_object_set_new(status, "completed", json_boolean(completed));
+    (void)json_object_set_new(status, "completed", json_boolean(v->level == STW_LEVEL_FINE));
     (void)json_object_set_new(status, "contentHash", json_string(w->content_hash));
     (void)json_object_set_new(
         status, "availableReplicas",
@@ -114,42 +109,4 @@ static void add_numbers(const struct myweb *w, json_t *status, bool completed)
         return;
     (void)json_object_set_new(status, "nodePort", json_integer((json_int_t)port));
     (void)json_object_set_new(status, "url", json_string(url));
-}
-
-void myweb_judge(struct myweb *w, struct stw_verdict *v, json_t **ret_status)
-{
-    static const char *const keep[] = {"repairs", "lastRepair", NULL};
-    struct stw_aspect *all = calloc(ASPECTS, sizeof(*all));
-    struct stw_status s;
-    *ret_status = NULL;
-    if (!all)
-        return;
-    stw_status_begin(&s, w->run, &w->object, keep);
-    find_all(w, all);
-    stw_verdict_of(all, ASPECTS, v);
-    if (v->level == STW_LEVEL_FINE) {
-        v->reason = REASON_COMPLETED;
-        (void)snprintf(
-            v->message, sizeof(v->message), "the page is served on node port %lld by %lld replicas",
-            (long long)w->children[MYWEB_SERVICE].live.node_port, (long long)w->spec.replicas);
-    }
-    stw_verdict_conditions(v, &s.conditions);
-    stw_aspect_conditions(all, ASPECTS, &s.conditions);
-    free(all);
-    stw_status_add_repairs(&s, w->children, MYWEB_CHILDREN);
-    add_numbers(w, s.tree, v->level == STW_LEVEL_FINE);
-    *ret_status = stw_status_end(&s);
-}
-
-json_t *myweb_status_invalid(struct myweb *w, const char *findings)
-{
-    json_t *status = stw_status_invalid(w->run, &w->object, findings);
-    (void)json_object_set_new(status, "completed", json_false());
-    return status;
-}
-
-bool myweb_was_applied(const struct myweb *w, int child)
-{
-    static const char *const not_applied[] = {REASON_PORT_TAKEN, REASON_PORT_RANGE, NULL};
-    return stw_status_was_applied(&w->object, types[child], not_applied);
 }

@@ -5,17 +5,9 @@
 #define STW_KUBE_RESOURCE_H
 
 #include "base/buf.h"
+#include "base/resource.h"
 
 #include <stdbool.h>
-
-/* All instances are static: callers keep pointers to them. */
-struct stw_resource {
-    const char *group;   /* "" for the core group */
-    const char *version; /* "v1" */
-    const char *kind;    /* "ConfigMap" */
-    const char *plural;  /* "configmaps" */
-    bool namespaced;
-};
 
 extern const struct stw_resource stw_res_configmap, stw_res_service, stw_res_secret,
     stw_res_deployment, stw_res_lease, stw_res_event, stw_res_namespace, stw_res_crd,

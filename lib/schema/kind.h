@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/resource.h"
 #include "schema/field.h"
 #include "schema/finding.h"
 
@@ -82,7 +83,13 @@ static inline void stw_arena_destroyp(struct stw_arena **a)
 struct stw_defaults;
 
 struct stw_kind {
-    const char *group, *version, *kind, *plural, *singular;
+    union {
+        struct stw_resource resource;
+        struct {
+            STW_RESOURCE_MEMBERS;
+        };
+    };
+    const char *singular;
     const char *const *short_names; /* NULL-terminated */
     const char *const *categories;
     const char *help;                 /* description of the kind */

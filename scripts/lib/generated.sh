@@ -20,6 +20,22 @@ generated_config() {
     generated_file "$steward" user-roles >"$dir/rbac/user_roles.yaml"
     generated_file "$steward" webhooks >"$dir/webhook/manifests.yaml"
     generated_webhooks "$steward" "$dir/server-1.29"
+    generated_crd_list "$dir/crd"
+}
+
+# generated_crd_list FOLDER: the kustomization of the CRDs in FOLDER/bases.
+generated_crd_list() {
+    local file
+    {
+        echo '# The CustomResourceDefinitions alone: kubectl apply -k config/crd'
+        echo '# "scripts/lint --fix" writes this file again.'
+        echo 'apiVersion: kustomize.config.k8s.io/v1beta1'
+        echo 'kind: Kustomization'
+        echo 'resources:'
+        for file in "$1"/bases/*.yaml; do
+            echo "- bases/${file##*/}"
+        done
+    } >"$1/kustomization.yaml"
 }
 
 # generated_webhooks STEWARD FOLDER: one document per file, because kubectl before 1.31 requires

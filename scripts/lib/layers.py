@@ -37,8 +37,22 @@ class Table:
                 continue
             self.lines.append(line)
             for word in words[1:]:
-                module, folder = word.split("=")
-                self.folder[module], self.layer[module] = folder, int(words[0])
+                module, _, folder = word.rpartition("=")
+                self._add(module or folder, folder, int(words[0]))
+        self._expand(path.resolve().parents[2])
+
+    def _add(self, module, folder, layer):
+        self.folder[module], self.layer[module] = folder, layer
+
+    def _expand(self, top):
+        """Replaces "kinds/*" by the folders of kinds that have no line of their own."""
+        for pattern in [m for m in self.folder if m.endswith("/*")]:
+            layer = self.layer.pop(pattern)
+            base = self.folder.pop(pattern)[:-2]
+            named = set(self.folder.values())
+            for path in sorted((top / base).iterdir()):
+                if path.is_dir() and f"{base}/{path.name}" not in named:
+                    self._add(path.name, f"{base}/{path.name}", layer)
 
     def may_use(self, module, target):
         """Whether a module may use another, or itself."""

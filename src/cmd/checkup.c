@@ -22,7 +22,7 @@ static unsigned count_checks(const struct stw_checkup *c)
     return c->count[STW_CHECK_OK] + c->count[STW_CHECK_WARN] + c->count[STW_CHECK_FAIL];
 }
 
-static void add_json(struct stw_checkup *c, enum stw_verdict verdict, const char *check,
+static void add_json(struct stw_checkup *c, enum stw_check_level verdict, const char *check,
                      const char *advice, const char *seen)
 {
     stw_autobuf struct stw_buf line = STW_BUF_INIT(4 * TEXT_MAX_BYTES);
@@ -38,7 +38,7 @@ static void add_json(struct stw_checkup *c, enum stw_verdict verdict, const char
     fprintf(c->out, "%s\n  %s", count_checks(c) ? "," : "", stw_buf_str(&line));
 }
 
-void stw_checkup_add(struct stw_checkup *c, enum stw_verdict verdict, const char *check,
+void stw_checkup_add(struct stw_checkup *c, enum stw_check_level verdict, const char *check,
                      const char *advice, const char *fmt, ...)
 {
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(TEXT_MAX_BYTES);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum stw_verdict { STW_CHECK_OK, STW_CHECK_WARN, STW_CHECK_FAIL, STW_VERDICTS };
+enum stw_check_level { STW_CHECK_OK, STW_CHECK_WARN, STW_CHECK_FAIL, STW_VERDICTS };
 
 struct stw_checkup {
     FILE *out;
@@ -17,7 +17,7 @@ struct stw_checkup {
 
 void stw_checkup_begin(struct stw_checkup *c);
 /* `advice` is a sentence or a command to paste, or NULL; the format describes the result. */
-void stw_checkup_add(struct stw_checkup *c, enum stw_verdict verdict, const char *check,
+void stw_checkup_add(struct stw_checkup *c, enum stw_check_level verdict, const char *check,
                      const char *advice, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 /* Prints the summary; returns the exit status, 1 if a check failed. */

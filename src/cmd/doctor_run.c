@@ -64,9 +64,9 @@ static void check_replicas(struct doctor *d)
                       "kubectl -n %s describe pods -l control-plane=controller-manager; kubectl "
                       "-n %s logs deployment/" STW_DEPLOYMENT,
                       d->ns, d->ns);
-    enum stw_verdict verdict = ready == 0       ? STW_CHECK_FAIL
-                               : ready < wanted ? STW_CHECK_WARN
-                                                : STW_CHECK_OK;
+    enum stw_check_level verdict = ready == 0       ? STW_CHECK_FAIL
+                                   : ready < wanted ? STW_CHECK_WARN
+                                                    : STW_CHECK_OK;
     stw_checkup_add(&d->report, verdict, "Deployment", verdict == STW_CHECK_OK ? NULL : advice,
                     "%lld of %lld replicas of %s/" STW_DEPLOYMENT " are ready", (long long)ready,
                     (long long)wanted, d->ns);
@@ -206,17 +206,17 @@ static void tell_rights(struct rights *r)
 
 void doctor_rights(struct doctor *d)
 {
-    const struct stw_rule *rules[RULES_MAX];
+    struct stw_rule rules[RULES_MAX];
     size_t count = stw_rights_collect(rules, RULES_MAX);
     struct rights r = {.d = d, .text = STW_BUF_INIT(4096)};
-    int rc = ask_rule(&r, rules[0]);
+    int rc = ask_rule(&r, &rules[0]);
     if (rc != 0 && r.err.code == STW_ERR_FORBIDDEN) {
         /* A caller that may not send SubjectAccessReviews may be that account. */
         r.self = stw_streq(d->remote.kubeconfig->source, "in-cluster");
-        rc = r.self ? ask_rule(&r, rules[0]) : -1;
+        rc = r.self ? ask_rule(&r, &rules[0]) : -1;
     }
     for (size_t i = 1; rc == 0 && i < count; i++)
-        rc = ask_rule(&r, rules[i]);
+        rc = ask_rule(&r, &rules[i]);
     if (rc == 0)
         tell_rights(&r);
     else

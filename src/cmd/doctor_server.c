@@ -21,9 +21,9 @@ static void check_clock(struct doctor *d, int64_t date_us, int64_t before_us, in
     /* The header has whole seconds: compare the middle of that second with that of the request. */
     d->ahead_us = date_us + 500000 - (before_us + (after_us - before_us) / 2);
     int64_t seconds = d->ahead_us / 1000000, apart = seconds < 0 ? -seconds : seconds;
-    enum stw_verdict verdict = apart >= SKEW_FAIL_S   ? STW_CHECK_FAIL
-                               : apart >= SKEW_WARN_S ? STW_CHECK_WARN
-                                                      : STW_CHECK_OK;
+    enum stw_check_level verdict = apart >= SKEW_FAIL_S   ? STW_CHECK_FAIL
+                                   : apart >= SKEW_WARN_S ? STW_CHECK_WARN
+                                                          : STW_CHECK_OK;
     if (verdict == STW_CHECK_OK)
         stw_checkup_add(&d->report, verdict, "clock", NULL,
                         "this machine's is within %d s of the API server's", SKEW_WARN_S);

@@ -60,9 +60,9 @@ static void check_expiry(struct doctor *d, const char *leaf)
         return;
     }
     int64_t left_us = info.not_after_us - (stw_wall_us(&stw_clock_system) + d->ahead_us);
-    enum stw_verdict verdict = left_us <= 0        ? STW_CHECK_FAIL
-                               : left_us < SOON_US ? STW_CHECK_WARN
-                                                   : STW_CHECK_OK;
+    enum stw_check_level verdict = left_us <= 0        ? STW_CHECK_FAIL
+                                   : left_us < SOON_US ? STW_CHECK_WARN
+                                                       : STW_CHECK_OK;
     stw_time_format(info.not_after_us, until);
     stw_checkup_add(&d->report, verdict, "certificate",
                     verdict == STW_CHECK_OK ? NULL : log_advice(d), "%s %s, %" PRId64 " days %s",

@@ -14,6 +14,6 @@ void stw_print_user_roles(struct stw_buf *out);
 
 /* The rights of `steward run` without duplicates; returns the count, at most `max`. */
 struct stw_rule;
-size_t stw_rights_collect(const struct stw_rule **ret, size_t max);
+size_t stw_rights_collect(struct stw_rule *ret, size_t max);
 
 #endif

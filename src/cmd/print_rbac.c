@@ -13,7 +13,7 @@
 #define RULES_MAX 128
 
 struct rules {
-    const struct stw_rule *all[RULES_MAX];
+    struct stw_rule all[RULES_MAX];
     size_t count;
 };
 
@@ -23,19 +23,24 @@ static bool is_same_text(const char *a, const char *b)
 }
 
 /* Several reconcilers may need the same right. */
+static void collect_rule(void *ctx, const struct stw_rule *rule)
+{
+    struct rules *r = ctx;
+    bool known = false;
+    for (size_t i = 0; i < r->count && !known; i++)
+        known = r->all[i].resource == rule->resource &&
+                is_same_text(r->all[i].subresource, rule->subresource) &&
+                is_same_text(r->all[i].name, rule->name) &&
+                is_same_text(r->all[i].verbs, rule->verbs) &&
+                r->all[i].own_namespace == rule->own_namespace;
+    if (!known && r->count < RULES_MAX)
+        r->all[r->count++] = *rule;
+}
+
 static void collect_rules(struct rules *r, const struct stw_rule *table)
 {
-    for (; table && table->resource; table++) {
-        bool known = false;
-        for (size_t i = 0; i < r->count && !known; i++)
-            known = r->all[i]->resource == table->resource &&
-                    is_same_text(r->all[i]->subresource, table->subresource) &&
-                    is_same_text(r->all[i]->name, table->name) &&
-                    is_same_text(r->all[i]->verbs, table->verbs) &&
-                    r->all[i]->own_namespace == table->own_namespace;
-        if (!known && r->count < RULES_MAX)
-            r->all[r->count++] = table;
-    }
+    for (; table->resource; table++)
+        collect_rule(r, table);
 }
 
 static void add_list(struct stw_buf *out, const char *key, const char *commas)
@@ -79,8 +84,8 @@ static void add_role(const struct rules *rules, bool (*wants)(const struct stw_r
     add_head(out, role, name, ns);
     stw_buf_adds(out, "rules:\n");
     for (size_t i = 0; i < rules->count; i++)
-        if (wants(rules->all[i]))
-            add_rule(rules->all[i], out);
+        if (wants(&rules->all[i]))
+            add_rule(&rules->all[i], out);
     (void)snprintf(binding, sizeof(binding), "%sbinding", name);
     add_head(out, ns ? "RoleBinding" : "ClusterRoleBinding", binding, ns);
     stw_buf_addf(out,
@@ -113,13 +118,13 @@ static bool of_objects(const struct stw_rule *r)
 static void collect_all(struct rules *rules)
 {
     for (size_t i = 0; stw_controllers[i]; i++)
-        collect_rules(rules, stw_controllers[i]->rules);
+        stw_controller_rules(stw_controllers[i], collect_rule, rules);
     collect_rules(rules, stw_manager_rules);
     collect_rules(rules, stw_certs_rules);
     collect_rules(rules, stw_own_image_rules);
 }
 
-size_t stw_rights_collect(const struct stw_rule **ret, size_t max)
+size_t stw_rights_collect(struct stw_rule *ret, size_t max)
 {
     struct rules rules = {0};
     collect_all(&rules);

@@ -20,6 +20,7 @@ struct fixture {
     struct stw_clock clock;
     struct stw_run run;
     struct app app;
+    struct stw_child children[APP_CHILDREN];
     char *text;
 };
 
@@ -37,7 +38,10 @@ static inline void fixture_init(struct fixture *f, const char *spec, const char 
                               .key = "shop/web",
                               .ns = "shop",
                               .name = "web"};
-    f->app = (struct app){.run = &f->run, .config_name = "web-config"};
+    f->app = (struct app){.run = &f->run,
+                          .children = f->children,
+                          .child_count = APP_CHILDREN,
+                          .config_name = "web-config"};
     f->app.owner = (struct stw_owner){.kind = "App", .ns = "shop", .name = "web", .uid = "u-1"};
     f->app.object.generation = 3;
     f->app.object.status = *status ? json_loads(status, 0, NULL) : json_object();

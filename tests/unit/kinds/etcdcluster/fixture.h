@@ -24,6 +24,7 @@ struct fixture {
     struct stw_clock clock;
     struct stw_run run;
     struct ec *e;
+    struct stw_child children[EC_CHILDREN];
     char *text;
 };
 
@@ -41,6 +42,8 @@ static inline void fixture_init(struct fixture *f, const char *spec, const char 
     struct ec *e = f->e = calloc(1, sizeof(*e));
     assert_non_null(e);
     e->run = &f->run;
+    e->children = f->children;
+    e->child_count = EC_CHILDREN;
     e->owner = (struct stw_owner){.kind = "EtcdCluster", .ns = "shop", .name = "db", .uid = "u-1"};
     (void)snprintf(e->object.uid, sizeof(e->object.uid), "u-1");
     e->object.generation = 3;

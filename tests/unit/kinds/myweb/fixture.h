@@ -15,6 +15,7 @@ struct fixture {
     struct stw_clock clock;
     struct stw_run run;
     struct myweb web;
+    struct stw_child children[MYWEB_CHILDREN];
     char *text;
 };
 
@@ -29,7 +30,7 @@ static inline int fixture_init(struct fixture *f, const char *spec, const char *
                               .key = "shop/web",
                               .ns = "shop",
                               .name = "web"};
-    f->web = (struct myweb){.run = &f->run};
+    f->web = (struct myweb){.run = &f->run, .children = f->children, .child_count = MYWEB_CHILDREN};
     f->web.owner = (struct stw_owner){.kind = "MyWeb", .ns = "shop", .name = "web", .uid = "u-1"};
     f->web.object.generation = 3;
     f->web.object.status = *status ? json_loads(status, 0, NULL) : json_object();

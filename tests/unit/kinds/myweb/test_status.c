@@ -50,7 +50,7 @@ static void check_shape(const json_t *status)
 static json_t *judge(void)
 {
     json_t *status;
-    myweb_judge(&f.web, &v, &status);
+    stw_children_judge(&f.web.subject, &v, &status);
     assert_non_null(status);
     check_shape(status);
     return status;
@@ -286,7 +286,8 @@ static void test_invalid(void **state)
     (void)state;
     json_auto_t *before = judge();
     next_run(before);
-    json_auto_t *s = myweb_status_invalid(&f.web, "spec.replicas: Invalid value: 900: too many");
+    json_auto_t *s = stw_controller_myweb.status_unchecked(
+        &f.web.subject, STW_UNCHECKED_INVALID, "spec.replicas: Invalid value: 900: too many");
     check_shape(s);
     assert_string_equal(text(condition(s, "Stalled"), "reason"), "InvalidSpec");
     assert_string_equal(text(condition(s, "Stalled"), "message"),
@@ -295,20 +296,26 @@ static void test_invalid(void **state)
     assert_int_equal(json_integer_value(json_object_get(s, "nodePort")), 30100);
 }
 
+static bool was_applied(const struct myweb *w, int child)
+{
+    const struct stw_child_row *row = &stw_controller_myweb.children[child];
+    return stw_status_was_applied(&w->object, row->condition, row->not_applied);
+}
+
 static void test_applied_before(void **state)
 {
     (void)state;
-    assert_false(myweb_was_applied(&f.web, MYWEB_SERVICE)); /* no status yet */
+    assert_false(was_applied(&f.web, MYWEB_SERVICE)); /* no status yet */
     f.web.children[MYWEB_SERVICE].state = STW_CHILD_FOREIGN;
     (void)stw_fail(&f.web.children[MYWEB_SERVICE].err, STW_ERR_EXISTS, "it is foreign");
     rollout()->available = 0;
     json_auto_t *status = judge();
     next_run(status);
-    assert_true(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
-    assert_true(myweb_was_applied(&f.web, MYWEB_DEPLOYMENT));
-    assert_false(myweb_was_applied(&f.web, MYWEB_SERVICE));
+    assert_true(was_applied(&f.web, MYWEB_CONFIGMAP));
+    assert_true(was_applied(&f.web, MYWEB_DEPLOYMENT));
+    assert_false(was_applied(&f.web, MYWEB_SERVICE));
     f.web.object.generation++;
-    assert_false(myweb_was_applied(&f.web, MYWEB_CONFIGMAP));
+    assert_false(was_applied(&f.web, MYWEB_CONFIGMAP));
 }
 
 /* An annotation on the Deployment changes its generation, which is not reported. */
@@ -338,7 +345,7 @@ static void test_annotated(void **state)
     f.web.object.generation = 4; /* nor does Ready of a former generation count */
     json_auto_t *edited = NULL;
     struct stw_verdict verdict;
-    myweb_judge(&f.web, &verdict, &edited);
+    stw_children_judge(&f.web.subject, &verdict, &edited);
     assert_int_equal(verdict.level, STW_LEVEL_PROGRESSING);
 }
 

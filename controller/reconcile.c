@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/reconcile.h"
+
+#include "base/util.h"
+#include "controller/outcome.h"
+#include "controller/status.h"
+
+#include <stdio.h>
+
+#define FINDINGS_MAX (64 * 1024)
+
+/* --- children that are stated as rows */
+
+static size_t count_children(const struct stw_controller *c)
+{
+    size_t n = c->child_count;
+    while (c->children && c->children[n].watch)
+        n++;
+    return n;
+}
+
+static struct stw_hash inputs_of(const struct stw_subject *s, int64_t input)
+{
+    char text[128];
+    int len = snprintf(text, sizeof(text), "%s %lld %lld", s->object.uid,
+                       (long long)s->object.generation, (long long)input);
+    return s->object.generation > 0 ? stw_hash_bytes(text, (size_t)len) : (struct stw_hash){0};
+}
+
+void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
+{
+    const struct stw_child_row *row = &s->run->controller->children[i];
+    stw_child_done(&s->children[i]);
+    s->children[i] = (struct stw_child){
+        .watch = row->watch,
+        .name = s->owner.name,
+        .make = row->make,
+        .ctx = s,
+        .inputs = inputs_of(s, input),
+        .applied_before = stw_status_was_applied(&s->object, row->condition, row->not_applied)};
+}
+
+void stw_children_ensure(struct stw_subject *s, size_t i)
+{
+    stw_children_begin(s, i, 0);
+    stw_child_ensure(s->run, &s->owner, &s->children[i]);
+}
+
+static void find_child(struct stw_subject *s, size_t i, struct stw_aspect *a)
+{
+    const struct stw_child_row *row = &s->run->controller->children[i];
+    struct stw_rollout rollout = stw_status_rollout(&s->object, &s->children[i]);
+    stw_aspect_child(a, &s->children[i]);
+    a->type = row->condition;
+    if (a->level == STW_LEVEL_FINE && row->replicas)
+        stw_aspect_rollout(a, &rollout, row->replicas(s));
+}
+
+void stw_children_judge(struct stw_subject *s, struct stw_verdict *v, json_t **ret_status)
+{
+    static const char *const keep[] = {"repairs", "lastRepair", NULL};
+    const struct stw_controller *c = s->run->controller;
+    size_t count = s->child_count + c->aspect_count;
+    struct stw_aspect *all = calloc(count, sizeof(*all));
+    struct stw_status status;
+    *ret_status = NULL;
+    if (!all)
+        return;
+    stw_status_begin(&status, s->run, &s->object, keep);
+    for (size_t i = 0; i < s->child_count; i++)
+        find_child(s, i, &all[i]);
+    if (c->find)
+        c->find(s, all);
+    stw_verdict_of(all, count, v);
+    if (v->level == STW_LEVEL_FINE && c->summarize)
+        c->summarize(s, v);
+    stw_verdict_conditions(v, &status.conditions);
+    stw_aspect_conditions(all, count, &status.conditions);
+    free(all);
+    stw_status_add_repairs(&status, s->children, s->child_count);
+    if (c->report)
+        c->report(s, v, status.tree);
+    *ret_status = stw_status_end(&status);
+}
+
+static void reconcile_children(struct stw_subject *s, struct stw_result *result)
+{
+    const struct stw_controller *c = s->run->controller;
+    struct stw_verdict verdict;
+    json_t *status;
+    if (c->ensure) {
+        c->ensure(s);
+    } else {
+        for (size_t i = 0; i < s->child_count; i++)
+            stw_children_ensure(s, i);
+    }
+    stw_tell_children(s->run, &s->object, s->owner.name, s->children, s->child_count);
+    if (stw_run_interrupted(s->run, s->children, s->child_count, result))
+        return;
+    stw_children_judge(s, &verdict, &status);
+    stw_run_end(s->run, &s->object, &verdict, status, c->numbers, result);
+}
+
+/* The garbage collector deletes the children. */
+static void forget_object(struct stw_run *run)
+{
+    const struct stw_child_row *row = run->controller->children;
+    for (; row && row->watch; row++)
+        stw_child_forget(run, row->watch, run->key);
+    if (run->controller->gone)
+        run->controller->gone(run);
+}
+
+/* --- the head */
+
+json_t *stw_status_unchecked(const struct stw_subject *s, enum stw_unchecked why,
+                             const char *findings)
+{
+    return why == STW_UNCHECKED_PAUSED ? stw_status_paused(s->run, &s->object)
+                                       : stw_status_invalid(s->run, &s->object, findings);
+}
+
+static json_t *status_of_unchecked(struct stw_subject *s, enum stw_unchecked why,
+                                   const char *findings)
+{
+    const struct stw_controller *c = s->run->controller;
+    return c->status_unchecked ? c->status_unchecked(s, why, findings)
+                               : stw_status_unchecked(s, why, findings);
+}
+
+static int decode_spec(struct stw_subject *s, struct stw_error *err)
+{
+    const struct stw_controller *c = s->run->controller;
+    if (!s->arena)
+        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return stw_kind_decode(c->kind, stw_json_get(s->object.root, "spec"), s->arena,
+                           (char *)s + c->spec_offset, err);
+}
+
+static void reconcile_object(struct stw_subject *s, struct stw_result *result)
+{
+    const struct stw_controller *c = s->run->controller;
+    stw_autobuf struct stw_buf findings = STW_BUF_INIT(FINDINGS_MAX);
+    struct stw_error err = {0};
+    int decoded = decode_spec(s, &err);
+    if (s->object.deleting) {
+        forget_object(s->run);
+        if (c->deleting)
+            c->deleting(s, result);
+    } else if (s->object.paused) {
+        (void)stw_run_write(s->run, &s->object, status_of_unchecked(s, STW_UNCHECKED_PAUSED, ""),
+                            result);
+    } else if (stw_object_judge(s->run, &s->object, &findings) > 0) {
+        const char *text = stw_buf_str(&findings);
+        stw_run_end_invalid(s->run, &s->object, status_of_unchecked(s, STW_UNCHECKED_INVALID, text),
+                            text, result);
+    } else if (decoded != 0) {
+        stw_run_fail(s->run, &err, result);
+    } else if (c->reconcile) {
+        c->reconcile(s, result);
+    } else {
+        reconcile_children(s, result);
+    }
+}
+
+static void own_children(struct stw_subject *s)
+{
+    (void)snprintf(s->uid, sizeof(s->uid), "%s", s->object.uid);
+    s->owner = (struct stw_owner){.kind = s->run->controller->kind->kind,
+                                  .ns = s->run->ns,
+                                  .name = s->run->name,
+                                  .uid = s->uid,
+                                  .adopt = s->object.adopt};
+}
+
+static void free_subject(struct stw_subject *s)
+{
+    for (size_t i = 0; s->children && i < s->child_count; i++)
+        stw_child_done(&s->children[i]);
+    free(s->children);
+    stw_arena_destroy(s->arena);
+    stw_object_done(&s->object);
+    free(s);
+}
+
+void stw_reconcile(struct stw_run *run, struct stw_result *result)
+{
+    const struct stw_controller *c = run->controller;
+    struct stw_subject *s = calloc(1, c->run_size);
+    struct stw_error err = {0};
+    size_t count = count_children(c);
+    struct stw_child *children = s && count > 0 ? calloc(count, sizeof(*children)) : NULL;
+    if (!s || (count > 0 && !children)) {
+        free(s);
+        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        stw_run_fail(run, &err, result);
+        return;
+    }
+    s->run = run;
+    s->children = children;
+    s->child_count = count;
+    if (stw_object_load(run, &s->object) == 0) {
+        own_children(s);
+        s->arena = stw_arena_create();
+        reconcile_object(s, result);
+        if (c->done)
+            c->done(s);
+    } else {
+        forget_object(run);
+        if (c->missing)
+            c->missing(run, result);
+    }
+    free_subject(s);
+}

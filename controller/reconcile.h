@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The head of every reconcile: loads the object of a run, handles what is the same for all kinds
+ * (missing, being deleted, paused, invalid, undecodable), and calls the kind for the rest.  For
+ * kinds that state their children as rows it also ensures the children, and derives conditions,
+ * verdict and status from them. */
+#ifndef STW_CONTROLLER_RECONCILE_H
+#define STW_CONTROLLER_RECONCILE_H
+
+#include "controller/child.h"
+#include "controller/object.h"
+#include "controller/verdict.h"
+#include "schema/kind.h"
+
+#include <stddef.h>
+
+/* What every run over an object has.  All of it is freed after the run. */
+#define STW_SUBJECT_MEMBERS                                                                        \
+    struct stw_run *run;                                                                           \
+    struct stw_object object;                                                                      \
+    struct stw_owner owner; /* of the children: the object */                                      \
+    char uid[64];           /* what owner.uid points to, also when the object is read again */     \
+    struct stw_arena *arena;                                                                       \
+    struct stw_child *children; /* child_count of them, in the order of the rows */                \
+    size_t child_count
+
+struct stw_subject {
+    STW_SUBJECT_MEMBERS;
+};
+
+/* The first member of a kind's struct for one run: `subject`, and its members by their own names. */
+#define STW_SUBJECT                                                                                \
+    union {                                                                                        \
+        struct stw_subject subject;                                                                \
+        struct {                                                                                   \
+            STW_SUBJECT_MEMBERS;                                                                   \
+        };                                                                                         \
+    }
+
+/* In a controller: what follows from its kind.  `name_` is the kind's singular, a literal. */
+#define STW_CONTROLLER_OF(name_, kind_)                                                            \
+    .name = (name_), .field_manager = "steward-" name_, .kind = &(kind_),                          \
+    .resource = &(kind_).resource
+/* In a controller whose objects need no index and no projection of their own. */
+#define STW_OWN_WATCH(kind_)                                                                       \
+    .own = &(const struct stw_watch)                                                               \
+    {                                                                                              \
+        .resource = &(kind_).resource, .project = stw_object_project, .for_admission = true,       \
+        .changed = stw_watch_own_changed                                                           \
+    }
+
+/* In a controller: the struct of one run, and the member that gets the decoded spec. */
+#define STW_RUN_STATE(type, member) .run_size = sizeof(type), .spec_offset = offsetof(type, member)
+
+/* A child that every object of the kind has, under the object's name. */
+struct stw_child_row {
+    const char *condition; /* its type: "ConfigMapSynced" */
+    const struct stw_watch *watch;
+    /* The desired object (manifest.h); owned by the caller, NULL if out of memory.  `subject` is the
+     * kind's struct of this run. */
+    json_t *(*make)(const void *subject);
+    /* Of a Deployment: how many replicas are wanted; or NULL: its rollout is not judged. */
+    int64_t (*replicas)(const void *subject);
+    /* Reasons of `condition` that mean that the child was not applied, besides those of failures;
+     * ended by NULL; or NULL. */
+    const char *const *not_applied;
+};
+
+/* The status of a run that checked nothing, if the kind adds nothing.  NULL if out of memory. */
+json_t *stw_status_unchecked(const struct stw_subject *s, enum stw_unchecked why,
+                             const char *findings);
+
+/* One run.  Called by the workers. */
+void stw_reconcile(struct stw_run *run, struct stw_result *result);
+
+/* --- for kinds with rows */
+
+/* Prepares child `i`.  `input`: what its desired object depends on besides uid and generation. */
+void stw_children_begin(struct stw_subject *s, size_t i, int64_t input);
+/* Prepares it and makes it so. */
+void stw_children_ensure(struct stw_subject *s, size_t i);
+/* Computes the verdict and the status.  The caller owns *ret_status; NULL: out of memory, and the
+ * verdict may then be unset. */
+void stw_children_judge(struct stw_subject *s, struct stw_verdict *v, json_t **ret_status);
+
+#endif

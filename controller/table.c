@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What follows from a controller's table: its watches, conditions and rights. */
+#include "controller/controller.h"
+
+#include "base/util.h"
+#include "controller/condition.h"
+#include "controller/reconcile.h"
+
+static size_t count_rows(const struct stw_controller *c)
+{
+    size_t n = 0;
+    while (c->children && c->children[n].watch)
+        n++;
+    return n;
+}
+
+const struct stw_watch *stw_controller_watch(const struct stw_controller *c, size_t i)
+{
+    size_t rows = count_rows(c);
+    if (i < rows)
+        return c->children[i].watch;
+    for (size_t n = 0; c->watches && c->watches[n]; n++)
+        if (n == i - rows)
+            return c->watches[n];
+    return NULL;
+}
+
+const char *stw_controller_condition(const struct stw_controller *c, size_t i)
+{
+    static const char *const standard[] = {STW_READY, STW_RECONCILING, STW_STALLED};
+    size_t rows = count_rows(c), first = STW_COUNT(standard);
+    if (i < first)
+        return standard[i];
+    if (i < first + rows)
+        return c->children[i - first].condition;
+    for (size_t n = 0; c->conditions && c->conditions[n]; n++)
+        if (n == i - first - rows)
+            return c->conditions[n];
+    return NULL;
+}
+
+static bool is_of_objects(const struct stw_controller *c, const struct stw_rule *r)
+{
+    return r->resource == c->resource && !r->subresource;
+}
+
+static const struct stw_rule *find_own_rule(const struct stw_controller *c)
+{
+    for (const struct stw_rule *r = c->rules; r && r->resource; r++)
+        if (is_of_objects(c, r))
+            return r;
+    return NULL;
+}
+
+void stw_controller_rules(const struct stw_controller *c,
+                          void (*add)(void *ctx, const struct stw_rule *rule), void *ctx)
+{
+    const struct stw_rule read = {.resource = c->resource, .verbs = "get,list,watch"};
+    const struct stw_rule status = {
+        .resource = c->resource, .subresource = "status", .verbs = "patch"};
+    /* Required where the API server guards blockOwnerDeletion
+     * (OwnerReferencesPermissionEnforcement).  The garbage collector deletes the children. */
+    const struct stw_rule block = {
+        .resource = c->resource, .subresource = "finalizers", .verbs = "update"};
+    const struct stw_rule *own = find_own_rule(c);
+    add(ctx, own ? own : &read);
+    add(ctx, &status);
+    if (c->children)
+        add(ctx, &block);
+    for (size_t i = 0; i < count_rows(c); i++)
+        add(ctx, &(const struct stw_rule){.resource = c->children[i].watch->resource,
+                                          .verbs = "get,list,watch,create,patch"});
+    for (const struct stw_rule *r = c->rules; r && r->resource; r++)
+        if (!is_of_objects(c, r))
+            add(ctx, r);
+}
