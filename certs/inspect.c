@@ -4,6 +4,7 @@
 #include "inspect_priv.h"
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/util.h"
 
 #include <openssl/bn.h>
@@ -13,16 +14,6 @@
 /* Accepts a pair made on a machine whose clock is ahead, or read after our clock has stepped back
  * by a day: the caller validates by its own clock, and a new pair would not help. */
 #define SKEW_US ((int64_t)25 * 3600 * 1000000)
-
-static void format_hex(const unsigned char *data, unsigned len, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (unsigned i = 0; i < len; i++) {
-        *out++ = digits[data[i] >> 4];
-        *out++ = digits[data[i] & 15];
-    }
-    *out = '\0';
-}
 
 static int serial_text(const X509 *cert, char *out, size_t out_size)
 {
@@ -47,7 +38,7 @@ int stw_x509_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error 
         X509_digest(cert, EVP_sha256(), digest, &len) != 1 ||
         (size_t)len * 2 >= sizeof(info.fingerprint))
         return stw_ssl_fail(err, STW_ERR_INVALID, "the certificate's serial cannot be read");
-    format_hex(digest, len, info.fingerprint);
+    stw_hex_encode(digest, len, STW_HEX_LOWER, info.fingerprint);
     *ret = info;
     return 0;
 }

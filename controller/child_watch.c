@@ -12,6 +12,7 @@
  *     h  conditions of an autoscaler
  *
  * Runs on the client's thread. */
+#include "base/hex.h"
 #include "controller/child.h"
 
 #include <ctype.h>
@@ -42,12 +43,12 @@ static void add_member(struct stw_buf *out, const char *key, struct stw_json val
 static const struct stw_controller *add_ours(const struct stw_controller *const *all,
                                              struct stw_json object, struct stw_buf *out)
 {
-    char kind[64], name[254], uid[64];
+    char kind[64], name[254], uid[64], digest[STW_HASH_LEN];
     const struct stw_controller *c;
     struct stw_json metadata = stw_json_get(object, "metadata");
     if (stw_owner_controller(object, kind, name, uid) != 0 || !(c = find_controller(all, kind)))
         return NULL;
-    struct stw_hash digest = stw_owned_live(object, c->field_manager, c->all_data);
+    stw_hash_format(stw_owned_live(object, c->field_manager, c->all_data), digest);
     stw_buf_addf(out, "{\"o\":{\"k\":\"%s\"", kind);
     if (!stw_json_is(stw_json_get(metadata, "name"), name)) {
         stw_buf_adds(out, ",\"n\":");
@@ -55,8 +56,7 @@ static const struct stw_controller *add_ours(const struct stw_controller *const 
     }
     stw_buf_adds(out, ",\"u\":");
     stw_buf_json_strz(out, uid);
-    stw_buf_addf(out, "},\"d\":\"%016llx%016llx\"", (unsigned long long)digest.hi,
-                 (unsigned long long)digest.lo);
+    stw_buf_addf(out, "},\"d\":\"%s\"", digest);
     add_member(out, "u", stw_json_get(metadata, "uid"));
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
@@ -311,15 +311,6 @@ const struct stw_watch stw_watch_disruption_budgets = {
 
 /* --- decoding */
 
-static uint64_t read_hex(const char *text)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < 16 && isxdigit((unsigned char)text[i]); i++)
-        v = v * 16 + (uint64_t)(isdigit((unsigned char)text[i]) ? text[i] - '0'
-                                                                : tolower(text[i]) - 'a' + 10);
-    return v;
-}
-
 static void read_text(struct stw_json text, char *to, size_t size)
 {
     stw_autobuf struct stw_buf all = STW_BUF_INIT(64 * 1024);
@@ -352,7 +343,7 @@ static void read_rollout(struct stw_json r, struct stw_rollout *to)
 int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    char digest[33] = "";
+    char digest[STW_HASH_LEN] = "";
     *ret = (struct stw_child_live){0};
     if (stw_json_scan(&doc, text, len, NULL) != 0)
         return -1;
@@ -362,7 +353,7 @@ int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
     (void)stw_json_strcpy(stw_json_get(o, "n"), ret->owner_name, sizeof(ret->owner_name));
     (void)stw_json_strcpy(stw_json_get(o, "u"), ret->owner_uid, sizeof(ret->owner_uid));
     if (stw_json_strcpy(stw_json_get(root, "d"), digest, sizeof(digest)) == 0)
-        ret->digest = (struct stw_hash){.hi = read_hex(digest), .lo = read_hex(digest + 16)};
+        ret->digest = stw_hash_parse(digest);
     ret->terminating = stw_json_bool(stw_json_get(root, "t"), false);
     (void)stw_json_int(stw_json_at(stw_json_get(root, "p"), 0), &ret->node_port);
     read_rollout(stw_json_get(root, "r"), &ret->rollout);

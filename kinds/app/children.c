@@ -2,6 +2,7 @@
  *
  * The desired children of an App except the Deployment.  They contain only fields that steward
  * sets, each in the form in which the API server returns it. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
 
@@ -36,9 +37,7 @@ void app_hash_config(struct app *a)
 {
     json_auto_t *data = config_data(a);
     stw_autofree char *text = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
-    struct stw_hash h = stw_hash_bytes(text ? text : "", text ? strlen(text) : 0);
-    (void)snprintf(a->config_hash, sizeof(a->config_hash), "%016llx%016llx",
-                   (unsigned long long)h.hi, (unsigned long long)h.lo);
+    stw_hash_format(stw_hash_bytes(text ? text : "", text ? strlen(text) : 0), a->config_hash);
     stw_wipe(text, text ? strlen(text) : 0); /* it may hold a password, against our advice */
 }
 

@@ -6,6 +6,7 @@
 #ifndef STW_KINDS_APP_RUN_PRIV_H
 #define STW_KINDS_APP_RUN_PRIV_H
 
+#include "base/hex.h"
 #include "controller/child.h"
 #include "controller/manifest.h"
 #include "controller/object.h"
@@ -40,7 +41,7 @@ struct app {
     struct stw_app spec;
     struct stw_naming naming;
     char config_name[300]; /* of the ConfigMap */
-    char config_hash[33];
+    char config_hash[STW_HASH_LEN];
     json_t *desired[APP_CHILDREN];
     struct app_trouble trouble; /* of the pod with the worst problem */
     char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */

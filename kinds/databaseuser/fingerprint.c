@@ -2,6 +2,7 @@
 #include "kinds/databaseuser/fingerprint.h"
 
 #include "base/base64.h"
+#include "base/hex.h"
 #include "base/util.h"
 
 #include <openssl/evp.h>
@@ -53,8 +54,7 @@ int stw_fingerprint_under(const unsigned char key[STW_FINGERPRINT_KEY_BYTES], co
     if (text.failed || !HMAC(EVP_sha256(), key, STW_FINGERPRINT_KEY_BYTES,
                              (const unsigned char *)text.data, text.len, mac, &mac_len))
         return -1;
-    for (int i = 0; i < (STW_FINGERPRINT_LEN - 1) / 2; i++)
-        (void)snprintf(ret + 2 * i, 3, "%02x", mac[i]);
+    stw_hex_encode(mac, (STW_FINGERPRINT_LEN - 1) / 2, STW_HEX_LOWER, ret);
     return 0;
 }
 

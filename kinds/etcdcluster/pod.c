@@ -2,6 +2,7 @@
  *
  * What a member's pod should be.  A pod is created once and not applied again: an annotation holds
  * the hash of what the spec requires, and a pod with another hash is recreated. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 #include "schema/names.h"
@@ -393,9 +394,7 @@ void ec_hash_template(struct ec *e)
         json_pack("{s:o,s:o,s:o,s:s}", "labels", build_pod_labels(e, ""), "annotations",
                   build_pod_annotations(e), "spec", hashed_spec(e), "trust", e->tls.trust_hash);
     stw_autofree char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
-    struct stw_hash h = stw_hash_bytes(text ? text : "", text ? strlen(text) : 0);
-    (void)snprintf(e->template_hash, sizeof(e->template_hash), "%016llx%016llx",
-                   (unsigned long long)h.hi, (unsigned long long)h.lo);
+    stw_hash_format(stw_hash_bytes(text ? text : "", text ? strlen(text) : 0), e->template_hash);
 }
 
 void ec_initial_cluster(const struct ec *e, const char *member, bool alone, struct stw_buf *out)

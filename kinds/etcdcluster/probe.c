@@ -2,6 +2,7 @@
  *
  * Which certificate a member presents.  A server presents it before it requests the client's, so no
  * client certificate is needed.  Nothing is trusted and no data is sent. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 
@@ -65,8 +66,8 @@ static int take_fingerprint(const SSL *ssl, char out[65])
     unsigned len = 0;
     X509 *cert = SSL_get1_peer_certificate(ssl);
     int rc = cert && X509_digest(cert, EVP_sha256(), digest, &len) == 1 && len == 32 ? 0 : -1;
-    for (unsigned i = 0; rc == 0 && i < len; i++)
-        (void)snprintf(out + 2 * i, 3, "%02X", digest[i]);
+    if (rc == 0)
+        stw_hex_encode(digest, len, STW_HEX_UPPER, out);
     X509_free(cert);
     return rc;
 }

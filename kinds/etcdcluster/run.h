@@ -11,6 +11,7 @@
 #ifndef STW_KINDS_ETCDCLUSTER_RUN_H
 #define STW_KINDS_ETCDCLUSTER_RUN_H
 
+#include "base/hex.h"
 #include "certs/issue.h"
 #include "controller/child.h"
 #include "controller/manifest.h"
@@ -143,7 +144,7 @@ struct ec_tls {
     bool peer, client; /* TLS wanted: between members; for clients, including steward */
     bool own;          /* certificates from steward's CA */
     char ca_secret[300], peer_secret[300], server_secret[300], operator_secret[300];
-    char trust_hash[40]; /* of the CA bundles, which etcd reads only at its start */
+    char trust_hash[STW_HASH_LEN]; /* of the CA bundles, which etcd reads only at its start */
     enum ec_tls_state state;
     char text[400];
     char served[65];    /* fingerprint of the certificate that members should serve; or "" */
@@ -163,7 +164,7 @@ struct ec {
     struct stw_semver version;
     struct stw_naming naming;
     char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */
-    char template_hash[40];
+    char template_hash[STW_HASH_LEN];
     struct ec_tls tls;
     struct stw_etcd *etcd; /* owned by `runtime` */
     struct ec_state was, state;

@@ -3,6 +3,7 @@
  * Certificates of an EtcdCluster: which Secrets have them, whether they are valid, the client for
  * the members that uses them, and the check that members serve the right certificate. */
 #include "base/fault.h"
+#include "base/hex.h"
 #include "base/util.h"
 #include "certs/issue.h"
 #include "kinds/etcdcluster/run.h"
@@ -109,13 +110,10 @@ static void take_end(struct ec_tls *t, const struct ec_pem *p)
 
 void ec_tls_trust(struct ec_tls *t, const char *bundle)
 {
-    char both[sizeof(t->trust_hash) + 40];
-    struct stw_hash h = stw_hash_bytes(bundle, strlen(bundle));
-    (void)snprintf(both, sizeof(both), "%s%016llx%016llx", t->trust_hash, (unsigned long long)h.hi,
-                   (unsigned long long)h.lo);
-    h = stw_hash_bytes(both, strlen(both));
-    (void)snprintf(t->trust_hash, sizeof(t->trust_hash), "%016llx%016llx", (unsigned long long)h.hi,
-                   (unsigned long long)h.lo);
+    char both[sizeof(t->trust_hash) + STW_HASH_LEN], added[STW_HASH_LEN];
+    stw_hash_format(stw_hash_bytes(bundle, strlen(bundle)), added);
+    (void)snprintf(both, sizeof(both), "%s%s", t->trust_hash, added);
+    stw_hash_format(stw_hash_bytes(both, strlen(both)), t->trust_hash);
 }
 
 /* False: e->tls has the reason.  The caller owns `ret` in any case. */

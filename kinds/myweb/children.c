@@ -2,6 +2,7 @@
  *
  * The desired children of a MyWeb.  They contain only fields that steward sets, each in the form in
  * which the API server returns it; the server sets the defaults. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "controller/manifest.h"
 #include "kinds/myweb/run_priv.h"
@@ -20,9 +21,7 @@ void myweb_hash_content(struct myweb *w)
 {
     stw_autobuf struct stw_buf page = STW_BUF_INIT(PAGE_MAX);
     page_of(w, &page);
-    struct stw_hash h = stw_hash_bytes(stw_buf_str(&page), page.len);
-    (void)snprintf(w->content_hash, sizeof(w->content_hash), "%016llx%016llx",
-                   (unsigned long long)h.hi, (unsigned long long)h.lo);
+    stw_hash_format(stw_hash_bytes(stw_buf_str(&page), page.len), w->content_hash);
 }
 
 static struct stw_naming build_myweb_naming(const struct myweb *w)

@@ -5,6 +5,7 @@
 #ifndef STW_KINDS_MYWEB_RUN_PRIV_H
 #define STW_KINDS_MYWEB_RUN_PRIV_H
 
+#include "base/hex.h"
 #include "controller/reconcile.h"
 #include "kinds/myweb/spec.h"
 
@@ -22,7 +23,7 @@ enum myweb_port {
 struct myweb {
     STW_SUBJECT;
     struct stw_myweb spec;
-    char content_hash[33];
+    char content_hash[STW_HASH_LEN];
     int64_t service_port; /* nodePort to apply; 0: any, or the one that it has */
     enum myweb_port port;
     char holder[560]; /* "Service ns/name", "MyWeb ns/name" or MYWEB_HOLDER_UNSEEN */

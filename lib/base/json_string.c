@@ -2,18 +2,12 @@
  *
  * Checks and decodes strings.  They are most of the bytes of an admission review (a page in a
  * MyWeb, for example). */
+#include "base/hex.h"
 #include "base/json_priv.h"
 #include "base/plain_priv.h"
 #include "base/utf8.h"
 
 #include <string.h>
-
-/* 1 + the value of a hexadecimal digit; 0 for any other byte. */
-static const unsigned char hex_of[256] = {
-    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
-    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
-    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
-};
 
 /* The character of a one-letter escape; 0: the letter is not an escape. */
 static const char short_of[256] = {
@@ -24,10 +18,14 @@ static const char short_of[256] = {
 /* The code unit of four hexadecimal digits, or -1. */
 static inline int32_t parse_hex4(const unsigned char *p)
 {
-    unsigned a = hex_of[p[0]], b = hex_of[p[1]], c = hex_of[p[2]], d = hex_of[p[3]];
-    if (!a || !b || !c || !d)
-        return -1;
-    return (int32_t)((a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1));
+    int32_t unit = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = stw_hex_digit((char)p[i]);
+        if (digit < 0)
+            return -1;
+        unit = unit << 4 | digit;
+    }
+    return unit;
 }
 
 static const unsigned char *refuse_string(struct stw_json_fault *fault, const char *what)

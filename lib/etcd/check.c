@@ -2,6 +2,7 @@
  *
  * A snapshot ends with the SHA-256 of all bytes before it.  The end is known only when it is
  * reached, so the last 32 bytes are always held back from the digest. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "etcd/etcd.h"
 
@@ -72,15 +73,6 @@ int stw_etcd_check_add(struct stw_etcd_check *c, const void *data, size_t len)
     return 0;
 }
 
-static void format_sha256(const unsigned char *bytes, char out[65])
-{
-    for (size_t i = 0; i < HASH_BYTES; i++) {
-        out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-        out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-    }
-    out[2 * HASH_BYTES] = '\0';
-}
-
 int stw_etcd_check_end(struct stw_etcd_check *c, uint64_t *ret_size, char ret_sha256[65],
                        struct stw_error *err)
 {
@@ -102,6 +94,6 @@ int stw_etcd_check_end(struct stw_etcd_check *c, uint64_t *ret_size, char ret_sh
                         "the %llu bytes before it",
                         (unsigned long long)(c->size - HASH_BYTES));
     *ret_size = c->size;
-    format_sha256(whole, ret_sha256);
+    stw_hex_encode(whole, sizeof(whole), STW_HEX_LOWER, ret_sha256);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The API for other threads: blocking requests, fire and forget, and the verbs on objects. */
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "kube/client_priv.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/discovery.h"
 
+#include "base/hex.h"
 #include "base/json.h"
 #include "base/util.h"
 

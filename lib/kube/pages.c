@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/pages.h"
 
+#include "base/hex.h"
 #include "base/util.h"
 #include "kube/items_priv.h"
 

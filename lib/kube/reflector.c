@@ -7,6 +7,7 @@
 #include "kube/reflector_priv.h"
 
 #include "base/footprint.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "kube/discovery.h"

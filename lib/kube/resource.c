@@ -3,6 +3,8 @@
  * The resources that the program itself uses, their URLs, and object keys. */
 #include "kube/resource.h"
 
+#include "base/hex.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -38,26 +40,6 @@ void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
         stw_buf_addc(out, '/');
     }
     stw_buf_adds(out, r->version);
-}
-
-/* The unreserved characters of RFC 3986, section 2.3. */
-static bool is_unreserved(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
-void stw_url_escape(const char *text, struct stw_buf *out)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (const char *p = text; *p; p++) {
-        if (is_unreserved(*p)) {
-            stw_buf_addc(out, *p);
-            continue;
-        }
-        unsigned char c = (unsigned char)*p;
-        stw_buf_add(out, (char[]){'%', hex[c >> 4], hex[c & 15]}, 3);
-    }
 }
 
 static void add_part(struct stw_buf *out, const char *part)

@@ -22,9 +22,6 @@ void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
 void stw_resource_path(const struct stw_resource *r, const char *ns, const char *name,
                        const char *sub, struct stw_buf *out);
 
-/* Appends `text` percent-encoded, for one part of a path or one value of a query. */
-void stw_url_escape(const char *text, struct stw_buf *out);
-
 /* A right that a module needs: `steward print rbac` writes the roles from these tables (ended by a
  * NULL resource), and tests/e2e runs under them. */
 struct stw_rule {

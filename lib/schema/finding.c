@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/finding.h"
 
+#include "base/hex.h"
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
@@ -61,18 +62,11 @@ static size_t unit_len(const char *text, size_t left, bool in_string)
     return STW_MIN(len, left);
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'                 ? c - '0'
-           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                : -1;
-}
-
 /* The API server escapes <, > and & in what it sends; users should see them plain. */
 static void add_unit(struct stw_buf *out, const char *text, size_t len)
 {
     if (len == 6 && memcmp(text, "\\u00", 4) == 0) {
-        int high = hex_digit(text[4]), low = hex_digit(text[5]);
+        int high = stw_hex_digit(text[4]), low = stw_hex_digit(text[5]);
         int c = high * 16 + low;
         if (high >= 2 && low >= 0 && c < 0x7f && c != '"' && c != '\\') {
             stw_buf_addc(out, (char)c);

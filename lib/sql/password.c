@@ -2,6 +2,7 @@
 #include "sql/password.h"
 
 #include "base/base64.h"
+#include "base/hex.h"
 #include "base/util.h"
 
 #include <openssl/crypto.h>
@@ -19,36 +20,26 @@ static bool is_known(const struct stw_sql_secret *p)
     return p->data && p->len > 0;
 }
 
-static void put_hex(const unsigned char *data, size_t len, const char *digits, struct stw_buf *out)
-{
-    for (size_t i = 0; i < len; i++) {
-        stw_buf_addc(out, digits[data[i] >> 4]);
-        stw_buf_addc(out, digits[data[i] & 15]);
-    }
-}
-
 void stw_sha256_hex(const char *data, size_t len, char out[STW_MARK_MADE_LEN])
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    struct stw_buf hex = STW_BUF_INIT(STW_MARK_MADE_LEN);
     out[0] = '\0';
-    if (EVP_Digest(data, len, digest, NULL, EVP_sha256(), NULL) != 1)
-        return;
-    put_hex(digest, sizeof(digest), "0123456789abcdef", &hex);
-    (void)snprintf(out, STW_MARK_MADE_LEN, "%s", stw_buf_str(&hex));
-    stw_buf_done(&hex);
+    if (EVP_Digest(data, len, digest, NULL, EVP_sha256(), NULL) == 1)
+        stw_hex_encode(digest, sizeof(digest), STW_HEX_LOWER, out);
 }
 
 /* MySQL since 4.1: "*" and the SHA-1 of the SHA-1 of the password, in capitals. */
 int stw_native_make(const struct stw_sql_secret *p, struct stw_buf *out)
 {
     unsigned char once[SHA_DIGEST_LENGTH], twice[SHA_DIGEST_LENGTH];
+    char hex[2 * SHA_DIGEST_LENGTH + 1];
     if (!is_known(p) || EVP_Digest(p->data, p->len, once, NULL, EVP_sha1(), NULL) != 1 ||
         EVP_Digest(once, sizeof(once), twice, NULL, EVP_sha1(), NULL) != 1)
         return -1;
-    stw_buf_addc(out, '*');
-    put_hex(twice, sizeof(twice), "0123456789ABCDEF", out);
+    stw_hex_encode(twice, sizeof(twice), STW_HEX_UPPER, hex);
+    stw_buf_addf(out, "*%s", hex);
     stw_wipe(once, sizeof(once));
+    stw_wipe(hex, sizeof(hex));
     return out->failed ? -1 : 0;
 }
 
@@ -186,15 +177,15 @@ static enum stw_password_state check_md5(const char *user, const char *v, size_t
                                          const struct stw_sql_secret *p)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
-    struct stw_buf text = STW_BUF_INIT(1u << 20), hex = STW_BUF_INIT(64);
+    char hex[2 * EVP_MAX_MD_SIZE + 1];
+    struct stw_buf text = STW_BUF_INIT(1u << 20);
     text.secret = true;
     stw_buf_add(&text, p->data, p->len);
     stw_buf_adds(&text, user);
     bool done = !text.failed && EVP_Digest(text.data, text.len, digest, NULL, EVP_md5(), NULL) == 1;
     stw_buf_done(&text);
-    put_hex(digest, done ? 16 : 0, "0123456789abcdef", &hex);
-    bool same = done && len == 35 && hex.len == 32 && is_same_digest(hex.data, v + 3, 32);
-    stw_buf_done(&hex);
+    stw_hex_encode(digest, done ? 16 : 0, STW_HEX_LOWER, hex);
+    bool same = done && len == 35 && is_same_digest(hex, v + 3, 32);
     return done ? convert_match_to_state(same) : STW_PASSWORD_UNKNOWN;
 }
 

@@ -2,6 +2,7 @@
  *
  * S3 and compatible stores: MinIO, Ceph, Garage and others. */
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/util.h"
 #include "store/s3_priv.h"
 #include "store/xml.h"
@@ -66,14 +67,6 @@ struct page {
     unsigned *count;
 };
 
-static int hex_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 /* In place.  -1: it is not URL-encoded, or contains a NUL. */
 static int decode_url_text(char *text)
 {
@@ -84,7 +77,7 @@ static int decode_url_text(char *text)
         } else if (*text != '%') {
             *to++ = *text;
         } else {
-            int high = hex_of(text[1]), low = high < 0 ? -1 : hex_of(text[2]);
+            int high = stw_hex_digit(text[1]), low = high < 0 ? -1 : stw_hex_digit(text[2]);
             if (low < 0 || (high == 0 && low == 0))
                 return -1;
             *to++ = (char)(high << 4 | low);
@@ -216,11 +209,11 @@ static void objects_query(const struct page *p, struct stw_buf *out)
 {
     if (*p->next) {
         stw_buf_adds(out, "continuation-token=");
-        s3_escape(p->next, false, out);
+        stw_url_escape(p->next, out);
         stw_buf_addc(out, '&');
     }
     stw_buf_adds(out, "encoding-type=url&list-type=2&max-keys=1000&prefix=");
-    s3_escape(p->prefix, false, out);
+    stw_url_escape(p->prefix, out);
 }
 
 static void uploads_query(const struct page *p, struct stw_buf *out)
@@ -228,14 +221,14 @@ static void uploads_query(const struct page *p, struct stw_buf *out)
     stw_buf_adds(out, "encoding-type=url&");
     if (*p->next) {
         stw_buf_adds(out, "key-marker=");
-        s3_escape(p->next, false, out);
+        stw_url_escape(p->next, out);
         stw_buf_addc(out, '&');
     }
     stw_buf_adds(out, "max-uploads=1000&prefix=");
-    s3_escape(p->prefix, false, out);
+    stw_url_escape(p->prefix, out);
     if (*p->next_id) {
         stw_buf_adds(out, "&upload-id-marker=");
-        s3_escape(p->next_id, false, out);
+        stw_url_escape(p->next_id, out);
     }
     stw_buf_adds(out, "&uploads=");
 }
@@ -384,7 +377,7 @@ static int make_base(const struct stw_store_s3 *c, struct stw_buf *out)
     stw_buf_add(out, host, rest);
     if (after) {
         stw_buf_addc(out, '/');
-        s3_escape(c->bucket, false, out);
+        stw_url_escape(c->bucket, out);
     }
     return out->failed ? -1 : 0;
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fence.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "store/s3_priv.h"
@@ -250,18 +251,6 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
 
 /* --- setting up a try */
 
-void s3_escape(const char *text, bool keep_slash, struct stw_buf *out)
-{
-    for (; *text; text++) {
-        char c = *text;
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-            strchr("-_.~", c) || (keep_slash && c == '/'))
-            stw_buf_addc(out, c);
-        else
-            stw_buf_addf(out, "%%%02X", (unsigned)(unsigned char)c);
-    }
-}
-
 static void add_header(struct curl_slist **list, bool *failed, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -436,7 +425,7 @@ static int make_url(const struct s3 *s, const struct s3_call *c, struct stw_buf 
     stw_buf_adds(url, s->base);
     stw_buf_addc(url, '/');
     if (c->key)
-        s3_escape(c->key, true, url);
+        stw_url_escape_path(c->key, url);
     if (c->query)
         stw_buf_addf(url, "?%s", c->query);
     return url->failed ? -1 : 0;

@@ -68,9 +68,6 @@ struct s3_to_sign {
 /* Appends the header Authorization to `ret`.  -1: out of memory. */
 int s3_sign(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *ret);
 
-/* Percent-encodes all except RFC 3986's unreserved characters, and '/' if `keep_slash`. */
-void s3_escape(const char *text, bool keep_slash, struct stw_buf *out);
-
 int s3_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
              enum stw_store_trouble *trouble, struct stw_error *err);
 int s3_write(struct stw_upload *u, const void *data, size_t len, enum stw_store_trouble *trouble,

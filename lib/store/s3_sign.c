@@ -4,6 +4,7 @@
  *
  * libcurl supports it, too (CURLOPT_AWS_SIGV4), but its versions differ: 7.88 signs the query as
  * given, 8.14 signs a re-encoded one and rejects CURLOPT_PATH_AS_IS. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "store/s3_priv.h"
 
@@ -19,8 +20,7 @@ void s3_hash_hex(const void *data, size_t len, char out[S3_HASH_HEX])
 {
     unsigned char sum[SHA256_DIGEST_LENGTH];
     SHA256(len > 0 ? data : "", len, sum);
-    for (size_t i = 0; i < sizeof(sum); i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+    stw_hex_encode(sum, sizeof(sum), STW_HEX_LOWER, out);
 }
 
 struct s3_url s3_url_parts(const char *url)
@@ -120,8 +120,8 @@ int s3_sign(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *ret)
                  "Authorization: " ALGORITHM " Credential=%s/%s/%s/s3/aws4_request, "
                  "SignedHeaders=%s, Signature=",
                  s->access_key, day, s->region, stw_buf_str(&names));
-    for (size_t i = 0; i < sizeof(signature); i++)
-        stw_buf_addf(ret, "%02x", signature[i]);
+    stw_hex_encode(signature, sizeof(signature), STW_HEX_LOWER, hash);
+    stw_buf_adds(ret, hash);
     OPENSSL_cleanse(signature, sizeof(signature));
     return ret->failed ? -1 : 0;
 }

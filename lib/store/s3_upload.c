@@ -2,6 +2,7 @@
  *
  * Uploads to S3.  Data that fits into one part is a single PUT; larger data is uploaded in parts.
  * One part is in memory, so that it can be sent again without rereading the source. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "store/s3_priv.h"
 #include "store/xml.h"
@@ -109,7 +110,7 @@ static int send_part(struct s3_upload *u, enum stw_store_trouble *trouble, struc
                               "more than %d parts of %u bytes are more than S3 takes", S3_PARTS_MAX,
                               STW_STORE_PART_BYTES);
     stw_buf_addf(&query, "partNumber=%u&uploadId=", u->parts + 1);
-    s3_escape(u->id, false, &query);
+    stw_url_escape(u->id, &query);
     struct s3_call call = {.method = "PUT",
                            .key = u->key,
                            .query = stw_buf_str(&query),
@@ -158,7 +159,7 @@ int s3_abort_parts(struct s3 *s, const char *key, const char *id, enum stw_store
 {
     stw_autobuf struct stw_buf query = STW_BUF_INIT(4 * UPLOAD_ID_MAX);
     stw_buf_adds(&query, "uploadId=");
-    s3_escape(id, false, &query);
+    stw_url_escape(id, &query);
     struct s3_call call = {
         .method = "DELETE", .key = key, .query = stw_buf_str(&query), .last_desired = true};
     int rc = s3_do(s, &call, trouble, err);
@@ -231,7 +232,7 @@ static int complete_parts(struct s3_upload *u, enum stw_store_trouble *trouble,
     stw_autobuf struct stw_buf query = STW_BUF_INIT(4 * UPLOAD_ID_MAX);
     bool complete = false;
     stw_buf_adds(&query, "uploadId=");
-    s3_escape(u->id, false, &query);
+    stw_url_escape(u->id, &query);
     stw_buf_adds(&u->manifest, "</CompleteMultipartUpload>");
     if (u->manifest.failed)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
