@@ -15,23 +15,16 @@ const char *const stw_slot_names[STW_SLOTS] = {
 /* Set by cert-manager on every Secret that it manages. */
 #define CERT_MANAGER_MARK "cert-manager.io/certificate-name"
 
-static void free_slot_value(char *value)
-{
-    if (value)
-        stw_wipe(value, strlen(value));
-    free(value);
-}
-
 void stw_content_done(struct stw_content *c)
 {
     for (unsigned i = 0; i < STW_SLOTS; i++)
-        free_slot_value(c->slot[i]);
+        stw_wipe_free(c->slot[i]);
     *c = (struct stw_content){0};
 }
 
 void stw_content_set(struct stw_content *c, enum stw_slot slot, char *value)
 {
-    free_slot_value(c->slot[slot]);
+    stw_wipe_free(c->slot[slot]);
     c->slot[slot] = value;
 }
 

@@ -17,9 +17,7 @@ struct pair {
 
 static void pair_done(struct pair *p)
 {
-    if (p->key)
-        stw_wipe(p->key, strlen(p->key));
-    free(p->key);
+    stw_wipe_free(p->key);
     free(p->cert);
     *p = (struct pair){0};
 }

@@ -51,9 +51,7 @@ static const struct extension both_extensions[] = {
 
 void stw_pem_pair_done(struct stw_pem_pair *p)
 {
-    if (p->key)
-        stw_wipe(p->key, strlen(p->key));
-    free(p->key);
+    stw_wipe_free(p->key);
     free(p->cert);
     p->key = p->cert = NULL;
 }

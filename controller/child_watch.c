@@ -311,19 +311,12 @@ const struct stw_watch stw_watch_disruption_budgets = {
 
 /* --- decoding */
 
-static void read_text(struct stw_json text, char *to, size_t size)
-{
-    stw_autobuf struct stw_buf all = STW_BUF_INIT(64 * 1024);
-    stw_json_str(text, &all);
-    (void)snprintf(to, size, "%s", stw_buf_str(&all));
-}
-
 static void read_autoscaler(struct stw_json h, struct stw_autoscaler *to)
 {
     to->told = stw_json_there(h);
     to->active = stw_json_bool(stw_json_get(h, "up"), false);
     (void)stw_json_strcpy(stw_json_get(h, "why"), to->reason, sizeof(to->reason));
-    read_text(stw_json_get(h, "msg"), to->message, sizeof(to->message));
+    stw_json_cut(stw_json_get(h, "msg"), to->message, sizeof(to->message));
 }
 
 static void read_rollout(struct stw_json r, struct stw_rollout *to)
@@ -337,7 +330,7 @@ static void read_rollout(struct stw_json r, struct stw_rollout *to)
     (void)stw_json_int(stw_json_get(r, "y"), &to->ready);
     to->scaled_by_us = stw_json_bool(stw_json_get(r, "m"), false);
     (void)stw_json_strcpy(stw_json_get(r, "why"), to->stuck_reason, sizeof(to->stuck_reason));
-    read_text(stw_json_get(r, "msg"), to->stuck_message, sizeof(to->stuck_message));
+    stw_json_cut(stw_json_get(r, "msg"), to->stuck_message, sizeof(to->stuck_message));
 }
 
 int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)

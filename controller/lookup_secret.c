@@ -32,14 +32,6 @@ static bool is_text(const char *text, size_t len)
     return true;
 }
 
-static size_t without_newline(const struct stw_buf *value)
-{
-    size_t len = value->len;
-    if (len > 0 && value->data[len - 1] == '\n')
-        len -= len > 1 && value->data[len - 2] == '\r' ? 2 : 1;
-    return len;
-}
-
 void stw_secret_describe(struct stw_json secret, const char *key, struct stw_secret_facts *ret)
 {
     stw_autobuf struct stw_buf text = {.max = SECRET_MAX_BYTES, .secret = true};
@@ -52,7 +44,7 @@ void stw_secret_describe(struct stw_json secret, const char *key, struct stw_sec
     stw_json_str(encoded, &text);
     if (stw_base64_decode(stw_buf_str(&text), text.len, &value) != 0)
         return;
-    size_t bare = without_newline(&value);
+    size_t bare = stw_bare_len(stw_buf_str(&value), value.len);
     ret->len = (uint32_t)value.len;
     ret->ends_in_newline = bare < value.len;
     ret->is_text = is_text(stw_buf_str(&value), bare);

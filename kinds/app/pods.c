@@ -10,6 +10,7 @@
  *     c  when it was created */
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
+#include "kinds/common/pod.h"
 
 #include <stdio.h>
 
@@ -37,14 +38,6 @@ static void set_trouble(struct app_trouble *t, const char *reason, const char *f
     t->passing = false;
 }
 
-/* Cuts longer texts. */
-static void text_of(struct stw_json string, char *out, size_t size)
-{
-    stw_autobuf struct stw_buf all = STW_BUF_INIT(TEXT_MAX);
-    stw_json_str(string, &all);
-    (void)snprintf(out, size, "%s", stw_buf_str(&all));
-}
-
 /* A container of a pod, from the pod's status. */
 struct container {
     struct stw_json status;
@@ -69,7 +62,7 @@ static void say_crash(const struct container *c, struct stw_json ended, struct a
 static void say_image(const struct container *c, struct app_trouble *t)
 {
     char image[300];
-    text_of(stw_json_get(c->status, "image"), image, sizeof(image));
+    stw_json_cut(stw_json_get(c->status, "image"), image, sizeof(image));
     set_trouble(t, "ImagePullBackOff", "container %s of pod %s: cannot pull image \"%s\"", c->name,
                 c->pod, image);
 }
@@ -78,8 +71,8 @@ static void say_image(const struct container *c, struct app_trouble *t)
 static void say_other(const struct container *c, struct stw_json waiting, struct app_trouble *t)
 {
     char reason[64], message[300];
-    text_of(stw_json_get(waiting, "reason"), reason, sizeof(reason));
-    text_of(stw_json_get(waiting, "message"), message, sizeof(message));
+    stw_json_cut(stw_json_get(waiting, "reason"), reason, sizeof(reason));
+    stw_json_cut(stw_json_get(waiting, "message"), message, sizeof(message));
     bool secret = strstr(message, "ecret") &&
                   (strstr(message, "not found") || strstr(message, "couldn't find key"));
     set_trouble(t, secret ? "SecretNotFound" : reason, "container %s of pod %s: %s", c->name,
@@ -140,9 +133,9 @@ static void look_at_containers(struct stw_json pod, const char *list, bool init,
 {
     struct container c = {.init = init};
     struct stw_json key;
-    text_of(stw_json_path(pod, "metadata.name"), c.pod, sizeof(c.pod));
+    stw_json_cut(stw_json_path(pod, "metadata.name"), c.pod, sizeof(c.pod));
     stw_json_foreach (stw_json_path(pod, list), key, c.status) {
-        text_of(stw_json_get(c.status, "name"), c.name, sizeof(c.name));
+        stw_json_cut(stw_json_get(c.status, "name"), c.name, sizeof(c.name));
         if (!t->found || t->passing)
             look_at_container(&c, t);
     }
@@ -151,15 +144,12 @@ static void look_at_containers(struct stw_json pod, const char *list, bool init,
 static void look_at_scheduling(struct stw_json pod, struct app_trouble *t)
 {
     char name[254], message[300];
-    struct stw_json key, condition;
-    stw_json_foreach (stw_json_path(pod, "status.conditions"), key, condition) {
-        if (!stw_json_is(stw_json_get(condition, "type"), "PodScheduled") ||
-            !stw_json_is(stw_json_get(condition, "reason"), "Unschedulable"))
-            continue;
-        text_of(stw_json_path(pod, "metadata.name"), name, sizeof(name));
-        text_of(stw_json_get(condition, "message"), message, sizeof(message));
-        set_trouble(t, "Unschedulable", "pod %s finds no node: %s", name, message);
-    }
+    struct stw_json found;
+    if (!stw_pod_unschedulable(pod, &found))
+        return;
+    stw_json_cut(stw_json_path(pod, "metadata.name"), name, sizeof(name));
+    stw_json_cut(found, message, sizeof(message));
+    set_trouble(t, "Unschedulable", "pod %s finds no node: %s", name, message);
 }
 
 /* Pods that have ended or are being deleted will be replaced and are ignored. */
@@ -257,10 +247,10 @@ int app_trouble_read(const char *text, size_t len, struct app_trouble *ret)
     if (stw_json_scan(&doc, text, len, NULL) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc);
-    text_of(stw_json_get(root, "r"), ret->reason, sizeof(ret->reason));
-    text_of(stw_json_get(root, "m"), ret->message, sizeof(ret->message));
-    text_of(stw_json_get(root, "t"), ret->template, sizeof(ret->template));
-    text_of(stw_json_get(root, "c"), ret->created, sizeof(ret->created));
+    stw_json_cut(stw_json_get(root, "r"), ret->reason, sizeof(ret->reason));
+    stw_json_cut(stw_json_get(root, "m"), ret->message, sizeof(ret->message));
+    stw_json_cut(stw_json_get(root, "t"), ret->template, sizeof(ret->template));
+    stw_json_cut(stw_json_get(root, "c"), ret->created, sizeof(ret->created));
     ret->passing = stw_json_bool(stw_json_get(root, "p"), false);
     ret->found = *ret->reason != '\0';
     return 0;

@@ -67,7 +67,7 @@ static void check_database_url(const struct stw_app_config *c, struct stw_findin
                          "set only one of databaseUrl, databaseUrlSecretRef");
 }
 
-static bool same_text(const char *a, const char *b)
+static bool are_both_set_and_equal(const char *a, const char *b)
 {
     return a && b && stw_streq(a, b);
 }
@@ -79,8 +79,8 @@ static void look_at_secret(const struct stw_admission *a, const struct stw_app_c
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
     struct stw_secret_facts facts = {0};
     const char *name = c->database_url_ref.name, *key = c->database_url_ref.key;
-    bool is_new = !old || !same_text(name, old->config.database_url_ref.name) ||
-                  !same_text(key, old->config.database_url_ref.key);
+    bool is_new = !old || !are_both_set_and_equal(name, old->config.database_url_ref.name) ||
+                  !are_both_set_and_equal(key, old->config.database_url_ref.key);
     if (a->quiet || f->error_count || !is_new || !l || !l->secret || !name || !key || !a->ns ||
         l->secret(l->ctx, a->ns, name, key, &facts) != 0)
         return;

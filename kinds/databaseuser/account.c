@@ -3,6 +3,7 @@
  * Converts the spec of a DatabaseUser to the account that the SQL module will create.  No I/O. */
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kube/tree.h"
 
 static const char *const grants_policies[] = {[STW_GRANTS_MANAGED] = "Managed",
                                               [STW_GRANTS_EXACT] = "Exact",
@@ -142,17 +143,11 @@ void dbu_account_text(const struct dbuser *d, struct stw_buf *out)
         stw_buf_addc(out, '%');
 }
 
-static const char *text_of(const json_t *v)
-{
-    const char *text = json_string_value(v);
-    return text ? text : "";
-}
-
 void dbu_made_user(const struct stw_object *o, char out[DBU_NAME_MAX])
 {
-    const char *account = text_of(json_object_get(o->status, "account"));
-    const char *host = text_of(json_array_get(json_object_get(o->status, "hosts"), 0));
-    size_t len = strlen(account), host_len = strlen(host);
+    const char *account = stw_tree_text(o->status, "account");
+    const char *host = json_string_value(json_array_get(json_object_get(o->status, "hosts"), 0));
+    size_t len = strlen(account), host_len = host ? strlen(host) : 0;
     if (host_len > 0 && len > host_len && account[len - host_len - 1] == '@' &&
         stw_streq(account + len - host_len, host))
         len -= host_len + 1;
@@ -163,5 +158,5 @@ void dbu_made_user(const struct stw_object *o, char out[DBU_NAME_MAX])
 
 bool dbu_is_created(const struct stw_object *o)
 {
-    return *text_of(json_object_get(o->status, "account")) != '\0';
+    return *stw_tree_text(o->status, "account") != '\0';
 }

@@ -5,12 +5,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
-
-static const char *text_of(const json_t *status, const char *key)
-{
-    const char *text = json_string_value(json_object_get(status, key));
-    return text ? text : "";
-}
+#include "kube/tree.h"
 
 /* The last run found everything as this generation wants it, so any difference now was made by
  * another client. */
@@ -28,8 +23,8 @@ static bool is_rotated(const struct dbuser *d)
     if (!d->report.password_changed)
         return false;
     if (*d->fingerprint)
-        return !stw_streq(d->fingerprint, text_of(status, "passwordFingerprint"));
-    return !stw_streq(d->secret.resource_version, text_of(status, "secretResourceVersion"));
+        return !stw_streq(d->fingerprint, stw_tree_text(status, "passwordFingerprint"));
+    return !stw_streq(d->secret.resource_version, stw_tree_text(status, "secretResourceVersion"));
 }
 
 static void add_word(struct stw_buf *out, bool say, const char *word)

@@ -13,14 +13,6 @@
 
 /* --- the value */
 
-static size_t without_newline(const struct stw_buf *value)
-{
-    size_t len = value->len;
-    if (len > 0 && value->data[len - 1] == '\n')
-        len -= len > 1 && value->data[len - 2] == '\r' ? 2 : 1;
-    return len;
-}
-
 static int decode_secret_value(struct stw_json value, struct stw_buf *ret)
 {
     struct stw_buf stw_autobuf text = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
@@ -43,7 +35,7 @@ void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
         (void)stw_fail(&ret->err, STW_ERR_INTERNAL, "the value cannot be decoded");
         return;
     }
-    size_t bare = without_newline(&ret->value);
+    size_t bare = stw_bare_len(stw_buf_str(&ret->value), ret->value.len);
     ret->state = bare == 0 ? DBU_SECRET_EMPTY : DBU_SECRET_FOUND;
     ret->newline = !trim_newline && bare < ret->value.len;
     if (trim_newline)

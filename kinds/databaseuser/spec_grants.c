@@ -127,11 +127,6 @@ static void check_database(const struct subject *g)
             s->target_name, database, ns, ns, ns, ns);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && stw_streq(a, b));
-}
-
 /* --- privileges */
 
 static void privilege_path(const struct subject *g, uint32_t i, char path[PATH_MAX_BYTES])
@@ -255,8 +250,8 @@ static void check_duplicate(const struct subject *all, uint32_t index)
     const struct stw_databaseuser_grant *g = &all[index].grant, *other;
     for (uint32_t i = 0; i < index && g->database; i++) {
         other = &all[i].grant;
-        if (!same_text(g->database, other->database) || !same_text(g->schema, other->schema) ||
-            !same_text(g->table, other->table))
+        if (!stw_same(g->database, other->database) || !stw_same(g->schema, other->schema) ||
+            !stw_same(g->table, other->table))
             continue;
         path_to(&all[index], "", path);
         stw_databaseuser_add(all[index].s, path, STW_DUPLICATE, NULL,

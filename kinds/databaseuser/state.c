@@ -18,11 +18,7 @@ static int read_password_file(const struct stw_target *t, struct stw_buf *ret,
     size_t len, bare;
     if (stw_read_file(t->password_file, PASSWORD_FILE_MAX_BYTES, &text, &len, err) != 0)
         return stw_error_wrap(err, "the admin's password of target \"%s\"", t->name);
-    bare = len;
-    if (bare > 0 && text[bare - 1] == '\n')
-        bare--;
-    if (bare > 0 && bare < len && text[bare - 1] == '\r')
-        bare--;
+    bare = stw_bare_len(text, len);
     stw_buf_add(ret, text, bare);
     stw_wipe(text, len);
     free(text);

@@ -3,6 +3,7 @@
  * Converts the status to a struct and back. */
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -15,19 +16,6 @@ const char *const eru_result_names[ERU_RESULTS] = {[ERU_NONE] = "",
 void eru_time_text(int64_t at, char out[STW_TIME_LEN])
 {
     stw_time_format(at * 1000000, out);
-}
-
-static int64_t time_of(const json_t *object, const char *key)
-{
-    int64_t us;
-    const char *text = json_string_value(json_object_get(object, key));
-    return text && stw_time_parse(text, &us) == 0 ? us / 1000000 : ERU_NEVER;
-}
-
-static void text_of(const json_t *object, const char *key, char *out, size_t size)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    (void)snprintf(out, size, "%s", text ? text : "");
 }
 
 static enum eru_result result_of(const json_t *object, const char *key)
@@ -44,23 +32,23 @@ void eru_state_read(const json_t *status, struct eru_state *s)
     const json_t *active = json_object_get(status, "activeSchedule");
     const json_t *rollout = json_object_get(status, "currentRollout");
     const json_t *manual = json_object_get(status, "restartNow");
-    *s = (struct eru_state){.last_schedule = time_of(status, "lastScheduleTime"),
-                            .last_restart = time_of(status, "lastRestartTime"),
-                            .next_schedule = time_of(status, "nextScheduleTime"),
-                            .last_missed = time_of(status, "lastMissedTime"),
+    *s = (struct eru_state){.last_schedule = stw_tree_time(status, "lastScheduleTime", ERU_NEVER),
+                            .last_restart = stw_tree_time(status, "lastRestartTime", ERU_NEVER),
+                            .next_schedule = stw_tree_time(status, "nextScheduleTime", ERU_NEVER),
+                            .last_missed = stw_tree_time(status, "lastMissedTime", ERU_NEVER),
                             .missed_count =
                                 json_integer_value(json_object_get(status, "missedCount")),
                             .last_result = result_of(status, "lastResult")};
-    s->active.since = time_of(active, "since");
+    s->active.since = stw_tree_time(active, "since", ERU_NEVER);
     s->active.there = s->active.since != ERU_NEVER;
-    text_of(active, "schedule", s->active.schedule, sizeof(s->active.schedule));
-    text_of(active, "timeZone", s->active.time_zone, sizeof(s->active.time_zone));
-    s->rollout.instant = time_of(rollout, "instant");
-    s->rollout.start = time_of(rollout, "startTime");
+    stw_tree_copy(active, "schedule", s->active.schedule, sizeof(s->active.schedule));
+    stw_tree_copy(active, "timeZone", s->active.time_zone, sizeof(s->active.time_zone));
+    s->rollout.instant = stw_tree_time(rollout, "instant", ERU_NEVER);
+    s->rollout.start = stw_tree_time(rollout, "startTime", ERU_NEVER);
     s->rollout.generation = json_integer_value(json_object_get(rollout, "generation"));
     s->rollout.there = s->rollout.instant != ERU_NEVER && s->rollout.start != ERU_NEVER;
-    text_of(manual, "token", s->manual.token, sizeof(s->manual.token));
-    s->manual.instant = time_of(manual, "instant");
+    stw_tree_copy(manual, "token", s->manual.token, sizeof(s->manual.token));
+    s->manual.instant = stw_tree_time(manual, "instant", ERU_NEVER);
     s->manual.done = json_is_true(json_object_get(manual, "done"));
     s->history = json_copy(json_object_get(status, "history"));
     if (!json_is_array(s->history)) {

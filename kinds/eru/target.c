@@ -20,9 +20,8 @@ static void read_stuck(struct stw_json conditions, struct eru_target *t)
         if (!stw_json_is(stw_json_get(condition, "type"), "Progressing") ||
             !stw_json_is(stw_json_get(condition, "status"), "False"))
             continue;
-        stw_autobuf struct stw_buf text = STW_BUF_INIT(64 * 1024);
-        stw_json_str(stw_json_get(condition, "message"), &text);
-        (void)snprintf(t->stuck_message, sizeof(t->stuck_message), "%s", stw_buf_str(&text));
+        stw_json_cut(stw_json_get(condition, "message"), t->stuck_message,
+                     sizeof(t->stuck_message));
         t->stuck = !stw_json_is(stw_json_get(condition, "reason"), "DeploymentPaused");
     }
 }

@@ -74,13 +74,6 @@ static char *secret_value(const struct secret *s, const char *key)
     return stw_buf_take(&value);
 }
 
-static void wipe_free(char *text)
-{
-    if (text)
-        stw_wipe(text, strlen(text));
-    free(text);
-}
-
 /* --- the store */
 
 static int read_s3_secret(const struct stw_run *run, const char *name, struct stw_credentials *c,
@@ -95,7 +88,7 @@ static int read_s3_secret(const struct stw_run *run, const char *name, struct st
     secret_done(&s);
     int rc = text ? stw_credentials_parse(text, strlen(text), NULL, c, &err)
                   : stw_fail(&err, STW_ERR_INVALID, "it has no key \"credentials\"");
-    wipe_free(text);
+    stw_wipe_free(text);
     if (rc != 0)
         return eb_fault(why, STW_SNAPSHOT_STORE, "SecretInvalid", "Secret \"%s\": %s", name,
                         err.text);
@@ -281,9 +274,9 @@ static void keys_done(struct keys *k)
 {
     free(k->ca);
     free(k->cert);
-    wipe_free(k->key);
-    wipe_free(k->user);
-    wipe_free(k->password);
+    stw_wipe_free(k->key);
+    stw_wipe_free(k->user);
+    stw_wipe_free(k->password);
 }
 
 static void cut_line(char *text)

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/util.h"
 #include "controller/condition.h"
+#include "kinds/common/pod.h"
 
 #include <stdio.h>
 
@@ -12,14 +13,6 @@
 
 /* --- what the cache keeps: o owner's kind, n its name, u uid, w owner's uid, t it is being
  * deleted, p phase, m termination message, x why it makes no progress */
-
-static void text_of(struct stw_json string, char *out, size_t size)
-{
-    stw_autobuf struct stw_buf all = STW_BUF_INIT(TEXT_MAX);
-    stw_json_str(string, &all);
-    (void)snprintf(out, size, "%s", stw_buf_str(&all));
-    stw_message_clean(out, size - 1);
-}
 
 static void look_at_container(struct stw_json status, struct stw_agent_live *a, bool *told)
 {
@@ -32,48 +25,39 @@ static void look_at_container(struct stw_json status, struct stw_agent_live *a, 
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
     if (stw_json_there(ended) && !*a->message && !*told)
-        text_of(stw_json_get(ended, "message"), a->message, sizeof(a->message));
+        stw_pod_text(stw_json_get(ended, "message"), a->message, sizeof(a->message));
     else if (code != 0)
-        text_of(stw_json_get(ended, "message"), a->text, sizeof(a->text));
+        stw_pod_text(stw_json_get(ended, "message"), a->text, sizeof(a->text));
     *told = *told || stw_json_there(ended);
     for (size_t i = 0; i < STW_COUNT(waits); i++)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i])) {
             a->phase = STW_AGENT_STUCK;
             (void)snprintf(a->text, sizeof(a->text), "%s: ", waits[i]);
-            text_of(stw_json_get(waiting, "message"), a->text + strlen(a->text),
-                    sizeof(a->text) - strlen(a->text));
+            stw_pod_text(stw_json_get(waiting, "message"), a->text + strlen(a->text),
+                         sizeof(a->text) - strlen(a->text));
         }
-}
-
-static void look_at_scheduling(struct stw_json status, struct stw_agent_live *a)
-{
-    struct stw_json key, c;
-    stw_json_foreach (stw_json_get(status, "conditions"), key, c) {
-        if (!stw_json_is(stw_json_get(c, "type"), "PodScheduled") ||
-            !stw_json_is(stw_json_get(c, "reason"), "Unschedulable"))
-            continue;
-        a->phase = STW_AGENT_STUCK;
-        text_of(stw_json_get(c, "message"), a->text, sizeof(a->text));
-    }
 }
 
 static void look_at_pod(struct stw_json pod, struct stw_agent_live *a)
 {
     struct stw_json status = stw_json_get(pod, "status"), key, container;
-    struct stw_json phase = stw_json_get(status, "phase");
+    struct stw_json phase = stw_json_get(status, "phase"), message;
     bool told = false;
     *a = (struct stw_agent_live){.phase = STW_AGENT_RUNNING};
     stw_json_foreach (stw_json_get(status, "initContainerStatuses"), key, container)
         look_at_container(container, a, &told);
     stw_json_foreach (stw_json_get(status, "containerStatuses"), key, container)
         look_at_container(container, a, &told);
-    look_at_scheduling(status, a);
+    if (stw_pod_unschedulable(pod, &message)) {
+        a->phase = STW_AGENT_STUCK;
+        stw_pod_text(message, a->text, sizeof(a->text));
+    }
     if (stw_json_is(phase, "Succeeded"))
         a->phase = STW_AGENT_SUCCEEDED;
     if (stw_json_is(phase, "Failed")) {
         a->phase = STW_AGENT_FAILED;
         if (!*a->text) /* DeadlineExceeded */
-            text_of(stw_json_get(status, "message"), a->text, sizeof(a->text));
+            stw_pod_text(stw_json_get(status, "message"), a->text, sizeof(a->text));
     }
 }
 

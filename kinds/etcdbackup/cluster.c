@@ -7,6 +7,7 @@
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/reconcile.h"
 #include "kinds/etcdbackup/run.h"
+#include "kube/tree.h"
 #include "schema/zones.h"
 
 #include <stdio.h>
@@ -26,13 +27,6 @@ struct summary {
     bool ready, failing;
     char stale[300], error[400]; /* messages of one that is not ready */
 };
-
-static int64_t time_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    int64_t us;
-    return text && stw_time_parse(text, &us) == 0 ? us / 1000000 : EB_NEVER;
-}
 
 static int64_t period_of(const struct summary *s, const struct stw_object *o)
 {
@@ -58,7 +52,7 @@ static int64_t period_of(const struct summary *s, const struct stw_object *o)
 static void take_last(struct summary *s, const struct stw_object *o, const char *name)
 {
     const json_t *newest = json_array_get(json_object_get(o->status, "artifacts"), 0);
-    int64_t at = time_of(newest, "time");
+    int64_t at = stw_tree_time(newest, "time", EB_NEVER);
     if (at == EB_NEVER || (s->last && at <= s->last_time))
         return;
     json_decref(s->last);
@@ -74,7 +68,7 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
     struct eb_state state;
     eb_state_read(o->status, &state);
     const json_t *verified = eb_state_verified(&state);
-    int64_t at = time_of(verified, "time"), created = EB_NEVER, us;
+    int64_t at = stw_tree_time(verified, "time", EB_NEVER), created = EB_NEVER, us;
     if (stw_time_parse(o->created, &us) == 0)
         created = us / 1000000;
     s->periodic = true;

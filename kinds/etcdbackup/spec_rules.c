@@ -189,9 +189,9 @@ static void advise_on_etcdbackup(const struct stw_admission *a, const struct stw
     if (b->verify && stw_streq(b->verify, "None"))
         stw_findings_warn(f, "spec.verify None: nobody knows whether such backups can be restored");
     stw_etcd_check_s3(a, &b->s3, old ? &old->s3 : NULL, then_made, f);
-    if (!old || !stw_ec_same(b->client_tls_secret, old->client_tls_secret))
+    if (!old || !stw_same(b->client_tls_secret, old->client_tls_secret))
         stw_ec_advise_on_secret(a, b->client_tls_secret, secret_keys[0].keys, then_made, f);
-    if (!old || !stw_ec_same(b->auth_secret, old->auth_secret))
+    if (!old || !stw_same(b->auth_secret, old->auth_secret))
         stw_ec_advise_on_secret(a, b->auth_secret, secret_keys[1].keys, then_made, f);
     if (!old)
         advise_on_cluster(a, b, f);

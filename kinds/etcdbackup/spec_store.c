@@ -193,7 +193,7 @@ void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *
     if (now->endpoint && strncmp(now->endpoint, "http://", 7) == 0)
         stw_findings_warn(f, "spec.s3.endpoint is plain HTTP: anybody on the way can read and "
                              "change what is stored");
-    if (now->aws_secret && (!old || !stw_ec_same(now->aws_secret, old->aws_secret)))
+    if (now->aws_secret && (!old || !stw_same(now->aws_secret, old->aws_secret)))
         stw_ec_advise_on_secret(a, now->aws_secret, keys, then, f);
 }
 

@@ -3,6 +3,7 @@
  * State that is kept in an EtcdBackup's status. */
 #include "base/util.h"
 #include "kinds/etcdbackup/run.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -11,43 +12,30 @@ const char *const eb_phase_names[EB_PHASES] = {
     [EB_SUCCEEDED] = "Succeeded", [EB_FAILED] = "Failed",
 };
 
-static int64_t time_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    int64_t us;
-    return text && stw_time_parse(text, &us) == 0 ? us / 1000000 : EB_NEVER;
-}
-
 static int64_t number_of(const json_t *object, const char *key)
 {
     return (int64_t)json_integer_value(json_object_get(object, key));
-}
-
-static void text_of(const json_t *object, const char *key, char *out, size_t size)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    (void)snprintf(out, size, "%s", text ? text : "");
 }
 
 void eb_state_read(const json_t *status, struct eb_state *ret)
 {
     char phase[16];
     *ret = (struct eb_state){0};
-    text_of(status, "phase", phase, sizeof(phase));
+    stw_tree_copy(status, "phase", phase, sizeof(phase));
     for (int i = 0; i < EB_PHASES; i++)
         if (stw_streq(phase, eb_phase_names[i]))
             ret->phase = (enum eb_phase)i;
-    ret->last_schedule = time_of(status, "lastScheduleTime");
-    ret->next_schedule = time_of(status, "nextScheduleTime");
-    ret->last_success = time_of(status, "lastSuccessDate");
-    ret->retry_at = time_of(json_object_get(status, "retry"), "nextTime");
+    ret->last_schedule = stw_tree_time(status, "lastScheduleTime", EB_NEVER);
+    ret->next_schedule = stw_tree_time(status, "nextScheduleTime", EB_NEVER);
+    ret->last_success = stw_tree_time(status, "lastSuccessDate", EB_NEVER);
+    ret->retry_at = stw_tree_time(json_object_get(status, "retry"), "nextTime", EB_NEVER);
     ret->failures = number_of(status, "consecutiveFailures");
     ret->pruned = number_of(status, "prunedCount");
     ret->revision = (uint64_t)number_of(status, "etcdRevision");
-    text_of(status, "etcdVersion", ret->version, sizeof(ret->version));
-    text_of(status, "sourceEndpoint", ret->endpoint, sizeof(ret->endpoint));
-    text_of(status, "Reason", ret->reason, sizeof(ret->reason));
-    text_of(status, "lastError", ret->error, sizeof(ret->error));
+    stw_tree_copy(status, "etcdVersion", ret->version, sizeof(ret->version));
+    stw_tree_copy(status, "sourceEndpoint", ret->endpoint, sizeof(ret->endpoint));
+    stw_tree_copy(status, "Reason", ret->reason, sizeof(ret->reason));
+    stw_tree_copy(status, "lastError", ret->error, sizeof(ret->error));
     ret->artifacts = json_deep_copy(json_object_get(status, "artifacts"));
     if (!json_is_array(ret->artifacts)) {
         json_decref(ret->artifacts);

@@ -19,19 +19,12 @@
 
 /* --- reading */
 
-static void wipe_and_free_text(char **text)
-{
-    if (*text)
-        stw_wipe(*text, strlen(*text));
-    free(*text);
-    *text = NULL;
-}
-
 void ec_pem_done(struct ec_pem *p)
 {
-    wipe_and_free_text(&p->key);
-    wipe_and_free_text(&p->cert);
-    wipe_and_free_text(&p->ca);
+    stw_wipe_free(p->key);
+    stw_wipe_free(p->cert);
+    stw_wipe_free(p->ca);
+    *p = (struct ec_pem){0};
 }
 
 struct secret {
@@ -188,7 +181,7 @@ static int write_secret(struct ec *e, const char *name, const struct secret *old
                                   .secret = true};
     int rc = stw_client_do(e->run->client, &request, NULL, err);
     stw_fault_point("secret");
-    wipe_and_free_text(&body);
+    stw_wipe_free(body);
     if (rc == 0)
         stw_log(STW_LOG_INFO, "wrote a Secret of certificates", STW_STR("secret", name));
     return rc == 0 ? 0 : stw_error_wrap(err, "cannot write Secret \"%s\"", name);

@@ -155,7 +155,7 @@ static void advise_on_secrets(const struct stw_ec_scene *s)
         {now->tls.static_.operator_secret, old ? old->tls.static_.operator_secret : NULL},
     };
     for (size_t i = 0; i < STW_COUNT(names); i++)
-        if (!stw_ec_same(names[i].now, names[i].old))
+        if (!stw_same(names[i].now, names[i].old))
             stw_ec_advise_on_secret(s->a, names[i].now, secret_keys[i].keys, "the members start",
                                     s->f);
 }

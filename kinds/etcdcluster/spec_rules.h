@@ -58,10 +58,6 @@ const char *stw_ec_check_version_text(const char *version);
  * changed. */
 void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
                              const char *const *keys, const char *then, struct stw_findings *f);
-static inline bool stw_ec_same(const char *a, const char *b)
-{
-    return a == b || (a && b && stw_streq(a, b));
-}
 
 void stw_ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
                      struct stw_findings *f);

@@ -6,11 +6,6 @@
 
 static const struct stw_semver first_supported = {3, 1, 0};
 
-static bool is_older_version(struct stw_semver a, struct stw_semver b)
-{
-    return stw_semver_compare(a, b) < 0;
-}
-
 static bool same_minor(struct stw_semver a, struct stw_semver b)
 {
     return a.major == b.major && a.minor == b.minor;
@@ -36,7 +31,7 @@ const char *stw_ec_check_version_text(const char *text)
         return is_prerelease(text) ? "must be a release such as " STW_ETCD_VERSION
                                      ", not a pre-release or a build"
                                    : "must be a version like " STW_ETCD_VERSION;
-    if (is_older_version(v, first_supported))
+    if (stw_semver_older(v, first_supported))
         return "versions before 3.1 are not supported";
     return stw_etcd_corrupts(v) ? "has a known data corruption bug" : NULL;
 }
@@ -54,7 +49,7 @@ static int check_downgrade(struct stw_semver from, struct stw_semver to, struct 
     if (to.minor + 1 < from.minor)
         return stw_fail(err, STW_ERR_INVALID, "downgrade one minor at a time: next is %u.%u",
                         from.major, from.minor - 1U);
-    if (!is_older_version(to, least))
+    if (!stw_semver_older(to, least))
         return 0;
     stw_semver_text(least, text);
     return stw_fail(err, STW_ERR_INVALID, "downgrade to %s or newer", text);
@@ -63,13 +58,13 @@ static int check_downgrade(struct stw_semver from, struct stw_semver to, struct 
 int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err)
 {
     char text[STW_SEMVER_LEN];
-    if (is_older_version(to, from))
+    if (stw_semver_older(to, from))
         return check_downgrade(from, to, err);
     if (to.major != from.major || to.minor > from.minor + 1)
         return stw_fail(err, STW_ERR_INVALID, "upgrade one minor at a time: next is %u.%u",
                         from.major, from.minor + 1U);
     struct stw_semver least = stw_etcd_step_to(to).least;
-    if (to.minor > from.minor && is_older_version(from, least)) {
+    if (to.minor > from.minor && stw_semver_older(from, least)) {
         stw_semver_text(least, text);
         return stw_fail(err, STW_ERR_INVALID, "upgrade to %s or newer first", text);
     }
@@ -90,7 +85,7 @@ static bool has_moved(struct stw_json status, struct stw_semver current)
 {
     struct stw_json key, member;
     stw_json_foreach (stw_json_get(status, "memberList"), key, member)
-        if (is_older_version(current, version_of(stw_json_get(member, "version"))))
+        if (stw_semver_older(current, version_of(stw_json_get(member, "version"))))
             return true;
     return false;
 }
@@ -101,13 +96,13 @@ static bool may_turn(struct stw_json status, struct stw_semver current, struct s
                      struct stw_semver wanted)
 {
     bool moved = has_moved(status, current);
-    if (is_older_version(target, current))
+    if (stw_semver_older(target, current))
         return stw_semver_compare(wanted, current) == 0 ||
-               (same_minor(wanted, target) && !is_older_version(wanted, target));
+               (same_minor(wanted, target) && !stw_semver_older(wanted, target));
     if (stw_semver_compare(wanted, current) == 0)
         return !moved;
-    return same_minor(wanted, target) && is_older_version(current, wanted) &&
-           (!moved || !is_older_version(wanted, target));
+    return same_minor(wanted, target) && stw_semver_older(current, wanted) &&
+           (!moved || !stw_semver_older(wanted, target));
 }
 
 static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
@@ -115,12 +110,12 @@ static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
 {
     struct stw_etcd_step step = stw_etcd_step_to(to);
     char text[STW_SEMVER_LEN];
-    if (is_older_version(to, from)) {
+    if (stw_semver_older(to, from)) {
         stw_findings_warn(s->f, "etcd gives up what only %u.%u knows; take a backup first",
                           from.major, from.minor);
         return;
     }
-    if (to.minor == from.minor || !is_older_version(from, step.best) || !step.why)
+    if (to.minor == from.minor || !stw_semver_older(from, step.best) || !step.why)
         return;
     stw_semver_text(step.best, text);
     stw_findings_warn(s->f, "upgrade to %s or newer first: %s", text, step.why);
@@ -142,7 +137,7 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
         !may_turn(s->status, current, target, wanted)) {
         stw_semver_text(target, text);
         stw_ec_refuse_text(s, "version", s->now->version, "%s to %s is still running",
-                           is_older_version(target, current) ? "downgrade" : "upgrade", text);
+                           stw_semver_older(target, current) ? "downgrade" : "upgrade", text);
     } else if (stw_etcd_step_check(from, wanted, &err) != 0) {
         stw_ec_refuse_text(s, "version", s->now->version, "%s", err.text);
     } else {
@@ -164,7 +159,7 @@ static void advise_on_version(const struct stw_ec_scene *s, struct stw_semver v)
     if (s->now->size == 1 && !stw_etcd_has(v, STW_ETCD_SAFE_ALONE))
         stw_findings_warn(s->f, "a single member of a version before 3.5.5 can lose writes that it "
                                 "has acknowledged");
-    if (stw_semver_parse(STW_ETCD_TESTED, &tested) == 0 && is_older_version(tested, v))
+    if (stw_semver_parse(STW_ETCD_TESTED, &tested) == 0 && stw_semver_older(tested, v))
         stw_findings_warn(s->f,
                           "etcd %u.%u.%u is newer than " STW_ETCD_TESTED
                           ", the newest version that this steward was tested with",

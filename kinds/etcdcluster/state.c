@@ -3,6 +3,7 @@
  * Converts between the status and a struct: the state that has to survive a restart of steward. */
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
+#include "kube/tree.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,28 +15,10 @@ static const char *const force_steps[] = {[EC_FORCE_NOT] = "",
 
 /* --- reading */
 
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static void copy_at(const json_t *object, const char *key, char *out, size_t size)
-{
-    (void)snprintf(out, size, "%s", text_at(object, key));
-}
-
-static int64_t time_at(const json_t *object, const char *key)
-{
-    int64_t us;
-    const char *text = text_at(object, key);
-    return *text && stw_time_parse(text, &us) == 0 ? us / 1000000 : 0;
-}
-
 static uint64_t id_at(const json_t *object, const char *key)
 {
     char *end;
-    const char *text = text_at(object, key);
+    const char *text = stw_tree_text(object, key);
     errno = 0;
     uint64_t id = strtoull(text, &end, 16);
     return *text && *end == '\0' && errno == 0 ? id : 0;
@@ -46,21 +29,21 @@ static void read_action(const json_t *o, uint64_t cluster_id, struct ec_action *
 {
     *a = (struct ec_action){0};
     for (int i = EC_IDLE + 1; i < EC_KINDS; i++)
-        if (stw_streq(ec_kind_names[i], text_at(o, "kind")))
+        if (stw_streq(ec_kind_names[i], stw_tree_text(o, "kind")))
             a->kind = (enum ec_kind)i;
     if (a->kind == EC_SEED || a->kind == EC_ADD)
         a->kind = cluster_id == 0 ? EC_SEED : EC_ADD;
-    copy_at(o, "member", a->member, sizeof(a->member));
+    stw_tree_copy(o, "member", a->member, sizeof(a->member));
     a->id = id_at(o, "id");
-    a->start = time_at(o, "startTime");
+    a->start = stw_tree_time(o, "startTime", 0);
 }
 
 static void read_force(const json_t *o, struct ec_state *s)
 {
     for (size_t i = 1; i < STW_COUNT(force_steps); i++)
-        if (stw_streq(force_steps[i], text_at(o, "step")))
+        if (stw_streq(force_steps[i], stw_tree_text(o, "step")))
             s->force_step = (enum ec_force_step)i;
-    copy_at(o, "member", s->force_member, sizeof(s->force_member));
+    stw_tree_copy(o, "member", s->force_member, sizeof(s->force_member));
 }
 
 static void read_failovers(const json_t *o, struct ec_state *s)
@@ -94,23 +77,23 @@ static unsigned read_alarms(const json_t *list)
 /* A voter has been up, and so has a learner that reported its version. */
 static void read_member(const json_t *o, struct ec_remembered *m)
 {
-    copy_at(o, "name", m->name, sizeof(m->name));
+    stw_tree_copy(o, "name", m->name, sizeof(m->name));
     m->id = id_at(o, "id");
-    m->learner = stw_streq(text_at(o, "role"), "Learner");
+    m->learner = stw_streq(stw_tree_text(o, "role"), "Learner");
     m->promoted = !m->learner || json_is_true(json_object_get(o, "promoted"));
-    m->leader = stw_streq(text_at(o, "role"), "Leader");
+    m->leader = stw_streq(stw_tree_text(o, "role"), "Leader");
     m->healthy = json_is_true(json_object_get(o, "healthy"));
-    copy_at(o, "version", m->version, sizeof(m->version));
-    copy_at(o, "storageVersion", m->storage_version, sizeof(m->storage_version));
+    stw_tree_copy(o, "version", m->version, sizeof(m->version));
+    stw_tree_copy(o, "storageVersion", m->storage_version, sizeof(m->storage_version));
     m->started = *m->version || !m->learner;
-    m->since = time_at(o, "since");
+    m->since = stw_tree_time(o, "since", 0);
     m->alarms = read_alarms(json_object_get(o, "alarms"));
 }
 
 static int64_t read_quorum_since(const json_t *status)
 {
     const json_t *lost = stw_condition_find(json_object_get(status, "conditions"), "QuorumLost");
-    return stw_condition_is(lost, STW_FALSE) ? time_at(lost, "lastTransitionTime") : 0;
+    return stw_condition_is(lost, STW_FALSE) ? stw_tree_time(lost, "lastTransitionTime", 0) : 0;
 }
 
 void ec_state_read(const json_t *status, struct ec_state *s)
@@ -119,15 +102,15 @@ void ec_state_read(const json_t *status, struct ec_state *s)
     const json_t *list = json_object_get(status, "memberList"), *entry;
     size_t i;
     *s = (struct ec_state){.cluster_id = id_at(status, "clusterID"),
-                           .quorum_lost_since = time_at(status, "quorumLostTime"),
+                           .quorum_lost_since = stw_tree_time(status, "quorumLostTime", 0),
                            .quorum_since = read_quorum_since(status),
-                           .last_rolled = time_at(status, "lastRollTime")};
-    s->storage.latched = *text_at(storage, "medium") != '\0';
-    s->storage.durable = stw_streq(text_at(storage, "medium"), "Persistent");
-    copy_at(storage, "class", s->storage.class, sizeof(s->storage.class));
-    copy_at(storage, "size", s->storage.size, sizeof(s->storage.size));
-    copy_at(status, "currentVersion", s->current_version, sizeof(s->current_version));
-    copy_at(status, "oldestVersion", s->oldest_version, sizeof(s->oldest_version));
+                           .last_rolled = stw_tree_time(status, "lastRollTime", 0)};
+    s->storage.latched = *stw_tree_text(storage, "medium") != '\0';
+    s->storage.durable = stw_streq(stw_tree_text(storage, "medium"), "Persistent");
+    stw_tree_copy(storage, "class", s->storage.class, sizeof(s->storage.class));
+    stw_tree_copy(storage, "size", s->storage.size, sizeof(s->storage.size));
+    stw_tree_copy(status, "currentVersion", s->current_version, sizeof(s->current_version));
+    stw_tree_copy(status, "oldestVersion", s->oldest_version, sizeof(s->oldest_version));
     read_action(json_object_get(status, "currentAction"), s->cluster_id, &s->action);
     read_force(json_object_get(status, "forceNewCluster"), s);
     read_failovers(json_object_get(status, "failovers"), s);

@@ -9,6 +9,7 @@
  * of claims:  k uid of the cluster   b bound */
 #include "base/clock.h"
 #include "base/util.h"
+#include "kinds/common/pod.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
 
@@ -25,19 +26,10 @@
 
 /* --- reading a pod */
 
-/* Truncates longer texts. */
-static void text_of(struct stw_json string, char *out, size_t size)
-{
-    stw_autobuf struct stw_buf all = STW_BUF_INIT(TEXT_MAX);
-    stw_json_str(string, &all);
-    (void)snprintf(out, size, "%s", stw_buf_str(&all));
-    stw_message_clean(out, size - 1);
-}
-
 static void set_pod_trouble(struct ec_pod_live *p, enum ec_trouble trouble, struct stw_json text)
 {
     p->trouble = trouble;
-    text_of(text, p->text, sizeof(p->text));
+    stw_pod_text(text, p->text, sizeof(p->text));
 }
 
 static void look_at_ended(struct stw_json ended, struct ec_pod_live *p)
@@ -93,15 +85,12 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
 
 static void look_at_scheduling(struct stw_json pod, struct ec_pod_live *p)
 {
-    struct stw_json key, c;
-    stw_json_foreach (stw_json_path(pod, "status.conditions"), key, c) {
-        if (!stw_json_is(stw_json_get(c, "type"), "PodScheduled") ||
-            !stw_json_is(stw_json_get(c, "reason"), "Unschedulable"))
-            continue;
-        set_pod_trouble(p, EC_TROUBLE_UNSCHEDULABLE, stw_json_get(c, "message"));
-        if (strstr(p->text, "ersistent") || strstr(p->text, "volume"))
-            p->trouble = EC_TROUBLE_VOLUME;
-    }
+    struct stw_json message;
+    if (!stw_pod_unschedulable(pod, &message))
+        return;
+    set_pod_trouble(p, EC_TROUBLE_UNSCHEDULABLE, message);
+    if (strstr(p->text, "ersistent") || strstr(p->text, "volume"))
+        p->trouble = EC_TROUBLE_VOLUME;
 }
 
 static void look_at_annotations(struct stw_json annotations, struct ec_pod_live *p)

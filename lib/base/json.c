@@ -155,17 +155,26 @@ void stw_json_str(struct stw_json string, struct stw_buf *out)
 int stw_json_strcpy(struct stw_json string, char *out, size_t out_size)
 {
     const struct stw_json_token *t = token_as(string, STW_JSON_STRING);
-    const char *piece;
     if (!t || t->size >= out_size)
         return -1;
-    struct stw_json_decoder d = {.p = string.doc->text + t->start,
-                                 .end = string.doc->text + t->end};
-    for (size_t n = stw_json_decode(&d, &piece); n > 0; n = stw_json_decode(&d, &piece)) {
-        memcpy(out, piece, n);
-        out += n;
+    stw_json_cut(string, out, out_size);
+    return 0;
+}
+
+void stw_json_cut(struct stw_json string, char *out, size_t size)
+{
+    const struct stw_json_token *t = token_as(string, STW_JSON_STRING);
+    const char *piece, *end = out + size - 1;
+    if (t) {
+        struct stw_json_decoder d = {.p = string.doc->text + t->start,
+                                     .end = string.doc->text + t->end};
+        for (size_t n; out < end && (n = stw_json_decode(&d, &piece)) > 0;) {
+            n = STW_MIN(n, (size_t)(end - out));
+            memcpy(out, piece, n);
+            out += n;
+        }
     }
     *out = '\0';
-    return 0;
 }
 
 char *stw_json_strdup(struct stw_json string)

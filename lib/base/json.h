@@ -105,6 +105,8 @@ uint32_t stw_json_weight(struct stw_json v);
 void stw_json_str(struct stw_json string, struct stw_buf *out);
 /* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is not a string or does not fit. */
 int stw_json_strcpy(struct stw_json string, char *out, size_t out_size);
+/* Decoded copy, cut at `size` - 1 bytes; empty when it is not a string. */
+void stw_json_cut(struct stw_json string, char *out, size_t size);
 char *stw_json_strdup(struct stw_json string);     /* caller frees; NULL: not a string, no memory */
 int stw_json_int(struct stw_json v, int64_t *ret); /* 0, or -1 when it is not an integer */
 bool stw_json_bool(struct stw_json v, bool fallback);

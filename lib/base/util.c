@@ -26,6 +26,20 @@ void stw_wipe(void *p, size_t len)
         explicit_bzero(p, len);
 }
 
+void stw_wipe_free(char *text)
+{
+    if (text)
+        stw_wipe(text, strlen(text));
+    free(text);
+}
+
+size_t stw_bare_len(const char *text, size_t len)
+{
+    if (len == 0 || text[len - 1] != '\n')
+        return len;
+    return len > 1 && text[len - 2] == '\r' ? len - 2 : len - 1;
+}
+
 struct stw_hash stw_hash_bytes(const void *data, size_t len)
 {
     XXH128_hash_t h = XXH3_128bits(data, len);

@@ -44,11 +44,20 @@ static inline bool stw_streq(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+/* Equal texts, or both NULL. */
+static inline bool stw_same(const char *a, const char *b)
+{
+    return a == b || (a && b && stw_streq(a, b));
+}
+
 /* Copies in lower case (ASCII letters), cut at `size` - 1 bytes; `out` may be `text` itself. */
 void stw_lower(const char *text, char *out, size_t size);
 
 /* Overwrites memory in a way that the compiler may not drop. */
 void stw_wipe(void *p, size_t len);
+void stw_wipe_free(char *text); /* may be NULL */
+/* The length of a value without one newline at its end, and a carriage return before it. */
+size_t stw_bare_len(const char *text, size_t len);
 
 /* 128-bit hash (XXH3) of some bytes: for tables and change detection, never for secrets. */
 struct stw_hash {

@@ -8,13 +8,6 @@
 #define TIMEOUT_DEFAULT_MS 5000
 #define KEPT_CONNECTIONS 32L
 
-static void wipe_free(char *text)
-{
-    if (text)
-        stw_wipe(text, strlen(text));
-    free(text);
-}
-
 static int copy_optional_text(const char *text, char **ret)
 {
     if (!text)
@@ -75,11 +68,11 @@ void stw_etcd_destroy(struct stw_etcd *e)
         (void)curl_multi_cleanup(lane->multi);
         free(lane);
     }
-    wipe_free(e->ca);
-    wipe_free(e->cert);
-    wipe_free(e->key);
-    wipe_free(e->user);
-    wipe_free(e->password);
+    stw_wipe_free(e->ca);
+    stw_wipe_free(e->cert);
+    stw_wipe_free(e->key);
+    stw_wipe_free(e->user);
+    stw_wipe_free(e->password);
     stw_wipe(e->token, sizeof(e->token));
     (void)pthread_mutex_destroy(&e->lock);
     free(e);

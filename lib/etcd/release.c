@@ -45,15 +45,10 @@ static const struct {
     {7, {{3, 6, 11}, {3, 6, 11}, NULL}},
 };
 
-static bool is_older_release(struct stw_semver a, struct stw_semver b)
-{
-    return stw_semver_compare(a, b) < 0;
-}
-
 bool stw_etcd_has(struct stw_semver v, enum stw_etcd_trait trait)
 {
     const struct stw_semver next = {3, 5, 0};
-    return !is_older_release(v, is_older_release(v, next) ? traits[trait].since_34
+    return !stw_semver_older(v, stw_semver_older(v, next) ? traits[trait].since_34
                                                           : traits[trait].since);
 }
 
@@ -64,7 +59,7 @@ bool stw_etcd_corrupts(struct stw_semver v)
 
 const char *stw_etcd_option(struct stw_semver v, enum stw_etcd_option option)
 {
-    return is_older_release(v, options[option].renamed) ? options[option].before
+    return stw_semver_older(v, options[option].renamed) ? options[option].before
                                                         : options[option].after;
 }
 

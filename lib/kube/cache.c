@@ -142,7 +142,7 @@ static struct stw_entry *take_out(struct stw_cache *c, const char *key)
     return e;
 }
 
-static bool same_text(const struct stw_entry *e, const struct stw_version *v)
+static bool is_same_version(const struct stw_entry *e, const struct stw_version *v)
 {
     return e->text_len == v->text_len && memcmp(stw_entry_text(e), v->text, v->text_len) == 0;
 }
@@ -183,7 +183,7 @@ static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw
         return *ret_old != NULL;
     }
     size_t rv_len = strlen(v->rv);
-    if (old && same_text(old, v) && rv_len <= old->rv_room) {
+    if (old && is_same_version(old, v) && rv_len <= old->rv_room) {
         memcpy(old->data + old->key_len + 1, v->rv, rv_len + 1);
         *ret_entry = old;
         return false;
@@ -192,7 +192,7 @@ static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw
     if (!e)
         return false;
     *ret_entry = e;
-    if (old && same_text(old, v)) { /* only its resourceVersion is longer */
+    if (old && is_same_version(old, v)) { /* only its resourceVersion is longer */
         free(old);
         return false;
     }

@@ -17,13 +17,6 @@
 #define REFRESH_MS 60000
 #define TOKEN_MAX_BYTES (64u << 10)
 
-static void wipe_free(char *text)
-{
-    if (text)
-        stw_wipe(text, strlen(text));
-    free(text);
-}
-
 static int read_token(struct stw_auth *a, struct stw_error *err)
 {
     char *token = NULL;
@@ -33,11 +26,11 @@ static int read_token(struct stw_auth *a, struct stw_error *err)
     while (len > 0 && strchr(" \t\r\n", token[len - 1]))
         token[--len] = '\0';
     if (len == 0 || strpbrk(token, "\r\n")) {
-        wipe_free(token);
+        stw_wipe_free(token);
         return stw_fail(err, STW_ERR_INVALID, "%s: holds no token, which is one line of text",
                         a->config->token_path);
     }
-    wipe_free(a->token);
+    stw_wipe_free(a->token);
     a->token = token;
     return 0;
 }
@@ -99,12 +92,12 @@ static int read_pair(struct stw_auth *a, struct stw_error *err)
     }
     if (!is_pair(cert, key)) {
         free(cert);
-        wipe_free(key);
+        stw_wipe_free(key);
         return stw_fail(err, STW_ERR_INVALID, "%s and %s do not fit together", c->cert_path,
                         c->key_path);
     }
     free(c->cert_pem);
-    wipe_free(c->key_pem);
+    stw_wipe_free(c->key_pem);
     c->cert_pem = cert;
     c->key_pem = key;
     a->generation++;
@@ -144,7 +137,7 @@ int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint6
 void stw_auth_done(struct stw_auth *a)
 {
     stw_kubeconfig_destroy(a->config);
-    wipe_free(a->token);
+    stw_wipe_free(a->token);
     *a = (struct stw_auth){0};
 }
 

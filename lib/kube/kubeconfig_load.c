@@ -11,13 +11,6 @@
 
 #define FILES_MAX 16
 
-static void wipe_free(char *text)
-{
-    if (text)
-        stw_wipe(text, strlen(text));
-    free(text);
-}
-
 void stw_kubeconfig_destroy(struct stw_kubeconfig *c)
 {
     if (!c)
@@ -28,13 +21,13 @@ void stw_kubeconfig_destroy(struct stw_kubeconfig *c)
     free(c->tls_server_name);
     free(c->proxy_url);
     free(c->cert_pem);
-    wipe_free(c->key_pem);
+    stw_wipe_free(c->key_pem);
     free(c->cert_path);
     free(c->key_path);
-    wipe_free(c->token);
+    stw_wipe_free(c->token);
     free(c->token_path);
     free(c->username);
-    wipe_free(c->password);
+    stw_wipe_free(c->password);
     free(c->ns);
     free(c->source);
     free(c);

@@ -44,7 +44,7 @@ static struct place make_place_below(const struct place *at, const char *part, s
 }
 
 /* The decoded text of a string, in the scratch buffer. */
-static const char *text_of(struct sum *s, struct stw_json v, size_t *ret_len)
+static const char *decode_text(struct sum *s, struct stw_json v, size_t *ret_len)
 {
     stw_buf_clear(&s->part);
     stw_json_str(v, &s->part);
@@ -60,7 +60,7 @@ static void add_leaf(struct sum *s, const struct place *at, struct stw_json v)
     if (!stw_owned_empty(v)) {
         bool string = stw_json_type(v) == STW_JSON_STRING;
         tag = string ? 's' : 'v';
-        bytes = string ? text_of(s, v, &len) : stw_json_raw(v, &len);
+        bytes = string ? decode_text(s, v, &len) : stw_json_raw(v, &len);
     }
     struct stw_hash value = stw_hash_bytes(bytes, len),
                     h = hash_tagged_pair(&at->path, tag, &value);
@@ -78,7 +78,7 @@ static void flatten_member(struct sum *s, const struct place *at, struct stw_jso
 {
     char name[256];
     size_t len;
-    const char *text = text_of(s, key, &len);
+    const char *text = decode_text(s, key, &len);
     size_t kept = STW_MIN(len, sizeof(name) - 1);
     memcpy(name, text, kept);
     name[kept] = '\0';

@@ -1,7 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/tree.h"
 
+#include "base/clock.h"
+
+#include <stdio.h>
+
 #define DEPTH_MAX 512
+
+const char *stw_tree_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+void stw_tree_copy(const json_t *object, const char *key, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s", stw_tree_text(object, key));
+}
+
+int64_t stw_tree_time(const json_t *object, const char *key, int64_t none)
+{
+    int64_t us;
+    return stw_time_parse(stw_tree_text(object, key), &us) == 0 ? us / 1000000 : none;
+}
 
 static int write_value(const json_t *v, struct stw_buf *out, unsigned depth);
 

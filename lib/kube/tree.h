@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes jansson trees as compact JSON text, the same as json_dumps(tree, JSON_COMPACT) does, with
- * a quarter of the instructions: a reconcile writes each of its manifests. */
+ * jansson trees: reads members, and writes compact JSON text, the same as
+ * json_dumps(tree, JSON_COMPACT) does, with a quarter of the instructions: a reconcile writes each
+ * of its manifests. */
 #ifndef STW_KUBE_TREE_H
 #define STW_KUBE_TREE_H
 
 #include "base/buf.h"
 
 #include <jansson.h>
+#include <stdint.h>
+
+/* "" if the member is not there or not a string; borrowed from `object`, which may be NULL. */
+const char *stw_tree_text(const json_t *object, const char *key);
+void stw_tree_copy(const json_t *object, const char *key, char *out, size_t size); /* cut */
+/* A time in seconds since the epoch; `none` if the member is not there or not a time. */
+int64_t stw_tree_time(const json_t *object, const char *key, int64_t none);
 
 /* Appends the text.  Returns 0, or -1: out of memory, `out` is full, or nested too deeply. */
 int stw_tree_write(const json_t *tree, struct stw_buf *out) __attribute__((warn_unused_result));

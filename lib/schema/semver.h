@@ -17,6 +17,10 @@ struct stw_semver {
 /* Exactly three numbers without leading zeros; a leading "v" is skipped.  -1: not a version. */
 int stw_semver_parse(const char *text, struct stw_semver *ret);
 int stw_semver_compare(struct stw_semver a, struct stw_semver b); /* < 0, 0, > 0 */
+static inline bool stw_semver_older(struct stw_semver a, struct stw_semver b)
+{
+    return stw_semver_compare(a, b) < 0;
+}
 void stw_semver_text(struct stw_semver v, char out[STW_SEMVER_LEN]);
 static inline bool stw_semver_known(struct stw_semver v)
 {

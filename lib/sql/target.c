@@ -614,21 +614,14 @@ bool stw_target_allows_privilege(const struct stw_target *t, const char *privile
     return found;
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && stw_streq(a, b));
-}
-
 bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b)
 {
     return a->engine == b->engine && a->port == b->port && a->tls_mode == b->tls_mode &&
-           is_same_text(a->host, b->host) && is_same_text(a->admin_user, b->admin_user) &&
-           is_same_text(a->admin_database, b->admin_database) &&
-           is_same_text(a->secret_name, b->secret_name) &&
-           is_same_text(a->secret_key, b->secret_key) &&
-           is_same_text(a->password_file, b->password_file) &&
-           is_same_text(a->tls_ca_file, b->tls_ca_file) &&
-           a->max_connections == b->max_connections &&
+           stw_same(a->host, b->host) && stw_same(a->admin_user, b->admin_user) &&
+           stw_same(a->admin_database, b->admin_database) &&
+           stw_same(a->secret_name, b->secret_name) && stw_same(a->secret_key, b->secret_key) &&
+           stw_same(a->password_file, b->password_file) &&
+           stw_same(a->tls_ca_file, b->tls_ca_file) && a->max_connections == b->max_connections &&
            a->connect_timeout_seconds == b->connect_timeout_seconds &&
            a->statement_timeout_seconds == b->statement_timeout_seconds;
 }

@@ -295,20 +295,13 @@ static int s3_clean(struct stw_store *s, const char *prefix, const struct stw_st
 
 /* --- the store */
 
-static void wipe_free(char *text)
-{
-    if (text)
-        stw_wipe(text, strlen(text));
-    free(text);
-}
-
 static void s3_destroy(struct stw_store *store)
 {
     struct s3 *s = s3_of(store);
     curl_easy_cleanup(s->easy);
-    wipe_free(s->access_key);
-    wipe_free(s->secret_key);
-    wipe_free(s->token_header);
+    stw_wipe_free(s->access_key);
+    stw_wipe_free(s->secret_key);
+    stw_wipe_free(s->token_header);
     free(s->base);
     free(s->region);
     free(s->sse_header);

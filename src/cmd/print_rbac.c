@@ -17,11 +17,6 @@ struct rules {
     size_t count;
 };
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && stw_streq(a, b));
-}
-
 /* Several reconcilers may need the same right. */
 static void collect_rule(void *ctx, const struct stw_rule *rule)
 {
@@ -29,9 +24,9 @@ static void collect_rule(void *ctx, const struct stw_rule *rule)
     bool known = false;
     for (size_t i = 0; i < r->count && !known; i++)
         known = r->all[i].resource == rule->resource &&
-                is_same_text(r->all[i].subresource, rule->subresource) &&
-                is_same_text(r->all[i].name, rule->name) &&
-                is_same_text(r->all[i].verbs, rule->verbs) &&
+                stw_same(r->all[i].subresource, rule->subresource) &&
+                stw_same(r->all[i].name, rule->name) &&
+                stw_same(r->all[i].verbs, rule->verbs) &&
                 r->all[i].own_namespace == rule->own_namespace;
     if (!known && r->count < RULES_MAX)
         r->all[r->count++] = *rule;

@@ -281,13 +281,6 @@ static int read_line(const char *folder, const char *name, char **ret, struct st
     return 0;
 }
 
-static void wipe_free(char *text)
-{
-    if (text)
-        stw_wipe(text, strlen(text));
-    free(text);
-}
-
 static int make_etcd(struct stw_snapshot_work *w, struct stw_error *err)
 {
     const struct stw_snapshot_options *o = &w->options;
@@ -306,9 +299,9 @@ static int make_etcd(struct stw_snapshot_work *w, struct stw_error *err)
     }
     free(ca);
     free(cert);
-    wipe_free(key);
+    stw_wipe_free(key);
     free(user);
-    wipe_free(password);
+    stw_wipe_free(password);
     return rc;
 }
 

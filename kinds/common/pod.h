@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several kinds read of a Pod's status. */
+#ifndef STW_KINDS_COMMON_POD_H
+#define STW_KINDS_COMMON_POD_H
+
+#include "base/json.h"
+
+/* Copies a message for a status: cut, and well-formed UTF-8. */
+void stw_pod_text(struct stw_json string, char *out, size_t size);
+/* True if the scheduler finds no node for the pod; `*ret_message` is its message. */
+bool stw_pod_unschedulable(struct stw_json pod, struct stw_json *ret_message);
+
+#endif
