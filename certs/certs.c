@@ -27,7 +27,7 @@ static int copy_string(const char **field, struct stw_error *err)
     if (!*field)
         return 0;
     *field = strdup(*field);
-    return *field ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return *field ? 0 : stw_fail_memory(err);
 }
 
 static void free_list(const char *const *list)
@@ -51,7 +51,7 @@ static int copy_list(const char *const **field, struct stw_error *err)
         }
     }
     *field = list;
-    return list ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return list ? 0 : stw_fail_memory(err);
 }
 
 /* Every field is copied or NULL afterwards, even when a copy has failed. */
@@ -140,7 +140,7 @@ int stw_certs_create(const struct stw_certs_config *config, const struct stw_clo
 {
     struct stw_certs *c = calloc(1, sizeof(*c));
     if (!c)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     c->config = *config;
     c->clock = clock;
     c->metrics = metrics;

@@ -153,7 +153,7 @@ static int set_copy(struct stw_content *c, enum stw_slot slot, const char *text,
 {
     char *copy = strdup(text);
     if (!copy)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     stw_content_set(c, slot, copy);
     return 0;
 }

@@ -48,7 +48,7 @@ static int patch_finalizers(struct stw_run *run, const struct stw_object *o, jso
     json_auto_t *body = json_pack("{s:{s:s,s:o}}", "metadata", "resourceVersion",
                                   o->resource_version, "finalizers", list);
     if (!body)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     return stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, NULL,

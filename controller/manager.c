@@ -77,7 +77,7 @@ static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c
     *pool = (struct stw_worker_pool){.manager = m, .controller = c};
     pool->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);
     if (!pool->queue)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     m->pool_count++;
     stw_queue_shut(pool->queue);
     stw_worker_pool_make_metrics(pool, m->config.metrics,
@@ -144,7 +144,7 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
 {
     struct stw_manager *m = calloc(1, sizeof(*m));
     if (!m)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     m->config = *config;
     set_defaults(m);
     if (init_locks(m, err) != 0) {
@@ -154,7 +154,7 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     m->guard = stw_guard_create();
     m->memo = stw_memo_create();
     m->fence = stw_fence_create(m->config.clock);
-    int rc = m->guard && m->memo && m->fence ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    int rc = m->guard && m->memo && m->fence ? 0 : stw_fail_memory(err);
     for (const struct stw_controller *const *c = m->config.controllers; rc == 0 && *c; c++)
         rc = (m->config.webhook_only ? add_lookups : add_worker_pool)(m, *c, err);
     if (rc != 0) {

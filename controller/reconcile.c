@@ -132,7 +132,7 @@ static int decode_spec(struct stw_subject *s, struct stw_error *err)
 {
     const struct stw_controller *c = s->run->controller;
     if (!s->arena)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     return stw_kind_decode(c->kind, stw_json_get(s->object.root, "spec"), s->arena,
                            (char *)s + c->spec_offset, err);
 }
@@ -192,7 +192,7 @@ void stw_reconcile(struct stw_run *run, struct stw_result *result)
     struct stw_child *children = s && count > 0 ? calloc(count, sizeof(*children)) : NULL;
     if (!s || (count > 0 && !children)) {
         free(s);
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(&err);
         stw_run_fail(run, &err, result);
         return;
     }

@@ -235,7 +235,7 @@ int stw_worker_pool_start(struct stw_worker_pool *pool, struct stw_error *err)
     pool->thread_max = stw_worker_pool_size(pool->controller, pool->manager->config.workers);
     pool->threads = calloc(pool->thread_max, sizeof(*pool->threads));
     if (!pool->threads)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     return add_worker(pool, err);
 }
 

@@ -33,7 +33,7 @@ static void ensure_app_child(struct app *a, int child, json_t *desired)
     if (desired) {
         stw_child_ensure(a->run, &a->owner, c);
     } else {
-        (void)stw_fail(&c->err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(&c->err);
         c->state = STW_CHILD_FAILED;
     }
 }

@@ -32,7 +32,7 @@ static int apply_replicas(struct app *a, const char *uid, int64_t n, struct stw_
         json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:I}}", "apiVersion", "apps/v1", "kind", "Deployment",
                   "metadata", "name", a->owner.name, "uid", uid, "spec", "replicas", (json_int_t)n);
     if (!object)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     if (stw_kube_apply(run->client, &stw_res_deployment, a->owner.ns, a->owner.name, NULL, object,
@@ -49,7 +49,7 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
     struct stw_run *run = a->run;
     json_auto_t *patch = json_pack("{s:{s:I}}", "spec", "replicas", (json_int_t)n);
     if (!patch)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     stw_log(STW_LOG_INFO, "autoscaling is off; the pods stay as many as they are",

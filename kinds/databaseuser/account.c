@@ -116,7 +116,7 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
     if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0)
         return 0;
     dbu_desired_done(ret);
-    return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return stw_fail_memory(err);
 }
 
 void dbu_desired_done(struct dbu_desired *w)

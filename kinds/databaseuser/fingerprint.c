@@ -103,7 +103,7 @@ static int create_key(struct stw_fingerprints *f, const struct stw_run *run, str
                   "namespace", f->ns, "labels", "app.kubernetes.io/name", "steward",
                   "app.kubernetes.io/part-of", "steward", "data", KEY_NAME, stw_buf_str(&text));
     if (!secret)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (stw_kube_create(run->client, &stw_res_secret, f->ns, secret, &answer, err) != 0)
         return -1;
     return take_key(f, &answer, err);

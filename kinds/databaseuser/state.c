@@ -110,7 +110,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
 {
     struct dbu_state *s = calloc(1, sizeof(*s));
     if (!s)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     *s = (struct dbu_state){.manager = m, .client = config->client, .ns = config->lease_ns};
     struct stw_pools_config pools = {.clock = config->clock,
                                      .metrics = config->metrics,
@@ -125,7 +125,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     if (!s->pools || !s->fingerprints || !s->compared ||
         subscribe_to_targets(s, config->product ? config->product->target_store : NULL) != 0) {
         dbu_state_close(s);
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     }
     *ret = s;
     return 0;

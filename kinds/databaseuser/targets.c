@@ -273,7 +273,7 @@ static int copy_path(struct stw_target_store *s, const char *path, struct stw_er
     else
         s->folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
     if (!s->path || !s->folder)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     return 0;
 }
 
@@ -282,7 +282,7 @@ int stw_target_store_create(const struct stw_target_store_config *config,
 {
     struct stw_target_store *s = calloc(1, sizeof(*s));
     if (!s)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     s->notify = STW_NOTIFY_INIT;
     s->on_text = config->text;
     s->text_ctx = config->text_ctx;

@@ -45,7 +45,7 @@ static int report_findings(struct reading *r, const struct stw_findings *f)
         add_error(r, &f->errors[i]);
     r->to->error_count = (unsigned)(f->error_count + f->errors_left_out);
     if (f->failed || r->to->errors.failed)
-        return stw_fail(r->err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(r->err);
     return r->to->error_count ? set_file_error(r) : 0;
 }
 
@@ -81,7 +81,7 @@ int stw_target_file_parse(const char *name, const char *text, size_t len,
                                     .warnings = STW_BUF_INIT(REPORT_MAX_BYTES)};
     struct stw_yaml_marks *marks = stw_yaml_marks_create();
     if (!marks)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     r.marks = marks;
     int rc = stw_yaml_each_marked(name, text, len, parse_document, &r, marks, r.err);
     stw_yaml_marks_destroy(marks);

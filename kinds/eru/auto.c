@@ -61,7 +61,7 @@ void eru_make(struct stw_run *run, struct stw_result *result)
         return;
     json_auto_t *eru = build_eru(run, &desired);
     if (!eru)
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(&err);
     if (eru &&
         stw_kube_create(run->client, &stw_kind_eru.resource, run->ns, eru, &answer, &err) == 0) {
         tell_made(run, &answer);
@@ -115,7 +115,7 @@ static void give_over(struct eru *e, const char *rv, struct stw_result *result)
     json_auto_t *patch =
         json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion", rv, "labels", MANAGED_BY);
     if (!patch)
-        (void)stw_fail(&err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(&err);
     if (!patch ||
         stw_kube_merge_patch(run->client, &stw_kind_eru.resource, run->ns, run->name, NULL, patch,
                              run->controller->field_manager, &answer, &err) != 0) {

@@ -122,7 +122,7 @@ int eru_runtime_open(struct stw_manager *m, const struct stw_manager_config *con
 {
     struct eru_runtime *k = calloc(1, sizeof(*k));
     if (!k)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     k->manager = m;
     k->clock = config->clock;
     k->timer = k->stop = -1;

@@ -96,7 +96,7 @@ static int stamp_deployment(struct eru *e, const char *text, struct stw_error *e
                   e->run->ns, "uid", e->target.uid, "resourceVersion", e->target.resource_version,
                   "spec", "template", "metadata", "annotations", ERU_STAMP, text);
     if (!patch)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     if (stw_kube_apply(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, NULL,

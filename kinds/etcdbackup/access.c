@@ -28,6 +28,11 @@ int eb_fault(struct stw_snapshot *s, enum stw_snapshot_fault fault, const char *
     return -1;
 }
 
+int eb_fault_memory(struct stw_snapshot *s)
+{
+    return eb_fault(s, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+}
+
 /* --- Secrets */
 
 struct secret {
@@ -138,7 +143,7 @@ int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struc
     *ret_path = slash ? strdup(slash + 1) : NULL;
     int rc = -1;
     if (!bucket || !*ret_path)
-        (void)eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+        (void)eb_fault_memory(why);
     else if (!s3->aws_secret || read_s3_secret(run, s3->aws_secret, &c, &ca, why) == 0)
         rc = open_s3(run, s3, bucket, &c, ca, ret, why);
     stw_credentials_wipe(&c);
@@ -227,7 +232,7 @@ static int of_cluster(const struct stw_run *run, const char *name, struct eb_sou
     struct stw_arena *arena = stw_arena_create();
     int rc = 0;
     if (!arena)
-        rc = eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+        rc = eb_fault_memory(why);
     else if (!clusters || stw_informer_get(clusters, key, &text, NULL) != 0 ||
              stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
         rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
@@ -240,7 +245,7 @@ static int of_cluster(const struct stw_run *run, const char *name, struct eb_sou
         find_tls(&spec, name, ret);
         rc = add_pods(run, name, spec.pod.cluster_domain, *ret->tls_secret, ret);
         if (rc != 0)
-            rc = eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+            rc = eb_fault_memory(why);
         else if (ret->count == 0)
             rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "NoHealthyEndpoint",
                           "EtcdCluster \"%s\" has no running member", name);
@@ -257,7 +262,7 @@ int eb_source_find(const struct stw_run *run, const struct stw_etcdbackup *spec,
         if (of_cluster(run, spec->cluster, ret, why) != 0)
             return -1;
     } else if (given_endpoints(spec, ret) != 0) {
-        return eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+        return eb_fault_memory(why);
     }
     if (spec->client_tls_secret)
         (void)snprintf(ret->tls_secret, sizeof(ret->tls_secret), "%.253s", spec->client_tls_secret);
@@ -399,7 +404,7 @@ int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why)
 {
     struct eb_job *j = calloc(1, sizeof(*j));
     if (!j)
-        return eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+        return eb_fault_memory(why);
     if (fill_job(e, j, why) != 0) {
         eb_job_free(j);
         return -1;

@@ -214,7 +214,7 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     json_auto_t *pod = json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "Pod", "metadata",
                                  build_agent_metadata(run, a), "spec", build_agent_spec(a));
     if (!pod)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     int rc = stw_kube_create(run->client, &stw_res_pod, a->owner->ns, pod, &answer, err);
     stw_fault_point("agent");
     if (rc == 0)

@@ -127,6 +127,7 @@ int eb_source_find(const struct stw_run *run, const struct stw_etcdbackup *spec,
 void eb_source_done(struct eb_source *s);
 int eb_fault(struct stw_snapshot *s, enum stw_snapshot_fault fault, const char *reason,
              const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+int eb_fault_memory(struct stw_snapshot *s);
 /* "s3://bucket/key", "pvc://claim/path" */
 void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_t size);
 

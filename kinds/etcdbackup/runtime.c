@@ -249,9 +249,7 @@ int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, str
         eb_job_free(job);
     }
     pthread_mutex_lock(&k->lock);
-    int rc = !t || !t->key || stw_table_put(&k->transfers, t, &old) != 0
-                 ? stw_fail(err, STW_ERR_INTERNAL, "out of memory")
-                 : 0;
+    int rc = !t || !t->key || stw_table_put(&k->transfers, t, &old) != 0 ? stw_fail_memory(err) : 0;
     if (rc == 0) {
         append_to_queue(k, t);
         rc = k->stopping ? stw_fail(err, STW_ERR_CANCELLED, "stopped") : start_thread(k, err);
@@ -384,7 +382,7 @@ int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
     struct eb_runtime *k = calloc(1, sizeof(*k));
     if (!k || stw_cond_init(&k->idle) != 0) {
         free(k);
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     }
     k->manager = m;
     k->clock = config->clock;

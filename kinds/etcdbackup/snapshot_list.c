@@ -240,7 +240,7 @@ int stw_snapshot_prune(struct stw_store *store, const char *path,
         stw_snapshot_choose_old(&l, r, now, goes);
         rc = remove_old(store, &l, goes, made, ret_count, trouble, err);
     } else {
-        (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(err);
     }
     stw_snapshot_list_done(&l);
     return rc;

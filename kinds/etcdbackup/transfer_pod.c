@@ -159,7 +159,7 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
                                                          build_save_arguments(e, &source), mounts));
     e->volumes = volumes;
     eb_source_done(&source);
-    return e->containers ? 0 : eb_fault(why, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+    return e->containers ? 0 : eb_fault_memory(why);
 }
 
 int eb_agent_start(struct eb *e, struct stw_error *err)

@@ -42,7 +42,7 @@ static int create_object(struct ec *e, const struct stw_watch *w, const json_t *
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096), answer = STW_BUF_INIT(ANSWER_MAX);
     stw_autofree char *body = json_dumps(object, JSON_COMPACT);
     if (!body)
-        return stw_fail(&e->err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(&e->err);
     stw_resource_path(w->resource, e->owner.ns, NULL, NULL, &path);
     stw_buf_addf(&path, "?fieldManager=%s", e->run->controller->field_manager);
     struct stw_request request = {

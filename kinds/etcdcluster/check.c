@@ -75,7 +75,7 @@ int ec_decide(struct ec *e)
     struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
     uint64_t now = stw_now_ms(e->run->clock);
     if (!kept)
-        return stw_fail(&e->err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(&e->err);
     bool unsure = is_unsure(e, kept, now);
     if (!unsure)
         return plan_with_unused_name(e);

@@ -37,7 +37,7 @@ int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
     struct ec_runtime *k = calloc(1, sizeof(*k));
     (void)m;
     if (!k)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     k->kept = STW_TABLE_INIT(key_of);
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics) {

@@ -173,7 +173,7 @@ static int write_secret(struct ec *e, const char *name, const struct secret *old
     stw_buf_addf(&path, "?fieldManager=%s", e->run->controller->field_manager);
     char *body = json_dumps(object, JSON_COMPACT);
     if (!body)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     struct stw_request request = {.method = there ? "PUT" : "POST",
                                   .path = stw_buf_str(&path),
                                   .body = body,

@@ -92,7 +92,7 @@ static void ensure_child(struct ec *e, int child, const struct stw_watch *watch,
         return;
     }
     c->name = e->owner.name;
-    (void)stw_fail(&c->err, STW_ERR_INTERNAL, "out of memory");
+    (void)stw_fail_memory(&c->err);
     c->state = STW_CHILD_FAILED;
 }
 

@@ -255,7 +255,7 @@ int ec_tls_prepare(struct ec *e)
     struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
     set_wanted(e);
     if (!kept) {
-        (void)stw_fail(&e->tls.err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(&e->tls.err);
         set_tls_failed(&e->tls);
         return -1;
     }

@@ -29,7 +29,7 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     json_t *metadata = json_object_get(claim, "metadata");
     if (!metadata ||
         json_object_set_new(metadata, "ownerReferences", build_owner_references(e)) != 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster.h). */
     (void)json_object_del(metadata, "annotations");
     int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
@@ -51,7 +51,7 @@ static int set_owners(struct er *e, json_t *whose, struct stw_buf *answer, struc
     json_auto_t *patch =
         json_pack("{s:{s:o}}", "metadata", "ownerReferences", whose ? whose : json_null());
     if (!patch)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     int rc = stw_kube_merge_patch(e->run->client, &ec_res_claim, e->run->ns, e->state.seed, NULL,
                                   patch, e->run->controller->field_manager, answer, err);
     stw_fault_point("claim");
@@ -105,7 +105,7 @@ static int create_target_cluster(struct er *e, struct stw_error *err)
                   e->spec.cluster, "namespace", e->run->ns, "annotations", STW_ETCD_SEED_MEMBER,
                   e->state.seed, "spec", stw_manifest_tree(e->spec.template));
     if (!cluster)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     int rc = stw_kube_create(e->run->client, stw_controller_etcdcluster.resource, e->run->ns,
                              cluster, &answer, err);
     stw_fault_point("cluster");

@@ -26,6 +26,11 @@ int(stw_fail)(struct stw_error *err, enum stw_err code, const char *fmt, ...)
     return -1;
 }
 
+int(stw_fail_memory)(struct stw_error *err)
+{
+    return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+}
+
 int(stw_error_wrap)(struct stw_error *err, const char *fmt, ...)
 {
     if (!err)

@@ -42,10 +42,14 @@ int stw_vfail(struct stw_error *err, enum stw_err code, const char *fmt, va_list
 int stw_error_wrap(struct stw_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* "out of memory"; always returns -1. */
+int stw_fail_memory(struct stw_error *err);
+
 /* clang-tidy analyses one file at a time, so this states what both return. */
 #ifdef __clang_analyzer__
 #define stw_fail(...) (stw_fail(__VA_ARGS__), -1)
 #define stw_error_wrap(...) (stw_error_wrap(__VA_ARGS__), -1)
+#define stw_fail_memory(err) (stw_fail_memory(err), -1)
 #endif
 
 /* Ignores a failure with `code`, for calls whose effect is already in place: clears `err` and

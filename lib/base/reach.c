@@ -233,7 +233,7 @@ int stw_reach_parse(const char *text, struct stw_reach **ret, struct stw_error *
     char one[ENTRY_MAX], shown[ENTRY_MAX];
     if (!r || !(r->text = strdup(text))) {
         free(r);
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     }
     while (*text) {
         size_t len = strcspn(text, ",");

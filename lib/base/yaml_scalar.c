@@ -199,7 +199,7 @@ static int decode_base64(struct yaml_tree *t, const struct yaml_node *n, struct 
     uint32_t bits = 0;
 
     if (!out)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     for (const char *p = n->text; *p; p++) {
         const char *at = strchr(alphabet, *p);
         if (*p == '\n' || *p == '\r')
@@ -446,7 +446,7 @@ int yaml_value_key(struct yaml_tree *t, const struct yaml_value *v, const char *
     }
     char *copy = text.failed ? NULL : yaml_alloc(t, text.len + 1);
     if (!copy)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     memcpy(copy, stw_buf_str(&text), text.len + 1);
     *ret = copy;
     return 0;

@@ -80,7 +80,7 @@ int yaml_next(yaml_parser_t *parser, yaml_event_t *event, struct yaml_place *pla
         return 0;
     *place = (struct yaml_place){0};
     if (parser->error == YAML_MEMORY_ERROR)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     const char *problem = parser->problem ? parser->problem : "is not YAML";
     if (parser->error == YAML_READER_ERROR)
         return stw_fail(err, STW_ERR_INVALID, "%s", problem);

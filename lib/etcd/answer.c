@@ -154,7 +154,7 @@ int stw_etcd_read_members(const char *text, size_t len, struct stw_etcd_members 
         return -1;
     stw_autofree struct stw_etcd_members *m = calloc(1, sizeof(*m));
     if (!m)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (read_members(stw_json_root(&doc), m, err) != 0)
         return -1;
     *ret = *m;

@@ -36,14 +36,14 @@ int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     struct stw_etcd *e = calloc(1, sizeof(*e));
     if (!e)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     (void)pthread_mutex_init(&e->lock, NULL);
     e->timeout_ms = config->timeout_ms ? config->timeout_ms : TIMEOUT_DEFAULT_MS;
     e->reach = config->reach;
     e->stall_ms = STW_ETCD_STALL_MS;
     if (copy_config(config, e) != 0) {
         stw_etcd_destroy(e);
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     }
     *ret = e;
     return 0;

@@ -109,7 +109,7 @@ static int begin_transfer(struct stw_client *c, struct stw_call *call)
     }
     call->handle = h;
     if (!h)
-        return stw_fail(&call->err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(&call->err);
     if (stw_transfer_prepare(c, call) != 0)
         return -1;
     if (curl_multi_add_handle(c->multi, h->easy) != CURLM_OK)
@@ -522,7 +522,7 @@ static int make_url(struct stw_client *c, const struct stw_kubeconfig *config,
     }
     if (!c->server || !c->host || !c->url ||
         (config->tls_server_name && c->secure && !c->connect_to))
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     return 0;
 }
 
@@ -559,7 +559,7 @@ int stw_client_create(const struct stw_kubeconfig *config, const struct stw_cloc
     (void)pthread_once(&once, global_init);
     struct stw_client *c = calloc(1, sizeof(*c));
     if (!c)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     c->clock = clock;
     c->epoll = c->wake = -1;
     c->curl_due_ms = UINT64_MAX;

@@ -126,7 +126,7 @@ int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint6
 {
     a->config = stw_kubeconfig_copy(config);
     if (!a->config)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     a->read_ms = now_ms;
     a->ca_stamp = config->ca_path ? stamp_of(config->ca_path) : 0;
     a->cert_stamp = config->cert_path ? stamp_of(config->cert_path) : 0;

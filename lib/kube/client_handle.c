@@ -220,7 +220,7 @@ struct stw_handle *stw_handle_take(struct stw_client *c, struct stw_error *err)
     }
     h = stw_handle_create(c, true);
     if (!h) {
-        (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(err);
         return NULL;
     }
     pthread_mutex_lock(&c->lock);

@@ -111,7 +111,7 @@ int stw_events_create(struct stw_client *client, const struct stw_clock *clock,
 {
     struct stw_events *e = calloc(1, sizeof(*e));
     if (!e)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     e->client = client;
     e->clock = clock;
     (void)snprintf(e->component, sizeof(e->component), "%s", component);

@@ -105,7 +105,7 @@ static int make_reflectors(struct stw_informer *inf, struct stw_error *err)
         n++;
     inf->reflectors = calloc(n, sizeof(*inf->reflectors));
     if (!inf->reflectors)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     for (unsigned i = 0; i < n; i++) {
         inf->reflector_count++;
         if (stw_reflector_init(&inf->reflectors[i], inf, ns[i], err) < 0)
@@ -122,7 +122,7 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
 {
     struct stw_informer *inf = calloc(1, sizeof(*inf));
     if (!inf)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     inf->client = client;
     inf->config = *config;
     inf->clock = clock;

@@ -94,7 +94,7 @@ int stw_kubeconfig_file_init(struct stw_kubeconfig_file *f, const char *name, co
     f->name = strdup(name);
     f->dir = dir ? strdup(dir) : NULL;
     if (!f->name || (dir && !f->dir))
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (stw_yaml_each(name, text, len, take_document, &f->json, err) != 0)
         return -1;
     if (f->json.failed)
@@ -154,7 +154,7 @@ static int set_data(const struct stw_kubeconfig_file *f, const struct field *fie
                         field->key);
     }
     *get_string_field(c, field->at) = stw_buf_take(&plain);
-    return *get_string_field(c, field->at) ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return *get_string_field(c, field->at) ? 0 : stw_fail_memory(err);
 }
 
 static int set_file(const struct stw_kubeconfig_file *f, const struct field *field, char *path,
@@ -182,14 +182,14 @@ static int set_field(const struct stw_kubeconfig_file *f, const struct field *fi
         return set_data(f, field, v, c, err);
     stw_autofree char *text = stw_json_strdup(v);
     if (!text)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (field->how == TEXT) {
         *get_string_field(c, field->at) = stw_take(text);
         return 0;
     }
     stw_autofree char *path = make_absolute_path(f, text);
     if (!path)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (field->how == FILE_TEXT)
         return set_file(f, field, path, c, err);
     *get_string_field(c, field->at) = stw_take(path);
@@ -317,7 +317,7 @@ int stw_kubeconfig_resolve(const struct stw_kubeconfig_file *files, size_t count
 {
     struct stw_kubeconfig *c = calloc(1, sizeof(*c));
     if (!c)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (resolve_context((struct files){files, count}, context, c, err) < 0) {
         stw_kubeconfig_destroy(c);
         return -1;

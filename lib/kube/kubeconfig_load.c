@@ -106,7 +106,7 @@ static int fill_in_cluster(struct stw_kubeconfig *c, const char *host, const cha
     if (asprintf(&c->server, "https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port) < 0)
         c->server = NULL;
     if (!c->source || !c->token_path || !c->ca_path || !ns_path || !c->server)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (access(c->token_path, R_OK) < 0)
         return stw_fail(err, STW_ERR_INVALID,
                         "in-cluster: cannot read %s: %s (does the pod have a ServiceAccount with "
@@ -124,7 +124,7 @@ int stw_kubeconfig_in_cluster(const char *host, const char *port, const char *di
 {
     struct stw_kubeconfig *c = calloc(1, sizeof(*c));
     if (!c)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (fill_in_cluster(c, host, port, dir, err) < 0) {
         stw_kubeconfig_destroy(c);
         return -1;

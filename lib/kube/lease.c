@@ -121,7 +121,7 @@ static int send_lease_request(struct stw_lease *l, const char *method, json_t *o
     bool failed = object && !body;
     json_decref(object);
     if (failed)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     const char *name = stw_streq(method, "POST") ? NULL : l->name;
     stw_resource_path(&stw_res_lease, l->ns, name, NULL, &path);
     struct stw_request req = {.method = method,
@@ -378,7 +378,7 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
 {
     struct stw_lease *l = calloc(1, sizeof(*l));
     if (!l)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     l->client = client;
     l->clock = clock;
     l->config = *config;

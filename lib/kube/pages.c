@@ -61,7 +61,7 @@ static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t s
     stw_autojson struct stw_json_doc rest = {0};
     make_path(q, size, next, &path);
     if (path.failed)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     const struct stw_request req = {.method = "GET",
                                     .path = stw_buf_str(&path),
                                     .accept = q->metadata_only ? metadata_list : NULL,

@@ -130,7 +130,7 @@ static int read_zone(const struct block *b, const unsigned char *end, struct stw
         return report_bad_file(err, "it counts leap seconds");
     z = make_zone(b->timecnt);
     if (!z)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (read_changes(b, z, err) != 0 ||
         (b->time_size == 8 && read_footer(b->end, end, z, err) != 0)) {
         stw_zone_destroy(z);

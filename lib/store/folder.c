@@ -77,7 +77,7 @@ static int folder_begin(struct stw_store *s, const char *key, struct stw_upload 
     if (check_name(key, trouble, err) != 0)
         return -1;
     if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice) || !(u = calloc(1, sizeof(*u))))
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+        return stw_store_fail_memory(trouble, err);
     u->upload.store = s;
     (void)snprintf(u->name, sizeof(u->name), "%s", key);
     (void)snprintf(u->partial, sizeof(u->partial), ".%.*s.%016llx" PARTIAL, NAME_LEN_MAX, key,
@@ -143,7 +143,7 @@ static int read_file_into_sink(struct stw_store *s, int fd, const char *key,
 {
     stw_autofree char *piece = malloc(READ_BYTES);
     if (!piece)
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+        return stw_store_fail_memory(trouble, err);
     for (;;) {
         ssize_t n = read(fd, piece, READ_BYTES);
         if (n < 0 && errno == EINTR)
@@ -298,7 +298,7 @@ int stw_store_folder_create(const char *path, struct stw_store **ret, struct stw
     if (!f || stw_store_init(&f->store, &ops, err) != 0) {
         free(f);
         close(dir);
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     }
     f->dir = dir;
     *ret = &f->store;

@@ -260,7 +260,7 @@ static int s3_list(struct stw_store *s, const char *prefix, stw_store_each_fn *e
 {
     struct page *p = calloc(1, sizeof(*p));
     if (!p)
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+        return stw_store_fail_memory(trouble, err);
     p->prefix = prefix;
     p->each = each;
     p->each_ctx = ctx;
@@ -276,7 +276,7 @@ static int s3_clean(struct stw_store *s, const char *prefix, const struct stw_st
     struct page *p = calloc(1, sizeof(*p));
     struct stw_error why = {0};
     if (!p)
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+        return stw_store_fail_memory(trouble, err);
     p->prefix = prefix;
     p->sweeping = s3_of(s);
     p->mine = mine;
@@ -426,7 +426,7 @@ static int configure_s3(struct s3 *s, const struct stw_store_s3 *c, struct stw_e
         !c->reach || (c->endpoint ? stw_reach_host(c->reach, c->endpoint) : aws_by_proxy(c));
     s->timeout_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS;
     s->easy = curl_easy_init();
-    return failed || !s->easy ? stw_fail(err, STW_ERR_INTERNAL, "out of memory") : 0;
+    return failed || !s->easy ? stw_fail_memory(err) : 0;
 }
 
 int stw_store_s3_create(const struct stw_store_s3 *config, struct stw_store **ret,
@@ -435,7 +435,7 @@ int stw_store_s3_create(const struct stw_store_s3 *config, struct stw_store **re
     struct s3 *s = calloc(1, sizeof(*s));
     if (!s || stw_store_init(&s->store, &ops, err) != 0) {
         free(s);
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     }
     if (configure_s3(s, config, err) != 0) {
         s3_destroy(&s->store);

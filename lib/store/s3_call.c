@@ -406,7 +406,7 @@ static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_
     struct transfer t = {.s = s, .call = c, .error = STW_BUF_INIT(ERROR_MAX_BYTES)};
     struct curl_slist *headers = make_headers(s, c, url);
     if (!headers)
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+        return stw_store_fail_memory(trouble, err);
     stw_buf_clear(&c->answer);
     c->etag[0] = c->code[0] = '\0';
     *trouble = STW_STORE_FINE;

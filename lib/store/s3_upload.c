@@ -54,7 +54,7 @@ int s3_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
     if (!u || !u->key || !u->part) {
         if (u)
             upload_free(u);
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+        return stw_store_fail_memory(trouble, err);
     }
     *ret = &u->upload;
     return 0;
@@ -235,7 +235,7 @@ static int complete_parts(struct s3_upload *u, enum stw_store_trouble *trouble,
     stw_url_escape(u->id, &query);
     stw_buf_adds(&u->manifest, "</CompleteMultipartUpload>");
     if (u->manifest.failed)
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+        return stw_store_fail_memory(trouble, err);
     struct s3_call call = {.method = "POST",
                            .key = u->key,
                            .query = stw_buf_str(&query),

@@ -39,6 +39,11 @@ int stw_store_fail(enum stw_store_trouble *trouble, enum stw_store_trouble what,
     return -1;
 }
 
+int stw_store_fail_memory(enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    return stw_store_fail(trouble, STW_STORE_FAILED, err, "out of memory");
+}
+
 /* --- common to all stores */
 
 int stw_store_init(struct stw_store *s, const struct stw_store_ops *ops, struct stw_error *err)

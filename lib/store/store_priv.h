@@ -47,5 +47,6 @@ bool stw_store_pause(struct stw_store *s, uint32_t ms);
 int stw_store_fail(enum stw_store_trouble *trouble, enum stw_store_trouble what,
                    struct stw_error *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+int stw_store_fail_memory(enum stw_store_trouble *trouble, struct stw_error *err);
 
 #endif

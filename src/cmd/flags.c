@@ -26,7 +26,7 @@ static int set_string(const struct stw_flag *f, void *settings, const char *text
     char **at = find_member(f, settings);
     char *copy = strdup(text);
     if (!copy)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     free(*at);
     *at = copy;
     return 0;
@@ -310,7 +310,7 @@ int stw_flags_file(const struct stw_flag *table, void *settings, const char *pat
         return -1;
     struct stw_yaml_marks *marks = stw_yaml_marks_create();
     if (!marks)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     file.marks = marks;
     int r = stw_yaml_each_marked(path, text, len, file_document, &file, marks, err);
     stw_yaml_marks_destroy(marks);

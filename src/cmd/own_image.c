@@ -36,7 +36,7 @@ static int read_image_of_pod(const struct stw_remote *remote, const char *ns, co
     if (stw_json_strcpy(stw_json_get(container, "image"), image, sizeof(image)) < 0 || !*image)
         return stw_fail(err, STW_ERR_INVALID, "pod %s/%s names no image", ns, pod);
     *ret = strdup(image);
-    return *ret ? 0 : stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+    return *ret ? 0 : stw_fail_memory(err);
 }
 
 static bool is_transient_error(enum stw_err code)

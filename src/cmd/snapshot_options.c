@@ -189,7 +189,7 @@ static int open_s3(struct stw_snapshot_work *w, struct stw_error *err)
     w->path = strdup(slash + 1);
     bucket = strndup(o->s3, (size_t)(slash - o->s3));
     if (!w->path || !bucket)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if ((is_given(o->s3_ca) && stw_read_file(o->s3_ca, PEM_MAX_BYTES, &ca, &len, err) != 0) ||
         read_credentials(o, &c, err) != 0)
         return -1;
@@ -235,7 +235,7 @@ static int open_folder(struct stw_snapshot_work *w, const char *path, bool make,
         slash ? strndup(path, STW_MAX((size_t)(slash - path), (size_t)1)) : strdup(".");
     w->path = strdup(slash ? slash + 1 : path);
     if (!folder || !w->path)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (!*w->path)
         return stw_fail(err, STW_ERR_INVALID, "--folder must be FOLDER/NAME");
     if (make && make_folders(folder, err) != 0)
@@ -274,7 +274,7 @@ static int read_line(const char *folder, const char *name, char **ret, struct st
     stw_autofree char *path = NULL;
     size_t len;
     if (asprintf(&path, "%s/%s", folder, name) < 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (stw_read_file(path, PASSWORD_MAX_BYTES, ret, &len, err) != 0)
         return -1;
     (*ret)[strcspn(*ret, "\r\n")] = '\0';

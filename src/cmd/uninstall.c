@@ -171,7 +171,7 @@ static int scale_down(struct job *job, struct stw_error *err)
     struct stw_error e = {0};
     json_auto_t *patch = json_pack("{s:{s:i}}", "spec", "replicas", 0);
     if (!patch)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (stw_kube_merge_patch(job->remote.client, &stw_res_deployment, job->options->ns,
                              STW_DEPLOYMENT, NULL, patch, "steward-uninstall", NULL, &e) == 0) {
         printf("scaled Deployment %s/%s to 0\n", job->options->ns, STW_DEPLOYMENT);

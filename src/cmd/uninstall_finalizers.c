@@ -105,7 +105,7 @@ static int release_once(const struct change *c, struct stw_json object, const ch
 {
     json_auto_t *patch = without_ours(c->kind, object);
     if (!patch)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     return stw_kube_merge_patch(c->remote->client, resource_of(c->kind), ns, name, NULL, patch,
                                 "steward-uninstall", NULL, err);
 }
