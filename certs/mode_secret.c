@@ -4,6 +4,7 @@
  * it; the state for a decision is always read again. */
 #include "certs_priv.h"
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "kube/informer.h"
 
@@ -105,13 +106,12 @@ static int secret_open(struct stw_certs *c, struct stw_error *err)
 
 static uint64_t record_sync_failure(struct stw_certs *c, const struct stw_error *err)
 {
-    uint64_t wait_ms = (uint64_t)BACKOFF_MS << STW_MIN(c->failures, 6U);
-    c->failures++;
+    uint64_t wait_ms = stw_backoff(BACKOFF_MS, c->failures++, BACKOFF_MAX_MS);
     stw_certs_set_problem(c, err->text);
     if (err->code != STW_ERR_CANCELLED)
         stw_log(STW_LOG_WARN, "certificates could not be looked after, trying again",
                 STW_STR("error", err->text), STW_STR("code", stw_err_name(err->code)));
-    return STW_MIN(wait_ms, (uint64_t)BACKOFF_MAX_MS);
+    return wait_ms;
 }
 
 static uint64_t sync_now(struct stw_certs *c)

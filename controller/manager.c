@@ -2,6 +2,7 @@
  *
  * Start, leadership and stop.  Every replica fills its caches and queues, but its workers take keys
  * only while it leads.  A new leader therefore starts with everything that it has seen. */
+#include "base/backoff.h"
 #include "base/footprint.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -272,7 +273,7 @@ static void resync_all_objects(struct stw_manager *m)
 static uint64_t next_resync(const struct stw_manager *m)
 {
     return stw_now_ms(&stw_clock_system) + m->config.resync_ms +
-           stw_dice() % (m->config.resync_ms / 10 + 1);
+           stw_random() % (m->config.resync_ms / 10 + 1);
 }
 
 static void tidy_controllers(struct stw_manager *m)

@@ -66,7 +66,6 @@ struct stw_manager {
 /* --- worker.c */
 int stw_worker_pool_start(struct stw_worker_pool *pool, struct stw_error *err);
 void stw_worker_pool_join(struct stw_worker_pool *pool); /* call after setting m->ending */
-uint64_t stw_dice(void);                                 /* random, not for secrets */
 void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metrics *m,
                                   uint32_t workers);
 /* The number of workers of a controller when the default is `workers`. */

@@ -268,17 +268,6 @@ int stw_queue_add_after(struct stw_queue *q, const char *key, uint64_t delay_ms)
     return rc;
 }
 
-uint64_t stw_backoff_ms(const char *key, uint32_t failures, uint64_t first_ms, uint64_t max_ms)
-{
-    uint64_t wait = first_ms;
-    while (failures-- > 0 && wait < max_ms)
-        wait *= 2;
-    wait = STW_MIN(wait, max_ms);
-    struct stw_hash h = stw_hash_bytes(key, strlen(key));
-    uint64_t dice = (h.lo ^ (wait * 0x9e3779b97f4a7c15u)) % 401; /* 0..400: -20.0 % to +20.0 % */
-    return wait - wait / 5 + wait * dice / 1000;
-}
-
 /* The number of failures that determines the next wait.  A run that an event started before the
  * retry was due does not count: otherwise events would push the next retry minutes away. */
 static uint32_t counted_failures(const struct stw_queue_entry *e)

@@ -12,6 +12,7 @@
 #ifndef STW_CONTROLLER_QUEUE_H
 #define STW_CONTROLLER_QUEUE_H
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 
@@ -42,10 +43,6 @@ uint64_t stw_queue_backoff_ms(struct stw_queue *q, const char *key, uint32_t *re
  * due, the ms until then; else 0.  If such a run fails, it is not counted as one more failure. */
 uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key);
 bool stw_queue_is_working(struct stw_queue *q, const char *key);
-/* first_ms * 2^failures, at most max_ms, plus or minus 20 %.  The jitter is derived from key and
- * failures, so repeated calls return the same value. */
-uint64_t stw_backoff_ms(const char *key, uint32_t failures, uint64_t first_ms, uint64_t max_ms);
-
 /* Blocks until a key is ready; the caller frees it.  NULL once the queue is shut. */
 char *stw_queue_get(struct stw_queue *q);
 /* The same without blocking: NULL when nothing is due. */

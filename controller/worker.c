@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The worker threads, and how the outcome of a run decides when the key is run again. */
+#include "base/backoff.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -8,7 +9,6 @@
 #include "controller/reconcile.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
 #define CANCELLED_PAUSE_MS 50 /* until the election closes the queue or a new term begins */
 
@@ -65,18 +65,9 @@ void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metri
 
 /* --- one run */
 
-uint64_t stw_dice(void)
-{
-    uint64_t dice;
-    if (getrandom(&dice, sizeof(dice), GRND_NONBLOCK) == sizeof(dice))
-        return dice;
-    int64_t now = stw_wall_us(&stw_clock_system); /* before the kernel has any entropy */
-    return stw_hash_bytes(&now, sizeof(now)).lo;
-}
-
 static void random_id(char out[17])
 {
-    (void)snprintf(out, 17, "%016llx", (unsigned long long)stw_dice());
+    (void)snprintf(out, 17, "%016llx", (unsigned long long)stw_random());
 }
 
 static void log_result(const struct stw_result *result, uint64_t took_ms)

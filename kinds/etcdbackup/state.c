@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * State that is kept in an EtcdBackup's status. */
+#include "base/backoff.h"
 #include "base/util.h"
 #include "kinds/etcdbackup/run.h"
 #include "kube/tree.h"
@@ -117,12 +118,10 @@ void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const
 
 void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_t now)
 {
-    int64_t wait = EB_BACKOFF_S;
-    for (int64_t i = 0; i < s->failures && wait < EB_BACKOFF_MAX_S; i++)
-        wait *= 2;
+    int64_t done = STW_MAX(s->failures, 0); /* the status may hold any number */
     s->phase = EB_FAILED;
     s->failures++;
-    s->retry_at = now + STW_MIN(wait, EB_BACKOFF_MAX_S);
+    s->retry_at = now + (int64_t)stw_backoff(EB_BACKOFF_S, (uint64_t)done, EB_BACKOFF_MAX_S);
     (void)snprintf(s->reason, sizeof(s->reason), "%s", failed->reason);
     (void)snprintf(s->error, sizeof(s->error), "%s", failed->err.text);
     stw_message_clean(s->error, sizeof(s->error) - 1);

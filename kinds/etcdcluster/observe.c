@@ -2,12 +2,12 @@
  *
  * Observes the members: pods and claims from the caches, answers of etcd (ask.c), and
  * what both together mean for each member and for the cluster. */
+#include "base/backoff.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 #include "schema/names.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)
@@ -259,14 +259,11 @@ static void confirm_losses(struct ec *e)
 void ec_fresh_name(const struct ec *e, char out[EC_NAME_MAX])
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-    unsigned char dice[10] = {0};
-    char suffix[sizeof(dice) + 1];
+    char suffix[11] = "";
     do {
-        while (getrandom(dice, sizeof(dice), 0) != (ssize_t)sizeof(dice))
-            ;
-        for (size_t i = 0; i < sizeof(dice); i++)
-            suffix[i] = letters[dice[i] % (sizeof(letters) - 1)];
-        suffix[sizeof(dice)] = '\0';
+        uint64_t bits = stw_random();
+        for (size_t i = 0; i + 1 < sizeof(suffix); i++, bits /= sizeof(letters) - 1)
+            suffix[i] = letters[bits % (sizeof(letters) - 1)];
         (void)snprintf(out, EC_NAME_MAX, "%.52s-%s", e->owner.name, suffix);
     } while (ec_index(e, out) != EC_MEMBERS_MAX);
 }

@@ -3,10 +3,9 @@
  * Detects duplicate keys once an object is complete.  Few members are compared pairwise by a
  * fingerprint of their keys; many go through a hash table.  Each key is decoded once, and again
  * only if its seeded hash equals another one, so the work is linear in the text for any content. */
+#include "base/backoff.h"
 #include "base/json_priv.h"
 #include "base/util.h"
-
-#include <sys/random.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -25,9 +24,7 @@ static struct stw_json_scratch *scratch_of(struct stw_json_doc *doc)
     doc->scratch = s;
     s->rooms[0] = STW_BUF_INIT(UINT32_MAX);
     s->rooms[1] = STW_BUF_INIT(UINT32_MAX);
-    /* Without entropy the address still differs from process to process. */
-    if (getrandom(&s->seed, sizeof(s->seed), GRND_NONBLOCK) != (ssize_t)sizeof(s->seed))
-        s->seed = (uint64_t)(uintptr_t)s;
+    s->seed = stw_random();
     return s;
 }
 

@@ -6,6 +6,7 @@
  * candidate as soon as it is released. */
 #include "kube/lease.h"
 
+#include "base/backoff.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -14,7 +15,6 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 #define DURATION_MS 15000
 #define RENEW_MS 10000
@@ -277,15 +277,12 @@ static void turn_of_candidate(struct stw_lease *l, int result, uint64_t began_ms
 
 static uint64_t pause_ms(const struct stw_lease *l)
 {
-    uint32_t dice = 0;
     if (atomic_load(&l->held)) {
         uint64_t until = l->renewed_ms + l->config.renew_ms, now = stw_boot_ms(l->clock);
         return until > now ? STW_MIN(until - now, (uint64_t)l->config.retry_ms) : 0;
     }
-    if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice))
-        dice = 0;
-    return l->config.retry_ms +
-           (uint64_t)(JITTER * l->config.retry_ms * (double)dice / (double)UINT32_MAX);
+    return l->config.retry_ms + (uint64_t)(JITTER * l->config.retry_ms *
+                                           (double)(uint32_t)stw_random() / (double)UINT32_MAX);
 }
 
 /* Sleeps until it is time for the next attempt; true: stop. */

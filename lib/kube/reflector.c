@@ -6,6 +6,7 @@
  * page arrives, so that no page is ever held as a whole. */
 #include "kube/reflector_priv.h"
 
+#include "base/backoff.h"
 #include "base/footprint.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -37,11 +38,8 @@ static const char *const accept_watch = "application/json;as=PartialObjectMetada
 /* 800 ms doubled for each failure up to 30 s, plus up to half of that. */
 static uint64_t backoff_ms(struct stw_reflector *r)
 {
-    uint64_t base = r->inf->config.backoff_ms;
-    for (unsigned i = 1; i < r->failures && base < BACKOFF_MAX_MS; i++)
-        base *= 2;
-    base = STW_MIN(base, (uint64_t)BACKOFF_MAX_MS);
-    return base + (uint64_t)rand_r(&r->seed) % (base / 2 + 1);
+    uint64_t base = stw_backoff(r->inf->config.backoff_ms, r->failures - 1, BACKOFF_MAX_MS);
+    return base + stw_random() % (base / 2 + 1);
 }
 
 /* --- requests */
@@ -76,7 +74,7 @@ static void make_path(struct stw_reflector *r)
         return;
     }
     (void)snprintf(number, sizeof(number), "%u",
-                   WATCH_MIN_S + (unsigned)rand_r(&r->seed) % WATCH_SPREAD_S);
+                   WATCH_MIN_S + (unsigned)(stw_random() % WATCH_SPREAD_S));
     add_query(&r->path, "watch", "1");
     add_query(&r->path, "allowWatchBookmarks", "true");
     add_query(&r->path, "timeoutSeconds", number);
@@ -482,7 +480,6 @@ int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const 
     r->next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
     r->text = STW_BUF_INIT(TEXT_MAX_BYTES);
     stw_lines_init(&r->lines, STW_LINE_MAX_BYTES);
-    r->seed = (unsigned)stw_wall_us(inf->clock) ^ (unsigned)(uintptr_t)r;
     r->phase = STW_LISTING;
     atomic_init(&r->synced, false);
     make_path(r);

@@ -35,7 +35,6 @@ struct stw_reflector {
     unsigned watch_failures; /* in a row, of watches at one resourceVersion */
     uint64_t began_ms;       /* of this watch */
     bool alive;              /* this watch has delivered an event */
-    unsigned seed;           /* of the jitter */
     struct stw_lines lines;  /* of a watch */
     struct stw_items items;  /* of a list */
     struct stw_json_doc doc; /* scratch of events */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/breaker.h"
 
+#include "base/backoff.h"
 #include "base/util.h"
 
 bool stw_breaker_allow(struct stw_breaker *b, uint64_t now_ms)
@@ -26,11 +27,9 @@ void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave)
         return;
     if (!b->probing && !grave && b->failures < STW_BREAKER_FAILURES)
         return;
-    uint64_t wait = (uint64_t)STW_BREAKER_FIRST_MS << STW_MIN(b->opened, 10u);
-    b->opened++;
     b->open = true;
     b->probing = false;
-    b->until_ms = now_ms + STW_MIN(wait, (uint64_t)STW_BREAKER_MAX_MS);
+    b->until_ms = now_ms + stw_backoff(STW_BREAKER_FIRST_MS, b->opened++, STW_BREAKER_MAX_MS);
 }
 
 void stw_breaker_poke(struct stw_breaker *b)

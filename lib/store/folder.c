@@ -2,6 +2,7 @@
  *
  * A folder of a volume.  An upload is a file ".<name>.<random>.partial" in the same folder.  It is
  * on disk (fsync) before it is renamed, so that a file with a final name is a complete snapshot. */
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "store/store_priv.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,15 +73,14 @@ static int folder_begin(struct stw_store *s, const char *key, struct stw_upload 
                         enum stw_store_trouble *trouble, struct stw_error *err)
 {
     struct folder_upload *u;
-    uint64_t dice = 0;
     if (check_name(key, trouble, err) != 0)
         return -1;
-    if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice) || !(u = calloc(1, sizeof(*u))))
+    if (!(u = calloc(1, sizeof(*u))))
         return stw_store_fail_memory(trouble, err);
     u->upload.store = s;
     (void)snprintf(u->name, sizeof(u->name), "%s", key);
     (void)snprintf(u->partial, sizeof(u->partial), ".%.*s.%016llx" PARTIAL, NAME_LEN_MAX, key,
-                   (unsigned long long)dice);
+                   (unsigned long long)stw_random());
     u->fd = openat(folder_of(s)->dir, u->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (u->fd < 0) {
         (void)fail_by_errno(trouble, "create", u->partial, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `steward run`: starts all modules, and stops them in the order that does not disrupt clients. */
+#include "base/backoff.h"
 #include "base/footprint.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -19,7 +20,6 @@
 #include "schema/zones.h"
 
 #include <curl/curl.h>
-#include <sys/random.h>
 
 #define STOP_MS 20000
 #define OWN_IMAGE_MS 20000
@@ -61,12 +61,9 @@ static void choose_namespace(struct run *r)
 static void choose_identity(struct run *r)
 {
     char host[256] = "steward";
-    uint64_t random = 0;
     (void)gethostname(host, sizeof(host) - 1);
-    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-        random = (uint64_t)stw_wall_us(&stw_clock_system);
     (void)snprintf(r->identity, sizeof(r->identity), "%s_%016llx", host,
-                   (unsigned long long)random);
+                   (unsigned long long)stw_random());
 }
 
 static bool is_address(const char *host)

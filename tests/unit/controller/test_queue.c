@@ -231,20 +231,6 @@ static void test_retry_after_is_a_minimum(void **state)
     stw_queue_destroy(q);
 }
 
-static void test_jitter_differs_between_keys(void **state)
-{
-    (void)state;
-    bool differs = false;
-    uint64_t first = stw_backoff_ms("k0", 10, 5, 1000000);
-    for (int i = 1; i < 20; i++) {
-        char key[8];
-        (void)snprintf(key, sizeof(key), "k%d", i);
-        differs |= stw_backoff_ms(key, 10, 5, 1000000) != first;
-    }
-    assert_true(differs);
-    assert_in_range(stw_backoff_ms("a", UINT32_MAX, 1000, 300000), 240000, 360000);
-}
-
 static void test_shut_and_open(void **state)
 {
     (void)state;
@@ -621,7 +607,6 @@ int main(void)
         cmocka_unit_test(test_backoff_doubles_up_to_its_cap),
         cmocka_unit_test(test_an_early_run_is_no_further_failure),
         cmocka_unit_test(test_retry_after_is_a_minimum),
-        cmocka_unit_test(test_jitter_differs_between_keys),
         cmocka_unit_test(test_shut_and_open),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_agrees_with_the_model),
