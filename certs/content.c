@@ -33,16 +33,6 @@ void stw_content_move(struct stw_content *c, enum stw_slot from, enum stw_slot t
     stw_content_set(c, to, stw_take(c->slot[from]));
 }
 
-static char *decode_slot_value(struct stw_json value)
-{
-    struct stw_buf stw_autobuf text = {.max = STW_SECRET_MAX_BYTES, .secret = true};
-    size_t len = 0;
-    const char *raw = stw_json_type(value) == STW_JSON_STRING ? stw_json_raw(value, &len) : NULL;
-    if (!raw || len <= 2 || stw_base64_decode(raw + 1, len - 2, &text) < 0 || text.len == 0)
-        return NULL;
-    return stw_buf_take(&text);
-}
-
 static int slot_of(struct stw_json key)
 {
     for (int i = 0; i < STW_SLOTS; i++)
@@ -66,7 +56,8 @@ int stw_content_read(const char *json, size_t len, struct stw_content *ret, stru
     stw_json_foreach (stw_json_get(root, "data"), key, value) {
         int slot = slot_of(key);
         if (slot >= 0)
-            stw_content_set(&c, (enum stw_slot)slot, decode_slot_value(value));
+            stw_content_set(&c, (enum stw_slot)slot,
+                            stw_base64_json_take(value, STW_SECRET_MAX_BYTES));
     }
     *ret = c;
     return 0;

@@ -72,10 +72,8 @@ static bool each_bundle(const struct stw_hook *h, look_fn *look, void *ctx)
         return false;
     stw_json_foreach (stw_json_get(stw_json_root(&doc), "webhooks"), key, hook) {
         struct stw_json text = stw_json_path(hook, "clientConfig.caBundle");
-        size_t len = 0;
-        const char *raw = stw_json_type(text) == STW_JSON_STRING ? stw_json_raw(text, &len) : NULL;
         stw_buf_clear(&pem);
-        if (raw && (stw_base64_decode(raw + 1, len - 2, &pem) < 0 || pem.failed))
+        if (stw_base64_json(text, &pem) != 0)
             stw_buf_clear(&pem);
         if (!look(ctx, stw_buf_str(&pem)))
             return false;

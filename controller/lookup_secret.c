@@ -2,14 +2,13 @@
  *
  * Facts about a value in a Secret, for admission.  The caches hold no Secrets, so the Secret is
  * read from the API server, and wiped once the facts are extracted. */
-#include "base/base64.h"
 #include "base/util.h"
 #include "controller/lookup_lists.h"
 #include "controller/manager_priv.h"
+#include "kube/secret.h"
 
 /* The webhook's caller waits 3 s for the whole review. */
 #define TIMEOUT_MS 1500
-#define SECRET_MAX_BYTES (4u << 20) /* 1 MiB of data in base64, and metadata */
 
 static int request_secret(struct stw_client *client, const char *ns, const char *name,
                           struct stw_buf *ret, struct stw_error *err)
@@ -34,15 +33,13 @@ static bool is_text(const char *text, size_t len)
 
 void stw_secret_describe(struct stw_json secret, const char *key, struct stw_secret_facts *ret)
 {
-    stw_autobuf struct stw_buf text = {.max = SECRET_MAX_BYTES, .secret = true};
-    stw_autobuf struct stw_buf value = {.max = SECRET_MAX_BYTES, .secret = true};
-    struct stw_json encoded = stw_json_get(stw_json_get(secret, "data"), key);
+    stw_autobuf struct stw_buf value = {.max = STW_SECRET_DATA_MAX, .secret = true};
+    struct stw_json encoded = stw_secret_entry(secret, key);
     *ret = (struct stw_secret_facts){.secret_there = true};
     if (!stw_json_there(encoded))
         return;
     ret->key_there = true;
-    stw_json_str(encoded, &text);
-    if (stw_base64_decode(stw_buf_str(&text), text.len, &value) != 0)
+    if (stw_base64_json(encoded, &value) != 0)
         return;
     size_t bare = stw_bare_len(stw_buf_str(&value), value.len);
     ret->len = (uint32_t)value.len;
@@ -53,16 +50,15 @@ void stw_secret_describe(struct stw_json secret, const char *key, struct stw_sec
 int stw_secret_look(struct stw_client *client, const char *ns, const char *name, const char *key,
                     struct stw_secret_facts *ret)
 {
-    stw_autobuf struct stw_buf answer = {.max = SECRET_MAX_BYTES, .secret = true};
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autosecret struct stw_secret s = {.text = {.max = STW_SECRET_DATA_MAX, .secret = true}};
     struct stw_error err = {0};
-    if (request_secret(client, ns, name, &answer, &err) != 0) {
+    if (request_secret(client, ns, name, &s.text, &err) != 0) {
         *ret = (struct stw_secret_facts){0};
         return err.code == STW_ERR_NOT_FOUND ? 0 : -1;
     }
-    if (stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &err) != 0)
+    if (stw_json_scan(&s.doc, stw_buf_str(&s.text), s.text.len, &err) != 0)
         return -1;
-    stw_secret_describe(stw_json_root(&doc), key, ret);
+    stw_secret_describe(stw_json_root(&s.doc), key, ret);
     return 0;
 }
 

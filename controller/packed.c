@@ -132,13 +132,11 @@ static int inflate_text(const struct stw_buf *packed, struct stw_buf *ret)
 struct stw_json stw_unpack_root(struct stw_json root, struct stw_buf *unpacked,
                                 struct stw_json_doc *doc)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(4 * UNPACKED_MAX);
     stw_autobuf struct stw_buf packed = STW_BUF_INIT(2 * UNPACKED_MAX);
     if (stw_json_type(root) != STW_JSON_ARRAY)
         return root;
     *unpacked = STW_BUF_INIT(UNPACKED_MAX);
-    stw_json_str(stw_json_at(root, 0), &text);
-    if (stw_base64_decode(stw_buf_str(&text), text.len, &packed) != 0 ||
+    if (stw_base64_json(stw_json_at(root, 0), &packed) != 0 ||
         inflate_text(&packed, unpacked) != 0 ||
         stw_json_scan(doc, unpacked->data, unpacked->len, NULL) != 0)
         return STW_JSON_NONE;

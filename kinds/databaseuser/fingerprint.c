@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/hex.h"
 #include "base/util.h"
+#include "kube/secret.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -63,11 +64,10 @@ int stw_fingerprint_under(const unsigned char key[STW_FINGERPRINT_KEY_BYTES], co
 static int take_key(struct stw_fingerprints *f, const struct stw_buf *secret, struct stw_error *err)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    struct stw_buf stw_autobuf text = {.max = 256, .secret = true};
     struct stw_buf stw_autobuf key = {.max = 256, .secret = true};
-    if (stw_json_scan(&doc, stw_buf_str(secret), secret->len, NULL) == 0)
-        stw_json_str(stw_json_get(stw_json_get(stw_json_root(&doc), "data"), KEY_NAME), &text);
-    if (stw_base64_decode(stw_buf_str(&text), text.len, &key) != 0 || key.len != sizeof(f->key))
+    if (stw_json_scan(&doc, stw_buf_str(secret), secret->len, NULL) != 0 ||
+        stw_base64_json(stw_secret_entry(stw_json_root(&doc), KEY_NAME), &key) != 0 ||
+        key.len != sizeof(f->key))
         return stw_fail(err, STW_ERR_INVALID,
                         "Secret %s/%s does not hold %d bytes under \"%s\"; delete it, and steward "
                         "makes a new one",

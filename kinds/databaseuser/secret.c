@@ -2,7 +2,7 @@
  *
  * The password of a DatabaseUser.  The cache has only the version of its Secret; the value is read
  * when it is needed and wiped after use. */
-#include "base/base64.h"
+#include "kube/secret.h"
 #include "base/table.h"
 #include "base/util.h"
 #include "controller/secret_watch.h"
@@ -13,17 +13,10 @@
 
 /* --- the value */
 
-static int decode_secret_value(struct stw_json value, struct stw_buf *ret)
-{
-    struct stw_buf stw_autobuf text = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
-    stw_json_str(value, &text);
-    return text.failed || stw_base64_decode(stw_buf_str(&text), text.len, ret) != 0 ? -1 : 0;
-}
-
 void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
                      struct dbu_secret *ret)
 {
-    struct stw_json value = stw_json_get(stw_json_get(secret, "data"), key);
+    struct stw_json value = stw_secret_entry(secret, key);
     ret->value = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
     (void)stw_json_strcpy(stw_json_path(secret, "metadata.resourceVersion"), ret->resource_version,
                           sizeof(ret->resource_version));
@@ -31,7 +24,7 @@ void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
     if (!stw_json_there(value))
         return;
     ret->state = DBU_SECRET_ERROR;
-    if (decode_secret_value(value, &ret->value) != 0) {
+    if (stw_base64_json(value, &ret->value) != 0) {
         (void)stw_fail(&ret->err, STW_ERR_INTERNAL, "the value cannot be decoded");
         return;
     }
@@ -42,26 +35,18 @@ void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
         ret->value.len = bare;
 }
 
-static int get_secret(struct stw_client *client, const char *ns, const char *name,
-                      struct stw_buf *answer, struct stw_json_doc *doc, struct stw_error *err)
-{
-    *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
-    if (stw_kube_get(client, &stw_res_secret, ns, name, answer, err) != 0)
-        return -1;
-    return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
-}
-
 /* Returns at least the version that the watch has reported.  If the API server's own cache is
  * older, the read is repeated from its store. */
 static int get_since(struct stw_run *run, const char *name, const char *version,
-                     struct stw_buf *answer, struct stw_json_doc *doc, struct stw_error *err)
+                     struct stw_secret *ret, struct stw_error *err)
 {
     struct stw_error behind = {0};
-    *answer = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
-    if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, answer, &behind) !=
-        0)
-        return get_secret(run->client, run->ns, name, answer, doc, err);
-    return stw_json_scan(doc, stw_buf_str(answer), answer->len, err);
+    *ret = (struct stw_secret){.text = {.max = STW_SECRET_DATA_MAX, .secret = true}};
+    if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, &ret->text,
+                           &behind) == 0)
+        return stw_json_scan(&ret->doc, stw_buf_str(&ret->text), ret->text.len, err);
+    stw_secret_done(ret);
+    return stw_secret_get(run->client, run->ns, name, ret, err);
 }
 
 bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN])
@@ -75,14 +60,13 @@ bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[
 void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
                      struct dbu_secret *ret)
 {
-    stw_autobuf struct stw_buf answer = {0};
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autosecret struct stw_secret s = {0};
     char version[STW_RV_LEN];
     *ret = (struct dbu_secret){.state = DBU_SECRET_MISSING};
     if (!dbu_secret_version(run, from->name, version))
         return;
-    if (get_since(run, from->name, version, &answer, &doc, &ret->err) == 0)
-        dbu_secret_take(stw_json_root(&doc), from->key, from->trim_newline, ret);
+    if (get_since(run, from->name, version, &s, &ret->err) == 0)
+        dbu_secret_take(stw_json_root(&s.doc), from->key, from->trim_newline, ret);
     else if (ret->err.code != STW_ERR_NOT_FOUND)
         ret->state = DBU_SECRET_ERROR;
 }
@@ -180,12 +164,11 @@ void dbu_compared_forget(struct dbu_compared *c, const char *key)
 int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,
                     struct stw_buf *ret, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf answer = {0};
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autosecret struct stw_secret from = {0};
     struct dbu_secret s = {0};
-    if (get_secret(client, ns, name, &answer, &doc, err) != 0)
+    if (stw_secret_get(client, ns, name, &from, err) != 0)
         return stw_error_wrap(err, "the admin's password in Secret %s/%s", ns, name);
-    dbu_secret_take(stw_json_root(&doc), key, true, &s);
+    dbu_secret_take(stw_json_root(&from.doc), key, true, &s);
     if (s.state == DBU_SECRET_FOUND)
         stw_buf_add(ret, s.value.data, s.value.len);
     bool found = s.state == DBU_SECRET_FOUND;

@@ -2,17 +2,16 @@
  *
  * External inputs of a backup: Secrets, the members' addresses, a store.  Secrets are read when a
  * backup begins, and wiped after it. */
-#include "base/base64.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/run.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
+#include "kube/secret.h"
 #include "store/credentials.h"
 
 #include <stdio.h>
 
-#define SECRET_MAX_BYTES (4u << 20)
 #define KEYS_MAX (64u << 10)
 #define TEXT_MAX (8u << 20)
 
@@ -35,27 +34,13 @@ int eb_fault_memory(struct stw_snapshot *s)
 
 /* --- Secrets */
 
-struct secret {
-    const char *name;
-    struct stw_buf text;
-    struct stw_json_doc doc;
-};
-
-static void secret_done(struct secret *s)
-{
-    stw_json_done(&s->doc);
-    stw_buf_done(&s->text);
-}
-
 static int secret_get(const struct stw_run *run, const char *name, enum stw_snapshot_fault fault,
-                      struct secret *ret, struct stw_snapshot *why)
+                      struct stw_secret *ret, struct stw_snapshot *why)
 {
     struct stw_error err = {0};
-    *ret = (struct secret){.name = name, .text = {.max = SECRET_MAX_BYTES, .secret = true}};
-    if (stw_kube_get(run->client, &stw_res_secret, run->ns, name, &ret->text, &err) == 0 &&
-        stw_json_scan(&ret->doc, stw_buf_str(&ret->text), ret->text.len, &err) == 0)
+    if (stw_secret_get(run->client, run->ns, name, ret, &err) == 0)
         return 0;
-    secret_done(ret);
+    stw_secret_done(ret);
     if (err.code == STW_ERR_NOT_FOUND)
         return eb_fault(why, fault, "SecretMissing",
                         "there is no Secret \"%s\" in namespace \"%s\"", name, run->ns);
@@ -63,34 +48,18 @@ static int secret_get(const struct stw_run *run, const char *name, enum stw_snap
                     err.text);
 }
 
-/* The decoded value of a key, NUL-terminated; the caller wipes and frees it.  NULL: not present. */
-static char *secret_value(const struct secret *s, const char *key)
-{
-    stw_autobuf struct stw_buf text = {.max = SECRET_MAX_BYTES, .secret = true};
-    struct stw_buf value = {.max = SECRET_MAX_BYTES, .secret = true};
-    struct stw_json encoded = stw_json_get(stw_json_get(stw_json_root(&s->doc), "data"), key);
-    if (!stw_json_there(encoded))
-        return NULL;
-    stw_json_str(encoded, &text);
-    if (stw_base64_decode(stw_buf_str(&text), text.len, &value) != 0) {
-        stw_buf_done(&value);
-        return NULL;
-    }
-    return stw_buf_take(&value);
-}
-
 /* --- the store */
 
 static int read_s3_secret(const struct stw_run *run, const char *name, struct stw_credentials *c,
                           char **ret_ca, struct stw_snapshot *why)
 {
-    struct secret s;
+    struct stw_secret s;
     struct stw_error err = {0};
     if (secret_get(run, name, STW_SNAPSHOT_STORE, &s, why) != 0)
         return -1;
-    char *text = secret_value(&s, "credentials");
-    *ret_ca = secret_value(&s, "ca.crt");
-    secret_done(&s);
+    char *text = stw_secret_value(&s, "credentials");
+    *ret_ca = stw_secret_value(&s, "ca.crt");
+    stw_secret_done(&s);
     int rc = text ? stw_credentials_parse(text, strlen(text), NULL, c, &err)
                   : stw_fail(&err, STW_ERR_INVALID, "it has no key \"credentials\"");
     stw_wipe_free(text);
@@ -103,11 +72,11 @@ static int read_s3_secret(const struct stw_run *run, const char *name, struct st
 int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
                   struct stw_snapshot *why)
 {
-    struct secret s;
+    struct stw_secret s;
     if (secret_get(run, name, STW_SNAPSHOT_STORE, &s, why) != 0)
         return -1;
-    *ret = stw_json_there(stw_json_get(stw_json_get(stw_json_root(&s.doc), "data"), key));
-    secret_done(&s);
+    *ret = stw_json_there(stw_secret_entry(stw_json_root(&s.doc), key));
+    stw_secret_done(&s);
     return 0;
 }
 
@@ -293,14 +262,14 @@ static void cut_line(char *text)
 static int read_keys(const struct stw_run *run, const char *tls, const char *auth, struct keys *k,
                      struct stw_snapshot *why)
 {
-    struct secret s;
+    struct stw_secret s;
     if (*tls) {
         if (secret_get(run, tls, STW_SNAPSHOT_SOURCE, &s, why) != 0)
             return -1;
-        k->ca = secret_value(&s, "etcd-client-ca.crt");
-        k->cert = secret_value(&s, "etcd-client.crt");
-        k->key = secret_value(&s, "etcd-client.key");
-        secret_done(&s);
+        k->ca = stw_secret_value(&s, "etcd-client-ca.crt");
+        k->cert = stw_secret_value(&s, "etcd-client.crt");
+        k->key = stw_secret_value(&s, "etcd-client.key");
+        stw_secret_done(&s);
         if (!k->ca || !k->cert || !k->key)
             return eb_fault(why, STW_SNAPSHOT_SOURCE, "SecretInvalid",
                             "Secret \"%s\" needs etcd-client.crt, etcd-client.key and "
@@ -311,9 +280,9 @@ static int read_keys(const struct stw_run *run, const char *tls, const char *aut
         return 0;
     if (secret_get(run, auth, STW_SNAPSHOT_SOURCE, &s, why) != 0)
         return -1;
-    k->user = secret_value(&s, "username");
-    k->password = secret_value(&s, "password");
-    secret_done(&s);
+    k->user = stw_secret_value(&s, "username");
+    k->password = stw_secret_value(&s, "password");
+    stw_secret_done(&s);
     cut_line(k->user);
     cut_line(k->password);
     if (!k->user || !k->password)

@@ -11,11 +11,11 @@
 #include "certs/issue.h"
 #include "controller/secret_watch.h"
 #include "kinds/etcdcluster/run.h"
+#include "kube/secret.h"
 
 #include <stdio.h>
 
 #define PEM_MAX (256u << 10)
-#define SECRET_MAX (4u << 20)
 
 /* --- reading */
 
@@ -27,61 +27,31 @@ void ec_pem_done(struct ec_pem *p)
     *p = (struct ec_pem){0};
 }
 
-struct secret {
-    struct stw_buf text;
-    struct stw_json_doc doc;
-    char uid[64], resource_version[STW_RV_LEN];
-};
-
-static void secret_done(struct secret *s)
+/* 1: read, 0: there is no such Secret, -1. */
+static int read_secret(struct ec *e, const char *name, struct stw_secret *s, struct stw_error *err)
 {
-    stw_json_done(&s->doc);
-    stw_buf_done(&s->text);
-}
-#define autosecret __attribute__((cleanup(secret_done)))
-
-static int read_secret(struct ec *e, const char *name, struct secret *s, struct stw_error *err)
-{
-    s->text = (struct stw_buf){.max = SECRET_MAX, .secret = true};
-    if (stw_kube_get(e->run->client, &stw_res_secret, e->owner.ns, name, &s->text, err) != 0) {
-        bool absent = err->code == STW_ERR_NOT_FOUND;
-        if (absent)
-            *err = (struct stw_error){0};
-        return absent ? 0 : stw_error_wrap(err, "cannot read Secret \"%s\"", name);
-    }
-    if (stw_json_scan(&s->doc, stw_buf_str(&s->text), s->text.len, err) != 0)
-        return -1;
-    struct stw_json m = stw_json_get(stw_json_root(&s->doc), "metadata");
-    (void)stw_json_strcpy(stw_json_get(m, "uid"), s->uid, sizeof(s->uid));
-    (void)stw_json_strcpy(stw_json_get(m, "resourceVersion"), s->resource_version,
-                          sizeof(s->resource_version));
-    return 1;
+    if (stw_secret_get(e->run->client, e->owner.ns, name, s, err) == 0)
+        return 1;
+    if (err->code != STW_ERR_NOT_FOUND)
+        return stw_error_wrap(err, "cannot read Secret \"%s\"", name);
+    *err = (struct stw_error){0};
+    return 0;
 }
 
 /* The decoded value of a key; NULL: absent, empty or invalid. */
-static char *value_of(const struct secret *s, const char *key)
+static char *read_value(const struct stw_secret *s, const char *key)
 {
-    stw_autobuf struct stw_buf text = {.max = PEM_MAX, .secret = true};
-    struct stw_buf value = {.max = PEM_MAX, .secret = true};
-    struct stw_json v = stw_json_get(stw_json_get(stw_json_root(&s->doc), "data"), key);
-    if (!stw_json_there(v))
-        return NULL;
-    stw_json_str(v, &text);
-    if (stw_base64_decode(stw_buf_str(&text), text.len, &value) != 0 || value.len == 0) {
-        stw_buf_done(&value);
-        return NULL;
-    }
-    return stw_buf_take(&value);
+    return stw_base64_json_take(stw_secret_entry(stw_json_root(&s->doc), key), PEM_MAX);
 }
 
-static char *read_prefixed_value(const struct secret *s, const char *prefix, const char *suffix)
+static char *read_prefixed_value(const struct stw_secret *s, const char *prefix, const char *suffix)
 {
     char key[64];
     (void)snprintf(key, sizeof(key), "%s%s", prefix, suffix);
-    return value_of(s, key);
+    return read_value(s, key);
 }
 
-static void read_pem_values(const struct secret *s, const char *prefix, struct ec_pem *ret)
+static void read_pem_values(const struct stw_secret *s, const char *prefix, struct ec_pem *ret)
 {
     *ret = (struct ec_pem){.cert = read_prefixed_value(s, prefix, ".crt"),
                            .key = read_prefixed_value(s, prefix, ".key"),
@@ -91,7 +61,7 @@ static void read_pem_values(const struct secret *s, const char *prefix, struct e
 int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
                    struct stw_error *err)
 {
-    autosecret struct secret s = {0};
+    stw_autosecret struct stw_secret s = {0};
     *ret = (struct ec_pem){0};
     int rc = read_secret(e, name, &s, err);
     if (rc > 0)
@@ -136,19 +106,22 @@ static json_t *data_of(const struct entry *entries)
     return data;
 }
 
-static json_t *build_secret_manifest(const struct ec *e, const char *name, const struct secret *old,
-                                     const struct entry *entries)
+static json_t *build_secret_manifest(const struct ec *e, const char *name,
+                                     const struct stw_secret *old, const struct entry *entries)
 {
+    static const char *const pinned[] = {"resourceVersion", "uid"};
     json_t *m = stw_manifest_metadata(e->run, &e->owner, &e->naming, name);
-    if (*old->resource_version) {
-        (void)json_object_set_new(m, "resourceVersion", json_string(old->resource_version));
-        (void)json_object_set_new(m, "uid", json_string(old->uid));
+    struct stw_json was = stw_json_get(stw_json_root(&old->doc), "metadata");
+    for (size_t i = 0; i < STW_COUNT(pinned); i++) {
+        stw_autofree char *text = stw_json_strdup(stw_json_get(was, pinned[i]));
+        if (text)
+            (void)json_object_set_new(m, pinned[i], json_string(text));
     }
     return json_pack("{s:s,s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "Secret", "type",
                      "Opaque", "metadata", m, "data", data_of(entries));
 }
 
-static bool is_ours(const struct ec *e, const struct secret *s)
+static bool is_ours(const struct ec *e, const struct stw_secret *s)
 {
     char kind[64], name[254], uid[64] = "";
     return stw_owner_controller(stw_json_root(&s->doc), kind, name, uid) == 0 &&
@@ -156,11 +129,11 @@ static bool is_ours(const struct ec *e, const struct secret *s)
 }
 
 /* The JSON tree, which holds the values for a moment, is not wiped; the text made of it is. */
-static int write_secret(struct ec *e, const char *name, const struct secret *old,
+static int write_secret(struct ec *e, const char *name, const struct stw_secret *old,
                         const struct entry *entries, struct stw_error *err)
 {
     json_auto_t *object = build_secret_manifest(e, name, old, entries);
-    bool there = *old->resource_version;
+    bool there = stw_json_there(stw_json_root(&old->doc));
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     if (there && !is_ours(e, old))
@@ -223,15 +196,16 @@ static void look_by(struct ec *e, int64_t at)
 
 static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_error *err)
 {
-    autosecret struct secret s = {0};
+    stw_autosecret struct stw_secret s = {0};
     char name[128];
     int64_t now_us = stw_wall_us(e->run->clock);
     if (read_secret(e, e->tls.ca_secret, &s, err) < 0)
         return -1;
-    a->now = (struct stw_pem_pair){.cert = value_of(&s, "ca.crt"), .key = value_of(&s, "ca.key")};
-    a->next =
-        (struct stw_pem_pair){.cert = value_of(&s, "next.crt"), .key = value_of(&s, "next.key")};
-    a->previous = value_of(&s, "previous.crt");
+    a->now =
+        (struct stw_pem_pair){.cert = read_value(&s, "ca.crt"), .key = read_value(&s, "ca.key")};
+    a->next = (struct stw_pem_pair){.cert = read_value(&s, "next.crt"),
+                                    .key = read_value(&s, "next.key")};
+    a->previous = read_value(&s, "previous.crt");
     (void)snprintf(name, sizeof(name), "etcd %.40s", e->owner.name);
     int step = ec_authority_advance(a, name, now_us, all_trust, e, err);
     if (step < 0)
@@ -282,7 +256,7 @@ static void names_of_clients(const struct ec *e, struct names *n)
     add_name(n, "client.%s.%s.svc", e->owner.name, e->owner.ns);
 }
 
-static int write_leaf(struct ec *e, const struct ec_authority *a, const struct secret *old,
+static int write_leaf(struct ec *e, const struct ec_authority *a, const struct stw_secret *old,
                       const char *name, const char *prefix, const struct stw_pem_pair *leaf,
                       struct stw_error *err)
 {
@@ -299,12 +273,12 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
                        const char *prefix, const struct names *n, struct stw_error *err)
 {
     static const char *const addresses[] = {"127.0.0.1", "::1", NULL};
-    autosecret struct secret s = {0};
+    stw_autosecret struct stw_secret s = {0};
     struct ec_pem p = {0};
     struct stw_pem_pair fresh = {0};
     if (read_secret(e, name, &s, err) < 0)
         return -1;
-    if (*s.resource_version)
+    if (stw_json_there(stw_json_root(&s.doc)))
         read_pem_values(&s, prefix, &p);
     int64_t now_us = stw_wall_us(e->run->clock);
     int64_t early_s = e->spec.tls.auto_.renew_before_days * stw_day_s();
@@ -318,7 +292,7 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
     const struct stw_pem_pair old = {.cert = p.cert, .key = p.key};
     if (rc == 0 && (!good || !p.ca || !stw_streq(p.ca, stw_buf_str(&a->bundle))))
         rc = write_leaf(e, a, &s, name, prefix, good ? &old : &fresh, err);
-    if (rc == 0 && !good && *s.resource_version)
+    if (rc == 0 && !good && stw_json_there(stw_json_root(&s.doc)))
         stw_object_event(e->run, &e->object, false, "CertRotated", "Rotate",
                          "issued the certificate in Secret \"%s\" anew", name);
     stw_pem_pair_done(&fresh);

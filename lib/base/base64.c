@@ -76,3 +76,18 @@ int stw_base64_decode(const char *text, size_t len, struct stw_buf *out)
         stw_buf_addc(out, (char)(bits >> 2));
     return out->failed ? -1 : 0;
 }
+
+int stw_base64_json(struct stw_json string, struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf text = {.max = SIZE_MAX, .secret = true};
+    if (stw_json_type(string) != STW_JSON_STRING)
+        return -1;
+    stw_json_str(string, &text);
+    return text.failed ? -1 : stw_base64_decode(stw_buf_str(&text), text.len, out);
+}
+
+char *stw_base64_json_take(struct stw_json string, size_t max)
+{
+    stw_autobuf struct stw_buf out = {.max = max, .secret = true};
+    return stw_base64_json(string, &out) == 0 && out.len > 0 ? stw_buf_take(&out) : NULL;
+}

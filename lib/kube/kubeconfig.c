@@ -143,12 +143,8 @@ static char *make_absolute_path(const struct stw_kubeconfig_file *f, const char 
 static int set_data(const struct stw_kubeconfig_file *f, const struct field *field,
                     struct stw_json v, struct stw_kubeconfig *c, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_KUBECONFIG_MAX_BYTES * 2);
-    struct stw_buf plain = STW_BUF_INIT(STW_KUBECONFIG_MAX_BYTES * 2);
-    text.secret = plain.secret = true;
-    stw_json_str(v, &text);
-    if (text.failed || stw_base64_decode(stw_buf_str(&text), text.len, &plain) < 0 ||
-        memchr(stw_buf_str(&plain), '\0', plain.len)) {
+    struct stw_buf plain = {.max = STW_KUBECONFIG_MAX_BYTES * 2, .secret = true};
+    if (stw_base64_json(v, &plain) != 0 || memchr(stw_buf_str(&plain), '\0', plain.len)) {
         stw_buf_done(&plain);
         return stw_fail(err, STW_ERR_INVALID, "%s: %s is not the base64 of a PEM text", f->name,
                         field->key);

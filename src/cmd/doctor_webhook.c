@@ -9,6 +9,7 @@
 #include "certs/certs.h"
 #include "certs/issue.h"
 #include "cmd/names.h"
+#include "kube/secret.h"
 
 #include <inttypes.h>
 
@@ -37,16 +38,6 @@ static const char *apply_advice(struct doctor *d)
 }
 
 /* --- the certificate */
-
-static char *decode_pem(struct stw_json value)
-{
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(PEM_MAX_BYTES);
-    size_t len = 0;
-    const char *raw = stw_json_type(value) == STW_JSON_STRING ? stw_json_raw(value, &len) : NULL;
-    if (!raw || len <= 2 || stw_base64_decode(raw + 1, len - 2, &text) < 0 || text.len == 0)
-        return NULL;
-    return stw_buf_take(&text);
-}
 
 static void check_expiry(struct doctor *d, const char *leaf)
 {
@@ -93,7 +84,7 @@ static char *read_leaf(struct doctor *d)
             doctor_unread(d, "certificate", &err);
         return NULL;
     }
-    char *leaf = decode_pem(stw_json_get(stw_json_get(secret.root, "data"), "tls.crt"));
+    char *leaf = stw_base64_json_take(stw_secret_entry(secret.root, "tls.crt"), PEM_MAX_BYTES);
     check_expiry(d, leaf ? leaf : "");
     return leaf;
 }
@@ -157,7 +148,8 @@ static bool check_hooks(struct webhook_check *x, struct stw_json configuration)
     stw_json_foreach (stw_json_get(configuration, "webhooks"), key, hook) {
         char host[512], name[256] = "";
         struct stw_json config = stw_json_get(hook, "clientConfig");
-        stw_autofree char *bundle = decode_pem(stw_json_get(config, "caBundle"));
+        stw_autofree char *bundle =
+            stw_base64_json_take(stw_json_get(config, "caBundle"), PEM_MAX_BYTES);
         host_of(x->d, config, host, sizeof(host));
         (void)stw_json_strcpy(stw_json_get(hook, "name"), name, sizeof(name));
         x->hooks++;
