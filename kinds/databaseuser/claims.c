@@ -4,6 +4,7 @@
  * older object gets it, and the other one stays passive.  Also enforces the maximum number of
  * accounts on a target. */
 #include "base/util.h"
+#include "controller/claim.h"
 #include "kinds/databaseuser/run_priv.h"
 
 #include <stdio.h>
@@ -21,38 +22,24 @@ static bool is_account_holder(const struct stw_object *o)
     return !o->deleting || stw_json_size(stw_json_path(o->root, "metadata.finalizers")) > 0;
 }
 
-static bool comes_before(const struct stw_object *other, const char *other_key,
-                         const struct dbuser *d)
+static bool comes_before(const struct stw_object *other, const struct stw_object *own, bool older)
 {
     if (!is_account_holder(other))
         return false;
-    if (is_account_owner(other) != is_account_owner(&d->object))
-        return is_account_owner(other);
-    int order = strcmp(other->created, d->object.created); /* RFC 3339 in UTC sorts as text */
-    return order < 0 || (order == 0 && strcmp(other_key, d->run->key) < 0);
-}
-
-static void keys_of(const struct dbuser *d, const struct stw_buf *index_key, struct stw_buf *keys)
-{
-    stw_informer_keys(stw_run_cache(d->run, d->run->controller->own), stw_buf_str(index_key), keys);
+    bool owner = is_account_owner(other);
+    return owner == is_account_owner(own) ? older : owner;
 }
 
 static bool find_holder(struct dbuser *d)
 {
-    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
-    size_t at = 0;
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048);
+    char key[STW_KEY_LEN];
     stw_buf_adds(&index, "account:");
     stw_databaseuser_account_key(d->label, d->spec.user, &index);
-    keys_of(d, &index, &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at));) {
-        stw_autoobject struct stw_object other = {0};
-        if (stw_streq(key, d->run->key) || stw_object_load_key(d->run, key, &other) != 0 ||
-            !comes_before(&other, key, d))
-            continue;
-        stw_name_to(d->run->key, key, d->holder, sizeof(d->holder));
-        return true;
-    }
-    return false;
+    if (!stw_claim_find(d->run, &d->object, stw_buf_str(&index), comes_before, key))
+        return false;
+    stw_name_to(d->run->key, key, d->holder, sizeof(d->holder));
+    return true;
 }
 
 /* Loads the objects only if there are more of them than accounts allowed. */
@@ -65,7 +52,7 @@ static bool is_full(const struct dbuser *d)
         return false;
     stw_buf_adds(&index, "target:");
     stw_buf_adds_lower(&index, d->label);
-    keys_of(d, &index, &keys);
+    stw_informer_keys(stw_run_cache(d->run, d->run->controller->own), stw_buf_str(&index), &keys);
     for (size_t i = 0; i < keys.len; i++)
         objects += keys.data[i] == '\n';
     if (objects <= d->target->max_users)
