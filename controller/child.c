@@ -200,7 +200,7 @@ static json_t *to_create(const struct task *t, struct stw_error *err)
                          ? with_guard(desired_of(t->child), OLD_GUARD, json_integer(INT32_MAX))
                          : with_guard(desired_of(t->child), CREATE_GUARD, json_string("1"));
     if (!object)
-        (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(err);
     return object;
 }
 
@@ -208,7 +208,7 @@ static json_t *to_change(const struct task *t, const char *uid, struct stw_error
 {
     json_t *object = with_guard(desired_of(t->child), "uid", json_string(uid));
     if (!object)
-        (void)stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(err);
     return object;
 }
 
@@ -545,7 +545,7 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     stw_key_make(owner->ns, t.name ? t.name : "", t.key);
     what_of(t.resource, t.key, t.what, sizeof(t.what));
     if (!t.name || find_wanted(run, child, t.what, &t.wanted) != 0) {
-        (void)stw_fail(&child->err, STW_ERR_INTERNAL, "out of memory");
+        (void)stw_fail_memory(&child->err);
         set_child_state(&t, STW_CHILD_FAILED);
         return;
     }

@@ -2,6 +2,7 @@
 #include "controller/condition.h"
 
 #include "base/util.h"
+#include "kube/tree.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,17 +15,11 @@ const char *stw_truth_name(enum stw_truth truth)
     return truth_names[truth];
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 const json_t *stw_condition_find(const json_t *list, const char *type)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *c = json_array_get(list, i);
-        if (stw_streq(text_of(c, "type"), type))
+        if (stw_streq(stw_tree_text(c, "type"), type))
             return c;
     }
     return NULL;
@@ -32,12 +27,12 @@ const json_t *stw_condition_find(const json_t *list, const char *type)
 
 bool stw_condition_is(const json_t *condition, enum stw_truth truth)
 {
-    return condition && stw_streq(text_of(condition, "status"), truth_names[truth]);
+    return condition && stw_streq(stw_tree_text(condition, "status"), truth_names[truth]);
 }
 
 const char *stw_condition_reason(const json_t *condition)
 {
-    return text_of(condition, "reason");
+    return stw_tree_text(condition, "reason");
 }
 
 static void append_condition(struct stw_conditions *c, json_t *condition)
@@ -95,7 +90,7 @@ void stw_condition_set(struct stw_conditions *c, const char *type, enum stw_trut
 {
     char message[STW_CONDITION_MESSAGE_MAX + 8];
     const json_t *old = stw_condition_find(c->old, type);
-    const char *since = text_of(old, "lastTransitionTime");
+    const char *since = stw_tree_text(old, "lastTransitionTime");
     va_list ap;
 
     va_start(ap, fmt);

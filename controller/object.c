@@ -281,7 +281,7 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
     json_auto_t *patch =
         json_pack("{s:{s:s},s:O}", "metadata", "resourceVersion", rv, "status", diff);
     if (!patch)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
+        return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     if (stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, "status",

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/status.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -75,19 +76,13 @@ void stw_tell_children(const struct stw_run *run, const struct stw_object *o, co
             tell_repair(run, o, &children[i]);
 }
 
-static const char *text_of(const json_t *condition, const char *key)
-{
-    const char *text = json_string_value(json_object_get(condition, key));
-    return text ? text : "";
-}
-
 /* Records a warning if this is a new problem. */
 static void tell_trouble(const struct stw_run *run, const struct stw_object *o, const char *reason,
                          const char *message)
 {
     const json_t *ready = stw_condition_find(json_object_get(o->status, "conditions"), STW_READY);
-    if (stw_streq(text_of(ready, "reason"), reason) &&
-        strncmp(text_of(ready, "message"), message, 200) == 0)
+    if (stw_streq(stw_tree_text(ready, "reason"), reason) &&
+        strncmp(stw_tree_text(ready, "message"), message, 200) == 0)
         return;
     stw_object_event(run, o, true, reason, "Reconcile", "%s", message);
     stw_log(STW_LOG_WARN, "cannot go on", STW_STR("reason", reason), STW_STR("why", message));
@@ -182,7 +177,7 @@ static int write_status(struct stw_run *run, const struct stw_object *o, json_t 
 {
     struct stw_error err = {0};
     json_auto_t *own = status;
-    int written = !own    ? stw_fail(&err, STW_ERR_INTERNAL, "out of memory")
+    int written = !own    ? stw_fail_memory(&err)
                   : exact ? stw_object_write_state(run, o, own, &err)
                           : stw_object_write_status(run, o, own, &err);
     if (written < 0)

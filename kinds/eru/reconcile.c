@@ -2,6 +2,7 @@
 #include "kinds/eru/reconcile.h"
 
 #include "base/util.h"
+#include "controller/claim.h"
 #include "controller/outcome.h"
 #include "controller/packed.h"
 #include "controller/status.h"
@@ -11,7 +12,6 @@
 
 #include <stdio.h>
 
-#define KEYS_MAX (1u << 20)
 #define TEXT_MAX (8u << 20)
 
 /* --- the watches of Erus and Deployments */
@@ -136,26 +136,13 @@ void eru_deployment_key(const struct stw_run *run, const char *name, char out[ST
 
 /* --- conflicts over a Deployment */
 
-static bool comes_before(const struct stw_object *other, const char *other_key, const struct eru *e)
-{
-    int order = strcmp(other->created, e->object.created); /* RFC 3339 in UTC sorts as text */
-    return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, e->run->key) < 0));
-}
-
 static void find_older(struct eru *e, const char *deployment)
 {
-    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
-    size_t at = 0;
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048);
+    char key[STW_KEY_LEN];
     stw_buf_addf(&index, "deployment:%s", deployment);
-    stw_informer_keys(stw_run_cache(e->run, e->run->controller->own), stw_buf_str(&index), &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at));) {
-        stw_autoobject struct stw_object other = {0};
-        if (stw_streq(key, e->run->key) || stw_object_load_key(e->run, key, &other) != 0 ||
-            !comes_before(&other, key, e))
-            continue;
+    if (stw_claim_find(e->run, &e->object, stw_buf_str(&index), NULL, key))
         (void)snprintf(e->holder, sizeof(e->holder), "%s", key);
-        return;
-    }
 }
 
 /* --- the run */

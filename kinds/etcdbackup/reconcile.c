@@ -2,6 +2,7 @@
 #include "kinds/etcdbackup/reconcile.h"
 
 #include "base/util.h"
+#include "controller/claim.h"
 #include "controller/outcome.h"
 #include "controller/secret_watch.h"
 #include "controller/status.h"
@@ -15,7 +16,6 @@
 
 #define INDEX_CLUSTER "backupOf"
 #define INDEX_PLACE "place"
-#define KEYS_MAX (1u << 20)
 
 static const struct stw_watch own_watch;
 
@@ -133,35 +133,21 @@ static bool check_transfer(struct eb *e)
 }
 
 /* Two EtcdBackups can share a place if admission did not see both: the older one keeps it. */
-static bool is_older(const struct stw_object *other, const char *other_key, const struct eb *e)
-{
-    int order = strcmp(other->created, e->object.created); /* RFC 3339 in UTC sorts as text */
-    return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, e->run->key) < 0));
-}
-
 static void look_for_holder(struct eb *e)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX + 16);
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
-    size_t at = 0;
+    char key[STW_KEY_LEN];
+    size_t len = strlen(e->run->ns);
     stw_buf_adds(&index, INDEX_PLACE ":");
-    if (!stw_etcdbackup_place(e->object.root, e->run->ns, &index))
+    if (!stw_etcdbackup_place(e->object.root, e->run->ns, &index) ||
+        !stw_claim_find(e->run, &e->object, stw_buf_str(&index), NULL, key))
         return;
-    stw_informer_keys(stw_run_cache(e->run, &own_watch), stw_buf_str(&index), &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at));) {
-        stw_autoobject struct stw_object other = {0};
-        size_t len = strlen(e->run->ns);
-        if (stw_streq(key, e->run->key) || stw_object_load_key(e->run, key, &other) != 0 ||
-            !is_older(&other, key, e))
-            continue;
-        bool same = strncmp(key, e->run->ns, len) == 0 && key[len] == '/';
-        e->stalled = "PathInUse";
-        (void)snprintf(e->stalled_text, sizeof(e->stalled_text),
-                       "%s%.253s%s stores in the same place: give this one another path",
-                       same ? "EtcdBackup \"" : "an EtcdBackup of another namespace",
-                       same ? key + len + 1 : "", same ? "\"" : "");
-        return;
-    }
+    bool same = strncmp(key, e->run->ns, len) == 0 && key[len] == '/';
+    e->stalled = "PathInUse";
+    (void)snprintf(e->stalled_text, sizeof(e->stalled_text),
+                   "%s%.253s%s stores in the same place: give this one another path",
+                   same ? "EtcdBackup \"" : "an EtcdBackup of another namespace",
+                   same ? key + len + 1 : "", same ? "\"" : "");
 }
 
 /* The backup failed because of a watched object: each run may check whether that is fixed. */

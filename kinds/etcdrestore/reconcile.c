@@ -10,6 +10,7 @@
  * Nothing that existed before is changed. */
 #include "kinds/etcdrestore/reconcile.h"
 
+#include "base/backoff.h"
 #include "base/util.h"
 #include "controller/outcome.h"
 #include "controller/secret_watch.h"
@@ -39,13 +40,11 @@ static void stall_restore(struct er *e, const char *reason, const char *fmt, ...
 static void fail_attempt(struct er *e)
 {
     struct er_state *s = &e->state;
-    int64_t wait = ER_BACKOFF_S;
-    for (int64_t i = 0; i < s->failures && wait < ER_BACKOFF_MAX_S; i++)
-        wait *= 2;
+    int64_t done = STW_MAX(s->failures, 0); /* the status may hold any number */
     s->phase = ER_FAILED;
     s->failures++;
     e->again = *s->seed; /* to clean up */
-    s->retry_at = e->now + STW_MIN(wait, ER_BACKOFF_MAX_S);
+    s->retry_at = e->now + (int64_t)stw_backoff(ER_BACKOFF_S, (uint64_t)done, ER_BACKOFF_MAX_S);
     stw_message_clean(s->error, sizeof(s->error) - 1);
 }
 

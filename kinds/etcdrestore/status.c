@@ -4,6 +4,7 @@
 #include "controller/status.h"
 #include "base/util.h"
 #include "kinds/etcdrestore/run_priv.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -15,34 +16,25 @@ const char *const er_phase_names[ER_PHASES] = {
     [ER_FAILED] = "Failed",
 };
 
-static void text_of(const json_t *object, const char *key, char *out, size_t size)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    (void)snprintf(out, size, "%s", text ? text : "");
-}
-
 void er_state_read(const json_t *status, struct er_state *ret)
 {
-    char phase[16], when[STW_TIME_LEN];
+    char phase[16];
     const json_t *snapshot = json_object_get(status, "snapshot");
     const json_t *retry = json_object_get(status, "retry");
-    int64_t us;
-    *ret = (struct er_state){.retry_at = EB_NEVER};
-    text_of(status, "phase", phase, sizeof(phase));
+    *ret = (struct er_state){0};
+    stw_tree_copy(status, "phase", phase, sizeof(phase));
     for (int i = 0; i < ER_PHASES; i++)
         if (stw_streq(phase, er_phase_names[i]))
             ret->phase = (enum er_phase)i;
-    text_of(status, "uri", ret->uri, sizeof(ret->uri));
-    text_of(status, "seedMember", ret->seed, sizeof(ret->seed));
-    text_of(status, "reason", ret->reason, sizeof(ret->reason));
-    text_of(status, "newClusterID", ret->cluster_id, sizeof(ret->cluster_id));
-    text_of(retry, "lastError", ret->error, sizeof(ret->error));
-    text_of(retry, "nextTime", when, sizeof(when));
-    if (stw_time_parse(when, &us) == 0)
-        ret->retry_at = us / 1000000;
+    stw_tree_copy(status, "uri", ret->uri, sizeof(ret->uri));
+    stw_tree_copy(status, "seedMember", ret->seed, sizeof(ret->seed));
+    stw_tree_copy(status, "reason", ret->reason, sizeof(ret->reason));
+    stw_tree_copy(status, "newClusterID", ret->cluster_id, sizeof(ret->cluster_id));
+    stw_tree_copy(retry, "lastError", ret->error, sizeof(ret->error));
+    ret->retry_at = stw_tree_time(retry, "nextTime", EB_NEVER);
     ret->failures = (int64_t)json_integer_value(json_object_get(retry, "count"));
-    text_of(snapshot, "sha256", ret->snapshot.sha256, sizeof(ret->snapshot.sha256));
-    text_of(snapshot, "storageVersion", ret->snapshot.version, sizeof(ret->snapshot.version));
+    stw_tree_copy(snapshot, "sha256", ret->snapshot.sha256, sizeof(ret->snapshot.sha256));
+    stw_tree_copy(snapshot, "storageVersion", ret->snapshot.version, sizeof(ret->snapshot.version));
     ret->snapshot.revision = (uint64_t)json_integer_value(json_object_get(snapshot, "revision"));
     ret->snapshot.size_bytes = (uint64_t)json_integer_value(json_object_get(snapshot, "sizeBytes"));
 }

@@ -2,6 +2,7 @@
 #include "kinds/myweb/reconcile.h"
 
 #include "base/util.h"
+#include "controller/claim.h"
 #include "kinds/myweb/run_priv.h"
 
 #include <stdio.h>
@@ -43,32 +44,17 @@ static void myweb_changed(struct stw_manager *m, const struct stw_watch *w, cons
     wake_waiting(m, port_of(old_text), port_of(new_text));
 }
 
-static bool claims_before(const struct stw_object *other, const char *other_key,
-                          const struct myweb *w)
-{
-    int order = strcmp(other->created, w->object.created); /* RFC 3339 in UTC sorts as text */
-    return !other->deleting && (order < 0 || (order == 0 && strcmp(other_key, w->run->key) < 0));
-}
-
 /* An older MyWeb that wants the same port has priority, even when its Service does not exist
  * yet. */
 static bool find_older_claim(struct myweb *w)
 {
-    char port[48], name[STW_KEY_LEN];
-    size_t at = 0;
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(1u << 20);
+    char port[48], key[STW_KEY_LEN], name[STW_KEY_LEN];
     (void)snprintf(port, sizeof(port), "nodePort:%lld", (long long)w->spec.node_port);
-    stw_informer_keys(stw_run_cache(w->run, w->run->controller->own), port, &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at));) {
-        stw_autoobject struct stw_object other = {0};
-        if (stw_streq(key, w->run->key) || stw_object_load_key(w->run, key, &other) != 0 ||
-            !claims_before(&other, key, w))
-            continue;
-        stw_name_to(w->run->key, key, name, sizeof(name));
-        (void)snprintf(w->holder, sizeof(w->holder), "MyWeb %s", name);
-        return true;
-    }
-    return false;
+    if (!stw_claim_find(w->run, &w->object, port, NULL, key))
+        return false;
+    stw_name_to(w->run->key, key, name, sizeof(name));
+    (void)snprintf(w->holder, sizeof(w->holder), "MyWeb %s", name);
+    return true;
 }
 
 /* --- the Service */
