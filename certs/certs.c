@@ -116,7 +116,7 @@ static void set_defaults(struct stw_certs_config *c)
 
 /* --- create and destroy */
 
-static void make_metrics(struct stw_certs *c)
+static void register_cert_metrics(struct stw_certs *c)
 {
     static const char *const labels[] = {"cert", NULL};
     struct stw_family *end;
@@ -156,7 +156,7 @@ int stw_certs_create(const struct stw_certs_config *config, const struct stw_clo
         stw_certs_destroy(c);
         return -1;
     }
-    make_metrics(c);
+    register_cert_metrics(c);
     *ret = c;
     return 0;
 }
@@ -257,7 +257,7 @@ static void watch_expiry(struct stw_certs *c)
 }
 
 /* True when something was reported, false on a timeout. */
-static bool wait_for(struct stw_certs *c, uint64_t ms)
+static bool wait_for_change(struct stw_certs *c, uint64_t ms)
 {
     struct pollfd fds[] = {{.fd = c->wake, .events = POLLIN},
                            {.fd = c->mode->fd(c), .events = POLLIN}};
@@ -275,7 +275,7 @@ static void *certs_thread(void *arg)
     while (!atomic_load(&c->stop)) {
         uint64_t wait_ms = c->mode->step(c, woken);
         watch_expiry(c);
-        woken = wait_for(c, wait_ms);
+        woken = wait_for_change(c, wait_ms);
     }
     return NULL;
 }

@@ -71,7 +71,8 @@ static void add_raw(struct stw_buf *out, struct stw_json v)
         stw_buf_add(out, raw, len);
 }
 
-static void add_member(struct stw_buf *out, bool *first, struct stw_json key, struct stw_json value)
+static void copy_member(struct stw_buf *out, bool *first, struct stw_json key,
+                        struct stw_json value)
 {
     if (!*first)
         stw_buf_addc(out, ',');
@@ -109,7 +110,7 @@ static void add_data(const struct stw_content *c, struct stw_json data, struct s
     stw_buf_addc(out, '{');
     stw_json_foreach (data, key, value)
         if (slot_of(key) < 0)
-            add_member(out, &first, key, value);
+            copy_member(out, &first, key, value);
     add_slots(c, &first, out);
     stw_buf_addc(out, '}');
 }
@@ -122,7 +123,7 @@ static void add_metadata(struct stw_json meta, struct stw_buf *out)
     stw_buf_addc(out, '{');
     stw_json_foreach (meta, key, value)
         if (!stw_json_is(key, "managedFields"))
-            add_member(out, &first, key, value);
+            copy_member(out, &first, key, value);
     stw_buf_addc(out, '}');
 }
 
@@ -138,7 +139,7 @@ static int write_update(const struct stw_content *c, const struct stw_buf *was, 
     stw_buf_addc(out, '{');
     stw_json_foreach (root, key, value)
         if (!stw_json_is(key, "metadata") && !stw_json_is(key, "data"))
-            add_member(out, &first, key, value);
+            copy_member(out, &first, key, value);
     stw_buf_adds(out, first ? "\"metadata\":" : ",\"metadata\":");
     add_metadata(stw_json_get(root, "metadata"), out);
     stw_buf_adds(out, ",\"data\":");

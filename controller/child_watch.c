@@ -29,7 +29,7 @@ static const struct stw_controller *find_controller(const struct stw_controller 
     return NULL;
 }
 
-static void add_member(struct stw_buf *out, const char *key, struct stw_json value)
+static void add_raw_member(struct stw_buf *out, const char *key, struct stw_json value)
 {
     size_t len;
     const char *raw = stw_json_raw(value, &len);
@@ -57,7 +57,7 @@ static const struct stw_controller *add_ours(const struct stw_controller *const 
     stw_buf_adds(out, ",\"u\":");
     stw_buf_json_strz(out, uid);
     stw_buf_addf(out, "},\"d\":\"%s\"", digest);
-    add_member(out, "u", stw_json_get(metadata, "uid"));
+    add_raw_member(out, "u", stw_json_get(metadata, "uid"));
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
     return c;
@@ -95,10 +95,10 @@ static void add_stuck(struct stw_json conditions, struct stw_buf *out)
         if (!tells_why(condition))
             continue;
         if (stw_json_is(stw_json_get(condition, "type"), "Progressing"))
-            add_member(out, "why", stw_json_get(condition, "reason"));
+            add_raw_member(out, "why", stw_json_get(condition, "reason"));
         else
             stw_buf_adds(out, ",\"why\":\"ReplicaFailure\"");
-        add_member(out, "msg", stw_json_get(condition, "message"));
+        add_raw_member(out, "msg", stw_json_get(condition, "message"));
         return;
     }
 }
@@ -145,8 +145,8 @@ static void add_active(struct stw_json conditions, struct stw_buf *out)
         return;
     stw_buf_addf(out, ",\"h\":{\"up\":%s", stw_json_is(status, "True") ? "true" : "false");
     if (!stw_json_is(status, "True")) {
-        add_member(out, "why", stw_json_get(active, "reason"));
-        add_member(out, "msg", stw_json_get(active, "message"));
+        add_raw_member(out, "why", stw_json_get(active, "reason"));
+        add_raw_member(out, "msg", stw_json_get(active, "message"));
     }
     stw_buf_addc(out, '}');
 }

@@ -107,7 +107,7 @@ static int add_lookups(struct stw_manager *m, const struct stw_controller *c, st
     return 0;
 }
 
-static void make_metrics(struct stw_manager *m)
+static void register_object_metrics(struct stw_manager *m)
 {
     static const char *const labels[] = {"kind", "condition", "status", NULL};
     if (!m->config.metrics)
@@ -162,7 +162,7 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
         stw_manager_destroy(m);
         return -1;
     }
-    make_metrics(m);
+    register_object_metrics(m);
     *ret = m;
     return 0;
 }

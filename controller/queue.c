@@ -61,7 +61,8 @@ static const struct {
      offsetof(struct queue_metrics, worked_s)},
 };
 
-static void make_metrics(struct queue_metrics *to, const char *name, struct stw_metrics *m)
+static void register_queue_metrics(struct queue_metrics *to, const char *name,
+                                   struct stw_metrics *m)
 {
     static const char *const labels[] = {"name", "controller", NULL};
     for (size_t i = 0; i < STW_COUNT(metric_table); i++) {
@@ -90,7 +91,7 @@ struct stw_queue *stw_queue_create(const char *name, const struct stw_clock *clo
         goto no_wake;
     if (stw_cond_init(&q->idle) != 0)
         goto no_idle;
-    make_metrics(&q->metrics, name, metrics);
+    register_queue_metrics(&q->metrics, name, metrics);
     return q;
 no_idle:
     pthread_cond_destroy(&q->wake);

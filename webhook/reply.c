@@ -23,7 +23,7 @@ void stw_status_write(struct stw_buf *out, int code, const char *reason, const c
     stw_buf_addc(out, '}');
 }
 
-static void add_member(struct stw_buf *out, const char *key, const char *value)
+static void add_string_member(struct stw_buf *out, const char *key, const char *value)
 {
     stw_buf_adds(out, key);
     stw_buf_json_strz(out, value);
@@ -33,10 +33,10 @@ static void add_cause(const struct stw_finding *f, struct stw_buf *detail, struc
 {
     stw_buf_clear(detail);
     stw_finding_detail(f, detail);
-    add_member(out, "{\"reason\":", stw_finding_cause(f->code));
+    add_string_member(out, "{\"reason\":", stw_finding_cause(f->code));
     stw_buf_adds(out, ",\"message\":");
     stw_buf_json_str(out, stw_buf_str(detail), detail->len);
-    add_member(out, ",\"field\":", f->path);
+    add_string_member(out, ",\"field\":", f->path);
     stw_buf_addc(out, '}');
     out->failed |= detail->failed;
 }
@@ -47,9 +47,9 @@ static void add_details(const struct stw_envelope *e, const struct stw_verdict *
     stw_autobuf struct stw_buf detail = STW_BUF_INIT(out->max);
     stw_buf_adds(out, ",\"details\":{");
     if (v->name[0])
-        add_member(out, "\"name\":", v->name);
-    add_member(out, v->name[0] ? ",\"group\":" : "\"group\":", e->admission.kind->group);
-    add_member(out, ",\"kind\":", e->admission.kind->kind);
+        add_string_member(out, "\"name\":", v->name);
+    add_string_member(out, v->name[0] ? ",\"group\":" : "\"group\":", e->admission.kind->group);
+    add_string_member(out, ",\"kind\":", e->admission.kind->kind);
     stw_buf_adds(out, ",\"causes\":[");
     for (size_t i = 0; i < v->findings.error_count; i++) {
         if (i > 0)

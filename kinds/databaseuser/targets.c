@@ -206,7 +206,7 @@ static int first_look(struct stw_target_store *s, struct stw_error *err)
 
 /* --- the thread */
 
-static void wait_for(struct stw_target_store *s, uint64_t ms)
+static void wait_for_file(struct stw_target_store *s, uint64_t ms)
 {
     struct pollfd fds[] = {{.fd = s->wake, .events = POLLIN},
                            {.fd = s->notify.fd, .events = POLLIN}};
@@ -223,7 +223,7 @@ static void *targets_thread(void *arg)
         if (stw_notify_folder(&s->notify, s->folder, &err) < 0)
             stw_log(STW_LOG_DEBUG, "the configuration is only looked at each minute",
                     STW_STR("error", err.text));
-        wait_for(s, stw_target_store_look(s));
+        wait_for_file(s, stw_target_store_look(s));
     }
     return NULL;
 }
@@ -252,7 +252,7 @@ void stw_target_store_stop(struct stw_target_store *s)
 
 /* --- create and destroy */
 
-static void make_metrics(struct stw_target_store *s, struct stw_metrics *m)
+static void register_target_metrics(struct stw_target_store *s, struct stw_metrics *m)
 {
     struct stw_family *reloads =
         stw_metrics_family(m, STW_COUNTER, "steward_config_reloads_total",
@@ -289,7 +289,7 @@ int stw_target_store_create(const struct stw_target_store_config *config,
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_mutex_init(&s->listening, NULL);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    make_metrics(s, config->metrics);
+    register_target_metrics(s, config->metrics);
     int rc = 0;
     if (s->wake < 0)
         rc = stw_fail(err, STW_ERR_INTERNAL, "cannot make an eventfd: %s", strerrordesc_np(errno));

@@ -74,7 +74,7 @@ void eru_make(struct stw_run *run, struct stw_result *result)
 
 /* --- after the annotation was removed */
 
-static bool is_ours(struct stw_json eru, const char *deployment_uid)
+static bool is_eru_of_deployment(struct stw_json eru, const char *deployment_uid)
 {
     struct stw_json key, owner;
     stw_json_foreach (stw_json_path(eru, "metadata.ownerReferences"), key, owner)
@@ -149,7 +149,7 @@ bool eru_unmake(struct eru *e, struct stw_result *result)
         return true;
     }
     struct stw_json live = stw_json_root(&doc);
-    if (!is_ours(live, desired.uid) ||
+    if (!is_eru_of_deployment(live, desired.uid) ||
         stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv)) != 0)
         return false;
     if (stw_eru_is_default(&e->spec))

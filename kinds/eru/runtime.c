@@ -96,7 +96,7 @@ static int start_watching(struct eru_runtime *k, struct stw_error *err)
 
 /* --- the state of the controller */
 
-static void make_metrics(struct eru_runtime *k, struct stw_metrics *m)
+static void register_result_metrics(struct eru_runtime *k, struct stw_metrics *m)
 {
     static const char *const labels[] = {"result", NULL};
     struct stw_family *f = stw_metrics_family(
@@ -128,7 +128,7 @@ int eru_runtime_open(struct stw_manager *m, const struct stw_manager_config *con
     k->timer = k->stop = -1;
     k->rollouts = eru_rollouts_create(k->clock);
     if (config->metrics)
-        make_metrics(k, config->metrics);
+        register_result_metrics(k, config->metrics);
     if (!k->rollouts || start_watching(k, err) != 0) {
         eru_runtime_close(k);
         return -1;

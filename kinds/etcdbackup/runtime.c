@@ -318,7 +318,7 @@ void eb_runtime_pause(void *state)
 
 /* --- metrics */
 
-static void make_metrics(struct eb_runtime *k, struct stw_metrics *m)
+static void register_backup_metrics(struct eb_runtime *k, struct stw_metrics *m)
 {
     static const char *const results[] = {"result", NULL};
     static const char *const clusters[] = {"namespace", "cluster", NULL};
@@ -390,7 +390,7 @@ int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
     k->told = STW_TABLE_INIT(key_of_told);
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics)
-        make_metrics(k, config->metrics);
+        register_backup_metrics(k, config->metrics);
     *ret_state = k;
     return 0;
 }

@@ -205,7 +205,7 @@ struct call {
     size_t index;
 };
 
-static int add_member(struct call *c)
+static int add_etcd_member(struct call *c)
 {
     char url[STW_ETCD_URL_MAX];
     uint64_t id;
@@ -324,7 +324,7 @@ static const struct {
     [EC_DELETE_POD] = {.kube = delete_pod},
     [EC_DELETE_CLAIM] = {.kube = delete_claim},
     [EC_GUARD] = {.kube = guard_pod},
-    [EC_MEMBER_ADD] = {.etcd = add_member},
+    [EC_MEMBER_ADD] = {.etcd = add_etcd_member},
     [EC_MEMBER_PROMOTE] = {.etcd = promote_member},
     [EC_MEMBER_REMOVE] = {.etcd = remove_member},
     [EC_MOVE_LEADER] = {.etcd = move_leader},

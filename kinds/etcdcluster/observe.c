@@ -79,7 +79,7 @@ bool ec_pods_are_of(struct ec *e, const char *template_hash)
 
 /* A volume of an earlier cluster of this name is not ours.  Exception: the restored volume, which
  * was created before the cluster. */
-static bool is_ours(const struct ec *e, const char *name, const struct ec_claim_live *c)
+static bool is_our_claim(const struct ec *e, const char *name, const struct ec_claim_live *c)
 {
     if (*c->cluster_uid)
         return stw_streq(c->cluster_uid, e->object.uid);
@@ -94,7 +94,7 @@ static void take_claim(struct ec *e, const char *key, struct stw_informer *cache
     char rv[STW_RV_LEN];
     if (stw_informer_get(cache, key, &text, rv) != 0 ||
         ec_claim_read(stw_buf_str(&text), text.len, &claim) != 0 ||
-        !is_ours(e, name_of(key), &claim) || !ec_entry(e, name_of(key), &d))
+        !is_our_claim(e, name_of(key), &claim) || !ec_entry(e, name_of(key), &d))
         return;
     (void)snprintf(claim.resource_version, sizeof(claim.resource_version), "%s", rv);
     d->claim = claim;

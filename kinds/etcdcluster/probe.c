@@ -39,7 +39,7 @@ static int open_socket(const char *address, int port)
     return fd;
 }
 
-static bool wait_for(int fd, short events)
+static bool wait_for_socket(int fd, short events)
 {
     struct pollfd p = {.fd = fd, .events = events};
     return poll(&p, 1, TIMEOUT_MS) == 1;
@@ -54,7 +54,7 @@ static bool shake_hands(SSL *ssl, int fd)
         int why = SSL_get_error(ssl, rc);
         if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
             return false;
-        if (!wait_for(fd, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT))
+        if (!wait_for_socket(fd, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT))
             return false;
     }
     return false;
@@ -77,7 +77,7 @@ int ec_probe(const char *address, int port, const char *host, char ret_fingerpri
     stw_autoclose int fd = open_socket(address, port);
     char *name = (char *)(uintptr_t)host; /* OpenSSL's macro takes a non-const pointer */
     int rc = -1;
-    if (fd < 0 || !wait_for(fd, POLLOUT))
+    if (fd < 0 || !wait_for_socket(fd, POLLOUT))
         return -1;
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     SSL *ssl = ctx ? SSL_new(ctx) : NULL;

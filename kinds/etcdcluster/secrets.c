@@ -121,7 +121,7 @@ static json_t *build_secret_manifest(const struct ec *e, const char *name,
                      "Opaque", "metadata", m, "data", data_of(entries));
 }
 
-static bool is_ours(const struct ec *e, const struct stw_secret *s)
+static bool is_our_secret(const struct ec *e, const struct stw_secret *s)
 {
     char kind[64], name[254], uid[64] = "";
     return stw_owner_controller(stw_json_root(&s->doc), kind, name, uid) == 0 &&
@@ -136,7 +136,7 @@ static int write_secret(struct ec *e, const char *name, const struct stw_secret 
     bool there = stw_json_there(stw_json_root(&old->doc));
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
-    if (there && !is_ours(e, old))
+    if (there && !is_our_secret(e, old))
         return stw_fail(err, STW_ERR_FORBIDDEN,
                         "Secret \"%s\" exists and is not controlled by this object; delete it, or "
                         "name it under spec.TLS.static",

@@ -217,7 +217,7 @@ static int use_plain_client(struct ec *e, struct ec_kept *kept)
     return 0;
 }
 
-static bool is_known(const struct ec *e, const struct ec_kept *kept, const char *versions)
+static bool is_kept_current(const struct ec *e, const struct ec_kept *kept, const char *versions)
 {
     int64_t now = stw_wall_us(e->run->clock) / 1000000;
     return kept->etcd && stw_streq(kept->secret_versions, versions) && now < kept->tls.look_again;
@@ -236,7 +236,7 @@ static int prepare_tls_client(struct ec *e, struct ec_kept *kept)
 {
     char versions[sizeof(kept->secret_versions)];
     ec_secrets_versions(e, versions, sizeof(versions));
-    if (is_known(e, kept, versions)) {
+    if (is_kept_current(e, kept, versions)) {
         e->tls = kept->tls;
     } else if (check_certificates(e, kept)) {
         save_checked_tls(e, kept, versions);

@@ -9,11 +9,11 @@
 
 #define TEXT_MAX (8u << 20)
 
-static int wait_for(struct er *e, const char *reason, const char *fmt, ...)
+static int wait_for_backup(struct er *e, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Records the reason why the backup is not there; it may still appear. */
-static int wait_for(struct er *e, const char *reason, const char *fmt, ...)
+static int wait_for_backup(struct er *e, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     (void)snprintf(e->state.reason, sizeof(e->state.reason), "%s", reason);
@@ -57,8 +57,8 @@ static int take_uri(struct er *e, const char *uri)
     s->volume = strncmp(uri, "pvc://", 6) == 0;
     s->s3 = b->s3;
     if (!slash || s->volume != stw_streq(b->storage_type, "PVC"))
-        return wait_for(e, "BackupNotFound", "EtcdBackup \"%s\" has no backup \"%.200s\"",
-                        e->spec.backup.name, uri);
+        return wait_for_backup(e, "BackupNotFound", "EtcdBackup \"%s\" has no backup \"%.200s\"",
+                               e->spec.backup.name, uri);
     if (s->volume)
         (void)snprintf(s->claim, sizeof(s->claim), "%.*s", (int)STW_MIN(slash - rest, 253), rest);
     (void)snprintf(s->path, sizeof(s->path), "%s", s->volume ? slash + 1 : rest);
@@ -86,13 +86,14 @@ static int by_backup(struct er *e)
         stw_json_scan(&s->doc, stw_buf_str(&s->text), s->text.len, NULL) != 0 ||
         stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(stw_json_root(&s->doc), "spec"),
                         e->arena, &s->backup, NULL) != 0)
-        return wait_for(e, "BackupNotFound", "there is no EtcdBackup \"%s\"", e->spec.backup.name);
+        return wait_for_backup(e, "BackupNotFound", "there is no EtcdBackup \"%s\"",
+                               e->spec.backup.name);
     struct stw_json artifacts = stw_json_path(stw_json_root(&s->doc), "status.artifacts");
     struct stw_json artifact = find_artifact(artifacts, uri);
     take_artifact(s, artifact);
     if (!uri && stw_json_strcpy(stw_json_get(artifact, "uri"), found, sizeof(found)) != 0)
-        return wait_for(e, "BackupNotFound", "EtcdBackup \"%s\" has no verified backup yet",
-                        e->spec.backup.name);
+        return wait_for_backup(e, "BackupNotFound", "EtcdBackup \"%s\" has no verified backup yet",
+                               e->spec.backup.name);
     return take_uri(e, uri ? uri : found);
 }
 

@@ -437,7 +437,7 @@ static void global_init(void)
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static void make_metrics(struct stw_client *c, struct stw_metrics *m)
+static void register_client_metrics(struct stw_client *c, struct stw_metrics *m)
 {
     static const char *const total[] = {"code", "method", "host", NULL};
     static const char *const times[] = {"verb", "host", NULL};
@@ -564,7 +564,7 @@ int stw_client_create(const struct stw_kubeconfig *config, const struct stw_cloc
     c->epoll = c->wake = -1;
     c->curl_due_ms = UINT64_MAX;
     init_locks(c);
-    make_metrics(c, metrics);
+    register_client_metrics(c, metrics);
     if (stw_auth_init(&c->auth, config, stw_now_ms(clock), err) < 0 ||
         make_url(c, config, err) < 0 || make_multi(c, err) < 0 || start_thread(c, err) < 0) {
         stw_client_destroy(c);

@@ -153,7 +153,7 @@ static void patch_series(struct stw_events *e, struct node *n, uint64_t now)
     n->patched_ms = now;
 }
 
-static void add_member(struct stw_buf *out, const char *name, const char *value, size_t len)
+static void add_text_member(struct stw_buf *out, const char *name, const char *value, size_t len)
 {
     if (!value || out->failed)
         return;
@@ -166,7 +166,7 @@ static void add_member(struct stw_buf *out, const char *name, const char *value,
 
 static void add_text(struct stw_buf *out, const char *name, const char *value)
 {
-    add_member(out, name, value, value ? strlen(value) : 0);
+    add_text_member(out, name, value, value ? strlen(value) : 0);
 }
 
 /* The bytes of a note that fit, without splitting a UTF-8 character. */
@@ -216,7 +216,7 @@ static bool create_event(struct stw_events *e, const struct stw_event_object *o,
     add_text(&body, "type", warning ? "Warning" : "Normal");
     add_text(&body, "reason", reason);
     add_text(&body, "action", action);
-    add_member(&body, "note", note, note_len(note));
+    add_text_member(&body, "note", note, note_len(note));
     add_text(&body, "reportingController", e->component);
     add_text(&body, "reportingInstance", e->host);
     add_regarding(&body, o);

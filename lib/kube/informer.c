@@ -73,7 +73,7 @@ int stw_informer_read(struct stw_informer *inf, struct stw_json object, struct s
 
 /* --- create and destroy */
 
-static void make_metrics(struct stw_informer *inf, struct stw_metrics *m)
+static void register_watch_metrics(struct stw_informer *inf, struct stw_metrics *m)
 {
     static const char *const labels[] = {"resource", NULL};
     const char *plural =
@@ -138,7 +138,7 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
     (void)pthread_mutex_init(&inf->lock, NULL);
     (void)pthread_cond_init(&inf->ended, NULL);
     stw_cache_init(&inf->cache, config->index, config->ctx);
-    make_metrics(inf, metrics);
+    register_watch_metrics(inf, metrics);
     if (make_reflectors(inf, err) < 0) {
         stw_informer_destroy(inf);
         return -1;

@@ -159,7 +159,7 @@ static int create_record(struct stw_lease *l, struct stw_error *err)
                            err);
 }
 
-static bool is_ours(const struct stw_lease *l)
+static bool is_held_by_us(const struct stw_lease *l)
 {
     return stw_streq(l->seen.holder, l->identity);
 }
@@ -168,7 +168,7 @@ static bool is_ours(const struct stw_lease *l)
  * newest. */
 static int write_record(struct stw_lease *l, struct stw_error *err)
 {
-    bool ours = is_ours(l);
+    bool ours = is_held_by_us(l);
     return exchange_record(l, "PUT",
                            lease_object(l, l->identity, duration_s(l),
                                         ours ? l->seen.acquire_time : "",
@@ -179,7 +179,7 @@ static int write_record(struct stw_lease *l, struct stw_error *err)
 static bool runs_still(const struct stw_lease *l)
 {
     int64_t seconds = STW_MAX(STW_MIN(l->seen.duration_s, DURATION_MAX_S), (int64_t)0);
-    return *l->seen.holder && !is_ours(l) &&
+    return *l->seen.holder && !is_held_by_us(l) &&
            stw_boot_ms(l->clock) < l->seen_ms + (uint64_t)seconds * 1000;
 }
 

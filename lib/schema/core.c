@@ -191,7 +191,7 @@ static void refuse_resource(const struct entry *e, const char *path, struct stw_
     stw_findings_at(f, at, STW_INVALID, e->value, "%s", message);
 }
 
-static bool is_known(const char *name)
+static bool is_known_resource(const char *name)
 {
     static const char *const names[] = {"cpu", "memory", "ephemeral-storage"};
     for (size_t i = 0; i < STW_COUNT(names); i++)
@@ -215,7 +215,7 @@ static void check_entry(const struct entry *e, struct stw_json limits, const cha
                         struct stw_findings *f)
 {
     bool is_limit = stw_streq(e->list, "limits");
-    if (!is_known(e->name))
+    if (!is_known_resource(e->name))
         refuse_resource(
             e, path, f,
             "must be cpu, memory, ephemeral-storage, hugepages-<size> or a name with a domain "

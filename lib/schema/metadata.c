@@ -34,7 +34,8 @@ static const char *name_fault(const struct stw_kind *k, const char *name)
     return name[strlen(name) - 1] == '-' ? "must end with a letter or a digit" : NULL;
 }
 
-static void check_name(const struct stw_kind *k, struct stw_json name, struct stw_findings *f)
+static void check_object_name(const struct stw_kind *k, struct stw_json name,
+                              struct stw_findings *f)
 {
     char text[NAME_MAX_BYTES + 1];
     uint32_t longest = k->name_max ? k->name_max : NAME_MAX_BYTES;
@@ -71,7 +72,7 @@ static void check_names(const struct stw_admission *a, struct stw_json metadata,
     if (stw_json_there(name) && stw_json_type(name) != STW_JSON_STRING)
         stw_findings_at(f, "metadata.name", STW_INVALID, name, "must be a string");
     else if (is_text(name))
-        check_name(a->kind, name, f);
+        check_object_name(a->kind, name, f);
     else if (is_text(prefix))
         check_generate_name(a->kind, prefix, f);
     else

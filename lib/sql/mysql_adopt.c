@@ -7,7 +7,7 @@
 
 #include "base/util.h"
 
-static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+static int read_proxy_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct stw_buf *excess = ctx;
     if (count < 1 || !c[0].data)
@@ -26,5 +26,5 @@ int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
     (void)seen;
     stw_buf_adds(&st->text, "SELECT COUNT(*) FROM mysql.proxies_priv WHERE User=");
     stw_mysql_string(&st->text, a->user, strlen(a->user), s->facts.no_backslash);
-    return stw_session_ask(s, st, read_row, excess, f);
+    return stw_session_ask(s, st, read_proxy_row, excess, f);
 }

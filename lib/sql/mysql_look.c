@@ -17,7 +17,7 @@
 /* Refuses names that the server would not store unchanged.  It stores names in three bytes a
  * character and compares them without trailing blanks: another account would be taken for this
  * one. */
-static int check_name(const char *what, const char *name, struct stw_error *err)
+static int check_mysql_name(const char *what, const char *name, struct stw_error *err)
 {
     size_t len = strlen(name);
     if (len == 0)
@@ -43,7 +43,7 @@ static int check_host(const char *host, struct stw_error *err)
                             "a host must be a name, an address or a pattern without blanks");
     if (strlen(host) > 255)
         return stw_fail(err, STW_ERR_INVALID, "a host must be at most 255 characters");
-    return check_name("host", host, err);
+    return check_mysql_name("host", host, err);
 }
 
 /* An account that may write in these could control the server or forge marks. */
@@ -66,15 +66,15 @@ static int check_grant(const struct stw_grant *g, struct stw_error *err)
                         g->database);
     if (g->schema)
         return stw_fail(err, STW_ERR_INVALID, "only PostgreSQL has schemas");
-    if (check_name("name of a database", g->database, err) < 0)
+    if (check_mysql_name("name of a database", g->database, err) < 0)
         return -1;
-    return g->table ? check_name("name of a table", g->table, err) : 0;
+    return g->table ? check_mysql_name("name of a table", g->table, err) : 0;
 }
 
 int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err)
 {
     size_t max = k->mariadb ? 80 : 32;
-    if (check_name("user", a->user, err) < 0)
+    if (check_mysql_name("user", a->user, err) < 0)
         return -1;
     size_t characters = 0;
     for (const char *p = a->user; *p != '\0'; p++)
@@ -345,7 +345,7 @@ static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
     return 0;
 }
 
-static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct look *k = ctx;
     if (count < CELLS || !c[KIND].data)
@@ -391,7 +391,7 @@ static int send_lookup(struct stw_session *s, const struct stw_account *a, bool 
     write_lookup(st, &s->facts, a->user, marks);
     if (add_hosts(a, seen) < 0)
         return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
-    return stw_session_ask(s, st, read_row, &k, f);
+    return stw_session_ask(s, st, read_login_row, &k, f);
 }
 
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,

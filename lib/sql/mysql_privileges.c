@@ -193,7 +193,7 @@ static void add_all(struct stw_right r, const struct stw_facts *k, unsigned on,
     }
 }
 
-static bool is_known(const char *name, const struct stw_facts *k, unsigned on)
+static bool is_known_privilege(const char *name, const struct stw_facts *k, unsigned on)
 {
     for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++)
         if (stw_streq(p->name, name) && stw_mysql_privilege_fits(p, k, on))
@@ -213,7 +213,7 @@ static int add_one(struct stw_right r, const char *text, const struct stw_facts 
     r.privilege = stw_mysql_privilege_name(k, text, strlen(text));
     if (!r.privilege && is_dynamic(text, k, on))
         r.privilege = text;
-    else if (!r.privilege || !is_known(r.privilege, k, on))
+    else if (!r.privilege || !is_known_privilege(r.privilege, k, on))
         return stw_fail(err, STW_ERR_INVALID, "%s is no right on %s of this server", text,
                         on == STW_ON_TABLE      ? "a table"
                         : on == STW_ON_DATABASE ? "a database"

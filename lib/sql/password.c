@@ -15,7 +15,7 @@
 #define SALT_LEN 20
 #define SCRAM_KEY_LEN 32
 
-static bool is_known(const struct stw_sql_secret *p)
+static bool is_known_password(const struct stw_sql_secret *p)
 {
     return p->data && p->len > 0;
 }
@@ -33,7 +33,7 @@ int stw_native_make(const struct stw_sql_secret *p, struct stw_buf *out)
 {
     unsigned char once[SHA_DIGEST_LENGTH], twice[SHA_DIGEST_LENGTH];
     char hex[2 * SHA_DIGEST_LENGTH + 1];
-    if (!is_known(p) || EVP_Digest(p->data, p->len, once, NULL, EVP_sha1(), NULL) != 1 ||
+    if (!is_known_password(p) || EVP_Digest(p->data, p->len, once, NULL, EVP_sha1(), NULL) != 1 ||
         EVP_Digest(once, sizeof(once), twice, NULL, EVP_sha1(), NULL) != 1)
         return -1;
     stw_hex_encode(twice, sizeof(twice), STW_HEX_UPPER, hex);
@@ -57,7 +57,7 @@ static int draw_salt(char salt[SALT_LEN])
 int stw_caching_sha2_make(const struct stw_sql_secret *p, struct stw_buf *out)
 {
     char salt[SALT_LEN], digest[44];
-    if (!is_known(p) || draw_salt(salt) < 0 ||
+    if (!is_known_password(p) || draw_salt(salt) < 0 ||
         stw_sha256_crypt(p->data, p->len, salt, SALT_LEN, ROUNDS, digest) < 0)
         return -1;
     stw_buf_adds(out, "$A$005$");
@@ -156,7 +156,7 @@ static const struct {
 enum stw_password_state stw_mysql_password_state(const char *plugin, const char *verifier,
                                                  size_t len, const struct stw_sql_secret *p)
 {
-    if (!is_known(p))
+    if (!is_known_password(p))
         return STW_PASSWORD_UNKNOWN;
     for (size_t i = 0; verifier && i < STW_COUNT(plugins); i++)
         if (stw_streq(plugins[i].plugin, plugin))
@@ -246,7 +246,7 @@ static enum stw_password_state check_scram(const char *v, size_t len,
 enum stw_password_state stw_pg_password_state(const char *user, const char *verifier, size_t len,
                                               const struct stw_sql_secret *p)
 {
-    if (!is_known(p))
+    if (!is_known_password(p))
         return STW_PASSWORD_UNKNOWN;
     if (!verifier)
         return STW_PASSWORD_DIFFERS;

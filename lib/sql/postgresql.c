@@ -62,7 +62,7 @@ static uint64_t now_ms(void)
 }
 
 /* 1: ready, 0: the deadline has passed, or the connection was cut. */
-static int wait_for(const struct stw_conn *c, short events, uint64_t deadline_ms)
+static int wait_for_server(const struct stw_conn *c, short events, uint64_t deadline_ms)
 {
     for (;;) {
         struct pollfd p[] = {{.fd = pq.PQsocket(c->pg), .events = events},
@@ -88,7 +88,7 @@ static int finish_connect(const struct stw_conn *c, uint64_t deadline_ms, struct
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
-        if (!wait_for(c, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
+        if (!wait_for_server(c, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
             return took_too_long(f, STW_SQL_STEP_CONNECT);
         state = pq.PQconnectPoll(c->pg);
     }
@@ -200,7 +200,7 @@ static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
         return -1;
     }
     while (pq.PQflush(c->pg) == 1) {
-        if (!wait_for(c, POLLIN | POLLOUT, deadline_ms))
+        if (!wait_for_server(c, POLLIN | POLLOUT, deadline_ms))
             return took_too_long(f, step);
         if (!pq.PQconsumeInput(c->pg))
             break;
@@ -213,7 +213,7 @@ static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_
                              struct stw_fault *f)
 {
     while (pq.PQisBusy(c->pg)) {
-        if (!wait_for(c, POLLIN, deadline_ms)) {
+        if (!wait_for_server(c, POLLIN, deadline_ms)) {
             (void)took_too_long(f, step);
             return NULL;
         }

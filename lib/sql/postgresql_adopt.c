@@ -21,7 +21,7 @@ static bool is_seen_right(const char *class)
            stw_streq(class, "pg_class");
 }
 
-static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+static int read_dependency_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct look *k = ctx;
     const struct stw_account *a = k->account;
@@ -56,5 +56,5 @@ int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
                  "'pg_database'::regclass THEN s.objid ELSE s.dbid END WHERE s.refclassid = "
                  "'pg_authid'::regclass AND s.refobjid = %s",
                  seen->role_oid);
-    return stw_session_ask(s, st, read_row, &k, f);
+    return stw_session_ask(s, st, read_dependency_row, &k, f);
 }

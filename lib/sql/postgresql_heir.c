@@ -62,7 +62,7 @@ static bool is_managed(const struct stw_cell *comment)
     return managed;
 }
 
-static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+static int read_heir_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct look *k = ctx;
     if (count < CELLS || !c[KIND].data)
@@ -120,7 +120,7 @@ int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct 
     else
         name_heir(a->ns, seen->heir);
     write_lookup(&st->text, seen->heir, seen->role_oid);
-    if (stw_session_ask(s, st, read_row, &k, f) < 0)
+    if (stw_session_ask(s, st, read_heir_row, &k, f) < 0)
         return -1;
     if (!seen->owns)
         return 0;

@@ -14,7 +14,7 @@
 #define NAME_MAX_BYTES 63
 
 /* The server truncates longer names without an error, so that two names would become one. */
-static int check_name(const char *what, const char *name, struct stw_error *err)
+static int check_pg_name(const char *what, const char *name, struct stw_error *err)
 {
     size_t len = strlen(name);
     if (len == 0)
@@ -35,14 +35,14 @@ static int check_role(const char *name, struct stw_error *err)
     if (strncmp(name, STW_PG_HEIR_PREFIX, strlen(STW_PG_HEIR_PREFIX)) == 0)
         return stw_fail(err, STW_ERR_INVALID,
                         "names that begin with \"" STW_PG_HEIR_PREFIX "\" are steward's own");
-    return check_name("user", name, err);
+    return check_pg_name("user", name, err);
 }
 
 int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err)
 {
     (void)k;
     if (check_role(a->user, err) < 0 ||
-        (a->reassign_owned_to && check_name("new owner", a->reassign_owned_to, err) < 0))
+        (a->reassign_owned_to && check_pg_name("new owner", a->reassign_owned_to, err) < 0))
         return -1;
     if (a->require_tls != STW_ACCOUNT_TLS_NONE)
         return stw_fail(err, STW_ERR_INVALID,
@@ -56,9 +56,9 @@ int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct 
             return stw_fail(err, STW_ERR_INVALID,
                             "the schema \"%s\" is the server's own: no rights on it are given",
                             g->schema);
-        if (check_name("name of a database", g->database, err) < 0 ||
-            (g->schema && check_name("name of a schema", g->schema, err) < 0) ||
-            (g->table && check_name("name of a table", g->table, err) < 0))
+        if (check_pg_name("name of a database", g->database, err) < 0 ||
+            (g->schema && check_pg_name("name of a schema", g->schema, err) < 0) ||
+            (g->table && check_pg_name("name of a table", g->table, err) < 0))
             return -1;
     }
     return 0;
@@ -154,7 +154,7 @@ static void add_right(struct stw_login *l, struct stw_right r, bool option)
         stw_rights_add(&l->have, &r);
 }
 
-static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+static int read_account_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct look *k = ctx;
     struct stw_seen *seen = k->seen;
@@ -206,7 +206,7 @@ int stw_pg_look(struct stw_session *s, const struct stw_account *a, struct stw_s
     if (!(k.login = stw_seen_login(seen, "")))
         return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
     k.login->wanted = true;
-    if (stw_session_ask(s, st, read_row, &k, f) < 0)
+    if (stw_session_ask(s, st, read_account_row, &k, f) < 0)
         return -1;
     stw_rights_sort(&k.login->have);
     try_password(s, a, k.login);

@@ -204,7 +204,7 @@ static bool is_covered(const struct look *k, const struct stw_right *r, bool seq
     return stw_rights_has(k->want, &all) || stw_rights_has(k->recorded, &all);
 }
 
-static int read_row(void *ctx, const struct stw_cell *c, unsigned count)
+static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct look *k = ctx;
     if (count < 6 || !c[0].data)
@@ -264,7 +264,7 @@ static int look_in(struct stw_session *s, struct look *k, const char *oid, struc
     write_have(&st->text, oid);
     write_all(&st->text, k->recorded, k->database, oid);
     bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
-    if (stw_session_ask(s, st, read_row, k, f) == 0)
+    if (stw_session_ask(s, st, read_right_row, k, f) == 0)
         return 0;
     if (may_pass(f, wanted)) {
         *f = (struct stw_fault){0};

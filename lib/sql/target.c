@@ -56,7 +56,7 @@ struct written {
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 /* The name must be valid as the value of an object's label `target`. */
-static const char *check_name(const char *s)
+static const char *check_target_name(const char *s)
 {
     size_t len = strlen(s);
     bool fits = len > 0 && s[strspn(s, LETTERS "-._")] == '\0' && strspn(s, LETTERS) > 0 &&
@@ -196,7 +196,7 @@ static const struct stw_field rows[] = {
      .has_range = true,
      .min = 1,
      .max = LABEL_MAX,
-     .check = check_name},
+     .check = check_target_name},
     {.name = "engine",
      .type = STW_T_STRING,
      WRITTEN(engine),

@@ -53,7 +53,7 @@ static int fail_by_errno(enum stw_store_trouble *trouble, const char *what, cons
 }
 
 /* A key is a plain file name here, without a leading dot: dot files are unfinished uploads. */
-static int check_name(const char *key, enum stw_store_trouble *trouble, struct stw_error *err)
+static int check_file_name(const char *key, enum stw_store_trouble *trouble, struct stw_error *err)
 {
     if (!*key || *key == '.' || strchr(key, '/') || strlen(key) > NAME_LEN_MAX)
         return stw_store_fail(trouble, STW_STORE_FAILED, err,
@@ -73,7 +73,7 @@ static int folder_begin(struct stw_store *s, const char *key, struct stw_upload 
                         enum stw_store_trouble *trouble, struct stw_error *err)
 {
     struct folder_upload *u;
-    if (check_name(key, trouble, err) != 0)
+    if (check_file_name(key, trouble, err) != 0)
         return -1;
     if (!(u = calloc(1, sizeof(*u))))
         return stw_store_fail_memory(trouble, err);
@@ -163,7 +163,7 @@ static int read_file_into_sink(struct stw_store *s, int fd, const char *key,
 static int folder_read(struct stw_store *s, const char *key, stw_store_sink_fn *sink, void *ctx,
                        enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    if (check_name(key, trouble, err) != 0)
+    if (check_file_name(key, trouble, err) != 0)
         return -1;
     stw_autoclose int fd =
         openat(folder_of(s)->dir, key, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -258,7 +258,7 @@ static int folder_clean(struct stw_store *s, const char *prefix,
 static int folder_remove(struct stw_store *s, const char *key, enum stw_store_trouble *trouble,
                          struct stw_error *err)
 {
-    if (check_name(key, trouble, err) != 0)
+    if (check_file_name(key, trouble, err) != 0)
         return -1;
     if (unlinkat(folder_of(s)->dir, key, 0) == 0 || errno == ENOENT)
         return 0;

@@ -82,7 +82,7 @@ static enum stw_store_trouble trouble_of(long status, const char *code)
     return status == 408 || status == 429 || status >= 500 ? STW_STORE_CONNECT : STW_STORE_FAILED;
 }
 
-static bool is_known(const char *code)
+static bool is_known_code(const char *code)
 {
     for (size_t i = 0; i < STW_COUNT(codes); i++)
         if (stw_streq(codes[i].code, code))
@@ -132,7 +132,7 @@ static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const st
         stw_log(STW_LOG_DEBUG, "the store refused", STW_STR("bucket", s->bucket),
                 STW_INT("status", status), STW_STR("code", w.code), STW_STR("detail", w.message));
         w.message[0] = '\0';
-        if (!is_known(w.code))
+        if (!is_known_code(w.code))
             w.code[0] = '\0';
     }
     (void)stw_store_fail(trouble, trouble_of(status, c->code), err,

@@ -15,7 +15,7 @@ void stw_audit_report_begin(struct stw_audit_report *r)
         fputs("{\"findings\": [", r->out);
 }
 
-static void add_member(struct stw_buf *out, const char *name, const char *value)
+static void add_report_member(struct stw_buf *out, const char *name, const char *value)
 {
     stw_buf_addf(out, "%s\"%s\": ", out->len > 1 ? ", " : "", name);
     stw_buf_json_strz(out, value);
@@ -36,17 +36,17 @@ static void show_json(struct stw_audit_report *r, const struct found *f)
     char version[256];
     (void)snprintf(version, sizeof(version), "%s/%s", f->kind->group, f->kind->version);
     stw_buf_addc(&line, '{');
-    add_member(&line, "severity", f->e ? "error" : "warning");
-    add_member(&line, "apiVersion", version);
-    add_member(&line, "kind", f->kind->kind);
-    add_member(&line, "namespace", f->ns);
-    add_member(&line, "name", f->name);
+    add_report_member(&line, "severity", f->e ? "error" : "warning");
+    add_report_member(&line, "apiVersion", version);
+    add_report_member(&line, "kind", f->kind->kind);
+    add_report_member(&line, "namespace", f->ns);
+    add_report_member(&line, "name", f->name);
     if (f->e) {
         stw_finding_detail(f->e, &text);
-        add_member(&line, "field", f->e->path);
-        add_member(&line, "reason", stw_finding_cause(f->e->code));
+        add_report_member(&line, "field", f->e->path);
+        add_report_member(&line, "reason", stw_finding_cause(f->e->code));
     }
-    add_member(&line, "message", f->e ? stw_buf_str(&text) : f->warning);
+    add_report_member(&line, "message", f->e ? stw_buf_str(&text) : f->warning);
     stw_buf_addc(&line, '}');
     fprintf(r->out, "%s\n  %s", r->shown ? "," : "", stw_buf_str(&line));
 }
