@@ -10,18 +10,18 @@
 
 /* --- bundles */
 
-struct entry {
+struct bundle_entry {
     char *pem;
     int64_t not_before_us;
 };
 struct bundle {
-    struct entry list[STW_BUNDLE_MAX_CERTS + 1];
+    struct bundle_entry list[STW_BUNDLE_MAX_CERTS + 1];
     unsigned count;
 };
 
 static int compare_not_before(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct bundle_entry *x = a, *y = b;
     if (x->not_before_us != y->not_before_us)
         return x->not_before_us < y->not_before_us ? -1 : 1;
     return strcmp(x->pem, y->pem);
@@ -36,7 +36,7 @@ static void bundle_push(struct bundle *b, char *pem, int64_t not_before_us)
             return;
         }
     }
-    b->list[b->count++] = (struct entry){.pem = pem, .not_before_us = not_before_us};
+    b->list[b->count++] = (struct bundle_entry){.pem = pem, .not_before_us = not_before_us};
     qsort(b->list, b->count, sizeof(b->list[0]), compare_not_before);
     if (b->count <= STW_BUNDLE_MAX_CERTS)
         return;

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-struct record {
+struct guard_record {
     uint64_t since_ms, closed_until_ms;
     uint32_t writes;
     bool accepted;
@@ -21,7 +21,7 @@ struct stw_guard {
 
 static const char *record_key(const void *record)
 {
-    return ((const struct record *)record)->what;
+    return ((const struct guard_record *)record)->what;
 }
 
 struct stw_guard *stw_guard_create(void)
@@ -50,9 +50,9 @@ void stw_guard_destroy(struct stw_guard *g)
     free(g);
 }
 
-static struct record *find_or_make(struct stw_guard *g, const char *what)
+static struct guard_record *find_or_make(struct stw_guard *g, const char *what)
 {
-    struct record *r = stw_table_get(&g->records, what);
+    struct guard_record *r = stw_table_get(&g->records, what);
     void *old;
     if (r)
         return r;
@@ -68,7 +68,7 @@ static struct record *find_or_make(struct stw_guard *g, const char *what)
     return r;
 }
 
-static bool is_stale(const struct record *r, uint64_t now_ms)
+static bool is_stale(const struct guard_record *r, uint64_t now_ms)
 {
     return !r->accepted && now_ms >= r->closed_until_ms &&
            now_ms - r->since_ms > STW_GUARD_WINDOW_MS;
@@ -78,7 +78,7 @@ static bool is_stale(const struct record *r, uint64_t now_ms)
 static void remove_stale_records(struct stw_guard *g, uint64_t now_ms)
 {
     uint32_t pos = 0;
-    struct record *r;
+    struct guard_record *r;
     if (now_ms - g->swept_ms <= STW_GUARD_WINDOW_MS)
         return;
     g->swept_ms = now_ms;
@@ -90,7 +90,7 @@ static void remove_stale_records(struct stw_guard *g, uint64_t now_ms)
     }
 }
 
-static enum stw_guard_answer count_write(struct record *r, uint64_t now_ms, uint64_t pause_ms)
+static enum stw_guard_answer count_write(struct guard_record *r, uint64_t now_ms, uint64_t pause_ms)
 {
     if (now_ms < r->closed_until_ms)
         return STW_GUARD_CLOSED;
@@ -110,7 +110,7 @@ enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uin
 {
     pthread_mutex_lock(&g->lock);
     remove_stale_records(g, now_ms);
-    struct record *r = find_or_make(g, what);
+    struct guard_record *r = find_or_make(g, what);
     enum stw_guard_answer answer = r ? count_write(r, now_ms, pause_ms) : STW_GUARD_GO;
     pthread_mutex_unlock(&g->lock);
     return answer;
@@ -120,7 +120,7 @@ void stw_guard_accept(struct stw_guard *g, const char *what, struct stw_hash wan
                       struct stw_hash live)
 {
     pthread_mutex_lock(&g->lock);
-    struct record *r = find_or_make(g, what);
+    struct guard_record *r = find_or_make(g, what);
     if (r) {
         r->accepted = true;
         r->wanted = wanted;
@@ -133,7 +133,7 @@ bool stw_guard_accepted(struct stw_guard *g, const char *what, struct stw_hash w
                         struct stw_hash live)
 {
     pthread_mutex_lock(&g->lock);
-    const struct record *r = stw_table_get(&g->records, what);
+    const struct guard_record *r = stw_table_get(&g->records, what);
     bool yes =
         r && r->accepted && stw_hash_equal(r->wanted, wanted) && stw_hash_equal(r->live, live);
     pthread_mutex_unlock(&g->lock);

@@ -12,7 +12,7 @@
 #define KEYS_MAX (64u << 20)
 #define TEXT_MAX (8u << 20)
 
-struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w)
+struct stw_watch_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w)
 {
     for (uint32_t i = 0; i < m->cache_count; i++)
         if (m->caches[i].watch == w)
@@ -30,9 +30,9 @@ void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c)
 
 /* Finds the cache of a resource.  Of several it prefers one with an index, then one without a label
  * selector. */
-static struct stw_cache *find_cache(struct stw_manager *m, const char *plural, size_t len)
+static struct stw_watch_cache *find_cache(struct stw_manager *m, const char *plural, size_t len)
 {
-    struct stw_cache *found = NULL;
+    struct stw_watch_cache *found = NULL;
     for (uint32_t i = 0; i < m->cache_count; i++) {
         const struct stw_watch *w = m->caches[i].watch;
         if (strncmp(w->resource->plural, plural, len) == 0 && w->resource->plural[len] == '\0' &&
@@ -66,7 +66,7 @@ bool stw_manager_find(void *ctx, const char *index, const char *key, const char 
 {
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     const char *dot = strchr(index, '.');
-    struct stw_cache *cache = dot ? find_cache(ctx, index, (size_t)(dot - index)) : NULL;
+    struct stw_watch_cache *cache = dot ? find_cache(ctx, index, (size_t)(dot - index)) : NULL;
     size_t at = 0;
     if (!cache)
         return false;
@@ -94,7 +94,7 @@ static bool looks_after(const struct stw_manager *m, const char *key)
 int stw_manager_has(void *ctx, const char *plural, const char *key)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    struct stw_cache *cache = find_cache(ctx, plural, strlen(plural));
+    struct stw_watch_cache *cache = find_cache(ctx, plural, strlen(plural));
     if (!looks_after(ctx, key) || !cache || !stw_informer_synced(cache->informer))
         return -1;
     return stw_informer_get(cache->informer, key, &text, NULL) == 0;

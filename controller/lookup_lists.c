@@ -13,16 +13,16 @@
 #define OBJECT_MAX_BYTES (8u << 20)
 
 /* The hash of an index key such as "nodePort:30100", or of '/' and the object's own key. */
-struct mark {
+struct list_mark {
     struct stw_hash hash;
     uint32_t at; /* offset of the object's key in `text` */
 };
 
-struct list {
+struct live_list {
     const struct stw_controller *const *controllers;
     const struct stw_watch *watch;
-    int rc;             /* -1: it could not be read */
-    struct mark *marks; /* sorted after reading */
+    int rc;                  /* -1: it could not be read */
+    struct list_mark *marks; /* sorted after reading */
     size_t count, cap;
     struct stw_buf text; /* keys, each ended by a NUL */
 };
@@ -30,34 +30,34 @@ struct list {
 struct stw_lookup_lists {
     struct stw_lookup_lists_config config;
     struct stw_lookup lookup;
-    struct list lists[LISTS_MAX];
+    struct live_list lists[LISTS_MAX];
     size_t count;
 };
 
 /* --- reading a list */
 
-static int add_mark(struct list *l, const char *what, size_t len, uint32_t at)
+static int add_mark(struct live_list *l, const char *what, size_t len, uint32_t at)
 {
     if (l->count == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 256;
-        struct mark *more = cap > KEYS_MAX * 2 ? NULL : realloc(l->marks, cap * sizeof(*more));
+        struct list_mark *more = cap > KEYS_MAX * 2 ? NULL : realloc(l->marks, cap * sizeof(*more));
         if (!more)
             return -1;
         l->marks = more;
         l->cap = cap;
     }
-    l->marks[l->count++] = (struct mark){stw_hash_bytes(what, len), at};
+    l->marks[l->count++] = (struct list_mark){stw_hash_bytes(what, len), at};
     return 0;
 }
 
-static int add_own_mark(struct list *l, const char *key, uint32_t at)
+static int add_own_mark(struct live_list *l, const char *key, uint32_t at)
 {
     char own[STW_KEY_LEN + 2];
     int len = snprintf(own, sizeof(own), "/%s", key);
     return add_mark(l, own, (size_t)len, at);
 }
 
-static int add_index(struct list *l, struct stw_json object, uint32_t at)
+static int add_index(struct live_list *l, struct stw_json object, uint32_t at)
 {
     stw_autobuf struct stw_buf projected = STW_BUF_INIT(OBJECT_MAX_BYTES);
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(OBJECT_MAX_BYTES);
@@ -80,7 +80,7 @@ static int add_index(struct list *l, struct stw_json object, uint32_t at)
 /* Returns 1 if a limit is exceeded or out of memory. */
 static int add_object(void *ctx, struct stw_json object)
 {
-    struct list *l = ctx;
+    struct live_list *l = ctx;
     char ns[254] = "", name[254], key[STW_KEY_LEN];
     struct stw_json meta = stw_json_get(object, "metadata");
     (void)stw_json_strcpy(stw_json_get(meta, "namespace"), ns, sizeof(ns));
@@ -94,7 +94,7 @@ static int add_object(void *ctx, struct stw_json object)
 
 static int compare_marks(const void *a, const void *b)
 {
-    const struct mark *x = a, *y = b;
+    const struct list_mark *x = a, *y = b;
     if (x->hash.hi != y->hash.hi)
         return x->hash.hi < y->hash.hi ? -1 : 1;
     if (x->hash.lo != y->hash.lo)
@@ -102,7 +102,7 @@ static int compare_marks(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int read_list_pages(struct stw_lookup_lists *all, struct list *l, const char *ns,
+static int read_list_pages(struct stw_lookup_lists *all, struct live_list *l, const char *ns,
                            struct stw_error *err)
 {
     struct stw_pages q = {.resource = l->watch->resource,
@@ -113,7 +113,7 @@ static int read_list_pages(struct stw_lookup_lists *all, struct list *l, const c
     return rc > 0 ? stw_fail(err, STW_ERR_TOO_LARGE, "there are too many of them") : rc;
 }
 
-static int walk_all(struct stw_lookup_lists *all, struct list *l, struct stw_error *err)
+static int walk_all(struct stw_lookup_lists *all, struct live_list *l, struct stw_error *err)
 {
     const char *const *ns = all->config.namespaces;
     int rc = read_list_pages(all, l, NULL, err);
@@ -124,7 +124,7 @@ static int walk_all(struct stw_lookup_lists *all, struct list *l, struct stw_err
     return rc;
 }
 
-static void read_list(struct stw_lookup_lists *all, struct list *l)
+static void read_list(struct stw_lookup_lists *all, struct live_list *l)
 {
     struct stw_error err = {0};
     l->rc = walk_all(all, l, &err);
@@ -160,7 +160,7 @@ static const struct stw_watch *find_watch(const struct stw_controller *const *al
     return w;
 }
 
-static struct list *list_of(struct stw_lookup_lists *all, const char *plural, size_t len)
+static struct live_list *list_of(struct stw_lookup_lists *all, const char *plural, size_t len)
 {
     const struct stw_watch *w = find_watch(all->config.controllers, plural, len);
     size_t i = 0;
@@ -169,9 +169,9 @@ static struct list *list_of(struct stw_lookup_lists *all, const char *plural, si
     if (!w || i == LISTS_MAX)
         return NULL;
     if (i == all->count) {
-        all->lists[i] = (struct list){.controllers = all->config.controllers,
-                                      .watch = w,
-                                      .text = STW_BUF_INIT(TEXT_MAX_BYTES)};
+        all->lists[i] = (struct live_list){.controllers = all->config.controllers,
+                                           .watch = w,
+                                           .text = STW_BUF_INIT(TEXT_MAX_BYTES)};
         all->count++;
         read_list(all, &all->lists[i]);
     }
@@ -179,9 +179,9 @@ static struct list *list_of(struct stw_lookup_lists *all, const char *plural, si
 }
 
 /* The index of the first mark with this hash, or where it would be. */
-static size_t lower_bound(const struct list *l, struct stw_hash hash)
+static size_t lower_bound(const struct live_list *l, struct stw_hash hash)
 {
-    const struct mark wanted = {.hash = hash};
+    const struct list_mark wanted = {.hash = hash};
     size_t low = 0, high = l->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -193,7 +193,7 @@ static size_t lower_bound(const struct list *l, struct stw_hash hash)
     return low;
 }
 
-static const char *key_under(const struct list *l, const char *what, const char *self)
+static const char *key_under(const struct live_list *l, const char *what, const char *self)
 {
     struct stw_hash hash = stw_hash_bytes(what, strlen(what));
     for (size_t i = lower_bound(l, hash); i < l->count && stw_hash_equal(l->marks[i].hash, hash);
@@ -210,7 +210,7 @@ static bool find_in_lists(void *ctx, const char *index, const char *key, const c
 {
     stw_autobuf struct stw_buf what = STW_BUF_INIT(64u << 10);
     const char *dot = strchr(index, '.');
-    const struct list *l = dot ? list_of(ctx, index, (size_t)(dot - index)) : NULL;
+    const struct live_list *l = dot ? list_of(ctx, index, (size_t)(dot - index)) : NULL;
     if (!l)
         return false;
     stw_buf_addf(&what, "%s:%s", dot + 1, key);
@@ -223,7 +223,7 @@ static bool find_in_lists(void *ctx, const char *index, const char *key, const c
 static int has_in_lists(void *ctx, const char *plural, const char *key)
 {
     char own[STW_KEY_LEN + 2];
-    const struct list *l = list_of(ctx, plural, strlen(plural));
+    const struct live_list *l = list_of(ctx, plural, strlen(plural));
     (void)snprintf(own, sizeof(own), "/%s", key);
     return l ? key_under(l, own, NULL) != NULL : -1;
 }

@@ -30,13 +30,13 @@ const struct stw_rule stw_manager_rules[] = {
 
 static void cache_changed(void *ctx, const char *key, const char *old_text, const char *new_text)
 {
-    const struct stw_cache *cache = ctx;
+    const struct stw_watch_cache *cache = ctx;
     cache->watch->changed(cache->manager, cache->watch, key, old_text, new_text);
 }
 
 static void project_cached_object(void *ctx, struct stw_json object, struct stw_buf *out)
 {
-    const struct stw_cache *cache = ctx;
+    const struct stw_watch_cache *cache = ctx;
     cache->watch->project(cache->manager->config.controllers, object, out);
 }
 
@@ -48,8 +48,8 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
         return 0;
     if (m->cache_count == STW_MANAGER_CACHES_MAX)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %d watches", STW_MANAGER_CACHES_MAX);
-    struct stw_cache *cache = &m->caches[m->cache_count];
-    *cache = (struct stw_cache){.manager = m, .watch = w};
+    struct stw_watch_cache *cache = &m->caches[m->cache_count];
+    *cache = (struct stw_watch_cache){.manager = m, .watch = w};
     struct stw_informer_config config = {.resource = w->resource,
                                          .alternatives = w->alternatives,
                                          .namespaces = m->config.namespaces,

@@ -19,7 +19,7 @@
 #define STW_MANAGER_CACHES_MAX 48
 #define STW_MANAGER_WORKERS_MAX 64
 
-struct stw_cache {
+struct stw_watch_cache {
     struct stw_manager *manager;
     const struct stw_watch *watch;
     struct stw_informer *informer;
@@ -29,7 +29,7 @@ struct stw_cache {
 struct stw_worker_pool {
     struct stw_manager *manager;
     const struct stw_controller *controller;
-    struct stw_cache *own; /* of the kind itself */
+    struct stw_watch_cache *own; /* of the kind itself */
     struct stw_queue *queue;
     struct stw_events *events;
     void *state;        /* of controller->open */
@@ -46,7 +46,7 @@ struct stw_manager {
     struct stw_guard *guard;
     struct stw_memo *memo;
     struct stw_lease *lease;
-    struct stw_cache caches[STW_MANAGER_CACHES_MAX];
+    struct stw_watch_cache caches[STW_MANAGER_CACHES_MAX];
     uint32_t cache_count;
     struct stw_worker_pool pools[STW_MANAGER_CONTROLLERS_MAX];
     uint32_t pool_count;
@@ -72,7 +72,7 @@ void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metri
 uint32_t stw_worker_pool_size(const struct stw_controller *c, uint32_t workers);
 
 /* --- lookup.c */
-struct stw_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);
+struct stw_watch_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);
 bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
                       char *ret_holder);
 int stw_manager_has(void *ctx, const char *plural, const char *key);

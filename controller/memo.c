@@ -5,14 +5,14 @@
 
 #define PLACES 1024U
 
-struct place {
+struct memo_place {
     struct stw_hash id, result; /* id: hash of `what` and the inputs */
     bool taken;
 };
 
 struct stw_memo {
     pthread_mutex_t lock;
-    struct place places[PLACES]; /* untouched pages take no memory */
+    struct memo_place places[PLACES]; /* untouched pages take no memory */
 };
 
 struct stw_memo *stw_memo_create(void)
@@ -44,7 +44,7 @@ bool stw_memo_get(struct stw_memo *m, const char *what, struct stw_hash inputs,
 {
     struct stw_hash id = id_of(what, inputs);
     pthread_mutex_lock(&m->lock);
-    const struct place *p = &m->places[id.lo % PLACES];
+    const struct memo_place *p = &m->places[id.lo % PLACES];
     bool known = p->taken && stw_hash_equal(p->id, id);
     if (known)
         *ret = p->result;
@@ -57,6 +57,6 @@ void stw_memo_put(struct stw_memo *m, const char *what, struct stw_hash inputs,
 {
     struct stw_hash id = id_of(what, inputs);
     pthread_mutex_lock(&m->lock);
-    m->places[id.lo % PLACES] = (struct place){.id = id, .result = result, .taken = true};
+    m->places[id.lo % PLACES] = (struct memo_place){.id = id, .result = result, .taken = true};
     pthread_mutex_unlock(&m->lock);
 }

@@ -243,7 +243,7 @@ void stw_worker_pool_join(struct stw_worker_pool *pool)
 
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w)
 {
-    struct stw_cache *cache = stw_manager_cache(run->manager, w);
+    struct stw_watch_cache *cache = stw_manager_cache(run->manager, w);
     return cache ? cache->informer : NULL;
 }
 

@@ -103,7 +103,7 @@ void stw_admission_metrics_field(const char *path, char *out, size_t size)
     out[n] = '\0';
 }
 
-void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_verdict *v)
+void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_review_result *v)
 {
     char field[256];
     for (unsigned op = 0; op < STW_TALLY_OPERATIONS; op++) {

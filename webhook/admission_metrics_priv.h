@@ -36,7 +36,7 @@ void stw_route_init(struct stw_route *r, const struct stw_admission_metrics *t,
 void stw_route_done(struct stw_route *r);
 
 void stw_admission_metrics_reply(const struct stw_route *r, int code, double seconds);
-void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_verdict *v);
+void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_review_result *v);
 
 /* "spec.ports[3].port" -> "spec.ports[].port": indexes and keys would create unlimited series. */
 void stw_admission_metrics_field(const char *path, char *out, size_t size);

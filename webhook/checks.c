@@ -48,13 +48,13 @@ static void add_line(struct stw_buf *out, bool ok, const char *name, const char 
         stw_buf_addf(out, "[-]%s failed: %s\n", name, why[0] ? why : "no reason was given");
 }
 
-struct round {
+struct check_round {
     const struct stw_check_query *q;
     struct stw_buf *out;
     unsigned failed, found;
 };
 
-static void add_probe_result(struct round *r, const struct stw_probe *p)
+static void add_probe_result(struct check_round *r, const struct stw_probe *p)
 {
     char why[WHY_SIZE];
     if (r->q->only && !stw_streq(r->q->only, p->name))
@@ -88,7 +88,7 @@ static void warn_of_excludes(const struct stw_check_query *q, const struct stw_p
     }
 }
 
-static int write_checks_result(struct round *r)
+static int write_checks_result(struct check_round *r)
 {
     if (r->found == 0) {
         stw_buf_clear(r->out);
@@ -122,7 +122,7 @@ int stw_checks_run(const struct stw_check_query *q, const struct stw_probe *prob
     const struct stw_probe *own = probes ? probes : none;
     const struct stw_probe *const lists[] = {has_ping(own) ? none : first, own,
                                              stw_streq(q->endpoint, "readyz") ? last : none, NULL};
-    struct round r = {.q = q, .out = out};
+    struct check_round r = {.q = q, .out = out};
     for (size_t l = 0; lists[l]; l++) {
         for (const struct stw_probe *p = lists[l]; p->name; p++)
             add_probe_result(&r, p);

@@ -91,7 +91,7 @@ static int read_string(struct stw_json request, const char *field, char *out, si
     return 0;
 }
 
-static int read_uid(struct stw_json request, struct stw_envelope *e, struct stw_verdict *v,
+static int read_uid(struct stw_json request, struct stw_envelope *e, struct stw_review_result *v,
                     struct stw_error *err)
 {
     e->uid = stw_json_get(request, "uid");
@@ -111,8 +111,8 @@ static int check_object(struct stw_json object, const char *field, bool needed,
                     needed ? "" : " or null", operation);
 }
 
-static int read_operation(struct stw_json request, struct stw_envelope *e, struct stw_verdict *v,
-                          struct stw_error *err)
+static int read_operation(struct stw_json request, struct stw_envelope *e,
+                          struct stw_review_result *v, struct stw_error *err)
 {
     struct stw_json node = stw_json_get(request, "operation");
     for (size_t i = 0; i < STW_COUNT(operations); i++) {
@@ -131,7 +131,7 @@ static int read_operation(struct stw_json request, struct stw_envelope *e, struc
     return fail_field(err, "request.operation", "must be CREATE, UPDATE, DELETE or CONNECT");
 }
 
-static int read_dry_run(struct stw_json request, struct stw_verdict *v, struct stw_error *err)
+static int read_dry_run(struct stw_json request, struct stw_review_result *v, struct stw_error *err)
 {
     struct stw_json node = stw_json_get(request, "dryRun");
     enum stw_json_type type = stw_json_type(node);
@@ -151,7 +151,7 @@ static int read_sub_resource(struct stw_json request, struct stw_envelope *e, st
 }
 
 /* Only for the log, so a name that is too long does not cause a refusal. */
-static void read_user(struct stw_json request, struct stw_verdict *v)
+static void read_user(struct stw_json request, struct stw_review_result *v)
 {
     struct stw_json user = stw_json_get(stw_json_get(request, "userInfo"), "username");
     if (stw_json_strcpy(user, v->user, sizeof(v->user)) != 0)
@@ -159,7 +159,7 @@ static void read_user(struct stw_json request, struct stw_verdict *v)
 }
 
 int stw_envelope_read(const struct stw_kind *kind, const struct stw_json_doc *doc,
-                      struct stw_envelope *e, struct stw_verdict *v, struct stw_error *err)
+                      struct stw_envelope *e, struct stw_review_result *v, struct stw_error *err)
 {
     struct stw_json root = stw_json_root(doc), request = stw_json_get(root, "request");
     if (stw_json_type(root) != STW_JSON_OBJECT)

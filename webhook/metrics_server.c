@@ -24,7 +24,7 @@ struct stw_metrics_server {
     struct stw_bundle_slot bundle;
 };
 
-struct reader {
+struct metrics_reader {
     struct stw_gate_entry entry; /* first member: the context of a connection */
     struct stw_metrics_server *metrics_server;
     struct stw_bundle *bundle;
@@ -32,7 +32,7 @@ struct reader {
 
 /* --- connections; as in server.c */
 
-static struct reader *reader_of(struct MHD_Connection *mhd)
+static struct metrics_reader *reader_of(struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *info =
         mhd ? MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT) : NULL;
@@ -44,17 +44,17 @@ static int retrieve_certificate(gnutls_session_t session, const struct gnutls_ce
                                 gnutls_ocsp_data_st **ocsp, unsigned *ocsp_length,
                                 gnutls_privkey_t *key, unsigned *flags)
 {
-    const struct reader *r = reader_of(gnutls_session_get_ptr(session));
+    const struct metrics_reader *r = reader_of(gnutls_session_get_ptr(session));
     (void)info;
     if (!r || !r->bundle)
         return -1; /* ends the handshake */
     return stw_bundle_retrieve(r->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
 }
 
-static struct reader *open_reader(struct stw_metrics_server *s, struct MHD_Connection *mhd)
+static struct metrics_reader *open_reader(struct stw_metrics_server *s, struct MHD_Connection *mhd)
 {
     int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    struct reader *r = calloc(1, sizeof(*r));
+    struct metrics_reader *r = calloc(1, sizeof(*r));
     if (!r) {
         (void)shutdown(fd, SHUT_RDWR);
         return NULL;
@@ -72,7 +72,7 @@ static void notify_connection(void *cls, struct MHD_Connection *mhd, void **cont
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = open_reader(s, mhd);
     } else if (*context) {
-        struct reader *r = stw_take(*context);
+        struct metrics_reader *r = stw_take(*context);
         stw_gate_leave(s->gate, &r->entry);
         stw_bundle_unref(r->bundle);
         free(r);
@@ -125,7 +125,7 @@ static enum MHD_Result handle_metrics_request(void *cls, struct MHD_Connection *
                                               size_t *data_size, void **state)
 {
     struct stw_metrics_server *s = cls;
-    struct reader *r = reader_of(mhd);
+    struct metrics_reader *r = reader_of(mhd);
     (void)version, (void)data;
     if (!r)
         return MHD_NO;
@@ -145,7 +145,7 @@ static void complete_metrics_request(void *cls, struct MHD_Connection *mhd, void
                                      enum MHD_RequestTerminationCode why)
 {
     struct stw_metrics_server *s = cls;
-    struct reader *r = *state;
+    struct metrics_reader *r = *state;
     (void)mhd;
     if (r)
         stw_gate_end(s->gate, &r->entry, stw_now_ms(s->c.clock),

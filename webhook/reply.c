@@ -41,7 +41,7 @@ static void add_cause(const struct stw_finding *f, struct stw_buf *detail, struc
     out->failed |= detail->failed;
 }
 
-static void add_details(const struct stw_envelope *e, const struct stw_verdict *v,
+static void add_details(const struct stw_envelope *e, const struct stw_review_result *v,
                         struct stw_buf *out)
 {
     stw_autobuf struct stw_buf detail = STW_BUF_INIT(out->max);
@@ -59,7 +59,7 @@ static void add_details(const struct stw_envelope *e, const struct stw_verdict *
     stw_buf_adds(out, "]}");
 }
 
-static void add_denial(const struct stw_envelope *e, const struct stw_verdict *v,
+static void add_denial(const struct stw_envelope *e, const struct stw_review_result *v,
                        struct stw_buf *out)
 {
     stw_autobuf struct stw_buf message = STW_BUF_INIT(out->max);
@@ -109,7 +109,7 @@ static void add_warnings(const struct stw_findings *f, struct stw_buf *out)
     stw_buf_addc(out, ']');
 }
 
-void stw_reply_write(const struct stw_envelope *e, const struct stw_verdict *v,
+void stw_reply_write(const struct stw_envelope *e, const struct stw_review_result *v,
                      const struct stw_patch *patch, struct stw_buf *out)
 {
     size_t len;

@@ -60,14 +60,14 @@ static struct stw_route *find_route(struct stw_server *s, const char *uri, size_
 /* The API server starts its timeout before it dials, so for the first request of a connection count
  * from when it was opened. Go's client also keeps connections that it dialled but did not need. A
  * connection with a late first request was not dialled for that request: count from now. */
-static uint64_t asked_ms(const struct stw_conn *conn, uint64_t now_ms, int64_t timeout_ms)
+static uint64_t asked_ms(const struct stw_http_conn *conn, uint64_t now_ms, int64_t timeout_ms)
 {
     bool dialled_for_it = !conn->kept && now_ms - conn->opened_ms <= (uint64_t)timeout_ms / 2;
     return dialled_for_it ? conn->opened_ms : now_ms;
 }
 
 /* Reads timeout= of a query into a deadline, less a margin for the response. */
-static int read_timeout(const char *query, const struct stw_conn *conn, uint64_t now_ms,
+static int read_timeout(const char *query, const struct stw_http_conn *conn, uint64_t now_ms,
                         uint64_t *ret_deadline_ms)
 {
     static const char name[] = "timeout=";
@@ -97,10 +97,10 @@ void *stw_request_begin(void *cls, const char *uri, struct MHD_Connection *mhd)
     struct stw_worker *w = cls;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct stw_conn *conn = info ? info->socket_context : NULL;
+    struct stw_http_conn *conn = info ? info->socket_context : NULL;
     if (!conn)
         return NULL; /* out of memory when it was opened: the handler closes it */
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     uint64_t now_ms = stw_now_ms(w->server->c.clock);
     size_t path_len = strcspn(uri, "?");
     rq->begun = true;
@@ -148,13 +148,13 @@ static int read_length(struct MHD_Connection *mhd, uint64_t *ret)
     return 0;
 }
 
-static void refuse_request(struct stw_request *rq, const struct stw_refusal *why)
+static void refuse_request(struct stw_http_request *rq, const struct stw_refusal *why)
 {
     if (rq->refusal.code == 0)
         rq->refusal = *why;
 }
 
-static void add_charge(struct stw_conn *conn, size_t size)
+static void add_charge(struct stw_http_conn *conn, size_t size)
 {
     atomic_fetch_add(&conn->worker->server->held_bytes, size);
     conn->rq.charged += size;
@@ -163,10 +163,10 @@ static void add_charge(struct stw_conn *conn, size_t size)
 
 /* Raises the charge of a request to `size` before the memory is used. If there is not enough, cuts
  * a request of the client that holds the most, if that is more than this one holds. */
-static void charge_memory(struct stw_conn *conn, uint64_t size)
+static void charge_memory(struct stw_http_conn *conn, uint64_t size)
 {
     struct stw_server *s = conn->worker->server;
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     size_t all = s->c.memory_bytes / 2, most = size > STW_SMALL_BODY ? all / 4 * 3 : all;
     if (size <= rq->charged)
         return;
@@ -185,10 +185,10 @@ static uint64_t cost_of_review(size_t len)
     return len <= STW_SMALL_BODY ? 0 : values * sizeof(struct stw_json_token);
 }
 
-static void check_head(struct stw_conn *conn, struct MHD_Connection *mhd, const char *method)
+static void check_head(struct stw_http_conn *conn, struct MHD_Connection *mhd, const char *method)
 {
     const struct stw_server *s = conn->worker->server;
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     if (strcmp(method, MHD_HTTP_METHOD_POST) != 0)
         refuse_request(rq, &not_post);
     if (read_length(mhd, &rq->length) != 0)
@@ -202,7 +202,7 @@ static void check_head(struct stw_conn *conn, struct MHD_Connection *mhd, const 
 }
 
 /* At most one line a second: invalid requests must not fill the log. */
-static void log_failed_request(struct stw_server *s, const struct stw_request *rq)
+static void log_failed_request(struct stw_server *s, const struct stw_http_request *rq)
 {
     uint64_t now = stw_now_ms(s->c.clock), last = atomic_load(&s->complained_ms);
     if (now - last >= 1000 && atomic_compare_exchange_strong(&s->complained_ms, &last, now))
@@ -213,7 +213,7 @@ static void log_failed_request(struct stw_server *s, const struct stw_request *r
                 STW_STR("reason", rq->refusal.code ? rq->refusal.reason : NULL));
 }
 
-static void log_denial(const struct stw_route *r, const struct stw_verdict *v)
+static void log_denial(const struct stw_route *r, const struct stw_review_result *v)
 {
     stw_log(STW_LOG_INFO, "admission denied", STW_STR("kind", r->kind->kind),
             STW_STR("namespace", v->ns), STW_STR("name", v->name),
@@ -223,11 +223,11 @@ static void log_denial(const struct stw_route *r, const struct stw_verdict *v)
             STW_STR("requestUID", v->uid));
 }
 
-static void review_body(struct stw_conn *conn, const char *body, size_t len)
+static void review_body(struct stw_http_conn *conn, const char *body, size_t len)
 {
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     struct stw_worker *w = conn->worker;
-    struct stw_verdict verdict;
+    struct stw_review_result verdict;
     if (stw_now_ms(w->server->c.clock) >= rq->deadline_ms) {
         refuse_request(rq, &too_late);
         return;
@@ -246,13 +246,13 @@ static void review_body(struct stw_conn *conn, const char *body, size_t len)
         if (!verdict.allowed)
             log_denial(rq->route, &verdict);
     }
-    stw_verdict_done(&verdict);
+    stw_review_result_done(&verdict);
 }
 
-static void append_body(struct stw_conn *conn, const char *data, size_t size)
+static void append_body(struct stw_http_conn *conn, const char *data, size_t size)
 {
     const struct stw_server *s = conn->worker->server;
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     if (rq->length == UINT64_MAX)
         charge_memory(conn, rq->got <= STW_SMALL_BODY ? STW_SMALL_BODY : s->c.body_max_bytes);
     if (rq->refusal.code)
@@ -265,9 +265,9 @@ static void append_body(struct stw_conn *conn, const char *data, size_t size)
 }
 
 /* -1: cut the connection. */
-static int take_body(struct stw_conn *conn, const char *data, size_t size)
+static int take_body(struct stw_http_conn *conn, const char *data, size_t size)
 {
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     struct stw_server *s = conn->worker->server;
     rq->got += size;
     if (rq->got > s->c.body_max_bytes)
@@ -283,7 +283,7 @@ static int take_body(struct stw_conn *conn, const char *data, size_t size)
     return 0;
 }
 
-static void write_refusal(struct stw_request *rq)
+static void write_refusal(struct stw_http_request *rq)
 {
     stw_buf_done(&rq->reply);
     rq->reply = STW_BUF_INIT(REPLY_MAX);
@@ -291,9 +291,9 @@ static void write_refusal(struct stw_request *rq)
     stw_status_write(&rq->reply, rq->code, rq->refusal.reason, rq->refusal.message);
 }
 
-static enum MHD_Result queue_reply(struct stw_conn *conn, struct MHD_Connection *mhd)
+static enum MHD_Result queue_reply(struct stw_http_conn *conn, struct MHD_Connection *mhd)
 {
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     size_t len = rq->reply.len;
     char *text = stw_buf_take(&rq->reply);
     struct MHD_Response *r =
@@ -314,9 +314,9 @@ static enum MHD_Result queue_reply(struct stw_conn *conn, struct MHD_Connection 
     return status;
 }
 
-static enum MHD_Result finish_request(struct stw_conn *conn, struct MHD_Connection *mhd)
+static enum MHD_Result finish_request(struct stw_http_conn *conn, struct MHD_Connection *mhd)
 {
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     if (rq->body.failed) {
         static const struct stw_refusal no_memory = {500, "InternalError",
                                                      "no memory to read the body; try again"};
@@ -336,7 +336,7 @@ static enum MHD_Result finish_request(struct stw_conn *conn, struct MHD_Connecti
 
 /* Errors are sent after the end of the body, so that the connection can be kept. They are sent
  * early if the body is too large or the client waits for "100 Continue". */
-static bool answer_early(const struct stw_request *rq, struct MHD_Connection *mhd)
+static bool answer_early(const struct stw_http_request *rq, struct MHD_Connection *mhd)
 {
     return rq->refusal.code == 413 ||
            (rq->refusal.code && find_header(mhd, MHD_HTTP_HEADER_EXPECT));
@@ -346,7 +346,7 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
                                    const char *method, const char *version, const char *data,
                                    size_t *data_size, void **state)
 {
-    struct stw_conn *conn = *state;
+    struct stw_http_conn *conn = *state;
     (void)cls, (void)url, (void)version;
     if (!conn)
         return MHD_NO;
@@ -363,9 +363,9 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
     return finish_request(conn, mhd);
 }
 
-void stw_request_done(struct stw_conn *conn)
+void stw_request_done(struct stw_http_conn *conn)
 {
-    struct stw_request *rq = &conn->rq;
+    struct stw_http_request *rq = &conn->rq;
     if (!rq->begun)
         return;
     if (rq->route)
@@ -375,14 +375,14 @@ void stw_request_done(struct stw_conn *conn)
     stw_gate_hold(&conn->entry, 0);
     stw_buf_done(&rq->reply);
     stw_buf_done(&rq->body); /* a kept connection must not hold uncharged memory */
-    *rq = (struct stw_request){0};
+    *rq = (struct stw_http_request){0};
 }
 
 void stw_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
                            enum MHD_RequestTerminationCode why)
 {
     struct stw_worker *w = cls;
-    struct stw_conn *conn = *state;
+    struct stw_http_conn *conn = *state;
     (void)mhd;
     if (!conn || !conn->rq.begun)
         return;

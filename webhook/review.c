@@ -36,7 +36,7 @@ static int write_error_reply(struct stw_buf *reply, const struct stw_error *err)
     return ours ? 500 : 400;
 }
 
-static int reply_no_decision(struct stw_buf *reply, struct stw_verdict *v)
+static int reply_no_decision(struct stw_buf *reply, struct stw_review_result *v)
 {
     struct stw_error err;
     v->allowed = false;
@@ -53,7 +53,7 @@ static void release_scratch(struct stw_review_scratch *scratch)
 }
 
 static int decide_review(struct stw_envelope *e, bool mutate, struct stw_buf *reply,
-                         struct stw_verdict *v)
+                         struct stw_review_result *v)
 {
     struct stw_patch patch;
     stw_patch_init(&patch);
@@ -70,12 +70,12 @@ static int decide_review(struct stw_envelope *e, bool mutate, struct stw_buf *re
 
 int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw_env *env,
                       const char *body, size_t len, struct stw_review_scratch *scratch,
-                      struct stw_buf *reply, struct stw_verdict *v)
+                      struct stw_buf *reply, struct stw_review_result *v)
 {
     struct stw_error err = {0};
     struct stw_envelope e = {.admission = {.env = env}};
     int status;
-    *v = (struct stw_verdict){.operation = ""};
+    *v = (struct stw_review_result){.operation = ""};
     stw_findings_limit(&v->findings, CPU_MS);
     scratch->doc.max = STW_REVIEW_VALUES_MAX;
     if (stw_json_scan(&scratch->doc, body, len, &err) != 0) {
@@ -93,7 +93,7 @@ int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw
     return status;
 }
 
-void stw_verdict_done(struct stw_verdict *v)
+void stw_review_result_done(struct stw_review_result *v)
 {
     stw_findings_done(&v->findings);
 }

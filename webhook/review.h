@@ -17,7 +17,7 @@
 #define STW_REVIEW_VALUES_MAX 262144U
 
 /* The decision, for metrics and logs. */
-struct stw_verdict {
+struct stw_review_result {
     bool allowed;
     bool dry_run;
     const char *operation;                      /* "CREATE", ... or ""; a static */
@@ -35,8 +35,8 @@ struct stw_review_scratch {
  * internal error. */
 int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw_env *env,
                       const char *body, size_t len, struct stw_review_scratch *scratch,
-                      struct stw_buf *reply, struct stw_verdict *ret_verdict);
-void stw_verdict_done(struct stw_verdict *v);
+                      struct stw_buf *reply, struct stw_review_result *ret_verdict);
+void stw_review_result_done(struct stw_review_result *v);
 
 /* A metav1.Status of a failure. */
 void stw_status_write(struct stw_buf *out, int code, const char *reason, const char *message);

@@ -16,10 +16,10 @@ struct stw_envelope {
 
 /* Reads and checks the envelope. Returns 0, or -1 with a message for a 400 Status. */
 int stw_envelope_read(const struct stw_kind *kind, const struct stw_json_doc *doc,
-                      struct stw_envelope *ret, struct stw_verdict *v, struct stw_error *err);
+                      struct stw_envelope *ret, struct stw_review_result *v, struct stw_error *err);
 
 /* The AdmissionReview response: allowed, with the patch if it has operations, or a denial. */
-void stw_reply_write(const struct stw_envelope *e, const struct stw_verdict *v,
+void stw_reply_write(const struct stw_envelope *e, const struct stw_review_result *v,
                      const struct stw_patch *patch, struct stw_buf *reply);
 
 #endif

@@ -39,7 +39,7 @@ void stw_webhook_path(const struct stw_kind *k, bool mutate, struct stw_buf *out
         out->data[i] = out->data[i] == '.' ? '-' : (char)tolower((unsigned char)out->data[i]);
 }
 
-static struct stw_conn *conn_of(gnutls_session_t session)
+static struct stw_http_conn *conn_of(gnutls_session_t session)
 {
     struct MHD_Connection *mhd = gnutls_session_get_ptr(session);
     const union MHD_ConnectionInfo *info =
@@ -53,7 +53,7 @@ static int retrieve_certificate(gnutls_session_t session, const struct gnutls_ce
                                 gnutls_ocsp_data_st **ocsp, unsigned *ocsp_length,
                                 gnutls_privkey_t *key, unsigned *flags)
 {
-    const struct stw_conn *conn = conn_of(session);
+    const struct stw_http_conn *conn = conn_of(session);
     (void)info;
     if (!conn || !conn->bundle)
         return -1; /* ends the handshake */
@@ -64,7 +64,7 @@ static int retrieve_certificate(gnutls_session_t session, const struct gnutls_ce
 static int shook_hands(gnutls_session_t session, unsigned int type, unsigned int when,
                        unsigned int incoming, const gnutls_datum_t *message)
 {
-    struct stw_conn *conn = conn_of(session);
+    struct stw_http_conn *conn = conn_of(session);
     (void)type, (void)when, (void)message;
     if (conn && incoming) {
         struct stw_server *s = conn->worker->server;
@@ -75,11 +75,11 @@ static int shook_hands(gnutls_session_t session, unsigned int type, unsigned int
     return 0;
 }
 
-static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connection *mhd)
+static struct stw_http_conn *open_connection(struct stw_worker *w, struct MHD_Connection *mhd)
 {
     struct stw_server *s = w->server;
     int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    struct stw_conn *conn = calloc(1, sizeof(*conn));
+    struct stw_http_conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
         (void)shutdown(fd, SHUT_RDWR);
         return NULL;
@@ -101,7 +101,7 @@ static struct stw_conn *open_connection(struct stw_worker *w, struct MHD_Connect
 }
 
 /* Called after the library has freed the TLS session, before it closes the descriptor. */
-static void close_connection(struct stw_conn *conn)
+static void close_connection(struct stw_http_conn *conn)
 {
     struct stw_worker *w = conn->worker;
     stw_gate_leave(w->server->gate, &conn->entry);

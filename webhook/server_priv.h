@@ -49,7 +49,7 @@ struct stw_refusal {
 };
 
 /* One per connection at a time; used on the library's thread. */
-struct stw_request {
+struct stw_http_request {
     struct stw_route *route; /* NULL: unknown path */
     struct stw_refusal refusal;
     bool begun, headed, answered;
@@ -63,13 +63,13 @@ struct stw_request {
     struct stw_buf reply;
 };
 
-struct stw_conn {
+struct stw_http_conn {
     struct stw_gate_entry entry;
     struct stw_worker *worker;
     struct stw_bundle *bundle;
     uint64_t opened_ms;
     bool kept; /* this is not the first request */
-    struct stw_request rq;
+    struct stw_http_request rq;
 };
 
 /* The library's callbacks. */
@@ -80,6 +80,6 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
 void stw_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
                            enum MHD_RequestTerminationCode why);
 /* Ends the current request and frees its memory. Also called when the connection closes. */
-void stw_request_done(struct stw_conn *conn);
+void stw_request_done(struct stw_http_conn *conn);
 
 #endif

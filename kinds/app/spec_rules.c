@@ -162,15 +162,16 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The names of a map, sorted. */
-struct names {
+struct arena_names {
     struct stw_json *all;
     size_t count;
 };
 
-static struct names names_of(struct stw_json map, struct stw_arena *arena, struct stw_findings *f)
+static struct arena_names names_of(struct stw_json map, struct stw_arena *arena,
+                                   struct stw_findings *f)
 {
     struct stw_json key, value;
-    struct names n = {stw_arena_alloc(arena, (stw_json_size(map) + 1) * sizeof(*n.all)), 0};
+    struct arena_names n = {stw_arena_alloc(arena, (stw_json_size(map) + 1) * sizeof(*n.all)), 0};
     f->failed |= !n.all;
     if (!n.all)
         return n;
@@ -182,7 +183,7 @@ static struct names names_of(struct stw_json map, struct stw_arena *arena, struc
 }
 
 /* An entry of `env` that hides a variable of the ConfigMap can only be a mistake. */
-static void check_env_entry(const struct stw_app *app, const struct names *environment,
+static void check_env_entry(const struct stw_app *app, const struct arena_names *environment,
                             struct stw_json element, uint32_t index, struct stw_findings *f)
 {
     char name[STW_CORE_ENV_NAME_MAX + 2], path[64], text[128];
@@ -207,7 +208,7 @@ static void check_env(const struct stw_app *app, struct stw_findings *f)
     uint32_t index = 0;
     struct stw_arena arena;
     stw_arena_init(&arena);
-    struct names environment = names_of(app->config.environment, &arena, f);
+    struct arena_names environment = names_of(app->config.environment, &arena, f);
     stw_json_foreach (app->env, key, element) {
         if (stw_findings_spent(f))
             break;

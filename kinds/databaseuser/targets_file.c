@@ -9,7 +9,7 @@
 #define FILE_MAX_BYTES (1u << 20)
 #define REPORT_MAX_BYTES (256u << 10)
 
-struct reading {
+struct targets_reading {
     const char *name;
     struct stw_target_file *to;
     const struct stw_yaml_marks *marks;
@@ -17,7 +17,7 @@ struct reading {
 };
 
 /* "steward.yaml:7:5: targets[0].port: Invalid value: ..." */
-static void add_error(struct reading *r, const struct stw_finding *e)
+static void add_error(struct targets_reading *r, const struct stw_finding *e)
 {
     size_t line = 1, column = 1;
     (void)stw_yaml_marks_find(r->marks, e->path, &line, &column);
@@ -27,7 +27,7 @@ static void add_error(struct reading *r, const struct stw_finding *e)
 }
 
 /* Sets the error: the first line and the number of further ones. */
-static int set_file_error(struct reading *r)
+static int set_file_error(struct targets_reading *r)
 {
     const char *all = stw_buf_str(&r->to->errors);
     unsigned more = r->to->error_count - 1;
@@ -37,7 +37,7 @@ static int set_file_error(struct reading *r)
                     more);
 }
 
-static int report_findings(struct reading *r, const struct stw_findings *f)
+static int report_findings(struct targets_reading *r, const struct stw_findings *f)
 {
     for (size_t i = 0; i < f->warning_count; i++)
         stw_buf_addf(&r->to->warnings, "%s: %s\n", r->name, f->warnings[i]);
@@ -49,7 +49,7 @@ static int report_findings(struct reading *r, const struct stw_findings *f)
     return r->to->error_count ? set_file_error(r) : 0;
 }
 
-static int take_list(struct reading *r, struct stw_json root)
+static int take_list(struct targets_reading *r, struct stw_json root)
 {
     stw_autofindings struct stw_findings f = {0};
     struct stw_json list = stw_json_get(root, "targets");
@@ -62,7 +62,7 @@ static int take_list(struct reading *r, struct stw_json root)
 
 static int parse_document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
-    struct reading *r = ctx;
+    struct targets_reading *r = ctx;
     stw_autojson struct stw_json_doc doc = {0};
     if (index > 0)
         return stw_fail(r->err, STW_ERR_INVALID, "%s:%zu: one document is enough", r->name, line);
@@ -76,7 +76,7 @@ int stw_target_file_parse(const char *name, const char *text, size_t len,
                           struct stw_target_file *ret, struct stw_error *err)
 {
     struct stw_error own = {0};
-    struct reading r = {.name = name, .to = ret, .err = err ? err : &own};
+    struct targets_reading r = {.name = name, .to = ret, .err = err ? err : &own};
     *ret = (struct stw_target_file){.errors = STW_BUF_INIT(REPORT_MAX_BYTES),
                                     .warnings = STW_BUF_INIT(REPORT_MAX_BYTES)};
     struct stw_yaml_marks *marks = stw_yaml_marks_create();

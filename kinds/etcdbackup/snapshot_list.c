@@ -96,7 +96,7 @@ int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapsho
 
 /* --- lists */
 
-struct listing {
+struct prune_listing {
     const char *path;
     struct stw_snapshot_list *list;
     bool failed;
@@ -104,7 +104,7 @@ struct listing {
 
 static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
 {
-    struct listing *l = ctx;
+    struct prune_listing *l = ctx;
     struct stw_snapshot_list *list = l->list;
     struct stw_snapshot_name name;
     if (stw_snapshot_key_parse(l->path, key, &name) != 0)
@@ -142,7 +142,7 @@ int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snap
                       enum stw_store_trouble *trouble, struct stw_error *err)
 {
     char prefix[STW_STORE_KEY_MAX + 8];
-    struct listing l = {.path = path, .list = ret};
+    struct prune_listing l = {.path = path, .list = ret};
     *ret = (struct stw_snapshot_list){0};
     (void)snprintf(prefix, sizeof(prefix), "%s_v", path);
     int rc = stw_store_list(store, prefix, add_listed_snapshot, &l, trouble, err);
@@ -175,26 +175,26 @@ bool stw_snapshot_is_of(const struct stw_snapshot_name *name, const char *owner)
 }
 
 /* Number of snapshots seen so far per cluster, newest first. */
-struct count {
+struct prune_count {
     uint64_t cluster;
     int64_t own;
 };
 
-static int64_t count_one(struct count *counts, size_t *used, uint64_t cluster)
+static int64_t count_one(struct prune_count *counts, size_t *used, uint64_t cluster)
 {
     for (size_t i = 0; i < *used; i++)
         if (counts[i].cluster == cluster)
             return ++counts[i].own;
     if (*used == CLUSTERS_MAX)
         return 1; /* too many clusters to count: keep those of the oldest ones */
-    counts[(*used)++] = (struct count){.cluster = cluster, .own = 1};
+    counts[(*used)++] = (struct prune_count){.cluster = cluster, .own = 1};
     return 1;
 }
 
 void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
                              const struct stw_snapshot_retention *r, int64_t now, bool *ret)
 {
-    struct count counts[CLUSTERS_MAX];
+    struct prune_count counts[CLUSTERS_MAX];
     size_t used = 0;
     for (size_t i = 0; i < l->count; i++) {
         const struct stw_snapshot_entry *e = &l->all[i];

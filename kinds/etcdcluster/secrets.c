@@ -89,11 +89,11 @@ void ec_secrets_versions(struct ec *e, char *out, size_t size)
 
 /* --- writing */
 
-struct entry {
+struct secret_entry {
     const char *key, *value; /* NULL: left out */
 };
 
-static json_t *data_of(const struct entry *entries)
+static json_t *data_of(const struct secret_entry *entries)
 {
     json_t *data = json_object();
     for (; entries->key; entries++) {
@@ -107,7 +107,8 @@ static json_t *data_of(const struct entry *entries)
 }
 
 static json_t *build_secret_manifest(const struct ec *e, const char *name,
-                                     const struct stw_secret *old, const struct entry *entries)
+                                     const struct stw_secret *old,
+                                     const struct secret_entry *entries)
 {
     static const char *const pinned[] = {"resourceVersion", "uid"};
     json_t *m = stw_manifest_metadata(e->run, &e->owner, &e->naming, name);
@@ -130,7 +131,7 @@ static bool is_our_secret(const struct ec *e, const struct stw_secret *s)
 
 /* The JSON tree, which holds the values for a moment, is not wiped; the text made of it is. */
 static int write_secret(struct ec *e, const char *name, const struct stw_secret *old,
-                        const struct entry *entries, struct stw_error *err)
+                        const struct secret_entry *entries, struct stw_error *err)
 {
     json_auto_t *object = build_secret_manifest(e, name, old, entries);
     bool there = stw_json_there(stw_json_root(&old->doc));
@@ -211,9 +212,9 @@ static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_err
     if (step < 0)
         return -1;
     look_by(e, ec_authority_look(a, now_us));
-    const struct entry entries[] = {{"ca.crt", a->now.cert},       {"ca.key", a->now.key},
-                                    {"next.crt", a->next.cert},    {"next.key", a->next.key},
-                                    {"previous.crt", a->previous}, {NULL, NULL}};
+    const struct secret_entry entries[] = {{"ca.crt", a->now.cert},       {"ca.key", a->now.key},
+                                           {"next.crt", a->next.cert},    {"next.key", a->next.key},
+                                           {"previous.crt", a->previous}, {NULL, NULL}};
     return step == 0 ? 0 : write_secret(e, e->tls.ca_secret, &s, entries, err);
 }
 
@@ -264,7 +265,7 @@ static int write_leaf(struct ec *e, const struct ec_authority *a, const struct s
     (void)snprintf(cert, sizeof(cert), "%s.crt", prefix);
     (void)snprintf(key, sizeof(key), "%s.key", prefix);
     (void)snprintf(ca, sizeof(ca), "%s-ca.crt", prefix);
-    const struct entry entries[] = {
+    const struct secret_entry entries[] = {
         {cert, leaf->cert}, {key, leaf->key}, {ca, stw_buf_str(&a->bundle)}, {NULL, NULL}};
     return write_secret(e, name, old, entries, err);
 }

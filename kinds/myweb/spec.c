@@ -139,21 +139,21 @@ static void default_more(const struct stw_admission *a, struct stw_json spec,
         stw_default_add(d, "/spec/resources", STW_MYWEB_RESOURCES);
 }
 
-struct range {
+struct port_range {
     int32_t min, max;
 };
 
-static struct range port_range(const struct stw_env *env)
+static struct port_range port_range(const struct stw_env *env)
 {
     const struct stw_product *p = env ? env->product : NULL;
     if (!p || (p->node_port_min == 0 && p->node_port_max == 0))
-        return (struct range){30000, 32767};
-    return (struct range){p->node_port_min, p->node_port_max};
+        return (struct port_range){30000, 32767};
+    return (struct port_range){p->node_port_min, p->node_port_max};
 }
 
 /* The end of the lower part of the range, from which the API server allocates no port by itself as
  * long as others are free: min(max(16, size/32), 128) ports (KEP-3668). */
-static int32_t static_band_end(struct range r)
+static int32_t static_band_end(struct port_range r)
 {
     int32_t size = r.max - r.min + 1;
     if (size <= 16)
@@ -183,7 +183,7 @@ static void add_port_error(struct stw_findings *f, enum stw_finding_code code, i
 }
 
 /* Warnings about a port that may still work; only when the port is new. */
-static void advise_on_port(const struct stw_admission *a, int64_t port, struct range r,
+static void advise_on_port(const struct stw_admission *a, int64_t port, struct port_range r,
                            struct stw_findings *f)
 {
     char holder[512] = "";
@@ -201,7 +201,7 @@ static void check_port(const struct stw_admission *a, int64_t port, bool is_new,
                        struct stw_findings *f)
 {
     char holder[512] = "", text[600];
-    struct range r = port_range(a->env);
+    struct port_range r = port_range(a->env);
     if (port == 0)
         return;
     if (port < r.min || port > r.max) {

@@ -20,9 +20,9 @@ struct scan {
     bool more;          /* other text may follow the value */
 };
 
-enum step { STEP_VALUE, STEP_KEY, STEP_AFTER, STEP_END, STEP_FAILED };
+enum scan_step { STEP_VALUE, STEP_KEY, STEP_AFTER, STEP_END, STEP_FAILED };
 
-static enum step refuse_at(struct scan *s, const char *at, const char *what)
+static enum scan_step refuse_at(struct scan *s, const char *at, const char *what)
 {
     s->fault.what = what;
     s->fault.at = (size_t)(at - s->doc->text);
@@ -30,12 +30,12 @@ static enum step refuse_at(struct scan *s, const char *at, const char *what)
     return STEP_FAILED;
 }
 
-static enum step refuse_at_cursor(struct scan *s, const char *what)
+static enum scan_step refuse_at_cursor(struct scan *s, const char *what)
 {
     return refuse_at(s, s->p, s->p == s->end ? "the text ends too early" : what);
 }
 
-static enum step no_memory(struct scan *s)
+static enum scan_step no_memory(struct scan *s)
 {
     s->fault.what = "out of memory";
     s->code = STW_ERR_INTERNAL;
@@ -100,7 +100,7 @@ static inline struct stw_json_token *push_token(struct scan *s, enum stw_json_ty
 }
 
 /* Reads a string from its opening quote; `then` is the next step. */
-static inline enum step take_string(struct scan *s, enum step then)
+static inline enum scan_step take_string(struct scan *s, enum scan_step then)
 {
     s->p++;
     struct stw_json_token *t = push_token(s, STW_JSON_STRING);
@@ -116,7 +116,8 @@ static inline enum step take_string(struct scan *s, enum step then)
     return then;
 }
 
-static enum step take_word(struct scan *s, enum stw_json_type type, const char *word, size_t len)
+static enum scan_step take_word(struct scan *s, enum stw_json_type type, const char *word,
+                                size_t len)
 {
     if ((size_t)(s->end - s->p) < len || memcmp(s->p, word, len) != 0)
         return refuse_at(s, s->p, "a value is expected here");
@@ -195,7 +196,7 @@ static bool is_finite(const char *p, const char *end)
     return isfinite(strtod(digits, NULL));
 }
 
-static enum step finish_number(struct scan *s, enum stw_json_type type, const char *behind)
+static enum scan_step finish_number(struct scan *s, enum stw_json_type type, const char *behind)
 {
     struct stw_json_token *t = push_token(s, type);
     if (!t)
@@ -205,7 +206,7 @@ static enum step finish_number(struct scan *s, enum stw_json_type type, const ch
     return STEP_AFTER;
 }
 
-static enum step take_number(struct scan *s)
+static enum scan_step take_number(struct scan *s)
 {
     const char *p = s->p + (*s->p == '-'), *end = s->end;
     bool real = false;
@@ -237,7 +238,7 @@ static enum step take_number(struct scan *s)
 }
 
 /* Closes the innermost container; p is past its bracket. */
-static enum step close_container(struct scan *s)
+static enum scan_step close_container(struct scan *s)
 {
     struct stw_json_doc *doc = s->doc;
     uint32_t at = s->open[--s->depth];
@@ -255,7 +256,7 @@ static enum step close_container(struct scan *s)
     return s->depth > 0 ? STEP_AFTER : STEP_END;
 }
 
-static enum step open_container(struct scan *s, enum stw_json_type type, char closing)
+static enum scan_step open_container(struct scan *s, enum stw_json_type type, char closing)
 {
     if (s->depth == STW_JSON_MAX_DEPTH) {
         (void)refuse_at(s, s->p, "nested too deeply");
@@ -274,7 +275,7 @@ static enum step open_container(struct scan *s, enum stw_json_type type, char cl
     return type == STW_JSON_OBJECT ? STEP_KEY : STEP_VALUE;
 }
 
-static inline enum step take_value(struct scan *s)
+static inline enum scan_step take_value(struct scan *s)
 {
     skip_blanks(s);
     if (s->p == s->end)
@@ -299,7 +300,7 @@ static inline enum step take_value(struct scan *s)
     }
 }
 
-static inline enum step take_key(struct scan *s)
+static inline enum scan_step take_key(struct scan *s)
 {
     skip_blanks(s);
     if (s->p == s->end || *s->p != '"')
@@ -313,7 +314,7 @@ static inline enum step take_key(struct scan *s)
     return STEP_VALUE;
 }
 
-static inline enum step take_after(struct scan *s)
+static inline enum scan_step take_after(struct scan *s)
 {
     struct stw_json_token *t = &s->doc->tokens[s->open[s->depth - 1]];
     bool object = t->type == STW_JSON_OBJECT;
@@ -334,7 +335,7 @@ static inline enum step take_after(struct scan *s)
 
 static int walk_values(struct scan *s)
 {
-    enum step step = STEP_VALUE;
+    enum scan_step step = STEP_VALUE;
     skip_blanks(s);
     if (s->p == s->end || (*s->p != '{' && *s->p != '['))
         step = refuse_at_cursor(s, "an object or an array is expected here");

@@ -21,7 +21,7 @@ static atomic_int log_format = STW_LOG_TEXT;
 static atomic_int log_fd = STDERR_FILENO;
 static _Thread_local const struct stw_log_field *log_fields;
 
-struct line {
+struct log_line {
     char data[LINE_MAX_BYTES];
     size_t len;
     bool full; /* something did not fit: nothing more is added */
@@ -63,7 +63,7 @@ void stw_log_context(const struct stw_log_field *fields)
 }
 
 /* All or nothing, so that an escape or a UTF-8 sequence is never cut in two. */
-static bool add_line_bytes(struct line *l, const char *data, size_t len)
+static bool add_line_bytes(struct log_line *l, const char *data, size_t len)
 {
     if (l->full || l->len + len > sizeof(l->data) - TAIL_BYTES) {
         l->full = true;
@@ -74,12 +74,12 @@ static bool add_line_bytes(struct line *l, const char *data, size_t len)
     return true;
 }
 
-static void add_line_string(struct line *l, const char *text)
+static void add_line_string(struct log_line *l, const char *text)
 {
     (void)add_line_bytes(l, text, strlen(text));
 }
 
-static bool add_char(struct line *l, const unsigned char *s, size_t len)
+static bool add_char(struct log_line *l, const unsigned char *s, size_t len)
 {
     static const char shorts[256] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
                                      ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\'};
@@ -101,7 +101,7 @@ static bool add_char(struct line *l, const unsigned char *s, size_t len)
 }
 
 /* Adds a JSON string; invalid UTF-8 becomes U+FFFD.  TAIL_BYTES includes the closing quote. */
-static void add_quoted(struct line *l, const char *text)
+static void add_quoted(struct log_line *l, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
     if (!add_line_bytes(l, "\"", 1))
@@ -127,7 +127,7 @@ static bool is_bare(const char *text)
     return len > 0 && len < 256;
 }
 
-static void add_value(struct line *l, const struct stw_log_field *f, bool json)
+static void add_value(struct log_line *l, const struct stw_log_field *f, bool json)
 {
     char num[48];
     switch (f->type) {
@@ -154,7 +154,7 @@ static void add_value(struct line *l, const struct stw_log_field *f, bool json)
 
 /* Only the last string may be truncated; everything else is added whole or not at all, so that a
  * program can still parse a truncated line. */
-static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
+static void add_fields(struct log_line *l, const struct stw_log_field *f, bool json)
 {
     for (; f && f->key; f++) {
         if (f->type == STW_FIELD_STR && !f->str)
@@ -182,8 +182,8 @@ static void add_fields(struct line *l, const struct stw_log_field *f, bool json)
     }
 }
 
-static void build_json(struct line *l, enum stw_log_level level, const char *now, const char *msg,
-                       const struct stw_log_field *fields)
+static void build_json(struct log_line *l, enum stw_log_level level, const char *now,
+                       const char *msg, const struct stw_log_field *fields)
 {
     add_line_string(l, "{\"time\":\"");
     add_line_string(l, now);
@@ -196,8 +196,8 @@ static void build_json(struct line *l, enum stw_log_level level, const char *now
     l->data[l->len++] = '}';
 }
 
-static void build_text(struct line *l, enum stw_log_level level, const char *now, const char *msg,
-                       const struct stw_log_field *fields)
+static void build_text(struct log_line *l, enum stw_log_level level, const char *now,
+                       const char *msg, const struct stw_log_field *fields)
 {
     add_line_string(l, now);
     add_line_string(l, " ");
@@ -229,7 +229,7 @@ void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_l
 {
     int saved = errno;
     char now[STW_TIME_LEN];
-    struct line l;
+    struct log_line l;
 
     l.len = 0;
     l.full = false;

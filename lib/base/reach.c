@@ -15,7 +15,7 @@ struct ip {
     uint8_t b[16];
 };
 
-struct entry {
+struct reach_entry {
     bool any, never, is_host;
     struct ip ip;
     unsigned bits;
@@ -25,7 +25,7 @@ struct entry {
 struct stw_reach {
     char *text;
     size_t count;
-    struct entry all[];
+    struct reach_entry all[];
 };
 
 /* --- addresses */
@@ -69,14 +69,14 @@ static bool is_v4(const struct ip *ip)
     return memcmp(ip->b, mapped, sizeof(mapped)) == 0;
 }
 
-struct range {
+struct address_range {
     uint8_t b[16];
     unsigned bits;
     enum stw_address_class class;
 };
 
 /* Ranges of IANA's special-purpose address registries in which backups are not stored. */
-static const struct range v4_ranges[] = {
+static const struct address_range v4_ranges[] = {
     {{0}, 8, STW_ADDRESS_UNSPECIFIED}, /* "this network": Linux treats 0.0.0.0 as loopback */
     {{127}, 8, STW_ADDRESS_LOOPBACK},
     {{169, 254}, 16, STW_ADDRESS_LINK_LOCAL},
@@ -89,7 +89,7 @@ static const struct range v4_ranges[] = {
     {{240}, 4, STW_ADDRESS_RESERVED},
 };
 
-static const struct range v6_ranges[] = {
+static const struct address_range v6_ranges[] = {
     {{0}, 128, STW_ADDRESS_UNSPECIFIED},
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, STW_ADDRESS_LOOPBACK},
     {{0xfe, 0x80}, 10, STW_ADDRESS_LINK_LOCAL},
@@ -104,7 +104,7 @@ static const struct range v6_ranges[] = {
     {{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, STW_ADDRESS_RESERVED}, /* translated, RFC 2765 */
 };
 
-static bool in_range(const struct ip *ip, const struct range *r)
+static bool in_range(const struct ip *ip, const struct address_range *r)
 {
     struct ip with;
     if (is_v4(ip))
@@ -149,7 +149,7 @@ static bool held_v4(const struct ip *ip, struct ip *ret)
 
 static enum stw_address_class classify_ip(const struct ip *ip)
 {
-    const struct range *all = is_v4(ip) ? v4_ranges : v6_ranges;
+    const struct address_range *all = is_v4(ip) ? v4_ranges : v6_ranges;
     size_t count = is_v4(ip) ? STW_COUNT(v4_ranges) : STW_COUNT(v6_ranges);
     struct ip v4;
     for (size_t i = 0; i < count; i++)
@@ -178,7 +178,7 @@ const char *stw_address_class_name(enum stw_address_class c)
 
 /* --- the list */
 
-static int parse_ip(char *text, struct entry *e)
+static int parse_ip(char *text, struct reach_entry *e)
 {
     uint8_t v4[4];
     int64_t bits = 0;
@@ -199,7 +199,7 @@ static int parse_ip(char *text, struct entry *e)
     return 0;
 }
 
-static int parse_host(const char *text, struct entry *e)
+static int parse_host(const char *text, struct reach_entry *e)
 {
     const char *from = strncmp(text, "*.", 2) == 0 ? text + 1 : text;
     size_t len = strlen(from);
@@ -211,9 +211,9 @@ static int parse_host(const char *text, struct entry *e)
     return 0;
 }
 
-static int parse_entry(char *text, struct entry *e)
+static int parse_entry(char *text, struct reach_entry *e)
 {
-    *e = (struct entry){0};
+    *e = (struct reach_entry){0};
     if (stw_streq(text, "*")) {
         e->any = true;
         return 0;
@@ -269,7 +269,7 @@ const char *stw_reach_text(const struct stw_reach *r)
 
 /* --- queries */
 
-static bool is_listed_host(const struct entry *e, const char *host, size_t len)
+static bool is_listed_host(const struct reach_entry *e, const char *host, size_t len)
 {
     size_t own = strlen(e->host);
     if (e->host[0] == '.')
@@ -305,7 +305,7 @@ struct found {
 static void match_entries(const struct stw_reach *r, const struct ip *ip, struct found *f)
 {
     for (size_t i = 0; i < r->count; i++) {
-        const struct entry *e = &r->all[i];
+        const struct reach_entry *e = &r->all[i];
         f->any |= e->any;
         if (e->any || e->is_host || !has_ip_prefix(ip, &e->ip, e->bits))
             continue;

@@ -4,7 +4,7 @@
 #include "base/util.h"
 
 /* Linear probing with tombstones; at most 3/4 of the slots are in use or dead. */
-struct stw_slot {
+struct stw_table_slot {
     uint64_t hash;
     void *entry; /* NULL: never used; &dead_mark: removed */
 };
@@ -13,7 +13,7 @@ static char dead_mark;
 #define DEAD ((void *)&dead_mark)
 #define CAP_MIN 8U
 
-static bool is_live_slot(const struct stw_slot *s)
+static bool is_live_slot(const struct stw_table_slot *s)
 {
     return s->entry && s->entry != DEAD;
 }
@@ -35,12 +35,12 @@ uint32_t stw_table_size(const struct stw_table *t)
     return t->used;
 }
 
-static struct stw_slot *find_slot(const struct stw_table *t, const char *key, uint64_t hash)
+static struct stw_table_slot *find_slot(const struct stw_table *t, const char *key, uint64_t hash)
 {
     if (t->cap == 0)
         return NULL;
     for (uint32_t i = (uint32_t)hash & (t->cap - 1);; i = (i + 1) & (t->cap - 1)) {
-        struct stw_slot *s = &t->slots[i];
+        struct stw_table_slot *s = &t->slots[i];
         if (!s->entry)
             return NULL;
         if (s->entry != DEAD && s->hash == hash && stw_streq(t->key_of(s->entry), key))
@@ -50,11 +50,11 @@ static struct stw_slot *find_slot(const struct stw_table *t, const char *key, ui
 
 void *stw_table_get(const struct stw_table *t, const char *key)
 {
-    struct stw_slot *s = find_slot(t, key, hash_of(key));
+    struct stw_table_slot *s = find_slot(t, key, hash_of(key));
     return s ? s->entry : NULL;
 }
 
-static struct stw_slot *free_slot(struct stw_slot *slots, uint32_t cap, uint64_t hash)
+static struct stw_table_slot *free_slot(struct stw_table_slot *slots, uint32_t cap, uint64_t hash)
 {
     uint32_t i = (uint32_t)hash & (cap - 1);
     while (is_live_slot(&slots[i]))
@@ -65,7 +65,7 @@ static struct stw_slot *free_slot(struct stw_slot *slots, uint32_t cap, uint64_t
 /* Moves all entries to `cap` fresh slots, which also drops the tombstones. */
 static int rehash_table(struct stw_table *t, uint32_t cap)
 {
-    struct stw_slot *slots = calloc(cap, sizeof(*slots));
+    struct stw_table_slot *slots = calloc(cap, sizeof(*slots));
     if (!slots)
         return -1;
     for (uint32_t i = 0; i < t->cap; i++)
@@ -95,7 +95,7 @@ int stw_table_put(struct stw_table *t, void *entry, void **ret_old)
 {
     const char *key = t->key_of(entry);
     uint64_t hash = hash_of(key);
-    struct stw_slot *s = find_slot(t, key, hash);
+    struct stw_table_slot *s = find_slot(t, key, hash);
 
     if (ret_old)
         *ret_old = s ? s->entry : NULL;
@@ -107,14 +107,14 @@ int stw_table_put(struct stw_table *t, void *entry, void **ret_old)
         return -1;
     s = free_slot(t->slots, t->cap, hash);
     t->dead -= s->entry == DEAD;
-    *s = (struct stw_slot){.hash = hash, .entry = entry};
+    *s = (struct stw_table_slot){.hash = hash, .entry = entry};
     t->used++;
     return 0;
 }
 
 void *stw_table_remove(struct stw_table *t, const char *key)
 {
-    struct stw_slot *s = find_slot(t, key, hash_of(key));
+    struct stw_table_slot *s = find_slot(t, key, hash_of(key));
     if (!s)
         return NULL;
     void *entry = s->entry;
@@ -130,7 +130,7 @@ void *stw_table_remove(struct stw_table *t, const char *key)
 void *stw_table_next(const struct stw_table *t, uint32_t *pos)
 {
     while (*pos < t->cap) {
-        struct stw_slot *s = &t->slots[(*pos)++];
+        struct stw_table_slot *s = &t->slots[(*pos)++];
         if (is_live_slot(s))
             return s->entry;
     }

@@ -11,7 +11,7 @@
 
 struct stw_table {
     const char *(*key_of)(const void *entry); /* NUL-terminated key of an entry */
-    struct stw_slot *slots;
+    struct stw_table_slot *slots;
     uint32_t cap, used, dead;
 };
 

@@ -5,7 +5,7 @@
 #include "base/util.h"
 #include "base/yaml_priv.h"
 
-struct reader {
+struct yaml_reader {
     const char *name;
     const char *text;
     size_t len;
@@ -17,7 +17,7 @@ struct reader {
 };
 
 /* Puts "file:line:column: " in front of the message. */
-static int add_error_position(const struct reader *r, const struct yaml_place *at,
+static int add_error_position(const struct yaml_reader *r, const struct yaml_place *at,
                               struct stw_error *err)
 {
     struct yaml_place place = *at;
@@ -45,7 +45,7 @@ static bool is_empty(struct yaml_tree *t)
            v.type == YAML_VALUE_NULL;
 }
 
-static int read_document(struct reader *r, struct yaml_tree *tree, struct stw_buf *json,
+static int read_document(struct yaml_reader *r, struct yaml_tree *tree, struct stw_buf *json,
                          struct yaml_place *place, struct stw_error *err)
 {
     if (yaml_compose(tree, &r->parser, place, err) != 0)
@@ -57,7 +57,7 @@ static int read_document(struct reader *r, struct yaml_tree *tree, struct stw_bu
     return r->fn(r->ctx, r->index++, tree->nodes[0].line, json);
 }
 
-static int read_stream(struct reader *r, struct stw_error *err)
+static int read_stream(struct yaml_reader *r, struct stw_error *err)
 {
     for (;;) {
         struct yaml_place place = {0};
@@ -95,7 +95,7 @@ static int read_stream(struct reader *r, struct stw_error *err)
 /* kubectl reads a file that begins with a brace as JSON.  So must we: JSON is not valid YAML if its
  * strings contain surrogate pairs, DEL or U+0085.  If it is not valid JSON, it is YAML in flow
  * style.  Returns 1 and the text in `doc`, 0 for YAML, or -1. */
-static int is_json(const struct reader *r, struct stw_json_doc *doc, struct stw_error *err)
+static int is_json(const struct yaml_reader *r, struct stw_json_doc *doc, struct stw_error *err)
 {
     struct stw_error why = {.code = STW_OK};
     size_t i = 0;
@@ -109,7 +109,7 @@ static int is_json(const struct reader *r, struct stw_json_doc *doc, struct stw_
     return why.code == STW_ERR_INTERNAL ? stw_fail(err, why.code, "%s: %s", r->name, why.text) : 0;
 }
 
-static int pass_json(struct reader *r, const struct stw_json_doc *doc, struct stw_error *err)
+static int pass_json(struct yaml_reader *r, const struct stw_json_doc *doc, struct stw_error *err)
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(YAML_JSON_MAX);
     size_t len, line = 1;
@@ -127,12 +127,12 @@ static int pass_json(struct reader *r, const struct stw_json_doc *doc, struct st
 int stw_yaml_each_marked(const char *name, const char *text, size_t len, stw_yaml_fn *fn, void *ctx,
                          struct stw_yaml_marks *marks, struct stw_error *err)
 {
-    struct reader r = {.name = stw_streq(name, "-") ? "<stdin>" : name,
-                       .text = text,
-                       .len = len,
-                       .fn = fn,
-                       .ctx = ctx,
-                       .marks = marks};
+    struct yaml_reader r = {.name = stw_streq(name, "-") ? "<stdin>" : name,
+                            .text = text,
+                            .len = len,
+                            .fn = fn,
+                            .ctx = ctx,
+                            .marks = marks};
     stw_autojson struct stw_json_doc doc = {0};
     int json = is_json(&r, &doc, err);
     if (json != 0)

@@ -17,7 +17,7 @@ struct writer {
 };
 
 /* A member of the object being built. */
-struct member {
+struct yaml_member {
     const char *key;
     uint32_t value; /* node */
     uint32_t map;   /* which map it came from */
@@ -26,7 +26,7 @@ struct member {
 
 struct members {
     struct stw_table index;
-    struct member **list; /* in order of first appearance */
+    struct yaml_member **list; /* in order of first appearance */
     uint32_t count, cap;
 };
 
@@ -56,7 +56,7 @@ static int spend_work_step(struct writer *w, const struct yaml_node *n)
 
 static const char *member_key(const void *entry)
 {
-    const struct member *m = entry;
+    const struct yaml_member *m = entry;
     return m->key;
 }
 
@@ -66,17 +66,17 @@ static void members_done(struct members *m)
     free(m->list);
 }
 
-static int members_add(struct writer *w, struct members *m, const struct member *add)
+static int members_add(struct writer *w, struct members *m, const struct yaml_member *add)
 {
     if (m->count == m->cap) {
         uint32_t cap = m->cap ? m->cap * 2 : 16;
-        struct member **list = reallocarray(m->list, cap, sizeof(struct member *));
+        struct yaml_member **list = reallocarray(m->list, cap, sizeof(struct yaml_member *));
         if (!list)
             return -1;
         m->list = list;
         m->cap = cap;
     }
-    struct member *copy = yaml_alloc(w->tree, sizeof(*copy));
+    struct yaml_member *copy = yaml_alloc(w->tree, sizeof(*copy));
     if (!copy)
         return -1;
     *copy = *add;
@@ -114,10 +114,10 @@ static int key_text(struct writer *w, const struct yaml_node *key, const char **
 static int put_member(struct writer *w, struct members *m, const struct yaml_node *key,
                       uint32_t map)
 {
-    struct member add = {.value = key->next, .map = map, .line = key->line};
+    struct yaml_member add = {.value = key->next, .map = map, .line = key->line};
     if (key_text(w, key, &add.key) != 0)
         return -1;
-    struct member *known = stw_table_get(&m->index, add.key);
+    struct yaml_member *known = stw_table_get(&m->index, add.key);
     if (known && known->map == map) {
         (void)failed_at(w, key);
         return stw_fail(w->err, STW_ERR_INVALID, "the key \"%.64s\" is there already, in line %u",

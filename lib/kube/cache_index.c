@@ -8,14 +8,14 @@
 #define INDEX_KEYS_MAX_BYTES (64u << 10)
 
 /* One index key.  Most have one entry, so it is one small block. */
-struct node {
+struct index_node {
     uint32_t count, room;
     struct stw_entry *entries[]; /* `room` of them, then the key */
 };
 
 static const char *key_of(const void *node)
 {
-    const struct node *n = node;
+    const struct index_node *n = node;
     return (const char *)&n->entries[n->room];
 }
 
@@ -33,11 +33,11 @@ void stw_index_done(struct stw_table *index)
 }
 
 /* A larger node with the entries of `old`, which may be NULL. */
-static struct node *create_larger_node(const struct node *old, const char *key)
+static struct index_node *create_larger_node(const struct index_node *old, const char *key)
 {
     uint32_t room = old ? old->room * 2 : 1;
     size_t key_size = strlen(key) + 1;
-    struct node *n = malloc(sizeof(*n) + room * sizeof(void *) + key_size);
+    struct index_node *n = malloc(sizeof(*n) + room * sizeof(void *) + key_size);
     if (!n)
         return NULL;
     n->room = room;
@@ -52,10 +52,10 @@ static struct node *create_larger_node(const struct node *old, const char *key)
  * kept. */
 static void add_one(struct stw_table *index, const char *key, struct stw_entry *e)
 {
-    struct node *n = stw_table_get(index, key);
+    struct index_node *n = stw_table_get(index, key);
     void *old = NULL;
     if (!n || n->count == n->room) {
-        struct node *more = create_larger_node(n, key);
+        struct index_node *more = create_larger_node(n, key);
         if (!more)
             return;
         if (stw_table_put(index, more, &old) < 0) {
@@ -70,7 +70,7 @@ static void add_one(struct stw_table *index, const char *key, struct stw_entry *
 
 static void remove_one(struct stw_table *index, const char *key, struct stw_entry *e)
 {
-    struct node *n = stw_table_get(index, key);
+    struct index_node *n = stw_table_get(index, key);
     for (uint32_t i = 0; n && i < n->count; i++) {
         if (n->entries[i] != e)
             continue;
@@ -108,7 +108,7 @@ void stw_cache_index_remove(struct stw_cache *c, struct stw_entry *e)
 
 void stw_index_keys(const struct stw_table *index, const char *index_key, struct stw_buf *out)
 {
-    const struct node *n = stw_table_get(index, index_key);
+    const struct index_node *n = stw_table_get(index, index_key);
     for (uint32_t i = 0; n && i < n->count; i++) {
         stw_buf_adds(out, stw_entry_key(n->entries[i]));
         stw_buf_addc(out, '\n');

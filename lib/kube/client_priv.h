@@ -96,7 +96,7 @@ struct stw_handle {
 };
 
 /* The metric series of a method and a status.  A lookup by labels costs more than counting. */
-struct stw_admission_metrics {
+struct stw_client_tally {
     char method[16];
     long status; /* 0: no response */
     struct stw_series *requests, *durations;
@@ -119,9 +119,8 @@ struct stw_client {
     bool secure;
     struct stw_family *requests, *durations;
     struct stw_series *dropped;
-    struct stw_admission_metrics
-        tallies[STW_TALLIES]; /* lock: the most common ones, which come first */
-    unsigned count_admission; /* lock */
+    struct stw_client_tally tallies[STW_TALLIES]; /* lock: the most common ones, which come first */
+    unsigned count_admission;                     /* lock */
     pthread_t thread;
     bool running;
 

@@ -27,14 +27,14 @@ static long status_of(const struct stw_call *call)
 }
 
 /* The series of a method and a status; called with the lock held. */
-static struct stw_admission_metrics *admission_metrics_of(struct stw_client *c, const char *method,
-                                                          long status)
+static struct stw_client_tally *admission_metrics_of(struct stw_client *c, const char *method,
+                                                     long status)
 {
     char code[16];
     for (unsigned i = 0; i < c->count_admission; i++)
         if (c->tallies[i].status == status && stw_streq(c->tallies[i].method, method))
             return &c->tallies[i];
-    struct stw_admission_metrics *t = &c->tallies[c->count_admission % STW_TALLIES];
+    struct stw_client_tally *t = &c->tallies[c->count_admission % STW_TALLIES];
     (void)snprintf(code, sizeof(code), "%ld", status);
     (void)snprintf(t->method, sizeof(t->method), "%s", method);
     t->status = status;
@@ -54,7 +54,7 @@ static void count_transfer(struct stw_call *call, long status)
     call->counted = true;
     double seconds = (double)(stw_now_ms(c->clock) - call->started_ms) / 1000.0;
     pthread_mutex_lock(&c->lock);
-    const struct stw_admission_metrics t = *admission_metrics_of(c, call->req.method, status);
+    const struct stw_client_tally t = *admission_metrics_of(c, call->req.method, status);
     pthread_mutex_unlock(&c->lock);
     stw_series_add(t.requests, 1);
     stw_series_observe(t.durations, seconds);

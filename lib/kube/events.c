@@ -20,8 +20,8 @@
 #define NAME_KEEP 230 /* bytes of the object's name in the event's name: 253 less the stamp */
 #define BODY_MAX 8192
 
-struct node {
-    struct node *prev, *next;
+struct event_node {
+    struct event_node *prev, *next;
     uint64_t first_ms, last_ms; /* series: created, last seen; bucket: last refill */
     uint64_t patched_ms;
     uint32_t count; /* series: how often seen; bucket: tokens left */
@@ -32,7 +32,7 @@ struct node {
 
 struct lru {
     struct stw_table table;
-    struct node *newest, *oldest;
+    struct event_node *newest, *oldest;
     uint32_t count;
 };
 
@@ -47,16 +47,16 @@ struct stw_events {
 
 static const char *node_key(const void *entry)
 {
-    return ((const struct node *)entry)->key;
+    return ((const struct event_node *)entry)->key;
 }
 
-static void unlink_node(struct lru *l, struct node *n)
+static void unlink_node(struct lru *l, struct event_node *n)
 {
     *(n->prev ? &n->prev->next : &l->newest) = n->next;
     *(n->next ? &n->next->prev : &l->oldest) = n->prev;
 }
 
-static void link_newest_node(struct lru *l, struct node *n)
+static void link_newest_node(struct lru *l, struct event_node *n)
 {
     n->prev = NULL;
     n->next = l->newest;
@@ -64,7 +64,7 @@ static void link_newest_node(struct lru *l, struct node *n)
     l->newest = n;
 }
 
-static void remove_node(struct lru *l, struct node *n)
+static void remove_node(struct lru *l, struct event_node *n)
 {
     (void)stw_table_remove(&l->table, n->key);
     unlink_node(l, n);
@@ -75,9 +75,9 @@ static void remove_node(struct lru *l, struct node *n)
 
 /* The node of a key, created (zeroed except for the key) when there is none; NULL: out of
  * memory. */
-static struct node *find_or_add_node(struct lru *l, const char *key, bool *ret_new)
+static struct event_node *find_or_add_node(struct lru *l, const char *key, bool *ret_new)
 {
-    struct node *n = stw_table_get(&l->table, key);
+    struct event_node *n = stw_table_get(&l->table, key);
     size_t len = strlen(key) + 1;
     *ret_new = !n;
     if (n) {
@@ -139,7 +139,7 @@ static bool submit_event_request(struct stw_events *e, const char *method, const
 }
 
 /* Writes the new count of a series, if it has changed. */
-static void patch_series(struct stw_events *e, struct node *n, uint64_t now)
+static void patch_series(struct stw_events *e, struct event_node *n, uint64_t now)
 {
     char stamp[STW_TIME_LEN];
     stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX);
@@ -231,7 +231,7 @@ static bool create_event(struct stw_events *e, const struct stw_event_object *o,
 static bool take_event_token(struct stw_events *e, const char *object_key, uint64_t now)
 {
     bool is_new;
-    struct node *b = find_or_add_node(&e->buckets, object_key, &is_new);
+    struct event_node *b = find_or_add_node(&e->buckets, object_key, &is_new);
     if (!b)
         return false;
     if (is_new) {
@@ -255,13 +255,13 @@ static void patch_due_series(struct stw_events *e, uint64_t now)
     if (now < e->swept_ms + PATCH_EVERY_MS)
         return;
     e->swept_ms = now;
-    for (struct node *n = e->series.newest; n; n = n->next)
+    for (struct event_node *n = e->series.newest; n; n = n->next)
         if (now >= n->patched_ms + PATCH_EVERY_MS)
             patch_series(e, n, now);
 }
 
-static void start_series(struct node *n, const struct stw_event_object *o, const char *event_name,
-                         uint64_t now)
+static void start_series(struct event_node *n, const struct stw_event_object *o,
+                         const char *event_name, uint64_t now)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(1024);
     stw_resource_path(&stw_res_event, event_namespace(o), event_name, NULL, &path);
@@ -271,7 +271,7 @@ static void start_series(struct node *n, const struct stw_event_object *o, const
     n->count = n->said = 1;
 }
 
-static void count_series_repeat(struct stw_events *e, struct node *n, uint64_t now)
+static void count_series_repeat(struct stw_events *e, struct event_node *n, uint64_t now)
 {
     n->count++;
     n->last_ms = now;
@@ -285,7 +285,7 @@ static void record_event(struct stw_events *e, const struct stw_event_object *o,
 {
     bool is_new;
     uint64_t now = stw_now_ms(e->clock);
-    struct node *n = find_or_add_node(&e->series, key, &is_new);
+    struct event_node *n = find_or_add_node(&e->series, key, &is_new);
     if (!n)
         return;
     if (!is_new && now < n->last_ms + SERIES_MS) {
@@ -325,7 +325,7 @@ void stw_events_destroy(struct stw_events *e)
 {
     if (!e)
         return;
-    for (struct node *n = e->series.newest; n; n = n->next)
+    for (struct event_node *n = e->series.newest; n; n = n->next)
         patch_series(e, n, stw_now_ms(e->clock));
     lru_done(&e->series);
     lru_done(&e->buckets);

@@ -21,7 +21,7 @@ enum how {
     PATH,      /* a path, made absolute */
 };
 
-struct field {
+struct config_field {
     const char *key;
     enum how how;
     size_t at;      /* of the char * that is set */
@@ -30,7 +30,7 @@ struct field {
 
 #define AT(member) offsetof(struct stw_kubeconfig, member)
 
-static const struct field cluster_fields[] = {
+static const struct config_field cluster_fields[] = {
     {"server", TEXT, AT(server), 0},
     {"certificate-authority-data", DATA, AT(ca_pem), 0},
     {"certificate-authority", FILE_TEXT, AT(ca_pem), AT(ca_path)},
@@ -39,7 +39,7 @@ static const struct field cluster_fields[] = {
     {NULL},
 };
 
-static const struct field user_fields[] = {
+static const struct config_field user_fields[] = {
     {"client-certificate-data", DATA, AT(cert_pem), 0},
     {"client-certificate", FILE_TEXT, AT(cert_pem), AT(cert_path)},
     {"client-key-data", DATA, AT(key_pem), 0},
@@ -140,7 +140,7 @@ static char *make_absolute_path(const struct stw_kubeconfig_file *f, const char 
     return asprintf(&out, "%s/%s", f->dir, path) < 0 ? NULL : out;
 }
 
-static int set_data(const struct stw_kubeconfig_file *f, const struct field *field,
+static int set_data(const struct stw_kubeconfig_file *f, const struct config_field *field,
                     struct stw_json v, struct stw_kubeconfig *c, struct stw_error *err)
 {
     struct stw_buf plain = {.max = STW_KUBECONFIG_MAX_BYTES * 2, .secret = true};
@@ -153,8 +153,8 @@ static int set_data(const struct stw_kubeconfig_file *f, const struct field *fie
     return *get_string_field(c, field->at) ? 0 : stw_fail_memory(err);
 }
 
-static int set_file(const struct stw_kubeconfig_file *f, const struct field *field, char *path,
-                    struct stw_kubeconfig *c, struct stw_error *err)
+static int set_file(const struct stw_kubeconfig_file *f, const struct config_field *field,
+                    char *path, struct stw_kubeconfig *c, struct stw_error *err)
 {
     if (*get_string_field(c, field->at) || !f->dir)
         return 0;
@@ -165,7 +165,7 @@ static int set_file(const struct stw_kubeconfig_file *f, const struct field *fie
     return 0;
 }
 
-static int set_field(const struct stw_kubeconfig_file *f, const struct field *field,
+static int set_field(const struct stw_kubeconfig_file *f, const struct config_field *field,
                      struct stw_json v, struct stw_kubeconfig *c, struct stw_error *err)
 {
     if (stw_json_type(v) <= STW_JSON_NULL)
@@ -192,10 +192,10 @@ static int set_field(const struct stw_kubeconfig_file *f, const struct field *fi
     return 0;
 }
 
-static int set_fields(const struct stw_kubeconfig_file *f, const struct field *fields,
+static int set_fields(const struct stw_kubeconfig_file *f, const struct config_field *fields,
                       struct stw_json from, struct stw_kubeconfig *c, struct stw_error *err)
 {
-    for (const struct field *field = fields; field->key; field++)
+    for (const struct config_field *field = fields; field->key; field++)
         if (set_field(f, field, stw_json_get(from, field->key), c, err) < 0)
             return -1;
     return 0;

@@ -24,7 +24,7 @@
 #define DURATION_MAX_S (int64_t)(24 * 3600) /* in another holder's record */
 
 /* The fields of the Lease that the election uses. */
-struct record {
+struct lease_record {
     char holder[NAME_LEN];
     char rv[STW_RV_LEN];
     char acquire_time[STW_TIME_LEN];
@@ -48,7 +48,7 @@ struct stw_lease {
     _Atomic bool held;
 
     /* used by the thread only */
-    struct record seen;
+    struct lease_record seen;
     uint64_t seen_ms;    /* when `seen` changed, by our clock (stw_boot_ms) */
     uint64_t renewed_ms; /* when our last successful attempt began */
     int64_t epoch;       /* leaseTransitions of our term */
@@ -59,14 +59,14 @@ static void copy_lease_text(char *to, size_t size, const char *from)
     (void)snprintf(to, size, "%s", from ? from : "");
 }
 
-static int parse_record(const struct stw_buf *text, struct record *r)
+static int parse_record(const struct stw_buf *text, struct lease_record *r)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err;
     if (stw_json_scan(&doc, stw_buf_str(text), text->len, &err) != 0)
         return -1;
     struct stw_json spec = stw_json_get(stw_json_root(&doc), "spec");
-    *r = (struct record){.duration_s = DURATION_MS / 1000};
+    *r = (struct lease_record){.duration_s = DURATION_MS / 1000};
     (void)stw_json_strcpy(stw_json_get(spec, "holderIdentity"), r->holder, sizeof(r->holder));
     (void)stw_json_strcpy(stw_json_get(spec, "acquireTime"), r->acquire_time,
                           sizeof(r->acquire_time));
@@ -78,7 +78,7 @@ static int parse_record(const struct stw_buf *text, struct record *r)
                            sizeof(r->rv));
 }
 
-static void update_seen_record(struct stw_lease *l, const struct record *r)
+static void update_seen_record(struct stw_lease *l, const struct lease_record *r)
 {
     if (!stw_streq(l->seen.rv, r->rv))
         l->seen_ms = stw_boot_ms(l->clock);
@@ -137,7 +137,7 @@ static int send_lease_request(struct stw_lease *l, const char *method, json_t *o
 static int exchange_record(struct stw_lease *l, const char *method, json_t *object,
                            struct stw_error *err)
 {
-    struct record r;
+    struct lease_record r;
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(1u << 20);
     if (send_lease_request(l, method, object, &answer, err) != 0)
         return -1;

@@ -18,7 +18,7 @@ struct place {
     unsigned depth;
 };
 
-struct sum {
+struct owned_sum {
     struct stw_hash total;
     struct stw_buf part; /* scratch: one part of a path, or one decoded string */
     struct stw_hash whole[STW_OWNED_WHOLE_MAX]; /* paths of maps that we own as a whole */
@@ -44,7 +44,7 @@ static struct place make_place_below(const struct place *at, const char *part, s
 }
 
 /* The decoded text of a string, in the scratch buffer. */
-static const char *decode_text(struct sum *s, struct stw_json v, size_t *ret_len)
+static const char *decode_text(struct owned_sum *s, struct stw_json v, size_t *ret_len)
 {
     stw_buf_clear(&s->part);
     stw_json_str(v, &s->part);
@@ -52,7 +52,7 @@ static const char *decode_text(struct sum *s, struct stw_json v, size_t *ret_len
     return stw_buf_str(&s->part);
 }
 
-static void add_leaf(struct sum *s, const struct place *at, struct stw_json v)
+static void add_leaf(struct owned_sum *s, const struct place *at, struct stw_json v)
 {
     size_t len = 0;
     char tag = 'e';
@@ -71,9 +71,9 @@ static void add_leaf(struct sum *s, const struct place *at, struct stw_json v)
 
 /* --- the desired object: every leaf */
 
-static void flatten_value(struct sum *s, const struct place *at, struct stw_json v);
+static void flatten_value(struct owned_sum *s, const struct place *at, struct stw_json v);
 
-static void flatten_member(struct sum *s, const struct place *at, struct stw_json key,
+static void flatten_member(struct owned_sum *s, const struct place *at, struct stw_json key,
                            struct stw_json v)
 {
     char name[256];
@@ -86,7 +86,7 @@ static void flatten_member(struct sum *s, const struct place *at, struct stw_jso
     flatten_value(s, &to, v);
 }
 
-static struct place at_element(struct sum *s, const struct place *at, struct stw_json v,
+static struct place at_element(struct owned_sum *s, const struct place *at, struct stw_json v,
                                uint32_t index)
 {
     stw_buf_clear(&s->part);
@@ -94,7 +94,7 @@ static struct place at_element(struct sum *s, const struct place *at, struct stw
     return make_place_below(at, stw_buf_str(&s->part), s->part.len, "");
 }
 
-static void flatten_value(struct sum *s, const struct place *at, struct stw_json v)
+static void flatten_value(struct owned_sum *s, const struct place *at, struct stw_json v)
 {
     struct stw_json key, child;
     uint32_t index = 0;
@@ -120,12 +120,12 @@ static void flatten_value(struct sum *s, const struct place *at, struct stw_json
     }
 }
 
-static struct sum sum_init(void)
+static struct owned_sum sum_init(void)
 {
-    return (struct sum){.part = STW_BUF_INIT(16u << 20)};
+    return (struct owned_sum){.part = STW_BUF_INIT(16u << 20)};
 }
 
-static struct stw_hash sum_take(struct sum *s)
+static struct stw_hash sum_take(struct owned_sum *s)
 {
     stw_buf_done(&s->part);
     return s->any ? s->total : (struct stw_hash){0};
@@ -133,14 +133,14 @@ static struct stw_hash sum_take(struct sum *s)
 
 struct stw_hash stw_owned_desired(struct stw_json desired)
 {
-    struct sum s = sum_init();
+    struct owned_sum s = sum_init();
     flatten_value(&s, &(struct place){.name = ""}, desired);
     return sum_take(&s);
 }
 
 /* --- the live object: the leaves that fieldsV1 names, with their live values */
 
-static void walk_owned_fields(struct sum *s, const struct place *at, struct stw_json fields,
+static void walk_owned_fields(struct owned_sum *s, const struct place *at, struct stw_json fields,
                               struct stw_json live);
 
 struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index)
@@ -192,7 +192,7 @@ static struct stw_json find_by_index(struct stw_json list, const char *text, uin
     return stw_json_at(list, (uint32_t)n);
 }
 
-static void walk_element(struct sum *s, const struct place *at, const char *part,
+static void walk_element(struct owned_sum *s, const struct place *at, const char *part,
                          struct stw_json fields, struct stw_json list)
 {
     static struct stw_json (*const find[128])(struct stw_json, const char *, uint32_t *) = {
@@ -217,7 +217,7 @@ static bool is_create_guard(const struct place *at, const char *part)
            stw_streq(part, "f:deletionGracePeriodSeconds");
 }
 
-static void walk_child(struct sum *s, const struct place *at, const char *part,
+static void walk_child(struct owned_sum *s, const struct place *at, const char *part,
                        struct stw_json fields, struct stw_json live)
 {
     if (is_create_guard(at, part))
@@ -238,7 +238,7 @@ static bool only_dot(struct stw_json fields)
     return stw_json_size(fields) == 1 && stw_json_is(key, ".");
 }
 
-static bool is_whole(const struct sum *s, const struct place *at)
+static bool is_whole(const struct owned_sum *s, const struct place *at)
 {
     for (unsigned i = 0; i < s->whole_count; i++)
         if (stw_hash_equal(s->whole[i], at->path))
@@ -246,7 +246,7 @@ static bool is_whole(const struct sum *s, const struct place *at)
     return false;
 }
 
-static void walk_owned_fields(struct sum *s, const struct place *at, struct stw_json fields,
+static void walk_owned_fields(struct owned_sum *s, const struct place *at, struct stw_json fields,
                               struct stw_json live)
 {
     struct stw_json key, child;
@@ -285,7 +285,7 @@ const char *stw_owned_whole(unsigned index, bool all_data)
     return index < STW_COUNT(paths) - !all_data ? paths[index] : NULL;
 }
 
-static void add_whole(struct sum *s, const char *path)
+static void add_whole(struct owned_sum *s, const char *path)
 {
     struct place at = {.name = ""};
     for (size_t len; *path; path += len + (path[len] == '.')) {
@@ -297,7 +297,7 @@ static void add_whole(struct sum *s, const char *path)
 
 struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool all_data)
 {
-    struct sum s = sum_init();
+    struct owned_sum s = sum_init();
     for (const char *path; (path = stw_owned_whole(s.whole_count, all_data));)
         add_whole(&s, path);
     struct stw_json fields = stw_owned_fields(object, manager);

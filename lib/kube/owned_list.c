@@ -7,7 +7,7 @@
 
 #include "base/util.h"
 
-struct list {
+struct owned_list {
     const char *name;         /* the member that holds the list */
     const char *keys[3];      /* members of an element; none: the element itself (a set) */
     const char *otherwise[3]; /* the server's default for a key that is not given */
@@ -15,7 +15,7 @@ struct list {
 
 /* An element belongs to the first row whose first key it has.  Rows of lists that are atomic in the
  * OpenAPI (NetworkPolicy's ports) do no harm: both sides use this table. */
-static const struct list lists[] = {
+static const struct owned_list lists[] = {
     {"containers", {"name"}, {0}},
     {"initContainers", {"name"}, {0}},
     {"ephemeralContainers", {"name"}, {0}},
@@ -50,10 +50,10 @@ static void add_value(struct stw_json v, const char *otherwise, struct stw_buf *
     }
 }
 
-static const struct list *list_of(const char *name, struct stw_json element)
+static const struct owned_list *list_of(const char *name, struct stw_json element)
 {
     for (size_t i = 0; i < STW_COUNT(lists); i++) {
-        const struct list *l = &lists[i];
+        const struct owned_list *l = &lists[i];
         if (!stw_streq(l->name, name))
             continue;
         bool fits = l->keys[0] ? stw_json_there(stw_json_get(element, l->keys[0]))
@@ -67,7 +67,7 @@ static const struct list *list_of(const char *name, struct stw_json element)
 void stw_owned_element(const char *name, struct stw_json element, uint32_t index,
                        struct stw_buf *out)
 {
-    const struct list *l = list_of(name, element);
+    const struct owned_list *l = list_of(name, element);
     if (!l) {
         stw_buf_addc(out, '[');
         stw_buf_addi(out, index);

@@ -30,7 +30,7 @@ static void make_path(const struct stw_pages *q, uint32_t size, const struct stw
     }
 }
 
-struct page {
+struct list_page {
     struct stw_items items;
     stw_page_fn *fn;
     void *ctx;
@@ -40,7 +40,7 @@ struct page {
 
 static int take_item(void *ctx, struct stw_json item, struct stw_error *err)
 {
-    struct page *p = ctx;
+    struct list_page *p = ctx;
     (void)err;
     p->given++;
     p->ended = p->fn(p->ctx, item);
@@ -49,13 +49,13 @@ static int take_item(void *ctx, struct stw_json item, struct stw_error *err)
 
 static int take_data(void *ctx, const char *data, size_t len, struct stw_error *err)
 {
-    struct page *p = ctx;
+    struct list_page *p = ctx;
     return stw_items_feed(&p->items, data, len, take_item, p, err);
 }
 
 /* Reads one page: passes its objects to `fn`, and puts the start of the next page into `next`. */
 static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t size,
-                     struct page *page, struct stw_buf *next, struct stw_error *err)
+                     struct list_page *page, struct stw_buf *next, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
     stw_autojson struct stw_json_doc rest = {0};
@@ -80,7 +80,7 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
                    struct stw_error *err)
 {
     stw_autobuf struct stw_buf next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
-    struct page page = {.fn = fn, .ctx = ctx};
+    struct list_page page = {.fn = fn, .ctx = ctx};
     uint32_t size = q->page_size ? q->page_size : PAGE_SIZE;
     int rc;
     do {

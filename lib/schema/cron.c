@@ -41,29 +41,30 @@ static const struct {
 };
 
 /* A part of the text. */
-struct piece {
+struct cron_piece {
     const char *at;
     size_t len;
 };
 
 /* A parsed field. */
-struct field {
+struct cron_field {
     enum stw_cron_field which;
     uint64_t bits;
     bool star, wide_step;
 };
 
-struct range {
+struct cron_range {
     unsigned low, high, step;
     bool star, single; /* written without a hyphen */
 };
 
 #define PIECE(p) (int)STW_MIN((p).len, (size_t)40), (p).at
 
-static int report_field_error(const struct field *f, struct stw_error *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+static int report_field_error(const struct cron_field *f, struct stw_error *err, const char *fmt,
+                              ...) __attribute__((format(printf, 3, 4)));
 
-static int report_field_error(const struct field *f, struct stw_error *err, const char *fmt, ...)
+static int report_field_error(const struct cron_field *f, struct stw_error *err, const char *fmt,
+                              ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -73,21 +74,22 @@ static int report_field_error(const struct field *f, struct stw_error *err, cons
 }
 
 /* Splits the part up to the first `end` off `rest`; false when `rest` is used up. */
-static bool next_part(struct piece *rest, char end, struct piece *part)
+static bool next_part(struct cron_piece *rest, char end, struct cron_piece *part)
 {
     const char *found;
     if (!rest->at)
         return false;
     found = memchr(rest->at, end, rest->len);
-    *part = (struct piece){rest->at, found ? (size_t)(found - rest->at) : rest->len};
+    *part = (struct cron_piece){rest->at, found ? (size_t)(found - rest->at) : rest->len};
     if (!found)
         rest->at = NULL;
     else
-        *rest = (struct piece){found + 1, rest->len - part->len - 1};
+        *rest = (struct cron_piece){found + 1, rest->len - part->len - 1};
     return true;
 }
 
-static int read_number(const struct field *f, struct piece p, unsigned *ret, struct stw_error *err)
+static int read_number(const struct cron_field *f, struct cron_piece p, unsigned *ret,
+                       struct stw_error *err)
 {
     unsigned n = 0;
     if (p.len == 0)
@@ -102,7 +104,8 @@ static int read_number(const struct field *f, struct piece p, unsigned *ret, str
     return 0;
 }
 
-static int read_value(const struct field *f, struct piece p, unsigned *ret, struct stw_error *err)
+static int read_value(const struct cron_field *f, struct cron_piece p, unsigned *ret,
+                      struct stw_error *err)
 {
     const struct bounds *b = &bounds[f->which];
     for (unsigned i = 0; b->values && b->values[i]; i++) {
@@ -118,16 +121,16 @@ static int read_value(const struct field *f, struct piece p, unsigned *ret, stru
     return 0;
 }
 
-static bool is_star(struct piece p)
+static bool is_star(struct cron_piece p)
 {
     return p.len == 1 && (*p.at == '*' || *p.at == '?');
 }
 
 /* "*", "n" or "n-m": the part before the step. */
-static int read_span(const struct field *f, struct piece text, struct range *r,
+static int read_span(const struct cron_field *f, struct cron_piece text, struct cron_range *r,
                      struct stw_error *err)
 {
-    struct piece rest = text, low = {0}, high = {0};
+    struct cron_piece rest = text, low = {0}, high = {0};
     (void)next_part(&rest, '-', &low);
     r->single = !next_part(&rest, '-', &high);
     r->star = is_star(text);
@@ -149,7 +152,7 @@ static int read_span(const struct field *f, struct piece text, struct range *r,
 }
 
 /* "n/step" extends to the end of the field's range. */
-static int read_step(const struct field *f, struct piece text, struct range *r,
+static int read_step(const struct cron_field *f, struct cron_piece text, struct cron_range *r,
                      struct stw_error *err)
 {
     unsigned max = bounds[f->which].star_max;
@@ -162,10 +165,10 @@ static int read_step(const struct field *f, struct piece text, struct range *r,
     return 0;
 }
 
-static int read_item(struct field *f, struct piece item, struct stw_error *err)
+static int read_item(struct cron_field *f, struct cron_piece item, struct stw_error *err)
 {
-    struct range r = {.step = 1};
-    struct piece rest = item, span = {0}, step = {0};
+    struct cron_range r = {.step = 1};
+    struct cron_piece rest = item, span = {0}, step = {0};
     if (item.len == 0)
         return report_field_error(f, err, "an item of the list is empty");
     (void)next_part(&rest, '/', &span);
@@ -181,16 +184,16 @@ static int read_item(struct field *f, struct piece item, struct stw_error *err)
     return 0;
 }
 
-static int read_field(struct field *f, struct piece text, struct stw_error *err)
+static int read_field(struct cron_field *f, struct cron_piece text, struct stw_error *err)
 {
-    struct piece item;
+    struct cron_piece item;
     while (next_part(&text, ',', &item))
         if (read_item(f, item, err) != 0)
             return -1;
     return 0;
 }
 
-static void keep_field(const struct field *f, struct stw_cron *c)
+static void keep_field(const struct cron_field *f, struct stw_cron *c)
 {
     switch (f->which) {
     case STW_CRON_MINUTE:
@@ -215,13 +218,13 @@ static void keep_field(const struct field *f, struct stw_cron *c)
         c->wide_steps |= (uint8_t)(1u << f->which);
 }
 
-static unsigned split_fields(const char *text, struct piece parts[STW_CRON_FIELDS])
+static unsigned split_fields(const char *text, struct cron_piece parts[STW_CRON_FIELDS])
 {
     unsigned count = 0;
     for (const char *at = text + strspn(text, BLANKS); *at; at += strspn(at, BLANKS)) {
         size_t len = strcspn(at, BLANKS);
         if (count < STW_CRON_FIELDS)
-            parts[count] = (struct piece){at, len};
+            parts[count] = (struct cron_piece){at, len};
         count++;
         at += len;
     }
@@ -229,7 +232,7 @@ static unsigned split_fields(const char *text, struct piece parts[STW_CRON_FIELD
 }
 
 /* The five fields of a macro; NULL: an unknown macro. */
-static const char *expand_macro(struct piece name)
+static const char *expand_macro(struct cron_piece name)
 {
     for (size_t i = 0; i < STW_COUNT(macros); i++)
         if (strlen(macros[i].name) == name.len && memcmp(macros[i].name, name.at, name.len) == 0)
@@ -237,7 +240,7 @@ static const char *expand_macro(struct piece name)
     return NULL;
 }
 
-static int check_form(const struct piece *first, unsigned count, struct stw_error *err)
+static int check_form(const struct cron_piece *first, unsigned count, struct stw_error *err)
 {
     if (count > 0 && first->len > 2 &&
         (strncmp(first->at, "TZ=", 3) == 0 || strncmp(first->at, "CRON_TZ=", 8) == 0))
@@ -254,7 +257,7 @@ static int check_form(const struct piece *first, unsigned count, struct stw_erro
 
 int stw_cron_parse(const char *text, struct stw_cron *ret, struct stw_error *err)
 {
-    struct piece parts[STW_CRON_FIELDS] = {0};
+    struct cron_piece parts[STW_CRON_FIELDS] = {0};
     struct stw_cron c = {0};
     unsigned count;
     if (strlen(text) > STW_CRON_MAX)
@@ -265,7 +268,7 @@ int stw_cron_parse(const char *text, struct stw_cron *ret, struct stw_error *err
     if (check_form(&parts[0], count, err) != 0)
         return -1;
     for (unsigned i = 0; i < STW_CRON_FIELDS; i++) {
-        struct field f = {.which = (enum stw_cron_field)i};
+        struct cron_field f = {.which = (enum stw_cron_field)i};
         if (read_field(&f, parts[i], err) != 0)
             return -1;
         keep_field(&f, &c);

@@ -97,17 +97,17 @@ const char *stw_check_dns1123_subdomain(const char *s)
 }
 
 /* A part of a longer string. */
-struct piece {
+struct name_piece {
     const char *at;
     size_t len;
 };
 
 /* Splits `s` at its first (or last) `c`: `s` keeps the part before it, the rest is returned.  `at`
  * of the rest is NULL when there is no `c`. */
-static struct piece split_at_char(struct piece *s, char c, bool last)
+static struct name_piece split_at_char(struct name_piece *s, char c, bool last)
 {
     const char *found = last ? memrchr(s->at, c, s->len) : memchr(s->at, c, s->len);
-    struct piece rest = {NULL, 0};
+    struct name_piece rest = {NULL, 0};
     if (!found)
         return rest;
     rest.at = found + 1;
@@ -116,7 +116,7 @@ static struct piece split_at_char(struct piece *s, char c, bool last)
     return rest;
 }
 
-static bool is_hex(struct piece s, size_t len)
+static bool is_hex(struct name_piece s, size_t len)
 {
     if (s.len != len)
         return false;
@@ -126,20 +126,20 @@ static bool is_hex(struct piece s, size_t len)
     return true;
 }
 
-static bool is_digest(struct piece s)
+static bool is_digest(struct name_piece s)
 {
     static const struct {
         const char *name;
         size_t hex;
     } algorithms[] = {{"sha256", 64}, {"sha384", 96}, {"sha512", 128}};
-    struct piece hex = split_at_char(&s, ':', false);
+    struct name_piece hex = split_at_char(&s, ':', false);
     for (size_t i = 0; hex.at && i < STW_COUNT(algorithms); i++)
         if (s.len == 6 && memcmp(s.at, algorithms[i].name, 6) == 0)
             return is_hex(hex, algorithms[i].hex);
     return false;
 }
 
-static bool is_tag(struct piece s)
+static bool is_tag(struct name_piece s)
 {
     if (s.len == 0 || s.len > TAG_MAX || s.at[0] == '.' || s.at[0] == '-')
         return false;
@@ -150,7 +150,7 @@ static bool is_tag(struct piece s)
 }
 
 /* Runs of [a-z0-9] with one of ".", "_", "__" or any number of "-" between them. */
-static bool is_path_component(struct piece s)
+static bool is_path_component(struct name_piece s)
 {
     size_t i = 0;
     if (s.len == 0 || !is_lower_alnum(s.at[0]) || !is_lower_alnum(s.at[s.len - 1]))
@@ -170,10 +170,10 @@ static bool is_path_component(struct piece s)
     return true;
 }
 
-static bool is_path(struct piece s)
+static bool is_path(struct name_piece s)
 {
     while (s.at) {
-        struct piece rest = split_at_char(&s, '/', false);
+        struct name_piece rest = split_at_char(&s, '/', false);
         if (!is_path_component(s))
             return false;
         s = rest;
@@ -181,7 +181,7 @@ static bool is_path(struct piece s)
     return true;
 }
 
-static bool is_host_part(struct piece s)
+static bool is_host_part(struct name_piece s)
 {
     if (s.len == 0 || !is_alnum(s.at[0]) || !is_alnum(s.at[s.len - 1]))
         return false;
@@ -191,7 +191,7 @@ static bool is_host_part(struct piece s)
     return true;
 }
 
-static bool is_port(struct piece s)
+static bool is_port(struct name_piece s)
 {
     for (size_t i = 0; i < s.len; i++)
         if (!is_digit(s.at[i]))
@@ -200,7 +200,7 @@ static bool is_port(struct piece s)
 }
 
 /* "[2001:db8::1]": hexadecimal digits and colons in brackets, as in the reference grammar. */
-static bool is_ipv6(struct piece s)
+static bool is_ipv6(struct name_piece s)
 {
     if (s.len < 3 || s.at[s.len - 1] != ']')
         return false;
@@ -210,10 +210,10 @@ static bool is_ipv6(struct piece s)
     return true;
 }
 
-static bool is_host(struct piece s)
+static bool is_host(struct name_piece s)
 {
     if (s.at[0] != '[') {
-        struct piece port = split_at_char(&s, ':', false);
+        struct name_piece port = split_at_char(&s, ':', false);
         if (port.at && !is_port(port))
             return false;
     } else {
@@ -222,7 +222,7 @@ static bool is_host(struct piece s)
         return is_ipv6(s);
     }
     while (s.at) {
-        struct piece rest = split_at_char(&s, '.', false);
+        struct name_piece rest = split_at_char(&s, '.', false);
         if (!is_host_part(s))
             return false;
         s = rest;
@@ -231,7 +231,7 @@ static bool is_host(struct piece s)
 }
 
 /* As in container runtimes, the first component is a host when it cannot be one of a path. */
-static bool looks_like_host(struct piece s)
+static bool looks_like_host(struct name_piece s)
 {
     if (s.len == 9 && memcmp(s.at, "localhost", 9) == 0)
         return true;
@@ -241,9 +241,9 @@ static bool looks_like_host(struct piece s)
     return false;
 }
 
-static bool is_image_name(struct piece s)
+static bool is_image_name(struct name_piece s)
 {
-    struct piece host = s, path = split_at_char(&host, '/', false);
+    struct name_piece host = s, path = split_at_char(&host, '/', false);
     if (s.len == 0 || s.len > IMAGE_NAME_MAX ||
         is_hex(s, 64)) /* 64 digits are the ID of an image */
         return false;
@@ -253,9 +253,9 @@ static bool is_image_name(struct piece s)
 }
 
 /* Splits off the tag: the part after the last ':' that no '/' follows. */
-static struct piece split_tag(struct piece *s)
+static struct name_piece split_tag(struct name_piece *s)
 {
-    struct piece none = {NULL, 0}, name = *s, tag = split_at_char(&name, ':', true);
+    struct name_piece none = {NULL, 0}, name = *s, tag = split_at_char(&name, ':', true);
     if (!tag.at || memchr(tag.at, '/', tag.len))
         return none;
     *s = name;
@@ -264,28 +264,28 @@ static struct piece split_tag(struct piece *s)
 
 bool stw_is_image(const char *text)
 {
-    struct piece s = {text, strlen(text)};
+    struct name_piece s = {text, strlen(text)};
     if (s.len == 0 || s.len > IMAGE_MAX)
         return false;
-    struct piece digest = split_at_char(&s, '@', false);
-    struct piece tag = split_tag(&s);
+    struct name_piece digest = split_at_char(&s, '@', false);
+    struct name_piece tag = split_tag(&s);
     return (!digest.at || is_digest(digest)) && (!tag.at || is_tag(tag)) && is_image_name(s);
 }
 
 bool stw_image_floats(const char *text)
 {
-    struct piece s = {text, strlen(text)};
+    struct name_piece s = {text, strlen(text)};
     if (split_at_char(&s, '@', false).at)
         return false;
-    struct piece tag = split_tag(&s);
+    struct name_piece tag = split_tag(&s);
     return !tag.at || (tag.len == 6 && memcmp(tag.at, "latest", 6) == 0);
 }
 
 void stw_image_tag(const char *text, char *out, size_t out_size)
 {
-    struct piece s = {text, strlen(text)};
+    struct name_piece s = {text, strlen(text)};
     (void)split_at_char(&s, '@', false);
-    struct piece tag = split_tag(&s);
+    struct name_piece tag = split_tag(&s);
     size_t len = tag.at ? STW_MIN(tag.len, out_size - 1) : 0;
     if (len)
         memcpy(out, tag.at, len);

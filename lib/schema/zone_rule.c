@@ -7,11 +7,11 @@
 
 #define HOURS_MAX 167 /* of a rule's time: RFC 8536, 3.3.1 */
 
-struct cursor {
+struct rule_cursor {
     const char *at, *end;
 };
 
-static bool skip_char(struct cursor *c, char ch)
+static bool skip_char(struct rule_cursor *c, char ch)
 {
     if (c->at == c->end || *c->at != ch)
         return false;
@@ -19,7 +19,7 @@ static bool skip_char(struct cursor *c, char ch)
     return true;
 }
 
-static int parse_zone_number(struct cursor *c, int min, int max, int *ret)
+static int parse_zone_number(struct rule_cursor *c, int min, int max, int *ret)
 {
     int n = 0;
     const char *begin = c->at;
@@ -32,7 +32,7 @@ static int parse_zone_number(struct cursor *c, int min, int max, int *ret)
 }
 
 /* "EST" or "<-03>" */
-static int parse_zone_name(struct cursor *c)
+static int parse_zone_name(struct rule_cursor *c)
 {
     bool quoted = skip_char(c, '<');
     const char *begin = c->at;
@@ -46,7 +46,7 @@ static int parse_zone_name(struct cursor *c)
 }
 
 /* [+-]hh[:mm[:ss]] */
-static int clock_time(struct cursor *c, int hours_max, int32_t *ret)
+static int clock_time(struct rule_cursor *c, int hours_max, int32_t *ret)
 {
     int h, m = 0, s = 0;
     bool minus = skip_char(c, '-');
@@ -65,7 +65,7 @@ static int clock_time(struct cursor *c, int hours_max, int32_t *ret)
 }
 
 /* Mm.w.d, Jn or n */
-static int parse_zone_date(struct cursor *c, struct stw_zone_day *d)
+static int parse_zone_date(struct rule_cursor *c, struct stw_zone_day *d)
 {
     int month, week, weekday, day;
     if (skip_char(c, 'M')) {
@@ -86,7 +86,7 @@ static int parse_zone_date(struct cursor *c, struct stw_zone_day *d)
     return 0;
 }
 
-static int rule_day(struct cursor *c, struct stw_zone_day *d)
+static int rule_day(struct rule_cursor *c, struct stw_zone_day *d)
 {
     if (!skip_char(c, ',') || parse_zone_date(c, d) != 0)
         return -1;
@@ -95,7 +95,7 @@ static int rule_day(struct cursor *c, struct stw_zone_day *d)
 }
 
 /* POSIX counts the hours west of Greenwich. */
-static int parse_zone_offset(struct cursor *c, int32_t *ret)
+static int parse_zone_offset(struct rule_cursor *c, int32_t *ret)
 {
     if (clock_time(c, 24, ret) != 0)
         return -1;
@@ -105,7 +105,7 @@ static int parse_zone_offset(struct cursor *c, int32_t *ret)
 
 int stw_zone_rule_parse(const char *text, size_t len, struct stw_zone_rule *ret)
 {
-    struct cursor c = {text, text + len};
+    struct rule_cursor c = {text, text + len};
     struct stw_zone_rule r = {.there = true};
     if (parse_zone_name(&c) != 0 || parse_zone_offset(&c, &r.std) != 0)
         return -1;
@@ -140,24 +140,24 @@ static int64_t day_in_year(const struct stw_zone_day *d, int64_t year)
     return month + day;
 }
 
-struct change {
+struct zone_change {
     int64_t at;
     int32_t offset;
 };
 
 /* `before`: the offset that applies to the rule's time of day. */
-static struct change change_in(const struct stw_zone_day *d, int64_t year, int32_t before,
-                               int32_t after)
+static struct zone_change change_in(const struct stw_zone_day *d, int64_t year, int32_t before,
+                                    int32_t after)
 {
-    return (struct change){day_in_year(d, year) * STW_DAY_SECONDS + d->time - before, after};
+    return (struct zone_change){day_in_year(d, year) * STW_DAY_SECONDS + d->time - before, after};
 }
 
 /* Insertion sort of a few entries.  It is stable: the end of DST stays before a begin at the same
  * second, so that daylight-saving time all year has no gaps (RFC 8536, 3.3.1). */
-static void sort_changes(struct change *all, int count)
+static void sort_changes(struct zone_change *all, int count)
 {
     for (int i = 1; i < count; i++) {
-        struct change c = all[i];
+        struct zone_change c = all[i];
         int j = i;
         for (; j > 0 && all[j - 1].at > c.at; j--)
             all[j] = all[j - 1];
@@ -168,7 +168,7 @@ static void sort_changes(struct change *all, int count)
 void stw_zone_rule_period(const struct stw_zone_rule *r, int64_t at, struct stw_zone_period *ret)
 {
     enum { YEARS = 5, CHANGES = 2 * YEARS }; /* a rule's time can reach into another year */
-    struct change all[CHANGES] = {{0}};
+    struct zone_change all[CHANGES] = {{0}};
     int64_t year;
     unsigned month, day;
     int count = 0;

@@ -10,7 +10,7 @@
 #define ZONES_MAX 2048 /* the tz database has about 600 names */
 #define NAME_MAX_LEN 64
 
-struct entry {
+struct zone_entry {
     char *name;
     struct stw_zone *zone;
 };
@@ -23,10 +23,10 @@ struct stw_zones {
 
 static const char *entry_name(const void *entry)
 {
-    return ((const struct entry *)entry)->name;
+    return ((const struct zone_entry *)entry)->name;
 }
 
-static void destroy_entry(struct entry *e)
+static void destroy_entry(struct zone_entry *e)
 {
     stw_zone_destroy(e->zone);
     free(e->name);
@@ -46,7 +46,7 @@ struct stw_zones *stw_zones_create(stw_zone_read_fn *read)
 
 void stw_zones_destroy(struct stw_zones *z)
 {
-    struct entry *e;
+    struct zone_entry *e;
     if (!z)
         return;
     for (uint32_t pos = 0; (e = stw_table_next(&z->table, &pos));)
@@ -90,9 +90,9 @@ static struct stw_zone *load_zone(struct stw_zones *z, const char *name)
     return ret;
 }
 
-static struct entry *make_entry(struct stw_zones *z, const char *name)
+static struct zone_entry *make_entry(struct stw_zones *z, const char *name)
 {
-    struct entry *e = calloc(1, sizeof(*e));
+    struct zone_entry *e = calloc(1, sizeof(*e));
     void *old;
     if (!e)
         return NULL;
@@ -107,7 +107,7 @@ static struct entry *make_entry(struct stw_zones *z, const char *name)
 
 const struct stw_zone *stw_zones_get(struct stw_zones *z, const char *name)
 {
-    struct entry *e;
+    struct zone_entry *e;
     if (stw_streq(name, "Etc/UTC") || stw_streq(name, "UTC"))
         return &stw_zone_utc;
     if (!stw_zone_name_ok(name))

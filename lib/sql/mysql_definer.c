@@ -12,7 +12,7 @@
 /* The part of "user@host" before its last '@'. */
 #define USER "LEFT(u,CHAR_LENGTH(u)-CHAR_LENGTH(SUBSTRING_INDEX(u,'@',-1))-1)"
 
-struct reading {
+struct definer_reading {
     const struct stw_account *account;
     bool *taken;
 };
@@ -20,7 +20,7 @@ struct reading {
 /* An object in a database that the namespace may use belongs to the namespace. */
 static int read_database(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct reading *r = ctx;
+    struct definer_reading *r = ctx;
     if (count < 1 || !c[0].data)
         return -1;
     *r->taken |= !stw_adopt_allows_database(r->account, c[0].data);
@@ -43,7 +43,7 @@ int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bo
     };
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
-    struct reading reading = {a, ret_taken};
+    struct definer_reading reading = {a, ret_taken};
     stw_buf_adds(&st->text, "SELECT DISTINCT d FROM (");
     for (size_t i = 0; i < STW_COUNT(places); i++)
         stw_buf_addf(&st->text,

@@ -191,7 +191,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k, co
     stw_buf_done(&quoted);
 }
 
-struct look {
+struct mysql_look {
     const struct stw_facts *facts;
     const struct stw_account *account;
     struct stw_seen *seen;
@@ -251,7 +251,7 @@ static bool is_admin(const struct stw_rights *have)
     return false;
 }
 
-static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell *access,
+static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw_cell *access,
                      const struct stw_cell *cell)
 {
     /* In the order of limits_of. */
@@ -277,7 +277,7 @@ static int read_priv(struct look *k, struct stw_login *l, const struct stw_cell 
     return 0;
 }
 
-static int read_user(struct look *k, struct stw_login *l, const struct stw_cell *c)
+static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw_cell *c)
 {
     static const char *const tls[] = {"", "ANY", "X509"}; /* as enum stw_require_tls */
     int64_t want[4];
@@ -293,7 +293,7 @@ static int read_user(struct look *k, struct stw_login *l, const struct stw_cell 
     return 0;
 }
 
-static int read_account(struct look *k, struct stw_login *l, const struct stw_cell *c)
+static int read_account(struct mysql_look *k, struct stw_login *l, const struct stw_cell *c)
 {
     int r = k->facts->mariadb ? read_priv(k, l, &c[A], &c[B]) : read_user(k, l, c);
     l->exists = true;
@@ -347,7 +347,7 @@ static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
 
 static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct look *k = ctx;
+    struct mysql_look *k = ctx;
     if (count < CELLS || !c[KIND].data)
         return -1;
     char kind = c[KIND].data[0];
@@ -385,7 +385,7 @@ static int add_hosts(const struct stw_account *a, struct stw_seen *seen)
 static int send_lookup(struct stw_session *s, const struct stw_account *a, bool marks,
                        struct stw_seen *seen, struct stw_fault *f)
 {
-    struct look k = {&s->facts, a, seen};
+    struct mysql_look k = {&s->facts, a, seen};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     write_lookup(st, &s->facts, a->user, marks);

@@ -10,7 +10,7 @@
 
 enum { CLASS, DATABASE, DEPENDENCY, ENTERED, CELLS };
 
-struct look {
+struct pg_adopt_look {
     const struct stw_account *account;
     struct stw_buf *excess;
 };
@@ -23,7 +23,7 @@ static bool is_seen_right(const char *class)
 
 static int read_dependency_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct look *k = ctx;
+    struct pg_adopt_look *k = ctx;
     const struct stw_account *a = k->account;
     if (count < CELLS || !c[CLASS].data || !c[DEPENDENCY].data || !c[ENTERED].data)
         return -1;
@@ -46,7 +46,7 @@ static int read_dependency_row(void *ctx, const struct stw_cell *c, unsigned cou
 int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f)
 {
-    struct look k = {a, excess};
+    struct pg_adopt_look k = {a, excess};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     stw_buf_addf(&st->text,

@@ -47,7 +47,7 @@ static void write_lookup(struct stw_buf *out, const char *heir, const char *oid)
     stw_pg_string(out, heir, strlen(heir));
 }
 
-struct look {
+struct pg_heir_look {
     struct stw_seen *seen;
     char wrong[256]; /* why the role cannot be the owner */
 };
@@ -64,7 +64,7 @@ static bool is_managed(const struct stw_cell *comment)
 
 static int read_heir_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct look *k = ctx;
+    struct pg_heir_look *k = ctx;
     if (count < CELLS || !c[KIND].data)
         return -1;
     if (c[KIND].data[0] == 'o') {
@@ -85,7 +85,8 @@ static int refuse_heir(struct stw_fault *f, const char *heir, const char *why, c
                          advice);
 }
 
-static int check_named(const struct stw_account *a, const struct look *k, struct stw_fault *f)
+static int check_named(const struct stw_account *a, const struct pg_heir_look *k,
+                       struct stw_fault *f)
 {
     const char *role = a->reassign_owned_to;
     if (!stw_target_allows_owner(a->target, a->ns, role))
@@ -105,7 +106,7 @@ static int check_named(const struct stw_account *a, const struct look *k, struct
 int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f)
 {
-    struct look k = {.seen = seen};
+    struct pg_heir_look k = {.seen = seen};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     if (!seen->logins[0].exists)

@@ -111,7 +111,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
     stw_buf_done(&quoted);
 }
 
-struct look {
+struct pg_look {
     const struct stw_account *account;
     const struct stw_facts *facts;
     struct stw_seen *seen;
@@ -128,7 +128,7 @@ static bool is_true(const struct stw_cell *c)
     return stw_streq(get_cell_text(c), "true");
 }
 
-static int read_role(struct look *k, const struct stw_cell *c)
+static int read_role(struct pg_look *k, const struct stw_cell *c)
 {
     struct stw_login *l = k->login;
     char limit[24];
@@ -156,7 +156,7 @@ static void add_right(struct stw_login *l, struct stw_right r, bool option)
 
 static int read_account_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct look *k = ctx;
+    struct pg_look *k = ctx;
     struct stw_seen *seen = k->seen;
     if (count < CELLS || !c[KIND].data)
         return -1;
@@ -199,7 +199,7 @@ static void try_password(struct stw_session *s, const struct stw_account *a, str
 int stw_pg_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                 struct stw_fault *f)
 {
-    struct look k = {.account = a, .facts = &s->facts, .seen = seen};
+    struct pg_look k = {.account = a, .facts = &s->facts, .seen = seen};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     write_lookup(st, &s->facts, a);

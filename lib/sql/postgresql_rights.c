@@ -161,7 +161,7 @@ static void write_all_tables(struct stw_buf *out, const struct stw_right *r, con
     stw_buf_adds(out, " GROUP BY n.oid");
 }
 
-struct look {
+struct pg_rights_look {
     const char *database;
     const struct stw_rights *want, *recorded;
     struct stw_rights *have;
@@ -176,7 +176,7 @@ static const char *get_cell_text(const struct stw_cell *c)
 /* '*', schema, all have it, some have it, privilege, option.  A wanted right is present when all
  * tables have it; one that is only in the mark, as long as one table has it.  A right that is not
  * in the mark yet is granted in any case: grants on each of the tables do not cover later ones. */
-static void read_all_tables(struct look *k, const struct stw_cell *c)
+static void read_all_tables(struct pg_rights_look *k, const struct stw_cell *c)
 {
     struct stw_right r = {.level = STW_LEVEL_TABLE,
                           .database = k->database,
@@ -193,7 +193,7 @@ static void read_all_tables(struct look *k, const struct stw_cell *c)
 /* Whether a right on one table is only a part of our right on all tables.  Then it does not count
  * by itself; when the object starts to request it, it is granted again, so that it gets into the
  * mark. */
-static bool is_covered(const struct look *k, const struct stw_right *r, bool sequence)
+static bool is_covered(const struct pg_rights_look *k, const struct stw_right *r, bool sequence)
 {
     struct stw_right all = *r;
     all.name = "*";
@@ -206,7 +206,7 @@ static bool is_covered(const struct look *k, const struct stw_right *r, bool seq
 
 static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct look *k = ctx;
+    struct pg_rights_look *k = ctx;
     if (count < 6 || !c[0].data)
         return -1;
     char kind = c[0].data[0];
@@ -257,7 +257,8 @@ static bool may_pass(const struct stw_fault *f, bool wanted)
            (f->trouble == STW_SQL_NO_OBJECT || f->trouble == STW_SQL_DENIED);
 }
 
-static int look_in(struct stw_session *s, struct look *k, const char *oid, struct stw_fault *f)
+static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *oid,
+                   struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
@@ -290,7 +291,7 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
 {
     struct stw_login *l = &seen->logins[0];
-    struct look k = {
+    struct pg_rights_look k = {
         .want = want, .recorded = &l->mark.rights, .have = &l->have, .adopting = l->adopting};
     char **names = NULL;
     size_t count = 0;

@@ -11,28 +11,28 @@
 
 #define LEN 32
 
-struct sum {
+struct crypt_sum {
     EVP_MD_CTX *ctx;
     bool failed;
 };
 
-static void start_digest(struct sum *s)
+static void start_digest(struct crypt_sum *s)
 {
     s->failed |= EVP_DigestInit_ex(s->ctx, EVP_sha256(), NULL) != 1;
 }
 
-static void add_to_digest(struct sum *s, const void *data, size_t len)
+static void add_to_digest(struct crypt_sum *s, const void *data, size_t len)
 {
     s->failed |= EVP_DigestUpdate(s->ctx, data, len) != 1;
 }
 
-static void finish_digest(struct sum *s, unsigned char out[LEN])
+static void finish_digest(struct crypt_sum *s, unsigned char out[LEN])
 {
     s->failed |= EVP_DigestFinal_ex(s->ctx, out, NULL) != 1;
 }
 
 /* Adds `len` bytes of the repeated digest. */
-static void add_repeated(struct sum *s, const unsigned char digest[LEN], size_t len)
+static void add_repeated(struct crypt_sum *s, const unsigned char digest[LEN], size_t len)
 {
     for (; len > LEN; len -= LEN)
         add_to_digest(s, digest, LEN);
@@ -40,7 +40,7 @@ static void add_repeated(struct sum *s, const unsigned char digest[LEN], size_t 
 }
 
 /* Steps 1 to 12. */
-static void first_digest(struct sum *s, const char *key, size_t key_len, const char *salt,
+static void first_digest(struct crypt_sum *s, const char *key, size_t key_len, const char *salt,
                          size_t salt_len, unsigned char a[LEN])
 {
     unsigned char b[LEN];
@@ -63,9 +63,9 @@ static void first_digest(struct sum *s, const char *key, size_t key_len, const c
 }
 
 /* Steps 13 to 20: the bytes that replace key and salt in the rounds. */
-static void compute_sequences(struct sum *s, const char *key, size_t key_len, const char *salt,
-                              size_t salt_len, const unsigned char a[LEN], unsigned char p[LEN],
-                              unsigned char q[LEN])
+static void compute_sequences(struct crypt_sum *s, const char *key, size_t key_len,
+                              const char *salt, size_t salt_len, const unsigned char a[LEN],
+                              unsigned char p[LEN], unsigned char q[LEN])
 {
     start_digest(s);
     for (size_t i = 0; i < key_len; i++)
@@ -78,8 +78,9 @@ static void compute_sequences(struct sum *s, const char *key, size_t key_len, co
 }
 
 /* Step 21. */
-static void rounds_of(struct sum *s, unsigned rounds, const unsigned char p[LEN], size_t key_len,
-                      const unsigned char q[LEN], size_t salt_len, unsigned char a[LEN])
+static void rounds_of(struct crypt_sum *s, unsigned rounds, const unsigned char p[LEN],
+                      size_t key_len, const unsigned char q[LEN], size_t salt_len,
+                      unsigned char a[LEN])
 {
     for (unsigned i = 0; i < rounds; i++) {
         start_digest(s);
@@ -124,7 +125,7 @@ int stw_sha256_crypt(const char *key, size_t key_len, const char *salt, size_t s
                      unsigned rounds, char out[44])
 {
     unsigned char a[LEN] = {0}, p[LEN], q[LEN];
-    struct sum s = {.ctx = EVP_MD_CTX_new()};
+    struct crypt_sum s = {.ctx = EVP_MD_CTX_new()};
     /* Step 14 is quadratic in the length. */
     if (!s.ctx || key_len > 4096) {
         EVP_MD_CTX_free(s.ctx);

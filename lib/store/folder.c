@@ -174,11 +174,11 @@ static int folder_read(struct stw_store *s, const char *key, stw_store_sink_fn *
 
 /* --- listing */
 
-struct entry {
+struct folder_entry {
     const char *name;
     struct stat st;
 };
-typedef int entry_fn(struct folder *f, const struct entry *e, void *ctx);
+typedef int entry_fn(struct folder *f, const struct folder_entry *e, void *ctx);
 
 /* Calls `fn` for each regular file; -1 from `fn` ends the loop. */
 static int each_entry(struct folder *f, entry_fn *fn, void *ctx, enum stw_store_trouble *trouble,
@@ -193,7 +193,7 @@ static int each_entry(struct folder *f, entry_fn *fn, void *ctx, enum stw_store_
         return rc;
     }
     while (rc == 0 && (de = readdir(d))) {
-        struct entry e = {.name = de->d_name};
+        struct folder_entry e = {.name = de->d_name};
         if (fstatat(f->dir, de->d_name, &e.st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(e.st.st_mode))
             rc = fn(f, &e, ctx);
     }
@@ -201,15 +201,15 @@ static int each_entry(struct folder *f, entry_fn *fn, void *ctx, enum stw_store_
     return rc;
 }
 
-struct listing {
+struct folder_listing {
     const char *prefix;
     stw_store_each_fn *each;
     void *ctx;
 };
 
-static int list_entry(struct folder *f, const struct entry *e, void *ctx)
+static int list_entry(struct folder *f, const struct folder_entry *e, void *ctx)
 {
-    const struct listing *l = ctx;
+    const struct folder_listing *l = ctx;
     (void)f;
     if (e->name[0] == '.' || strncmp(e->name, l->prefix, strlen(l->prefix)) != 0)
         return 0;
@@ -219,7 +219,7 @@ static int list_entry(struct folder *f, const struct entry *e, void *ctx)
 static int folder_list(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
                        enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct listing l = {prefix, each, ctx};
+    struct folder_listing l = {prefix, each, ctx};
     return each_entry(folder_of(s), list_entry, &l, trouble, err);
 }
 
@@ -230,7 +230,7 @@ struct sweep {
     unsigned *count;
 };
 
-static int sweep_entry(struct folder *f, const struct entry *e, void *ctx)
+static int sweep_entry(struct folder *f, const struct folder_entry *e, void *ctx)
 {
     const struct sweep *w = ctx;
     size_t len = strlen(e->name), tail = sizeof(PARTIAL) - 1;

@@ -48,7 +48,7 @@ static int s3_remove(struct stw_store *s, const char *key, enum stw_store_troubl
 
 /* --- listing: one page after the other */
 
-struct page {
+struct store_page {
     /* of the entry that is being parsed */
     char key[3 * STW_STORE_KEY_MAX + 1], id[MARKER_MAX], began[64];
     int64_t size;
@@ -88,7 +88,7 @@ static int decode_url_text(char *text)
     return 0;
 }
 
-static int end_object(struct page *p, struct stw_error *err)
+static int end_object(struct store_page *p, struct stw_error *err)
 {
     if (p->encoded && decode_url_text(p->key) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the store lists a key that is not encoded");
@@ -99,7 +99,7 @@ static int end_object(struct page *p, struct stw_error *err)
     return p->stopped ? -1 : 0;
 }
 
-static int end_upload(struct page *p, struct stw_error *err)
+static int end_upload(struct store_page *p, struct stw_error *err)
 {
     enum stw_store_trouble trouble;
     int64_t began;
@@ -114,7 +114,7 @@ static int end_upload(struct page *p, struct stw_error *err)
     return 0;
 }
 
-static int end_entry(struct page *p, struct stw_error *err)
+static int end_entry(struct store_page *p, struct stw_error *err)
 {
     int rc = p->sweeping ? end_upload(p, err) : end_object(p, err);
     p->key[0] = p->id[0] = p->began[0] = '\0';
@@ -124,13 +124,13 @@ static int end_entry(struct page *p, struct stw_error *err)
 
 struct member {
     const char *parent, *name;
-    size_t offset, size; /* of a text in struct page */
+    size_t offset, size; /* of a text in struct store_page */
 };
 
 #define TEXT(parent_name, element, member)                                                         \
     {                                                                                              \
-        (parent_name), (element), offsetof(struct page, member),                                   \
-            sizeof(((struct page *)0)->member)                                                     \
+        (parent_name), (element), offsetof(struct store_page, member),                             \
+            sizeof(((struct store_page *)0)->member)                                               \
     }
 static const struct member texts[] = {
     TEXT("Contents", "Key", key),
@@ -143,7 +143,7 @@ static const struct member texts[] = {
 };
 #undef TEXT
 
-static int take_text(struct page *p, const char *parent, const char *name, const char *text,
+static int take_text(struct store_page *p, const char *parent, const char *name, const char *text,
                      struct stw_error *err)
 {
     for (size_t i = 0; i < STW_COUNT(texts); i++) {
@@ -166,7 +166,7 @@ static int take_text(struct page *p, const char *parent, const char *name, const
 static int take_element(void *ctx, const char *parent, const char *name, const char *text,
                         struct stw_error *err)
 {
-    struct page *p = ctx;
+    struct store_page *p = ctx;
     bool in_list =
         stw_streq(parent, "ListBucketResult") || stw_streq(parent, "ListMultipartUploadsResult");
     if (in_list && !text && (stw_streq(name, "Contents") || stw_streq(name, "Upload")))
@@ -178,14 +178,14 @@ static int take_element(void *ctx, const char *parent, const char *name, const c
 static int take_encoding(void *ctx, const char *parent, const char *name, const char *text,
                          struct stw_error *err)
 {
-    struct page *p = ctx;
+    struct store_page *p = ctx;
     (void)err;
     if (text && strncmp(parent, "List", 4) == 0 && stw_streq(name, "EncodingType"))
         p->encoded = stw_streq(text, "url");
     return 0;
 }
 
-static int read_page(struct s3 *s, struct page *p, const char *query,
+static int read_page(struct s3 *s, struct store_page *p, const char *query,
                      enum stw_store_trouble *trouble, struct stw_error *err)
 {
     struct s3_call call = {.method = "GET", .query = query};
@@ -202,10 +202,10 @@ static int read_page(struct s3 *s, struct page *p, const char *query,
     return rc;
 }
 
-typedef void query_fn(const struct page *p, struct stw_buf *out);
+typedef void query_fn(const struct store_page *p, struct stw_buf *out);
 
 /* Parameters are sorted by name, as SigV4 requires. */
-static void objects_query(const struct page *p, struct stw_buf *out)
+static void objects_query(const struct store_page *p, struct stw_buf *out)
 {
     if (*p->next) {
         stw_buf_adds(out, "continuation-token=");
@@ -216,7 +216,7 @@ static void objects_query(const struct page *p, struct stw_buf *out)
     stw_url_escape(p->prefix, out);
 }
 
-static void uploads_query(const struct page *p, struct stw_buf *out)
+static void uploads_query(const struct store_page *p, struct stw_buf *out)
 {
     stw_buf_adds(out, "encoding-type=url&");
     if (*p->next) {
@@ -233,7 +233,7 @@ static void uploads_query(const struct page *p, struct stw_buf *out)
     stw_buf_adds(out, "&uploads=");
 }
 
-static int read_pages(struct s3 *s, struct page *p, query_fn *make_query,
+static int read_pages(struct s3 *s, struct store_page *p, query_fn *make_query,
                       enum stw_store_trouble *trouble, struct stw_error *err)
 {
     for (unsigned n = 0; n < PAGES_MAX; n++) {
@@ -258,7 +258,7 @@ static int read_pages(struct s3 *s, struct page *p, query_fn *make_query,
 static int s3_list(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
                    enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct page *p = calloc(1, sizeof(*p));
+    struct store_page *p = calloc(1, sizeof(*p));
     if (!p)
         return stw_store_fail_memory(trouble, err);
     p->prefix = prefix;
@@ -273,7 +273,7 @@ static int s3_clean(struct stw_store *s, const char *prefix, const struct stw_st
                     int64_t before_us, unsigned *ret_count, enum stw_store_trouble *trouble,
                     struct stw_error *err)
 {
-    struct page *p = calloc(1, sizeof(*p));
+    struct store_page *p = calloc(1, sizeof(*p));
     struct stw_error why = {0};
     if (!p)
         return stw_store_fail_memory(trouble, err);

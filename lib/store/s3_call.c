@@ -26,7 +26,7 @@
 #define S3_DATE_LEN 17
 
 /* A try. */
-struct transfer {
+struct s3_transfer {
     struct s3 *s;
     struct s3_call *call;
     size_t sent;
@@ -144,7 +144,7 @@ static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const st
     return -1;
 }
 
-static int fail_by_curl(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
+static int fail_by_curl(struct s3_transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
                         struct stw_error *err)
 {
     enum stw_store_trouble what = STW_STORE_CONNECT;
@@ -172,7 +172,7 @@ static int fail_by_curl(struct transfer *t, CURLcode rc, enum stw_store_trouble 
 
 static size_t on_body(char *data, size_t one, size_t len, void *ctx)
 {
-    struct transfer *t = ctx;
+    struct s3_transfer *t = ctx;
     struct s3_call *c = t->call;
     long status = 0;
     len *= one;
@@ -192,7 +192,7 @@ static size_t on_body(char *data, size_t one, size_t len, void *ctx)
 
 static size_t on_header(char *data, size_t one, size_t len, void *ctx)
 {
-    struct transfer *t = ctx;
+    struct s3_transfer *t = ctx;
     size_t from = 5, to = len * one;
     len = to;
     if (len < from || strncasecmp(data, "etag:", from) != 0)
@@ -210,7 +210,7 @@ static size_t on_header(char *data, size_t one, size_t len, void *ctx)
 
 static size_t on_read(char *to, size_t one, size_t room, void *ctx)
 {
-    struct transfer *t = ctx;
+    struct s3_transfer *t = ctx;
     size_t n = STW_MIN(room * one, t->call->body_len - t->sent);
     if (n > 0)
         memcpy(to, (const char *)t->call->body + t->sent, n);
@@ -220,7 +220,7 @@ static size_t on_read(char *to, size_t one, size_t room, void *ctx)
 
 static int on_seek(void *ctx, curl_off_t to, int origin)
 {
-    struct transfer *t = ctx;
+    struct s3_transfer *t = ctx;
     if (origin != SEEK_SET || to < 0 || (uint64_t)to > t->call->body_len)
         return CURL_SEEKFUNC_CANTSEEK;
     t->sent = (size_t)to;
@@ -229,7 +229,7 @@ static int on_seek(void *ctx, curl_off_t to, int origin)
 
 static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-    struct transfer *t = ctx;
+    struct s3_transfer *t = ctx;
     (void)a;
     (void)b;
     (void)c;
@@ -240,7 +240,7 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 /* Checks the address right before the connect; the name may have resolved to others before. */
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
-    struct transfer *t = ctx;
+    struct s3_transfer *t = ctx;
     (void)purpose;
     if (!t->s->trusted && !stw_reach_address(t->s->reach, &a->addr)) {
         t->refused = true;
@@ -311,7 +311,7 @@ static struct curl_slist *make_headers(const struct s3 *s, const struct s3_call 
     return NULL;
 }
 
-static void set_method(CURL *h, struct transfer *t)
+static void set_method(CURL *h, struct s3_transfer *t)
 {
     const struct s3_call *c = t->call;
     if (stw_streq(c->method, "PUT")) {
@@ -353,7 +353,7 @@ static void set_trust(CURL *h, const struct s3 *s)
     }
 }
 
-static void set_up(struct transfer *t, const char *url, struct curl_slist *headers)
+static void set_up(struct s3_transfer *t, const char *url, struct curl_slist *headers)
 {
     CURL *h = t->s->easy;
     curl_easy_reset(h);
@@ -382,7 +382,7 @@ static void set_up(struct transfer *t, const char *url, struct curl_slist *heade
 
 /* --- tries */
 
-static int check_try_result(struct transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
+static int check_try_result(struct s3_transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
                             struct stw_error *err)
 {
     struct s3_call *c = t->call;
@@ -403,7 +403,7 @@ static int check_try_result(struct transfer *t, CURLcode rc, enum stw_store_trou
 static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_again,
                     enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct transfer t = {.s = s, .call = c, .error = STW_BUF_INIT(ERROR_MAX_BYTES)};
+    struct s3_transfer t = {.s = s, .call = c, .error = STW_BUF_INIT(ERROR_MAX_BYTES)};
     struct curl_slist *headers = make_headers(s, c, url);
     if (!headers)
         return stw_store_fail_memory(trouble, err);

@@ -190,7 +190,7 @@ static int put_whole(struct s3_upload *u, enum stw_store_trouble *trouble, struc
     return rc;
 }
 
-struct sought {
+struct sought_upload {
     const char *key;
     uint64_t size;
     bool found;
@@ -198,7 +198,7 @@ struct sought {
 
 static int seek_object(void *ctx, const char *key, uint64_t size_bytes)
 {
-    struct sought *s = ctx;
+    struct sought_upload *s = ctx;
     s->found = s->found || (stw_streq(key, s->key) && size_bytes == s->size);
     return 0;
 }
@@ -207,7 +207,7 @@ static int seek_object(void *ctx, const char *key, uint64_t size_bytes)
  * answer was lost, has completed it (libcurl itself retries on a reused connection). */
 static bool is_complete(struct s3_upload *u)
 {
-    struct sought sought = {.key = u->key, .size = u->size};
+    struct sought_upload sought = {.key = u->key, .size = u->size};
     enum stw_store_trouble trouble;
     return stw_store_list(u->upload.store, u->key, seek_object, &sought, &trouble, NULL) == 0 &&
            sought.found;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-struct walk {
+struct xml_walk {
     const char *at, *end;
     stw_xml_fn *each;
     void *ctx;
@@ -20,7 +20,7 @@ struct walk {
     bool begun; /* a root has been seen */
 };
 
-static int refuse_xml(struct walk *w, const char *what)
+static int refuse_xml(struct xml_walk *w, const char *what)
 {
     return stw_fail(w->err, STW_ERR_INVALID, "the answer is not the XML of S3: %s", what);
 }
@@ -30,14 +30,14 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static bool is_at_text(const struct walk *w, const char *with)
+static bool is_at_text(const struct xml_walk *w, const char *with)
 {
     size_t len = strlen(with);
     return (size_t)(w->end - w->at) >= len && memcmp(w->at, with, len) == 0;
 }
 
 /* Moves past the next `what`; -1: there is none. */
-static int skip_behind(struct walk *w, const char *what)
+static int skip_behind(struct xml_walk *w, const char *what)
 {
     const char *found = memmem(w->at, (size_t)(w->end - w->at), what, strlen(what));
     if (!found)
@@ -48,7 +48,7 @@ static int skip_behind(struct walk *w, const char *what)
 
 /* --- texts */
 
-static int add_byte(struct walk *w, char c)
+static int add_byte(struct xml_walk *w, char c)
 {
     if (w->text_len == STW_XML_TEXT_MAX)
         return refuse_xml(w, "a text is too long");
@@ -61,7 +61,7 @@ static char tail_byte(uint32_t c)
     return (char)(0x80 | (c & 0x3f));
 }
 
-static int add_utf8(struct walk *w, uint32_t c)
+static int add_utf8(struct xml_walk *w, uint32_t c)
 {
     if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
         return refuse_xml(w, "a character reference names no character");
@@ -85,7 +85,7 @@ static int digit_of(char c, unsigned base)
     return d < (int)base ? d : -1;
 }
 
-static int read_number(struct walk *w, const char *p, const char *semicolon)
+static int read_number(struct xml_walk *w, const char *p, const char *semicolon)
 {
     unsigned base = *p == 'x' ? 16 : 10;
     uint32_t value = 0;
@@ -101,7 +101,7 @@ static int read_number(struct walk *w, const char *p, const char *semicolon)
     return add_utf8(w, value);
 }
 
-static int read_reference(struct walk *w)
+static int read_reference(struct xml_walk *w)
 {
     static const struct {
         const char *name;
@@ -120,7 +120,7 @@ static int read_reference(struct walk *w)
     return read_number(w, digits, semicolon);
 }
 
-static int read_text(struct walk *w)
+static int read_text(struct xml_walk *w)
 {
     char c = *w->at;
     if (c == '&')
@@ -141,7 +141,7 @@ static bool is_name_byte(char c)
 }
 
 /* Reads a name without its namespace prefix. */
-static int read_name(struct walk *w, char out[STW_XML_NAME_MAX + 1])
+static int read_name(struct xml_walk *w, char out[STW_XML_NAME_MAX + 1])
 {
     const char *from = w->at;
     while (w->at < w->end && is_name_byte(*w->at)) {
@@ -158,7 +158,7 @@ static int read_name(struct walk *w, char out[STW_XML_NAME_MAX + 1])
 }
 
 /* Skips attributes, which S3 uses only for namespaces.  `*ret_empty`: "<x/>". */
-static int skip_attributes(struct walk *w, bool *ret_empty)
+static int skip_attributes(struct xml_walk *w, bool *ret_empty)
 {
     char quote = '\0', before = '\0';
     for (; w->at < w->end; before = *w->at++) {
@@ -178,7 +178,7 @@ static int skip_attributes(struct walk *w, bool *ret_empty)
     return refuse_xml(w, "it is cut off");
 }
 
-static int close_element(struct walk *w)
+static int close_element(struct xml_walk *w)
 {
     unsigned me = --w->depth;
     bool leaf = !w->open[me].has_children;
@@ -189,7 +189,7 @@ static int close_element(struct walk *w)
     return rc;
 }
 
-static int read_open(struct walk *w)
+static int read_open(struct xml_walk *w)
 {
     bool empty = false;
     w->at++;
@@ -208,7 +208,7 @@ static int read_open(struct walk *w)
     return empty ? close_element(w) : 0;
 }
 
-static int read_close(struct walk *w)
+static int read_close(struct xml_walk *w)
 {
     char name[STW_XML_NAME_MAX + 1];
     w->at += 2;
@@ -224,7 +224,7 @@ static int read_close(struct walk *w)
     return close_element(w);
 }
 
-static int read_next_token(struct walk *w)
+static int read_next_token(struct xml_walk *w)
 {
     if (*w->at != '<')
         return read_text(w);
@@ -239,7 +239,7 @@ static int read_next_token(struct walk *w)
 
 int stw_xml_walk(const char *text, size_t len, stw_xml_fn *each, void *ctx, struct stw_error *err)
 {
-    struct walk w = {.at = text, .end = text + len, .each = each, .ctx = ctx, .err = err};
+    struct xml_walk w = {.at = text, .end = text + len, .each = each, .ctx = ctx, .err = err};
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         w.at += 3;
     while (w.at < w.end)

@@ -33,21 +33,21 @@ static const char usage[] =
     "Exit status: 0 all would be let in, 1 something would be refused, 2 something could not be\n"
     "read.  Warnings are shown and change nothing.\n";
 
-struct options {
+struct audit_options {
     char *kubeconfig, *context, *ns, *namespaces, *output, *node_port_range, *config;
     bool quiet;
 };
 
-#define AT(member) .offset = offsetof(struct options, member)
+#define AT(member) .offset = offsetof(struct audit_options, member)
 
 static const struct stw_flag flags[] = {
-    STW_REMOTE_FLAGS(struct options),
+    STW_REMOTE_FLAGS(struct audit_options),
     {.name = "namespace",
      .letter = 'n',
      .arg = "A,B",
      AT(namespaces),
      .help = "objects of these namespaces only; without it all"},
-    STW_FLAGS_OUTPUT(struct options),
+    STW_FLAGS_OUTPUT(struct audit_options),
     {.name = "quiet",
      .letter = 'q',
      .type = STW_FLAG_BOOL,
@@ -72,8 +72,8 @@ static const struct stw_flag flags[] = {
     {0},
 };
 
-struct job {
-    const struct options *options;
+struct audit_job {
+    const struct audit_options *options;
     struct stw_remote remote;
     struct stw_audit_report report;
     struct stw_target_file targets;
@@ -87,14 +87,14 @@ struct job {
 static void report_verdict(void *ctx, const struct stw_kind *kind, const char *ns, const char *name,
                            const struct stw_findings *findings)
 {
-    struct job *job = ctx;
+    struct audit_job *job = ctx;
     stw_audit_report_verdict(&job->report, kind, ns, name, findings);
 }
 
 static void report_trouble(void *ctx, const struct stw_kind *kind, const char *ns,
                            const struct stw_error *err)
 {
-    struct job *job = ctx;
+    struct audit_job *job = ctx;
     char what[400];
     (void)snprintf(what, sizeof(what), "cannot read %s%s%s", kind->plural, ns ? " in " : "",
                    ns ? ns : "");
@@ -103,7 +103,7 @@ static void report_trouble(void *ctx, const struct stw_kind *kind, const char *n
 
 static void no_lookup(void *ctx, const char *plural, const struct stw_error *err)
 {
-    struct job *job = ctx;
+    struct audit_job *job = ctx;
     char what[400];
     (void)snprintf(what, sizeof(what), "rules that look at %s are not asked", plural);
     stw_audit_report_trouble(&job->report, what, err->text);
@@ -111,9 +111,9 @@ static void no_lookup(void *ctx, const char *plural, const struct stw_error *err
 
 /* --- the database targets */
 
-static int read_targets(struct job *job, struct stw_error *err)
+static int read_targets(struct audit_job *job, struct stw_error *err)
 {
-    const struct options *o = job->options;
+    const struct audit_options *o = job->options;
     if (o->config && *o->config)
         return stw_target_file_read(o->config, &job->targets, err);
     int rc = stw_installed_targets(&job->remote, o->ns, &job->targets, err);
@@ -138,7 +138,7 @@ static const struct stw_kind *find_kind(const char *word)
     return NULL;
 }
 
-static int audit_objects(struct job *job, const struct stw_kind *only)
+static int audit_objects(struct audit_job *job, const struct stw_kind *only)
 {
     struct stw_lookup_lists_config lists = {.controllers = stw_controllers,
                                             .client = job->remote.client,
@@ -162,10 +162,10 @@ static int audit_objects(struct job *job, const struct stw_kind *only)
     return stw_audit_report_end(&job->report);
 }
 
-static int connect_and_look(struct job *job, const struct stw_kind *only)
+static int connect_and_look(struct audit_job *job, const struct stw_kind *only)
 {
     struct stw_error err = {0};
-    const struct options *o = job->options;
+    const struct audit_options *o = job->options;
     if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) < 0 ||
         read_targets(job, &err) < 0) {
         fprintf(stderr, "steward audit: %s\n", err.text);
@@ -181,9 +181,9 @@ static int connect_and_look(struct job *job, const struct stw_kind *only)
 
 static int run_audit(void *settings, int count, char **operands)
 {
-    const struct options *o = settings;
+    const struct audit_options *o = settings;
     struct stw_error err = {0};
-    struct job job = {.options = o};
+    struct audit_job job = {.options = o};
     job.env.product = &job.product;
     job.report = (struct stw_audit_report){.out = stdout, .quiet = o->quiet};
     const struct stw_kind *only = count == 1 ? find_kind(operands[0]) : NULL;
@@ -205,6 +205,6 @@ static int run_audit(void *settings, int count, char **operands)
 
 int stw_cmd_audit(int argc, char **argv)
 {
-    struct options options = {0};
+    struct audit_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_audit);
 }

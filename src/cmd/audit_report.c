@@ -22,14 +22,14 @@ static void add_report_member(struct stw_buf *out, const char *name, const char 
 }
 
 /* A finding of an object: `e` for an error, otherwise `warning`. */
-struct found {
+struct audit_found {
     const struct stw_kind *kind;
     const char *ns, *name;
     const struct stw_finding *e;
     const char *warning;
 };
 
-static void show_json(struct stw_audit_report *r, const struct found *f)
+static void show_json(struct stw_audit_report *r, const struct audit_found *f)
 {
     stw_autobuf struct stw_buf line = STW_BUF_INIT(TEXT_MAX_BYTES);
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES);
@@ -51,7 +51,7 @@ static void show_json(struct stw_audit_report *r, const struct found *f)
     fprintf(r->out, "%s\n  %s", r->shown ? "," : "", stw_buf_str(&line));
 }
 
-static void show_text(struct stw_audit_report *r, const struct found *f)
+static void show_text(struct stw_audit_report *r, const struct audit_found *f)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES);
     if (f->e)
@@ -60,7 +60,7 @@ static void show_text(struct stw_audit_report *r, const struct found *f)
             f->e ? stw_buf_str(&text) : f->warning);
 }
 
-static void print_finding(struct stw_audit_report *r, const struct found *f)
+static void print_finding(struct stw_audit_report *r, const struct audit_found *f)
 {
     (r->json ? show_json : show_text)(r, f);
     r->shown++;
@@ -69,7 +69,7 @@ static void print_finding(struct stw_audit_report *r, const struct found *f)
 void stw_audit_report_verdict(struct stw_audit_report *r, const struct stw_kind *kind,
                               const char *ns, const char *name, const struct stw_findings *f)
 {
-    struct found found = {.kind = kind, .ns = ns, .name = name};
+    struct audit_found found = {.kind = kind, .ns = ns, .name = name};
     if (f->failed) {
         stw_audit_report_trouble(r, name, "out of memory");
         return;

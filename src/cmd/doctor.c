@@ -23,12 +23,12 @@ static const char usage[] =
     "no secret is shown.\n\n"
     "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
 
-struct options {
+struct doctor_options {
     char *kubeconfig, *context, *ns, *namespaces, *output;
     int64_t timeout_ms;
 };
 
-#define AT(member) .offset = offsetof(struct options, member)
+#define AT(member) .offset = offsetof(struct doctor_options, member)
 
 static const struct stw_flag flags[] = {
     {.name = "namespace",
@@ -41,7 +41,7 @@ static const struct stw_flag flags[] = {
      .arg = "A,B",
      AT(namespaces),
      .help = "that steward looks after; without it as its Deployment says"},
-    STW_FLAGS_OUTPUT(struct options),
+    STW_FLAGS_OUTPUT(struct doctor_options),
     {.name = "timeout",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",
@@ -50,7 +50,7 @@ static const struct stw_flag flags[] = {
      .max = 600000,
      AT(timeout_ms),
      .help = "for all of it"},
-    STW_REMOTE_FLAGS(struct options),
+    STW_REMOTE_FLAGS(struct doctor_options),
     {0},
 };
 
@@ -71,7 +71,7 @@ void doctor_unread(struct doctor *d, const char *check, const struct stw_error *
                     "cannot be read: %s", err->text);
 }
 
-static int check_installation(struct doctor *d, const struct options *o)
+static int check_installation(struct doctor *d, const struct doctor_options *o)
 {
     static void (*const checks[])(struct doctor *) = {
         doctor_crds,           doctor_deployment, doctor_webhooks, doctor_service,
@@ -94,7 +94,7 @@ static int check_installation(struct doctor *d, const struct options *o)
 
 static int run_doctor(void *settings, int count, char **operands)
 {
-    const struct options *o = settings;
+    const struct doctor_options *o = settings;
     struct doctor d = {.ns = o->ns};
     (void)operands;
     d.report = (struct stw_checkup){.out = stdout};
@@ -112,6 +112,6 @@ static int run_doctor(void *settings, int count, char **operands)
 
 int stw_cmd_doctor(int argc, char **argv)
 {
-    struct options options = {0};
+    struct doctor_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_doctor);
 }

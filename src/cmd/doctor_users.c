@@ -12,13 +12,13 @@
 
 #define SHOWN_MAX 20
 
-struct walk {
+struct user_walk {
     struct doctor *d;
     struct stw_targets *targets;
     unsigned refused;
 };
 
-static void report_refused_user(struct walk *w, const char *ns, const char *name,
+static void report_refused_user(struct user_walk *w, const char *ns, const char *name,
                                 const struct stw_findings *f)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
@@ -35,7 +35,7 @@ static void report_refused_user(struct walk *w, const char *ns, const char *name
 
 static int check_stored_user(void *ctx, struct stw_json object)
 {
-    struct walk *w = ctx;
+    struct user_walk *w = ctx;
     char ns[254] = "", name[254] = "";
     stw_autofindings struct stw_findings f = {0};
     const struct stw_product product = {.targets = stw_targets_now, .targets_ctx = w->targets};
@@ -55,7 +55,7 @@ static int check_stored_user(void *ctx, struct stw_json object)
     return 0;
 }
 
-static int walk_namespace(struct walk *w, const char *ns, struct stw_error *err)
+static int walk_namespace(struct user_walk *w, const char *ns, struct stw_error *err)
 {
     static const struct stw_resource resource = {.group = "handsomeguy.cn",
                                                  .version = "v1alpha1",
@@ -71,7 +71,7 @@ static int walk_namespace(struct walk *w, const char *ns, struct stw_error *err)
 void doctor_users(struct doctor *d, struct stw_targets *targets)
 {
     static char *all[] = {NULL, NULL};
-    struct walk w = {.d = d, .targets = targets};
+    struct user_walk w = {.d = d, .targets = targets};
     struct stw_error err = {0};
     char **ns = d->namespaces ? d->namespaces : all;
     int rc = 0;

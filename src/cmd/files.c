@@ -12,13 +12,13 @@
 
 #define DEPTH_MAX 64
 
-struct walk {
+struct file_walk {
     stw_file_fn *fn;
     stw_file_error_fn *error;
     void *ctx;
 };
 
-static void read_stdin(const struct walk *w)
+static void read_stdin(const struct file_walk *w)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_MANIFEST_MAX_BYTES);
     for (;;) {
@@ -38,7 +38,7 @@ static void read_stdin(const struct walk *w)
         w->fn(w->ctx, "<stdin>", stw_buf_str(&text), text.len);
 }
 
-static void read_file(const struct walk *w, const char *path)
+static void read_file(const struct file_walk *w, const char *path)
 {
     struct stw_error err = {0};
     stw_autofree char *text = NULL;
@@ -61,9 +61,10 @@ static int is_visible(const struct dirent *e)
     return e->d_name[0] != '.';
 }
 
-static void read_folder(const struct walk *w, const char *path, unsigned depth);
+static void read_folder(const struct file_walk *w, const char *path, unsigned depth);
 
-static void read_entry(const struct walk *w, const char *folder, const char *name, unsigned depth)
+static void read_entry(const struct file_walk *w, const char *folder, const char *name,
+                       unsigned depth)
 {
     struct stat st;
     char path[4096];
@@ -77,7 +78,7 @@ static void read_entry(const struct walk *w, const char *folder, const char *nam
         read_file(w, path);
 }
 
-static void read_folder(const struct walk *w, const char *path, unsigned depth)
+static void read_folder(const struct file_walk *w, const char *path, unsigned depth)
 {
     struct dirent **entries;
     if (depth > DEPTH_MAX) {
@@ -105,7 +106,7 @@ static void trim_slashes(char *path)
 
 void stw_files_each(const char *path, stw_file_fn *fn, stw_file_error_fn *error, void *ctx)
 {
-    struct walk w = {fn, error, ctx};
+    struct file_walk w = {fn, error, ctx};
     struct stat st;
     if (stw_streq(path, "-")) {
         read_stdin(&w);

@@ -13,7 +13,7 @@
 
 #define OUTPUT_MAX (4u << 20)
 
-struct options {
+struct print_options {
     char *ns, *namespaces, *url;
     bool match_conditions;
 };
@@ -31,26 +31,26 @@ static const struct stw_flag flags[] = {
     {.name = "namespace",
      .arg = "NAME",
      .def = STW_DEFAULT_NAMESPACE,
-     .offset = offsetof(struct options, ns),
+     .offset = offsetof(struct print_options, ns),
      .help = "where steward runs (webhooks, rbac)"},
     {.name = "namespaces",
      .arg = "A,B",
-     .offset = offsetof(struct options, namespaces),
+     .offset = offsetof(struct print_options, namespaces),
      .help = "look after these namespaces only: roles there, no cluster role for objects (rbac)"},
     {.name = "url",
      .arg = "https://HOST:PORT",
-     .offset = offsetof(struct options, url),
+     .offset = offsetof(struct print_options, url),
      .help = "the API server calls this address instead of the Service (webhooks)"},
     {.name = "match-conditions",
      .type = STW_FLAG_BOOL,
      .def = "false",
-     .offset = offsetof(struct options, match_conditions),
+     .offset = offsetof(struct print_options, match_conditions),
      .help = "for Kubernetes 1.28 and later: do not ask about objects that are being deleted "
              "(webhooks)"},
     {0},
 };
 
-static void print_crds(const struct options *o, struct stw_buf *out)
+static void print_crds(const struct print_options *o, struct stw_buf *out)
 {
     (void)o;
     for (size_t i = 0; stw_kinds[i]; i++) {
@@ -66,7 +66,7 @@ static void add_labels(struct stw_buf *out)
                       "    app.kubernetes.io/part-of: steward\n");
 }
 
-static void add_client_config(const struct stw_kind *k, bool mutate, const struct options *o,
+static void add_client_config(const struct stw_kind *k, bool mutate, const struct print_options *o,
                               struct stw_buf *out)
 {
     stw_buf_adds(out, "  clientConfig:\n");
@@ -121,8 +121,8 @@ static const struct hook mutating = {"m", "Ignore", true, 2, STW_CREATE | STW_UP
 static const struct hook validating = {"v", "Fail", false, 3, STW_CREATE | STW_UPDATE};
 static const struct hook deleting = {"d", "Ignore", false, 2, STW_DELETE};
 
-static void add_webhook(const struct stw_kind *k, const struct hook *h, const struct options *o,
-                        struct stw_buf *out)
+static void add_webhook(const struct stw_kind *k, const struct hook *h,
+                        const struct print_options *o, struct stw_buf *out)
 {
     if (!(k->operations & h->operations))
         return;
@@ -145,7 +145,7 @@ static void add_webhook(const struct stw_kind *k, const struct hook *h, const st
                  k->group, k->version, k->plural);
 }
 
-static void print_configuration(bool mutate, const struct options *o, struct stw_buf *out)
+static void print_configuration(bool mutate, const struct print_options *o, struct stw_buf *out)
 {
     static const struct hook *const of_mutating[] = {&mutating, NULL};
     static const struct hook *const of_validating[] = {&validating, &deleting, NULL};
@@ -162,18 +162,18 @@ static void print_configuration(bool mutate, const struct options *o, struct stw
             add_webhook(stw_kinds[i], *h, o, out);
 }
 
-static void print_webhooks(const struct options *o, struct stw_buf *out)
+static void print_webhooks(const struct print_options *o, struct stw_buf *out)
 {
     print_configuration(true, o, out);
     print_configuration(false, o, out);
 }
 
-static void print_rbac(const struct options *o, struct stw_buf *out)
+static void print_rbac(const struct print_options *o, struct stw_buf *out)
 {
     stw_print_rbac(o->ns, o->namespaces, out);
 }
 
-static void print_user_roles(const struct options *o, struct stw_buf *out)
+static void print_user_roles(const struct print_options *o, struct stw_buf *out)
 {
     (void)o;
     stw_print_user_roles(out);
@@ -181,7 +181,7 @@ static void print_user_roles(const struct options *o, struct stw_buf *out)
 
 static const struct {
     const char *name;
-    void (*print)(const struct options *o, struct stw_buf *out);
+    void (*print)(const struct print_options *o, struct stw_buf *out);
 } things[] = {
     {"crds", print_crds},
     {"webhooks", print_webhooks},
@@ -189,7 +189,7 @@ static const struct {
     {"user-roles", print_user_roles},
 };
 
-static int print_thing(const struct options *o, const char *name)
+static int print_thing(const struct print_options *o, const char *name)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(OUTPUT_MAX);
     for (size_t i = 0; i < STW_COUNT(things); i++) {
@@ -206,7 +206,7 @@ static int print_thing(const struct options *o, const char *name)
 
 static int run_print(void *settings, int count, char **operands)
 {
-    const struct options *o = settings;
+    const struct print_options *o = settings;
     if (count != 1)
         return stw_usage_error("print", "print what? crds, webhooks, rbac or user-roles");
     if (o->url && *o->url && strncmp(o->url, "https://", 8) != 0)
@@ -217,6 +217,6 @@ static int run_print(void *settings, int count, char **operands)
 
 int stw_cmd_print(int argc, char **argv)
 {
-    struct options options = {0};
+    struct print_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_print);
 }

@@ -29,13 +29,13 @@ static const char usage[] =
     "that.  Without --yes nothing is done, and what would be is told.\n\n"
     "Exit status: 0 done or told, 1 something could not be done, 2 called wrongly or no answer.\n";
 
-struct options {
+struct uninstall_options {
     char *kubeconfig, *context, *ns, *finalizers;
     bool yes;
     int64_t timeout_ms;
 };
 
-#define AT(member) .offset = offsetof(struct options, member)
+#define AT(member) .offset = offsetof(struct uninstall_options, member)
 
 static const struct stw_flag flags[] = {
     {.name = "yes", .type = STW_FLAG_BOOL, .def = "false", AT(yes), .help = "do it"},
@@ -61,12 +61,12 @@ static const struct stw_flag flags[] = {
      .def = STW_DEFAULT_NAMESPACE,
      AT(ns),
      .help = "where steward is installed"},
-    STW_REMOTE_FLAGS(struct options),
+    STW_REMOTE_FLAGS(struct uninstall_options),
     {0},
 };
 
-struct job {
-    const struct options *options;
+struct uninstall_job {
+    const struct uninstall_options *options;
     struct stw_remote remote;
     struct stw_held held[KINDS_MAX]; /* by index of stw_kinds */
     uint64_t held_all;
@@ -74,14 +74,14 @@ struct job {
     uint64_t deadline_ms;
 };
 
-static bool in_time(const struct job *job)
+static bool in_time(const struct uninstall_job *job)
 {
     return stw_now_ms(&stw_clock_system) < job->deadline_ms;
 }
 
 /* --- current state */
 
-static int count_held(struct job *job, struct stw_error *err)
+static int count_held(struct uninstall_job *job, struct stw_error *err)
 {
     job->held_all = 0;
     for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++) {
@@ -92,7 +92,7 @@ static int count_held(struct job *job, struct stw_error *err)
     return 0;
 }
 
-static void tell_held(const struct job *job)
+static void tell_held(const struct uninstall_job *job)
 {
     for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++)
         if (job->held[i].held)
@@ -101,7 +101,7 @@ static void tell_held(const struct job *job)
                    stw_kinds[i]->finalizer, job->held[i].first);
 }
 
-static void tell_plan(const struct job *job)
+static void tell_plan(const struct uninstall_job *job)
 {
     const char *ns = job->options->ns;
     printf("What `steward uninstall` does on %s:\n"
@@ -123,7 +123,7 @@ static void tell_plan(const struct job *job)
     tell_held(job);
 }
 
-static void tell_rest(const struct job *job)
+static void tell_rest(const struct uninstall_job *job)
 {
     printf("What stays, and how it goes:\n");
     for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++)
@@ -144,7 +144,7 @@ static void tell_rest(const struct job *job)
 
 /* --- the steps */
 
-static int delete_hook(struct job *job, const struct stw_resource *r, const char *name,
+static int delete_hook(struct uninstall_job *job, const struct stw_resource *r, const char *name,
                        struct stw_error *err)
 {
     struct stw_error e = {0};
@@ -159,14 +159,14 @@ static int delete_hook(struct job *job, const struct stw_resource *r, const char
 }
 
 /* Delete the validating one first: it fails closed. */
-static int delete_hooks(struct job *job, struct stw_error *err)
+static int delete_hooks(struct uninstall_job *job, struct stw_error *err)
 {
     if (delete_hook(job, &stw_res_validating, STW_CERTS_VALIDATING, err) != 0)
         return -1;
     return delete_hook(job, &stw_res_mutating, STW_CERTS_MUTATING, err);
 }
 
-static int scale_down(struct job *job, struct stw_error *err)
+static int scale_down(struct uninstall_job *job, struct stw_error *err)
 {
     struct stw_error e = {0};
     json_auto_t *patch = json_pack("{s:{s:i}}", "spec", "replicas", 0);
@@ -186,7 +186,7 @@ static int scale_down(struct job *job, struct stw_error *err)
 /* Waits until the Lease is released, or has not been renewed for its duration: a steward that still
  * runs would add the finalizers again. Detects changes of renewTime instead of comparing the clocks
  * of two machines. */
-static int wait_for_leader(struct job *job, struct stw_error *err)
+static int wait_for_leader(struct uninstall_job *job, struct stw_error *err)
 {
     struct stw_leader now = {0};
     int64_t renewed = 0;
@@ -211,7 +211,7 @@ static int wait_for_leader(struct job *job, struct stw_error *err)
     }
 }
 
-static int each_held(struct job *job,
+static int each_held(struct uninstall_job *job,
                      int (*fn)(const struct stw_remote *, const struct stw_kind *,
                                struct stw_error *),
                      struct stw_error *err)
@@ -222,7 +222,7 @@ static int each_held(struct job *job,
     return count_held(job, err);
 }
 
-static int release_held(struct job *job, struct stw_error *err)
+static int release_held(struct uninstall_job *job, struct stw_error *err)
 {
     uint64_t were = job->held_all;
     if (scale_down(job, err) != 0 || wait_for_leader(job, err) != 0 || count_held(job, err) != 0 ||
@@ -236,7 +236,7 @@ static int release_held(struct job *job, struct stw_error *err)
     return 0;
 }
 
-static int delete_and_wait(struct job *job, struct stw_error *err)
+static int delete_and_wait(struct uninstall_job *job, struct stw_error *err)
 {
     uint64_t were = job->held_all;
     if (each_held(job, stw_held_delete, err) != 0)
@@ -259,7 +259,7 @@ static int delete_and_wait(struct job *job, struct stw_error *err)
     return 0;
 }
 
-static int carry_out(struct job *job, struct stw_error *err)
+static int carry_out(struct uninstall_job *job, struct stw_error *err)
 {
     job->deadline_ms = stw_now_ms(&stw_clock_system) + (uint64_t)job->options->timeout_ms;
     if (delete_hooks(job, err) != 0)
@@ -278,9 +278,9 @@ static int print_failure(int status, const struct stw_error *err)
     return status;
 }
 
-static int uninstall_steward(struct job *job)
+static int uninstall_steward(struct uninstall_job *job)
 {
-    const struct options *o = job->options;
+    const struct uninstall_options *o = job->options;
     struct stw_error err = {0};
     if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) != 0 ||
         count_held(job, &err) != 0)
@@ -304,8 +304,8 @@ static int uninstall_steward(struct job *job)
 
 static int run_uninstall(void *settings, int operand_count, char **operands)
 {
-    struct options *o = settings;
-    struct job job = {.options = o};
+    struct uninstall_options *o = settings;
+    struct uninstall_job job = {.options = o};
     (void)operands;
     if (operand_count)
         return stw_usage_error("uninstall", "it takes options only");
@@ -323,6 +323,6 @@ static int run_uninstall(void *settings, int operand_count, char **operands)
 
 int stw_cmd_uninstall(int argc, char **argv)
 {
-    struct options options = {0};
+    struct uninstall_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_uninstall);
 }

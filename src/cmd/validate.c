@@ -24,32 +24,32 @@ static const char usage[] =
     "asked.  With --config, DatabaseUsers are held against the `targets` of that file.\n\n"
     "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read.\n";
 
-struct options {
+struct validate_options {
     char *output, *node_port_range, *config;
     bool quiet;
 };
 
 static const struct stw_flag flags[] = {
-    STW_FLAGS_OUTPUT(struct options),
+    STW_FLAGS_OUTPUT(struct validate_options),
     {.name = "node-port-range",
      .arg = "MIN-MAX",
      .def = "30000-32767",
-     .offset = offsetof(struct options, node_port_range),
+     .offset = offsetof(struct validate_options, node_port_range),
      .help = "as the API server's --service-node-port-range"},
     {.name = "config",
      .arg = "FILE",
-     .offset = offsetof(struct options, config),
+     .offset = offsetof(struct validate_options, config),
      .help = "the configuration file of `steward run`; of it, `targets` is read"},
     {.name = "quiet",
      .letter = 'q',
      .type = STW_FLAG_BOOL,
      .def = "false",
-     .offset = offsetof(struct options, quiet),
+     .offset = offsetof(struct validate_options, quiet),
      .help = "say nothing of what was accepted or passed over"},
     {0},
 };
 
-struct job {
+struct validate_job {
     struct stw_report *report;
     bool json;
     struct stw_product product;
@@ -72,7 +72,7 @@ static void split_api_version(struct stw_json object, char *group, char *version
     (void)snprintf(version, size, "%s", slash ? slash + 1 : text);
 }
 
-static void fill_subject(const struct job *job, struct stw_json object, const char *at,
+static void fill_subject(const struct validate_job *job, struct stw_json object, const char *at,
                          struct stw_subject *s)
 {
     struct stw_json meta = stw_json_get(object, "metadata");
@@ -87,7 +87,7 @@ static void fill_subject(const struct job *job, struct stw_json object, const ch
 
 #define NOT_AN_OBJECT "not a Kubernetes object: apiVersion and kind must be set"
 
-static void validate_object(struct job *job, struct stw_json object, const char *at)
+static void validate_object(struct validate_job *job, struct stw_json object, const char *at)
 {
     char group[512], version[512];
     struct stw_subject subject;
@@ -120,7 +120,7 @@ static void validate_object(struct job *job, struct stw_json object, const char 
 static int validate_document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
     (void)index;
-    struct job *job = ctx;
+    struct validate_job *job = ctx;
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_subject subject = {.file = job->file, .line = line};
     if (json->len && json->data[0] != '{') {
@@ -148,7 +148,7 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
 
 static void read_one(void *ctx, const char *name, const char *text, size_t len)
 {
-    struct job *job = ctx;
+    struct validate_job *job = ctx;
     struct stw_error err = {0};
     job->file = name;
     job->err = &err;
@@ -161,11 +161,11 @@ static void read_one(void *ctx, const char *name, const char *text, size_t len)
 
 static void report_unreadable(void *ctx, const char *name, const char *why)
 {
-    struct job *job = ctx;
+    struct validate_job *job = ctx;
     stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
 }
 
-static int judge_all(struct job *job, const struct options *o, char **operands)
+static int judge_all(struct validate_job *job, const struct validate_options *o, char **operands)
 {
     stw_report_init(job->report, job->json, o->quiet);
     for (; *operands; operands++)
@@ -174,7 +174,7 @@ static int judge_all(struct job *job, const struct options *o, char **operands)
 }
 
 /* Like judge_all, with the targets of a file. */
-static int judge_with(struct job *job, const struct options *o, char **operands)
+static int judge_with(struct validate_job *job, const struct validate_options *o, char **operands)
 {
     stw_autotargetfile struct stw_target_file file = {0};
     struct stw_error err = {0};
@@ -191,10 +191,10 @@ static int judge_with(struct job *job, const struct options *o, char **operands)
 
 static int run_validate(void *settings, int count, char **operands)
 {
-    const struct options *o = settings;
+    const struct validate_options *o = settings;
     struct stw_error err = {0};
     struct stw_report report;
-    struct job job = {.report = &report};
+    struct validate_job job = {.report = &report};
     job.env.product = &job.product;
     if (stw_flags_output("validate", o->output, &job.json) != 0)
         return STW_EXIT_USAGE;
@@ -213,6 +213,6 @@ static int run_validate(void *settings, int count, char **operands)
 
 int stw_cmd_validate(int argc, char **argv)
 {
-    struct options options = {0};
+    struct validate_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_validate);
 }

@@ -13,7 +13,7 @@ static void check(bool condition)
         abort();
 }
 
-static void check_reply(int status, const struct stw_buf *reply, const struct stw_verdict *v)
+static void check_reply(int status, const struct stw_buf *reply, const struct stw_review_result *v)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err;
@@ -38,11 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (const struct stw_kind *const *k = stw_kinds; *k; k++) {
         for (int mutate = 0; mutate < 2; mutate++) {
             stw_autobuf struct stw_buf reply = STW_BUF_INIT((size_t)64 << 20);
-            struct stw_verdict v;
+            struct stw_review_result v;
             int status =
                 stw_review_handle(*k, mutate, &env, (const char *)data, size, &scratch, &reply, &v);
             check_reply(status, &reply, &v);
-            stw_verdict_done(&v);
+            stw_review_result_done(&v);
         }
     }
     return 0;

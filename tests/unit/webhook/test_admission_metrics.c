@@ -52,7 +52,7 @@ static void counts(void **state)
     struct stw_metrics *m = stw_metrics_create();
     struct stw_admission_metrics t;
     struct stw_route r = {0};
-    struct stw_verdict v = {.operation = "CREATE", .dry_run = true};
+    struct stw_review_result v = {.operation = "CREATE", .dry_run = true};
     (void)state;
     stw_admission_metrics_init(&t, m);
     stw_route_init(&r, &t, stw_kinds[0], false, strdup("/validate-x"));
@@ -84,7 +84,7 @@ static void works_without_a_registry(void **state)
 {
     struct stw_admission_metrics t;
     struct stw_route r = {0};
-    struct stw_verdict v = {.operation = "DELETE", .allowed = true};
+    struct stw_review_result v = {.operation = "DELETE", .allowed = true};
     (void)state;
     stw_admission_metrics_init(&t, NULL);
     stw_route_init(&r, &t, stw_kinds[0], true, strdup("/mutate-x"));

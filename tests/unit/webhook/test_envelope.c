@@ -28,9 +28,9 @@ static int handle(const char *body, size_t len, struct stw_buf *reply)
 {
     const struct stw_env env = {0};
     struct stw_review_scratch scratch = {0};
-    struct stw_verdict v;
+    struct stw_review_result v;
     int status = stw_review_handle(stw_kinds[0], false, &env, body, len, &scratch, reply, &v);
-    stw_verdict_done(&v);
+    stw_review_result_done(&v);
     stw_json_done(&scratch.doc);
     return status;
 }
@@ -136,9 +136,9 @@ static void uid_is_echoed(void **state)
     assert_non_null(strstr(stw_buf_str(&reply), "\"uid\":\"a\\\"\\u00e9\",\"allowed\":"));
 }
 
-static struct stw_verdict warned(const char *const *warnings)
+static struct stw_review_result warned(const char *const *warnings)
 {
-    struct stw_verdict v = {.allowed = true, .operation = "CREATE"};
+    struct stw_review_result v = {.allowed = true, .operation = "CREATE"};
     for (; *warnings; warnings++)
         stw_findings_warn(&v.findings, "%s", *warnings);
     return v;
@@ -149,12 +149,12 @@ static void reply_with(const char *const *warnings, struct stw_buf *reply)
     static const char uid[] = "[\"u\"]";
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err;
-    struct stw_verdict v = warned(warnings);
+    struct stw_review_result v = warned(warnings);
     assert_int_equal(stw_json_scan(&doc, uid, sizeof(uid) - 1, &err), 0);
     struct stw_envelope e = {.uid = stw_json_at(stw_json_root(&doc), 0),
                              .admission = {.kind = stw_kinds[0]}};
     stw_reply_write(&e, &v, NULL, reply);
-    stw_verdict_done(&v);
+    stw_review_result_done(&v);
 }
 
 /* Warnings become HTTP headers: one line, short enough for the API server not to truncate, whole

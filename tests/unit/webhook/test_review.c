@@ -69,7 +69,7 @@ static void run_case(const char *name)
     stw_autofree char *want = read_case(name, "response.json", &want_len);
     const struct stw_env env = {0};
     struct stw_review_scratch scratch = {0};
-    struct stw_verdict v;
+    struct stw_review_result v;
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(1 << 20), got = STW_BUF_INIT(1 << 20);
     stw_autojson struct stw_json_doc a = {0}, b = {0};
     struct stw_error err;
@@ -83,7 +83,7 @@ static void run_case(const char *name)
         fail_msg("%s\nwant: %s\ngot:  %s", name, want, stw_buf_str(&got));
     bool is_status = stw_json_is(stw_json_get(stw_json_root(&a), "kind"), "Status");
     assert_int_equal(status, is_status ? 400 : 200);
-    stw_verdict_done(&v);
+    stw_review_result_done(&v);
     stw_json_done(&scratch.doc);
 }
 
@@ -111,7 +111,7 @@ static void verdict_is_told(void **state)
     stw_autofree char *request = read_case("validate-create-bad", "request.json", &len);
     const struct stw_env env = {0};
     struct stw_review_scratch scratch = {0};
-    struct stw_verdict v;
+    struct stw_review_result v;
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(1 << 20);
     (void)state;
     assert_int_equal(
@@ -124,7 +124,7 @@ static void verdict_is_told(void **state)
     assert_string_equal(v.user, "jane@example.com");
     assert_string_equal(v.uid, "2bcb1e43-4a5c-4a7e-9f3b-0d3a7c1f6a55");
     assert_true(v.findings.error_count >= 3);
-    stw_verdict_done(&v);
+    stw_review_result_done(&v);
     stw_json_done(&scratch.doc);
 }
 
@@ -135,14 +135,14 @@ static void no_room_is_a_500(void **state)
     stw_autofree char *request = read_case("validate-create-bad", "request.json", &len);
     const struct stw_env env = {0};
     struct stw_review_scratch scratch = {0};
-    struct stw_verdict v;
+    struct stw_review_result v;
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(400);
     (void)state;
     assert_int_equal(
         stw_review_handle(stw_kinds[0], false, &env, request, len, &scratch, &reply, &v), 500);
     assert_false(v.allowed);
     assert_non_null(strstr(stw_buf_str(&reply), "\"InternalError\""));
-    stw_verdict_done(&v);
+    stw_review_result_done(&v);
     stw_json_done(&scratch.doc);
 }
 
