@@ -436,7 +436,7 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
     stw_autobuf struct stw_buf url = STW_BUF_INIT(URL_MAX);
     uint32_t pause_ms = PAUSE_MS;
     bool again = false;
-    c->answer.max = S3_ANSWER_MAX_BYTES;
+    c->answer.max = STW_XML_BYTES_MAX;
     if (make_url(s, c, &url) != 0)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {

@@ -9,7 +9,6 @@
 
 #include <curl/curl.h>
 
-#define S3_ANSWER_MAX_BYTES (8u << 20) /* a page of 1000 keys, each byte written as %XX */
 #define S3_ETAG_MAX 128
 #define S3_PARTS_MAX 10000 /* S3's limit */
 

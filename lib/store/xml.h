@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parser for the few XML answers of S3: nested elements and texts, nothing else.  One pass, no
- * tree, no allocation.  Answers with a DTD, their own entities or CDATA do not come from S3 and are
- * rejected, which avoids the dangerous parts of XML. */
+ * Reads the few XML answers of S3 with libexpat: nested elements and texts, in UTF-8.  S3 sends
+ * neither a DTD nor CDATA, so both are refused, and with the DTD every declaration of an entity. */
 #ifndef STW_STORE_XML_H
 #define STW_STORE_XML_H
 
@@ -10,6 +9,7 @@
 
 #include <stddef.h>
 
+#define STW_XML_BYTES_MAX (8u << 20) /* a page of 1000 keys, each byte written as %XX */
 #define STW_XML_DEPTH_MAX 16
 #define STW_XML_NAME_MAX 63   /* without a namespace prefix */
 #define STW_XML_TEXT_MAX 8191 /* more than a key of 1024 bytes, each written as %XX */
@@ -20,7 +20,8 @@
 typedef int stw_xml_fn(void *ctx, const char *parent, const char *name, const char *text,
                        struct stw_error *err);
 
-/* Returns 0, or -1 with the error of `each`, or STW_ERR_INVALID for text that is not such XML. */
+/* Returns 0, or -1 with the error of `each`, or STW_ERR_INVALID for text that is not such XML or
+ * that exceeds a limit.  `each` may have been called for the elements before the invalid place. */
 int stw_xml_walk(const char *text, size_t len, stw_xml_fn *each, void *ctx, struct stw_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "cmd/cmd.h"
 
 #include <curl/curl.h>
+#include <expat.h>
 #include <gnutls/gnutls.h>
 #include <jansson.h>
 #include <microhttpd.h>
@@ -43,6 +44,7 @@ int stw_cmd_version(int argc, char **argv)
         {"gnutls", gnutls_check_version(NULL)},
         {"jansson", jansson_version_str()},
         {"libyaml", yaml_get_version_string()},
+        {"expat", strrchr(XML_ExpatVersion(), '_') + 1}, /* "expat_2.7.1" */
     };
     if (argc == 1) {
         print_text(lines, STW_COUNT(lines));
