@@ -9,8 +9,8 @@ ARG BASE=debian:13-slim
 FROM ${BASE} AS build
 # Nothing is installed if the base has these already, like the base of scripts/image.
 ARG PACKAGES="ca-certificates gcc git libc6-dev libcurl4-openssl-dev libexpat1-dev libgnutls28-dev \
-        libjansson-dev libmariadb-dev libmicrohttpd-dev libpq-dev libssl-dev libxxhash-dev libyaml-dev \
-        meson pkg-config python3 tzdata zlib1g-dev"
+        libjansson-dev libmariadb-dev libmicrohttpd-dev libpq-dev libsodium-dev libssl-dev \
+        libxxhash-dev libyaml-dev meson pkg-config python3 tzdata zlib1g-dev"
 RUN dpkg -s ${PACKAGES} >/dev/null 2>&1 \
     || { apt-get update && apt-get install -y --no-install-recommends ${PACKAGES}; }
 # The commit that `steward version` prints if .git is not part of the context.

@@ -13,7 +13,7 @@ readonly NEXT_MB=560 NEXT_MINUTES=3
 # The packages of the group build, and of programs that tests start.
 readonly NEXT_PACKAGES=(gcc libc6-dev meson ninja-build pkg-config git ca-certificates python3 python3-yaml
     libmicrohttpd-dev libgnutls28-dev libssl-dev libexpat1-dev libjansson-dev libyaml-dev
-    libcurl4-openssl-dev libxxhash-dev libmariadb-dev libpq-dev zlib1g-dev libcmocka-dev openssl tzdata)
+    libcurl4-openssl-dev libxxhash-dev libmariadb-dev libpq-dev libsodium-dev zlib1g-dev libcmocka-dev openssl tzdata)
 
 # next_folder: its path in the cache, whether it exists or not.
 next_folder() {

@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <microhttpd.h>
 #include <openssl/crypto.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <yaml.h>
 
@@ -45,6 +46,7 @@ int stw_cmd_version(int argc, char **argv)
         {"jansson", jansson_version_str()},
         {"libyaml", yaml_get_version_string()},
         {"expat", strrchr(XML_ExpatVersion(), '_') + 1}, /* "expat_2.7.1" */
+        {"libsodium", sodium_version_string()},
     };
     if (argc == 1) {
         print_text(lines, STW_COUNT(lines));

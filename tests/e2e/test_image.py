@@ -62,7 +62,7 @@ def test_the_bill_of_materials_names_every_library(root, image):
     assert bill["spdxVersion"] == "SPDX-2.3"
     packages = {p["SPDXID"]: p["name"].removesuffix("t64") for p in bill["packages"]}
     for wanted in ("steward", "libc6", "libcurl4", "libexpat1", "libssl3", "libmicrohttpd12",
-                   "libmariadb3", "libpq5", "ca-certificates", "tzdata"):
+                   "libmariadb3", "libpq5", "libsodium23", "ca-certificates", "tzdata"):
         assert wanted in packages.values()
     files = {f["SPDXID"]: f for f in bill["files"]}
     owners = {files[r["relatedSpdxElement"]]["fileName"]: packages[r["spdxElementId"]]

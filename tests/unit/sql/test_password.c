@@ -28,6 +28,36 @@ static void test_known_verifiers(void **state)
     (void)state;
     makes(stw_native_make, "password", "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
     makes(stw_ed25519_make, "secret", "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY");
+    makes(stw_ed25519_make, "p\xc3\xa4ssw\xc3\xb6rd \xe2\x82\xac",
+          "ZUaFSQEfTWZtIKKEQQP66YLmIlnzfOTQfPLh1bPQM+c");
+}
+
+/* RFC 8032, section 7.1: a password of 32 bytes is a seed.  The third is longer than two blocks of
+ * SHA-512. */
+static void test_ed25519(void **state)
+{
+    static const struct {
+        const char *password;
+        size_t len;
+        const char *key;
+    } rows[] = {
+        {"\x9d\x61\xb1\x9d\xef\xfd\x5a\x60\xba\x84\x4a\xf4\x92\xec\x2c\xc4\x44\x49\xc5\x69\x7b\x32"
+         "\x69\x19\x70\x3b\xac\x03\x1c\xae\x7f\x60",
+         32, "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
+        {"\x4c\xcd\x08\x9b\x28\xff\x96\xda\x9d\xb6\xc3\x46\xec\x11\x4e\x0f\x5b\x8a\x31\x9f\x35\xab"
+         "\xa6\x24\xda\x8c\xf6\xed\x4f\xb8\xa6\xfb",
+         32, "PUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw"},
+        {NULL, 300, "eSS9X/TO8Epmrf7qexlsx6nP5dk8sSW6CXWFEDaszhI"},
+    };
+    char longest[300];
+    (void)state;
+    memset(longest, 'x', sizeof(longest));
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(256);
+        struct stw_sql_secret p = {rows[i].password ? rows[i].password : longest, rows[i].len};
+        assert_int_equal(stw_ed25519_make(&p, &out), 0);
+        assert_string_equal(stw_buf_str(&out), rows[i].key);
+    }
 }
 
 /* From the specification, and from crypt(3). */
@@ -144,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_verifiers),
+        cmocka_unit_test(test_ed25519),
         cmocka_unit_test(test_sha256_crypt),
         cmocka_unit_test(test_mysql_states),
         cmocka_unit_test(test_caching_sha2_is_checked_as_made),
