@@ -86,7 +86,7 @@ static void check_size(const struct stw_ec_scene *s)
     bool durable = !stw_streq(s->now->storage.medium, "EmptyDir") &&
                    !stw_json_is(stw_json_path(s->status, "storage.medium"), "EmptyDir");
     if (size < 0 || size > STW_ETCD_SIZE_MAX)
-        stw_ec_refuse_int(s, "size", size, "must be between 0 and %d", STW_ETCD_SIZE_MAX);
+        stw_ec_refuse_int(s, "size", size, "must be between 1 and %d", STW_ETCD_SIZE_MAX);
     else if (size == 0 && !durable)
         stw_ec_refuse_int(s, "size", size,
                           "0 (hibernate) needs persistent storage, or the data is lost");

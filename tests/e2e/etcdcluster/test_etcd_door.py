@@ -95,7 +95,7 @@ def test_a_cluster_with_all_that_is_wrong(door, namespace):
                  "extraArgs": {"name": "x"}},
         failover={"unhealthySeconds": 5}))
     for text in (
-            "spec.size: Invalid value: 9: must be between 0 and 7",
+            "spec.size: Invalid value: 9: must be between 1 and 7",
             'spec.version: Invalid value: "3.5.1": has a known data corruption bug',
             'spec.repository: Invalid value: "quay.io/coreos/etcd:v3": must not hold a tag; use '
             "spec.version",
@@ -182,7 +182,7 @@ def test_a_restore_with_all_that_is_wrong(door, namespace):
     for text in (
             "spec.backupRef: Forbidden: set exactly one of s3, pvc, backupRef",
             'spec.mode: Unsupported value: "Replace"',
-            "spec.template.size: Invalid value: 8: must be between 0 and 7",
+            "spec.template.size: Invalid value: 8: must be between 1 and 7",
             'spec.template.version: Invalid value: "3.5.2": has a known data corruption bug',
             "spec.template.storage.medium: Forbidden: restore needs persistent storage",
             "spec.template.pod.labels[app.kubernetes.io/name]: Forbidden: reserved label"):

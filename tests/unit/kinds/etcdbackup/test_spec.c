@@ -364,7 +364,7 @@ static void templates(void **state)
         {TEMPLATE("\"size\":9,\"version\":\"3.5.1\",\"repository\":\"etcd:3\",\"pod\":{\"labels\":{"
                   "\"app\":\"x\"}}"),
          "spec.template.version: Invalid value: \"3.5.1\": has a known data corruption bug\n"
-         "spec.template.size: Invalid value: 9: must be between 0 and 7\n"
+         "spec.template.size: Invalid value: 9: must be between 1 and 7\n"
          "spec.template.repository: Invalid value: \"etcd:3\": must not hold a tag; use "
          "spec.version\n"
          "spec.template.pod.labels[app]: Forbidden: reserved label app\n" TOO_OLD},
