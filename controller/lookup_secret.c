@@ -43,6 +43,7 @@ void stw_secret_describe(struct stw_json secret, const char *key, struct stw_sec
         return;
     size_t bare = stw_bare_len(stw_buf_str(&value), value.len);
     ret->len = (uint32_t)value.len;
+    ret->bare_len = (uint32_t)bare;
     ret->ends_in_newline = bare < value.len;
     ret->is_text = is_text(stw_buf_str(&value), bare);
 }

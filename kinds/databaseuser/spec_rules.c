@@ -354,9 +354,7 @@ static void advise_on_deletion(const struct stw_dbu_scene *s)
 static void advise_on_value(const struct stw_dbu_scene *s, const struct stw_secret_facts *facts)
 {
     const struct stw_databaseuser_password *p = &s->user->password;
-    uint32_t len = facts->len;
-    if (facts->ends_in_newline && p->trim_newline && len > 0)
-        len--;
+    uint32_t len = p->trim_newline ? facts->bare_len : facts->len;
     if (facts->ends_in_newline && !p->trim_newline)
         stw_findings_warn(s->f,
                           "the value of key \"%s\" in Secret \"%s\" ends in a newline, which would "
@@ -372,8 +370,8 @@ static void advise_on_value(const struct stw_dbu_scene *s, const struct stw_secr
                           "created when it is not",
                           p->key, p->name);
     else if (len < PASSWORD_MIN)
-        stw_findings_warn(s->f, "the password in Secret \"%s\" is shorter than %d characters",
-                          p->name, PASSWORD_MIN);
+        stw_findings_warn(s->f, "the password in Secret \"%s\" is shorter than %d bytes", p->name,
+                          PASSWORD_MIN);
 }
 
 static bool password_changed(const struct stw_dbu_scene *s)

@@ -22,7 +22,7 @@ enum stw_operation { STW_CREATE = 1, STW_UPDATE = 2, STW_DELETE = 4, STW_CONNECT
 struct stw_secret_facts {
     bool secret_there, key_there;
     bool ends_in_newline, is_text; /* no control characters except a newline at the end */
-    uint32_t len;                  /* bytes */
+    uint32_t len, bare_len;        /* bytes, with and without that newline (\n or \r\n) */
 };
 
 struct stw_product; /* what the kinds of this program share (kinds/common/product.h) */

@@ -44,7 +44,8 @@ static int secret(void *ctx, const char *ns, const char *name, const char *key,
                                      .key_there = n % 3,
                                      .is_text = n % 5,
                                      .ends_in_newline = n % 4,
-                                     .len = (uint32_t)(n % 20)};
+                                     .len = (uint32_t)(n % 20),
+                                     .bare_len = (uint32_t)(n % 20 / 2)};
     return n % 11 ? 0 : -1;
 }
 

@@ -22,21 +22,25 @@ static void facts(void **state)
         {"{\"data\":{\"other\":\"YQ==\"}}", {.secret_there = true}},
         {"{\"data\":{\"k\":\"\"}}", {.secret_there = true, .key_there = true, .is_text = true}},
         {"{\"data\":{\"k\":\"c2VjcmV0\"}}",
-         {.secret_there = true, .key_there = true, .is_text = true, .len = 6}},
+         {.secret_there = true, .key_there = true, .is_text = true, .len = 6, .bare_len = 6}},
         {"{\"data\":{\"k\":\"c2VjcmV0Cg==\"}}", /* \n */
          {.secret_there = true,
           .key_there = true,
           .is_text = true,
           .ends_in_newline = true,
-          .len = 7}},
+          .len = 7,
+          .bare_len = 6}},
         {"{\"data\":{\"k\":\"c2VjcmV0DQo=\"}}", /* \r\n */
          {.secret_there = true,
           .key_there = true,
           .is_text = true,
           .ends_in_newline = true,
-          .len = 8}},
-        {"{\"data\":{\"k\":\"YQpi\"}}", {.secret_there = true, .key_there = true, .len = 3}},
-        {"{\"data\":{\"k\":\"AAE=\"}}", {.secret_there = true, .key_there = true, .len = 2}},
+          .len = 8,
+          .bare_len = 6}},
+        {"{\"data\":{\"k\":\"YQpi\"}}",
+         {.secret_there = true, .key_there = true, .len = 3, .bare_len = 3}},
+        {"{\"data\":{\"k\":\"AAE=\"}}",
+         {.secret_there = true, .key_there = true, .len = 2, .bare_len = 2}},
         {"{\"data\":{\"k\":\"!\"}}", {.secret_there = true, .key_there = true}},
     };
     (void)state;
@@ -50,6 +54,7 @@ static void facts(void **state)
         assert_int_equal(got.is_text, cases[i].want.is_text);
         assert_int_equal(got.ends_in_newline, cases[i].want.ends_in_newline);
         assert_int_equal(got.len, cases[i].want.len);
+        assert_int_equal(got.bare_len, cases[i].want.bare_len);
     }
 }
 
@@ -64,7 +69,7 @@ static void answers_of_the_server(void **state)
     static const struct look looks[] = {
         {"[{'match':'/namespaces/ns/secrets/s','body':{'data':{'k':'c2VjcmV0'}}}]",
          0,
-         {.secret_there = true, .key_there = true, .is_text = true, .len = 6}},
+         {.secret_there = true, .key_there = true, .is_text = true, .len = 6, .bare_len = 6}},
         {"[]", 0, {.secret_there = false}}, /* 404 */
         {"[{'match':'/secrets/s','status':403,'body':{'kind':'Status','message':'no'}}]", -1, {0}},
         {"[{'match':'/secrets/s','status':429,'headers':{'Retry-After':'1'}}]", -1, {0}},

@@ -84,7 +84,7 @@ static const struct stw_product product = {.targets = targets, .targets_ctx = &w
 static const struct stw_env env = {.lookup = &lookup, .product = &product};
 
 static const struct stw_secret_facts fine = {
-    .secret_there = true, .key_there = true, .is_text = true, .len = 24};
+    .secret_there = true, .key_there = true, .is_text = true, .len = 24, .bare_len = 24};
 
 static int setup(void **state)
 {
@@ -787,7 +787,7 @@ static void what_is_said_of_the_secret(void **state)
         {{.secret_there = true, .key_there = true, .is_text = true, .len = 12}, "", ""},
         {{.secret_there = true, .key_there = true, .is_text = true, .len = 11},
          "",
-         "W: the password in Secret \"s\" is shorter than 12 characters\n"},
+         "W: the password in Secret \"s\" is shorter than 12 bytes\n"},
         {{.secret_there = true, .key_there = true, .len = 20},
          "",
          "W: the value of key \"password\" in Secret \"s\" holds control characters or is no "
@@ -804,14 +804,32 @@ static void what_is_said_of_the_secret(void **state)
           .key_there = true,
           .is_text = true,
           .ends_in_newline = true,
-          .len = 20},
+          .len = 20,
+          .bare_len = 19},
          ",\"trimNewline\":true",
          ""},
         {{.secret_there = true,
           .key_there = true,
           .is_text = true,
           .ends_in_newline = true,
-          .len = 1},
+          .len = 14, /* twelve bytes and \r\n */
+          .bare_len = 12},
+         ",\"trimNewline\":true",
+         ""},
+        {{.secret_there = true,
+          .key_there = true,
+          .is_text = true,
+          .ends_in_newline = true,
+          .len = 13, /* eleven bytes and \r\n */
+          .bare_len = 11},
+         ",\"trimNewline\":true",
+         "W: the password in Secret \"s\" is shorter than 12 bytes\n"},
+        {{.secret_there = true,
+          .key_there = true,
+          .is_text = true,
+          .ends_in_newline = true,
+          .len = 1,
+          .bare_len = 0},
          ",\"trimNewline\":true",
          "W: the value of key \"password\" in Secret \"s\" is empty; the account is created when "
          "it is not\n"},
