@@ -309,7 +309,7 @@ static inline enum scan_step take_key(struct scan *s)
         return STEP_FAILED;
     skip_blanks(s);
     if (s->p == s->end || *s->p != ':')
-        return refuse_at_cursor(s, "a colon is expected behind a key");
+        return refuse_at_cursor(s, "a colon is expected after a key");
     s->p++;
     return STEP_VALUE;
 }
@@ -356,7 +356,7 @@ static int walk_values(struct scan *s)
             skip_blanks(s);
             if (s->p == s->end)
                 return 0;
-            step = refuse_at_cursor(s, "there is more text behind the end of the value");
+            step = refuse_at_cursor(s, "there is more text after the end of the value");
             break;
         case STEP_FAILED:
             return -1;

@@ -49,7 +49,7 @@ static const unsigned char *scan_unicode(const unsigned char *p, const unsigned 
     }
     int32_t low = end - p >= 10 && p[4] == '\\' && p[5] == 'u' ? parse_hex4(p + 6) : -1;
     if (unit > 0xDBFF || low < 0xDC00 || low > 0xDFFF)
-        return refuse_string(fault, "half of a surrogate pair stands alone");
+        return refuse_string(fault, "a surrogate pair is incomplete");
     *decoded += 4;
     return p + 10;
 }
@@ -63,7 +63,7 @@ static inline const unsigned char *scan_escape(const unsigned char *p, const uns
     if (p[1] == 'u')
         return scan_unicode(p + 2, end, decoded, fault);
     if (!short_of[p[1]])
-        return refuse_string(fault, "a backslash is followed by a character that is no escape");
+        return refuse_string(fault, "a backslash is followed by a character that is not an escape");
     *decoded += 1;
     return p + 2;
 }

@@ -220,7 +220,7 @@ static int decode_base64(struct yaml_tree *t, const struct yaml_node *n, struct 
     out[len] = '\0';
     if (memchr(out, '\0', len) || !stw_utf8_valid(out, len))
         return stw_fail(err, STW_ERR_INVALID,
-                        "!!binary holds bytes that are no text, which JSON cannot carry");
+                        "!!binary holds bytes that are not text, which JSON cannot carry");
     ret->text = out;
     ret->len = len;
     return 0;

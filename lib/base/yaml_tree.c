@@ -243,7 +243,7 @@ static int add_alias(struct compose *c, const yaml_event_t *e)
     if (!a)
         return fail_at(c, e, STW_ERR_INVALID, "the alias names an anchor that does not exist");
     if (c->tree->nodes[a->node].open)
-        return fail_at(c, e, STW_ERR_INVALID, "the alias stands inside of its own anchor");
+        return fail_at(c, e, STW_ERR_INVALID, "the alias is inside its own anchor");
     n->first = a->node;
     return 0;
 }

@@ -17,7 +17,7 @@ static int scan_answer(struct stw_json_doc *doc, const char *text, size_t len,
     if (stw_json_scan(doc, text, len, &why) != 0)
         return refuse_answer(err, why.text);
     if (stw_json_type(stw_json_root(doc)) != STW_JSON_OBJECT)
-        return refuse_answer(err, "it is no object");
+        return refuse_answer(err, "it is not an object");
     return 0;
 }
 
@@ -82,7 +82,7 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
         stw_etcd_read_u64(stw_json_get(root, "raftAppliedIndex"), &h.raft_applied_index) |
         read_i64(stw_json_get(root, "dbSize"), &h.db_size) |
         read_i64(stw_json_get(root, "dbSizeInUse"), &h.db_size_in_use))
-        return refuse_answer(err, "a number of the status is none");
+        return refuse_answer(err, "a value of the status is not a number");
     if (h.cluster_id == 0 || h.member_id == 0)
         return refuse_answer(err, "the status names no cluster and no member");
     h.learner = stw_json_bool(stw_json_get(root, "isLearner"), false);
@@ -106,7 +106,7 @@ int stw_etcd_read_revision(const char *text, size_t len, uint64_t *ret, struct s
     if (stw_json_type(header) != STW_JSON_OBJECT)
         return refuse_answer(err, "it has no header");
     if (stw_etcd_read_u64(stw_json_get(header, "revision"), ret) != 0)
-        return refuse_answer(err, "the revision is no number");
+        return refuse_answer(err, "the revision is not a number");
     return 0;
 }
 
@@ -132,13 +132,11 @@ static int read_members(struct stw_json root, struct stw_etcd_members *ret, stru
         ret->cluster_id == 0)
         return refuse_answer(err, "the list of members names no cluster");
     if (stw_etcd_read_u64(stw_json_get(header, "revision"), &ret->revision) != 0)
-        return refuse_answer(err, "the revision is no number");
+        return refuse_answer(err, "the revision is not a number");
     if (stw_json_type(list) != STW_JSON_ARRAY || stw_json_size(list) == 0)
         return refuse_answer(err, "the list of members is empty");
     if (stw_json_size(list) > STW_ETCD_MEMBERS_MAX)
-        return stw_fail(err, STW_ERR_TOO_LARGE,
-                        "the cluster has %u members, over the %d that are "
-                        "read",
+        return stw_fail(err, STW_ERR_TOO_LARGE, "the cluster has %u members, at most %d are read",
                         stw_json_size(list), STW_ETCD_MEMBERS_MAX);
     stw_json_foreach (list, key, value)
         if (read_member(value, &ret->all[ret->count++]) != 0)
@@ -206,7 +204,7 @@ int stw_etcd_read_alarms(const char *text, size_t len, struct stw_etcd_alarms *r
         return -1;
     struct stw_json list = stw_json_get(stw_json_root(&doc), "alarms");
     if (stw_json_there(list) && stw_json_type(list) != STW_JSON_ARRAY)
-        return refuse_answer(err, "the alarms are no list");
+        return refuse_answer(err, "the alarms are not a list");
     if (read_alarms(list, &alarms, err) != 0)
         return -1;
     *ret = alarms;
@@ -223,7 +221,7 @@ int stw_etcd_read_token(const char *text, size_t len, char ret[STW_ETCD_TOKEN_MA
         return -1;
     if (stw_json_strcpy(stw_json_get(stw_json_root(&doc), "token"), token, sizeof(token)) != 0 ||
         !token[0] || strpbrk(token, "\r\n"))
-        r = refuse_answer(err, "the log-in brought no token");
+        r = refuse_answer(err, "the login returned no token");
     else
         memcpy(ret, token, sizeof(token));
     stw_wipe(token, sizeof(token));

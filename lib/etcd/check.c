@@ -78,13 +78,13 @@ int stw_etcd_check_end(struct stw_etcd_check *c, uint64_t *ret_size, char ret_sh
 {
     unsigned char body[HASH_BYTES], whole[HASH_BYTES];
     if (c->size <= HASH_BYTES)
-        return stw_fail(err, STW_ERR_INVALID,
-                        "the snapshot is cut: %llu bytes are no database and its SHA-256",
-                        (unsigned long long)c->size);
+        return stw_fail(
+            err, STW_ERR_INVALID,
+            "the snapshot is cut: %llu bytes are too few for a database and its SHA-256",
+            (unsigned long long)c->size);
     if (c->size % PAGE_BYTES == 0)
         return stw_fail(err, STW_ERR_INVALID,
-                        "the snapshot does not end with its SHA-256: nobody "
-                        "can say whether it is whole");
+                        "the snapshot does not end with its SHA-256, so it cannot be checked");
     if (EVP_DigestFinal_ex(c->body, body, NULL) != 1 ||
         EVP_DigestFinal_ex(c->whole, whole, NULL) != 1)
         return stw_fail(err, STW_ERR_INTERNAL, "the SHA-256 cannot be computed");

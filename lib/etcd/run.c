@@ -163,8 +163,8 @@ static void look_for_stalls(struct stw_etcd *e, CURLM *multi, struct stw_etcd_ex
             continue;
         stw_etcd_transfer_end(multi, &x[i]);
         x[i].phase = STW_ETCD_DONE;
-        (void)stw_etcd_refuse(&x[i], STW_ETCD_UNREACHABLE, STW_ERR_TIMEOUT,
-                              "%s: nothing came for %u s", x[i].at->url, e->stall_ms / 1000);
+        (void)stw_etcd_refuse(&x[i], STW_ETCD_UNREACHABLE, STW_ERR_TIMEOUT, "%s: no data for %u s",
+                              x[i].at->url, e->stall_ms / 1000);
     }
 }
 

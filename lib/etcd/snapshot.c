@@ -11,7 +11,7 @@ static int on_piece(struct stw_etcd_exchange *x, const char *data, size_t len)
     if (stw_etcd_stream_add(s, data, len, &x->err) == 0)
         return 0;
     if (x->err.code == STW_OK)
-        (void)stw_fail(&x->err, STW_ERR_INTERNAL, "the snapshot is not taken by its receiver");
+        (void)stw_fail(&x->err, STW_ERR_INTERNAL, "the receiver did not accept the snapshot");
     x->trouble = s->sink_failed       ? STW_ETCD_FINE
                  : s->refusal.text[0] ? s->refusal.trouble
                                       : STW_ETCD_FAILED;

@@ -47,7 +47,7 @@ static int take_blob(struct stw_etcd_stream *s, struct stw_json blob, struct stw
         return 0;
     if (stw_json_type(blob) != STW_JSON_STRING || len < 2 ||
         stw_base64_decode(raw + 1, len - 2, &s->piece) != 0)
-        return stw_fail(err, STW_ERR_INVALID, "a piece of the snapshot is no base64");
+        return stw_fail(err, STW_ERR_INVALID, "a piece of the snapshot is not base64");
     return pass_on(s, err);
 }
 
@@ -57,7 +57,7 @@ static int take_line(struct stw_etcd_stream *s, struct stw_error *err)
     if (s->line.len == 0)
         return 0;
     if (stw_json_scan(&doc, s->line.data, s->line.len, NULL) != 0)
-        return stw_fail(err, STW_ERR_INVALID, "a line of the snapshot's stream is no JSON");
+        return stw_fail(err, STW_ERR_INVALID, "a line of the snapshot's stream is not JSON");
     struct stw_json root = stw_json_root(&doc), result = stw_json_get(root, "result");
     if (stw_json_there(stw_json_get(root, "error"))) {
         stw_etcd_refusal_read(200, s->line.data, s->line.len, &s->refusal);

@@ -127,8 +127,8 @@ static const char *const words[] = {
     [STW_ETCD_NO_LEADER] = "it answers, but has no quorum",
     [STW_ETCD_NO_SPACE] = "its alarm NOSPACE is on",
     [STW_ETCD_CORRUPT] = "its alarm CORRUPT is on",
-    [STW_ETCD_UNSUPPORTED] = "what answers there does not know this call of etcd",
-    [STW_ETCD_FAILED] = "what answers there is not an etcd, or refuses",
+    [STW_ETCD_UNSUPPORTED] = "the server there does not support this call of etcd",
+    [STW_ETCD_FAILED] = "the server there is not etcd, or refused the call",
 };
 
 const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpoint *at,

@@ -238,7 +238,7 @@ static void take_in(struct stw_client *c)
         struct stw_call *call = ended.first;
         list_remove(&ended, call);
         list_append(&c->calls, call);
-        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was given up: stopping");
+        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was cancelled: stopping");
         complete_call(c, call);
     }
 }
@@ -295,7 +295,7 @@ static void end_silent(struct stw_client *c, uint64_t now)
         next = call->next;
         if (now < silent_until_ms(call))
             continue;
-        (void)stw_fail(&call->err, STW_ERR_TIMEOUT, "%s: nothing was heard for %u s", c->server,
+        (void)stw_fail(&call->err, STW_ERR_TIMEOUT, "%s: no data for %u s", c->server,
                        (unsigned)((now - call->heard_ms) / 1000));
         complete_call(c, call);
     }
@@ -453,7 +453,7 @@ static void register_client_metrics(struct stw_client *c, struct stw_metrics *m)
                                       times, buckets);
     c->dropped = STW_SERIES0(stw_metrics_family(
         m, STW_COUNTER, "steward_client_dropped_total",
-        "Requests that nobody waits for, such as events, dropped because too many were queued.",
+        "Requests without a waiting caller, such as events, dropped because too many were queued.",
         NULL, NULL));
 }
 

@@ -93,8 +93,7 @@ static int read_pair(struct stw_auth *a, struct stw_error *err)
     if (!is_pair(cert, key)) {
         free(cert);
         stw_wipe_free(key);
-        return stw_fail(err, STW_ERR_INVALID, "%s and %s do not fit together", c->cert_path,
-                        c->key_path);
+        return stw_fail(err, STW_ERR_INVALID, "%s and %s do not match", c->cert_path, c->key_path);
     }
     free(c->cert_pem);
     stw_wipe_free(c->key_pem);

@@ -215,7 +215,7 @@ struct stw_handle *stw_handle_take(struct stw_client *c, struct stw_error *err)
     if (h)
         return h;
     if (cancelled) {
-        (void)stw_fail(err, STW_ERR_CANCELLED, "the request was given up: stopping");
+        (void)stw_fail(err, STW_ERR_CANCELLED, "the request was cancelled: stopping");
         return NULL;
     }
     h = stw_handle_create(c, true);

@@ -69,7 +69,7 @@ static void perform_call(struct stw_client *c, struct stw_call *call)
         call->err = (struct stw_error){0};
     }
     if (call->err.code != STW_OK && is_cancelled(c))
-        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was given up: stopping");
+        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was cancelled: stopping");
     atomic_store(&c->urgent_ms, stw_now_ms(c->clock));
     /* This thread's last use of the client, which may be destroyed afterwards. */
     pthread_mutex_lock(&c->lock);
@@ -186,9 +186,8 @@ static void tell_dropped(struct stw_client *c)
         c->drop_told_ms = now;
     pthread_mutex_unlock(&c->lock);
     if (tell)
-        stw_log(STW_LOG_WARN,
-                "events are dropped: more are said than the API server takes in time; "
-                "steward_client_dropped_total counts them");
+        stw_log(STW_LOG_WARN, "events are dropped: the API server does not accept them fast "
+                              "enough; steward_client_dropped_total counts them");
 }
 
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req)

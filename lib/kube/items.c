@@ -87,7 +87,7 @@ static int refuse_list(const struct stw_items *l, struct stw_error *err)
     if (l->rest.failed)
         return stw_fail(err, STW_ERR_INVALID, "the list has more than %u bytes beside its items",
                         REST_MAX_BYTES);
-    return stw_fail(err, STW_ERR_INVALID, "what was answered is not a list");
+    return stw_fail(err, STW_ERR_INVALID, "the answer is not a list");
 }
 
 static bool is_blank(char c)

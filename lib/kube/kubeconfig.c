@@ -257,7 +257,7 @@ static int take_cluster(struct files files, const char *context, const char *nam
     if (c->insecure && c->ca_pem)
         return stw_fail(err, STW_ERR_INVALID,
                         "%s: cluster \"%s\" has both a certificate-authority and "
-                        "insecure-skip-tls-verify: take one away",
+                        "insecure-skip-tls-verify: remove one",
                         f->name, name);
     c->source = strdup(f->name);
     return stw_kubeconfig_check_server(c, err);

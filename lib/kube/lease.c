@@ -233,7 +233,7 @@ static void set_held(struct stw_lease *l, bool held)
  * begins. */
 static void begin_again(struct stw_lease *l)
 {
-    stw_log(STW_LOG_WARN, "lost the lease for a while and have it again");
+    stw_log(STW_LOG_WARN, "lost the lease and acquired it again");
     set_held(l, false);
     set_held(l, true);
 }
@@ -271,7 +271,7 @@ static void turn_of_candidate(struct stw_lease *l, int result, uint64_t began_ms
         l->renewed_ms = began_ms;
         set_held(l, true);
     } else if (result < 0 && err->code != STW_ERR_CONFLICT && err->code != STW_ERR_EXISTS) {
-        stw_log(STW_LOG_WARN, "cannot stand for the lease", STW_STR("error", err->text));
+        stw_log(STW_LOG_WARN, "cannot acquire the lease", STW_STR("error", err->text));
     }
 }
 
@@ -305,7 +305,7 @@ static void give_back(struct stw_lease *l)
     json_t *object = lease_object(l, "", 1, "", l->seen.transitions, l->seen.rv);
     set_held(l, false);
     if (send_lease_request(l, "PUT", object, NULL, &err) != 0)
-        stw_log(STW_LOG_WARN, "the lease runs out by itself, as it could not be given back",
+        stw_log(STW_LOG_WARN, "cannot release the lease, it will expire",
                 STW_STR("error", err.text));
 }
 

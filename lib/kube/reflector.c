@@ -227,7 +227,7 @@ static int end_page(struct stw_reflector *r, struct stw_error *err)
         return -1;
     struct stw_json meta = stw_json_get(stw_json_root(&doc), "metadata");
     if (stw_json_strcpy(stw_json_get(meta, "resourceVersion"), r->rv, sizeof(r->rv)) != 0)
-        return stw_fail(err, STW_ERR_INVALID, "what was answered is not a list");
+        return stw_fail(err, STW_ERR_INVALID, "the answer is not a list");
     stw_buf_clear(&r->next);
     stw_json_str(stw_json_get(meta, "continue"), &r->next);
     if (r->next.failed)
@@ -404,7 +404,7 @@ static void watch_done(struct stw_reflector *r)
     bool relist = must_relist(r, &err);
     bool first = r->failures == 0;
     uint64_t wait =
-        record_failure(r, relist ? "the watch is over, listing again" : "the watch broke", &err);
+        record_failure(r, relist ? "the watch ended, listing again" : "the watch failed", &err);
     if (relist)
         begin_list(r, first ? 0 : wait);
     else
@@ -418,7 +418,7 @@ static void tell_choice(const struct stw_informer *inf, const struct stw_resourc
 {
     const struct stw_resource *best = inf->config.alternatives[0];
     if (found != best && found != atomic_load(&inf->resource))
-        stw_log(STW_LOG_INFO, "the API server lacks the version that newer ones have",
+        stw_log(STW_LOG_INFO, "the API server does not serve the newer version, using an older one",
                 STW_STR("group", best->group), STW_STR("resource", best->plural),
                 STW_STR("lacks", best->version), STW_STR("uses", found->version));
 }
@@ -437,7 +437,7 @@ static void choose_api_version(struct stw_reflector *r, const struct stw_error *
         found = atomic_load(&inf->resource);
     stw_buf_done(&body);
     if (!found) {
-        (void)stw_fail(&none, STW_ERR_NOT_FOUND, "the server has no version of it that is known");
+        (void)stw_fail(&none, STW_ERR_NOT_FOUND, "the server serves no known version of it");
         begin_choice(r, r->must_list,
                      record_failure(r, "cannot list", err->code == STW_OK ? &none : err));
         return;

@@ -112,7 +112,7 @@ void stw_core_check_env(struct stw_json env, const char *path, struct stw_findin
 
 static const char key_text[] =
     "must be a name such as example.com/name: at most 63 letters, digits, '-', '_' and '.', with a "
-    "letter or digit at both ends, behind a DNS subdomain and '/' or none";
+    "letter or digit at both ends, after an optional DNS subdomain and '/'";
 static const char label_text[] = "must be at most 63 letters, digits, '-', '_' and '.', with a "
                                  "letter or digit at both ends";
 

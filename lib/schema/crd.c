@@ -229,8 +229,7 @@ static void print_field_schema(struct stw_buf *out, int indent, const struct stw
 static void print_status(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
     print_parent_key(out, indent, "status");
-    print_string(out, indent + 2, "description",
-                 "What steward found and did; written by it alone.");
+    print_string(out, indent + 2, "description", "Observed state; only steward writes it.");
     print_parent_key(out, indent + 2, "default");
     print_plain_value(out, indent + 4, "observedGeneration", "-1");
     print_plain_value(out, indent + 2, "type", "object");
@@ -248,7 +247,7 @@ static void top_schema(struct stw_buf *out, int indent, const struct stw_kind *k
         {.name = NULL},
     };
     const struct stw_field spec[] = {
-        {.name = "spec", .type = STW_T_OBJECT, .help = "What is wanted.", .fields = k->spec},
+        {.name = "spec", .type = STW_T_OBJECT, .help = "Desired state.", .fields = k->spec},
         {.name = NULL},
     };
     print_string(out, indent, "description", k->help);

@@ -105,7 +105,7 @@ static int read_footer(const unsigned char *at, const unsigned char *end, struct
     if (stop == line)
         return 0;
     if (stw_zone_rule_parse((const char *)line, (size_t)(stop - line), &z->rule) != 0)
-        return report_bad_file(err, "the rule in its footer is none");
+        return report_bad_file(err, "the rule in its footer is not valid");
     return 0;
 }
 

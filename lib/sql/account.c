@@ -269,8 +269,8 @@ static int check_adoption(struct work *w)
     if (excess.len == 0 && !excess.failed)
         return 0;
     return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
-                         "it exists on the server and is not adopted, for it has more than the "
-                         "target gives: %s; have that taken away first",
+                         "it exists on the server and is not adopted, because it has more than the "
+                         "target allows: %s; have that revoked first",
                          stw_buf_str(&excess));
 }
 

@@ -23,7 +23,7 @@ static int check_mysql_name(const char *what, const char *name, struct stw_error
     if (len == 0)
         return stw_fail(err, STW_ERR_INVALID, "the %s is empty", what);
     if (!stw_utf8_valid(name, len))
-        return stw_fail(err, STW_ERR_INVALID, "the %s is no valid UTF-8", what);
+        return stw_fail(err, STW_ERR_INVALID, "the %s is not valid UTF-8", what);
     if (name[len - 1] == ' ')
         return stw_fail(err, STW_ERR_INVALID, "the %s must not end in a blank", what);
     for (; *name != '\0'; name++)

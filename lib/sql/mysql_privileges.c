@@ -214,7 +214,7 @@ static int add_one(struct stw_right r, const char *text, const struct stw_facts 
     if (!r.privilege && is_dynamic(text, k, on))
         r.privilege = text;
     else if (!r.privilege || !is_known_privilege(r.privilege, k, on))
-        return stw_fail(err, STW_ERR_INVALID, "%s is no right on %s of this server", text,
+        return stw_fail(err, STW_ERR_INVALID, "%s is not a right on %s of this server", text,
                         on == STW_ON_TABLE      ? "a table"
                         : on == STW_ON_DATABASE ? "a database"
                                                 : "all databases");

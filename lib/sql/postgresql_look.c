@@ -23,7 +23,7 @@ static int check_pg_name(const char *what, const char *name, struct stw_error *e
         return stw_fail(err, STW_ERR_INVALID, "the %s must be at most %d bytes", what,
                         NAME_MAX_BYTES);
     if (!stw_utf8_valid(name, len))
-        return stw_fail(err, STW_ERR_INVALID, "the %s is no valid UTF-8", what);
+        return stw_fail(err, STW_ERR_INVALID, "the %s is not valid UTF-8", what);
     return 0;
 }
 

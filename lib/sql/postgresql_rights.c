@@ -71,7 +71,7 @@ static int add_privilege(struct stw_right r, const char *name, bool option,
     }
     if (found)
         return 0;
-    return stw_fail(err, STW_ERR_INVALID, "%s is no right on %s of PostgreSQL", name,
+    return stw_fail(err, STW_ERR_INVALID, "%s is not a right on %s of PostgreSQL", name,
                     places[r.level]);
 }
 
@@ -85,7 +85,7 @@ static int expand_in(const struct stw_grant *g, const char *database, const stru
                           .schema = g->table && !g->schema ? "public" : g->schema,
                           .name = g->table};
     if (g->schema && stw_streq(g->schema, "*"))
-        return stw_fail(err, STW_ERR_INVALID, "a schema must be named: \"*\" is none");
+        return stw_fail(err, STW_ERR_INVALID, "a schema must be named: \"*\" is not a schema");
     for (const char *const *p = g->privileges; *p; p++)
         if (add_privilege(r, *p, g->grant_option, k, ret, err) < 0)
             return -1;

@@ -422,10 +422,10 @@ static void advise_on_tls(struct parser *p, const struct stw_target *t)
         stw_findings_warn(p->f, "target \"%s\": without TLS, passwords can be read on the network",
                           t->name);
     else if (t->tls_mode == STW_TLS_REQUIRE)
-        stw_findings_warn(p->f,
-                          "target \"%s\": TLS mode Require trusts whoever answers; VerifyFull "
-                          "does not",
-                          t->name);
+        stw_findings_warn(
+            p->f,
+            "target \"%s\": TLS mode Require does not check the server's identity; VerifyFull does",
+            t->name);
 }
 
 /* --- the list */

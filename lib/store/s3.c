@@ -157,7 +157,7 @@ static int take_text(struct store_page *p, const char *parent, const char *name,
     if (stw_streq(parent, "Contents") && stw_streq(name, "Size"))
         return stw_parse_int(text, 0, INT64_MAX, &p->size) == 0
                    ? 0
-                   : stw_fail(err, STW_ERR_INVALID, "the store lists a size that is no number");
+                   : stw_fail(err, STW_ERR_INVALID, "the store lists a size that is not a number");
     if (strncmp(parent, "List", 4) == 0 && stw_streq(name, "IsTruncated"))
         p->truncated = stw_streq(text, "true");
     return 0;
@@ -247,9 +247,9 @@ static int read_pages(struct s3 *s, struct store_page *p, query_fn *make_query,
             return 0;
         if (!*p->next)
             return stw_store_fail(trouble, STW_STORE_FAILED, err,
-                                  "the store lists a part and does not say how to go on");
+                                  "the store's list is incomplete and has no marker for the rest");
         if (p->sweeping && p->encoded && decode_url_text(p->next) != 0)
-            return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's marker is no text");
+            return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's marker is not text");
     }
     return stw_store_fail(trouble, STW_STORE_FAILED, err, "more than %d objects under one prefix",
                           PAGES_MAX * 1000);

@@ -280,8 +280,8 @@ def test_an_error_in_mid_stream(cluster, probe, tmp_path):
 
 
 @pytest.mark.parametrize("rubbish, says", [
-    (b"<html>\n", "no JSON"), (b'{"other":1}\n', "no result"),
-    (b'{"result":{"blob":"?"}}\n', "no base64"), (b'{"result":{"blob":7}}\n', "no base64"),
+    (b"<html>\n", "not JSON"), (b'{"other":1}\n', "no result"),
+    (b'{"result":{"blob":"?"}}\n', "not base64"), (b'{"result":{"blob":7}}\n', "not base64"),
     (b"x" * (3 << 20), "over 1048576 bytes")],
     ids=["html", "no-result", "no-base64", "number", "endless"])
 def test_what_is_no_stream(cluster, probe, tmp_path, rubbish, says):
@@ -295,7 +295,7 @@ def test_a_stream_that_stands_still(cluster, probe, tmp_path):
     """Aborted after the stall timeout, here 1 s, long before the timeout of the whole call."""
     with Mangler(cluster.members[0], lambda p: [*lines(p)[:3], 30]) as proxy:
         answer = probe.fails("snapshot", "UNREACHABLE", proxy, file=str(tmp_path / "s.db"))
-    assert answer["code"] == "Timeout" and "nothing came for 1 s" in answer["error"]
+    assert answer["code"] == "Timeout" and "no data for 1 s" in answer["error"]
     assert int(answer["ms"]) < 3000
 
 

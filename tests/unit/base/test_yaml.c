@@ -273,7 +273,7 @@ static const struct {
     {"v: !!timestamp a", NULL, "not a !!timestamp"},
     {"v: !!binary aGVsbG8", NULL, "base64"},
     {"v: !!binary a=Vs", NULL, "base64"},
-    {"v: !!binary /w==", NULL, "no text"}, /* kubectl puts U+FFFD there */
+    {"v: !!binary /w==", NULL, "not text"}, /* kubectl puts U+FFFD there */
     {"v: .inf", NULL, "f.yaml:1:4: infinity"},
     {"v: -.INF", NULL, "infinity"},
     {"v: .nan", NULL, "infinity"},
@@ -284,8 +284,8 @@ static const struct {
     {"a: &x\nb: *x", "{\"a\":null,\"b\":null}", NULL},
     {"a: &x 1\nb: &y [*x]\nc: *y", "{\"a\":1,\"b\":[1],\"c\":[1]}", NULL},
     {"b: *x", NULL, "f.yaml:1:4: the alias names an anchor that does not exist"},
-    {"a: &x [*x]", NULL, "f.yaml:1:8: the alias stands inside of its own anchor"},
-    {"a: &x {b: {c: *x}}", NULL, "inside of its own anchor"},
+    {"a: &x [*x]", NULL, "f.yaml:1:8: the alias is inside its own anchor"},
+    {"a: &x {b: {c: *x}}", NULL, "inside its own anchor"},
     /* merge keys: the later value wins; in a list, the earlier map */
     {"b: &b {a: 1, c: 2}\nm:\n  <<: *b\n  a: 9",
      "{\"b\":{\"a\":1,\"c\":2},\"m\":{\"a\":9,\"c\":2}}", NULL},

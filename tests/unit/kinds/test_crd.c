@@ -57,7 +57,7 @@ static const struct stw_column columns[] = {
 static void rows_become_schema(void **state)
 {
     static const char want[] = "          spec:\n"
-                               "            description: What is wanted.\n"
+                               "            description: Desired state.\n"
                                "            type: object\n"
                                "            properties:\n"
                                "              a:\n"

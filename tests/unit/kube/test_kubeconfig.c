@@ -146,7 +146,7 @@ static void refused(void **state)
         {HEAD "clusters: [{name: k, cluster: {}}]", "must be a URL"},
         {HEAD "clusters: [{name: k, cluster: {server: 'https://h', insecure-skip-tls-verify: true, "
               "certificate-authority-data: Zm9v}}]",
-         "take one away"},
+         "remove one"},
         {HEAD "clusters: {}\n", "names cluster"},
     };
     (void)state;

@@ -131,11 +131,11 @@ static void test_mysql_expand(void **state)
     expand_is(eight, (struct stw_grant){"*", NULL, NULL, P("BACKUP_ADMIN"), false},
               "[[\"*\",null,null,[\"BACKUP_ADMIN\"],[]]]");
     expand_is(maria, (struct stw_grant){"*", NULL, NULL, P("BACKUP_ADMIN"), false},
-              "BACKUP_ADMIN is no right on all databases of this server");
+              "BACKUP_ADMIN is not a right on all databases of this server");
     expand_is(maria, (struct stw_grant){"a", NULL, "t", P("EXECUTE"), false},
-              "EXECUTE is no right on a table of this server");
+              "EXECUTE is not a right on a table of this server");
     expand_is(eight, (struct stw_grant){"a", NULL, NULL, P("X ON *.* TO b; --"), false},
-              "X ON *.* TO b; -- is no right on a database of this server");
+              "X ON *.* TO b; -- is not a right on a database of this server");
     expand_is(eight, (struct stw_grant){"a", NULL, "t", P("ALL"), false},
               "[[\"a\",null,\"t\",[\"ALTER\",\"CREATE\",\"CREATE VIEW\",\"DELETE\",\"DROP\","
               "\"INDEX\",\"INSERT\",\"REFERENCES\",\"SELECT\",\"SHOW VIEW\",\"TRIGGER\","
@@ -167,7 +167,7 @@ static void test_mysql_learns_privileges(void **state)
     expand_is(maria, (struct stw_grant){"a", NULL, NULL, P("SOMETHING ELSE"), false},
               "[[\"a\",null,null,[\"SOMETHING ELSE\"],[]]]");
     expand_is(maria, (struct stw_grant){"a", NULL, "t", P("SOMETHING ELSE"), false},
-              "SOMETHING ELSE is no right on a table of this server");
+              "SOMETHING ELSE is not a right on a table of this server");
     expand_is(maria, (struct stw_grant){"a", NULL, "t", P("ALL"), false},
               "[[\"a\",null,\"t\",[\"ALTER\",\"CREATE\",\"CREATE VIEW\",\"DELETE\","
               "\"DELETE HISTORY\",\"DROP\",\"INDEX\",\"INSERT\",\"REFERENCES\",\"SELECT\","

@@ -131,13 +131,13 @@ static void test_expand(void **state)
                         "[[\"d\",\"public\",\"t\",[\"DELETE\",\"INSERT\",\"REFERENCES\",\"SELECT\","
                         "\"TRIGGER\",\"TRUNCATE\",\"UPDATE\"],[]]]");
     expand_fails((struct stw_grant){"d", NULL, NULL, P("SELECT"), false},
-                 "SELECT is no right on a database of PostgreSQL");
+                 "SELECT is not a right on a database of PostgreSQL");
     expand_fails((struct stw_grant){"d", "s", NULL, P("CONNECT"), false},
-                 "CONNECT is no right on a schema of PostgreSQL");
+                 "CONNECT is not a right on a schema of PostgreSQL");
     expand_fails((struct stw_grant){"d", "s", "t", P("x; DROP"), false},
-                 "x; DROP is no right on a table or sequence of PostgreSQL");
+                 "x; DROP is not a right on a table or sequence of PostgreSQL");
     expand_fails((struct stw_grant){"d", "s", "t", P("MAINTAIN"), false},
-                 "MAINTAIN is no right on a table or sequence of PostgreSQL");
+                 "MAINTAIN is not a right on a table or sequence of PostgreSQL");
 }
 
 static void test_drop(void **state)

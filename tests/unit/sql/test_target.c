@@ -218,8 +218,8 @@ static void what_is_wrong(void **state)
          "targets[0].tls.caFile: Invalid value: \"ca.pem\": must be an absolute path\n"},
         {WITH("\"tls\":{\"mode\":\"Disable\"}"),
          "W: target \"orders\": without TLS, passwords can be read on the network\n"},
-        {WITH("\"tls\":{\"mode\":\"Require\"}"),
-         "W: target \"orders\": TLS mode Require trusts whoever answers; VerifyFull does not\n"},
+        {WITH("\"tls\":{\"mode\":\"Require\"}"), "W: target \"orders\": TLS mode Require does not "
+                                                 "check the server's identity; VerifyFull does\n"},
         /* a password from exactly one source */
         {ONE(BASE ",\"admin\":{\"user\":\"u\"}"), exactly_one},
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"passwordFile\":\"/f\",\"passwordSecret\":{"

@@ -70,8 +70,7 @@ static void simple_fields(void **state)
         {SPEC("\"service\":{\"annotations\":{\"a b\":\"\"}}"),
          "spec.service.annotations[a b]: Invalid value: \"a b\": must be a name such as "
          "example.com/name: at most 63 letters, digits, '-', '_' and '.', with a letter or digit "
-         "at "
-         "both ends, behind a DNS subdomain and '/' or none\n"},
+         "at both ends, after an optional DNS subdomain and '/'\n"},
         {SPEC("\"service\":{\"annotations\":{\"a\":1}}"),
          "spec.service.annotations[a]: Invalid value: 1: must be a string\n"},
         /* core types that are passed on */

@@ -20,7 +20,7 @@
     "an alphanumeric character\n"
 #define KEY_TEXT                                                                                   \
     "must be a name such as example.com/name: at most 63 letters, digits, '-', '_' and '.', with " \
-    "a letter or digit at both ends, behind a DNS subdomain and '/' or none\n"
+    "a letter or digit at both ends, after an optional DNS subdomain and '/'\n"
 #define OPTION_TEXT "must be names of etcd's options, such as max-request-bytes\n"
 
 struct row {
