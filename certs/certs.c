@@ -210,7 +210,7 @@ int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem, struct 
     c->expired_said = false;
     stw_series_set(c->serving_end, (double)info.not_after_us / 1e6);
     stw_time_format(info.not_after_us, end);
-    stw_log(STW_LOG_INFO, "serving certificate taken into service", STW_STR("serial", info.serial),
+    stw_log(STW_LOG_INFO, "serving certificate in use", STW_STR("serial", info.serial),
             STW_STR("notAfter", end));
     return 0;
 }

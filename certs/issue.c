@@ -270,7 +270,7 @@ static int issue_leaf_from_ca(const struct stw_pem_pair *ca, const char *const *
     if (!ca_key)
         return -1;
     if (X509_check_private_key(ca_cert, ca_key) != 1)
-        return stw_ssl_fail(err, STW_ERR_INVALID, "the CA key does not fit the CA certificate");
+        return stw_ssl_fail(err, STW_ERR_INVALID, "the CA key does not match the CA certificate");
     if (leaf_end(ca_cert, now_s, days, &end_s, err) < 0)
         return -1;
     return sign_leaf(ca_cert, ca_key, dns_names, ip_addresses, list, now_s - BACKDATE_S, end_s, ret,

@@ -109,8 +109,8 @@ static uint64_t record_sync_failure(struct stw_certs *c, const struct stw_error 
     uint64_t wait_ms = stw_backoff(BACKOFF_MS, c->failures++, BACKOFF_MAX_MS);
     stw_certs_set_problem(c, err->text);
     if (err->code != STW_ERR_CANCELLED)
-        stw_log(STW_LOG_WARN, "certificates could not be looked after, trying again",
-                STW_STR("error", err->text), STW_STR("code", stw_err_name(err->code)));
+        stw_log(STW_LOG_WARN, "certificate check failed, trying again", STW_STR("error", err->text),
+                STW_STR("code", stw_err_name(err->code)));
     return wait_ms;
 }
 

@@ -226,11 +226,10 @@ static int write_hooks(struct stw_rotation *r, struct view *v, struct stw_error 
         if (h->state != STW_HOOK_FOUND || v->facts.hooks[i].exact)
             continue;
         if (!may_repair(r))
-            return stw_fail(
-                err, STW_ERR_THROTTLED,
-                "somebody else keeps overwriting the caBundle of %s \"%s\"; look at its "
-                "metadata.managedFields to see who",
-                h->resource->kind, h->name);
+            return stw_fail(err, STW_ERR_THROTTLED,
+                            "another client keeps overwriting the caBundle of %s \"%s\"; its "
+                            "metadata.managedFields show which",
+                            h->resource->kind, h->name);
         if (stw_hook_write(h, stw_buf_str(&v->bundle), &r->api, err) < 0)
             return -1;
         stw_log(STW_LOG_INFO, "caBundle written", STW_STR("kind", h->resource->kind),
@@ -248,11 +247,11 @@ static const char *find_action_reason(const struct view *v, enum stw_rotation_ac
         return !c->exists                  ? "there is no Secret yet"
                : !c->slot[STW_SLOT_CA_CRT] ? "the Secret holds no CA"
                : !f->ca.cert               ? "the CA in the Secret is unreadable or has expired"
-               : !f->ca.key                ? "the CA's key is missing or does not fit"
+               : !f->ca.key                ? "the CA's key is missing or does not match"
                                            : "two thirds of the CA's life are over";
     if (action == STW_ROTATION_ISSUE)
         return !c->slot[STW_SLOT_TLS_CRT] ? "the Secret holds no certificate"
-               : !f->leaf.pair            ? "the pair is unreadable, does not fit, or has expired"
+               : !f->leaf.pair            ? "the pair is unreadable, does not match, or has expired"
                : !f->leaf.covers          ? "the certificate lacks a name that is asked for"
                : !f->leaf.by_ca           ? "the certificate is not of the CA in the Secret"
                                           : "two thirds of its life are over";
@@ -333,9 +332,10 @@ int stw_rotation_sync(struct stw_rotation *r, struct stw_error *err)
             return -1;
         }
     }
-    return stw_fail(err, STW_ERR_CONFLICT,
-                    "Secret %s/%s or a webhook configuration changed under us %d times in a row",
-                    r->config.ns, r->config.secret, ROUNDS_MAX);
+    return stw_fail(
+        err, STW_ERR_CONFLICT,
+        "Secret %s/%s or a webhook configuration was changed by another client %d times in a row",
+        r->config.ns, r->config.secret, ROUNDS_MAX);
 }
 
 bool stw_rotation_idle(struct stw_rotation *r, uint64_t max_ms, uint64_t *ret_wait_ms)

@@ -390,7 +390,7 @@ static void wait_for_collector(struct task *t)
 {
     t->child->live = (struct stw_child_live){0};
     (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
-                   "%s \"%s\" is left from a former %s of this name; it will be made anew when the "
+                   "%s \"%s\" is left from a former %s of this name; it will be recreated when the "
                    "garbage collector has deleted it",
                    t->resource->kind, t->name, t->owner->kind);
     set_child_state(t, STW_CHILD_TERMINATING);

@@ -311,7 +311,7 @@ static void *run_resync_thread(void *ctx)
         start_leading(m);
     }
     if (m->lease && stw_lease_start(m->lease, &err) != 0)
-        stw_log(STW_LOG_ERROR, "cannot stand for election", STW_STR("error", err.text));
+        stw_log(STW_LOG_ERROR, "cannot start leader election", STW_STR("error", err.text));
     while (!wait_for_resync(m))
         resync_all_objects(m);
     return NULL;
@@ -357,7 +357,7 @@ bool stw_manager_alive(struct stw_manager *m, char *why, size_t why_size)
         uint64_t ms = stw_queue_longest_ms(m->pools[i].queue);
         if (ms <= HANGS_MS)
             continue;
-        (void)snprintf(why, why_size, "a run of the %s controller hangs since %llu s",
+        (void)snprintf(why, why_size, "a run of the %s controller has not ended for %llu s",
                        m->pools[i].controller->name, (unsigned long long)(ms / 1000));
         return false;
     }
@@ -381,7 +381,7 @@ void stw_manager_stop(struct stw_manager *m, uint32_t timeout_ms)
         if (m->pools[i].state && m->pools[i].controller->cancel)
             m->pools[i].controller->cancel(m->pools[i].state);
     if (!idle)
-        stw_log(STW_LOG_WARN, "stopping although a reconcile is not done",
+        stw_log(STW_LOG_WARN, "stopping before a reconcile has ended",
                 STW_INT("timeoutMs", timeout_ms));
     stw_fence_close(m->fence);
     if (m->lease)

@@ -323,7 +323,7 @@ static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, con
                                                    STW_GUARD_STATUS_PAUSE_MS);
     if (answer == STW_GUARD_TRIPPED) {
         stw_run_count_hot_loop(run);
-        stw_log(STW_LOG_WARN, "the status was written too often, waiting with the next one",
+        stw_log(STW_LOG_WARN, "the status was written too often, delaying the next write",
                 STW_INT("writes", STW_GUARD_WRITES), STW_INT("waitMs", STW_GUARD_STATUS_PAUSE_MS));
     }
     return answer != STW_GUARD_GO;

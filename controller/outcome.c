@@ -51,10 +51,10 @@ static void tell_repair(const struct stw_run *run, const struct stw_object *o,
     const char *kind = c->watch->resource->kind;
     if (stw_streq(c->fields, STW_DRIFT_DELETED))
         stw_object_event(run, o, false, "DriftRepaired", "Repair",
-                         "%s \"%s\" had been deleted and is there again", kind, c->name);
+                         "recreated %s \"%s\", which had been deleted", kind, c->name);
     else
         stw_object_event(run, o, false, "DriftRepaired", "Repair",
-                         "%s \"%s\" had been changed and is as wanted again: %s", kind, c->name,
+                         "repaired %s \"%s\", which had been changed: %s", kind, c->name,
                          c->fields);
     stw_log(STW_LOG_INFO, "repaired a child", STW_STR("kind", kind), STW_STR("fields", c->fields));
 }
@@ -85,7 +85,7 @@ static void tell_trouble(const struct stw_run *run, const struct stw_object *o, 
         strncmp(stw_tree_text(ready, "message"), message, 200) == 0)
         return;
     stw_object_event(run, o, true, reason, "Reconcile", "%s", message);
-    stw_log(STW_LOG_WARN, "cannot go on", STW_STR("reason", reason), STW_STR("why", message));
+    stw_log(STW_LOG_WARN, "reconcile failed", STW_STR("reason", reason), STW_STR("why", message));
 }
 
 /* --- the end of a run */

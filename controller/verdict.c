@@ -54,7 +54,7 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
         if (*c->err.text)
             STW_ASPECT_SAY(a, "%s", c->err.text);
         else
-            STW_ASPECT_SAY(a, "%s \"%s\" is being deleted; it will be made anew when it is gone",
+            STW_ASPECT_SAY(a, "%s \"%s\" is being deleted; it will be recreated when it is gone",
                            r->kind, c->name);
         break;
     case STW_CHILD_FOREIGN:
@@ -64,11 +64,11 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
         break;
     case STW_CHILD_HOT_LOOP:
         a->reason = STW_REASON_HOT_LOOP;
-        STW_ASPECT_SAY(a,
-                       "%s \"%s\" was written %d times within a minute, and each time somebody "
-                       "else changed it again; find out who by `kubectl get %s %s -o yaml "
-                       "--show-managed-fields`",
-                       r->kind, c->name, STW_GUARD_WRITES, r->plural, c->name);
+        STW_ASPECT_SAY(
+            a,
+            "%s \"%s\" was written %d times within a minute, and each time another client changed "
+            "it again; find out which with `kubectl get %s %s -o yaml --show-managed-fields`",
+            r->kind, c->name, STW_GUARD_WRITES, r->plural, c->name);
         break;
     default:
         stw_aspect_error(a, &c->err);

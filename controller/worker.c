@@ -47,9 +47,10 @@ void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metri
                                       "Runs of a reconciler that failed.", name);
     pool->terminal = create_pool_series(
         m, STW_COUNTER, "controller_runtime_terminal_reconcile_errors_total",
-        "Runs of a reconciler that failed in a way which only a person can mend.", name);
+        "Runs of a reconciler that failed with an error that needs a person.", name);
     (void)create_pool_series(m, STW_COUNTER, "controller_runtime_reconcile_panics_total",
-                             "Runs of a reconciler that panicked; a program in C has none.", name);
+                             "Runs of a reconciler that panicked; always 0, as C has no panics.",
+                             name);
     pool->seconds =
         create_pool_series(m, STW_HISTOGRAM, "controller_runtime_reconcile_time_seconds",
                            "Seconds that a run of a reconciler took.", name);
@@ -57,7 +58,7 @@ void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metri
                                       "Workers that run a reconciler now.", name);
     pool->hot_loops = create_pool_series(
         m, STW_COUNTER, "steward_hot_loop_total",
-        "Children that were written again and again until steward stopped.", name);
+        "Children that steward stopped writing because another client kept changing them.", name);
     stw_series_set(create_pool_series(m, STW_GAUGE, "controller_runtime_max_concurrent_reconciles",
                                       "Workers of a controller.", name),
                    workers);
@@ -186,7 +187,7 @@ static void begin_work(struct stw_worker_pool *pool)
     pthread_mutex_lock(&m->lock);
     if (++pool->busy == pool->thread_count && pool->thread_count < pool->thread_max && !m->ending &&
         add_worker(pool, &err) != 0)
-        stw_log(STW_LOG_WARN, "fewer workers than there may be", STW_STR("error", err.text));
+        stw_log(STW_LOG_WARN, "cannot start another worker", STW_STR("error", err.text));
     pthread_mutex_unlock(&m->lock);
     stw_series_add(pool->active, 1);
 }

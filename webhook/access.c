@@ -176,7 +176,7 @@ static const json_t *post_review(struct stw_access *a, const struct stw_resource
     *ret_root = json_loadb(stw_buf_str(&reply), reply.len, 0, NULL);
     const json_t *status = json_object_get(*ret_root, "status");
     if (!json_is_object(status))
-        (void)stw_fail(err, STW_ERR_UNAVAILABLE, "%s: the answer makes no sense", r->kind);
+        (void)stw_fail(err, STW_ERR_UNAVAILABLE, "%s: the answer is not understood", r->kind);
     return json_is_object(status) ? status : NULL;
 }
 
@@ -308,7 +308,7 @@ void stw_access_check(struct stw_access *a, const char *authorization, const cha
     uint64_t now = stw_now_ms(a->c.clock);
     const char *token = parse_bearer_token(authorization);
     if (!token) {
-        set_answer(ret, 401, "show a ServiceAccount's token: Authorization: Bearer TOKEN");
+        set_answer(ret, 401, "send a ServiceAccount's token: Authorization: Bearer TOKEN");
         return;
     }
     if (make_digest(token, path, digest) < 0) {
@@ -329,7 +329,7 @@ int stw_access_create(const struct stw_access_config *config, struct stw_access 
 {
     struct stw_access *a = calloc(1, sizeof(*a));
     if (!a)
-        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics' door");
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics server");
     a->c = *config;
     a->tokens = BURST;
     a->refilled_ms = stw_now_ms(config->clock);

@@ -167,7 +167,7 @@ static void log_refused_caller(struct stw_client_auth *c, const char *why)
     c->told_ms = due ? now : c->told_ms;
     (void)pthread_mutex_unlock(&c->lock);
     if (due)
-        stw_log(STW_LOG_WARN, "a caller at the door was refused", STW_STR("reason", why));
+        stw_log(STW_LOG_WARN, "refused a client of the webhook", STW_STR("reason", why));
 }
 
 /* gnutls_certificate_verify_function: anything but 0 ends the handshake. */

@@ -28,8 +28,7 @@ int stw_address_split(const char *address, char host[256], char port[6], struct 
     } else if (memchr(from, ':', (size_t)(end - from))) {
         return stw_fail(
             err, STW_ERR_INVALID,
-            "bind address \"%s\": an IPv6 address must stand in brackets, as in [::1]:9443",
-            address);
+            "bind address \"%s\": an IPv6 address must be in brackets, as in [::1]:9443", address);
     }
     if (end - from > 255)
         return stw_fail(err, STW_ERR_INVALID, "bind address: the host is longer than 255 bytes");

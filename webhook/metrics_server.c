@@ -194,7 +194,7 @@ int stw_metrics_server_create(const struct stw_metrics_server_config *config,
     struct stw_metrics_server *s = calloc(1, sizeof(*s));
     if (!s) {
         stw_access_destroy(config->access);
-        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics' door");
+        return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics server");
     }
     s->c = *config;
     stw_bundle_slot_init(&s->bundle);

@@ -195,7 +195,7 @@ def test_files_that_are_replaced_are_read(running, tmp_path):
     one = running()
     door.swap_pair(one.certs, door.make_pair(tmp_path / "new", "new"))
     wait.until("the new pair to be taken", lambda: len(
-        said(one, "serving certificate taken into service")) == 2)
+        said(one, "serving certificate in use")) == 2)
     eru = {"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru", "metadata": {"name": "e"},
            "spec": {"schedule": "0 0 * * *", "timeZone": "Europe/Berlin", "deploymentname": "d"}}
     body = door.review(eru, kind={"group": "mtsre.meitu.com", "version": "v1", "kind": "Eru"},
@@ -220,6 +220,6 @@ def test_a_certificate_by_way_of_a_link(tmp_path, steward_binary):
         door.swap_pair(real, door.make_pair(tmp_path / "new", "new"))
         (one.certs / "touched").touch()  # else it is checked only once a minute
         wait.until("the new pair to be taken", lambda: len(
-            said(one, "serving certificate taken into service")) == 2, 90)
+            said(one, "serving certificate in use")) == 2, 90)
     finally:
         assert one.stop() == 0

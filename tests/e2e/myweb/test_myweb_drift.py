@@ -64,7 +64,7 @@ def test_only_the_record_of_owners_changed(controller, installed, namespace):
     installed.patch("service", "web", namespace,
                     [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
     message = installed.wait_event("web", namespace, "DriftRepaired")
-    assert message == 'Service "web" had been changed and is as wanted again: (managedFields)'
+    assert message == 'repaired Service "web", which had been changed: (managedFields)'
     web = installed.wait_for(myweb.KIND, "web", namespace, lambda o: o["status"].get("repairs") == 1)
     assert web["status"]["lastRepair"]["fields"] == "(managedFields)"
 

@@ -61,7 +61,7 @@ def answers(door, pair=None, version=None):
 
 def reasons(door):
     """The reasons for refused callers, from the log."""
-    return [e["reason"] for e in door.log() if e["msg"] == "a caller at the door was refused"]
+    return [e["reason"] for e in door.log() if e["msg"] == "refused a client of the webhook"]
 
 
 def test_who_is_answered(make_door, folder):

@@ -189,7 +189,7 @@ static void test_wrong_input(void **state)
         {&ca, none, bad_ip, 90, "\"300.1.1.1\" is not an IP address"},
         {&ca, dns, none, 0, "cannot be valid for 0 days"},
         {&ca, dns, none, 4000000, "cannot be valid"},
-        {&mixed, dns, none, 90, "does not fit the CA certificate"},
+        {&mixed, dns, none, 90, "does not match the CA certificate"},
         {&junk, dns, none, 90, "holds no PEM certificate"},
     };
     for (size_t i = 0; i < STW_COUNT(rows); i++) {

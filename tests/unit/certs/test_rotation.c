@@ -587,7 +587,7 @@ static void test_no_key_in_log(void **state)
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
     assert_in_range(n, 100, sizeof(text) - 2);
     text[n] = '\0';
-    assert_non_null(strstr(text, "the CA's key is missing or does not fit"));
+    assert_non_null(strstr(text, "the CA's key is missing or does not match"));
     assert_null(strstr(text, "PRIVATE"));
     stw_autofree char *key = fake_data(&w->api, "tls.key");
     key[60] = '\0';
