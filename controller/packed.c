@@ -24,7 +24,7 @@ static const char dictionary[] =
     "0 * * "
     "*\\\" in Etc/UTC\"],[\"TargetFound\",\"True\",1,\"Found\",\"Deployment \\\"\\\" is there\"],"
     "[\"RolloutComplete\",\"True\",1,\"Complete\",\"the latest restart of Deployment \\\"\\\" is "
-    "through\"]"
+    "complete\"]"
     "\"history\":[{\"durationSeconds\":10,\"instant\":\"2026-\"reason\":\"RolloutSucceeded\","
     "\"result\":\"Succeeded\"},\"lastRestartTime\":\"\"lastResult\":\"\"lastScheduleTime\":\""
     "\"nextScheduleTime\":\"2026-"

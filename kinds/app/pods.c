@@ -149,7 +149,7 @@ static void look_at_scheduling(struct stw_json pod, struct app_trouble *t)
         return;
     stw_json_cut(stw_json_path(pod, "metadata.name"), name, sizeof(name));
     stw_json_cut(found, message, sizeof(message));
-    set_trouble(t, "Unschedulable", "pod %s finds no node: %s", name, message);
+    set_trouble(t, "Unschedulable", "pod %s cannot be scheduled: %s", name, message);
 }
 
 /* Pods that have ended or are being deleted will be replaced and are ignored. */

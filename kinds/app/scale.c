@@ -52,7 +52,7 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
-    stw_log(STW_LOG_INFO, "autoscaling is off; the pods stay as many as they are",
+    stw_log(STW_LOG_INFO, "autoscaling is off; the number of pods stays as it is",
             STW_INT("replicas", (uint64_t)n));
     return stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, "scale",
                                 patch, run->controller->field_manager, NULL, err);

@@ -108,7 +108,7 @@ static void find_degraded(const struct app *a, const struct stw_aspect *progress
                           struct stw_aspect *f)
 {
     set_aspect(f, STW_LEVEL_FINE, STW_FALSE, REASON_HEALTHY);
-    STW_ASPECT_SAY(f, "no pod is in trouble");
+    STW_ASPECT_SAY(f, "no pod has a problem");
     if (stw_streq(progress->reason, STW_REASON_QUOTA)) {
         set_aspect(f, STW_LEVEL_FINE, STW_TRUE, STW_REASON_QUOTA);
         STW_ASPECT_SAY(f, "%s", progress->message);
@@ -149,9 +149,9 @@ static void find_service(const struct app *a, struct stw_aspect *f)
     set_aspect(f, STW_LEVEL_FINE, any ? STW_TRUE : STW_FALSE,
                any ? REASON_ENDPOINTS : REASON_NO_ENDPOINTS);
     if (any)
-        STW_ASPECT_SAY(f, "Service \"%s\" has pods behind it", a->owner.name);
+        STW_ASPECT_SAY(f, "Service \"%s\" has ready pods", a->owner.name);
     else
-        STW_ASPECT_SAY(f, "no pod behind Service \"%s\" is ready", a->owner.name);
+        STW_ASPECT_SAY(f, "no pod of Service \"%s\" is ready", a->owner.name);
 }
 
 /* The App also works in a cluster without metrics, so that is not an error. */

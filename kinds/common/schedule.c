@@ -24,7 +24,7 @@ static void advise_on_schedule(const char *path, const struct stw_cron *c, const
             stw_findings_warn(f, "%s: field %d (%s): the step is larger than the range", path,
                               i + 1, stw_cron_field_name((enum stw_cron_field)i));
     if (stw_cron_oftener(c, OFTEN_MINUTES))
-        stw_findings_warn(f, "%s: %s oftener than every %d minutes", path, what, OFTEN_MINUTES);
+        stw_findings_warn(f, "%s: %s more often than every %d minutes", path, what, OFTEN_MINUTES);
     if (!c->any_day && !c->any_weekday)
         stw_findings_warn(
             f, "%s: both day fields are restricted; it matches when either day field matches",

@@ -42,19 +42,19 @@ static void release_targetless(struct dbuser *d, struct stw_result *result)
             "steward's configuration has no target \"%s\" any more; if its server still "
             "runs, account \"%s\" is left on it",
             d->label, account);
-    stw_log(STW_LOG_WARN, "a target is gone, its account is let go", STW_STR("target", d->label));
+    stw_log(STW_LOG_WARN, "target removed, leaving the account on the server",
+            STW_STR("target", d->label));
     remove_user_finalizer(d, result);
 }
 
 static void release_forced(struct dbuser *d, struct stw_result *result)
 {
-    stw_object_event(
-        d->run, &d->object, true, "FinalizerForced", "Delete",
-        "let go by the annotation steward.dev/force-delete; what is on target \"%s\" is "
-        "left there: %s",
-        d->label, d->report.err.text);
-    stw_log(STW_LOG_WARN, "an object is let go by force", STW_STR("target", d->label),
-            STW_STR("error", d->report.err.text));
+    stw_object_event(d->run, &d->object, true, "FinalizerForced", "Delete",
+                     "finalizer removed because of the annotation steward.dev/force-delete; what "
+                     "is on target \"%s\" is left there: %s",
+                     d->label, d->report.err.text);
+    stw_log(STW_LOG_WARN, "force-delete: leaving the account on the server",
+            STW_STR("target", d->label), STW_STR("error", d->report.err.text));
     remove_user_finalizer(d, result);
 }
 
@@ -81,7 +81,7 @@ static void tell_done(struct dbuser *d)
                      retained ? "left account \"%s\" on target \"%s\"; it is no longer steward's"
                               : "dropped account \"%s\" on target \"%s\"",
                      account ? account : d->spec.user, d->target->name);
-    stw_log(STW_LOG_INFO, retained ? "let an account go" : "dropped an account",
+    stw_log(STW_LOG_INFO, retained ? "left an account on the server" : "dropped an account",
             STW_STR("target", d->target->name));
 }
 

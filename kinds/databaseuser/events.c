@@ -42,13 +42,13 @@ static void list_changes(const struct dbuser *d, struct stw_buf *out)
     add_word(out, r->hosts_changed, "hosts");
     add_word(out, r->options_changed, "TLS or limits");
     add_word(out, r->grants_given > 0, "rights given");
-    add_word(out, r->grants_revoked > 0, "rights taken back");
+    add_word(out, r->grants_revoked > 0, "rights revoked");
 }
 
 static const struct {
     const char *reason, *action, *before, *after;
 } news[] = {
-    {"DriftRepaired", "Repair", "", " had been dropped and is there again"},
+    {"DriftRepaired", "Repair", "", " had been dropped and was created again"},
     {"Created", "Create", "created ", ""},
     {"Adopted", "Adopt", "took over ", ""},
     {"PasswordRotated", "Rotate", "", " has the new password of its Secret"},
@@ -73,7 +73,7 @@ static void tell_changes(const struct dbuser *d, const char *account)
         return;
     stw_object_event(d->run, &d->object, false, drift ? "DriftRepaired" : "Updated",
                      drift ? "Repair" : "Update",
-                     drift ? "account \"%s\" had been changed and is as wanted again: %s"
+                     drift ? "account \"%s\" had been changed and was repaired: %s"
                            : "updated account \"%s\": %s",
                      account, stw_buf_str(&words));
     stw_log(STW_LOG_INFO, drift ? "repaired an account" : "updated an account",

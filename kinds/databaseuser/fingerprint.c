@@ -133,7 +133,7 @@ int stw_fingerprint(struct stw_fingerprints *f, const struct stw_run *run, const
     pthread_mutex_lock(&f->lock);
     int rc = f->loaded ? 0 : load_key(f, run, err);
     if (rc == 0 && stw_fingerprint_under(f->key, uid, password, len, ret) != 0)
-        rc = stw_fail(err, STW_ERR_INTERNAL, "cannot work out a fingerprint");
+        rc = stw_fail(err, STW_ERR_INTERNAL, "cannot compute a fingerprint");
     pthread_mutex_unlock(&f->lock);
     return rc;
 }

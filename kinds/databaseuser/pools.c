@@ -190,7 +190,7 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
     if (stw_pool_create(&config, &pool, err) != 0)
         return -1;
     if (e->pool)
-        stw_log(STW_LOG_INFO, "a database target has changed, its connections are made anew",
+        stw_log(STW_LOG_INFO, "a database target has changed, connecting again",
                 STW_STR("target", target->name));
     *ret_old = e->pool;
     stw_targets_unref(e->targets);

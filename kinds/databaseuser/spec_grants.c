@@ -207,7 +207,7 @@ static void check_privileges(const struct subject *g)
         if (has_name_before(list, name, i))
             add_privilege(g, i, STW_DUPLICATE, name, "");
         else if (all && !stw_streq(name, "ALL"))
-            add_privilege(g, i, STW_INVALID, name, "must be left out, for ALL is in the list");
+            add_privilege(g, i, STW_INVALID, name, "must be left out, because ALL is in the list");
         else
             check_privilege(g, i, name);
     }

@@ -362,7 +362,8 @@ static void advise_on_value(const struct stw_dbu_scene *s, const struct stw_secr
                           p->key, p->name);
     if (!facts->is_text)
         stw_findings_warn(
-            s->f, "the value of key \"%s\" in Secret \"%s\" holds control characters or is no text",
+            s->f,
+            "the value of key \"%s\" in Secret \"%s\" holds control characters or is not text",
             p->key, p->name);
     if (len == 0)
         stw_findings_warn(s->f,

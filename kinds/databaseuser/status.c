@@ -152,7 +152,7 @@ static void find_secret(const struct dbuser *d, struct stw_aspect *a)
         STW_ASPECT_SAY(a,
                        "the value of \"%s\" in Secret \"%s\" ends in a newline, which is part of "
                        "the password now; if that was not meant, set spec.password.trimNewline or "
-                       "write the value anew with `printf` or `echo -n`",
+                       "write the value again with `printf` or `echo -n`",
                        key, name);
         break;
     }
@@ -497,7 +497,7 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
         return;
     (void)snprintf(v->message, sizeof(v->message),
                    "the account cannot be dropped yet: %s. Annotate steward.dev/force-delete=true "
-                   "to let the object go and leave the account",
+                   "to remove the object and leave the account",
                    r->err.text);
 }
 

@@ -113,7 +113,7 @@ static void replace_targets(struct stw_target_store *s, struct stw_target_file *
     stw_targets_unref(old);
     s->fingerprint = file->fingerprint;
     stw_series_set(s->count, (double)stw_targets_count(s->now));
-    log_lines(STW_LOG_WARN, "database targets: a doubt", &file->warnings);
+    log_lines(STW_LOG_WARN, "database targets: warning", &file->warnings);
     stw_log(STW_LOG_INFO, "database targets read", STW_STR("file", s->path),
             STW_INT("targets", stw_targets_count(s->now)));
 }

@@ -31,7 +31,7 @@ static const struct stw_field spec_fields[] = {
     {.name = "schedule",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_eru, schedule),
-     .help = "When, as in crontab: minute, hour, day of month, month, day of week; or @yearly, "
+     .help = "Schedule as in crontab: minute, hour, day of month, month, day of week; or @yearly, "
              "@monthly, @weekly, @daily, @hourly.",
      .def = "\"" STW_ERU_SCHEDULE "\"",
      .has_range = true,
@@ -69,8 +69,8 @@ static const struct stw_field spec_fields[] = {
     {.name = "jitterSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_eru, jitter_seconds),
-     .help = "Restarts are put off by up to so many seconds, each Eru always by the same; less "
-             "than startingDeadlineSeconds.",
+     .help = "Longest delay of a restart, in seconds; the delay of each Eru is constant; less than "
+             "startingDeadlineSeconds.",
      .def = "0",
      .has_range = true,
      .min = 0,
@@ -105,7 +105,7 @@ static const struct stw_field active_fields[] = {
     {.name = "since",
      .type = STW_T_STRING,
      .format = "date-time",
-     .help = "When it was put into force; no instant before counts."},
+     .help = "When it took effect; no instant before counts."},
     {0},
 };
 
@@ -128,7 +128,7 @@ static const struct stw_field manual_fields[] = {
      .type = STW_T_STRING,
      .format = "date-time",
      .help = "When it was seen, and what the Deployment was stamped with."},
-    {.name = "done", .type = STW_T_BOOL, .help = "Whether it has been dealt with."},
+    {.name = "done", .type = STW_T_BOOL, .help = "Whether it has been handled."},
     {0},
 };
 
@@ -137,7 +137,7 @@ static const struct stw_field history_fields[] = {
      .type = STW_T_STRING,
      .format = "date-time",
      .help = "Instant of the schedule, or of a restart by hand."},
-    {.name = "result", .type = STW_T_STRING, .help = "What came of it.", .values = results},
+    {.name = "result", .type = STW_T_STRING, .help = "Its result.", .values = results},
     {.name = "reason", .type = STW_T_STRING, .help = "Why, in CamelCase."},
     {.name = "durationSeconds",
      .type = STW_T_INT,
@@ -153,7 +153,7 @@ static const struct stw_field status_fields[] = {
     {.name = "lastScheduleTime",
      .type = STW_T_STRING,
      .format = "date-time",
-     .help = "Latest instant of the schedule that has been dealt with."},
+     .help = "Latest instant of the schedule that has been handled."},
     {.name = "lastRestartTime",
      .type = STW_T_STRING,
      .format = "date-time",
@@ -172,11 +172,11 @@ static const struct stw_field status_fields[] = {
      .help = "Instants missed so far; at most 100 are counted at a time."},
     {.name = "lastResult",
      .type = STW_T_STRING,
-     .help = "What came of the latest instant.",
+     .help = "Result of the latest instant.",
      .values = results},
     {.name = "activeSchedule",
      .type = STW_T_OBJECT,
-     .help = "The schedule in force; absent while disabled.",
+     .help = "The schedule in effect; absent while disabled.",
      .fields = active_fields},
     {.name = "currentRollout",
      .type = STW_T_OBJECT,
@@ -272,7 +272,7 @@ const struct stw_kind stw_kind_eru = {
     .singular = "eru",
     .short_names = short_names,
     .categories = categories,
-    .help = "Eru restarts a Deployment by the clock.",
+    .help = "Eru restarts a Deployment on a schedule.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_eru),
     .status = status_fields,

@@ -71,7 +71,8 @@ static void set_rollout(const struct eru *e, struct stw_conditions *c)
         stw_condition_keep(c, ROLLOUT_COMPLETE);
     else if (stw_streq(e->rollout_reason, "Complete"))
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_TRUE, "Complete",
-                          "the latest restart of Deployment \"%s\" is through", e->spec.deployment);
+                          "the latest restart of Deployment \"%s\" is complete",
+                          e->spec.deployment);
     else
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_FALSE, e->rollout_reason, "%s",
                           e->rollout_message);

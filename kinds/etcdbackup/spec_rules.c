@@ -187,7 +187,8 @@ static void advise_on_etcdbackup(const struct stw_admission *a, const struct stw
                                  const struct stw_etcdbackup *old, struct stw_findings *f)
 {
     if (b->verify && stw_streq(b->verify, "None"))
-        stw_findings_warn(f, "spec.verify None: nobody knows whether such backups can be restored");
+        stw_findings_warn(f,
+                          "spec.verify None: it is not known whether such backups can be restored");
     stw_etcd_check_s3(a, &b->s3, old ? &old->s3 : NULL, then_made, f);
     if (!old || !stw_same(b->client_tls_secret, old->client_tls_secret))
         stw_ec_advise_on_secret(a, b->client_tls_secret, secret_keys[0].keys, then_made, f);

@@ -81,7 +81,7 @@ const struct stw_field stw_etcd_s3_fields[] = {
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_s3, path),
      .help = "Bucket and key: bucket/key.  Backups are written to it, or below it as "
-             "key_v<revision>_<time> when they are made by the clock.",
+             "key_v<revision>_<time> when they are made on a schedule.",
      .required = true,
      .has_range = true,
      .min = 3,
@@ -106,7 +106,7 @@ const struct stw_field stw_etcd_s3_fields[] = {
     {.name = "forcePathStyle",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_etcd_s3, force_path_style),
-     .help = "Whether the bucket stands in the path instead of in the host's name.",
+     .help = "Whether the bucket is in the path instead of in the host name.",
      .def = "false"},
     {.name = "region",
      .type = STW_T_STRING,
@@ -120,7 +120,7 @@ const struct stw_field stw_etcd_s3_fields[] = {
     {.name = "sse",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_s3, sse),
-     .help = "How the server shall encrypt the object; when absent, as the bucket says.",
+     .help = "How the server encrypts the object; when absent, as configured for the bucket.",
      .values = encryptions},
     {0},
 };
@@ -191,7 +191,7 @@ void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *
     if (now->endpoint && *now->endpoint)
         stw_etcd_check_url("spec.s3.endpoint", now->endpoint, "https://s3.example.com:9000", f);
     if (now->endpoint && strncmp(now->endpoint, "http://", 7) == 0)
-        stw_findings_warn(f, "spec.s3.endpoint is plain HTTP: anybody on the way can read and "
+        stw_findings_warn(f, "spec.s3.endpoint is plain HTTP: others on the network can read and "
                              "change what is stored");
     if (now->aws_secret && (!old || !stw_same(now->aws_secret, old->aws_secret)))
         stw_ec_advise_on_secret(a, now->aws_secret, keys, then, f);

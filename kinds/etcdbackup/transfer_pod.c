@@ -11,7 +11,7 @@
 #define DEADLINE_S 3600 /* where the policy sets no timeout */
 #define SLACK_S 300     /* for reading back, and for the start of the pod */
 #define USER 65532
-#define NOTHING_TOLD "its agent ended without a word"
+#define NOTHING_TOLD "its agent ended without a result"
 
 static struct stw_owner owner_of(const struct eb *e)
 {

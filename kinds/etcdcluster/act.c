@@ -293,7 +293,8 @@ static void tell_change(struct ec *e)
                    (unsigned long long)e->move.id);
         break;
     case EC_MOVE_LEADER:
-        report_act(e, "LeaderMoved", "MoveLeader", "leadership goes from %s to %s", m, e->move.to);
+        report_act(e, "LeaderMoved", "MoveLeader", "moving leadership from %s to %s", m,
+                   e->move.to);
         break;
     case EC_DOWNGRADE:
         if (stw_semver_known(e->move.version))

@@ -55,7 +55,7 @@ static int plan_with_unused_name(struct ec *e)
         e->view.name_used = true;
         ec_fresh_name(e, e->view.fresh);
     }
-    return stw_fail(&e->err, STW_ERR_CONFLICT, "no name for a new member was found unused");
+    return stw_fail(&e->err, STW_ERR_CONFLICT, "found no unused name for a new member");
 }
 
 /* Whether an earlier call, by us or by a previous leader, may still take effect. */

@@ -99,7 +99,7 @@ static void set_available_condition(const struct ec *e, struct stw_conditions *c
                           "the members refuse steward's identity");
     else if (e->trouble == STW_ETCD_TLS && !answered)
         stw_condition_set(c, "Available", STW_FALSE, "TLSFailed",
-                          "the members' certificates and steward's do not fit");
+                          "the members' certificates and steward's do not match");
     else
         stw_condition_set(c, "Available", STW_FALSE, "NoQuorum",
                           "%d of %d members are healthy, %d are needed", q.healthy, q.voters,
@@ -183,10 +183,10 @@ static void progress_conditions(const struct ec *e, struct stw_conditions *c)
         stw_condition_set(c, "Recovering", STW_FALSE, IDLE, "no member is being replaced");
     if (has_stale_certificates(e))
         stw_condition_set(c, "Rolling", STW_TRUE, "CertRotation",
-                          "pods are made anew, one at a time, to serve a new certificate");
+                          "pods are recreated, one at a time, to serve a new certificate");
     else if (is_roll_in_progress(e))
         stw_condition_set(c, "Rolling", STW_TRUE, "SpecChange",
-                          "pods are made anew, one at a time, as the spec has changed");
+                          "pods are recreated, one at a time, as the spec has changed");
     else
         stw_condition_set(c, "Rolling", STW_FALSE, IDLE, "all pods are as the spec wants them");
 }

@@ -130,16 +130,15 @@ static bool quorum_lost(struct plan *p)
             "changed",
             p->q.healthy, p->q.voters, p->q.needed, ready->name);
     if (!m)
-        return plan_freeze(
-            p, "QuorumLost",
-            "%d of %d members are healthy, %d are needed, and there is no volume to go "
-            "on with: restore a backup into a new cluster (EtcdRestore)",
-            p->q.healthy, p->q.voters, p->q.needed);
+        return plan_freeze(p, "QuorumLost",
+                           "%d of %d members are healthy, %d are needed, and there is no volume to "
+                           "continue with: restore a backup into a new cluster (EtcdRestore)",
+                           p->q.healthy, p->q.voters, p->q.needed);
     if (v->force)
         return plan_freeze(p, "QuorumLost",
-                           "the annotation " STW_ETCD_FORCE_NEW_CLUSTER " names \"%s\", which is "
-                           "no member with a volume that is there, as for instance %s is; nothing "
-                           "is changed",
+                           "the annotation " STW_ETCD_FORCE_NEW_CLUSTER
+                           " names \"%s\", which is not a member with an existing volume, as for "
+                           "instance %s is; nothing is changed",
                            v->force, m->name);
     tell_progress(p, m, progress, sizeof(progress));
     return plan_freeze(
@@ -147,7 +146,7 @@ static bool quorum_lost(struct plan *p)
         "%d of %d members are healthy, %d are needed; nothing is changed. See why with "
         "`kubectl get pods -l etcd_cluster=%s` and bring the members back. Only if "
         "their data is lost for good: `kubectl annotate etcdcluster %s " STW_ETCD_FORCE_NEW_CLUSTER
-        "=%s` goes on with the data of that member alone%s",
+        "=%s` continues with the data of that member alone%s",
         p->q.healthy, p->q.voters, p->q.needed, name, name, m->name, progress);
 }
 
@@ -159,7 +158,7 @@ static bool unknown_list(struct plan *p)
         return false;
     if (v->quorum_lost_since == 0 || v->now - v->quorum_lost_since < EC_QUORUM_GRACE_S)
         return plan_wait(p, PLAN_SOON_MS, "NoQuorum",
-                         "no member gave a list of members that a quorum stands behind");
+                         "no member returned a list of members that a quorum confirms");
     return quorum_lost(p);
 }
 
@@ -201,9 +200,9 @@ static bool check_doubting_voters(struct plan *p)
     {
         if (plan_voter(m) && m->doubts)
             return plan_note(p, "PromotionLost",
-                             "member %s votes, and takes itself for a learner, as some versions do "
-                             "after an upgrade (etcd issue 19557): no other pod is made anew. See "
-                             "`etcdctl member list` at that member",
+                             "member %s is a voter, but reports itself as a learner, as some "
+                             "versions do after an upgrade (etcd issue 19557): no other pod is "
+                             "recreated. See `etcdctl member list` at that member",
                              m->name);
     }
     return false;
@@ -457,16 +456,15 @@ static bool can_be_in_place(struct plan *p)
     bool trims = plan_trims(p);
     unsigned major = p->v->version.major, minor = p->v->version.minor;
     const char *how = p->v->durable
-                          ? "Set spec.size to 3 first, at the version of now"
+                          ? "Set spec.size to 3 first, at the present version"
                           : "Make a backup and restore it into a new cluster (EtcdRestore)";
     if ((!trims && !any_goes_down(p)) || !out_of_place(p))
         return true;
     if (trims)
-        (void)stw_fail(
-            &p->why, STW_ERR_INVALID,
-            "the log may hold requests of etcd 3.4, which %u.%u does not read (etcd issue "
-            "20809); so members have to be started anew one by one. %s",
-            major, minor, how);
+        (void)stw_fail(&p->why, STW_ERR_INVALID,
+                       "the log may hold requests of etcd 3.4, which %u.%u does not read (etcd "
+                       "issue 20809); so members have to be restarted one by one. %s",
+                       major, minor, how);
     else
         (void)stw_fail(&p->why, STW_ERR_INVALID,
                        "members go back to %u.%u with their volumes, one by one. %s", major, minor,

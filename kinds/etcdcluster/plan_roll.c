@@ -110,17 +110,17 @@ bool plan_roll(struct plan *p)
         !plan_cleared_away(p))
         return false;
     if (!plan_calm(p) || !plan_can_stop(p, m))
-        return plan_note(p, "MembersUnready",
-                         "the pod of member %s is made anew when all members are healthy: %d of "
-                         "%d are",
-                         m->name, p->q.healthy, p->q.voters);
+        return plan_note(
+            p, "MembersUnready",
+            "the pod of member %s is recreated when all members are healthy: %d of %d are", m->name,
+            p->q.healthy, p->q.voters);
     if (!plan_may_take(p, m))
         return plan_note(p, "UpgradeInProgress",
-                         "etcd prepares its data for %u.%u, and member %s has not done it yet",
+                         "etcd prepares its data for %u.%u, and member %s is not ready for it yet",
                          v->version.major, v->version.minor, m->name);
     int64_t rest = v->last_rolled + v->pause_s - v->now;
     if (rest > 0 && !plan_moving(p, m))
         return plan_note(p, "UpgradeInProgress",
-                         "the pod of member %s is made anew in %" PRId64 " s", m->name, rest);
+                         "the pod of member %s is recreated in %" PRId64 " s", m->name, rest);
     return plan_hand_over(p, m) || plan_intend(p, EC_DELETE_POD, kind_of(p, m), m);
 }

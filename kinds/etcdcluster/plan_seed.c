@@ -30,12 +30,11 @@ static bool status_lost(struct plan *p, const char *seed)
     if (!other)
         return false;
     if (!p->v->listed || id == 0 || id == UINT64_MAX)
-        return plan_freeze(
-            p, "StatusLost",
-            "the status knows no cluster, and there are pods or volumes of one, such "
-            "as %s: put status.clusterID and status.memberList back, or delete "
-            "them to begin anew, without their data",
-            other->name);
+        return plan_freeze(p, "StatusLost",
+                           "the status has no clusterID, and there are pods or volumes of a "
+                           "cluster, such as %s: put status.clusterID and status.memberList back, "
+                           "or delete them to start again without their data",
+                           other->name);
     plan_act(p, EC_LATCH, NULL);
     p->move->id = id;
     return true;
@@ -184,11 +183,10 @@ bool plan_force(struct plan *p)
     if (!m.listed || (step == EC_FORCE_CLEAR && p->v->listed))
         return force_to(p, EC_FORCE_NOT);
     if (m.data != EC_DATA_THERE)
-        return plan_freeze(
-            p, "QuorumLost",
-            "the volume of %s, with which the cluster was to go on, is gone: restore "
-            "a backup into a new cluster (EtcdRestore)",
-            m.name);
+        return plan_freeze(p, "QuorumLost",
+                           "the volume of %s, with which the cluster was to continue, is gone: "
+                           "restore a backup into a new cluster (EtcdRestore)",
+                           m.name);
     if (step == EC_FORCE_CLEAR)
         return force_clear(p);
     if (force_pod(p, &m, step == EC_FORCE_START))

@@ -295,7 +295,7 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
         rc = write_leaf(e, a, &s, name, prefix, good ? &old : &fresh, err);
     if (rc == 0 && !good && stw_json_there(stw_json_root(&s.doc)))
         stw_object_event(e->run, &e->object, false, "CertRotated", "Rotate",
-                         "issued the certificate in Secret \"%s\" anew", name);
+                         "renewed the certificate in Secret \"%s\"", name);
     stw_pem_pair_done(&fresh);
     ec_pem_done(&p);
     return rc;

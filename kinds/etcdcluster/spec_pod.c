@@ -74,8 +74,8 @@ const struct stw_field stw_ec_pod_fields[] = {
     {.name = "antiAffinity",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_etcd_pod, anti_affinity),
-     .help = "Whether no two members may be on one node.  Deprecated: affinity and "
-             "topologySpreadConstraints say more.",
+     .help = "Whether no two members may be on one node.  Deprecated: use affinity or "
+             "topologySpreadConstraints.",
      .def = "false"},
     {.name = "tolerations",
      .type = STW_T_LIST,

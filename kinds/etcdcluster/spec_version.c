@@ -111,7 +111,7 @@ static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
     struct stw_etcd_step step = stw_etcd_step_to(to);
     char text[STW_SEMVER_LEN];
     if (stw_semver_older(to, from)) {
-        stw_findings_warn(s->f, "etcd gives up what only %u.%u knows; take a backup first",
+        stw_findings_warn(s->f, "etcd drops data that only %u.%u supports; take a backup first",
                           from.major, from.minor);
         return;
     }

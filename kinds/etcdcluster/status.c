@@ -26,7 +26,7 @@ static void say_act(const struct ec *e, struct stw_aspect *a)
     if (now->kind != EC_IDLE)
         STW_ASPECT_SAY(a, "%s %s is under way", ec_kind_names[now->kind], now->member);
     else
-        STW_ASPECT_SAY(a, "steward is at work on %s",
+        STW_ASPECT_SAY(a, "steward is working on %s",
                        *e->move.member ? e->move.member : e->owner.name);
 }
 

@@ -103,7 +103,7 @@ static void take_result(struct er *e, const struct stw_agent_live *a)
         fail_by(e, told ? "RestoreFailed" : "AgentFailed",
                 *a->text      ? a->text
                 : *a->message ? a->message
-                              : "the pod that restores ended without a word");
+                              : "the pod that restores ended without a result");
     }
     free(got);
 }

@@ -97,15 +97,15 @@ static const struct stw_field spec_fields[] = {
     {.name = "mode",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcdrestore, mode),
-     .help = "New: a cluster is made, and one that there is is not touched.",
+     .help = "New: a cluster is created; an existing one is not changed.",
      .def = "\"New\"",
      .immutable = true,
      .values = modes},
     {.name = "bumpRevision",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_etcdrestore, bump_revision),
-     .help = "How far revisions are moved on, so that no client takes old ones for new; needs etcd "
-             "3.5.10 or newer.",
+     .help = "How far revisions are raised, so that no client mistakes old ones for new; needs "
+             "etcd 3.5.10 or newer.",
      .def = "1000000000",
      .immutable = true,
      .has_range = true,
@@ -115,16 +115,15 @@ static const struct stw_field spec_fields[] = {
     {.name = "markCompacted",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_etcdrestore, mark_compacted),
-     .help = "Whether everything before is marked compacted, so that watches begin anew; needs "
-             "etcd 3.5.10 or newer.",
+     .help = "Whether everything before is marked compacted, so that watches restart; needs etcd "
+             "3.5.10 or newer.",
      .def = "true",
      .immutable = true},
     {.name = "keepOldVolumesSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_etcdrestore, keep_old_volumes_s),
-     .help =
-         "Ignored: what mode New finds it leaves, and of what it made itself it keeps nothing that "
-         "failed.",
+     .help = "Ignored: mode New changes no existing volumes, and keeps nothing of an attempt that "
+             "failed.",
      .has_range = true,
      .max = INT32_MAX,
      .range_text = "must be 0 or more",
@@ -206,8 +205,8 @@ static void check_template(const struct stw_admission *a, const struct stw_etcdr
         stw_ec_forbid(&s, "storage.medium", "restore needs persistent storage");
     if ((r->bump_revision > 0 || r->mark_compacted) && c.version &&
         stw_semver_parse(c.version, &v) == 0 && !stw_etcd_has(v, STW_ETCD_BUMPS))
-        stw_findings_warn(f, "etcd before 3.5.10 can neither move revisions on nor mark them "
-                             "compacted: clients that watch must be started anew");
+        stw_findings_warn(f, "etcd before 3.5.10 can neither raise revisions nor mark them "
+                             "compacted: clients that watch must be restarted");
     stw_arena_done(&arena);
 }
 
@@ -244,8 +243,9 @@ static void check_cluster(const struct stw_admission *a, const struct stw_etcdre
                           r->cluster);
     struct stw_json name = stw_json_path(a->object, "metadata.name");
     if (stw_json_there(name) && !stw_json_is(name, r->cluster))
-        stw_findings_warn(f, "metadata.name differs from spec.etcdCluster.name; the cluster is "
-                             "called as the latter says");
+        stw_findings_warn(
+            f,
+            "metadata.name differs from spec.etcdCluster.name; the cluster gets the latter name");
 }
 
 static void advise_on_backup(const struct stw_admission *a, const struct stw_etcdrestore *r,

@@ -116,7 +116,7 @@ static const struct stw_field status_fields[] = {
     {.name = "availableReplicas", .type = STW_T_INT, .format = "int32", .help = "Available pods."},
     {.name = "url",
      .type = STW_T_STRING,
-     .help = "Where the page is, behind the address of any node: \":<nodePort>\"."},
+     .help = "Where the page is, after the address of any node: \":<nodePort>\"."},
     STW_ROW_REPAIRS,
     STW_ROW_LAST_REPAIR,
     {0},
@@ -192,8 +192,8 @@ static void advise_on_port(const struct stw_admission *a, int64_t port, struct p
         stw_findings_warn(f, "node port %lld is in use by Service %s", (long long)port, holder);
     if (port > end)
         stw_findings_warn(f,
-                          "node port %lld may be given to a Service that asks for no certain port; "
-                          "%d-%d are kept for ports chosen by hand",
+                          "node port %lld may be given to a Service that asks for no specific "
+                          "port; %d-%d are kept for ports chosen by hand",
                           (long long)port, r.min, end);
 }
 

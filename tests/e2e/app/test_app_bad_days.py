@@ -159,7 +159,7 @@ def test_no_node(controller, installed, namespace):
     """The real scheduler finds no node: all are cordoned."""
     installed.apply(app.manifest("web", namespace, replicas=1))
     found = app.wait_condition(installed, "web", namespace, "Degraded", "Unschedulable")
-    assert "finds no node" in found["message"]
+    assert "cannot be scheduled" in found["message"]
 
 
 def test_a_rollout_that_stands(controller, installed, namespace):

@@ -40,7 +40,7 @@ def test_created_rotated_shrunk_and_deleted(scene, mariadb, shop):
 
     scene.patch("app", shop, grants=[{"database": "shop", "privileges": ["SELECT"]}])
     wait.until("fewer rights", lambda: mariadb.rights("app") == ["GRANT SELECT ON `shop`.* TO `app`@`%`"])
-    scene.wait_event("app", shop, "Updated", "rights taken back")
+    scene.wait_event("app", shop, "Updated", "rights revoked")
     assert not mariadb.login("app", SECOND, "INSERT INTO orders VALUES (2)")
     assert scene.wait_ready("app", shop)["status"]["currentGrants"] == ["SELECT ON shop.*"]
 

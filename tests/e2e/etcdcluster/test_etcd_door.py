@@ -247,8 +247,8 @@ def test_warnings(door, namespace):
     said = apply(door, eb(namespace, verify="None", backupPolicy={"schedule": "* * * * *"},
                           s3={"path": "b/k", "endpoint": "http://minio:9000",
                               "awsSecret": "missing"})).stderr
-    for text in ("spec.verify None: nobody knows",
-                 "spec.backupPolicy.schedule: backups oftener than every 5 minutes",
+    for text in ("spec.verify None: it is not known",
+                 "spec.backupPolicy.schedule: backups more often than every 5 minutes",
                  "spec.s3.endpoint is plain HTTP",
                  'Secret "missing" not found; backups are made when it appears'):
         assert f"Warning: {text}" in said

@@ -102,7 +102,7 @@ def test_one_member_alone_does_not_go_back(stage):
     uids = one.uids()
     one.patch(version=ecs.version("3.6"))
     told = one.wait_condition("Stalled", "True", "InvalidSpec")
-    assert "Set spec.size to 3 first, at the version of now" in told["message"]
+    assert "Set spec.size to 3 first, at the present version" in told["message"]
     assert one.uids() == uids
     one.patch(version=ecs.version("3.7"), size=3)
     one.wait_settled(3)

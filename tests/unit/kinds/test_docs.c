@@ -184,7 +184,7 @@ static void the_first_manifest_still_applies(void **state)
                                    "    </html>\n";
     static const char want[] =
         "Warning: image has no tag or uses \":latest\"; rollouts are not reproducible\n"
-        "Warning: node port 30100 may be given to a Service that asks for no certain port; "
+        "Warning: node port 30100 may be given to a Service that asks for no specific port; "
         "30000-30085 are kept for ports chosen by hand\n";
     struct page page = {.path = "-", .said = STW_BUF_INIT(65536)};
     (void)state;

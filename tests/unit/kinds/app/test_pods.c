@@ -93,7 +93,7 @@ static void test_pods(void **state)
         /* the scheduler */
         {POD("'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':"
              "'Unschedulable','message':'0/3 nodes'}]"),
-         "Unschedulable: pod web-1 finds no node: 0/3 nodes"},
+         "Unschedulable: pod web-1 cannot be scheduled: 0/3 nodes"},
         /* init containers, which other clients may add */
         {POD("'initContainerStatuses':[{'name':'init','state':{'terminated':{'exitCode':0}}}]"),
          ""},

@@ -417,8 +417,8 @@ static void grant_shapes(void **state)
         {ON("x", GRANTS(GRANT("a", "\"SELECT\",\"INSERT\",\"SELECT\""))),
          "spec.grants[0].privileges[2]: Duplicate value: \"SELECT\"\n"},
         {ON("x", GRANTS(GRANT("a", "\"SELECT\",\"ALL\""))),
-         "spec.grants[0].privileges[0]: Invalid value: \"SELECT\": must be left out, for ALL is in "
-         "the list\nW: spec.grants[0].privileges: ALL is more than most accounts need\n"},
+         "spec.grants[0].privileges[0]: Invalid value: \"SELECT\": must be left out, because ALL "
+         "is in the list\nW: spec.grants[0].privileges: ALL is more than most accounts need\n"},
         {ON("x", GRANTS(GRANT("a", "\"SELECT\"") "," GRANT("b", "\"SELECT\"") "," GRANT(
                      "a", "\"INSERT\""))),
          "spec.grants[2]: Duplicate value: spec.grants[0] is for the same; put the privileges into "
@@ -790,7 +790,7 @@ static void what_is_said_of_the_secret(void **state)
          "W: the password in Secret \"s\" is shorter than 12 bytes\n"},
         {{.secret_there = true, .key_there = true, .len = 20},
          "",
-         "W: the value of key \"password\" in Secret \"s\" holds control characters or is no "
+         "W: the value of key \"password\" in Secret \"s\" holds control characters or is not "
          "text\n"},
         {{.secret_there = true,
           .key_there = true,

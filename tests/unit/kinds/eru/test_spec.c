@@ -39,7 +39,7 @@ static void fields_one_by_one(void **state)
         {SPEC("\"schedule\":\"*/60 0 * * *\""),
          "W: spec.schedule: field 1 (minute): the step is larger than the range\n"},
         {SPEC("\"schedule\":\"*/4 * * * *\""),
-         "W: spec.schedule: restarts oftener than every 5 minutes\n"},
+         "W: spec.schedule: restarts more often than every 5 minutes\n"},
         {SPEC("\"schedule\":\"0 0 13 * 5\""),
          "W: spec.schedule: both day fields are restricted; it matches when either day field "
          "matches\n"},

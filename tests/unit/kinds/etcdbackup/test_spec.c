@@ -24,7 +24,8 @@
     "an alphanumeric character\n"
 #define ONE_SOURCE "set exactly one of etcdEndpoints, clusterRef\n"
 #define PLAIN                                                                                      \
-    "W: spec.s3.endpoint is plain HTTP: anybody on the way can read and change what is stored\n"
+    "W: spec.s3.endpoint is plain HTTP: others on the network can read and change what is "        \
+    "stored\n"
 
 struct row {
     const char *object, *want;
@@ -174,7 +175,7 @@ static void stores(void **state)
         /* verification */
         {EB(",\"verify\":\"Hash\""), ""},
         {EB(",\"verify\":\"None\""),
-         "W: spec.verify None: nobody knows whether such backups can be restored\n"},
+         "W: spec.verify None: it is not known whether such backups can be restored\n"},
         {EB(",\"verify\":\"Restore\""), "spec.verify: Unsupported value: \"Restore\": supported "
                                         "values: \"None\", \"Hash\"\n"},
         {EB(",\"compression\":\"Gzip\""), "W: unknown field \"spec.compression\"\n"},
@@ -218,7 +219,7 @@ static void policies(void **state)
         {POLICY("\"schedule\":\"\""),
          "spec.backupPolicy.schedule: Invalid value: \"\": must not be empty\n"},
         {POLICY("\"schedule\":\"* * * * *\""),
-         "W: spec.backupPolicy.schedule: backups oftener than every 5 minutes\n"},
+         "W: spec.backupPolicy.schedule: backups more often than every 5 minutes\n"},
         {POLICY("\"schedule\":\"@daily\",\"timeZone\":\"Local\""),
          "spec.backupPolicy.timeZone: Invalid value: \"Local\": unknown time zone\n"},
         {POLICY("\"schedule\":\"@daily\",\"startingDeadlineSeconds\":9"),
@@ -311,15 +312,13 @@ static void restore_sources(void **state)
         {OBJECT(BACKUP ",\"etcdCluster\":{\"name\":\"1st\"}"),
          "spec.etcdCluster.name: Invalid value: \"1st\": must start with a letter and hold only "
          "a-z, 0-9 and '-', because a Service gets this name\n"
-         "W: metadata.name differs from spec.etcdCluster.name; the cluster is called as the latter "
-         "says\n"},
+         "W: metadata.name differs from spec.etcdCluster.name; the cluster gets the latter name\n"},
         {OBJECT(BACKUP ",\"etcdCluster\":{\"name\":"
                        "\"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyza\"}"),
          "spec.etcdCluster.name: Invalid value: "
          "\"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyza\": must be at most 52 "
          "characters\n"
-         "W: metadata.name differs from spec.etcdCluster.name; the cluster is called as the latter "
-         "says\n"},
+         "W: metadata.name differs from spec.etcdCluster.name; the cluster gets the latter name\n"},
         /* the rest */
         {ER(BACKUP ",\"mode\":\"Replace\""),
          "spec.mode: Unsupported value: \"Replace\": supported values: \"New\"\n"},
@@ -356,8 +355,8 @@ static void restore_sources(void **state)
 static void templates(void **state)
 {
 #define TOO_OLD                                                                                    \
-    "W: etcd before 3.5.10 can neither move revisions on nor mark them compacted: clients that "   \
-    "watch must be started anew\n"
+    "W: etcd before 3.5.10 can neither raise revisions nor mark them compacted: clients that "     \
+    "watch must be restarted\n"
     static const struct row rows[] = {
         {TEMPLATE(""), ""},
         {TEMPLATE("\"size\":1,\"version\":\"3.5.21\",\"storage\":{\"size\":\"8Gi\"}"), ""},

@@ -254,7 +254,7 @@ static void promotion_doubted(void **state)
     expect(&s, EC_DELETE_POD, B);
     s.c->doubts = true;
     expect_words(&s, EC_WAIT, "PromotionLost",
-                 "member " C " votes, and takes itself for a learner");
+                 "member " C " is a voter, but reports itself as a learner");
     s.v.version = old_version;
     s.c->version = s.c->pod_version = old_version;
     expect_words(&s, EC_WAIT, "PromotionLost", "etcd issue 19557");
@@ -337,7 +337,7 @@ static void the_status_is_lost(void **state)
     s.b->cluster_id = 0xdef;
     expect_words(&s, EC_FREEZE, "StatusLost", "status.clusterID");
     nobody_answers(&s, 60);
-    expect_words(&s, EC_FREEZE, "StatusLost", "pods or volumes of one, such as " C);
+    expect_words(&s, EC_FREEZE, "StatusLost", "pods or volumes of a cluster, such as " C);
 }
 
 /* --- when nothing may be done */
@@ -404,7 +404,7 @@ static void steward_is_cut_off(void **state)
     intends(&s, EC_FORCE, A);
     assert_int_equal(s.move.force_step, EC_FORCE_CLEAR);
     s.v.force = "db-xxxxxxxxxx";
-    expect_words(&s, EC_FREEZE, "QuorumLost", "names \"db-xxxxxxxxxx\", which is no member");
+    expect_words(&s, EC_FREEZE, "QuorumLost", "names \"db-xxxxxxxxxx\", which is not a member");
 }
 
 static void forced_step_by_step(void **state)
@@ -626,7 +626,7 @@ static void the_next_waits_for_the_last(void **state)
             expect(&s, EC_DELETE_POD, C);
         else
             expect_words(&s, EC_WAIT, "MembersUnready",
-                         "the pod of member " C " is made anew when");
+                         "the pod of member " C " is recreated when");
         s.v.action = (struct ec_action){.kind = EC_UPGRADE, .member = B, .start = NOW - 5};
         ec_plan(&s.v, &s.move);
         assert_int_equal(s.move.act == EC_FINISH, cases[i].done);
@@ -696,7 +696,7 @@ static void a_line_back(void **state)
     assert_int_equal(stw_semver_compare(s.move.version, line_35), 0);
     assert_true(ec_decides(&s.move));
     s.v.downgrade_to = (struct stw_semver){3, 5, 0};
-    expect_words(&s, EC_WAIT, "UpgradeInProgress", "member " B " has not done it yet");
+    expect_words(&s, EC_WAIT, "UpgradeInProgress", "member " B " is not ready for it yet");
     s.b->storage = s.v.downgrade_to;
     expect(&s, EC_DELETE_POD, B);
     intends(&s, EC_UPGRADE, B);

@@ -158,7 +158,7 @@ static void versions(void **state)
 #define IS(v) "{\"name\":\"a\",\"version\":\"" v "\"}"
 #define OLD_LINE "W: etcd 3.4 is out of support\n"
 
-#define GIVES_UP(line) "W: etcd gives up what only " line " knows; take a backup first\n"
+#define GIVES_UP(line) "W: etcd drops data that only " line " supports; take a backup first\n"
 
 static void upgrades(void **state)
 {

@@ -51,7 +51,7 @@ static void fields_one_by_one(void **state)
         {SPEC("\"nodePortNumber\":0"), ""},
         {SPEC("\"nodePortNumber\":30085"), ""},
         {SPEC("\"nodePortNumber\":30086"),
-         "W: node port 30086 may be given to a Service that asks for no certain port; 30000-30085 "
+         "W: node port 30086 may be given to a Service that asks for no specific port; 30000-30085 "
          "are kept for ports chosen by hand\n"},
         {SPEC("\"nodePortNumber\":80"), "spec.nodePortNumber: Invalid value: 80: must be 0 or "
                                         "between 30000 and 32767\n"},
@@ -248,15 +248,17 @@ static void port_ranges(void **state)
          "spec.nodePortNumber: Invalid value: 7999: must be 0 or between 8000 and 8999\n"},
         {8000, 8999, 8030, ""}, /* 1000 ports: a band of 31 */
         {8000, 8999, 8031,
-         "W: node port 8031 may be given to a Service that asks for no certain port; 8000-8030 are "
+         "W: node port 8031 may be given to a Service that asks for no specific port; 8000-8030 "
+         "are "
          "kept for ports chosen by hand\n"},
         {30000, 30099, 30015, ""}, /* at least 16 */
         {30000, 30099, 30016,
-         "W: node port 30016 may be given to a Service that asks for no certain port; 30000-30015 "
+         "W: node port 30016 may be given to a Service that asks for no specific port; 30000-30015 "
          "are kept for ports chosen by hand\n"},
         {1024, 32767, 1151, ""}, /* at most 128 */
         {1024, 32767, 1152,
-         "W: node port 1152 may be given to a Service that asks for no certain port; 1024-1151 are "
+         "W: node port 1152 may be given to a Service that asks for no specific port; 1024-1151 "
+         "are "
          "kept for ports chosen by hand\n"},
         {30000, 30009, 30009, ""}, /* too few for a band */
         {30000, 30000, 30000, ""},
