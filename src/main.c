@@ -9,10 +9,10 @@
 static const struct stw_command commands[] = {
     {"run", "admission webhook and controllers, in or beside a cluster", stw_cmd_run},
     {"webhook", "admission alone, from a certificate folder; needs no cluster", stw_cmd_webhook},
-    {"validate", "give manifests the door's verdict, without a cluster", stw_cmd_validate},
-    {"doctor", "look an installation over, and say what to do next", stw_cmd_doctor},
-    {"audit", "give objects that are stored already the door's verdict of today", stw_cmd_audit},
-    {"uninstall", "take webhooks and finalizers away, so that nothing hangs without steward",
+    {"validate", "give manifests the webhook's verdict, without a cluster", stw_cmd_validate},
+    {"doctor", "check an installation, and say what to do next", stw_cmd_doctor},
+    {"audit", "give stored objects the verdict that the webhook would give today", stw_cmd_audit},
+    {"uninstall", "remove webhooks and finalizers, so that nothing hangs without steward",
      stw_cmd_uninstall},
     {"snapshot", "take, fetch, verify, list and remove snapshots of an etcd", stw_cmd_snapshot},
     {"print", "CRDs, webhook configurations and RBAC rules as YAML", stw_cmd_print},
@@ -21,9 +21,10 @@ static const struct stw_command commands[] = {
 
 static void print_program_help(FILE *out)
 {
-    fputs("steward defaults and validates custom resources at the cluster's door and reconciles\n"
-          "what was let in.\n\n"
-          "Usage: steward COMMAND [OPTIONS]\n\nCommands\n",
+    fputs("steward defaults and validates custom resources at admission and reconciles what was\n"
+          "accepted.\n\n"
+          "Usage: steward COMMAND [OPTIONS]\n\n"
+          "Commands\n",
           out);
     for (size_t i = 0; i < STW_COUNT(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);

@@ -23,14 +23,14 @@
 static const char usage[] =
     "Usage: steward audit [OPTIONS] [KIND]\n\n"
     "Reads the objects of steward's kinds that are stored in a cluster and gives each the verdict\n"
-    "that the admission webhook would give it today, if it were created anew: rules become\n"
+    "that the admission webhook would give it today, if it were a new object: rules become\n"
     "stricter, and the webhook may have been away.  Nothing is written.  Rules that look at other\n"
-    "objects (node ports, accounts, Secrets) are asked as at the door; of two objects that claim\n"
-    "one thing, each is told of.\n\n"
+    "objects (node ports, accounts, Secrets) apply as in admission; of two objects that claim\n"
+    "one thing, both are reported.\n\n"
     "It needs the rights to list those kinds, Services and Deployments, and to get the Secrets "
     "that\n"
     "DatabaseUsers name: an administrator's, or those of steward's own account.\n\n"
-    "Exit status: 0 all would be let in, 1 something would be refused, 2 something could not be\n"
+    "Exit status: 0 all would be accepted, 1 something would be refused, 2 something could not be\n"
     "read.  Warnings are shown and change nothing.\n";
 
 struct audit_options {
@@ -105,7 +105,7 @@ static void no_lookup(void *ctx, const char *plural, const struct stw_error *err
 {
     struct audit_job *job = ctx;
     char what[400];
-    (void)snprintf(what, sizeof(what), "rules that look at %s are not asked", plural);
+    (void)snprintf(what, sizeof(what), "rules that look at %s are not applied", plural);
     stw_audit_report_trouble(&job->report, what, err->text);
 }
 
@@ -119,10 +119,10 @@ static int read_targets(struct audit_job *job, struct stw_error *err)
     int rc = stw_installed_targets(&job->remote, o->ns, &job->targets, err);
     if (rc == 0 || job->targets.error_count)
         return rc;
-    fprintf(stderr,
-            "steward audit: DatabaseUsers are not held against the database targets (--config): "
-            "%s\n",
-            err->text);
+    fprintf(
+        stderr,
+        "steward audit: DatabaseUsers are not compared with the database targets (--config): %s\n",
+        err->text);
     return 0;
 }
 

@@ -109,7 +109,7 @@ int stw_audit_report_end(struct stw_audit_report *r)
     else
         fprintf(r->out,
                 "%" PRIu64 " object%s: %" PRIu64 " would be refused today, %" PRIu64
-                " only warned of, %" PRIu64 " fine\n",
+                " with warnings only, %" PRIu64 " fine\n",
                 all, all == 1 ? "" : "s", r->refused, r->warned, r->fine);
     if (r->unreadable && !r->json)
         fputs("Not everything could be read; the lines on standard error say what.\n", r->out);

@@ -157,6 +157,7 @@ void stw_confine(const struct stw_settings *s, const struct stw_kubeconfig *kube
     paths_done(&read);
     paths_done(&write);
     stw_log(is.landlock && is.seccomp ? STW_LOG_INFO : STW_LOG_WARN,
-            is.landlock && is.seccomp ? "sandbox entered" : "the kernel has not all of the sandbox",
+            is.landlock && is.seccomp ? "sandbox entered"
+                                      : "the kernel lacks a part of the sandbox",
             STW_INT("landlock", is.landlock), STW_BOOL("seccomp", is.seccomp));
 }

@@ -15,9 +15,8 @@
 
 static const char usage[] =
     "Usage: steward doctor [OPTIONS]\n\n"
-    "Looks an installation over, with the rights of the kubeconfig, from anywhere: API server and\n"
-    "clock, CRDs, the Deployment, webhook configurations and the certificate behind them, "
-    "Service,\n"
+    "Checks an installation, with the rights of the kubeconfig, from anywhere: API server and\n"
+    "clock, CRDs, the Deployment, webhook configurations and their certificate, Service,\n"
     "endpoints and NetworkPolicies, the rights of steward's account, the Lease, the database\n"
     "targets.  Each line says what was seen and, below, what to do next.  Nothing is changed, and\n"
     "no secret is shown.\n\n"
@@ -40,7 +39,7 @@ static const struct stw_flag flags[] = {
     {.name = "namespaces",
      .arg = "A,B",
      AT(namespaces),
-     .help = "that steward looks after; without it as its Deployment says"},
+     .help = "that steward manages; without it as its Deployment says"},
     STW_FLAGS_OUTPUT(struct doctor_options),
     {.name = "timeout",
      .type = STW_FLAG_DURATION,

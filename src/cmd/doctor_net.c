@@ -90,10 +90,10 @@ void doctor_service(struct doctor *d)
                                       "kubectl -n %s get pods --show-labels; kubectl -n %s "
                                       "describe service %s",
                                       d->service_ns, d->service_ns, d->service),
-                        "nobody is ready behind %s/%s: no object of these kinds can be stored",
+                        "no pod of %s/%s is ready: no object of these kinds can be stored",
                         d->service_ns, d->service);
     } else {
-        stw_checkup_add(&d->report, STW_CHECK_OK, "Service", NULL, "%u ready behind %s/%s", ready,
+        stw_checkup_add(&d->report, STW_CHECK_OK, "Service", NULL, "%u ready pods of %s/%s", ready,
                         d->service_ns, d->service);
     }
 }

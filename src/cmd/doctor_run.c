@@ -240,14 +240,14 @@ void doctor_leader(struct doctor *d)
     if (!l.there)
         stw_checkup_add(&d->report, STW_CHECK_WARN, "leader", advice,
                         "there is no Lease %s/" STW_MANAGER_LEASE
-                        ": nobody reconciles, or steward runs without --leader-elect",
+                        ": no replica reconciles, or steward runs without --leader-elect",
                         d->ns);
     else if (!*l.holder)
         stw_checkup_add(&d->report, STW_CHECK_FAIL, "leader", advice,
-                        "the Lease was given back, and nobody has taken it");
+                        "the Lease was released, and no replica has acquired it");
     else if (age_us > l.duration_us)
         stw_checkup_add(&d->report, STW_CHECK_FAIL, "leader", advice,
-                        "%s has not renewed the Lease for %lld s: nobody reconciles", l.holder,
+                        "%s has not renewed the Lease for %lld s: no replica reconciles", l.holder,
                         (long long)(age_us / 1000000));
     else
         stw_checkup_add(&d->report, STW_CHECK_OK, "leader", NULL, "%s, renewed %lld s ago",

@@ -68,10 +68,10 @@ int doctor_server(struct doctor *d)
     int64_t date_us = 0, before_us = stw_wall_us(&stw_clock_system);
     struct stw_request req = {.method = "GET", .path = "/version", .ret_date_us = &date_us};
     if (stw_remote_do(&d->remote, &req, &version, &err) != 0) {
-        stw_checkup_add(&d->report, STW_CHECK_FAIL, "API server",
-                        "Look whether it is there, and whether the kubeconfig is for it: kubectl "
-                        "cluster-info",
-                        "%s does not answer: %s", d->remote.kubeconfig->server, err.text);
+        stw_checkup_add(
+            &d->report, STW_CHECK_FAIL, "API server",
+            "Check that it runs, and that the kubeconfig is for it: kubectl cluster-info",
+            "%s does not answer: %s", d->remote.kubeconfig->server, err.text);
         return -1;
     }
     int64_t after_us = stw_wall_us(&stw_clock_system);

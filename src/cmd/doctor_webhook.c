@@ -131,9 +131,9 @@ static const char *fault_of(const struct webhook_check *x, const char *bundle, c
 {
     struct stw_error err = {0};
     if (!bundle)
-        return "has no caBundle: the API server trusts nobody there";
+        return "has no caBundle: the API server trusts no certificate there";
     if (stw_ca_check(bundle, stw_wall_us(&stw_clock_system) + x->d->ahead_us, &err) != 0)
-        return "has a caBundle that is no CA which is valid now";
+        return "has a caBundle without a CA that is valid now";
     if (x->leaf && !stw_cert_signed_by(x->leaf, bundle))
         return "has a caBundle that has not signed the certificate in the Secret";
     if (x->leaf && *host && !is_cert_for_host(x->leaf, host))
@@ -174,7 +174,7 @@ static void check_configuration(struct webhook_check *x, const struct stw_resour
     if (stw_remote_get(&x->d->remote, r, NULL, name, &configuration, &err) != 0) {
         if (err.code == STW_ERR_NOT_FOUND)
             stw_checkup_add(&x->d->report, STW_CHECK_FAIL, r->kind, apply_advice(x->d),
-                            "%s is not there: objects are stored without being asked about", name);
+                            "%s is not there: objects are stored without admission", name);
         else
             doctor_unread(x->d, r->kind, &err);
         return;

@@ -131,7 +131,7 @@ void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s)
     } else if (!r->quiet) {
         print_place(s, "");
         print_name(s);
-        printf(" passed over: %s is not a kind of steward's\n", s->api_version);
+        printf(" skipped: %s is not a kind of steward's\n", s->api_version);
     }
 }
 
@@ -161,7 +161,7 @@ static void print_end(const struct stw_report *r)
     unsigned all = r->accepted + r->refused + r->passed_over;
     if (r->quiet && !r->refused && !r->unreadable)
         return;
-    printf("%u object%s: %u accepted, %u refused, %u passed over\n", all, all == 1 ? "" : "s",
+    printf("%u object%s: %u accepted, %u refused, %u skipped\n", all, all == 1 ? "" : "s",
            r->accepted, r->refused, r->passed_over);
     if (r->unreadable)
         printf("%u could not be read\n", r->unreadable);

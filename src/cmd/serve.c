@@ -151,10 +151,11 @@ static int read_client_names(struct stw_serve *s, struct stw_error *err)
 {
     const char *file = s->settings->webhook_client_ca, *names = s->settings->webhook_client_names;
     if (!file || !*file)
-        return names && *names ? stw_fail(err, STW_ERR_INVALID,
-                                          "--webhook-client-names means nothing without "
-                                          "--webhook-client-ca-file")
-                               : 0;
+        return names && *names
+                   ? stw_fail(
+                         err, STW_ERR_INVALID,
+                         "--webhook-client-names has no effect without --webhook-client-ca-file")
+                   : 0;
     s->caller_names = stw_list_split(names);
     struct stw_client_auth_config config = {
         .ca_file = file, .names = (const char *const *)s->caller_names, .clock = &stw_clock_system};
@@ -174,7 +175,7 @@ static size_t memory_for_clients(const struct stw_settings *settings)
 static int open_webhook(struct stw_serve *s, struct stw_error *err)
 {
     if (read_client_names(s, err) < 0)
-        return stw_error_wrap(err, "callers at the webhook");
+        return stw_error_wrap(err, "clients of the webhook");
     struct stw_server_config config = {
         .bind_address = s->settings->webhook_bind,
         .kinds = stw_kinds,

@@ -34,7 +34,7 @@ static const struct stw_flag options[] = {
     {.name = "namespaces",
      .arg = "A,B",
      OFFSET(namespaces),
-     .help = "look after these namespaces only; without it all"},
+     .help = "manage these namespaces only; without it all"},
     {.name = "agent-image",
      .arg = "IMAGE",
      OFFSET(agent_image),
@@ -95,8 +95,9 @@ static const struct stw_flag options[] = {
      .min = 16,
      .max = 65536,
      OFFSET(max_connections),
-     .help = "open connections for admission, and at most three quarters of the file descriptors\n"
-             "that the process may have; beyond it the oldest that never finished a request goes"},
+     .help =
+         "open connections for admission, and at most three quarters of the file descriptors\n"
+         "that the process may have; beyond it the oldest that never finished a request is closed"},
     {.name = "webhook-memory",
      .type = STW_FLAG_INT,
      .arg = "MIB",
@@ -141,7 +142,7 @@ static const struct stw_flag options[] = {
      .def = "true",
      OFFSET(metrics_secure),
      .help = "metrics over HTTPS, for tokens whose user the API server lets get /metrics\n"
-             "(ClusterRole steward-metrics-reader); false: plain HTTP for whoever asks"},
+             "(ClusterRole steward-metrics-reader); false: plain HTTP for any client"},
     {.name = "metrics-cert-path",
      .arg = "FOLDER",
      OFFSET(metrics_cert_path),
@@ -162,7 +163,7 @@ static const struct stw_flag options[] = {
      .def = "0",
      .max = 600000,
      OFFSET(shutdown_delay_ms),
-     .help = "how long admission goes on after SIGTERM, while the Service's endpoints move;\n"
+     .help = "how long admission continues after SIGTERM, while the Service's endpoints move;\n"
              "5s suits a cluster"},
     {.name = "sandbox",
      .arg = "auto|off",
@@ -179,7 +180,7 @@ static const struct stw_flag options[] = {
      .arg = "debug|info|warn|error",
      .def = LOG_LEVEL,
      OFFSET(log_level),
-     .help = "what is not worth a log line; in the file, it can be changed while steward runs"},
+     .help = "lowest level that is logged; in the file, it can be changed while steward runs"},
     {0},
 };
 

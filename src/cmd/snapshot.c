@@ -322,7 +322,7 @@ static int prune_snapshots(struct stw_snapshot_work *w)
     unsigned count;
     const struct stw_snapshot_retention r = make_retention(&w->options);
     if (r.max_backups <= 0 && r.max_age_s <= 0)
-        return stw_usage_error("snapshot", "prune: say what goes: --max-backups, --max-age");
+        return stw_usage_error("snapshot", "prune: say what to remove: --max-backups, --max-age");
     if (w->options.dry_run)
         return list_snapshots(w, true);
     if (stw_snapshot_open_store(w, &err) != 0 || heed_signals(w, &err) != 0)

@@ -31,7 +31,7 @@ const struct stw_flag stw_snapshot_flags[] = {
      .type = STW_FLAG_BOOL,
      .def = "false",
      OFFSET(s3_path_style),
-     .help = "the bucket stands in the path instead of in the host's name"},
+     .help = "the bucket is in the path instead of in the host name"},
     {.name = "s3-ca",
      .arg = "FILE",
      OFFSET(s3_ca),
@@ -39,7 +39,7 @@ const struct stw_flag stw_snapshot_flags[] = {
     {.name = "s3-sse",
      .arg = "AES256|aws:kms",
      OFFSET(s3_sse),
-     .help = "how the server shall encrypt; without it as the bucket says"},
+     .help = "how the server encrypts; without it as configured for the bucket"},
     {.name = "credentials",
      .arg = "FILE",
      OFFSET(credentials),
@@ -52,7 +52,8 @@ const struct stw_flag stw_snapshot_flags[] = {
     {.name = "endpoints",
      .arg = "URL,URL",
      OFFSET(endpoints),
-     .help = "save: members of one etcd; one that is well is asked, rather not the leader"},
+     .help =
+         "save: members of one etcd cluster; a healthy one is asked, preferably not the leader"},
     {.name = "cacert", .arg = "FILE", OFFSET(cacert), .help = "save: CA of the members, PEM"},
     {.name = "cert", .arg = "FILE", OFFSET(cert), .help = "save: client certificate, PEM"},
     {.name = "key", .arg = "FILE", OFFSET(key), .help = "save: its key, PEM"},
@@ -108,10 +109,7 @@ const struct stw_flag stw_snapshot_flags[] = {
      .def = "0",
      OFFSET(max_age_ms),
      .help = "save, prune: older ones go; 0: none"},
-    {.name = "keep",
-     .arg = "KEY",
-     OFFSET(keep),
-     .help = "save, prune: one that stays whatever else is said"},
+    {.name = "keep", .arg = "KEY", OFFSET(keep), .help = "save, prune: one that is always kept"},
     {.name = "owner",
      .arg = "UID",
      OFFSET(owner),
@@ -121,7 +119,7 @@ const struct stw_flag stw_snapshot_flags[] = {
      .type = STW_FLAG_BOOL,
      .def = "false",
      OFFSET(dry_run),
-     .help = "prune: only say what would go"},
+     .help = "prune: only say what would be removed"},
     {.name = "output",
      .letter = 'o',
      .arg = "text|json",
@@ -309,7 +307,7 @@ int stw_snapshot_open_etcd(struct stw_snapshot_work *w, struct stw_error *err)
 {
     w->urls = stw_list_split(w->options.endpoints);
     if (!w->urls)
-        return stw_fail(err, STW_ERR_INVALID, "say whom to ask: --endpoints");
+        return stw_fail(err, STW_ERR_INVALID, "say which members to ask: --endpoints");
     for (size_t i = 0; w->urls[i]; i++) {
         if (i == STW_SNAPSHOT_ENDPOINTS_MAX)
             return stw_fail(err, STW_ERR_INVALID, "more than %d --endpoints",

@@ -23,11 +23,15 @@
 
 static const char usage[] =
     "Usage: steward uninstall [--finalizers=wait|release] [--yes] [OPTIONS]\n\n"
-    "Makes a cluster ready to lose steward: deletes its webhook configurations first, so that no\n"
-    "request waits for it, and then sees to the finalizers on objects of its kinds, without which\n"
-    "neither they nor their namespaces could be deleted.  Says what is left, and the commands for\n"
-    "that.  Without --yes nothing is done, and what would be is told.\n\n"
-    "Exit status: 0 done or told, 1 something could not be done, 2 called wrongly or no answer.\n";
+    "Prepares a cluster for the removal of steward: deletes its webhook configurations first, so "
+    "that\n"
+    "no request waits for it, and then handles the finalizers on objects of its kinds, which "
+    "would\n"
+    "block the deletion of these objects and their namespaces.  Prints what is left, and the "
+    "commands\n"
+    "for that.  Without --yes nothing is done, only printed.\n\n"
+    "Exit status: 0 done or printed, 1 something could not be done, 2 called wrongly or no "
+    "answer.\n";
 
 struct uninstall_options {
     char *kubeconfig, *context, *ns, *finalizers;
@@ -42,10 +46,10 @@ static const struct stw_flag flags[] = {
     {.name = "finalizers",
      .arg = "wait|release",
      AT(finalizers),
-     .help = "what becomes of objects that have one of steward's:\n"
-             "wait: they are deleted, and the steward that runs cleans up behind each, as its\n"
+     .help = "what happens to objects that have one of steward's:\n"
+             "wait: they are deleted, and the steward that runs cleans up after each, as its\n"
              "deletionPolicy says;\n"
-             "release: steward is stopped and the finalizer taken away; the objects stay, and so\n"
+             "release: steward is stopped and the finalizer removed; the objects stay, and so\n"
              "does what was made for them outside of the cluster"},
     {.name = "timeout",
      .type = STW_FLAG_DURATION,
@@ -114,18 +118,19 @@ static void tell_plan(const struct uninstall_job *job)
     }
     if (!job->options->finalizers || job->release)
         printf("2. With --finalizers=release, Deployment %s/%s goes to 0 replicas, and the "
-               "finalizers\n   are taken away.  The objects stay, and so does what was made for "
-               "them elsewhere.\n",
+               "finalizers\n"
+               "   are removed.  The objects stay, and so does what was made for them elsewhere.\n",
                ns, STW_DEPLOYMENT);
     if (!job->options->finalizers || !job->release)
         printf("2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
-               "steward that\n   runs cleans up behind each, as its deletionPolicy says.\n");
+               "steward that\n"
+               "   runs cleans up after each, as its deletionPolicy says.\n");
     tell_held(job);
 }
 
 static void tell_rest(const struct uninstall_job *job)
 {
-    printf("What stays, and how it goes:\n");
+    printf("What stays, and how to remove it:\n");
     for (size_t i = 0; stw_kinds[i] && i < KINDS_MAX; i++)
         if (job->held[i].all)
             printf("   %" PRIu64 " %s\n", job->held[i].all, stw_kinds[i]->plural);
@@ -232,7 +237,7 @@ static int release_held(struct uninstall_job *job, struct stw_error *err)
         return stw_fail(err, STW_ERR_CONFLICT,
                         "%" PRIu64 " objects have finalizers again: is there another steward?",
                         job->held_all);
-    printf("took the finalizer from %" PRIu64 " object%s\n", were, were == 1 ? "" : "s");
+    printf("removed the finalizer from %" PRIu64 " object%s\n", were, were == 1 ? "" : "s");
     return 0;
 }
 
@@ -289,7 +294,7 @@ static int uninstall_steward(struct uninstall_job *job)
     if (!o->yes || !chosen)
         tell_plan(job);
     if (o->yes && !chosen)
-        return stw_usage_error("uninstall", "--finalizers must say what becomes of these objects");
+        return stw_usage_error("uninstall", "--finalizers must say what happens to these objects");
     if (o->yes && carry_out(job, &err) != 0)
         return print_failure(STW_EXIT_REFUSED, &err);
     tell_rest(job);

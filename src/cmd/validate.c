@@ -19,9 +19,9 @@ static const char usage[] =
     "Gives each object in YAML or JSON files the verdict of the admission webhook, without a\n"
     "cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  Kinds that "
     "are\n"
-    "not steward's are passed over with a note.  Rules that look at other objects of the cluster "
-    "are not\n"
-    "asked.  With --config, DatabaseUsers are held against the `targets` of that file.\n\n"
+    "not steward's are skipped with a note.  Rules that look at other objects of the cluster are "
+    "not\n"
+    "applied.  With --config, DatabaseUsers are compared with the `targets` of that file.\n\n"
     "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read.\n";
 
 struct validate_options {
@@ -45,7 +45,7 @@ static const struct stw_flag flags[] = {
      .type = STW_FLAG_BOOL,
      .def = "false",
      .offset = offsetof(struct validate_options, quiet),
-     .help = "say nothing of what was accepted or passed over"},
+     .help = "say nothing of what was accepted or skipped"},
     {0},
 };
 

@@ -12,7 +12,7 @@
 static const char usage[] =
     "Usage: steward webhook --webhook-cert-path=FOLDER [OPTIONS]\n\n"
     "Serves admission alone, with the certificate in a folder, and needs no cluster.  Rules that\n"
-    "look at other objects (is this node port taken?) are passed over.\n";
+    "look at other objects (is this node port taken?) are skipped.\n";
 
 struct webhook {
     struct stw_settings *settings;

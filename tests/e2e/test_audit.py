@@ -45,7 +45,7 @@ def test_nothing_to_find(audit, no_door, namespace):
     no_door.apply(myweb("site", namespace, 0))
     result = audit("--quiet")
     assert result.returncode == 0, result.stderr
-    assert result.stdout == "1 object: 0 would be refused today, 0 only warned of, 1 fine\n"
+    assert result.stdout == "1 object: 0 would be refused today, 0 with warnings only, 1 fine\n"
 
 
 def test_findings_in_the_words_of_the_door(audit, no_door, namespace):
@@ -64,7 +64,7 @@ def test_findings_in_the_words_of_the_door(audit, no_door, namespace):
         assert line in lines
     assert any(line.startswith(f"Eru {namespace}/e: error: spec.schedule: Invalid value:")
                for line in lines)
-    assert lines[-1] == "4 objects: 4 would be refused today, 0 only warned of, 0 fine"
+    assert lines[-1] == "4 objects: 4 would be refused today, 0 with warnings only, 0 fine"
     assert no_door.list("mywebs", namespace) == before
 
 

@@ -258,7 +258,7 @@ def test_zz_the_door_is_wrong(doctor, well, leader, steward_binary, tmp_path):
         assert checks["Service"][1].endswith("which the webhooks name, is not there")
         endpoints(well)
         assert doctor()[1]["Service"][:2] == \
-            ("ok", f"2 ready behind {stw.NAMESPACE}/steward-webhook-service")
+            ("ok", f"2 ready pods of {stw.NAMESPACE}/steward-webhook-service")
         well.delete(kind, config)
         verdict, seen, advice = doctor()[1][name]
         assert verdict == "fail" and "is not there" in seen

@@ -70,7 +70,7 @@ def test_without_yes_nothing_is_done(abandoned, uninstall):
 def test_a_policy_must_be_chosen(abandoned, uninstall):
     result = uninstall(abandoned, "--yes")
     assert result.returncode == 2
-    assert "--finalizers must say what becomes of these objects" in result.stderr
+    assert "--finalizers must say what happens to these objects" in result.stderr
     assert "With --finalizers=wait" in result.stdout
     assert "With --finalizers=release" in result.stdout
     assert abandoned.get(*stw.WEBHOOK_CONFIGURATIONS[0])
@@ -90,7 +90,7 @@ def test_nobody_cleans_up(abandoned, uninstall):
 def test_nothing_hangs_after_release(abandoned, uninstall):
     done = uninstall(abandoned, "--finalizers=release", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "took the finalizer from 2 objects" in done.stdout
+    assert "removed the finalizer from 2 objects" in done.stdout
     assert users(abandoned) == {"ann": ([OTHERS], True), "bob": ([OTHERS], True),
                                 "col": ([], False)}
     assert uninstall(abandoned, "--yes").returncode == 0

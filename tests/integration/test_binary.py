@@ -113,7 +113,7 @@ def test_every_thread_is_confined(running):
     for task in tasks(one):
         assert (task["NoNewPrivs"], task["Seccomp"]) == ("1", "2"), task["Name"]
         assert int(task["Seccomp_filters"]) >= 1
-    entry, = said(one, "sandbox entered") or said(one, "the kernel has not all of the sandbox")
+    entry, = said(one, "sandbox entered") or said(one, "the kernel lacks a part of the sandbox")
     assert entry["seccomp"] is True and entry["landlock"] >= 0
 
 

@@ -57,7 +57,7 @@ def test_accepted(validate):
     result = validate("web.yaml", files={"web.yaml": GOOD.format(name="web")})
     assert result.returncode == ACCEPTED, result
     assert result.stdout == ("web.yaml:1:1: MyWeb web accepted\n"
-                             "1 object: 1 accepted, 0 refused, 0 passed over\n")
+                             "1 object: 1 accepted, 0 refused, 0 skipped\n")
     assert result.stderr == ""
 
 
@@ -118,7 +118,7 @@ def test_several_documents(validate):
     assert "all.yaml:2:1: MyWeb one accepted" in result.stdout
     assert "all.yaml:17:19: error: spec.nodePortNumber" in result.stdout
     assert "MyWeb two accepted" in result.stdout
-    assert result.stdout.endswith("3 objects: 2 accepted, 1 refused, 0 passed over\n")
+    assert result.stdout.endswith("3 objects: 2 accepted, 1 refused, 0 skipped\n")
 
 
 def test_folders_are_searched(validate):
@@ -128,7 +128,7 @@ def test_folders_are_searched(validate):
              "d/readme.txt": "no: manifest:", "d/.hidden.yaml": BAD}
     result = validate("d/", files=files)
     assert result.returncode == ACCEPTED, result
-    assert result.stdout.endswith("3 objects: 3 accepted, 0 refused, 0 passed over\n")
+    assert result.stdout.endswith("3 objects: 3 accepted, 0 refused, 0 skipped\n")
     assert "d/deep/b.yml:1:1: MyWeb b accepted" in result.stdout
 
 
@@ -144,7 +144,7 @@ def test_a_list_is_looked_into(validate):
 def test_other_kinds_are_passed_over(validate):
     result = validate("other.yaml", files={"other.yaml": OTHER})
     assert result.returncode == ACCEPTED
-    assert "ConfigMap other passed over: v1 is not a kind of steward's" in result.stdout
+    assert "ConfigMap other skipped: v1 is not a kind of steward's" in result.stdout
 
 
 @pytest.mark.parametrize("text, words", [

@@ -128,7 +128,7 @@ def test_another_ca_takes_its_place(make_door, folder):
 @pytest.mark.parametrize("flags, words", [
     (["--webhook-client-ca-file=/not/there"], "cannot open /not/there"),
     (["--webhook-client-ca-file=/etc/hostname"], "holds no CA in PEM that can be used"),
-    (["--webhook-client-names=x"], "means nothing without --webhook-client-ca-file"),
+    (["--webhook-client-names=x"], "has no effect without --webhook-client-ca-file"),
 ])
 def test_what_makes_no_sense(steward_binary, tmp_path, flags, words):
     result = subprocess.run(

@@ -136,24 +136,24 @@ static void who_is_behind_the_service(void **state)
          "{" SLICES "&continue=n$','body':{'items':["
          "{'endpoints':[{'addresses':['10.0.0.3','10.0.0.4'],'conditions':{}}]},"
          "{'endpoints':null}]}}]",
-         "ok    Service: 2 ready behind sys/svc\n"},
+         "ok    Service: 2 ready pods of sys/svc\n"},
         /* a dual-stack Service has a slice for each family */
         {"[" SERVICE "{" SLICES "','body':{'items':["
          "{'addressType':'IPv4','endpoints':[{'addresses':['10.0.0.1']}]},"
          "{'addressType':'IPv6','endpoints':[{'addresses':['fd00::1']},"
          "{'addresses':['fd00::2']}]}]}}]",
-         "ok    Service: 2 ready behind sys/svc\n"},
+         "ok    Service: 2 ready pods of sys/svc\n"},
         {"[" SERVICE "{" SLICES "','body':{'items':[]}}]",
-         "FAIL  Service: nobody is ready behind sys/svc: "},
+         "FAIL  Service: no pod of sys/svc is ready: "},
         {"[" SERVICE "{" SLICES "','status':403,'body':{'kind':'Status','code':403,"
          "'reason':'Forbidden','message':'not yours'}}]",
          "warn  endpoints: cannot be read: "},
         /* older servers do not have this API group */
         {"[" SERVICE "{" ENDPOINTS ",'body':{'subsets':[{'addresses':[{'ip':'10.0.0.1'}],"
          "'notReadyAddresses':[{'ip':'10.0.0.2'}]},{'addresses':[{'ip':'10.0.0.3'}]}]}}]",
-         "ok    Service: 2 ready behind sys/svc\n"},
+         "ok    Service: 2 ready pods of sys/svc\n"},
         {"[" SERVICE "{" ENDPOINTS ",'status':404}]",
-         "FAIL  Service: nobody is ready behind sys/svc: "},
+         "FAIL  Service: no pod of sys/svc is ready: "},
         {"[]", "FAIL  Service: sys/svc, which the webhooks name, is not there\n"},
     };
     (void)state;
