@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Finds phrases that have a plainer word, in comments, docstrings and pages.
+"""Finds phrases that have a plainer word, in comments, docstrings, pages and the program's texts.
+
+The program's texts are the string literals of the C files of lib, controller, webhook, certs, kinds and
+src: log lines, errors, events, conditions, metric and CRD help, usage texts.
 
 Prints FILE:LINE, the phrase and what to write instead, and ends with status 1 if there is one.  With
 --count it prints how often each phrase occurs, and ends with status 0.  Literal uses are listed in
@@ -37,13 +40,18 @@ PHRASES = [(re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE), instead) for phrase
 # "there is no Secret" is plain; "a learner is no voter" is not.
 PLAIN = re.compile(r"\b(?:there|which there) (?:is|are|was|were) no\b", re.IGNORECASE)
 
-# Literal uses: (file, phrase).  "nobody" is a Unix user.
+# Literal uses: (file, phrase), such as a text of a server that the code compares with.  "nobody" is a
+# Unix user.
 ALLOWED = {
     ("tests/support/dbserver.py", "nobody"),
     ("tests/support/postgres.py", "nobody"),
 }
 
 C_PARTS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+# What may be between two pieces of one literal: a comment, or a macro such as PRId64.
+C_BETWEEN = re.compile(r"(?:\s|/\*.*?\*/|\b[A-Za-z_]\w*\b)*\Z", re.DOTALL)
+C_ESCAPE = re.compile(r"\\(?:[0-7]{1,3}|x[0-9a-fA-F]+|.)|.", re.DOTALL)
+PROGRAM = ("lib", "controller", "webhook", "certs", "kinds", "src")
 
 
 def c_comments(text):
@@ -51,6 +59,32 @@ def c_comments(text):
     for match in C_PARTS.finditer(text):
         if match[0].startswith("/"):
             yield text.count("\n", 0, match.start()) + 1, match[0]
+
+
+def c_strings(text):
+    """(line, text) of each string literal of a C file, its pieces joined; macros between them are a %."""
+    literal, start, end = "", None, 0
+    for match in C_PARTS.finditer(text):
+        if not match[0].startswith('"'):
+            continue
+        between = text[end:match.start()]
+        if start is not None and not C_BETWEEN.match(between):
+            yield text.count("\n", 0, start) + 1, literal
+            start = None
+        if start is None:
+            literal, start = "", match.start()
+        elif between.strip():
+            literal += "%"
+        literal += C_ESCAPE.sub(lambda m: " " if m[0][0] == "\\" else m[0], match[0][1:-1])
+        end = match.end()
+    if start is not None:
+        yield text.count("\n", 0, start) + 1, literal
+
+
+def c_program(text):
+    """(line, text) of each comment and string literal of a C file of the program."""
+    yield from c_comments(text)
+    yield from c_strings(text)
 
 
 def python_comments(text):
@@ -81,7 +115,7 @@ def page(text):
 def reader(path, text):
     """The function that finds what is looked at in this file; None: nothing is."""
     if path.suffix in (".c", ".h"):
-        return c_comments
+        return c_program if path.relative_to(TOP).parts[0] in PROGRAM else c_comments
     if path.suffix == ".md":
         return page
     if path.suffix == ".py" or text.startswith("#!/usr/bin/env python3"):
