@@ -203,8 +203,17 @@ static int run_audit(void *settings, int count, char **operands)
     return status;
 }
 
-int stw_cmd_audit(int argc, char **argv)
+static int start_audit(int argc, char **argv)
 {
     struct audit_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_audit);
 }
+
+const struct stw_command stw_command_audit = {
+    .name = "audit",
+    .summary = "check stored objects with the webhook's present rules",
+    .usage = usage,
+    .operands = "KIND",
+    .flags = flags,
+    .run = start_audit,
+};

@@ -109,8 +109,16 @@ static int run_doctor(void *settings, int count, char **operands)
     return status;
 }
 
-int stw_cmd_doctor(int argc, char **argv)
+static int start_doctor(int argc, char **argv)
 {
     struct doctor_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_doctor);
 }
+
+const struct stw_command stw_command_doctor = {
+    .name = "doctor",
+    .summary = "check an installation, and recommend what to do next",
+    .usage = usage,
+    .flags = flags,
+    .run = start_doctor,
+};

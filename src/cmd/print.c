@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `steward print`: the manifests that a cluster needs for steward. They are generated from the kind
- * table and the rule tables, so manifests and program cannot differ. */
+ * `steward print`: the manifests that a cluster needs for steward, and the man page. They are
+ * generated from the program's tables, so that they cannot differ from the program. */
 #include "cmd/print.h"
 #include "base/util.h"
 #include "certs/certs.h"
@@ -19,12 +19,13 @@ struct print_options {
 };
 
 static const char usage[] =
-    "Usage: steward print crds|webhooks|rbac|user-roles [OPTIONS]\n\n"
+    "Usage: steward print crds|webhooks|rbac|user-roles|man [OPTIONS]\n\n"
     "  crds        CustomResourceDefinitions of steward's kinds\n"
     "  webhooks    Mutating- and ValidatingWebhookConfiguration; a running steward fills in "
     "caBundle\n"
     "  rbac        ServiceAccount, roles and bindings: exactly what `steward run` uses\n"
-    "  user-roles  roles for people, which become part of the built-in admin, edit and view\n\n"
+    "  user-roles  roles for people, which become part of the built-in admin, edit and view\n"
+    "  man         the man page steward(1), from the tables of commands and options\n\n"
     "  steward print crds | kubectl apply -f -\n";
 
 static const struct stw_flag flags[] = {
@@ -179,14 +180,19 @@ static void print_user_roles(const struct print_options *o, struct stw_buf *out)
     stw_print_user_roles(out);
 }
 
+static void print_man(const struct print_options *o, struct stw_buf *out)
+{
+    (void)o;
+    stw_print_man(out);
+}
+
 static const struct {
     const char *name;
     void (*print)(const struct print_options *o, struct stw_buf *out);
 } things[] = {
-    {"crds", print_crds},
-    {"webhooks", print_webhooks},
-    {"rbac", print_rbac},
-    {"user-roles", print_user_roles},
+    {"crds", print_crds}, {"webhooks", print_webhooks},
+    {"rbac", print_rbac}, {"user-roles", print_user_roles},
+    {"man", print_man},
 };
 
 static int print_thing(const struct print_options *o, const char *name)
@@ -201,22 +207,31 @@ static int print_thing(const struct print_options *o, const char *name)
         (void)fwrite(stw_buf_str(&out), 1, out.len, stdout);
         return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
     }
-    return stw_usage_error("print", "print what? crds, webhooks, rbac or user-roles");
+    return stw_usage_error("print", "print what? crds, webhooks, rbac, user-roles or man");
 }
 
 static int run_print(void *settings, int count, char **operands)
 {
     const struct print_options *o = settings;
     if (count != 1)
-        return stw_usage_error("print", "print what? crds, webhooks, rbac or user-roles");
+        return stw_usage_error("print", "print what? crds, webhooks, rbac, user-roles or man");
     if (o->url && *o->url && strncmp(o->url, "https://", 8) != 0)
         return stw_usage_error(
             "print", "--url must start with https://, as the API server calls nothing else");
     return print_thing(o, operands[0]);
 }
 
-int stw_cmd_print(int argc, char **argv)
+static int start_print(int argc, char **argv)
 {
     struct print_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_print);
 }
+
+const struct stw_command stw_command_print = {
+    .name = "print",
+    .summary = "CRDs, webhook configurations and RBAC rules as YAML; the man page",
+    .usage = usage,
+    .operands = "crds|webhooks|rbac|user-roles|man",
+    .flags = flags,
+    .run = start_print,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RBAC manifests for print.c. */
+ * RBAC manifests and the man page for print.c. */
 #ifndef STW_CMD_PRINT_H
 #define STW_CMD_PRINT_H
 
@@ -11,6 +11,9 @@ void stw_print_rbac(const char *ns, const char *namespaces, struct stw_buf *out)
 
 /* ClusterRoles for users. */
 void stw_print_user_roles(struct stw_buf *out);
+
+/* steward(1) in troff, with the macros of man. */
+void stw_print_man(struct stw_buf *out);
 
 /* The rights of `steward run` without duplicates; returns the count, at most `max`. */
 struct stw_rule;

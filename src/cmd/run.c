@@ -259,7 +259,7 @@ static int run_steward(struct stw_settings *settings, struct stw_error *err)
     return status;
 }
 
-int stw_cmd_run(int argc, char **argv)
+static int start_run(int argc, char **argv)
 {
     struct stw_settings settings = {0};
     struct stw_error err = {0};
@@ -274,3 +274,16 @@ int stw_cmd_run(int argc, char **argv)
     stw_settings_done(&settings);
     return status;
 }
+
+static const struct stw_flag *list_flags(void)
+{
+    return stw_settings_flags(true);
+}
+
+const struct stw_command stw_command_run = {
+    .name = "run",
+    .summary = "admission webhook and controllers, in or beside a cluster",
+    .usage = usage,
+    .make_flags = list_flags,
+    .run = start_run,
+};

@@ -346,13 +346,20 @@ static int load_settings(const struct stw_flag *table, const char *usage, int ar
     return r == 0 ? -1 : stw_usage_error(argv[0], "%s", err.text);
 }
 
+const struct stw_flag *stw_settings_flags(bool cluster)
+{
+    static struct stw_flag admission[STW_COUNT(admission_options) + 1];
+    if (cluster)
+        return options;
+    select_admission(admission);
+    make_metrics_plain(admission);
+    return admission;
+}
+
 int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
                       struct stw_settings *s)
 {
-    struct stw_flag admission[STW_COUNT(admission_options) + 1];
-    select_admission(admission);
-    make_metrics_plain(admission);
-    return load_settings(cluster ? options : admission, usage, argc, argv, s);
+    return load_settings(stw_settings_flags(cluster), usage, argc, argv, s);
 }
 
 void stw_settings_done(struct stw_settings *s)

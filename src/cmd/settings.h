@@ -34,6 +34,9 @@ struct stw_settings {
 int stw_settings_load(bool cluster, const char *usage, int argc, char **argv,
                       struct stw_settings *s);
 void stw_settings_done(struct stw_settings *s);
+/* The options that are accepted; the table is static. */
+struct stw_flag;
+const struct stw_flag *stw_settings_flags(bool cluster);
 
 /* Called when the configuration file has changed: applies the log level from the new text, the only
  * option here that can change at run time. `settings` is a const struct stw_settings *, so that

@@ -368,9 +368,18 @@ static int run_snapshot(void *settings, int count, char **operands)
     return status;
 }
 
-int stw_cmd_snapshot(int argc, char **argv)
+static int start_snapshot(int argc, char **argv)
 {
     struct stw_snapshot_options options = {0};
     stw_sandbox_no_dumps(); /* keys of stores and of etcd */
     return stw_flags_run(stw_snapshot_flags, usage, &options, argc, argv, run_snapshot);
 }
+
+const struct stw_command stw_command_snapshot = {
+    .name = "snapshot",
+    .summary = "take, fetch, verify, list and remove snapshots of an etcd",
+    .usage = usage,
+    .operands = "save|fetch|verify|list|prune",
+    .flags = stw_snapshot_flags,
+    .run = start_snapshot,
+};

@@ -326,8 +326,16 @@ static int run_uninstall(void *settings, int operand_count, char **operands)
     return status;
 }
 
-int stw_cmd_uninstall(int argc, char **argv)
+static int start_uninstall(int argc, char **argv)
 {
     struct uninstall_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_uninstall);
 }
+
+const struct stw_command stw_command_uninstall = {
+    .name = "uninstall",
+    .summary = "remove webhooks and finalizers, which would block changes without steward",
+    .usage = usage,
+    .flags = flags,
+    .run = start_uninstall,
+};

@@ -211,8 +211,17 @@ static int run_validate(void *settings, int count, char **operands)
     return status;
 }
 
-int stw_cmd_validate(int argc, char **argv)
+static int start_validate(int argc, char **argv)
 {
     struct validate_options options = {0};
     return stw_flags_run(flags, usage, &options, argc, argv, run_validate);
 }
+
+const struct stw_command stw_command_validate = {
+    .name = "validate",
+    .summary = "check manifests with the webhook's rules, without a cluster",
+    .usage = usage,
+    .operands = "FILE",
+    .flags = flags,
+    .run = start_validate,
+};

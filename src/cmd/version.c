@@ -2,6 +2,7 @@
 #include "base/util.h"
 #include "cmd/build.h"
 #include "cmd/cmd.h"
+#include "cmd/flags.h"
 
 #include <curl/curl.h>
 #include <expat.h>
@@ -33,8 +34,22 @@ static void print_json(const struct line *lines, size_t n)
     putchar('\n');
 }
 
-int stw_cmd_version(int argc, char **argv)
+static const char usage[] =
+    "Usage: steward version [-o json]\n\n"
+    "Prints the version of steward and of the libraries that it runs with.\n";
+
+struct options {
+    char *output;
+};
+
+static const struct stw_flag flags[] = {
+    STW_FLAGS_OUTPUT(struct options),
+    {0},
+};
+
+static int run_version(void *settings, int count, char **operands)
 {
+    const struct options *o = settings;
     const struct line lines[] = {
         {"version", STW_VERSION},
         {"commit", STW_COMMIT},
@@ -48,16 +63,29 @@ int stw_cmd_version(int argc, char **argv)
         {"expat", strrchr(XML_ExpatVersion(), '_') + 1}, /* "expat_2.7.1" */
         {"libsodium", sodium_version_string()},
     };
-    if (argc == 1) {
-        print_text(lines, STW_COUNT(lines));
-        return STW_EXIT_OK;
-    }
-    if ((argc == 3 && stw_streq(argv[1], "-o") && stw_streq(argv[2], "json")) ||
-        (argc == 2 && (stw_streq(argv[1], "-ojson") || stw_streq(argv[1], "--output=json")))) {
+    bool json;
+    (void)operands;
+    if (count)
+        return stw_usage_error("version", "it takes options only");
+    if (stw_flags_output("version", o->output, &json) != 0)
+        return STW_EXIT_USAGE;
+    if (json)
         print_json(lines, STW_COUNT(lines));
-        return STW_EXIT_OK;
-    }
-    bool help = argc == 2 && (stw_streq(argv[1], "--help") || stw_streq(argv[1], "-h"));
-    fputs("Usage: steward version [-o json]\n", help ? stdout : stderr);
-    return help ? STW_EXIT_OK : STW_EXIT_USAGE;
+    else
+        print_text(lines, STW_COUNT(lines));
+    return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
 }
+
+static int start_version(int argc, char **argv)
+{
+    struct options options = {0};
+    return stw_flags_run(flags, usage, &options, argc, argv, run_version);
+}
+
+const struct stw_command stw_command_version = {
+    .name = "version",
+    .summary = "version and libraries",
+    .usage = usage,
+    .flags = flags,
+    .run = start_version,
+};

@@ -67,7 +67,7 @@ static int serve_admission(struct stw_settings *settings, struct stw_error *err)
     return r;
 }
 
-int stw_cmd_webhook(int argc, char **argv)
+static int start_webhook(int argc, char **argv)
 {
     struct stw_settings settings = {0};
     struct stw_error err = {0};
@@ -86,3 +86,16 @@ int stw_cmd_webhook(int argc, char **argv)
     stw_settings_done(&settings);
     return status;
 }
+
+static const struct stw_flag *list_flags(void)
+{
+    return stw_settings_flags(false);
+}
+
+const struct stw_command stw_command_webhook = {
+    .name = "webhook",
+    .summary = "admission alone, from a certificate folder; needs no cluster",
+    .usage = usage,
+    .make_flags = list_flags,
+    .run = start_webhook,
+};

@@ -45,6 +45,8 @@ def test_it_holds_the_program_and_what_it_needs(root):
     assert config["User"] == "65532:65532"
     assert config["Entrypoint"] == ["/usr/bin/steward"]
     assert os.listdir(folder / "usr" / "bin") == ["steward"]
+    for absent in ("man", "bash-completion", "zsh", "fish"):
+        assert not (folder / "usr" / "share" / absent).exists()
     for path in ("etc/ssl/certs/ca-certificates.crt", "usr/share/zoneinfo/Europe/Berlin"):
         assert (folder / path).stat().st_size > 100
     for plugin in ("caching_sha2_password", "sha256_password", "client_ed25519"):
