@@ -229,4 +229,3 @@ def test_bundles_of_webhooks_are_applied_by_name(server, space):
         assert stale.status == 409 and stale.reason == "Conflict", stale
     finally:
         server.ask("DELETE", f"{base}/{space.name}")
-

@@ -94,8 +94,8 @@ def test_text(well, steward_binary):
 def test_a_crd_of_another_version(doctor, well, steward_binary):
     name = "erus.mtsre.meitu.com"
     schema = "/spec/versions/0/schema/openAPIV3Schema/properties"
-    well.patch("crd", name, None, 
-        [{"op": "add", "path": f"{schema}/spec/properties/newer", "value": {"type": "string"}}])
+    well.patch("crd", name, None,
+               [{"op": "add", "path": f"{schema}/spec/properties/newer", "value": {"type": "string"}}])
     try:
         status, checks = doctor()
         assert status == 0
@@ -207,7 +207,7 @@ def test_network_policy_and_service(doctor, well):
 def hook_patch(well, changes):
     """JSON patch of the first webhook of the validating configuration."""
     kind, name = stw.WEBHOOK_CONFIGURATIONS[1]
-    well.patch(kind, name, None, 
+    well.patch(kind, name, None,
         [{"op": "add" if v is not None else "remove",
           "path": f"/webhooks/0/clientConfig/{k}", **({"value": v} if v is not None else {})}
          for k, v in changes.items()])

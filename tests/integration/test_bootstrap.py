@@ -26,7 +26,9 @@ def bootstrap(cache, *words, **env):
 def of_plan(command, cache, **env):
     """The result of running functions of scripts/lib/bootstrap-plan.sh."""
     script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib; missing=() parts=() left_out=()
-        for part in common apt cache versions debian-next s3-fetch go-build programs bootstrap-plan; do . "$LIB/$part.sh"; done
+        for part in common apt cache versions debian-next s3-fetch go-build programs bootstrap-plan; do
+            . "$LIB/$part.sh"
+        done
         {command}"""
     return subprocess.run(["bash", "-c", script], env={**os.environ, "XDG_CACHE_HOME": str(cache), **env},
                           text=True, check=False, capture_output=True, timeout=60)

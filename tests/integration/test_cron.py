@@ -240,7 +240,9 @@ def _systemd_pair(dice):
     months = _members(dice, 1, 12) if dice.random() < 0.4 else None
     days = _members(dice, 1, 31) if dice.random() < 0.4 else None
     weekdays = _members(dice, 0, 6) if days is None and dice.random() < 0.5 else None
-    numbers = lambda some: ",".join(map(str, some)) if some is not None else "*"
+
+    def numbers(some):
+        return ",".join(map(str, some)) if some is not None else "*"
     cron = " ".join([numbers(minutes), numbers(hours), numbers(days), numbers(months),
                      numbers(weekdays)])
     if months and days and all(d > calendar.monthrange(2024, m)[1] for m in months for d in days):

@@ -74,7 +74,8 @@ def test_a_tree_without_violations(tree):
     ("src/cmd/cmd.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
     ("src/main.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
     ("lib/kube/b.c", '#include "../base/base.h"', "includes name the module"),
-    ("lib/kube/b.c", '#include "webhook/server.h"', "no module of scripts/lib/layers.txt has the folder 'webhook'"),
+    ("lib/kube/b.c", '#include "webhook/server.h"',
+     "no module of scripts/lib/layers.txt has the folder 'webhook'"),
 ])
 def test_includes(tree, name, line, problem):
     plant(tree, name, line)

@@ -301,5 +301,3 @@ def test_each_name_of_the_quick_list_is_a_test():
 def test_durations_are_for_people():
     assert [screen.duration(s) for s in (0.44, 59.96, 60, 3599)] == \
         ["0.4 s", "59.9 s", "1 min 00 s", "59 min 59 s"]
-
-

@@ -12,6 +12,7 @@ import pytest
 
 from support import etcd, paths, s3, s3double, wait
 
+
 @pytest.fixture(scope="module")
 def members(version):
     with etcd.Cluster(size=3, version=version) as cluster:

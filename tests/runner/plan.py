@@ -15,8 +15,9 @@ TESTS = paths.TOP / "tests"
 QUICK_LIST = TESTS / "quick.txt"
 THOROUGH = "thorough"  # a marker of pytest and a suite of meson: left out of quick
 # Files of integration that the libraries do not affect: integration13 leaves them out.
-NOT_OF_LIBRARIES = ("test_bootstrap.py", "test_chart.py", "test_cron.py", "etcd/test_etcd_facts.py", "test_hostile_sizes.py",
-                    "test_lessons.py", "test_readme.py", "test_runner.py", "sql/test_sql_hostile.py", "test_support.py")
+NOT_OF_LIBRARIES = ("test_bootstrap.py", "test_chart.py", "test_cron.py", "etcd/test_etcd_facts.py",
+                    "test_hostile_sizes.py", "test_lessons.py", "test_readme.py", "test_runner.py",
+                    "sql/test_sql_hostile.py", "test_support.py")
 SECONDS_OF_A_TEST = 3  # an estimate for files that never ran here
 
 
@@ -88,7 +89,8 @@ class Plan:
         """The same with Debian's next compiler and libraries."""
         if not self.options.next:
             return None
-        return self.meson(name, self.options.next, [paths.SCRIPTS / "lib" / "next-run.sh", self.options.next, "meson"])
+        inside = [paths.SCRIPTS / "lib" / "next-run.sh", self.options.next, "meson"]
+        return self.meson(name, self.options.next, inside)
 
     def meson(self, name, build, meson):
         """The programs of one build folder; `meson` is a command."""
@@ -107,8 +109,10 @@ class Plan:
                    "--num-processes", str(2 * (os.cpu_count() or 2)),
                    *(["--no-suite", THOROUGH] if brief else []),
                    *(names if self.options.filter else [])]
+        suite = "debian13" if build == self.options.next else "unit"
         return Part(name, [Worker(command, self.logs / f"{name}.log", results.MesonReport(report))],
-                    len(names), again=f"scripts/test {'debian13' if build == self.options.next else 'unit'} -k {{name}}", whole=not (self.options.filter or brief))
+                    len(names), again=f"scripts/test {suite} -k {{name}}",
+                    whole=not (self.options.filter or brief))
 
     # --- suites of pytest ---
 

@@ -100,7 +100,8 @@ class Scheduler:
         path = worker.log.with_suffix(".worker")
         path.write_text(json.dumps(specification, indent=1), "utf-8")
         # Several clusters start at the same time, so each start takes longer.
-        env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", **os.environ, "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]),
+        env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", **os.environ,
+               "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]),
                "PYTHONDONTWRITEBYTECODE": "1", process.RUN: self.run_name}
         with open(worker.log, "a", encoding="utf-8") as log:
             one.process = subprocess.Popen([sys.executable, "-m", "runner.guard", path], env=env,

@@ -5,7 +5,6 @@ unpacks one."""
 import atexit
 import functools
 import os
-import pathlib
 import shutil
 import subprocess
 

@@ -122,7 +122,7 @@ class Postgres(dbserver.Server):
     def run_client(self, text, check=True, user="root", database="postgres", password=None,
                    tcp=False):
         """psql; its result."""
-        where = f"host=127.0.0.1 sslmode=require" if tcp else f"host={self.folder}"
+        where = "host=127.0.0.1 sslmode=require" if tcp else f"host={self.folder}"
         env = {**os.environ, "PGPASSWORD": password or "", "PGUSER": user, "PGDATABASE": database,
                "PGCLIENTENCODING": "UTF8"}
         return subprocess.run([PSQL, "-X", "-A", "-t", "-q", "-F", "\t", "-v", "ON_ERROR_STOP=1",

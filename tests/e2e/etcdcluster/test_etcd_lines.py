@@ -70,8 +70,10 @@ def test_down(etcd):
 def test_a_downgrade_is_called_off(etcd):
     """When one member already has the older version."""
     new, old = ecs.version("3.6"), ecs.version("3.5")
+
     def versions():
         return sorted(m["version"] for m in etcd.members().values())
+
     with writing(etcd, "down to 3.5 and back"):
         etcd.patch(version=old, upgrade={"pauseBetweenSeconds": 20})
         wait.until("one member to have gone", lambda: versions() == [old, new, new], 60)
