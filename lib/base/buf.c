@@ -143,7 +143,7 @@ void stw_buf_vaddf(struct stw_buf *b, const char *fmt, va_list ap)
         if (room)
             b->data[b->len] = '\0';
         if (stw_buf_reserve(b, (size_t)n)) {
-            (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+            stw_vformat(b->data + b->len, (size_t)n + 1, fmt, again);
             b->len += (size_t)n;
         }
     }

@@ -13,8 +13,8 @@ static void take_least(const char *root, const char *group, const char *file, ui
     char path[PATH_MAX];
     stw_autofree char *text = NULL;
     int64_t value;
-    int len = snprintf(path, sizeof(path), "%s%s/%s", root, group, file);
-    if (len < 0 || (size_t)len >= sizeof(path) || stw_read_file(path, 4096, &text, NULL, NULL) != 0)
+    if (stw_format_whole(path, sizeof(path), "%s%s/%s", root, group, file) != 0 ||
+        stw_read_file(path, 4096, &text, NULL, NULL) != 0)
         return;
     text[strcspn(text, "\n")] = '\0';
     if (stw_parse_int(text, 1, INT64_MAX, &value) == 0 && (uint64_t)value < NO_LIMIT)

@@ -12,7 +12,7 @@ int stw_vfail(struct stw_error *err, enum stw_err code, const char *fmt, va_list
         err->http = 0;
         err->retry_after_ms = 0;
         /* The analyzer of clang 14 does not see va_start through a call. */
-        (void)vsnprintf(err->text, sizeof(err->text), fmt, ap); // NOLINT(clang-analyzer-valist*)
+        stw_vformat(err->text, sizeof(err->text), fmt, ap); // NOLINT(clang-analyzer-valist*)
     }
     return -1;
 }
@@ -42,7 +42,7 @@ int(stw_error_wrap)(struct stw_error *err, const char *fmt, ...)
     int n = vsnprintf(err->text, sizeof(err->text), fmt, ap); // NOLINT(clang-analyzer-valist*)
     va_end(ap);
     size_t used = n < 0 ? 0 : STW_MIN((size_t)n, sizeof(err->text) - 1);
-    (void)snprintf(err->text + used, sizeof(err->text) - used, ": %s", inner);
+    stw_format(err->text + used, sizeof(err->text) - used, ": %s", inner);
     return -1;
 }
 

@@ -93,7 +93,7 @@ static bool add_char(struct log_line *l, const unsigned char *s, size_t len)
         return add_line_bytes(l, text, 2);
     }
     if (s[0] < 0x20 || s[0] == 0x7F) {
-        (void)snprintf(text, sizeof(text), "\\u%04x", s[0]);
+        stw_format(text, sizeof(text), "\\u%04x", s[0]);
         return add_line_bytes(l, text, 6);
     }
     memcpy(text, s, len);
@@ -141,12 +141,12 @@ static void add_value(struct log_line *l, const struct stw_log_field *f, bool js
         add_line_string(l, f->num ? "true" : "false");
         return;
     case STW_FIELD_INT:
-        (void)snprintf(num, sizeof(num), "%" PRId64, f->num);
+        stw_format(num, sizeof(num), "%" PRId64, f->num);
         break;
     case STW_FIELD_SECONDS:
-        (void)snprintf(num, sizeof(num), "%s%" PRIu64 ".%06" PRIu64, f->num < 0 ? "-" : "",
-                       (f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num) / 1000000,
-                       (f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num) % 1000000);
+        stw_format(num, sizeof(num), "%s%" PRIu64 ".%06" PRIu64, f->num < 0 ? "-" : "",
+                   (f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num) / 1000000,
+                   (f->num < 0 ? 0 - (uint64_t)f->num : (uint64_t)f->num) % 1000000);
         break;
     }
     add_line_string(l, num);

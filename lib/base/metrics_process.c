@@ -25,7 +25,7 @@ void stw_metrics_add_number(struct stw_buf *out, double v)
         stw_buf_adds(out, v > 0 ? "+Inf" : "-Inf");
     } else {
         for (int digits = 15; digits <= 17; digits++) {
-            (void)snprintf(text, sizeof(text), "%.*g", digits, v);
+            stw_format(text, sizeof(text), "%.*g", digits, v);
             double back = strtod(text, NULL);
             if (!(back < v) && !(back > v))
                 break;

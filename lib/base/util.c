@@ -7,9 +7,23 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+int stw_format_whole(char *out, size_t size, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(out, size, fmt, ap);
+    va_end(ap);
+    if (len >= 0 && (size_t)len < size)
+        return 0;
+    if (size > 0)
+        out[0] = '\0';
+    return -1;
+}
 
 void stw_lower(const char *text, char *out, size_t size)
 {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,9 @@ static inline void stw_closep(int *fd)
     if (*fd >= 0)
         (void)close(*fd);
 }
+
+/* On a function whose result the caller must look at: it returns 0 or -1, or a new object. */
+#define STW_MUST_CHECK __attribute__((warn_unused_result))
 
 #define stw_autofree __attribute__((cleanup(stw_freep)))
 #define stw_autoclose __attribute__((cleanup(stw_closep)))
@@ -49,6 +53,16 @@ static inline bool stw_same(const char *a, const char *b)
 {
     return a == b || (a && b && stw_streq(a, b));
 }
+
+/* Writes a formatted text into an array and cuts it at `size` - 1 bytes: for messages, and for texts
+ * that always fit, such as numbers.  A macro, so that gcc's -Wformat-truncation checks each call. */
+#define stw_format(out, size, ...) ((void)snprintf(out, size, __VA_ARGS__))
+#define stw_vformat(out, size, fmt, ap) ((void)vsnprintf(out, size, fmt, ap))
+
+/* The same for names, keys, paths and URLs, where a cut text is wrong: returns 0, or -1 with an
+ * empty text in `out` when it does not fit. */
+int stw_format_whole(char *out, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4))) STW_MUST_CHECK;
 
 /* Copies in lower case (ASCII letters), cut at `size` - 1 bytes; `out` may be `text` itself. */
 void stw_lower(const char *text, char *out, size_t size);
@@ -80,6 +94,7 @@ int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret);
 
 /* Reads a file of at most `max` bytes; `*ret` is NUL-terminated and owned by the caller. */
 struct stw_error;
-int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct stw_error *err);
+int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct stw_error *err)
+    STW_MUST_CHECK;
 
 #endif

@@ -134,7 +134,7 @@ static size_t match_path_part(const struct stw_yaml_marks *m, const struct mark 
     if (child->key)
         key = m->keys.data + child->key - 1;
     else
-        (void)snprintf(number, sizeof(number), "%u", child->index);
+        stw_format(number, sizeof(number), "%u", child->index);
     size_t len = strlen(key);
     if (*path == '[' && strncmp(path + 1, key, len) == 0 && path[len + 1] == ']')
         return len + 2;

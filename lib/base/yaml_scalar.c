@@ -293,7 +293,7 @@ static void to_decimal(double v, bool single, struct decimal *ret)
     int most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
 
     for (int n = 0; n < most; n++) {
-        (void)snprintf(text, sizeof(text), "%.*e", n, fabs(v));
+        stw_format(text, sizeof(text), "%.*e", n, fabs(v));
         bool same = single ? strtof(text, NULL) == (float)fabs(v) : strtod(text, NULL) == fabs(v);
         if (same)
             break;

@@ -70,6 +70,29 @@ static void lower(void **state)
     assert_int_equal(out[0], 'X');
 }
 
+static void format_cuts(void **state)
+{
+    static const char *const rows[][2] = {{"ab", "ab"}, {"abc", "abc"}, {"abcd", "abc"}};
+    char out[4];
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_format(out, sizeof(out), "%s", rows[i][0]);
+        assert_string_equal(out, rows[i][1]);
+    }
+}
+
+static void format_whole(void **state)
+{
+    char out[4] = "old";
+    (void)state;
+    assert_int_equal(stw_format_whole(out, sizeof(out), "%s", "abc"), 0);
+    assert_string_equal(out, "abc");
+    assert_int_equal(stw_format_whole(out, sizeof(out), "%s%d", "abc", 1), -1);
+    assert_string_equal(out, "");
+    assert_int_equal(stw_format_whole(out, 1, "%s", ""), 0);
+    assert_int_equal(stw_format_whole(out, 1, "%s", "a"), -1);
+}
+
 static void wipe(void **state)
 {
     (void)state;
@@ -163,6 +186,8 @@ int main(void)
         cmocka_unit_test(parse_int),
         cmocka_unit_test(hash_tells_bytes_apart),
         cmocka_unit_test(lower),
+        cmocka_unit_test(format_cuts),
+        cmocka_unit_test(format_whole),
         cmocka_unit_test(wipe),
         cmocka_unit_test(take),
         cmocka_unit_test(read_file),
