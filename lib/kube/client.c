@@ -476,18 +476,18 @@ static int split_url(const char *server, struct server_url *ret)
     bool secure = strncasecmp(server, "https://", 8) == 0;
     const char *p = server + (secure ? 8 : 7);
     size_t len = strcspn(p, "/");
-    int r = snprintf(ret->authority, sizeof(ret->authority), "%.*s", (int)len, p);
-    int s = snprintf(ret->prefix, sizeof(ret->prefix), "%s", p + len);
-    char *close = strrchr(ret->authority, ']'), *colon = strrchr(ret->authority, ':');
-    if (r < 0 || (size_t)r >= sizeof(ret->authority) || (size_t)s >= sizeof(ret->prefix))
+    if (stw_format_whole(ret->authority, sizeof(ret->authority), "%.*s", (int)len, p) != 0 ||
+        stw_format_whole(ret->prefix, sizeof(ret->prefix), "%s", p + len) != 0)
         return -1;
+    char *close = strrchr(ret->authority, ']'), *colon = strrchr(ret->authority, ':');
     int64_t port = secure ? 443 : 80;
     if (colon && colon > close && stw_parse_int(colon + 1, 1, 65535, &port) < 0)
         return -1;
-    int host_len = colon && colon > close ? (int)(colon - ret->authority) : r;
-    (void)snprintf(ret->host, sizeof(ret->host), "%.*s", host_len, ret->authority);
+    int host_len = colon && colon > close ? (int)(colon - ret->authority) : (int)len;
     ret->port = (int)port;
-    return host_len > 0 && host_len < (int)sizeof(ret->host) ? 0 : -1;
+    if (host_len == 0)
+        return -1;
+    return stw_format_whole(ret->host, sizeof(ret->host), "%.*s", host_len, ret->authority);
 }
 
 static bool is_loopback(const char *host)
@@ -511,11 +511,13 @@ static int make_url(struct stw_client *c, const struct stw_kubeconfig *config,
     c->host = strdup(u.authority);
     c->server = strdup(config->server);
     if (config->tls_server_name && c->secure) {
-        (void)snprintf(text, sizeof(text), "%s:%d:%s:%d", config->tls_server_name, u.port, u.host,
-                       u.port);
+        const char *name = config->tls_server_name;
+        if (strlen(name) >= sizeof(u.host))
+            return stw_fail(err, STW_ERR_INVALID, "%s: tls-server-name is too long",
+                            config->source ? config->source : "kubeconfig");
+        stw_format(text, sizeof(text), "%s:%d:%s:%d", name, u.port, u.host, u.port);
         c->connect_to = curl_slist_append(NULL, text);
-        (void)snprintf(text, sizeof(text), "https://%s:%d%s", config->tls_server_name, u.port,
-                       u.prefix);
+        stw_format(text, sizeof(text), "https://%s:%d%s", name, u.port, u.prefix);
         c->url = strdup(text);
     } else {
         c->url = strdup(config->server);

@@ -113,7 +113,7 @@ static void os_error(long number, char *out, size_t size)
 {
     char text[128];
     const char *s = strerror_r((int)number, text, sizeof(text));
-    (void)snprintf(out, size, "%s", s);
+    stw_format(out, size, "%s", s);
     out[0] = (char)tolower((unsigned char)out[0]);
 }
 

@@ -114,9 +114,9 @@ int stw_events_create(struct stw_client *client, const struct stw_clock *clock,
         return stw_fail_memory(err);
     e->client = client;
     e->clock = clock;
-    (void)snprintf(e->component, sizeof(e->component), "%s", component);
+    stw_format(e->component, sizeof(e->component), "%s", component);
     if (gethostname(e->host, sizeof(e->host) - 1) != 0)
-        (void)snprintf(e->host, sizeof(e->host), "unknown");
+        stw_format(e->host, sizeof(e->host), "unknown");
     e->series.table = STW_TABLE_INIT(node_key);
     e->buckets.table = STW_TABLE_INIT(node_key);
     (void)pthread_mutex_init(&e->lock, NULL);
@@ -297,8 +297,8 @@ static void record_event(struct stw_events *e, const struct stw_event_object *o,
         return;
     }
     char event_name[NAME_KEEP + 32];
-    (void)snprintf(event_name, sizeof(event_name), "%.*s.%llx", NAME_KEEP, o->name,
-                   (unsigned long long)stw_wall_us(e->clock) * 1000);
+    stw_format(event_name, sizeof(event_name), "%.*s.%llx", NAME_KEEP, o->name,
+               (unsigned long long)stw_wall_us(e->clock) * 1000);
     start_series(n, o, event_name, now);
     if (!create_event(e, o, warning, reason, action, note, event_name))
         remove_node(&e->series, n); /* the next occurrence counts as the first */

@@ -27,7 +27,7 @@ void stw_informer_ended(struct stw_informer *inf)
 void stw_informer_set_problem(struct stw_reflector *r, const char *text)
 {
     pthread_mutex_lock(&r->inf->lock);
-    (void)snprintf(r->problem, sizeof(r->problem), "%s", text);
+    stw_format(r->problem, sizeof(r->problem), "%s", text);
     pthread_mutex_unlock(&r->inf->lock);
 }
 
@@ -110,8 +110,8 @@ static int make_reflectors(struct stw_informer *inf, struct stw_error *err)
         inf->reflector_count++;
         if (stw_reflector_init(&inf->reflectors[i], inf, ns[i], err) < 0)
             return -1;
-        (void)snprintf(inf->reflectors[i].problem, sizeof(inf->reflectors[i].problem),
-                       "%s: not listed yet", inf->config.resource->plural);
+        stw_format(inf->reflectors[i].problem, sizeof(inf->reflectors[i].problem),
+                   "%s: not listed yet", inf->config.resource->plural);
     }
     return 0;
 }
@@ -204,7 +204,7 @@ void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_
     pthread_mutex_lock(lock);
     out[0] = '\0';
     for (unsigned i = 0; i < inf->reflector_count && out[0] == '\0'; i++)
-        (void)snprintf(out, out_size, "%s", inf->reflectors[i].problem);
+        stw_format(out, out_size, "%s", inf->reflectors[i].problem);
     pthread_mutex_unlock(lock);
 }
 

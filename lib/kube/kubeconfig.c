@@ -227,10 +227,10 @@ static struct stw_json find_named(struct files files, const char *list, const ch
 static int pick_context(struct files files, const char *wanted, char *out, size_t size,
                         struct stw_error *err)
 {
-    if (wanted) {
-        (void)snprintf(out, size, "%s", wanted);
+    if (wanted && stw_format_whole(out, size, "%s", wanted) != 0)
+        return stw_fail(err, STW_ERR_INVALID, "the name of the context is too long");
+    if (wanted)
         return 0;
-    }
     for (size_t i = 0; i < files.count; i++) {
         struct stw_json v = stw_json_get(root_of(&files.all[i]), "current-context");
         if (stw_json_size(v) > 0 && stw_json_strcpy(v, out, size) == 0)

@@ -54,9 +54,14 @@ struct stw_lease {
     int64_t epoch;       /* leaseTransitions of our term */
 };
 
-static void copy_lease_text(char *to, size_t size, const char *from)
+static int copy_names(struct stw_lease *l, const struct stw_lease_config *config,
+                      struct stw_error *err)
 {
-    (void)snprintf(to, size, "%s", from ? from : "");
+    if (stw_format_whole(l->ns, sizeof(l->ns), "%s", config->ns ? config->ns : "") != 0 ||
+        stw_format_whole(l->name, sizeof(l->name), "%s", config->name) != 0 ||
+        stw_format_whole(l->identity, sizeof(l->identity), "%s", config->identity) != 0)
+        return stw_fail(err, STW_ERR_INVALID, "a name of Lease \"%s\" is too long", config->name);
+    return 0;
 }
 
 static int parse_record(const struct stw_buf *text, struct lease_record *r)
@@ -210,8 +215,8 @@ static void open_fence(struct stw_lease *l)
     l->epoch = l->seen.transitions;
     if (!l->config.fence)
         return;
-    (void)snprintf(e.lease, sizeof(e.lease), "%s/%s", l->ns, l->name);
-    copy_lease_text(e.holder, sizeof(e.holder), l->identity);
+    stw_format(e.lease, sizeof(e.lease), "%s/%s", l->ns, l->name);
+    stw_format(e.holder, sizeof(e.holder), "%s", l->identity);
     stw_fence_open(l->config.fence, l->renewed_ms + l->config.renew_ms, &e);
 }
 
@@ -355,7 +360,7 @@ static void handle_lease_change(void *ctx, const char *key, const char *old_text
 static int create_watch(struct stw_lease *l, struct stw_metrics *metrics, struct stw_error *err)
 {
     l->namespaces[0] = l->ns;
-    (void)snprintf(l->selector, sizeof(l->selector), "metadata.name=%s", l->name);
+    stw_format(l->selector, sizeof(l->selector), "metadata.name=%s", l->name);
     struct stw_informer_config config = {
         .resource = &stw_res_lease,
         .namespaces = l->namespaces,
@@ -382,9 +387,6 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
     l->config.duration_ms = config->duration_ms ? config->duration_ms : DURATION_MS;
     l->config.renew_ms = config->renew_ms ? config->renew_ms : RENEW_MS;
     l->config.retry_ms = config->retry_ms ? config->retry_ms : RETRY_MS;
-    copy_lease_text(l->ns, sizeof(l->ns), config->ns);
-    copy_lease_text(l->name, sizeof(l->name), config->name);
-    copy_lease_text(l->identity, sizeof(l->identity), config->identity);
     (void)pthread_mutex_init(&l->lock, NULL);
     (void)stw_cond_init(&l->turn);
     struct stw_family *family =
@@ -392,7 +394,7 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
                            "1 while this process leads, 0 while it stands by.",
                            (const char *const[]){"name", NULL}, NULL);
     l->master = STW_SERIES(family, l->name);
-    if (create_watch(l, metrics, err) != 0) {
+    if (copy_names(l, config, err) != 0 || create_watch(l, metrics, err) != 0) {
         stw_lease_destroy(l);
         return -1;
     }

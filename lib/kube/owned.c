@@ -312,7 +312,8 @@ bool stw_owned_has(struct stw_json object, const char *manager, const char *fiel
     while (*field) {
         char part[128];
         size_t len = strcspn(field, ".");
-        (void)snprintf(part, sizeof(part), "f:%.*s", (int)len, field);
+        if (stw_format_whole(part, sizeof(part), "f:%.*s", (int)len, field) != 0)
+            return false;
         at = stw_json_get(at, part);
         field += len + (field[len] == '.');
     }
