@@ -62,13 +62,13 @@ static void out_of_range(struct checker *c, const struct stw_path *p, const stru
     char text[128];
     long long min = row->min, max = row->max;
     if (!unit)
-        snprintf(text, sizeof(text), "must be between %lld and %lld", min, max);
+        stw_format(text, sizeof(text), "must be between %lld and %lld", min, max);
     else if (stw_json_size(v) > max)
-        snprintf(text, sizeof(text), "must be at most %lld %s", max, unit);
+        stw_format(text, sizeof(text), "must be at most %lld %s", max, unit);
     else if (min == 1)
-        snprintf(text, sizeof(text), "must not be empty");
+        stw_format(text, sizeof(text), "must not be empty");
     else
-        snprintf(text, sizeof(text), "must be at least %lld %s", min, unit);
+        stw_format(text, sizeof(text), "must be at least %lld %s", min, unit);
     add_finding(c, p, STW_INVALID, v, row->range_text ? row->range_text : text);
 }
 
@@ -134,7 +134,7 @@ static void check_quantity(struct checker *c, const struct stw_path *p, const st
     stw_quantity q;
     if (stw_quantity_of(v, &q) != 0) {
         char text[96];
-        snprintf(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
+        stw_format(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
         add_finding(c, p, STW_INVALID, v, text);
     }
 }
@@ -155,7 +155,7 @@ static void too_large(struct checker *c, const struct stw_path *p, struct stw_js
                       const char *unit)
 {
     char text[96];
-    snprintf(text, sizeof(text), "must be at most %lld %s", max, unit);
+    stw_format(text, sizeof(text), "must be at most %lld %s", max, unit);
     add_finding(c, p, STW_INVALID, v, text);
     c->f->oversize = true;
 }
@@ -302,7 +302,7 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         return;
     }
     char text[96];
-    snprintf(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
+    stw_format(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
     add_finding(c, p, STW_INVALID, v, text);
 }
 

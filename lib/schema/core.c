@@ -100,7 +100,7 @@ void stw_core_check_env(struct stw_json env, const char *path, struct stw_findin
             return;
         if (stw_json_size(stw_json_get(element, "value")) > 0 &&
             stw_json_there(stw_json_get(element, "valueFrom"))) {
-            snprintf(at, sizeof(at), "%s[%u].valueFrom", path, index);
+            stw_format(at, sizeof(at), "%s[%u].valueFrom", path, index);
             stw_findings_add(f, at, STW_INVALID, NULL,
                              "may not be specified when `value` is not empty");
         }
@@ -187,7 +187,7 @@ static void refuse_resource(const struct entry *e, const char *path, struct stw_
                             const char *message)
 {
     char at[512];
-    snprintf(at, sizeof(at), "%s.%s[%s]", path, e->list, e->name);
+    stw_format(at, sizeof(at), "%s.%s[%s]", path, e->list, e->name);
     stw_findings_at(f, at, STW_INVALID, e->value, "%s", message);
 }
 
@@ -207,7 +207,7 @@ static void check_within_limit(const struct entry *e, struct stw_json limits, co
     stw_quantity limit;
     if (stw_quantity_of(stw_json_get(limits, e->name), &limit) != 0 || e->quantity <= limit)
         return;
-    snprintf(text, sizeof(text), "must be less than or equal to %s limit", e->name);
+    stw_format(text, sizeof(text), "must be less than or equal to %s limit", e->name);
     refuse_resource(e, path, f, text);
 }
 

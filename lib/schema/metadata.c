@@ -101,7 +101,7 @@ void stw_warn_of_namesake(const struct stw_admission *a, const char *plural, con
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
     if (a->operation != STW_CREATE || !lookup || !lookup->has || !a->ns || !a->name || !*a->name)
         return;
-    snprintf(key, sizeof(key), "%s/%s", a->ns, a->name);
+    stw_format(key, sizeof(key), "%s/%s", a->ns, a->name);
     if (lookup->has(lookup->ctx, plural, key) == 1)
         stw_findings_warn(f,
                           "%s \"%s\" in this namespace has a Deployment and a Service of the same "

@@ -54,7 +54,7 @@ static bool same_desired(const struct stw_admission *a)
     char path[128];
     bool same = same_at(a->object, a->old_object, "spec");
     for (const char *const *label = a->kind->spec_labels; same && label && *label; label++) {
-        (void)snprintf(path, sizeof(path), "metadata.labels[%s]", *label);
+        stw_format(path, sizeof(path), "metadata.labels[%s]", *label);
         same = same_at(a->object, a->old_object, path);
     }
     return same;

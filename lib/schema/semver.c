@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/semver.h"
 
+#include "base/util.h"
+
 #include <ctype.h>
 #include <stdio.h>
 
@@ -42,5 +44,5 @@ int stw_semver_compare(struct stw_semver a, struct stw_semver b)
 
 void stw_semver_text(struct stw_semver v, char out[STW_SEMVER_LEN])
 {
-    (void)snprintf(out, STW_SEMVER_LEN, "%u.%u.%u", v.major, v.minor, v.patch);
+    stw_format(out, STW_SEMVER_LEN, "%u.%u.%u", v.major, v.minor, v.patch);
 }
