@@ -136,7 +136,7 @@ static int look_up_account(struct work *w, struct stw_pool *p)
     struct stw_error err = {0};
     if (stw_session_begin(&w->s, p, &w->f) < 0)
         return -1;
-    (void)snprintf(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
+    stw_format(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
     if (w->s.ops->check(&w->s.facts, w->a, &err) < 0)
         return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP, &err);
     w->s.wide = has_wide_names(w->a);
@@ -171,9 +171,9 @@ static void name_owner(const struct work *w, const struct stw_mark *m, char out[
 {
     size_t len = strlen(w->a->ns);
     if (strncmp(m->owner, w->a->ns, len) == 0 && m->owner[len] == '/')
-        (void)snprintf(out, 512, "another owner, %s (UID %s)", m->owner, m->uid);
+        stw_format(out, 512, "another owner, %s (UID %s)", m->owner, m->uid);
     else
-        (void)snprintf(out, 512, "an object of another namespace");
+        stw_format(out, 512, "an object of another namespace");
 }
 
 static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
@@ -465,8 +465,8 @@ static void write_report(struct work *w)
     stw_rights_sort(&w->foreign);
     stw_rights_text(&w->ours, w->s.ops->patterns, &r->granted);
     stw_rights_text(&w->foreign, w->s.ops->patterns, &r->foreign);
-    (void)snprintf(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
-                   w->a->owner_uid);
+    stw_format(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
+               w->a->owner_uid);
     r->owned = true;
     if (!w->a->password.data)
         r->stored = w->a->settled;

@@ -272,7 +272,7 @@ static int set_up_mysql_connection(struct stw_conn *c, const struct stw_target *
 {
     struct stw_facts *k = &c->facts;
     stw_autobuf struct stw_buf setup = STW_BUF_INIT(1024);
-    (void)snprintf(k->version, sizeof(k->version), "%s", my.mysql_get_server_info(&c->mysql));
+    stw_format(k->version, sizeof(k->version), "%s", my.mysql_get_server_info(&c->mysql));
     k->number = (unsigned)my.mysql_get_server_version(&c->mysql);
     k->mariadb = my.mariadb_connection(&c->mysql);
     k->native_default = k->mariadb || k->number < 80000;
@@ -362,7 +362,7 @@ static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw
         for (size_t i = 0; i < o.count; i++) {
             char text[48];
             struct stw_fault gone = {0};
-            (void)snprintf(text, sizeof(text), "KILL CONNECTION %llu", o.ids[i]);
+            stw_format(text, sizeof(text), "KILL CONNECTION %llu", o.ids[i]);
             if (run_statement_text(c, text, NULL, &gone) < 0 && gone.lost)
                 return stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT,
                                      "the connection was lost");

@@ -118,6 +118,6 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
                         k.sentence ? k.sentence : clean, both ? ": " : "", both ? clean : "",
                         number, state);
     f->number = number;
-    (void)snprintf(f->state, sizeof(f->state), "%s", state);
+    stw_format(f->state, sizeof(f->state), "%s", state);
     f->lost = is_lost(number) || (number == 1290 && k.trouble == STW_SQL_CONNECT);
 }

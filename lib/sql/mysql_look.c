@@ -224,7 +224,7 @@ static void note_verifier(struct stw_login *l, const struct stw_account *a, cons
     enum stw_password_state state = stw_mysql_password_state(plugin, verifier, len, &a->password);
     if (l->password != STW_PASSWORD_SAME)
         l->password = state;
-    (void)snprintf(l->plugin, sizeof(l->plugin), "%s", plugin);
+    stw_format(l->plugin, sizeof(l->plugin), "%s", plugin);
     stw_sha256_hex(verifier, len, l->verifier_id);
     stw_login_note(l, plugin, verifier, len);
 }
@@ -283,8 +283,8 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
     int64_t want[4];
     char limits[128];
     (void)limits_of(k->account, want);
-    (void)snprintf(limits, sizeof(limits), "%lld,%lld,%lld,%lld", (long long)want[0],
-                   (long long)want[1], (long long)want[2], (long long)want[3]);
+    stw_format(limits, sizeof(limits), "%lld,%lld,%lld,%lld", (long long)want[0],
+               (long long)want[1], (long long)want[2], (long long)want[3]);
     l->options_differ = !stw_streq(limits, get_cell_text(&c[E])) ||
                         !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
     note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
@@ -306,9 +306,9 @@ static int read_mark(struct stw_mark *m, const struct stw_cell *c)
     m->state = stw_streq(get_cell_text(&c[C]), "creating") ? STW_MARK_CREATING : STW_MARK_OWNED;
     if (c[A].len >= sizeof(m->owner) || c[B].len >= sizeof(m->uid) || c[D].len >= sizeof(m->made))
         return -1;
-    (void)snprintf(m->owner, sizeof(m->owner), "%s", get_cell_text(&c[A]));
-    (void)snprintf(m->uid, sizeof(m->uid), "%s", get_cell_text(&c[B]));
-    (void)snprintf(m->made, sizeof(m->made), "%s", get_cell_text(&c[D]));
+    stw_format(m->owner, sizeof(m->owner), "%s", get_cell_text(&c[A]));
+    stw_format(m->uid, sizeof(m->uid), "%s", get_cell_text(&c[B]));
+    stw_format(m->made, sizeof(m->made), "%s", get_cell_text(&c[D]));
     return stw_mark_parse_rights(get_cell_text(&c[E]), c[E].len, m);
 }
 

@@ -285,7 +285,7 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
         p->proven = true;
     } else {
         p->proven = false;
-        (void)snprintf(p->last, sizeof(p->last), "%s", f->err.text);
+        stw_format(p->last, sizeof(p->last), "%s", f->err.text);
         stw_breaker_failure(&p->breaker, stw_now_ms(p->config.clock),
                             f->timeout || f->trouble != STW_SQL_CONNECT);
         if (p->breaker.open)

@@ -179,7 +179,7 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                   "any",
                                   proof[1],
                                   NULL};
-    (void)snprintf(port, sizeof(port), "%lld", (long long)t->port);
+    stw_format(port, sizeof(port), "%lld", (long long)t->port);
     return pq.PQconnectStartParams(names, values, 0);
 }
 
@@ -189,7 +189,7 @@ static void receive_notice(void *ctx, const PGresult *result)
     struct stw_conn *c = ctx;
     const char *state = pq.PQresultErrorField(result, PG_DIAG_SQLSTATE);
     if (state && (stw_streq(state, "01007") || stw_streq(state, "01006")))
-        (void)snprintf(c->warned, sizeof(c->warned), "%s", state);
+        stw_format(c->warned, sizeof(c->warned), "%s", state);
 }
 
 static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
@@ -297,7 +297,7 @@ static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
     for (unsigned i = 0; i < 7; i++)
         if (!cells[i].data)
             return -1;
-    (void)snprintf(c->facts.version, sizeof(c->facts.version), "%s", cells[0].data);
+    stw_format(c->facts.version, sizeof(c->facts.version), "%s", cells[0].data);
     c->facts.number = (unsigned)strtoul(cells[1].data, NULL, 10);
     c->facts.superuser = stw_streq(cells[2].data, "true");
     c->facts.reads_verifiers = stw_streq(cells[3].data, "true");
@@ -313,15 +313,15 @@ static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
     uint64_t now = now_ms();
     long long ms = (long long)t->statement_timeout_seconds * 1000;
     char text[1024];
-    (void)snprintf(text, sizeof(text),
-                   "SET search_path = pg_catalog; SET statement_timeout = %lld; "
-                   "SET lock_timeout = %lld; SET idle_in_transaction_session_timeout = %lld; "
-                   "SELECT current_setting('server_version'), current_setting("
-                   "'server_version_num'), (SELECT rolsuper::text FROM pg_roles WHERE rolname = "
-                   "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
-                   "current_setting('client_encoding'), current_setting('server_encoding'), "
-                   "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)",
-                   ms, ms, ms);
+    stw_format(text, sizeof(text),
+               "SET search_path = pg_catalog; SET statement_timeout = %lld; "
+               "SET lock_timeout = %lld; SET idle_in_transaction_session_timeout = %lld; "
+               "SELECT current_setting('server_version'), current_setting("
+               "'server_version_num'), (SELECT rolsuper::text FROM pg_roles WHERE rolname = "
+               "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
+               "current_setting('client_encoding'), current_setting('server_encoding'), "
+               "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)",
+               ms, ms, ms);
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
     if (run_query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
         return -1;

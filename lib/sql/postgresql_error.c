@@ -76,7 +76,7 @@ void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, c
     put_detail(k->trouble == STW_SQL_OWNS_OBJECTS ? detail : NULL, names);
     (void)stw_fault_set(f, k->trouble, step, "%s%s%s (SQLSTATE %.5s)",
                         k->sentence ? k->sentence : clean, names[0] ? ": " : "", names, state);
-    (void)snprintf(f->state, sizeof(f->state), "%.5s", state);
+    stw_format(f->state, sizeof(f->state), "%.5s", state);
     f->lost = strncmp(state, "08", 2) == 0 || strncmp(state, "57P", 3) == 0;
     /* "tuple concurrently updated": two grants on one object, of which one was rolled back. */
     f->again = strncmp(state, "40", 2) == 0 ||
@@ -102,7 +102,7 @@ void stw_pg_connect_fault(struct stw_fault *f, const char *message)
     char clean[256], state[6];
     const char *at = state_at_end(message, &len), *reason = strstr(message, "failed: ");
     if (at) {
-        (void)snprintf(state, sizeof(state), "%.5s", at);
+        stw_format(state, sizeof(state), "%.5s", at);
         stw_pg_fault(f, state, NULL, NULL, STW_SQL_STEP_CONNECT);
         return;
     }

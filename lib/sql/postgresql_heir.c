@@ -19,10 +19,10 @@
 static void name_heir(const char *ns, char out[STW_PG_NAME_SIZE])
 {
     if (strlen(ns) <= PLAIN_MAX)
-        (void)snprintf(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%s", ns);
+        stw_format(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%s", ns);
     else
-        (void)snprintf(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%.*s_%016llx", CUT_TO, ns,
-                       (unsigned long long)stw_hash_bytes(ns, strlen(ns)).lo);
+        stw_format(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%.*s_%016llx", CUT_TO, ns,
+                   (unsigned long long)stw_hash_bytes(ns, strlen(ns)).lo);
 }
 
 enum { KIND, A, B, CELLS };
@@ -72,9 +72,9 @@ static int read_heir_row(void *ctx, const struct stw_cell *c, unsigned count)
         return 0;
     }
     k->seen->heir_exists = true;
-    (void)snprintf(k->wrong, sizeof(k->wrong), "%s", c[A].data ? c[A].data : "");
+    stw_format(k->wrong, sizeof(k->wrong), "%s", c[A].data ? c[A].data : "");
     if (k->wrong[0] == '\0' && is_managed(&c[B]))
-        (void)snprintf(k->wrong, sizeof(k->wrong), "is an account that steward manages");
+        stw_format(k->wrong, sizeof(k->wrong), "is an account that steward manages");
     return 0;
 }
 
@@ -117,7 +117,7 @@ int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct 
                              "let it hand over what the role owns: ALTER ROLE \"%s\" INHERIT",
                              stw_session_target(s)->admin_user);
     if (a->reassign_owned_to)
-        (void)snprintf(seen->heir, sizeof(seen->heir), "%s", a->reassign_owned_to);
+        stw_format(seen->heir, sizeof(seen->heir), "%s", a->reassign_owned_to);
     else
         name_heir(a->ns, seen->heir);
     write_lookup(&st->text, seen->heir, seen->role_oid);

@@ -135,8 +135,8 @@ static int read_role(struct pg_look *k, const struct stw_cell *c)
     int64_t most = k->account->max_user_connections;
     l->exists = true;
     l->special = is_true(&c[B]);
-    (void)snprintf(k->seen->role_oid, sizeof(k->seen->role_oid), "%s", get_cell_text(&c[A]));
-    (void)snprintf(limit, sizeof(limit), "%lld", (long long)(most > 0 ? most : -1));
+    stw_format(k->seen->role_oid, sizeof(k->seen->role_oid), "%s", get_cell_text(&c[A]));
+    stw_format(limit, sizeof(limit), "%lld", (long long)(most > 0 ? most : -1));
     l->options_differ = !is_true(&c[C]) || !stw_streq(get_cell_text(&c[D]), limit);
     if (k->facts->reads_verifiers)
         l->password =

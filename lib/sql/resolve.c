@@ -135,7 +135,7 @@ int stw_resolve_by(stw_lookup_fn *lookup, const char *host, uint64_t timeout_ms,
 {
     if (is_numeric(host)) {
         ret->count = 1;
-        (void)snprintf(ret->text[0], sizeof(ret->text[0]), "%s", host);
+        stw_format(ret->text[0], sizeof(ret->text[0]), "%s", host);
         return 0;
     }
     struct lookup *l = make_lookup(lookup, host);

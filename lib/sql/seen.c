@@ -38,7 +38,7 @@ struct stw_login *stw_seen_login(struct stw_seen *s, const char *host)
     s->logins = logins;
     struct stw_login *l = &logins[s->count++];
     *l = (struct stw_login){0};
-    (void)snprintf(l->host, sizeof(l->host), "%s", host);
+    stw_format(l->host, sizeof(l->host), "%s", host);
     return l;
 }
 

@@ -12,8 +12,8 @@ static bool find_epoch(char prefix[STW_TAKEOVER_NAME_MAX], int64_t *ret)
     struct stw_fence_epoch e;
     if (!stw_fence_epoch(&e) || !*e.lease)
         return false;
-    (void)snprintf(prefix, STW_TAKEOVER_NAME_MAX, "steward/%016llx/",
-                   (unsigned long long)stw_hash_bytes(e.lease, strlen(e.lease)).lo);
+    stw_format(prefix, STW_TAKEOVER_NAME_MAX, "steward/%016llx/",
+               (unsigned long long)stw_hash_bytes(e.lease, strlen(e.lease)).lo);
     *ret = e.number;
     return true;
 }
@@ -24,7 +24,7 @@ bool stw_takeover_name(char out[STW_TAKEOVER_NAME_MAX])
     int64_t epoch;
     if (!find_epoch(prefix, &epoch))
         return false;
-    (void)snprintf(out, STW_TAKEOVER_NAME_MAX, "%.40s%lld", prefix, (long long)epoch);
+    stw_format(out, STW_TAKEOVER_NAME_MAX, "%.40s%lld", prefix, (long long)epoch);
     return true;
 }
 

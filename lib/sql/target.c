@@ -350,7 +350,7 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
 
 static void path_to(char *out, size_t size, size_t index, const char *field)
 {
-    (void)snprintf(out, size, "targets[%zu].%s", index, field);
+    stw_format(out, size, "targets[%zu].%s", index, field);
 }
 
 static void check_password(struct parser *p, size_t index, struct stw_json admin)
@@ -373,7 +373,7 @@ static void check_privileges(struct parser *p, size_t index, const struct stw_ta
         const char *name = t->allowed_privileges[i];
         if (stw_streq(name, "GRANT OPTION") || stw_engine_privilege(t->engine, name))
             continue;
-        (void)snprintf(path, sizeof(path), "targets[%zu].allowedPrivileges[%zu]", index, i);
+        stw_format(path, sizeof(path), "targets[%zu].allowedPrivileges[%zu]", index, i);
         stw_buf_json_str(&value, name, strnlen(name, VALUE_SHOWN));
         stw_engine_list_privileges(t->engine, ~0U, &all);
         stw_findings_add(p->f, path, STW_NOT_SUPPORTED, stw_buf_str(&value),
@@ -456,7 +456,7 @@ static void parse_all(struct parser *p, struct stw_json list)
             parse_one(p, &at, v);
         } else {
             char path[64];
-            (void)snprintf(path, sizeof(path), "targets[%u]", at.index);
+            stw_format(path, sizeof(path), "targets[%u]", at.index);
             p->targets->all[at.index].name = "";
             stw_findings_add(p->f, path, STW_INVALID, NULL, "must be an object");
         }
