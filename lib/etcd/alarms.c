@@ -39,7 +39,7 @@ int stw_etcd_alarm_disarm(struct stw_etcd *e, const struct stw_etcd_endpoint *at
                           struct stw_error *err)
 {
     char body[128];
-    (void)snprintf(
+    stw_format(
         body, sizeof(body), "{\"action\":\"DEACTIVATE\",\"memberID\":\"%llu\",\"alarm\":\"%s\"}",
         (unsigned long long)member_id, alarm == STW_ETCD_ALARM_CORRUPT ? "CORRUPT" : "NOSPACE");
     return send_alarm_request(e, at, body, NULL, trouble, err);

@@ -80,7 +80,7 @@ static int send_change_request(struct stw_etcd *e, const struct stw_etcd_endpoin
 {
     struct stw_etcd_exchange x = {.change = true};
     char body[64];
-    (void)snprintf(body, sizeof(body), "{\"%s\":\"%llu\"}", key, (unsigned long long)id);
+    stw_format(body, sizeof(body), "{\"%s\":\"%llu\"}", key, (unsigned long long)id);
     return finish_member_call(&x, stw_etcd_ask(e, &x, at, path, body), trouble, err);
 }
 
@@ -109,8 +109,8 @@ int stw_etcd_downgrade(struct stw_etcd *e, const struct stw_etcd_endpoint *at, s
     struct stw_etcd_exchange x = {.change = true};
     char body[64] = "{\"action\":\"CANCEL\"}";
     if (stw_semver_known(to))
-        (void)snprintf(body, sizeof(body), "{\"action\":\"ENABLE\",\"version\":\"%u.%u.0\"}",
-                       to.major, to.minor);
+        stw_format(body, sizeof(body), "{\"action\":\"ENABLE\",\"version\":\"%u.%u.0\"}", to.major,
+                   to.minor);
     return finish_member_call(&x, stw_etcd_ask(e, &x, at, "/v3/maintenance/downgrade", body),
                               trouble, err);
 }

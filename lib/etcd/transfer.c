@@ -63,8 +63,9 @@ static int add_token(struct stw_etcd_exchange *x, const char *token)
     char line[STW_ETCD_TOKEN_MAX + 32];
     if (!token[0])
         return 0;
-    (void)snprintf(line, sizeof(line), "Authorization: %s", token);
-    int r = add_header(x, line);
+    int r = stw_format_whole(line, sizeof(line), "Authorization: %s", token);
+    if (r == 0)
+        r = add_header(x, line);
     stw_wipe(line, sizeof(line));
     return r;
 }
@@ -74,8 +75,8 @@ static int add_token(struct stw_etcd_exchange *x, const char *token)
 static int add_time_limit(struct stw_etcd_exchange *x, uint64_t left_ms)
 {
     char line[64];
-    (void)snprintf(line, sizeof(line), "Grpc-Timeout: %llum",
-                   (unsigned long long)(left_ms - left_ms / 8));
+    stw_format(line, sizeof(line), "Grpc-Timeout: %llum",
+               (unsigned long long)(left_ms - left_ms / 8));
     return x->data ? 0 : add_header(x, line);
 }
 
@@ -129,8 +130,7 @@ static int set_address(struct stw_etcd_exchange *x)
     if (!x->at->address)
         return 0;
     bool v6 = strchr(x->at->address, ':') != NULL;
-    int n = snprintf(line, sizeof(line), v6 ? "::[%s]:" : "::%s:", x->at->address);
-    if (n < 0 || (size_t)n >= sizeof(line))
+    if (stw_format_whole(line, sizeof(line), v6 ? "::[%s]:" : "::%s:", x->at->address) != 0)
         return -1;
     x->connect_to = curl_slist_append(NULL, line);
     if (!x->connect_to)
@@ -168,8 +168,8 @@ static int set_request(struct stw_etcd_exchange *x, const char *path, const char
     size_t len = strlen(x->at->url);
     while (len > 0 && x->at->url[len - 1] == '/')
         len--;
-    int n = snprintf(url, sizeof(url), "%.*s%s", (int)STW_MIN(len, sizeof(url)), x->at->url, path);
-    if (n < 0 || (size_t)n >= sizeof(url))
+    if (stw_format_whole(url, sizeof(url), "%.*s%s", (int)STW_MIN(len, sizeof(url)), x->at->url,
+                         path) != 0)
         return -1;
     int bad = (int)curl_easy_setopt(x->easy, CURLOPT_URL, url);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_USERAGENT, "steward/" STW_VERSION);

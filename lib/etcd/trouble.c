@@ -116,7 +116,7 @@ void stw_etcd_refusal_read(int http, const char *text, size_t len, struct stw_et
         copy_text(text, STW_MIN(len, sizeof(ret->text)), ret->text, sizeof(ret->text));
     }
     if (!ret->text[0])
-        (void)snprintf(ret->text, sizeof(ret->text), "HTTP status %d without a reason", http);
+        stw_format(ret->text, sizeof(ret->text), "HTTP status %d without a reason", http);
     classify_refusal(http, ret);
 }
 
