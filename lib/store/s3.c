@@ -151,7 +151,7 @@ static int take_text(struct store_page *p, const char *parent, const char *name,
             continue;
         if (strlen(text) >= texts[i].size)
             return stw_fail(err, STW_ERR_INVALID, "the store lists a %s that is too long", name);
-        (void)snprintf((char *)p + texts[i].offset, texts[i].size, "%s", text);
+        stw_format((char *)p + texts[i].offset, texts[i].size, "%s", text);
         return 0;
     }
     if (stw_streq(parent, "Contents") && stw_streq(name, "Size"))

@@ -102,9 +102,9 @@ static int take_words(void *ctx, const char *parent, const char *name, const cha
     if (!text || !stw_streq(parent, "Error"))
         return 0;
     if (stw_streq(name, "Code"))
-        (void)snprintf(w->code, sizeof(w->code), "%s", text);
+        stw_format(w->code, sizeof(w->code), "%s", text);
     else if (stw_streq(name, "Message"))
-        (void)snprintf(w->message, sizeof(w->message), "%s", text);
+        stw_format(w->message, sizeof(w->message), "%s", text);
     return 0;
 }
 
@@ -127,7 +127,7 @@ static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const st
     (void)stw_xml_walk(stw_buf_str(body), body->len, take_words, &w, NULL);
     clean_error_text(s, w.code);
     clean_error_text(s, w.message);
-    (void)snprintf(c->code, sizeof(c->code), "%s", w.code);
+    stw_format(c->code, sizeof(c->code), "%s", w.code);
     if (s->reach) { /* the user who chose the endpoint must not see the server's answer */
         stw_log(STW_LOG_DEBUG, "the store refused", STW_STR("bucket", s->bucket),
                 STW_INT("status", status), STW_STR("code", w.code), STW_STR("detail", w.message));

@@ -69,7 +69,7 @@ static int take_id(void *ctx, const char *parent, const char *name, const char *
     (void)err;
     if (text && stw_streq(parent, "InitiateMultipartUploadResult") && stw_streq(name, "UploadId") &&
         strlen(text) < sizeof(u->id))
-        (void)snprintf(u->id, sizeof(u->id), "%s", text);
+        stw_format(u->id, sizeof(u->id), "%s", text);
     return 0;
 }
 
