@@ -191,7 +191,7 @@ void stw_certs_destroy(struct stw_certs *c)
 void stw_certs_set_problem(struct stw_certs *c, const char *text)
 {
     pthread_mutex_lock(&c->lock);
-    (void)snprintf(c->problem, sizeof(c->problem), "%s", text);
+    stw_format(c->problem, sizeof(c->problem), "%s", text);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -220,15 +220,15 @@ static bool is_ready(struct stw_certs *c, char *why, size_t why_size)
     char when[STW_TIME_LEN];
     const char *problem = c->problem;
     if (c->not_after_us == 0) {
-        (void)snprintf(why, why_size, "no certificate yet%s%s", *problem ? ": " : "", problem);
+        stw_format(why, why_size, "no certificate yet%s%s", *problem ? ": " : "", problem);
         return false;
     }
     if (c->not_after_us <= stw_wall_us(c->clock)) {
         stw_time_format(c->not_after_us, when);
-        (void)snprintf(why, why_size, "the serving certificate expired at %s", when);
+        stw_format(why, why_size, "the serving certificate expired at %s", when);
         return false;
     }
-    (void)snprintf(why, why_size, "%s", problem);
+    stw_format(why, why_size, "%s", problem);
     return *problem == '\0';
 }
 

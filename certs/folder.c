@@ -27,8 +27,7 @@ static int read_one(const struct stw_folder *f, const char *name, char **ret, si
                     struct stw_error *err)
 {
     char path[4096];
-    int n = snprintf(path, sizeof(path), "%s/%s", f->path, name);
-    if (n < 0 || (size_t)n >= sizeof(path))
+    if (stw_format_whole(path, sizeof(path), "%s/%s", f->path, name) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the path of the certificate folder is too long");
     return stw_read_file(path, STW_PEM_MAX_BYTES, ret, ret_len, err);
 }

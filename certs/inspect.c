@@ -19,11 +19,10 @@ static int serial_text(const X509 *cert, char *out, size_t out_size)
 {
     BIGNUM *bn = ASN1_INTEGER_to_BN(X509_get0_serialNumber(cert), NULL);
     char *text = bn ? BN_bn2hex(bn) : NULL;
-    if (text)
-        (void)snprintf(out, out_size, "%s", text);
+    int rc = text ? stw_format_whole(out, out_size, "%s", text) : -1;
     OPENSSL_free(text);
     BN_free(bn);
-    return text ? 0 : -1;
+    return rc;
 }
 
 int stw_x509_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error *err)

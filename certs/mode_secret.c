@@ -6,6 +6,7 @@
 
 #include "base/backoff.h"
 #include "base/log.h"
+#include "base/util.h"
 #include "kube/informer.h"
 
 #include <stdio.h>
@@ -47,7 +48,9 @@ static int start_object_watch(struct stw_certs *c, unsigned i, const struct stw_
 {
     if (!name || !*name)
         return 0;
-    (void)snprintf(c->selectors[i], sizeof(c->selectors[i]), "metadata.name=%s", name);
+    if (stw_format_whole(c->selectors[i], sizeof(c->selectors[i]), "metadata.name=%s", name) != 0)
+        return stw_fail(err, STW_ERR_INVALID, "the name of %s \"%.64s...\" is too long",
+                        resource->kind, name);
     const struct stw_informer_config config = {
         .resource = resource,
         .namespaces = resource->namespaced ? c->namespaces : NULL,

@@ -2,6 +2,7 @@
 #include "rotation_priv.h"
 
 #include "base/log.h"
+#include "base/util.h"
 #include "certs/issue.h"
 
 #include <stdio.h>
@@ -144,13 +145,13 @@ static void note_problem(struct stw_rotation *r, const struct view *v)
     for (unsigned i = 0; i < STW_ROTATION_HOOKS && !r->problem[0]; i++) {
         const struct stw_hook *h = &v->hooks[i];
         if (h->state == STW_HOOK_UNKNOWN)
-            (void)snprintf(r->problem, sizeof(r->problem), "%s", v->hook_err.text);
+            stw_format(r->problem, sizeof(r->problem), "%s", v->hook_err.text);
         else if (r->served && !(v->facts.hooks[i].exact && bundle_trusts) &&
                  !stw_hook_trusts(h, r->served))
-            (void)snprintf(r->problem, sizeof(r->problem),
-                           "the caBundle of %s \"%s\" does not hold the CA of the serving "
-                           "certificate yet",
-                           h->resource->kind, h->name);
+            stw_format(r->problem, sizeof(r->problem),
+                       "the caBundle of %s \"%s\" does not hold the CA of the serving "
+                       "certificate yet",
+                       h->resource->kind, h->name);
     }
 }
 

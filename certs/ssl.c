@@ -19,7 +19,7 @@ int(stw_ssl_fail)(struct stw_error *err, enum stw_err code, const char *fmt, ...
     char text[320];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    stw_vformat(text, sizeof(text), fmt, ap);
     va_end(ap);
     unsigned long e = ERR_get_error();
     const char *reason = e ? ERR_reason_error_string(e) : NULL;

@@ -188,7 +188,7 @@ static int stage_next_ca(struct stw_content *c, const struct stw_rotation_config
 {
     struct stw_pem_pair ca = {0};
     char name[64];
-    (void)snprintf(name, sizeof(name), "steward-ca@%" PRId64, now_us / 1000000);
+    stw_format(name, sizeof(name), "steward-ca@%" PRId64, now_us / 1000000);
     if (found && (keep_old(c, found, now_us, err) < 0 ||
                   set_copy(c, STW_SLOT_OLD_UNTIL, STW_UNTIL_OPEN, err) < 0))
         return -1;
