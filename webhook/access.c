@@ -53,7 +53,7 @@ struct stw_access {
 static void set_answer(struct stw_access_answer *ret, int code, const char *text)
 {
     ret->code = code;
-    (void)snprintf(ret->text, sizeof(ret->text), "%s", text);
+    stw_format(ret->text, sizeof(ret->text), "%s", text);
 }
 
 static void answer_kept(struct stw_access_answer *ret, int code, const char *user, const char *path)
@@ -64,10 +64,10 @@ static void answer_kept(struct stw_access_answer *ret, int code, const char *use
         set_answer(ret, code, "the API server does not know this token, or it has expired");
     else {
         ret->code = code;
-        (void)snprintf(ret->text, sizeof(ret->text),
-                       "user \"%s\" may not get %.64s; bind it to the ClusterRole "
-                       "steward-metrics-reader",
-                       user, path);
+        stw_format(ret->text, sizeof(ret->text),
+                   "user \"%s\" may not get %.64s; bind it to the ClusterRole "
+                   "steward-metrics-reader",
+                   user, path);
     }
 }
 
@@ -121,7 +121,7 @@ static void cache_answer(struct stw_access *a, const unsigned char digest[DIGEST
     memcpy(k->digest, digest, DIGEST);
     k->at_ms = now;
     k->code = code;
-    (void)snprintf(k->user, sizeof(k->user), "%s", user);
+    stw_format(k->user, sizeof(k->user), "%s", user);
 }
 
 /* --- rate limit for requests to the API server */
@@ -232,7 +232,7 @@ static int check_token_access(struct stw_access *a, const char *token, const cha
     *user = '\0';
     if (!who)
         return err->code == STW_OK ? 401 : 0;
-    (void)snprintf(user, size, "%s", json_string_value(json_object_get(who, "username")));
+    stw_format(user, size, "%s", json_string_value(json_object_get(who, "username")));
     int may = ask_may(a, who, path, err);
     return may < 0 ? 0 : may ? 200 : 403;
 }

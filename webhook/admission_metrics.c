@@ -86,7 +86,7 @@ void stw_admission_metrics_reply(const struct stw_route *r, int code, double sec
         stw_series_add(r->ok, 1);
         return;
     }
-    (void)snprintf(text, sizeof(text), "%d", code);
+    stw_format(text, sizeof(text), "%d", code);
     stw_series_add(STW_SERIES(r->admission_metrics->requests, r->path, text), 1);
 }
 

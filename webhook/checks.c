@@ -27,7 +27,7 @@ static bool is_not_shutting_down(void *ctx, char *why, size_t why_size)
 {
     const bool *stopping = ctx;
     if (*stopping)
-        (void)snprintf(why, why_size, "shutting down");
+        stw_format(why, why_size, "shutting down");
     return !*stopping;
 }
 

@@ -44,12 +44,12 @@ static void format_subject(struct stw_json node, const char *last, char *out, si
 {
     char group[128], version[64], name[64];
     if (stw_json_strcpy(stw_json_get(node, "group"), group, sizeof(group)) != 0)
-        (void)snprintf(group, sizeof(group), "?");
+        stw_format(group, sizeof(group), "?");
     if (stw_json_strcpy(stw_json_get(node, "version"), version, sizeof(version)) != 0)
-        (void)snprintf(version, sizeof(version), "?");
+        stw_format(version, sizeof(version), "?");
     if (stw_json_strcpy(stw_json_get(node, last), name, sizeof(name)) != 0)
-        (void)snprintf(name, sizeof(name), "?");
-    (void)snprintf(out, size, "%s/%s %s", group, version, name);
+        stw_format(name, sizeof(name), "?");
+    stw_format(out, size, "%s/%s %s", group, version, name);
 }
 
 /* With matchPolicy Equivalent the API server converts to the version in the rule. So request.kind

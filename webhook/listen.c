@@ -34,7 +34,7 @@ int stw_address_split(const char *address, char host[256], char port[6], struct 
         return stw_fail(err, STW_ERR_INVALID, "bind address: the host is longer than 255 bytes");
     memcpy(host, from, (size_t)(end - from));
     host[end - from] = '\0';
-    (void)snprintf(port, 6, "%u", (unsigned)number);
+    stw_format(port, 6, "%u", (unsigned)number);
     return 0;
 }
 

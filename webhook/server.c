@@ -145,7 +145,7 @@ static void library_log(void *cls, const char *fmt, va_list ap)
     (void)cls;
     if (!stw_log_on(STW_LOG_DEBUG))
         return;
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    stw_vformat(text, sizeof(text), fmt, ap);
     text[strcspn(text, "\n")] = '\0';
     stw_log(STW_LOG_DEBUG, "libmicrohttpd", STW_STR("detail", text));
 }
