@@ -20,7 +20,7 @@ static const json_t *find_map(const json_t *desired, const char *path)
     for (size_t len; at && *path; path += len + (path[len] == '.')) {
         char part[64];
         len = strcspn(path, ".");
-        (void)snprintf(part, sizeof(part), "%.*s", (int)len, path);
+        stw_format(part, sizeof(part), "%.*s", (int)len, path);
         at = json_object_get(at, part);
     }
     return json_is_object(at) ? at : NULL;

@@ -58,7 +58,7 @@ void stw_name_to(const char *self, const char *key, char *out, size_t size)
 {
     size_t len = self ? strcspn(self, "/") : 0;
     bool same = self && len == strcspn(key, "/") && memcmp(self, key, len) == 0;
-    (void)snprintf(out, size, "%s", same ? key : "in another namespace");
+    stw_format(out, size, "%s", same ? key : "in another namespace");
 }
 
 bool stw_manager_find(void *ctx, const char *index, const char *key, const char *self,
